@@ -256,8 +256,8 @@ async fn carry_out(records: &Records, command: AdminCommand) -> Answer {
             records.admin_create_service_token(&organization, &account, &name).await
         }
         AdminCommand::DeleteServiceToken { id } => records.admin_delete_service_token(id).await,
-        AdminCommand::RotateMasterKey => records.admin_rotate_master_key().await,
-        AdminCommand::RotateSecrets => records.admin_rotate_secrets().await,
+        AdminCommand::RotateMasterKey => records.secrets().rotate_master_key().await,
+        AdminCommand::RotateSecrets => records.secrets().rotate_secrets().await,
         AdminCommand::ExportOrganization { .. } | AdminCommand::ImportOrganization { .. } => {
             return Answer::Refused("an export and an import have a conversation of their own".into());
         }

@@ -19,6 +19,8 @@ use assay_cluster::{
     BadTiming, CERTIFICATE_VALID_MIN, ClusterConfig, MEMORY_BUDGET_BYTES, PeerConfig, SHARDS_DEFAULT, Timing,
 };
 use assay_node_http::{AdminConfig, HttpConfig, LimitsConfig, TlsFiles};
+use assay_node_retention::RetentionConfig;
+use assay_node_secrets::SecretsConfig;
 use assay_storage_model::sabotage::{self, Sabotage};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
@@ -28,8 +30,6 @@ use crate::jwt::JwtConfig;
 use crate::limits::{ObjectsConfig, QueriesConfig};
 use crate::oidc::{CLIENT_SECRET_VARIABLE, OidcConfig};
 use crate::people::{PeopleConfig, RecordsConfig};
-use crate::secrets::SecretsConfig;
-use assay_node_retention::RetentionConfig;
 use words::{in_plain_words, kind_of, unknown};
 
 /// In front of the environment's names.

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use anyhow::Context;
 use assay_node_auth::{JwtKeys, JwtRules};
 use assay_node_records::Jwts;
+use assay_node_secrets::read_secret_file;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinHandle;
 
-use crate::desk;
 use crate::jwks::{self, Source};
 use crate::outward::place_of;
 
@@ -87,7 +87,7 @@ pub async fn open(config: &JwtConfig) -> anyhow::Result<Option<Trust>> {
     let secret = match &config.hs256_secret_file {
         None => JwtKeys::default(),
         Some(file) => {
-            let secret = desk::read_secret(file, "the secret that is shared with the issuer of JWTs")?;
+            let secret = read_secret_file(file, "the secret that is shared with the issuer of JWTs")?;
             JwtKeys::of_secret(&secret).map_err(|why| anyhow::anyhow!("{}: {why}", file.display()))?
         }
     };

@@ -20,7 +20,6 @@ mod people;
 mod quotas;
 mod rates;
 mod remote;
-mod secrets;
 mod serve;
 mod transfer;
 

@@ -14,6 +14,7 @@ use assay_node_auth::{
 };
 use assay_node_http::{HttpConfig, Provider, ProviderRefusal};
 use assay_node_records::Begun;
+use assay_node_secrets::read_secret_file;
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
@@ -150,7 +151,7 @@ pub fn open(config: &OidcConfig, http: &HttpConfig) -> anyhow::Result<Option<(Lo
     };
     let secret = match (desk::variable(CLIENT_SECRET_VARIABLE)?, &config.client_secret_file) {
         (Some(secret), _) => Some(secret),
-        (None, Some(file)) => Some(desk::read_secret(file, "the secret that is shared with the OpenID provider")?),
+        (None, Some(file)) => Some(read_secret_file(file, "the secret that is shared with the OpenID provider")?),
         (None, None) => None,
     };
     let rules = LoginRules {

@@ -21,6 +21,7 @@ use assay_node_objects::{AuditLog, Objects, node_clock};
 use assay_node_query::{Prices, Queries};
 use assay_node_records::{Founding, Records};
 use assay_node_retention::Retention;
+use assay_node_secrets::{KeySources, MASTER_KEY_VARIABLE, NodeKeys};
 use assay_storage_model::sabotage;
 use tokio::runtime::{Builder, Handle};
 use tokio::signal::unix::{SignalKind, signal};
@@ -33,8 +34,7 @@ use crate::jwt::Trust;
 use crate::oidc::OpenId;
 use crate::quotas::ClusterHoldings;
 use crate::rates::ClusterPeers;
-use crate::secrets::NodeKeys;
-use crate::{descriptors, desk, hardening, jwt, metrics, oidc, people, rates, secrets};
+use crate::{descriptors, desk, hardening, jwt, metrics, oidc, people, rates};
 
 /// Wiring, signals, administrators: little work.
 const MAIN_THREADS: usize = 2;
@@ -117,7 +117,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let http = tokio::spawn(server.run());
     let settling = async {
         let made = records.found_when_heard(&founding).await.context(FOUNDING)?;
-        secrets::settle(&keys, &records).await.context("the master key of secrets")?;
+        records.settle_master_key(&keys).await.context("the master key of secrets")?;
         serving.store(true, Ordering::Relaxed);
         announce(made.as_ref(), scheme, &addresses, &otlp)
     };
@@ -163,7 +163,11 @@ async fn checked(config: &Config) -> anyhow::Result<Checked> {
     config.limits.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
     let founding = founding(config)?;
     config.node()?;
-    let keys = NodeKeys::open(config)?;
+    let keys = NodeKeys::open(KeySources {
+        variable: desk::variable(MASTER_KEY_VARIABLE)?.as_ref(),
+        settings: &config.secrets,
+        data_dir: &config.store.data_dir,
+    })?;
     desk::check(config)?;
     Ok(Checked {
         founding,
@@ -206,7 +210,7 @@ fn records(
         provider = Some(known);
     }
     if let Some(ring) = keys.ring() {
-        records.give_keys(ring.clone());
+        records.secrets().give_keys(ring.clone());
     }
     cluster.guard_with(Arc::new(records.clone()));
     Ok((records, provider))
@@ -231,7 +235,7 @@ fn keep_beside(
     let retention = Retention { cluster, records: records.clone(), objects, queries, every };
     let mut beside = JoinSet::new();
     beside.spawn(keep_sweeping(records.clone()));
-    beside.spawn(secrets::keep_tending(records.clone()));
+    beside.spawn(records.secrets().clone().keep_tending());
     beside.spawn(collecting.keep());
     beside.spawn(retention.keep());
     beside
@@ -265,7 +269,7 @@ fn health(cluster: Arc<Cluster>, records: Records, serving: Arc<AtomicBool>) -> 
         if !serving.load(Ordering::Relaxed) {
             notes.push("this node starts or stops".into());
         }
-        Health { live: true, ready: notes.is_empty(), notes, shortfalls: secrets::shortfalls(&cluster, &records) }
+        Health { live: true, ready: notes.is_empty(), notes, shortfalls: records.secrets().shortfalls() }
     })
 }
 

@@ -16,9 +16,9 @@ mod rights;
 #[cfg(test)]
 mod samples;
 mod secret;
-mod vault;
 
 pub use asker::{Asker, Job};
+pub use assay_node_secrets::Secret;
 pub use chain::Ledger;
 pub use decide::{Credential, Decision, Principal, decide};
 pub use delegation::{Distinguished, Excess, Giving, Right, excess};
@@ -34,9 +34,6 @@ pub use login::{
 pub use objects::{ObjectType, Permission, Target};
 pub use rights::{Access, Acl, Gift, Granted, Group, Rights, Role, Subject};
 pub use secret::{
-    ADMIN_TOKEN_LETTERS_MIN, API_KEY_BYTES, AdminToken, PEPPER_BYTES, Pepper, Secret, new_admin_token, new_api_key,
+    ADMIN_TOKEN_LETTERS_MIN, API_KEY_BYTES, AdminToken, PEPPER_BYTES, Pepper, new_admin_token, new_api_key,
     new_service_token, preview,
-};
-pub use vault::{
-    Belonging, KeyId, Keyring, NONCE_BYTES, PLAIN_BYTES_MAX, Sealed, VAULT_KEY_BYTES, VaultError, VaultKey,
 };

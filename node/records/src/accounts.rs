@@ -52,6 +52,7 @@ impl Records {
         let account = draft::id_in(&fields, ACCOUNT).ok_or_else(missing)?;
         let (org_name, org_id) = (draft::text_of(&body, "org_name")?, draft::uuid_of(&body, "org_id")?);
         let org = self
+            .catalog
             .look(|view| {
                 let there = in_organization(view, who, org_id.map(OrgId), org_name)?;
                 check_maker(&there)?;
@@ -77,14 +78,15 @@ impl Records {
             self.check_record_count(RecordKind::SERVICE_TOKEN, token.org)?;
             let secret = new_service_token(&edge::random::<API_KEY_BYTES>()?);
             let body = body_of(token, &secret);
-            let put =
-                self.peek(|view| Ok::<_, RecordsError>(put_token(token, self.pepper(view)?, &secret, &body, at)))?;
+            let put = self
+                .catalog
+                .peek(|view| Ok::<_, RecordsError>(put_token(token, self.catalog.pepper(view)?, &secret, &body, at)))?;
             let frame = Frame { id: put.id, org: put.org, created: at, deleted: None };
             made.push((self.joined(&SERVICE_TOKEN, draft::shown(&SERVICE_TOKEN, &frame, body)), secret));
             puts.push(CatalogCommand::Put(put));
         }
         for part in puts.chunks(TOKENS_AT_ONCE_MAX) {
-            let outcomes = self.propose(by, part.to_vec()).await?;
+            let outcomes = self.catalog.propose(by, part.to_vec()).await?;
             if let Some(other) =
                 outcomes.iter().find(|outcome| !matches!(outcome, CatalogOutcome::Put { made: true, .. }))
             {
@@ -102,7 +104,7 @@ impl Records {
             let email = user::account_email(name, org, edge::random::<4>()?);
             let puts =
                 [user::put_account(id, org, name, &email, now), organization::put_member(edge::new_id(), org, id, now)];
-            let outcomes = self.propose(by, puts.into_iter().map(CatalogCommand::Put).collect()).await?;
+            let outcomes = self.catalog.propose(by, puts.into_iter().map(CatalogCommand::Put).collect()).await?;
             match outcomes.into_iter().find(|outcome| !matches!(outcome, CatalogOutcome::Put { made: true, .. })) {
                 None => return Ok(Account { id, email }),
                 // The membership is of an id that nobody has.
@@ -115,7 +117,7 @@ impl Records {
 
     /// Refuses to take a service account into an organization that is not its own.
     pub(crate) fn check_may_join(&self, org: OrgId, user: Uuid) -> Result<(), RecordsError> {
-        let home = self.peek(|view| view.get(RecordKind::USER, user).and_then(|user| user.org));
+        let home = self.catalog.peek(|view| view.get(RecordKind::USER, user).and_then(|user| user.org));
         match home.filter(|home| *home != org) {
             Some(_) => Err(RecordsError::BadRequest(format!(
                 "user {user} is a service account of another organization: make one here with `service_accounts`"
@@ -129,7 +131,7 @@ impl Records {
         let is_account = |view: &CatalogView<'_>| {
             view.get(RecordKind::USER, user).is_some_and(|user| user::is_service_account(user))
         };
-        if self.peek(is_account) {
+        if self.catalog.peek(is_account) {
             let said = "a service account has no API keys: make it a service token, with POST /v1/service_token";
             return Err(RecordsError::Forbidden(said.into()));
         }
@@ -163,7 +165,7 @@ impl Records {
             let said = format!("no service account `{account}` is in the organization `{organization}`");
             RecordsError::NotFound(said)
         };
-        let account = self.peek(|view| {
+        let account = self.catalog.peek(|view| {
             let found = match Uuid::parse_str(account) {
                 Ok(id) => id,
                 Err(_) => view.find(&user::email_key(account)).ok_or_else(missing)?.id,
@@ -189,7 +191,7 @@ impl Records {
     pub(crate) async fn take_tokens(&self, by: By<'_>, org: OrgId, account: Uuid) -> Result<(), RecordsError> {
         let (mut walk, mut theirs) = (Walk::from_newest(&SERVICE_TOKEN, org), Vec::new());
         while !walk.is_over() {
-            for token in self.peek(|view| walk.step(view, |_| true))? {
+            for token in self.catalog.peek(|view| walk.step(view, |_| true))? {
                 if draft::id_in(&draft::read(&token)?, ACCOUNT) == Some(account) {
                     theirs.push(token.id);
                 }

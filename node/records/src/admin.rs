@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use assay_node_auth::{API_KEY_BYTES, Secret, new_api_key};
+use assay_storage_model::OrgId;
 use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, PutRecord, Record, RecordKind};
 use assay_storage_model::event::format_micros;
-use assay_storage_model::{GroupId, OrgId};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -24,8 +24,8 @@ const ATTEMPTS_MAX: usize = 8;
 
 impl Records {
     pub async fn admin_organizations(&self) -> Result<Value, RecordsError> {
-        self.cluster.fence(GroupId::CATALOG).await?;
-        let mut orgs: Vec<_> = self.peek(|state| state.all(RecordKind::ORGANIZATION).cloned().collect());
+        self.catalog.fence().await?;
+        let mut orgs: Vec<_> = self.catalog.peek(|state| state.all(RecordKind::ORGANIZATION).cloned().collect());
         orgs.sort_by_key(|org| (org.created, org.id));
         orgs.iter().map(|org| described(org, "name")).collect::<Result<_, _>>().map(Value::Array)
     }
@@ -37,8 +37,8 @@ impl Records {
         organization::check_name(name)?;
         user::check_email(owner_email)?;
         let taken = || RecordsError::Taken(format!("there is an organization `{name}` already"));
-        self.cluster.fence(GroupId::CATALOG).await?;
-        if self.peek(|state| state.find(&organization::name_key(name)).is_some()) {
+        self.catalog.fence().await?;
+        if self.catalog.peek(|state| state.find(&organization::name_key(name)).is_some()) {
             return Err(taken());
         }
         let owner = self.user_of(By::Operator, owner_email).await?;
@@ -51,7 +51,7 @@ impl Records {
             self.key_of(&NewKey { org, user: owner, name: "owner", every_org: false }, &secret, now)?,
         ];
         puts.extend(organization::put_groups(org, &[owner], now));
-        let outcomes = self.propose(By::Operator, puts.into_iter().map(CatalogCommand::Put).collect()).await?;
+        let outcomes = self.catalog.propose(By::Operator, puts.into_iter().map(CatalogCommand::Put).collect()).await?;
         if !outcomes.iter().all(|outcome| matches!(outcome, CatalogOutcome::Put { made: true, .. })) {
             return Err(taken());
         }
@@ -61,7 +61,7 @@ impl Records {
 
     pub async fn admin_users(&self, organization: &str) -> Result<Value, RecordsError> {
         let org = self.organization_named(organization).await?;
-        let mut users: Vec<Arc<Record>> = self.peek(|state| {
+        let mut users: Vec<Arc<Record>> = self.catalog.peek(|state| {
             let users = state.all(RecordKind::USER);
             users.filter(|user| state.find(&organization::member_key(org, user.id)).is_some()).cloned().collect()
         });
@@ -76,7 +76,7 @@ impl Records {
         let id = self.user_of(By::Operator, email).await?;
         self.check_may_join(org, id)?;
         let put = organization::put_member(edge::new_id(), org, id, edge::now_micros());
-        match self.propose_one(By::Operator, CatalogCommand::Put(put)).await? {
+        match self.catalog.propose_one(By::Operator, CatalogCommand::Put(put)).await? {
             CatalogOutcome::Put { .. } | CatalogOutcome::Taken { .. } => {}
             other => return Err(unexpected(&other)),
         }
@@ -87,23 +87,25 @@ impl Records {
     /// Into the group of owners, which is made again where it was deleted.
     pub(crate) async fn add_owner(&self, org: OrgId, user: Uuid) -> Result<(), RecordsError> {
         for _ in 0..ATTEMPTS_MAX {
-            self.cluster.fence(GroupId::CATALOG).await?;
-            let commands = match self.peek(|view| view.get(RecordKind::GROUP, organization::owners_id(org)).cloned()) {
-                Some(group) => {
-                    let mut sent = draft::Body::from_iter([("add_member_users".to_owned(), json!([user.to_string()]))]);
-                    let stored = draft::read(&group)?;
-                    if let Some(fold) = GROUP.fold {
-                        fold(&stored, &mut sent)?;
+            self.catalog.fence().await?;
+            let commands =
+                match self.catalog.peek(|view| view.get(RecordKind::GROUP, organization::owners_id(org)).cloned()) {
+                    Some(group) => {
+                        let mut sent =
+                            draft::Body::from_iter([("add_member_users".to_owned(), json!([user.to_string()]))]);
+                        let stored = draft::read(&group)?;
+                        if let Some(fold) = GROUP.fold {
+                            fold(&stored, &mut sent)?;
+                        }
+                        match draft::patched(&GROUP, &stored, sent)? {
+                            Some(changed) => vec![crate::patch::put(&GROUP, &group, &changed)],
+                            None => return Ok(()),
+                        }
                     }
-                    match draft::patched(&GROUP, &stored, sent)? {
-                        Some(changed) => vec![crate::patch::put(&GROUP, &group, &changed)],
-                        None => return Ok(()),
-                    }
-                }
-                None => organization::put_groups(org, &[user], edge::now_micros()),
-            };
+                    None => organization::put_groups(org, &[user], edge::now_micros()),
+                };
             // Whether it is done is for the next look to say.
-            self.propose(By::Operator, commands.into_iter().map(CatalogCommand::Put).collect()).await?;
+            self.catalog.propose(By::Operator, commands.into_iter().map(CatalogCommand::Put).collect()).await?;
         }
         Err(busy())
     }
@@ -117,7 +119,7 @@ impl Records {
         let mut walk = Walk::from_newest(kind, org);
         let mut found = Vec::new();
         while !walk.is_over() {
-            let batch = self.peek(|state| walk.step(state, |_| true))?;
+            let batch = self.catalog.peek(|state| walk.step(state, |_| true))?;
             for record in batch {
                 found.push(self.answer(kind, &record)?);
             }
@@ -129,7 +131,7 @@ impl Records {
     pub async fn admin_create_key(&self, organization: &str, email: &str, name: &str) -> Result<Value, RecordsError> {
         draft::created(&API_KEY, draft::Body::from_iter([("name".to_owned(), Value::from(name))]))?;
         let org = self.organization_named(organization).await?;
-        let user = self.peek(|state| {
+        let user = self.catalog.peek(|state| {
             let user = state.find(&user::email_key(email)).map(|user| user.id);
             user.filter(|user| state.find(&organization::member_key(org, *user)).is_some())
         });
@@ -139,7 +141,7 @@ impl Records {
         let secret = new_api_key(&edge::random::<API_KEY_BYTES>()?);
         let put = self.key_of(&NewKey { org, user, name, every_org: false }, &secret, edge::now_micros())?;
         let id = put.id;
-        match self.propose_one(By::Operator, CatalogCommand::Put(put)).await? {
+        match self.catalog.propose_one(By::Operator, CatalogCommand::Put(put)).await? {
             CatalogOutcome::Put { made: true, .. } => {
                 Ok(json!({ "id": id.to_string(), "name": name, "user": email, "api_key": secret.expose() }))
             }
@@ -153,8 +155,8 @@ impl Records {
 
     pub(crate) async fn admin_delete(&self, kind: &'static Kind, what: &str, id: Uuid) -> Result<Value, RecordsError> {
         for _ in 0..ATTEMPTS_MAX {
-            self.cluster.fence(GroupId::CATALOG).await?;
-            let record = self.peek(|state| state.get(kind.record, id).cloned());
+            self.catalog.fence().await?;
+            let record = self.catalog.peek(|state| state.get(kind.record, id).cloned());
             let record =
                 record.ok_or_else(|| RecordsError::NotFound(format!("there is no {what} with the id {id}")))?;
             if let Some(object) = self.delete_seen(By::Operator, kind, &record).await? {
@@ -166,11 +168,11 @@ impl Records {
 
     /// The user with this address, made where there is none.
     pub(crate) async fn user_of(&self, by: By<'_>, email: &str) -> Result<Uuid, RecordsError> {
-        if let Some(id) = self.peek(|state| state.find(&user::email_key(email)).map(|user| user.id)) {
+        if let Some(id) = self.catalog.peek(|state| state.find(&user::email_key(email)).map(|user| user.id)) {
             return Ok(id);
         }
         let id = edge::new_id();
-        match self.propose_one(by, CatalogCommand::Put(user::put(id, email, edge::now_micros()))).await? {
+        match self.catalog.propose_one(by, CatalogCommand::Put(user::put(id, email, edge::now_micros()))).await? {
             CatalogOutcome::Put { .. } => Ok(id),
             CatalogOutcome::Taken { id, .. } => Ok(id),
             other => Err(unexpected(&other)),
@@ -178,7 +180,7 @@ impl Records {
     }
 
     fn key_of(&self, key: &NewKey<'_>, secret: &Secret, now: i64) -> Result<PutRecord, RecordsError> {
-        self.peek(|state| Ok(put_key(key, self.pepper(state)?, secret, now)))
+        self.catalog.peek(|state| Ok(put_key(key, self.catalog.pepper(state)?, secret, now)))
     }
 }
 

@@ -45,34 +45,26 @@ impl Records {
         other: Option<&str>,
     ) -> Result<Principal, RecordsError> {
         let org_name = org_name.filter(|name| !name.is_empty());
-        self.check_hears().await?;
+        self.catalog.check_heard().await?;
         let login = self.login_of(secret)?;
         let jwts = self.jwts.as_ref().filter(|_| login.is_none());
         let email = jwts.map(|jwts| jwts.email_of(secret)).transpose()?.flatten();
         let look = |state: &CatalogView<'_>| {
-            let pepper = self.pepper(state)?;
+            let pepper = self.catalog.pepper(state)?;
             let key = fingerprint_key(&pepper.fingerprint(secret));
             let token = token_key(&pepper.fingerprint_of_token(secret));
             identify(state, &PresentedCredential { key, token, login, email: email.as_deref() }, org_name, other)
         };
-        let known = match self.peek(look) {
+        let known = match self.catalog.peek(look) {
             Err(refusal) if refusal.may_be_stale() => {
                 // Paced, since anyone may knock.
-                self.fences.pass().await?;
-                self.peek(look)
+                self.catalog.paced_fence().await?;
+                self.catalog.peek(look)
             }
             answer => answer,
         }?;
         self.keep_impersonation(&known).await?;
         Ok(known)
-    }
-
-    async fn check_hears(&self) -> Result<(), RecordsError> {
-        if self.cluster.hears_catalog_soon().await {
-            return Ok(());
-        }
-        let why = self.cluster.catalog_silence();
-        Err(RecordsError::Unavailable(format!("{why}, so this node cannot say who may do what; try again")))
     }
 
     /// That somebody acts as somebody else, once in a while. What they change meanwhile says so itself.
@@ -81,7 +73,7 @@ impl Records {
             return Ok(());
         }
         let entry = entry_of(who, "impersonate", ("user", who.user), serde_json::Value::Null);
-        self.keep_entry(who.org, entry).await?;
+        self.catalog.keep_entry(who.org, entry).await?;
         self.impersonations.keep(who);
         Ok(())
     }
@@ -95,38 +87,44 @@ impl Records {
         impersonator: Option<Uuid>,
         given: u64,
     ) -> Result<(), RecordsError> {
-        self.check_hears().await?;
-        self.look(|state| {
-            let is_there = state.find(&member_key(org, user)).is_some();
-            let since = joined(state, org, user).unwrap_or_default() / 1_000_000;
-            let is_of_now = i64::try_from(given).is_ok_and(|given| since <= given.saturating_add(CLOCKS_APART_SECONDS));
-            let may_act = match impersonator {
-                None => true,
-                Some(other) => {
-                    let owns = (ObjectType::Organization, org.0);
-                    state.find(&member_key(org, other)).is_some()
-                        && state.rights(org, other)?.has_role(owns, role::OWNER)
+        self.catalog.check_heard().await?;
+        self.catalog
+            .look(|state| {
+                let is_there = state.find(&member_key(org, user)).is_some();
+                let since = joined(state, org, user).unwrap_or_default() / 1_000_000;
+                let is_of_now =
+                    i64::try_from(given).is_ok_and(|given| since <= given.saturating_add(CLOCKS_APART_SECONDS));
+                let may_act = match impersonator {
+                    None => true,
+                    Some(other) => {
+                        let owns = (ObjectType::Organization, org.0);
+                        state.find(&member_key(org, other)).is_some()
+                            && state.rights(org, other)?.has_role(owns, role::OWNER)
+                    }
+                };
+                match is_there && is_of_now && may_act {
+                    true => Ok(()),
+                    false => Err(RecordsError::Unauthenticated(
+                        "this address was given to a user who is not in the organization any more: ask for another one"
+                            .into(),
+                    )),
                 }
-            };
-            match is_there && is_of_now && may_act {
-                true => Ok(()),
-                false => Err(RecordsError::Unauthenticated(
-                    "this address was given to a user who is not in the organization any more: ask for another one"
-                        .into(),
-                )),
-            }
-        })
-        .await
+            })
+            .await
     }
 
     /// The organizations this principal's credential speaks for, the one that its user joined first at the front.
     pub async fn organizations(&self, who: &Principal) -> Result<Vec<OrgInfo>, RecordsError> {
-        self.fresh().await?;
-        self.look(|state| {
-            let found = CredentialScope::of_principal(state, who)?.organizations(state);
-            found.into_iter().map(|org| Ok(OrgInfo { id: OrgId(org.id), name: organization::name_of(&org)? })).collect()
-        })
-        .await
+        self.catalog.fresh().await?;
+        self.catalog
+            .look(|state| {
+                let found = CredentialScope::of_principal(state, who)?.organizations(state);
+                found
+                    .into_iter()
+                    .map(|org| Ok(OrgInfo { id: OrgId(org.id), name: organization::name_of(&org)? }))
+                    .collect()
+            })
+            .await
     }
 }
 

@@ -6,8 +6,7 @@
 //! | `access` | groups, roles and grants of an organization, cached until one of them changes |
 //! | `scope` | the organizations that a credential opens, and the caller in each |
 //! | `guard` | which grants decide about a record |
-//! | `reading` | consistent views of the local catalog, and fences before a refusal |
-//! | `fences` | fences before a credential is refused, shared and paced |
+//! //! | `fences` | fences before a credential is refused, shared and paced |
 //! | `grants` | requests that list, make and delete grants |
 //! | `rechecked` | rights checked again on the node that holds the rows |
 
@@ -15,7 +14,6 @@ pub(crate) mod access;
 pub(crate) mod fences;
 mod grants;
 pub(crate) mod guard;
-mod reading;
 mod rechecked;
 mod scope;
 

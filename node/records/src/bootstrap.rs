@@ -3,8 +3,9 @@
 use std::time::{Duration, Instant};
 
 use assay_node_auth::{API_KEY_BYTES, PEPPER_BYTES, Pepper, Secret, new_api_key, preview};
+use assay_node_secrets::{MasterKey, NodeKeys};
+use assay_storage_model::OrgId;
 use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, PutRecord, RecordKind};
-use assay_storage_model::{GroupId, OrgId};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -15,7 +16,7 @@ use crate::error::RecordsError;
 use crate::kinds::api_key::fingerprint_key;
 use crate::kinds::{organization, user};
 use crate::pepper::pepper_key;
-use crate::{MasterKey, Records, edge};
+use crate::{Records, edge};
 
 /// The least of a key that an operator brings: shorter ones are guessed.
 const OWN_KEY_LENGTH_MIN: usize = 16;
@@ -52,17 +53,44 @@ impl Records {
         when_heard(async || self.found(founding.clone()).await).await
     }
 
-    /// [`Records::master_key`] likewise.
-    pub async fn master_key_when_heard(&self) -> Result<MasterKey, RecordsError> {
-        when_heard(async || self.master_key().await).await
+    /// [`Secrets::master_key`] likewise.
+    async fn master_key_when_heard(&self) -> Result<MasterKey, RecordsError> {
+        when_heard(async || self.secrets.master_key().await).await
+    }
+
+    /// Makes the master key of a cluster that has none, once it is heard, and logs what this node cannot open.
+    pub async fn settle_master_key(&self, keys: &NodeKeys) -> Result<(), RecordsError> {
+        if self.master_key_when_heard().await? == MasterKey::ToMake {
+            let made = keys.ring_made().map_err(|error| RecordsError::Internal(format!("{error:#}")))?;
+            self.secrets.give_keys(made.clone());
+        }
+        match self.master_key_when_heard().await? {
+            MasterKey::Known(id) => tracing::info!(master_key = %id, "secrets can be opened here"),
+            MasterKey::ToRotate { from, to } => tracing::warn!(
+                %from, %to,
+                "secrets are kept under an old master key: once every node has the new one, `assay admin rotate-master-key` \
+                 wraps them with it"
+            ),
+            MasterKey::Missing(id) => tracing::warn!(
+                master_key = %id,
+                "this node does not have the master key that secrets are kept under, and answers 503 for what needs it; as long \
+                 as it runs, addresses of files and cursors of the whole cluster are signed with a key that every copy of a data \
+                 directory has: give it the key in secrets.master_key_file"
+            ),
+            MasterKey::ToMake | MasterKey::None => tracing::warn!(
+                "there is no master key for secrets, and what needs it is answered 503: give every node the same one in \
+                 secrets.master_key_file"
+            ),
+        }
+        Ok(())
     }
 
     /// Makes the first organization where there is none; a later call changes nothing. Answers the key if one was
     /// made: it can be shown now and never again. One log entry, so a crash leaves all of it or nothing. One node of
     /// a cluster founds.
     pub async fn found(&self, founding: Founding) -> Result<Option<Secret>, RecordsError> {
-        self.cluster.fence(GroupId::CATALOG).await?;
-        if self.peek(|state| state.find(&pepper_key()).is_some()) {
+        self.catalog.fence().await?;
+        if self.catalog.peek(|state| state.find(&pepper_key()).is_some()) {
             self.compare(&founding);
             self.give_groups().await?;
             self.sweep_and_say().await;
@@ -87,11 +115,11 @@ impl Records {
             put_key(&NewKey { org, user: owner, name: "owner", every_org: true }, &pepper, &secret, now),
         ];
         puts.extend(organization::put_groups(org, &[owner], now));
-        if let Some(ring) = self.ring.get() {
+        if let Some(ring) = self.secrets.ring() {
             // Nothing was signed before, so nothing else is ever accepted.
-            puts.push(self.new_signing_key(ring, 0)?);
+            puts.push(self.secrets.new_signing_key(ring, 0)?);
         }
-        let outcomes = self.propose(By::System, puts.into_iter().map(CatalogCommand::Put).collect()).await?;
+        let outcomes = self.catalog.propose(By::System, puts.into_iter().map(CatalogCommand::Put).collect()).await?;
         match outcomes.into_iter().find(|outcome| !matches!(outcome, CatalogOutcome::Put { made: true, .. })) {
             Some(other) => Err(unexpected(&other)),
             None => Ok(made.then_some(secret)),
@@ -101,14 +129,15 @@ impl Records {
     /// Organizations that were made before there were grants: whoever was in one owned it. Their members become owners in the
     /// group of owners, once; each in one log entry, and whoever does it does the same.
     pub async fn give_groups(&self) -> Result<(), RecordsError> {
-        let without: Vec<OrgId> = self.peek(|view| {
+        let without: Vec<OrgId> = self.catalog.peek(|view| {
             let orgs = view.all(RecordKind::ORGANIZATION).map(|org| OrgId(org.id));
             orgs.filter(|org| !organization::has_groups(view, *org)).collect()
         });
         for org in without {
-            let owners = self.peek(|view| organization::members(view, org))?;
+            let owners = self.catalog.peek(|view| organization::members(view, org))?;
             let puts = organization::put_groups(org, &owners, edge::now_micros());
-            for outcome in self.propose(By::System, puts.into_iter().map(CatalogCommand::Put).collect()).await? {
+            for outcome in self.catalog.propose(By::System, puts.into_iter().map(CatalogCommand::Put).collect()).await?
+            {
                 match outcome {
                     // Where it is stale or taken, another node was faster.
                     CatalogOutcome::Put { .. } | CatalogOutcome::Stale { .. } | CatalogOutcome::Taken { .. } => {}
@@ -125,8 +154,8 @@ impl Records {
         let Some(own) = &founding.api_key else {
             return;
         };
-        let known = self.peek(|state| {
-            let fingerprint = self.pepper(state).map(|pepper| pepper.fingerprint(own.expose()));
+        let known = self.catalog.peek(|state| {
+            let fingerprint = self.catalog.pepper(state).map(|pepper| pepper.fingerprint(own.expose()));
             fingerprint.is_ok_and(|fingerprint| state.find(&fingerprint_key(&fingerprint)).is_some())
         });
         if !known {

@@ -6,11 +6,11 @@ use assay_storage_model::{GroupId, OrgId};
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
-use crate::Records;
 use crate::audit::{By, entry};
+use crate::catalog::Catalog;
 use crate::error::RecordsError;
 
-impl Records {
+impl Catalog {
     /// One command, in the next entry that the catalog's committer makes: many writers share a flush. What has to be known
     /// of it is written down before.
     pub async fn propose_one(&self, by: By<'_>, command: CatalogCommand) -> Result<CatalogOutcome, RecordsError> {

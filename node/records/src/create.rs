@@ -3,8 +3,8 @@
 use assay_node_auth::{
     API_KEY_BYTES, Decision, ObjectType, Permission, Principal, Secret, Target, new_api_key, preview,
 };
+use assay_storage_model::OrgId;
 use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, PutRecord, Record, UniqueKey};
-use assay_storage_model::{GroupId, OrgId};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -61,7 +61,7 @@ impl Records {
         mut body: Map<String, Value>,
     ) -> Result<Created, RecordsError> {
         let secret = sealed_values::taken(kind, &mut body)?;
-        self.fresh().await?;
+        self.catalog.fresh().await?;
         if kind.record == SERVICE_TOKEN.record {
             return self.create_token(who, body).await;
         }
@@ -106,7 +106,7 @@ impl Records {
         mut body: Map<String, Value>,
     ) -> Result<Value, RecordsError> {
         let secret = sealed_values::taken(kind, &mut body)?;
-        self.fresh().await?;
+        self.catalog.fresh().await?;
         let fields = draft::created(kind, body.clone())?;
         if of_system(kind, &fields).is_some() {
             return Err(never_changes(kind));
@@ -115,14 +115,14 @@ impl Records {
         let unnamed = || RecordsError::BadRequest("`name` is missing".into());
         let key = kind.key_of(place.within, &fields).ok_or_else(unnamed)?;
         for _ in 0..ATTEMPTS_MAX {
-            let Some(id) = self.peek(|view| view.find(&key).map(|record| record.id)) else {
+            let Some(id) = self.catalog.peek(|view| view.find(&key).map(|record| record.id)) else {
                 match self.put_new(kind, &place, edge::new_id(), key.clone(), fields.clone()).await? {
                     Some(object) => return Ok(object),
-                    None => drop(self.cluster.fence(GroupId::CATALOG).await?),
+                    None => self.catalog.fence().await?,
                 }
                 continue;
             };
-            let seen = self.look(|view| visible(view, &place.who, kind, id, Permission::Update)).await;
+            let seen = self.catalog.look(|view| visible(view, &place.who, kind, id, Permission::Update)).await;
             let Seen { record, .. } = seen.map_err(|why| unseen(kind, &place, why))?;
             let stored = draft::read(&record)?;
             let mut replaced = fields.clone();
@@ -134,17 +134,22 @@ impl Records {
             (kind.derive)(&mut replaced);
             if let Some(check) = kind.check {
                 let who = &place.who;
-                self.peek(|view| check(&Checked { view, who, id: Some(id), before: Some(&stored), body: &replaced }))?;
+                self.catalog
+                    .peek(|view| check(&Checked { view, who, id: Some(id), before: Some(&stored), body: &replaced }))?;
             }
             let (org, user, at) = (place.org, place.who.user, edge::now_micros());
             let writing = Writing { kind, org, id, user, at, before: Some(&stored) };
             self.seal(&writing, place.secret.as_ref(), &mut replaced).await?;
-            match self.propose_one(By::Caller(&place.who), CatalogCommand::Put(put(kind, &record, &replaced))).await? {
+            match self
+                .catalog
+                .propose_one(By::Caller(&place.who), CatalogCommand::Put(put(kind, &record, &replaced)))
+                .await?
+            {
                 CatalogOutcome::Put { .. } => {
                     return Ok(self.joined(kind, draft::shown(kind, &Frame::of(&record), replaced)));
                 }
                 CatalogOutcome::Taken { .. } | CatalogOutcome::Stale { .. } => {
-                    self.cluster.fence(GroupId::CATALOG).await?;
+                    self.catalog.fence().await?;
                 }
                 other => return Err(unexpected(&other)),
             }
@@ -161,21 +166,22 @@ impl Records {
         body: &Body,
     ) -> Result<Place, RecordsError> {
         let (name, id) = (draft::text_of(body, "org_name")?, draft::uuid_of(body, "org_id")?);
-        self.look(|view| {
-            let (who, project) = match kind.home {
-                Home::Project => in_project(view, who, fields)?,
-                Home::Object => (of_object(view, who, fields)?, None),
-                Home::Organization => (in_organization(view, who, id.map(OrgId), name)?, None),
-            };
-            let org = who.org;
-            let about = About { kind, org, id: None, project, body: (kind.home == Home::Object).then_some(fields) };
-            let may = about.decide(view, &who, Permission::Create) == Decision::Allowed;
-            if let Some(check) = kind.check.filter(|_| may) {
-                check(&Checked { view, who: &who, id: None, before: None, body: fields })?;
-            }
-            Ok(Place { may, who, org, within: project.unwrap_or(org.0), secret: None })
-        })
-        .await
+        self.catalog
+            .look(|view| {
+                let (who, project) = match kind.home {
+                    Home::Project => in_project(view, who, fields)?,
+                    Home::Object => (of_object(view, who, fields)?, None),
+                    Home::Organization => (in_organization(view, who, id.map(OrgId), name)?, None),
+                };
+                let org = who.org;
+                let about = About { kind, org, id: None, project, body: (kind.home == Home::Object).then_some(fields) };
+                let may = about.decide(view, &who, Permission::Create) == Decision::Allowed;
+                if let Some(check) = kind.check.filter(|_| may) {
+                    check(&Checked { view, who: &who, id: None, before: None, body: fields })?;
+                }
+                Ok(Place { may, who, org, within: project.unwrap_or(org.0), secret: None })
+            })
+            .await
     }
 
     /// The record that has the name. What this node's copy of the catalog says is fenced first, since it may be gone.
@@ -187,11 +193,11 @@ impl Records {
                 Err(why) => Err(unseen(kind, place, why)),
             },
         };
-        if self.peek(find)?.is_none() {
+        if self.catalog.peek(find)?.is_none() {
             return Ok(None);
         }
-        self.cluster.fence(GroupId::CATALOG).await?;
-        let Some(record) = self.peek(find)? else {
+        self.catalog.fence().await?;
+        let Some(record) = self.catalog.peek(find)? else {
             return Ok(None);
         };
         Ok(Some(Created { object: self.answer(kind, &record)?, found_existing: true, secret: None }))
@@ -212,7 +218,7 @@ impl Records {
                 Wanted::Exactly(name) | Wanted::Fresh(name) => name.clone(),
             };
             let key = kind.name_key(place.within, &name);
-            if matches!(wanted, Wanted::Fresh(_)) && self.peek(|state| state.find(&key).is_some()) {
+            if matches!(wanted, Wanted::Fresh(_)) && self.catalog.peek(|state| state.find(&key).is_some()) {
                 suffix = true;
                 continue;
             }
@@ -222,7 +228,7 @@ impl Records {
                 Some(object) => return Ok(Created { object, found_existing: false, secret: None }),
                 None if matches!(wanted, Wanted::Fresh(_)) => suffix = true,
                 None => {
-                    self.cluster.fence(GroupId::CATALOG).await?;
+                    self.catalog.fence().await?;
                     if let Some(found) = self.existing(kind, place, &key).await? {
                         return Ok(found);
                     }
@@ -259,7 +265,7 @@ impl Records {
             body: Value::Object(body.clone()).to_string().into_bytes(),
             at,
         };
-        match self.propose_one(By::Caller(&place.who), CatalogCommand::Put(put)).await? {
+        match self.catalog.propose_one(By::Caller(&place.who), CatalogCommand::Put(put)).await? {
             CatalogOutcome::Put { .. } => {
                 let frame = Frame { id, org: Some(place.org), created: at, deleted: None };
                 Ok(Some(self.joined(kind, draft::shown(kind, &frame, body))))
@@ -296,7 +302,7 @@ impl Records {
             if let Some(object) = self.put_new(kind, place, edge::new_id(), key.clone(), fields.clone()).await? {
                 return Ok(Created { object, found_existing: false, secret: None });
             }
-            self.cluster.fence(GroupId::CATALOG).await?;
+            self.catalog.fence().await?;
         }
         Err(RecordsError::Busy(format!("others keep making and deleting this {}: try again", kind.name)))
     }
@@ -307,7 +313,8 @@ impl Records {
         self.check_key_count(place.org, place.who.user, 1)?;
         let secret = new_api_key(&edge::random::<API_KEY_BYTES>()?);
         fields.insert("preview_name".into(), preview(secret.expose()).into());
-        let fingerprint = self.peek(|state| self.pepper(state).map(|pepper| pepper.fingerprint(secret.expose())))?;
+        let fingerprint =
+            self.catalog.peek(|state| self.catalog.pepper(state).map(|pepper| pepper.fingerprint(secret.expose())))?;
         let made = self.put_new(kind, place, edge::new_id(), fingerprint_key(&fingerprint), fields).await?;
         let object = made.ok_or_else(|| RecordsError::Internal("a new API key is one that is there already".into()))?;
         Ok(Created { object, found_existing: false, secret: Some(secret) })
@@ -335,7 +342,7 @@ impl Records {
             let found = view.find(&key).ok_or_else(missing)?;
             visible(view, &place.who, &EXPERIMENT, found.id, Permission::Read).map(|seen| seen.record.id)
         };
-        let found = self.look(look).await;
+        let found = self.catalog.look(look).await;
         // Clients look for these two words, drop the field and ask again.
         let said = || RecordsError::BadRequest(format!("the base experiment `{name}` is not in this project"));
         found.map_err(|error| if error.may_be_stale() { said() } else { error })
@@ -351,7 +358,7 @@ impl Records {
                     && decided(view, &place.who, &EXPERIMENT, record, Permission::Read)
                         .is_ok_and(|said| said == Decision::Allowed)
             };
-            let batch = self.peek(|view| walk.step(view, |record| is_seen(view, record)))?;
+            let batch = self.catalog.peek(|view| walk.step(view, |record| is_seen(view, record)))?;
             seen += batch.len();
             for record in batch.iter().filter(|record| EXPERIMENT.project_of(record) == Some(place.within)) {
                 search.see(record.id, &draft::read(record)?);

@@ -13,7 +13,7 @@ use std::time::Duration;
 use assay_node_auth::{Permission, Principal};
 use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, DeleteRecord, Expect, PutRecord, Record};
 use assay_storage_model::command::{Command, Outcome};
-use assay_storage_model::{GroupId, ObjectKey, OrgId};
+use assay_storage_model::{ObjectKey, OrgId};
 use bytes::Bytes;
 use futures::StreamExt;
 use serde_json::Value;
@@ -48,13 +48,14 @@ pub struct Swept {
 impl Records {
     /// The record as it was, with `deleted_at`.
     pub async fn delete(&self, who: &Principal, kind: &'static Kind, id: Uuid) -> Result<Value, RecordsError> {
-        self.fresh().await?;
+        self.catalog.fresh().await?;
         for _ in 0..ATTEMPTS_MAX {
-            let Seen { record, who } = self.look(|state| visible(state, who, kind, id, Permission::Delete)).await?;
+            let Seen { record, who } =
+                self.catalog.look(|state| visible(state, who, kind, id, Permission::Delete)).await?;
             if let Some(object) = self.delete_seen(By::Caller(&who), kind, &record).await? {
                 return Ok(object);
             }
-            self.cluster.fence(GroupId::CATALOG).await?;
+            self.catalog.fence().await?;
         }
         Err(RecordsError::Busy(format!("others keep changing this {}: try again", kind.name)))
     }
@@ -75,7 +76,7 @@ impl Records {
         } else {
             CatalogCommand::Delete(DeleteRecord { kind: record.kind, id, expect })
         };
-        match self.propose_one(by, command).await? {
+        match self.catalog.propose_one(by, command).await? {
             CatalogOutcome::Put { .. } | CatalogOutcome::Deleted { .. } => {}
             CatalogOutcome::Stale { .. } => return Ok(None),
             other => return Err(unexpected(&other)),
@@ -106,7 +107,7 @@ impl Records {
     pub async fn sweep(&self) -> Result<Swept, RecordsError> {
         let mut swept = Swept::default();
         for kind in std::iter::once(&PROJECT).chain(kinds::within(Home::Project)) {
-            let left: Vec<_> = self.peek(|state| {
+            let left: Vec<_> = self.catalog.peek(|state| {
                 let gone = state.all(kind.record).filter(|record| !kind.lives(state, record));
                 gone.filter_map(|record| Some((record.org?, record.id))).collect()
             });
@@ -116,7 +117,7 @@ impl Records {
             }
         }
         for kind in kinds::within(Home::Object) {
-            let left: Vec<Uuid> = self.peek(|view| {
+            let left: Vec<Uuid> = self.catalog.peek(|view| {
                 let orphans = view.all(kind.record).filter(|record| is_orphan(view, record));
                 orphans.map(|record| record.id).collect()
             });
@@ -134,7 +135,8 @@ impl Records {
             for within in kinds::within(Home::Project) {
                 let mut walk = Walk::from_newest(within, org);
                 while !walk.is_over() {
-                    let batch = self.peek(|state| walk.step(state, |record| within.project_of(record) == Some(id)))?;
+                    let batch =
+                        self.catalog.peek(|state| walk.step(state, |record| within.project_of(record) == Some(id)))?;
                     let ids: Vec<_> = batch.iter().map(|record| record.id).collect();
                     self.take_away(within, org, &ids).await?;
                 }
@@ -148,7 +150,7 @@ impl Records {
     async fn take_variables(&self, org: OrgId) -> Result<(), RecordsError> {
         let mut walk = Walk::from_newest(&ENV_VAR, org);
         while !walk.is_over() {
-            let batch = self.peek(|view| walk.step(view, |record| is_orphan(view, record)))?;
+            let batch = self.catalog.peek(|view| walk.step(view, |record| is_orphan(view, record)))?;
             let ids: Vec<_> = batch.iter().map(|record| record.id).collect();
             self.take_away(&ENV_VAR, org, &ids).await?;
         }
@@ -173,7 +175,7 @@ impl Records {
 
     async fn take_record(&self, kind: &'static Kind, id: Uuid) -> Result<(), RecordsError> {
         let delete = DeleteRecord { kind: kind.record, id, expect: Expect::Any };
-        match self.propose_one(By::System, CatalogCommand::Delete(delete)).await? {
+        match self.catalog.propose_one(By::System, CatalogCommand::Delete(delete)).await? {
             // Where it is stale, another sweep was here.
             CatalogOutcome::Deleted { .. } | CatalogOutcome::Stale { .. } => Ok(()),
             other => Err(unexpected(&other)),
@@ -182,7 +184,7 @@ impl Records {
 
     async fn drop_rows(&self, object: ObjectKey) -> Result<(), RecordsError> {
         let command = Bytes::from(Command::DropObject { object }.encode());
-        match self.cluster.write(self.cluster.locate(&object), command).await? {
+        match self.catalog.cluster.write(self.catalog.cluster.locate(&object), command).await? {
             Outcome::Done { .. } => Ok(()),
             other => Err(RecordsError::Internal(format!("dropping {object}: the shard answered {other:?}"))),
         }

@@ -46,25 +46,26 @@ impl Pinned {
 impl Records {
     /// The versions of it that environments use.
     pub async fn pins(&self, who: &Principal, of: &Pinned) -> Result<Vec<Value>, RecordsError> {
-        self.fresh().await?;
-        self.look(|view| {
-            let org = org_of(view, who, of, Permission::Read)?;
-            let environments = view.all(ENVIRONMENT.record).filter(|record| record.org == Some(org));
-            let mut pins: Vec<_> = environments
-                .filter_map(|environment| {
-                    let slug = draft::text_in(&draft::read(environment).ok()?, "slug");
-                    Some((pin(view, org, of, environment.id)?, slug))
-                })
-                .collect();
-            pins.sort_by_key(|(pin, _)| (std::cmp::Reverse(pin.created), pin.id));
-            pins.iter().map(|(pin, slug)| shown(pin, slug)).collect()
-        })
-        .await
+        self.catalog.fresh().await?;
+        self.catalog
+            .look(|view| {
+                let org = org_of(view, who, of, Permission::Read)?;
+                let environments = view.all(ENVIRONMENT.record).filter(|record| record.org == Some(org));
+                let mut pins: Vec<_> = environments
+                    .filter_map(|environment| {
+                        let slug = draft::text_in(&draft::read(environment).ok()?, "slug");
+                        Some((pin(view, org, of, environment.id)?, slug))
+                    })
+                    .collect();
+                pins.sort_by_key(|(pin, _)| (std::cmp::Reverse(pin.created), pin.id));
+                pins.iter().map(|(pin, slug)| shown(pin, slug)).collect()
+            })
+            .await
     }
 
     pub async fn pin(&self, who: &Principal, of: &Pinned, slug: &str) -> Result<Value, RecordsError> {
-        self.fresh().await?;
-        let (record, slug) = self.look(|view| pinned(view, who, of, slug, Permission::Read)).await?;
+        self.catalog.fresh().await?;
+        let (record, slug) = self.catalog.look(|view| pinned(view, who, of, slug, Permission::Read)).await?;
         shown(&record, &slug)
     }
 
@@ -94,8 +95,9 @@ impl Records {
         body: &mut Body,
         replaces: bool,
     ) -> Result<Value, RecordsError> {
-        self.fresh().await?;
+        self.catalog.fresh().await?;
         let environment = self
+            .catalog
             .look(|view| {
                 let org = org_of(view, who, of, Permission::Update)?;
                 environment(view, org, slug)
@@ -119,7 +121,7 @@ impl Records {
             object
         };
         let id = object.as_object().and_then(|object| draft::id_in(object, "id"));
-        let record = id.and_then(|id| self.peek(|view| view.get(ENVIRONMENT_OBJECT.record, id).cloned()));
+        let record = id.and_then(|id| self.catalog.peek(|view| view.get(ENVIRONMENT_OBJECT.record, id).cloned()));
         match record {
             Some(record) => shown(&record, slug),
             None => Ok(told(object, slug)),
@@ -128,15 +130,15 @@ impl Records {
 
     /// It, as it was.
     pub async fn remove_pin(&self, who: &Principal, of: &Pinned, slug: &str) -> Result<Value, RecordsError> {
-        self.fresh().await?;
-        let (record, slug) = self.look(|view| pinned(view, who, of, slug, Permission::Update)).await?;
+        self.catalog.fresh().await?;
+        let (record, slug) = self.catalog.look(|view| pinned(view, who, of, slug, Permission::Update)).await?;
         self.gone(By::Caller(who), ENVIRONMENT_OBJECT.record, record.id).await?;
         shown(&record, &slug)
     }
 
     /// The version of a prompt that an environment uses, for who may read the prompt; none where it uses none.
     pub fn version_in(&self, org: OrgId, prompt: Uuid, slug: &str) -> Result<Option<Xact>, RecordsError> {
-        self.peek(|view| {
+        self.catalog.peek(|view| {
             let of = Pinned { object: ObjectType::Prompt, id: prompt };
             let Ok(environment) = environment(view, org, slug) else { return Ok(None) };
             let Some(record) = pin(view, org, &of, environment) else { return Ok(None) };

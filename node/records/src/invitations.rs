@@ -9,9 +9,9 @@
 use std::sync::Arc;
 
 use assay_node_auth::{Identity, Principal};
+use assay_storage_model::OrgId;
 use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, DeleteRecord, Expect, Record, RecordKind};
 use assay_storage_model::event::format_micros;
-use assay_storage_model::{GroupId, OrgId};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -49,19 +49,20 @@ impl Records {
     /// The caller's own pending invitations, of all organizations.
     pub async fn invitations(&self, who: &Principal) -> Result<Vec<Value>, RecordsError> {
         check_self(who)?;
-        self.fresh().await?;
-        self.look(|view| {
-            still_known(view, who)?;
-            invitation::of_user(view, who.user).iter().map(|record| shown_to_person(view, record)).collect()
-        })
-        .await
+        self.catalog.fresh().await?;
+        self.catalog
+            .look(|view| {
+                still_known(view, who)?;
+                invitation::of_user(view, who.user).iter().map(|record| shown_to_person(view, record)).collect()
+            })
+            .await
     }
 
     /// Accepts or declines one of the caller's own invitations.
     pub async fn reply_to_invitation(&self, who: &Principal, id: Uuid, reply: Reply) -> Result<Value, RecordsError> {
         check_self(who)?;
-        self.fresh().await?;
-        self.look(|view| still_known(view, who)).await?;
+        self.catalog.fresh().await?;
+        self.catalog.look(|view| still_known(view, who)).await?;
         self.replied(By::Invited, id, Some(who.user), reply).await
     }
 
@@ -70,8 +71,8 @@ impl Records {
         if !who.is_verified {
             return Ok(Vec::new());
         }
-        self.fresh().await?;
-        self.peek(|view| {
+        self.catalog.fresh().await?;
+        self.catalog.peek(|view| {
             let Some(user) = person(view, &who.email) else { return Ok(Vec::new()) };
             let pending = |record: &Arc<Record>| {
                 let organization = organization_of(view, record)?.1;
@@ -84,7 +85,7 @@ impl Records {
     /// The same reply as of a caller, by a person who has shown at the provider who they are. An invitation that is gone by now
     /// is fine.
     pub async fn reply_at_login(&self, who: &Identity, id: Uuid, reply: Reply) -> Result<(), RecordsError> {
-        let user = self.peek(|view| person(view, &who.email).map(|user| user.id)).filter(|_| who.is_verified);
+        let user = self.catalog.peek(|view| person(view, &who.email).map(|user| user.id)).filter(|_| who.is_verified);
         let user = user.ok_or_else(|| missing(id))?;
         match self.replied(By::Invited, id, Some(user), reply).await {
             Ok(_) | Err(RecordsError::NotFound(_)) => Ok(()),
@@ -98,13 +99,13 @@ impl Records {
         who: &Principal,
         request: &ListRequest,
     ) -> Result<Vec<Value>, RecordsError> {
-        self.fresh().await?;
+        self.catalog.fresh().await?;
         let lister = self.lister(who, request.organization()).await?;
         if !may_invite(&lister) {
             let said = "this credential is not granted `create` on the members of the organization";
             return Err(RecordsError::Forbidden(said.into()));
         }
-        self.peek(|view| of_organization(view, lister.org)?.iter().map(shown_to_inviter).collect())
+        self.catalog.peek(|view| of_organization(view, lister.org)?.iter().map(shown_to_inviter).collect())
     }
 
     /// The pending invitations of an organization or a user; of everybody where neither is named.
@@ -117,8 +118,8 @@ impl Records {
             Some(name) => Some(self.organization_named(name).await?),
             None => None,
         };
-        self.cluster.fence(GroupId::CATALOG).await?;
-        self.peek(|view| {
+        self.catalog.fence().await?;
+        self.catalog.peek(|view| {
             let user = email.map(|email| {
                 let missing = || RecordsError::NotFound(format!("there is no user `{email}`"));
                 view.find(&user::email_key(email)).map(|user| user.id).ok_or_else(missing)
@@ -141,14 +142,14 @@ impl Records {
 
     /// Replies to an invitation on behalf of its person.
     pub async fn admin_reply_to_invitation(&self, id: Uuid, reply: Reply) -> Result<Value, RecordsError> {
-        self.cluster.fence(GroupId::CATALOG).await?;
+        self.catalog.fence().await?;
         self.replied(By::Operator, id, None, reply).await
     }
 
     /// `user` restricts it to the invitations of one person.
     async fn replied(&self, by: By<'_>, id: Uuid, user: Option<Uuid>, reply: Reply) -> Result<Value, RecordsError> {
         for _ in 0..ATTEMPTS_MAX {
-            let (record, org, name) = self.peek(|view| {
+            let (record, org, name) = self.catalog.peek(|view| {
                 let record = view.get(RecordKind::ORG_MEMBER, id).filter(|record| invitation::is_one(record));
                 let record = record.ok_or_else(|| missing(id))?;
                 let (org, name) = organization_of(view, record)?;
@@ -165,7 +166,7 @@ impl Records {
                 }
                 Reply::Decline => CatalogCommand::Delete(DeleteRecord { kind: record.kind, id, expect }),
             };
-            let status = match self.propose_one(by, command).await? {
+            let status = match self.catalog.propose_one(by, command).await? {
                 CatalogOutcome::Put { .. } => "accepted",
                 CatalogOutcome::Deleted { .. } => "declined",
                 // A member already, by another way.
@@ -174,7 +175,7 @@ impl Records {
                     "accepted"
                 }
                 CatalogOutcome::Stale { .. } => {
-                    self.cluster.fence(GroupId::CATALOG).await?;
+                    self.catalog.fence().await?;
                     continue;
                 }
                 other => return Err(unexpected(&other)),
@@ -199,7 +200,7 @@ impl Records {
     ) -> Result<Uuid, RecordsError> {
         let key = invitation::key(there.org, user);
         for _ in 0..ATTEMPTS_MAX {
-            let pending = self.peek(|view| view.find(&key).cloned());
+            let pending = self.catalog.peek(|view| view.find(&key).cloned());
             let (id, expect, mut wanted) = match &pending {
                 Some(record) => (record.id, Expect::Revision(record.revision), invitation::read(record)?),
                 None => {
@@ -223,10 +224,10 @@ impl Records {
                 return Ok(id);
             }
             let put = invitation::put(id, there.org, expect, &wanted, edge::now_micros())?;
-            match self.propose_one(By::Caller(there), CatalogCommand::Put(put)).await? {
+            match self.catalog.propose_one(By::Caller(there), CatalogCommand::Put(put)).await? {
                 CatalogOutcome::Put { .. } => return Ok(id),
                 CatalogOutcome::Taken { .. } | CatalogOutcome::Stale { .. } => {
-                    self.cluster.fence(GroupId::CATALOG).await?;
+                    self.catalog.fence().await?;
                 }
                 other => return Err(unexpected(&other)),
             }
@@ -239,7 +240,7 @@ impl Records {
         let is_one = |view: &CatalogView<'_>| {
             view.get(RecordKind::ORG_MEMBER, invitation).is_some_and(|one| invitation::is_one(one))
         };
-        match self.peek(is_one) {
+        match self.catalog.peek(is_one) {
             true => self.gone(By::Caller(there), RecordKind::ORG_MEMBER, invitation).await,
             false => Ok(()),
         }

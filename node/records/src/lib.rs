@@ -18,6 +18,7 @@ mod audit;
 mod authentication;
 mod authz;
 mod bootstrap;
+mod catalog;
 mod commit;
 mod create;
 mod delete;
@@ -32,7 +33,6 @@ mod kind;
 pub mod kinds;
 mod list;
 mod logins;
-mod masters;
 mod named;
 mod organizations;
 mod patch;
@@ -44,24 +44,23 @@ mod rules;
 mod sealed_values;
 mod setup;
 mod shape;
-mod signing;
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use assay_cluster::Cluster;
-use assay_node_auth::{Keyring, Ledger, LoginRules, Pepper, Secret};
+use assay_node_auth::{Ledger, LoginRules};
+use assay_node_secrets::{Secret, Secrets};
 use assay_storage_model::{ObjectKey, OrgId, ShardId};
 use serde_json::Value;
 use uuid::Uuid;
 
 use crate::authentication::Impersonations;
-use crate::authz::access::AccessCache;
-use crate::authz::fences::Fences;
 use crate::logins::Once;
 
 pub use authz::ACLS_AT_ONCE_MAX;
 pub use bootstrap::Founding;
+pub use catalog::Catalog;
 pub use delete::Swept;
 pub use describe::{Description, describe_organization, describe_user};
 pub use environments::Pinned;
@@ -71,19 +70,14 @@ pub use jwts::Jwts;
 pub use kind::{Api, Changes, Export, Kind, NAME_BYTES_MAX};
 pub use list::{IDS_MAX, ListRequest};
 pub use logins::{Begun, GrantRefusal, Tokens};
-pub use masters::MasterKey;
 pub use people::MEMBERS_AT_ONCE_MAX;
 pub use prompts::{Definition, PromptPlace};
 pub use rules::{Invitations, RecordRules};
 pub use sealed_values::without_secret;
 pub use setup::{Setup, SetupState};
-pub use signing::SigningSecrets;
 
-/// The mechanism of records, for crates whose subjects are records of their own: consistent views of the catalog, bodies of
-/// records, and commands to the catalog. The API is served by the methods of [`Records`] and needs nothing of it.
-///
-/// [`Records`] has what goes with it: `peek`, `look`, `fresh` and `fence` read; `propose`, `propose_one` and `keep_entry`
-/// write.
+/// The mechanism of records, for crates whose subjects are records of their own: bodies of records, and what goes with the
+/// commands that [`Catalog`] takes. The API is served by the methods of [`Records`] and needs nothing of it.
 pub mod mechanism {
     pub use crate::audit::{By, entry_by, entry_of, entry_of_stranger};
     pub use crate::authz::CatalogView;
@@ -96,19 +90,13 @@ pub mod mechanism {
 /// A handle; clones share everything.
 #[derive(Clone)]
 pub struct Records {
-    cluster: Arc<Cluster>,
-    fences: Arc<Fences>,
-    /// Never changes once made, so it is read once.
-    pepper: Arc<OnceLock<Pepper>>,
-    known: Arc<AccessCache>,
+    catalog: Catalog,
+    secrets: Secrets<Catalog>,
     /// None takes no JWTs.
     jwts: Option<Arc<Jwts>>,
     /// None has nobody log in.
     logins: Option<Arc<LoginRules>>,
     refused_logins: Arc<Once>,
-    /// The master keys of secrets, once the node has them.
-    ring: Arc<OnceLock<Keyring>>,
-    ledger: Arc<dyn Ledger>,
     impersonations: Arc<Impersonations>,
     rules: RecordRules,
 }
@@ -122,14 +110,10 @@ impl fmt::Debug for Records {
 impl Records {
     /// Changes of access are kept in the ledger before they are made.
     pub fn new(cluster: Arc<Cluster>, ledger: Arc<dyn Ledger>) -> Records {
-        let fences = Fences::new(Arc::clone(&cluster));
+        let catalog = Catalog::new(Arc::clone(&cluster), ledger);
         Records {
-            cluster,
-            fences,
-            pepper: Arc::default(),
-            known: Arc::default(),
-            ring: Arc::default(),
-            ledger,
+            secrets: Secrets::new(catalog.clone(), cluster),
+            catalog,
             impersonations: Arc::default(),
             rules: RecordRules::default(),
             jwts: None,
@@ -154,6 +138,16 @@ impl Records {
     #[must_use]
     pub fn with_logins(self, rules: LoginRules) -> Records {
         Records { logins: Some(Arc::new(rules)), ..self }
+    }
+
+    /// Returns the catalog, for crates whose subjects are records of their own.
+    pub fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
+    /// Returns the keys that secrets are kept under.
+    pub fn secrets(&self) -> &Secrets<Catalog> {
+        &self.secrets
     }
 }
 

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use assay_node_auth::{Decision, Permission, Principal};
 use assay_storage_catalog::{Cursor, ListQuery, State};
+use assay_storage_model::OrgId;
 use assay_storage_model::catalog::{Record, RecordKind};
-use assay_storage_model::{GroupId, OrgId};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -354,7 +354,7 @@ impl Records {
     ) -> Result<Vec<Arc<Record>>, RecordsError> {
         let asked = Asked::read(kind, request)?;
         let cursor = request.cursor()?;
-        self.fresh().await?;
+        self.catalog.fresh().await?;
         let limit = request.limit.or(kind.list_default).unwrap_or(u64::MAX);
         let who = match self.lister(who, request.organization()).await {
             // A filter that names nothing lets nothing through.
@@ -364,11 +364,11 @@ impl Records {
         let page = || self.page(&who, kind, &asked, cursor, usize::try_from(limit).unwrap_or(usize::MAX));
         match page() {
             Ok(records) if records.is_empty() && limit > 0 && cursor.is_none() && asked.names_something() => {
-                self.cluster.fence(GroupId::CATALOG).await?;
+                self.catalog.fence().await?;
                 page()
             }
             Err(refusal) if refusal.may_be_stale() => {
-                self.cluster.fence(GroupId::CATALOG).await?;
+                self.catalog.fence().await?;
                 page().map_err(wrong_cursor)
             }
             records => records,
@@ -377,11 +377,12 @@ impl Records {
 
     /// The caller within the organization that is listed.
     pub async fn lister(&self, who: &Principal, org_name: Option<&str>) -> Result<Principal, RecordsError> {
-        self.look(|view| match org_name {
-            Some(name) => within_named(view, who, name),
-            None => within(view, who, who.org)?.ok_or_else(|| no_organization(&who.org_name)),
-        })
-        .await
+        self.catalog
+            .look(|view| match org_name {
+                Some(name) => within_named(view, who, name),
+                None => within(view, who, who.org)?.ok_or_else(|| no_organization(&who.org_name)),
+            })
+            .await
     }
 
     fn page(
@@ -397,7 +398,7 @@ impl Records {
             kind.lives(view, record)
                 && decided(view, who, kind, record, Permission::Read).is_ok_and(|said| said == Decision::Allowed)
         };
-        let (projects, direct) = self.peek(|view| {
+        let (projects, direct) = self.catalog.peek(|view| {
             own_cursor(view, kind, org, cursor, |record| readable(view, record))?;
             let mut direct = asked.direct(view, kind, org, cursor);
             if let Some(found) = &mut direct {
@@ -412,7 +413,7 @@ impl Records {
         }
         let mut walk = Walk { cursor, ..Walk::of(kind.record, org) };
         while !page.is_full() && !walk.is_over() {
-            let batch = self.peek(|view| walk.step(view, |record| readable(view, record)))?;
+            let batch = self.catalog.peek(|view| walk.step(view, |record| readable(view, record)))?;
             page.fill(batch, |record| asked.keeps(kind, projects.as_ref(), record))?;
         }
         Ok(page.records.into())

@@ -15,13 +15,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use assay_node_auth::{
-    AccessClaims, CodeTicket, Identity, KeyId, LoginAsked, LoginKey, LoginRules, PendingLogin, RefreshTicket, Secret,
-    Ticket, challenge_of, new_login_secret, proves,
+    AccessClaims, CodeTicket, Identity, LoginAsked, LoginKey, LoginRules, PendingLogin, RefreshTicket, Secret, Ticket,
+    challenge_of, new_login_secret, proves,
 };
+use assay_node_secrets::{KeyId, without_key};
+use assay_storage_model::OrgId;
 use assay_storage_model::catalog::{
     CatalogCommand, CatalogOutcome, DeleteRecord, Expect, PutRecord, Record, RecordKind,
 };
-use assay_storage_model::{GroupId, OrgId};
 use parking_lot::Mutex;
 use serde_json::json;
 use uuid::Uuid;
@@ -34,7 +35,6 @@ use crate::commit::unexpected;
 use crate::draft;
 use crate::error::RecordsError;
 use crate::kinds::login::{Code, LOGINS_PER_USER_MAX, Login, place_key};
-use crate::masters::without;
 use crate::{Records, edge};
 
 /// From here to the provider and back, with a person in between.
@@ -125,7 +125,7 @@ impl Records {
 
     /// Refuses an answer of a person that was given already: its login is there, or the mark of the setup that it was for.
     pub async fn check_unanswered(&self, login: Uuid) -> Result<(), RecordsError> {
-        self.fresh().await?;
+        self.catalog.fresh().await?;
         match self.login(login)? {
             None => Ok(()),
             Some(_) => Err(answered()),
@@ -139,7 +139,7 @@ impl Records {
         let user = self.look_for(asked, who, id).await?;
         for _ in 0..ATTEMPTS_MAX {
             let (now, at) = (now(), edge::now_micros());
-            let (place, last) = self.peek(|view| free_place(view, user, now))?;
+            let (place, last) = self.catalog.peek(|view| free_place(view, user, now))?;
             let code = Code {
                 redirect_uri: asked.redirect_uri.clone(),
                 challenge: asked.challenge.clone(),
@@ -158,10 +158,10 @@ impl Records {
             };
             let gone = last.map(|last| CatalogCommand::Delete(deleted(&last)));
             let put = CatalogCommand::Put(put(id, Expect::Absent, &login, at)?);
-            let outcomes = self.propose(By::System, gone.into_iter().chain([put]).collect()).await?;
+            let outcomes = self.catalog.propose(By::System, gone.into_iter().chain([put]).collect()).await?;
             match outcomes.last() {
                 Some(CatalogOutcome::Put { made: true, .. }) => return Ok(ticket),
-                Some(CatalogOutcome::Taken { .. }) => drop(self.cluster.fence(GroupId::CATALOG).await?),
+                Some(CatalogOutcome::Taken { .. }) => self.catalog.fence().await?,
                 Some(CatalogOutcome::Stale { .. }) => return Err(answered()),
                 other => return Err(RecordsError::Internal(format!("a login was answered {other:?}"))),
             }
@@ -172,13 +172,15 @@ impl Records {
     /// The user who logs in, put on record with the login that is about to be.
     async fn look_for(&self, asked: &LoginAsked, who: &Identity, login: Uuid) -> Result<Uuid, RecordsError> {
         let told: String = who.email.chars().take(EMAIL_LETTERS_TOLD).collect();
-        let user = self.peek(|view| person(view, &who.email).map(|user| user.id));
-        let standing = user.map(|user| self.peek(|view| by_login(view, login, user))).transpose()?;
+        let user = self.catalog.peek(|view| person(view, &who.email).map(|user| user.id));
+        let standing = user.map(|user| self.catalog.peek(|view| by_login(view, login, user))).transpose()?;
         let details = json!({"client_id": asked.client_id, "scope": asked.scope});
         match (user, standing.filter(|orgs| !orgs.is_empty())) {
             (Some(user), Some(orgs)) if who.is_verified => {
                 for there in orgs {
-                    self.keep_entry(there.org, entry_of(&there, "login", ("user", user), details.clone())).await?;
+                    self.catalog
+                        .keep_entry(there.org, entry_of(&there, "login", ("user", user), details.clone()))
+                        .await?;
                 }
                 Ok(user)
             }
@@ -187,7 +189,7 @@ impl Records {
                     let details = json!({"client_id": asked.client_id, "why": "the address is not verified"});
                     for there in orgs {
                         let entry = entry_of_stranger("login_refused", user, &there.user_email, details.clone());
-                        self.keep_entry(there.org, entry).await?;
+                        self.catalog.keep_entry(there.org, entry).await?;
                     }
                     self.refused_logins.keep(user);
                 }
@@ -218,7 +220,7 @@ impl Records {
         const UNKNOWN: GrantRefusal =
             GrantRefusal::Invalid("the code is not known here, was used, or is older than a minute: log in again");
         let Some(ticket): Option<CodeTicket> = self.ticket_in(code)? else { return Err(UNKNOWN) };
-        self.fresh().await?;
+        self.catalog.fresh().await?;
         for _ in 0..ATTEMPTS_MAX {
             let (record, login) = self.login(ticket.login)?.ok_or(UNKNOWN)?;
             let Some(code) = &login.code else {
@@ -255,7 +257,7 @@ impl Records {
         const UNKNOWN: GrantRefusal =
             GrantRefusal::Invalid("the refresh token is not known here, or its login has ended: log in again");
         let Some(ticket): Option<RefreshTicket> = self.ticket_in(token)? else { return Err(UNKNOWN) };
-        self.fresh().await?;
+        self.catalog.fresh().await?;
         for _ in 0..ATTEMPTS_MAX {
             let (record, login) = self.login(ticket.login)?.ok_or(UNKNOWN)?;
             if login.client_id != client {
@@ -285,7 +287,7 @@ impl Records {
             None => self.login_of(token)?,
         };
         let Some(id) = id else { return Ok(()) };
-        self.fresh().await?;
+        self.catalog.fresh().await?;
         let Some((record, login)) = self.login(id)? else { return Ok(()) };
         if client.is_some_and(|client| client != login.client_id) {
             return Err(GrantRefusal::Invalid("the token is another client's"));
@@ -295,7 +297,7 @@ impl Records {
 
     /// The next tokens of a login; none where it changed meanwhile. They are made before it is written that they are.
     async fn go_on(&self, record: &Record, login: Login) -> Result<Option<Tokens>, GrantRefusal> {
-        let Some(there) = self.peek(|view| by_login(view, record.id, login.user_id))?.into_iter().next() else {
+        let Some(there) = self.catalog.peek(|view| by_login(view, record.id, login.user_id))?.into_iter().next() else {
             self.end(record, &login, "logout").await?;
             return Err(GrantRefusal::Invalid("its user is in no organization any more"));
         };
@@ -306,7 +308,7 @@ impl Records {
             iss: origin.clone(),
             aud: origin.clone(),
             sub: there.user,
-            name: self.peek(|view| name_of(view, there.user, &there.user_email))?,
+            name: self.catalog.peek(|view| name_of(view, there.user, &there.user_email))?,
             email: there.user_email,
             iat: now,
             exp: next.until.min(now + self.rules()?.access_seconds),
@@ -323,10 +325,10 @@ impl Records {
             scope: next.scope.clone(),
         };
         let put = put(record.id, Expect::Revision(record.revision), &next, edge::now_micros())?;
-        match self.propose_one(By::System, CatalogCommand::Put(put)).await? {
+        match self.catalog.propose_one(By::System, CatalogCommand::Put(put)).await? {
             CatalogOutcome::Put { .. } => Ok(Some(tokens)),
             CatalogOutcome::Stale { .. } => {
-                self.cluster.fence(GroupId::CATALOG).await?;
+                self.catalog.fence().await?;
                 Ok(None)
             }
             other => Err(unexpected(&other).into()),
@@ -340,9 +342,9 @@ impl Records {
     }
 
     pub(crate) async fn keep_end(&self, record: &Record, login: &Login, action: &str) -> Result<(), RecordsError> {
-        for there in self.peek(|view| by_login(view, record.id, login.user_id))? {
+        for there in self.catalog.peek(|view| by_login(view, record.id, login.user_id))? {
             let details = json!({"client_id": login.client_id});
-            self.keep_entry(there.org, entry_of(&there, action, ("user", login.user_id), details)).await?;
+            self.catalog.keep_entry(there.org, entry_of(&there, action, ("user", login.user_id), details)).await?;
         }
         Ok(())
     }
@@ -350,7 +352,7 @@ impl Records {
     /// Closes an organization to the logins of a user who has left it, also for when they come back. A login goes on for the
     /// other organizations that it opens, and ends where there is none.
     pub(crate) async fn close_logins(&self, by: By<'_>, org: OrgId, user: Uuid) -> Result<(), RecordsError> {
-        let theirs: Vec<Uuid> = self.peek(|view| {
+        let theirs: Vec<Uuid> = self.catalog.peek(|view| {
             let places = (0..LOGINS_PER_USER_MAX).filter_map(|place| view.find(&place_key(user, place)));
             places.map(|login| login.id).collect()
         });
@@ -363,7 +365,7 @@ impl Records {
     async fn close_login(&self, by: By<'_>, org: OrgId, id: Uuid) -> Result<(), RecordsError> {
         for _ in 0..ATTEMPTS_MAX {
             let Some((record, mut login)) = self.login(id)? else { return Ok(()) };
-            let open = self.peek(|view| by_login(view, id, login.user_id))?;
+            let open = self.catalog.peek(|view| by_login(view, id, login.user_id))?;
             if open.iter().all(|there| there.org == org) {
                 return self.gone(by, RecordKind::LOGIN, id).await;
             }
@@ -372,9 +374,9 @@ impl Records {
             }
             login.closed.push(org.0);
             let put = put(id, Expect::Revision(record.revision), &login, edge::now_micros())?;
-            match self.propose_one(By::System, CatalogCommand::Put(put)).await? {
+            match self.catalog.propose_one(By::System, CatalogCommand::Put(put)).await? {
                 CatalogOutcome::Put { .. } => return Ok(()),
-                CatalogOutcome::Stale { .. } => drop(self.cluster.fence(GroupId::CATALOG).await?),
+                CatalogOutcome::Stale { .. } => self.catalog.fence().await?,
                 other => return Err(unexpected(&other)),
             }
         }
@@ -385,11 +387,12 @@ impl Records {
     pub(crate) async fn sweep_logins(&self) -> Result<u64, RecordsError> {
         let now = now();
         let is_over = |record: &&Arc<Record>| Login::read(record).is_ok_and(|login| login.is_over(now));
-        let over: Vec<DeleteRecord> =
-            self.peek(|view| view.all(RecordKind::LOGIN).filter(is_over).map(|record| deleted(record)).collect());
+        let over: Vec<DeleteRecord> = self
+            .catalog
+            .peek(|view| view.all(RecordKind::LOGIN).filter(is_over).map(|record| deleted(record)).collect());
         let mut swept = 0;
         for delete in over {
-            match self.propose_one(By::System, CatalogCommand::Delete(delete)).await? {
+            match self.catalog.propose_one(By::System, CatalogCommand::Delete(delete)).await? {
                 CatalogOutcome::Deleted { .. } => swept += 1,
                 CatalogOutcome::Stale { .. } => {}
                 other => return Err(unexpected(&other)),
@@ -406,7 +409,7 @@ impl Records {
     }
 
     pub(crate) fn login(&self, id: Uuid) -> Result<Option<(Arc<Record>, Login)>, RecordsError> {
-        let Some(record) = self.peek(|view| view.get(RecordKind::LOGIN, id).cloned()) else { return Ok(None) };
+        let Some(record) = self.catalog.peek(|view| view.get(RecordKind::LOGIN, id).cloned()) else { return Ok(None) };
         let login = Login::read(&record)?;
         Ok(Some((record, login)))
     }
@@ -417,16 +420,16 @@ impl Records {
 
     /// Of the cluster's master key, which every node has.
     pub(crate) fn login_key(&self) -> Result<LoginKey, RecordsError> {
-        let recorded = self.recorded_master()?;
+        let recorded = self.secrets.recorded_master()?;
         let key = recorded.map(|id| self.login_key_of(id)).transpose()?.flatten();
-        key.ok_or_else(|| without(recorded))
+        key.ok_or_else(|| without_key(recorded).into())
     }
 
     /// None where it is of no master key that is known here, though this node has the cluster's.
     fn login_key_of(&self, master: KeyId) -> Result<Option<LoginKey>, RecordsError> {
-        match self.ring.get().and_then(|ring| ring.find(master)) {
+        match self.secrets.ring().and_then(|ring| ring.find(master)) {
             Some(key) => Ok(Some(LoginKey::of(key))),
-            None if self.recorded_master()? == Some(master) => Err(without(Some(master))),
+            None if self.secrets.recorded_master()? == Some(master) => Err(without_key(Some(master)).into()),
             None => Ok(None),
         }
     }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use assay_node_auth::{Decision, ObjectType, Permission, Principal, Target, decide};
-use assay_storage_model::GroupId;
 use assay_storage_model::OrgId;
 use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, PutRecord, Record, RecordKind};
 use assay_storage_model::event::format_micros;
@@ -26,15 +25,16 @@ const ATTEMPTS_MAX: usize = 8;
 impl Records {
     /// Returns the organization of this name, whoever asks.
     pub async fn organization_named(&self, name: &str) -> Result<OrgId, RecordsError> {
-        self.cluster.fence(GroupId::CATALOG).await?;
-        let org = self.peek(|state| state.find(&organization::name_key(name)).map(|org| OrgId(org.id)));
+        self.catalog.fence().await?;
+        let org = self.catalog.peek(|state| state.find(&organization::name_key(name)).map(|org| OrgId(org.id)));
         org.ok_or_else(|| RecordsError::NotFound(format!("there is no organization `{name}`")))
     }
 
     /// Those that the caller's credential speaks for.
     pub async fn list_organizations(&self, who: &Principal, request: &ListRequest) -> Result<Vec<Value>, RecordsError> {
-        self.fresh().await?;
+        self.catalog.fresh().await?;
         let found = self
+            .catalog
             .look(|view| {
                 let mut found: Vec<Arc<Record>> = own_organizations(view, who)?;
                 found.retain(|org| request.ids.is_empty() || request.ids.contains(&org.id));
@@ -49,8 +49,8 @@ impl Records {
     }
 
     pub async fn organization(&self, who: &Principal, id: Uuid) -> Result<Value, RecordsError> {
-        self.fresh().await?;
-        let record = self.look(|view| Ok(Arc::clone(&own(view, who, id)?.0))).await?;
+        self.catalog.fresh().await?;
+        let record = self.catalog.look(|view| Ok(Arc::clone(&own(view, who, id)?.0))).await?;
         shown(&record, &draft::read(&record)?)
     }
 
@@ -60,9 +60,10 @@ impl Records {
         id: Uuid,
         body: Map<String, Value>,
     ) -> Result<Value, RecordsError> {
-        self.fresh().await?;
+        self.catalog.fresh().await?;
         for _ in 0..ATTEMPTS_MAX {
             let (record, there) = self
+                .catalog
                 .look(|view| {
                     let (record, there) = own(view, who, id)?;
                     let target = Target::of_organization(ObjectType::Organization, there.org);
@@ -83,12 +84,12 @@ impl Records {
             if changed == stored {
                 return shown(&record, &stored);
             }
-            match self.propose_one(By::Caller(&there), CatalogCommand::Put(put(&record, &changed))).await? {
+            match self.catalog.propose_one(By::Caller(&there), CatalogCommand::Put(put(&record, &changed))).await? {
                 CatalogOutcome::Put { .. } => return shown(&record, &changed),
                 CatalogOutcome::Taken { key, .. } => {
                     return Err(RecordsError::Taken(format!("another organization has the name `{}`", key.name)));
                 }
-                CatalogOutcome::Stale { .. } => drop(self.cluster.fence(GroupId::CATALOG).await?),
+                CatalogOutcome::Stale { .. } => self.catalog.fence().await?,
                 other => return Err(unexpected(&other)),
             }
         }

@@ -7,7 +7,6 @@
 use std::sync::Arc;
 
 use assay_node_auth::{Decision, Giving, ObjectType, Permission, Principal, Target, decide};
-use assay_storage_model::GroupId;
 use assay_storage_model::OrgId;
 use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, DeleteRecord, Expect, Record, RecordKind};
 use assay_storage_model::event::format_micros;
@@ -84,12 +83,12 @@ struct Leaving {
 impl Records {
     /// The users of the organization that is asked about. Whoever may not read its members sees themselves.
     pub async fn users(&self, who: &Principal, request: &ListRequest) -> Result<Vec<Value>, RecordsError> {
-        self.fresh().await?;
+        self.catalog.fresh().await?;
         let lister = match self.lister(who, request.organization()).await {
             Err(RecordsError::NotFound(_)) => return Ok(Vec::new()),
             lister => lister?,
         };
-        let found = self.peek(|view| {
+        let found = self.catalog.peek(|view| {
             let all = may(&lister, Permission::Read);
             let mut found = Vec::new();
             for id in organization::members(view, lister.org)?.into_iter().filter(|id| all || *id == lister.user) {
@@ -103,9 +102,10 @@ impl Records {
     }
 
     pub async fn user(&self, who: &Principal, id: Uuid) -> Result<Value, RecordsError> {
-        self.fresh().await?;
+        self.catalog.fresh().await?;
         let missing = || RecordsError::NotFound(format!("no user with the id {id} is visible to this credential"));
         let record = self
+            .catalog
             .look(|view| {
                 let there = within(view, who, who.org)?.ok_or_else(missing)?;
                 let is_member = view.find(&organization::member_key(there.org, id)).is_some();
@@ -120,8 +120,9 @@ impl Records {
     pub async fn change_members(&self, who: &Principal, body: Map<String, Value>) -> Result<Value, RecordsError> {
         let (name, id) = (draft::text_of(&body, "org_name")?.map(str::to_owned), draft::uuid_of(&body, "org_id")?);
         let change = Change::read(body)?;
-        self.fresh().await?;
+        self.catalog.fresh().await?;
         let there = self
+            .catalog
             .look(|view| match (id, &name) {
                 (None, Some(name)) => within_named(view, who, name),
                 (id, _) => {
@@ -159,33 +160,36 @@ impl Records {
     /// Whether all of it is granted, before any of it is done.
     async fn check_change(&self, who: &Principal, there: &Principal, change: &Change) -> Result<(), RecordsError> {
         let missing = || crate::authz::no_organization(&there.org_name);
-        self.look(|view| {
-            let there = within(view, who, there.org)?.ok_or_else(missing)?;
-            for (permission, wanted) in [(Permission::Create, change.comes()), (Permission::Delete, change.goes())] {
-                if wanted && !may(&there, permission) {
-                    let what = permission.word();
-                    let said = format!("this credential is not granted `{what}` on the members of the organization");
-                    return Err(RecordsError::Forbidden(said));
+        self.catalog
+            .look(|view| {
+                let there = within(view, who, there.org)?.ok_or_else(missing)?;
+                for (permission, wanted) in [(Permission::Create, change.comes()), (Permission::Delete, change.goes())]
+                {
+                    if wanted && !may(&there, permission) {
+                        let what = permission.word();
+                        let said =
+                            format!("this credential is not granted `{what}` on the members of the organization");
+                        return Err(RecordsError::Forbidden(said));
+                    }
                 }
-            }
-            match change.accounts.iter().any(|account| account.token_name.is_some()) {
-                true => check_maker(&there),
-                false => Ok(()),
-            }
-        })
-        .await
+                match change.accounts.iter().any(|account| account.token_name.is_some()) {
+                    true => check_maker(&there),
+                    false => Ok(()),
+                }
+            })
+            .await
     }
 
     async fn add(&self, there: &Principal, change: &Change, groups: &[Uuid]) -> Result<Vec<Added>, RecordsError> {
         let mut added = Vec::new();
         for id in &change.ids {
-            let email = self.peek(|view| self.known_email(view, there.org, *id))?;
+            let email = self.catalog.peek(|view| self.known_email(view, there.org, *id))?;
             self.add_member(there, *id).await?;
             added.push(Added { id: *id, email, came: Came::Member });
         }
         for email in &change.emails {
             let user = self.user_of(By::Caller(there), email).await?;
-            let (id, came) = match self.peek(|view| self.is_asked(view, there.org, user)) {
+            let (id, came) = match self.catalog.peek(|view| self.is_asked(view, there.org, user)) {
                 true => (self.invite(there, user, email, groups).await?, Came::Invited),
                 false => {
                     self.add_member(there, user).await?;
@@ -250,37 +254,38 @@ impl Records {
     }
 
     async fn groups_named(&self, who: &Principal, change: &Change) -> Result<Vec<Uuid>, RecordsError> {
-        self.look(|view| {
-            let mut groups = change.groups.clone();
-            for name in &change.group_names {
-                let found = view.find(&GROUP.name_key(who.org.0, name)).map(|group| group.id);
-                let missing = || RecordsError::BadRequest(format!("no group `{name}` is in the organization"));
-                groups.push(found.ok_or_else(missing)?);
-            }
-            for group in &groups {
-                visible(view, who, &GROUP, *group, Permission::Update)?;
-                if change.comes() {
-                    view.check_giving(who, "invite_users", &Giving::Member { group: *group })?;
+        self.catalog
+            .look(|view| {
+                let mut groups = change.groups.clone();
+                for name in &change.group_names {
+                    let found = view.find(&GROUP.name_key(who.org.0, name)).map(|group| group.id);
+                    let missing = || RecordsError::BadRequest(format!("no group `{name}` is in the organization"));
+                    groups.push(found.ok_or_else(missing)?);
                 }
-            }
-            Ok(groups)
-        })
-        .await
+                for group in &groups {
+                    visible(view, who, &GROUP, *group, Permission::Update)?;
+                    if change.comes() {
+                        view.check_giving(who, "invite_users", &Giving::Member { group: *group })?;
+                    }
+                }
+                Ok(groups)
+            })
+            .await
     }
 
     async fn add_member(&self, who: &Principal, user: Uuid) -> Result<(), RecordsError> {
         self.check_may_join(who.org, user)?;
-        if self.peek(|view| view.find(&organization::member_key(who.org, user)).is_some()) {
+        if self.catalog.peek(|view| view.find(&organization::member_key(who.org, user)).is_some()) {
             return Ok(());
         }
         self.check_record_count(RecordKind::ORG_MEMBER, who.org)?;
         let put = organization::put_member(edge::new_id(), who.org, user, edge::now_micros());
-        match self.propose_one(By::Caller(who), CatalogCommand::Put(put)).await? {
+        match self.catalog.propose_one(By::Caller(who), CatalogCommand::Put(put)).await? {
             CatalogOutcome::Put { .. } | CatalogOutcome::Taken { .. } => {}
             other => return Err(unexpected(&other)),
         }
         // Invited once, and out of every other organization since.
-        match self.peek(|view| view.find(&invitation::key(who.org, user)).map(|pending| pending.id)) {
+        match self.catalog.peek(|view| view.find(&invitation::key(who.org, user)).map(|pending| pending.id)) {
             Some(pending) => self.gone(By::System, RecordKind::ORG_MEMBER, pending).await,
             None => Ok(()),
         }
@@ -288,7 +293,7 @@ impl Records {
 
     /// Those that are to go and are there. Somebody has to stay who may do everything.
     fn leaving(&self, who: &Principal, change: &Change) -> Result<Leaving, RecordsError> {
-        self.peek(|view| {
+        self.catalog.peek(|view| {
             let mut leaving = change.removed_ids.clone();
             let is_pending = |id: &Uuid| {
                 let record = view.get(RecordKind::ORG_MEMBER, *id);
@@ -318,7 +323,7 @@ impl Records {
 
     async fn remove_member(&self, who: &Principal, user: Uuid) -> Result<(), RecordsError> {
         let key = organization::member_key(who.org, user);
-        if let Some(member) = self.peek(|view| view.find(&key).map(|member| member.id)) {
+        if let Some(member) = self.catalog.peek(|view| view.find(&key).map(|member| member.id)) {
             self.gone(By::Caller(who), RecordKind::ORG_MEMBER, member).await?;
         }
         self.take_tokens(By::Caller(who), who.org, user).await?;
@@ -339,7 +344,7 @@ impl Records {
     fn naming(&self, org: OrgId, kind: &Kind, says: impl Fn(&Body) -> bool) -> Result<Vec<Uuid>, RecordsError> {
         let (mut walk, mut found) = (Walk::from_newest(kind, org), Vec::new());
         while !walk.is_over() {
-            for record in self.peek(|view| walk.step(view, |_| true))? {
+            for record in self.catalog.peek(|view| walk.step(view, |_| true))? {
                 if says(&draft::read(&record)?) {
                     found.push(record.id);
                 }
@@ -358,7 +363,8 @@ impl Records {
             draft::mentions(key, EVERY_ORG)
                 && draft::read(key).is_ok_and(|body| draft::id_in(&body, "user_id") == Some(user))
         };
-        let every: Vec<_> = self.peek(|view| view.all(RecordKind::API_KEY).filter(is_theirs).cloned().collect());
+        let every: Vec<_> =
+            self.catalog.peek(|view| view.all(RecordKind::API_KEY).filter(is_theirs).cloned().collect());
         for key in every {
             self.close_key(key.id, who.org).await?;
         }
@@ -367,7 +373,9 @@ impl Records {
 
     async fn close_key(&self, key: Uuid, org: OrgId) -> Result<(), RecordsError> {
         for _ in 0..ATTEMPTS_MAX {
-            let Some(record) = self.peek(|view| view.get(RecordKind::API_KEY, key).cloned()) else { return Ok(()) };
+            let Some(record) = self.catalog.peek(|view| view.get(RecordKind::API_KEY, key).cloned()) else {
+                return Ok(());
+            };
             let mut body = draft::read(&record)?;
             let mut closed: Vec<Uuid> = crate::kinds::group::ids(&body, CLOSED_ORGS).collect();
             if closed.contains(&org.0) {
@@ -376,9 +384,9 @@ impl Records {
             closed.push(org.0);
             body.insert(CLOSED_ORGS.into(), json!(closed));
             let put = crate::patch::put(&API_KEY, &record, &body);
-            match self.propose_one(By::System, CatalogCommand::Put(put)).await? {
+            match self.catalog.propose_one(By::System, CatalogCommand::Put(put)).await? {
                 CatalogOutcome::Put { .. } => return Ok(()),
-                CatalogOutcome::Stale { .. } => drop(self.cluster.fence(GroupId::CATALOG).await?),
+                CatalogOutcome::Stale { .. } => self.catalog.fence().await?,
                 other => return Err(unexpected(&other)),
             }
         }
@@ -394,7 +402,9 @@ impl Records {
         user: Uuid,
     ) -> Result<(), RecordsError> {
         for _ in 0..ATTEMPTS_MAX {
-            let Some(record) = self.peek(|view| view.get(RecordKind::GROUP, group).cloned()) else { return Ok(()) };
+            let Some(record) = self.catalog.peek(|view| view.get(RecordKind::GROUP, group).cloned()) else {
+                return Ok(());
+            };
             let stored = draft::read(&record)?;
             let mut sent = Body::from_iter([(change.to_owned(), json!([user.to_string()]))]);
             if let Some(fold) = GROUP.fold {
@@ -402,9 +412,9 @@ impl Records {
             }
             let Some(changed) = draft::patched(&GROUP, &stored, sent)? else { return Ok(()) };
             let put = crate::patch::put(&GROUP, &record, &changed);
-            match self.propose_one(by, CatalogCommand::Put(put)).await? {
+            match self.catalog.propose_one(by, CatalogCommand::Put(put)).await? {
                 CatalogOutcome::Put { .. } => return Ok(()),
-                CatalogOutcome::Stale { .. } => drop(self.cluster.fence(GroupId::CATALOG).await?),
+                CatalogOutcome::Stale { .. } => self.catalog.fence().await?,
                 other => return Err(unexpected(&other)),
             }
         }
@@ -412,7 +422,11 @@ impl Records {
     }
 
     pub(crate) async fn gone(&self, by: By<'_>, kind: RecordKind, id: Uuid) -> Result<(), RecordsError> {
-        match self.propose_one(by, CatalogCommand::Delete(DeleteRecord { kind, id, expect: Expect::Any })).await? {
+        match self
+            .catalog
+            .propose_one(by, CatalogCommand::Delete(DeleteRecord { kind, id, expect: Expect::Any }))
+            .await?
+        {
             CatalogOutcome::Deleted { .. } | CatalogOutcome::Stale { .. } => Ok(()),
             other => Err(unexpected(&other)),
         }

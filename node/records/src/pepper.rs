@@ -5,17 +5,13 @@ use assay_storage_catalog::State;
 use assay_storage_model::catalog::UniqueKey;
 use serde_json::Value;
 
+use crate::catalog::Catalog;
+use crate::draft;
 use crate::error::RecordsError;
-use crate::{Records, draft};
 
-impl Records {
-    /// A key for one purpose as up to 0.4.0: every copy of the catalog can make it.
-    pub(crate) fn derived_secret(&self, context: &str) -> Result<[u8; 32], RecordsError> {
-        self.peek(|state| self.pepper(state).map(|pepper| pepper.derive(context)))
-    }
-
+impl Catalog {
     /// Returns the pepper; refused where the cluster was not founded yet.
-    pub(crate) fn pepper(&self, state: &State) -> Result<&Pepper, RecordsError> {
+    pub fn pepper(&self, state: &State) -> Result<&Pepper, RecordsError> {
         if let Some(pepper) = self.pepper.get() {
             return Ok(pepper);
         }

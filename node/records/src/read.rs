@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use assay_node_auth::{Decision, ObjectType, Permission, Principal, Target, decide};
 use assay_storage_model::catalog::Record;
-use assay_storage_model::{GroupId, ObjectKey, ObjectKind, OrgId};
+use assay_storage_model::{ObjectKey, ObjectKind, OrgId};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -19,8 +19,8 @@ use crate::{Created, ObjectHome, ProjectRef, Records};
 
 impl Records {
     pub async fn get(&self, who: &Principal, kind: &'static Kind, id: Uuid) -> Result<Value, RecordsError> {
-        self.fresh().await?;
-        let record = self.look(|view| visible(view, who, kind, id, Permission::Read)).await?.record;
+        self.catalog.fresh().await?;
+        let record = self.catalog.look(|view| visible(view, who, kind, id, Permission::Read)).await?.record;
         self.answer(kind, &record)
     }
 
@@ -35,22 +35,23 @@ impl Records {
         let Some(of) = kinds::of_object(kind) else {
             return Err(RecordsError::NotFound(format!("no {} with the id {id} is visible here", kind.name())));
         };
-        self.look(|view| {
-            let Seen { record, who } = rows_of(view, who, of, kind, id, permission)?;
-            let project = of.project_of(&record);
-            let project_id =
-                project.ok_or_else(|| RecordsError::Internal(format!("{} {id} is in no project", of.name)))?;
-            let key = ObjectKey::new(who.org, kind, id);
-            Ok(ObjectHome { key, org: who.org, project_id, shard: self.cluster.locate(&key) })
-        })
-        .await
+        self.catalog
+            .look(|view| {
+                let Seen { record, who } = rows_of(view, who, of, kind, id, permission)?;
+                let project = of.project_of(&record);
+                let project_id =
+                    project.ok_or_else(|| RecordsError::Internal(format!("{} {id} is in no project", of.name)))?;
+                let key = ObjectKey::new(who.org, kind, id);
+                Ok(ObjectHome { key, org: who.org, project_id, shard: self.catalog.cluster.locate(&key) })
+            })
+            .await
     }
 
     /// The project that a record of this name of a kind is in, or that it is, for whoever counts by projects: as this node's
     /// copy of the catalog has it, without a fence and without asking what may be seen. None of another organization's.
     pub fn project_at(&self, org: OrgId, kind: &str, id: Uuid) -> Option<Uuid> {
         let kind = kinds::in_project(kind)?;
-        self.peek(|view| {
+        self.catalog.peek(|view| {
             let record =
                 view.get(kind.record, id).filter(|record| record.org == Some(org) && kind.lives(view, record))?;
             kind.project_of(record)
@@ -59,9 +60,9 @@ impl Records {
 
     /// Returns whether the record behind an object is here, whoever asks: rows may be written to it.
     pub async fn has_record(&self, object: &ObjectKey) -> Result<bool, RecordsError> {
-        self.cluster.fence(GroupId::CATALOG).await?;
+        self.catalog.fence().await?;
         let Some(kind) = kinds::of_object(object.kind) else { return Ok(false) };
-        Ok(self.peek(|view| {
+        Ok(self.catalog.peek(|view| {
             let record = view.get(kind.record, object.id);
             record.is_some_and(|record| record.org == Some(object.org) && kind.lives(view, record))
         }))
@@ -76,11 +77,11 @@ impl Records {
         objects: &[ObjectKey],
         permission: Permission,
     ) -> Result<(), RecordsError> {
-        if self.cluster.is_alone() {
+        if self.catalog.cluster.is_alone() {
             return Ok(());
         }
-        self.cluster.fence(GroupId::CATALOG).await?;
-        self.peek(|view| {
+        self.catalog.fence().await?;
+        self.catalog.peek(|view| {
             objects.iter().try_for_each(|object| {
                 let missing = || RecordsError::Internal(format!("no record stands for the object {object}"));
                 let kind = kinds::of_object(object.kind).ok_or_else(missing)?;
@@ -91,21 +92,22 @@ impl Records {
 
     /// Where what was done to access in an organization is kept, for who may read it.
     pub async fn audit_log(&self, who: &Principal, org: OrgId) -> Result<ObjectHome, RecordsError> {
-        self.fresh().await?;
-        self.look(|view| {
-            let missing = || crate::authz::no_organization(&org.to_string());
-            let there = within(view, who, org)?.ok_or_else(missing)?;
-            match decide(&there, Permission::Read, &Target::of_organization(ObjectType::OrgAuditLogs, org)) {
-                Decision::Allowed => {}
-                _ => {
-                    let said = "this credential is not granted `read` on the audit log of the organization";
-                    return Err(RecordsError::Forbidden(said.into()));
+        self.catalog.fresh().await?;
+        self.catalog
+            .look(|view| {
+                let missing = || crate::authz::no_organization(&org.to_string());
+                let there = within(view, who, org)?.ok_or_else(missing)?;
+                match decide(&there, Permission::Read, &Target::of_organization(ObjectType::OrgAuditLogs, org)) {
+                    Decision::Allowed => {}
+                    _ => {
+                        let said = "this credential is not granted `read` on the audit log of the organization";
+                        return Err(RecordsError::Forbidden(said.into()));
+                    }
                 }
-            }
-            let key = ObjectKey::new(org, ObjectKind::AuditLog, org.0);
-            Ok(ObjectHome { key, org, project_id: org.0, shard: self.cluster.locate(&key) })
-        })
-        .await
+                let key = ObjectKey::new(org, ObjectKind::AuditLog, org.0);
+                Ok(ObjectHome { key, org, project_id: org.0, shard: self.catalog.cluster.locate(&key) })
+            })
+            .await
     }
 
     /// A project of the principal's organization by its name, made where it is missing if `create` says so.
@@ -118,7 +120,7 @@ impl Records {
         };
         let reference = |id, made| ProjectRef { id, name: name.to_owned(), org: who.org, made };
         // Where it may be made, a local miss needs no fence: the write has the last word.
-        let found = if create { self.peek(look) } else { self.look(look).await };
+        let found = if create { self.catalog.peek(look) } else { self.catalog.look(look).await };
         match found {
             Err(RecordsError::NotFound(_)) if create => {
                 let body = Map::from_iter([("name".to_owned(), Value::from(name))]);
@@ -139,7 +141,7 @@ impl Records {
     /// Adds what stands in other records.
     pub(crate) fn joined(&self, kind: &Kind, mut object: Body) -> Value {
         if let Some(join) = kind.join {
-            join(&self.cluster.catalog().read(), &mut object);
+            join(&self.catalog.cluster.catalog().read(), &mut object);
         }
         Value::Object(object)
     }

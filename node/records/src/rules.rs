@@ -62,7 +62,7 @@ impl Records {
     /// exceed the number by as many as there are under way.
     pub(crate) fn check_record_count(&self, kind: RecordKind, org: OrgId) -> Result<(), RecordsError> {
         let most = self.rules.most_of(kind);
-        if self.peek(|view| view.has_at_least(kind, Some(org), most)) {
+        if self.catalog.peek(|view| view.has_at_least(kind, Some(org), most)) {
             return Err(RecordsError::BadRequest(format!(
                 "the organization has {most} records of the kind {kind}, which is as many as it may have: delete some, or ask the \
                  operator to raise `records.per_organization_max`"
@@ -81,7 +81,7 @@ impl Records {
             while !walk.is_over() {
                 // Reading every body would take long; the few that name the user are read.
                 let is_named = |record: &Record| draft::mentions(record, &named);
-                for record in self.peek(|view| walk.step(view, is_named))? {
+                for record in self.catalog.peek(|view| walk.step(view, is_named))? {
                     count += usize::from(draft::id_in(&draft::read(&record)?, field) == Some(user));
                 }
             }

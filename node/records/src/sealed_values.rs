@@ -5,7 +5,8 @@
 //! that opens it, and `sealed_version`, which counts the secrets that it was given. What answers show is the end of
 //! it, and who gave it when.
 
-use assay_node_auth::{Belonging, Permission, Principal, Sealed, Secret, preview};
+use assay_node_auth::{Permission, Principal, Secret, preview};
+use assay_node_secrets::{Belonging, Sealed};
 use assay_storage_model::OrgId;
 use assay_storage_model::catalog::Record;
 use assay_storage_model::event::format_micros;
@@ -86,7 +87,7 @@ impl Records {
         if let Some(secret) = secret {
             version += 1;
             let to = Belonging { org, kind: kind.record, record: id, version };
-            let sealed = self.data_key(org).await?.seal(&to, secret, edge::random()?);
+            let sealed = self.secrets.data_key(org).await?.seal(&to, secret, edge::random()?);
             let sealed = sealed.map_err(|why| RecordsError::TooLarge(why.to_string()))?;
             body.insert(SEALED.into(), sealed.to_string().into());
             body.insert(PREVIEW.into(), preview(secret.expose()).into());
@@ -109,18 +110,19 @@ impl Records {
     /// Those of the organization that the body names by its id, of which the caller may read them.
     pub async fn ai_secrets(&self, who: &Principal, body: &Body) -> Result<Vec<Value>, RecordsError> {
         let org = draft::uuid_of(body, "org_id")?.map_or(who.org, OrgId);
-        self.fresh().await?;
-        let there = self.look(|view| within(view, who, org)?.ok_or_else(|| no_organization(&org.to_string()))).await?;
+        self.catalog.fresh().await?;
+        let there =
+            self.catalog.look(|view| within(view, who, org)?.ok_or_else(|| no_organization(&org.to_string()))).await?;
         self.list(&there, &AI_SECRET, &ListRequest::default()).await
     }
 
     /// The secret of this name in the organization that the caller acts in, for who may read it. For use inside: no answer
     /// ever shows it.
     pub async fn secret_of(&self, who: &Principal, name: &str) -> Result<Secret, RecordsError> {
-        self.fresh().await?;
+        self.catalog.fresh().await?;
         let missing = || RecordsError::NotFound(format!("no ai_secret `{name}` is visible to this credential"));
         let key = AI_SECRET.name_key(who.org.0, name);
-        let id = self.look(|view| view.find(&key).map(|record| record.id).ok_or_else(missing)).await?;
+        let id = self.catalog.look(|view| view.find(&key).map(|record| record.id).ok_or_else(missing)).await?;
         let nothing = || RecordsError::NotFound(format!("the ai_secret `{name}` has no secret: give it one"));
         self.secret_in(who, &AI_SECRET, id).await?.ok_or_else(nothing)
     }
@@ -132,8 +134,8 @@ impl Records {
         kind: &'static Kind,
         id: Uuid,
     ) -> Result<Option<Secret>, RecordsError> {
-        self.fresh().await?;
-        let Seen { record, .. } = self.look(|view| visible(view, who, kind, id, Permission::Read)).await?;
+        self.catalog.fresh().await?;
+        let Seen { record, .. } = self.catalog.look(|view| visible(view, who, kind, id, Permission::Read)).await?;
         self.opened(kind, &record)
     }
 
@@ -144,7 +146,7 @@ impl Records {
         let sealed = Sealed::parse(text).ok_or_else(|| damaged("does not read"))?;
         let org = record.org.ok_or_else(|| damaged("is in no organization"))?;
         let to = Belonging { org, kind: record.kind, record: record.id, version: version_of(&body) };
-        let opened = self.kept_data_key(org)?.open(&to, &sealed);
+        let opened = self.secrets.existing_data_key(org)?.open(&to, &sealed);
         opened.map(Some).map_err(|why| damaged(&format!("does not open: {why}")))
     }
 }

@@ -13,7 +13,6 @@
 use assay_node_auth::{
     AskedTicket, Identity, LoginAsked, Principal, Secret, SetupTicket, challenge_of, new_login_secret, proves,
 };
-use assay_storage_model::GroupId;
 use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, PutRecord, Record};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -101,7 +100,7 @@ impl Records {
         if !proves(shown, &ticket.challenge) {
             return Err(RecordsError::Forbidden("the credential is not the one of this session".into()));
         }
-        self.fresh().await?;
+        self.catalog.fresh().await?;
         let Some((record, login)) = self.login(ticket.session)? else { return Ok(SetupState::Pending) };
         match &login.code {
             None => return Ok(SetupState::Claimed),
@@ -121,7 +120,7 @@ impl Records {
         let mark = Login { until: now() + MARK_SECONDS, code: None, ..login };
         let expect = Expect::Revision(record.revision);
         let put = PutRecord { keys: vec![spent_key(record.id)], ..put(record.id, expect, &mark, edge::now_micros())? };
-        match self.propose_one(By::System, CatalogCommand::Put(put)).await? {
+        match self.catalog.propose_one(By::System, CatalogCommand::Put(put)).await? {
             // It may be gone where its user left.
             CatalogOutcome::Put { .. } | CatalogOutcome::Stale { .. } => Ok(()),
             other => Err(unexpected(&other)),
@@ -132,9 +131,9 @@ impl Records {
     async fn spend(&self, record: &Record, login: Login) -> Result<Option<(Record, Login)>, RecordsError> {
         let next = Login { code: None, ..login };
         let put = put(record.id, Expect::Revision(record.revision), &next, edge::now_micros())?;
-        match self.propose_one(By::System, CatalogCommand::Put(put)).await? {
+        match self.catalog.propose_one(By::System, CatalogCommand::Put(put)).await? {
             CatalogOutcome::Put { .. } => {
-                self.cluster.fence(GroupId::CATALOG).await?;
+                self.catalog.fence().await?;
                 Ok(self.login(record.id)?.map(|(record, login)| (Record::clone(&record), login)))
             }
             CatalogOutcome::Stale { .. } => Ok(None),
@@ -143,7 +142,7 @@ impl Records {
     }
 
     async fn key_for(&self, record: &Record, login: &Login, project: &str) -> Result<SetupState, RecordsError> {
-        let who = self.peek(|view| by_login(view, record.id, login.user_id))?.into_iter().next();
+        let who = self.catalog.peek(|view| by_login(view, record.id, login.user_id))?.into_iter().next();
         let Some(who) = who else { return Ok(SetupState::Expired) };
         let project = self.project_by_name(&who, project, true).await?;
         let body: Map<String, Value> = Map::from_iter([("name".to_owned(), json!(KEY_NAME))]);

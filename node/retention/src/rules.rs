@@ -44,7 +44,7 @@ type Rules = HashMap<(Uuid, ObjectKind), f64>;
 
 /// Returns every object that a rule is about, as this node's copy of the catalog has it.
 pub fn retained_objects(records: &Records) -> Result<Vec<RetainedObject>, RecordsError> {
-    records.peek(|state| {
+    records.catalog().peek(|state| {
         let rules = rules(state)?;
         if rules.is_empty() {
             return Ok(Vec::new());
@@ -64,7 +64,7 @@ pub fn retained_objects(records: &Records) -> Result<Vec<RetainedObject>, Record
 
 /// Returns the objects whose old rows were being deleted.
 pub fn expiring_objects(records: &Records) -> Vec<ObjectKey> {
-    records.peek(|state| state.all(RecordKind::EXPIRY).filter_map(|record| expiring(record)).collect())
+    records.catalog().peek(|state| state.all(RecordKind::EXPIRY).filter_map(|record| expiring(record)).collect())
 }
 
 /// Notes that rows of an object are about to be deleted.
@@ -78,7 +78,7 @@ pub async fn begin_expiry(records: &Records, object: &ObjectKey) -> Result<(), R
         body: json!({"object": object.kind.name()}).to_string().into_bytes(),
         at: mechanism::now_micros(),
     };
-    match records.propose_one(By::System, CatalogCommand::Put(put)).await? {
+    match records.catalog().propose_one(By::System, CatalogCommand::Put(put)).await? {
         // Somebody has begun, and not ended.
         CatalogOutcome::Put { .. } | CatalogOutcome::Stale { .. } | CatalogOutcome::Taken { .. } => Ok(()),
         other => Err(unexpected(&other)),
@@ -91,7 +91,7 @@ pub async fn end_expiry(records: &Records, cluster: &Cluster, object: &ObjectKey
         raise_floor(cluster, object, last).await?;
     }
     let delete = DeleteRecord { kind: RecordKind::EXPIRY, id: object.id, expect: Expect::Any };
-    match records.propose_one(By::System, CatalogCommand::Delete(delete)).await? {
+    match records.catalog().propose_one(By::System, CatalogCommand::Delete(delete)).await? {
         CatalogOutcome::Deleted { .. } | CatalogOutcome::Stale { .. } => Ok(()),
         other => Err(unexpected(&other)),
     }

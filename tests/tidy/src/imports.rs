@@ -51,7 +51,8 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "assay-storage-threads",
         ],
     ),
-    ("assay-node-auth", &["assay-storage-model"]),
+    ("assay-node-secrets", &["assay-cluster", "assay-storage-model"]),
+    ("assay-node-auth", &["assay-node-secrets", "assay-storage-model"]),
     ("assay-node-btql", &["assay-storage-model"]),
     ("assay-node-limits", &[]),
     ("assay-node-otel", &[]),
@@ -81,7 +82,10 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "assay-storage-shard",
         ],
     ),
-    ("assay-node-records", &["assay-cluster", "assay-node-auth", "assay-storage-catalog", "assay-storage-model"]),
+    (
+        "assay-node-records",
+        &["assay-cluster", "assay-node-auth", "assay-node-secrets", "assay-storage-catalog", "assay-storage-model"],
+    ),
     (
         "assay-node-objects",
         &[
@@ -117,6 +121,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "assay-node-otel",
             "assay-node-query",
             "assay-node-records",
+            "assay-node-secrets",
             "assay-storage-model",
             "assay-storage-threads",
         ],

@@ -37,6 +37,7 @@ const ROOMS: &[(&str, &[&str])] = &[
         &[
             "assay-storage-blobs",
             "assay-node-auth",
+            "assay-node-secrets",
             "assay-node-http",
             "assay-node-engine",
             "assay-node-answers",
@@ -44,7 +45,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "assay-test-btql",
         ],
     ),
-    ("chacha20poly1305", &["assay-node-auth"]),
+    ("chacha20poly1305", &["assay-node-secrets"]),
     ("lz4_flex", &["assay-storage-segments"]),
     ("tonic", &["assay-cluster-transport"]),
     // Messages between nodes; and those of OTLP, which clients send.

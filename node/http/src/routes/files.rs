@@ -246,7 +246,7 @@ fn encoded(text: &str) -> String {
 /// A ticket that is not ours, not for this, too old, or of a user who left opens nothing.
 async fn ticket(edge: &Edge, request: &HttpRequest, deed: Deed) -> Result<Ticket, Refusal> {
     let text = request.match_info().get("ticket").unwrap_or_default();
-    let secrets = edge.records.signing_secrets(TICKET_CONTEXT)?;
+    let secrets = edge.records.secrets().signing_secrets(TICKET_CONTEXT)?;
     let read = secrets.accepted().find_map(|secret| Ticket::parse(text, secret));
     let read = read.filter(|ticket| ticket.deed == deed && ticket.until > seconds());
     let ticket = read.ok_or_else(|| {
@@ -265,7 +265,7 @@ fn address(call: &Call, name: &FileName, deed: Deed) -> Result<String, Refusal> 
     let Principal { user, impersonator, .. } = &call.principal;
     let (user, impersonator) = (*user, *impersonator);
     let ticket = Ticket { name: name.clone(), deed, user, impersonator, until: seconds() + lasts(deed) };
-    let text = ticket.to_text(&call.edge.records.signing_secrets(TICKET_CONTEXT)?.sign);
+    let text = ticket.to_text(&call.edge.records.secrets().signing_secrets(TICKET_CONTEXT)?.sign);
     Ok(format!("{}/attachment/bytes/{text}", origin_of(call)?))
 }
 

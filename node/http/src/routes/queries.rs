@@ -16,7 +16,8 @@ use assay_node_limits::Reservation;
 use assay_node_query::{
     Answer as Rows, AskError, Bounded, EngineError, Executor, Home, Position, Table, Watch, columns_of, value_bytes,
 };
-use assay_node_records::{Kind as RecordKind, ObjectHome, Records, RecordsError, SigningSecrets, kinds};
+use assay_node_records::{Kind as RecordKind, ObjectHome, Records, RecordsError, kinds};
+use assay_node_secrets::SigningSecrets;
 use assay_storage_model::{ObjectKind, OrgId};
 use serde_json::json;
 use tokio::time::Instant;
@@ -292,7 +293,7 @@ pub(super) fn position(text: &str, is_short: bool, secrets: &SigningSecrets) -> 
 }
 
 pub(super) fn secrets(records: &Records) -> Result<SigningSecrets, Refusal> {
-    Ok(records.signing_secrets(CURSOR_CONTEXT)?)
+    Ok(records.secrets().signing_secrets(CURSOR_CONTEXT)?)
 }
 
 /// The same for what is not there and for what may not be read, as clients know it of queries.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use assay_cluster::{Cluster, ClusterConfig};
-use assay_node_auth::{Keyring, Secret, VaultKey};
 use assay_node_http::{
     Admin, App, Handle as ServerHandle, Health, HttpConfig, LimitsConfig, Quotas, RatePeers, RateRule, RateView, Rates,
     Server, Sockets,
@@ -13,6 +12,7 @@ use assay_node_http::{
 use assay_node_objects::{AuditLog, ObjectLimits, Objects, node_clock};
 use assay_node_query::{Prices, Queries, QueryLimits};
 use assay_node_records::{Founding, Jwts, Records};
+use assay_node_secrets::{Keyring, Secret, VaultKey};
 use assay_storage_model::NodeId;
 use bytes::Bytes;
 use futures::FutureExt;
@@ -81,7 +81,7 @@ impl House {
             let cluster = Arc::new(Cluster::open(cluster).await.expect("a cluster"));
             let objects = Objects::start(Arc::clone(&cluster), ObjectLimits::default(), node_clock(&cluster));
             let records = Records::new(Arc::clone(&cluster), Arc::new(AuditLog::new(objects.clone())));
-            records.give_keys(Keyring::new(VaultKey::new([7; 32]), Vec::new()));
+            records.secrets().give_keys(Keyring::new(VaultKey::new([7; 32]), Vec::new()));
             let records = if let Some(jwts) = jwts { records.trusting(jwts) } else { records };
             let api_key = Some(Secret::new(KEY.into()));
             let founding = Founding { org_name: ORG.into(), owner_email: OWNER.into(), api_key };

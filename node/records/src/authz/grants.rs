@@ -32,7 +32,7 @@ impl Records {
         who: &Principal,
         request: &ListRequest,
     ) -> Result<Vec<Value>, RecordsError> {
-        self.fresh().await?;
+        self.catalog.fresh().await?;
         let lister = self.lister(who, request.organization()).await?;
         let org = assay_node_auth::Target::of_organization(ObjectType::Organization, lister.org);
         if decide_of_acls(&lister, Permission::Read, &org) != Decision::Allowed {
@@ -46,7 +46,7 @@ impl Records {
     pub async fn delete_acl(&self, who: &Principal, body: Map<String, Value>) -> Result<Value, RecordsError> {
         let fields = draft::created(&ACL, body)?;
         let missing = || RecordsError::NotFound("there is no such grant that is visible to this credential".into());
-        self.fresh().await?;
+        self.catalog.fresh().await?;
         let id = self.acl_of(who, &fields).await?.ok_or_else(missing)?;
         // One that may not be seen is not told by its id either.
         self.delete(who, &ACL, id).await.map_err(|why| match why {
@@ -85,13 +85,14 @@ impl Records {
 
     async fn acl_of(&self, who: &Principal, fields: &Body) -> Result<Option<Uuid>, RecordsError> {
         let on = acl::object(fields);
-        self.look(|view| {
-            let org = on.and_then(|(object, id)| guard::org_of(view, object, id));
-            let Some(there) = org.map(|org| within(view, who, org)).transpose()?.flatten() else { return Ok(None) };
-            let key = ACL.key_of(there.org.0, fields);
-            Ok(key.and_then(|key| view.find(&key).map(|record| record.id)))
-        })
-        .await
+        self.catalog
+            .look(|view| {
+                let org = on.and_then(|(object, id)| guard::org_of(view, object, id));
+                let Some(there) = org.map(|org| within(view, who, org)).transpose()?.flatten() else { return Ok(None) };
+                let key = ACL.key_of(there.org.0, fields);
+                Ok(key.and_then(|key| view.find(&key).map(|record| record.id)))
+            })
+            .await
     }
 }
 

@@ -38,7 +38,7 @@ impl Records {
         }
         let missing = || RecordsError::Internal("a principal that is neither a user nor a job".into());
         let who = asker.principal().ok_or_else(missing)?;
-        self.look(|view| objects.iter().try_for_each(|object| may(view, &who, deed, object))).await
+        self.catalog.look(|view| objects.iter().try_for_each(|object| may(view, &who, deed, object))).await
     }
 }
 

@@ -1,8 +1,9 @@
 //! People who log in: what a code and a refresh token are good for, how often, and until when.
 
-use assay_node_auth::{Credential, Identity, Keyring, LoginAsked, LoginRules, challenge_of};
+use assay_node_auth::{Credential, Identity, LoginAsked, LoginRules, challenge_of};
 use assay_node_records::kinds::{API_KEY, PROJECT};
 use assay_node_records::{GrantRefusal, ListRequest, Records, RecordsError, Tokens};
+use assay_node_secrets::Keyring;
 use assay_storage_model::catalog::RecordKind;
 use serde_json::{Value, json};
 
@@ -41,7 +42,7 @@ pub(super) fn named(email: &str) -> Identity {
 /// Where people log in; and the world it is in.
 pub(super) async fn open_to_people() -> (World, Records) {
     let world = world().await;
-    world.records.master_key().await.expect("is written down");
+    world.records.secrets().master_key().await.expect("is written down");
     let records = world.records.clone().with_logins(rules());
     (world, records)
 }
@@ -282,11 +283,11 @@ async fn no_secret_of_a_login_is_kept_and_a_node_without_the_key_says_so() {
     assert!(matches!(redeem(&without, &code).await, Err(GrantRefusal::Failed(RecordsError::Unavailable(_)))));
     // Behind a rotation what was made under the old key is good as long as a node has it.
     let rotated = Records::new(std::sync::Arc::clone(&world.cluster), ledger()).with_logins(rules());
-    rotated.give_keys(Keyring::new(master(2), vec![master(1)]));
-    rotated.admin_rotate_master_key().await.expect("rotates");
+    rotated.secrets().give_keys(Keyring::new(master(2), vec![master(1)]));
+    rotated.secrets().rotate_master_key().await.expect("rotates");
     assert!(is_open(&rotated, &tokens).await);
     let next = rotated.refresh_login(tokens.refresh.expose(), CLI).await.expect("goes on");
     let later = Records::new(std::sync::Arc::clone(&world.cluster), ledger()).with_logins(rules());
-    later.give_keys(Keyring::new(master(2), Vec::new()));
+    later.secrets().give_keys(Keyring::new(master(2), Vec::new()));
     assert!(is_open(&later, &next).await && !is_open(&later, &tokens).await);
 }

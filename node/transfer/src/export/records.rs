@@ -111,9 +111,9 @@ pub async fn records_of(records: &Records, name: &str) -> Result<OrganizationRec
     let org = records.organization_named(name).await?;
     let details = json!({ "name": name });
     let entry = mechanism::entry_by(By::Operator, "export", (ORGANIZATION, org.0), Some(name), details);
-    records.keep_entry(org, entry).await?;
-    records.fence().await?;
-    records.peek(|view| gathered(view, org, name))
+    records.catalog().keep_entry(org, entry).await?;
+    records.catalog().fence().await?;
+    records.catalog().peek(|view| gathered(view, org, name))
 }
 
 fn gathered(view: &CatalogView<'_>, org: OrgId, name: &str) -> Result<OrganizationRecords, RecordsError> {

@@ -69,8 +69,8 @@ impl OrganizationImport {
     /// Finds out what of the organization was imported before.
     pub async fn open(records: &Records, org: OrgId, name: &str) -> Result<OrganizationImport, RecordsError> {
         organization::check_name(name)?;
-        records.fence().await?;
-        let (before, file) = records.peek(|view| {
+        records.catalog().fence().await?;
+        let (before, file) = records.catalog().peek(|view| {
             let Some(mark) = view.find(&mark_key(org)) else { return Ok((ImportProgress::Nothing, String::new())) };
             let body = mechanism::read_body(mark)?;
             let is_all = body.get("all").and_then(Value::as_bool) == Some(true);
@@ -93,7 +93,7 @@ impl OrganizationImport {
     pub fn check_record(&mut self, line: &RecordLine) -> Result<(), RecordsError> {
         let kind = check(self.org, line)?;
         let records = self.records.clone();
-        records.peek(|view| {
+        records.catalog().peek(|view| {
             if line.kind == USER && !line.owned {
                 let email = text_in(&line.body, "email");
                 let here = view.find(&user::email_key(&email));
@@ -129,6 +129,7 @@ impl OrganizationImport {
         let (org, name) = (self.org, self.name.as_str());
         let details = json!({ "name": name, "file": self.file });
         self.records
+            .catalog()
             .keep_entry(org, mechanism::entry_by(By::Operator, "import", (ORGANIZATION, org.0), Some(name), details))
             .await?;
         if self.before == ImportProgress::Nothing {
@@ -152,7 +153,7 @@ impl OrganizationImport {
             body: json!({ "file": self.file, "all": all }).to_string().into_bytes(),
             at: mechanism::now_micros(),
         };
-        match self.records.propose_one(By::System, CatalogCommand::Put(put)).await? {
+        match self.records.catalog().propose_one(By::System, CatalogCommand::Put(put)).await? {
             CatalogOutcome::Put { .. } => Ok(()),
             CatalogOutcome::Stale { .. } => Err(RecordsError::Busy("another import of it began at this moment".into())),
             other => Err(unexpected(&other)),
@@ -168,7 +169,7 @@ impl OrganizationImport {
         }
         let commands = puts.iter().cloned().map(CatalogCommand::Put).collect();
         let mut made = 0;
-        for (outcome, put) in self.records.propose(By::System, commands).await?.into_iter().zip(&puts) {
+        for (outcome, put) in self.records.catalog().propose(By::System, commands).await?.into_iter().zip(&puts) {
             match outcome {
                 CatalogOutcome::Put { .. } => made += 1,
                 CatalogOutcome::Stale { .. } => {}

@@ -1,4 +1,4 @@
-//! Secrets that have to be given out again, such as keys of AI providers: how they are encrypted before anything is written.
+//! Encryption of secrets that have to be given out again, such as keys of AI providers, before anything is written.
 //!
 //! ```text
 //! master key     an operator's, outside the catalog          wraps
@@ -7,7 +7,7 @@
 //! ```
 //! XChaCha20-Poly1305: its nonce of 192 bits may be drawn at random for every encryption. What is encrypted is bound to its
 //! organization, its record and its place in the row of secrets that the record had, so that nobody who can write to the
-//! catalog's bytes can show one in the place of another. Pure: whoever encrypts brings the randomness.
+//! catalog's bytes can show one in the place of another. Pure: the caller brings the randomness.
 
 use std::fmt;
 use std::hint::black_box;
@@ -217,22 +217,19 @@ impl VaultKey {
         if plain.len() > PLAIN_BYTES_MAX {
             return Err(too_long);
         }
-        let payload = Payload { msg: plain, aad: &to.bytes() };
-        let encrypted = self.cipher().encrypt(&XNonce::from(nonce), payload).map_err(|_| too_long)?;
-        Ok(Sealed { key: self.id(), bytes: [&nonce[..], &encrypted].concat() })
+        let bytes = self.cipher().seal(&to.bytes(), plain, nonce).ok_or(too_long)?;
+        Ok(Sealed { key: self.id(), bytes })
     }
 
     fn open_bytes(&self, to: &Belonging, sealed: &Sealed) -> Result<Vec<u8>, VaultError> {
         if sealed.key != self.id() {
             return Err(VaultError::OtherKey { needed: sealed.key });
         }
-        let (nonce, encrypted) = sealed.bytes.split_first_chunk::<NONCE_BYTES>().ok_or(VaultError::DoesNotOpen)?;
-        let payload = Payload { msg: encrypted, aad: &to.bytes() };
-        self.cipher().decrypt(&XNonce::from(*nonce), payload).map_err(|_| VaultError::DoesNotOpen)
+        self.cipher().open(&to.bytes(), &sealed.bytes).ok_or(VaultError::DoesNotOpen)
     }
 
-    fn cipher(&self) -> XChaCha20Poly1305 {
-        XChaCha20Poly1305::new(&self.0.into())
+    fn cipher(&self) -> BoundCipher {
+        BoundCipher::new(&self.0)
     }
 }
 
@@ -245,6 +242,34 @@ impl fmt::Debug for VaultKey {
 impl Drop for VaultKey {
     fn drop(&mut self) {
         wipe(&mut self.0);
+    }
+}
+
+/// XChaCha20-Poly1305 under one key. What it encrypts opens only together with the bytes that it was bound to.
+#[derive(Clone)]
+pub struct BoundCipher(XChaCha20Poly1305);
+
+impl BoundCipher {
+    pub fn new(key: &[u8; VAULT_KEY_BYTES]) -> BoundCipher {
+        BoundCipher(XChaCha20Poly1305::new(key.into()))
+    }
+
+    /// Returns the nonce and the encrypted bytes; none where there are too many. The nonce is drawn anew for every call.
+    pub fn seal(&self, bound_to: &[u8], plain: &[u8], nonce: [u8; NONCE_BYTES]) -> Option<Vec<u8>> {
+        let encrypted = self.0.encrypt(&XNonce::from(nonce), Payload { msg: plain, aad: bound_to }).ok()?;
+        Some([&nonce[..], &encrypted].concat())
+    }
+
+    /// Returns what was encrypted; none where it was changed, or bound to something else.
+    pub fn open(&self, bound_to: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
+        let (nonce, encrypted) = sealed.split_first_chunk::<NONCE_BYTES>()?;
+        self.0.decrypt(&XNonce::from(*nonce), Payload { msg: encrypted, aad: bound_to }).ok()
+    }
+}
+
+impl fmt::Debug for BoundCipher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("BoundCipher")
     }
 }
 

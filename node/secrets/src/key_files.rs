@@ -1,32 +1,35 @@
-//! The master keys of secrets: where a node has them from, and the one that a first start makes.
+//! Files and the variable that a node has its master keys from, and the key that a first start makes.
 //!
 //! The environment before the setting before `master.key` in the data directory. What was made there is all that opens the
 //! secrets of the cluster: it is synced before anything is kept under it, and nothing ever writes over it.
 //!
 //! The same key wraps the cluster's certificate authority and the key that addresses of files and cursors are signed with.
 
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use anyhow::Context;
-use assay_cluster::{Cluster, KeyWrap};
-use assay_node_auth::{Belonging, Keyring, NONCE_BYTES, Sealed, Secret, VAULT_KEY_BYTES, VaultKey};
-use assay_node_records::{MasterKey, Records};
+use assay_cluster::KeyWrap;
 use serde::{Deserialize, Serialize};
 
-use crate::config::Config;
-use crate::desk::{keep_secret, read_secret, variable};
+use crate::{Belonging, Keyring, NONCE_BYTES, Sealed, Secret, VAULT_KEY_BYTES, VaultKey, random};
 
-/// Takes the place of the key in the file.
+/// Variable of the environment that takes the place of the key in the file.
 pub const MASTER_KEY_VARIABLE: &str = "ASSAY_MASTER_KEY";
-/// In the data directory.
+/// Name of the file in the data directory.
 pub const MASTER_KEY_FILE: &str = "master.key";
-/// A rotation leaves one behind; more than a few were forgotten.
+/// Upper bound of old keys. A rotation leaves one behind; more than a few were forgotten.
 const OLD_KEYS_MAX: usize = 16;
 const WHAT: &str = "the master key of secrets";
+/// Upper bound of what is read of a file with a secret.
+const SECRET_FILE_BYTES_MAX: u64 = 4 << 10;
+/// Bits of a mode that let others at a file.
+const OTHERS: u32 = 0o077;
 
-/// Keys that secrets are kept under.
+/// Settings of the keys that secrets are kept under.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SecretsConfig {
@@ -38,31 +41,37 @@ pub struct SecretsConfig {
     pub old_master_key_files: Vec<PathBuf>,
 }
 
-/// How often the key that addresses and cursors are signed with is looked after. A node states what keys it has within a
-/// second of its start.
-const TEND_EVERY: Duration = Duration::from_secs(2);
+/// Sources of the master keys of a node.
+#[derive(Clone, Copy, Debug)]
+pub struct KeySources<'s> {
+    /// The value of [`MASTER_KEY_VARIABLE`], which comes before the setting.
+    pub variable: Option<&'s Secret>,
+    pub settings: &'s SecretsConfig,
+    pub data_dir: &'s Path,
+}
 
 /// The master keys of this node, which the cluster and the records share.
 #[derive(Debug)]
 pub struct NodeKeys {
     ring: OnceLock<Keyring>,
-    /// Where a key that is made is kept.
+    /// The file that keeps a key made here.
     file: PathBuf,
 }
 
 impl NodeKeys {
-    pub fn open(config: &Config) -> anyhow::Result<Arc<NodeKeys>> {
-        let ring = keyring(config)?.map_or_else(OnceLock::new, OnceLock::from);
-        Ok(Arc::new(NodeKeys { ring, file: config.store.data_dir.join(MASTER_KEY_FILE) }))
+    /// Reads the keys of this node; one that has none yet may make one later.
+    pub fn open(sources: KeySources<'_>) -> anyhow::Result<Arc<NodeKeys>> {
+        let ring = keyring(sources)?.map_or_else(OnceLock::new, OnceLock::from);
+        Ok(Arc::new(NodeKeys { ring, file: sources.data_dir.join(MASTER_KEY_FILE) }))
     }
 
-    /// None where this node was given no key and made none.
+    /// Returns the keys; none where this node was given no key and made none.
     pub fn ring(&self) -> Option<&Keyring> {
         self.ring.get()
     }
 
-    /// The same; makes a key where there is none.
-    fn ring_made(&self) -> anyhow::Result<&Keyring> {
+    /// Returns the keys; makes one where there is none.
+    pub fn ring_made(&self) -> anyhow::Result<&Keyring> {
         if let Some(ring) = self.ring.get() {
             return Ok(ring);
         }
@@ -91,8 +100,7 @@ impl KeyWrap for NodeKeys {
     }
 
     fn wrap(&self, label: &str, plain: &str) -> Result<String, String> {
-        let mut nonce = [0; NONCE_BYTES];
-        getrandom::fill(&mut nonce).map_err(|error| format!("no random bytes: {error}"))?;
+        let nonce = random::<NONCE_BYTES>().map_err(|error| error.to_string())?;
         let key = self.given()?.current();
         let sealed = key.seal(&Belonging::of_cluster(label), &Secret::new(plain.to_owned()), nonce);
         sealed.map(|sealed| sealed.to_string()).map_err(|error| error.to_string())
@@ -111,42 +119,12 @@ impl KeyWrap for NodeKeys {
     }
 }
 
-/// Keeps the signing key as the nodes of the cluster allow it, until this is aborted.
-pub async fn keep_tending(records: Records) {
-    let mut said = None;
-    loop {
-        tokio::time::sleep(TEND_EVERY).await;
-        let problem = records.tend_signing_key().await.err().map(|error| error.to_string());
-        if problem.is_some() && problem != said {
-            tracing::warn!(problem, "the key that addresses of files and cursors are signed with is not looked after");
-        }
-        said = problem;
-    }
-}
-
-/// What keeps this cluster from using the master key for all that it could, in words. The node serves all the same.
-pub fn shortfalls(cluster: &Cluster, records: &Records) -> Vec<String> {
-    let mut notes = records.signing_shortfalls();
-    if let Some(status) = cluster.authority_status() {
-        if status.master_key.is_none() {
-            notes
-                .push("the key of the cluster's certificate authority is not wrapped by the master key yet".to_owned());
-        }
-        if status.rotating {
-            let nodes: Vec<String> = status.waits_for.iter().map(|node| format!("node {node}")).collect();
-            let waits = if nodes.is_empty() { String::new() } else { format!("; it waits for {}", nodes.join(", ")) };
-            notes.push(format!("another certificate authority is being taken up{waits}"));
-        }
-    }
-    notes
-}
-
-/// The keys that this node is given; none where it has none yet.
-fn keyring(config: &Config) -> anyhow::Result<Option<Keyring>> {
-    let SecretsConfig { master_key_file, old_master_key_files } = &config.secrets;
-    let own = config.store.data_dir.join(MASTER_KEY_FILE);
-    let current = match (variable(MASTER_KEY_VARIABLE)?, master_key_file) {
-        (Some(text), _) => Some(parsed(MASTER_KEY_VARIABLE, &text)?),
+/// Returns the keys that this node is given; none where it has none yet.
+fn keyring(sources: KeySources<'_>) -> anyhow::Result<Option<Keyring>> {
+    let SecretsConfig { master_key_file, old_master_key_files } = sources.settings;
+    let own = sources.data_dir.join(MASTER_KEY_FILE);
+    let current = match (sources.variable, master_key_file) {
+        (Some(text), _) => Some(parsed(MASTER_KEY_VARIABLE, text)?),
         (None, Some(file)) => Some(read(file)?),
         (None, None) => {
             let is_there = own.try_exists().with_context(|| format!("looking for {}", own.display()))?;
@@ -166,34 +144,8 @@ fn keyring(config: &Config) -> anyhow::Result<Option<Keyring>> {
     Ok(Some(Keyring::new(current, old.iter().map(|file| read(file)).collect::<anyhow::Result<_>>()?)))
 }
 
-/// Once the cluster is founded and heard: makes the key of a new one, and says what this node will not be able to open.
-pub async fn settle(keys: &NodeKeys, records: &Records) -> anyhow::Result<()> {
-    if records.master_key_when_heard().await? == MasterKey::ToMake {
-        records.give_keys(keys.ring_made()?.clone());
-    }
-    match records.master_key_when_heard().await? {
-        MasterKey::Known(id) => tracing::info!(master_key = %id, "secrets can be opened here"),
-        MasterKey::ToRotate { from, to } => tracing::warn!(
-            %from, %to,
-            "secrets are kept under an old master key: once every node has the new one, `assay admin rotate-master-key` \
-             wraps them with it"
-        ),
-        MasterKey::Missing(id) => tracing::warn!(
-            master_key = %id,
-            "this node does not have the master key that secrets are kept under, and answers 503 for what needs it; as long \
-             as it runs, addresses of files and cursors of the whole cluster are signed with a key that every copy of a data \
-             directory has: give it the key in secrets.master_key_file"
-        ),
-        MasterKey::ToMake | MasterKey::None => tracing::warn!(
-            "there is no master key for secrets, and what needs it is answered 503: give every node the same one in \
-             secrets.master_key_file"
-        ),
-    }
-    Ok(())
-}
-
-/// One in a file of its own, for who starts several nodes; the one that is there stays.
-pub fn made_once(file: &Path) -> anyhow::Result<()> {
+/// Makes a key in a file of its own, for several nodes; one that is there stays.
+pub fn ensure_key_file(file: &Path) -> anyhow::Result<()> {
     if file.try_exists().with_context(|| format!("looking for {}", file.display()))? {
         return Ok(());
     }
@@ -201,29 +153,62 @@ pub fn made_once(file: &Path) -> anyhow::Result<()> {
 }
 
 fn make(file: &Path) -> anyhow::Result<VaultKey> {
-    let mut random = [0; VAULT_KEY_BYTES];
-    getrandom::fill(&mut random).map_err(|error| anyhow::anyhow!("no random bytes: {error}"))?;
-    let key = VaultKey::new(random);
-    random.fill(0);
+    let key = VaultKey::new(random::<VAULT_KEY_BYTES>()?);
     anyhow::ensure!(!file.exists(), "{} is there already", file.display());
-    keep_secret(file, &key.to_hex()).with_context(|| format!("writing {}", file.display()))?;
+    keep_secret_file(file, &key.to_hex()).with_context(|| format!("writing {}", file.display()))?;
     Ok(key)
 }
 
 fn read(file: &Path) -> anyhow::Result<VaultKey> {
-    parsed(&file.display().to_string(), &read_secret(file, WHAT)?)
+    parsed(&file.display().to_string(), &read_secret_file(file, WHAT)?)
 }
 
 fn parsed(place: &str, text: &Secret) -> anyhow::Result<VaultKey> {
     VaultKey::parse(text).map_err(|why| anyhow::anyhow!("{place}: {why}"))
 }
 
+/// Writes a secret to a file that only its owner can read from the first moment, and that is whole or not there.
+pub fn keep_secret_file(file: &Path, secret: &Secret) -> anyhow::Result<()> {
+    let dir = file.parent().context("a file in a directory")?;
+    let mut name = file.file_name().context("a file with a name")?.to_owned();
+    name.push(".tmp");
+    let new = dir.join(name);
+    let mut opened = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+    writeln!(opened, "{}", secret.expose())?;
+    opened.sync_all()?;
+    fs::rename(&new, file)?;
+    File::open(dir)?.sync_all()?;
+    Ok(())
+}
+
+/// Reads a secret from a file that only its owner can read. `what` names it where there is no file.
+pub fn read_secret_file(file: &Path, what: &str) -> anyhow::Result<Secret> {
+    let doing = || format!("reading {}", file.display());
+    let opened = File::open(file).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => {
+            anyhow::anyhow!("there is no file {}: it should hold {what}", file.display())
+        }
+        _ => anyhow::Error::new(error).context(doing()),
+    })?;
+    let mode = opened.metadata().with_context(doing)?.permissions().mode() & 0o777;
+    anyhow::ensure!(
+        mode & OTHERS == 0,
+        "{} can be read by others (mode {mode:04o}); a secret belongs to its owner alone: chmod 600 {}",
+        file.display(),
+        file.display()
+    );
+    let mut text = String::new();
+    opened.take(SECRET_FILE_BYTES_MAX).read_to_string(&mut text).with_context(doing)?;
+    Ok(Secret::new(text.trim().to_owned()))
+}
+
 #[cfg(test)]
 mod tests {
-    use std::fs;
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
+
+    fn keyring_of(settings: &SecretsConfig, data_dir: &Path) -> anyhow::Result<Option<Keyring>> {
+        keyring(KeySources { variable: None, settings, data_dir })
+    }
 
     fn write(file: &Path, text: &str, mode: u32) {
         fs::write(file, text).unwrap();
@@ -231,20 +216,23 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_made_once_and_only_its_owner_reads_it() {
+    fn a_key_is_ensure_key_file_and_only_its_owner_reads_it() {
         let dir = tempfile::tempdir().unwrap();
-        let mut config = Config::default();
-        config.store.data_dir = dir.path().to_owned();
-        assert!(keyring(&config).unwrap().is_none());
+        let config = SecretsConfig::default();
+        assert!(keyring_of(&config, dir.path()).unwrap().is_none());
         let file = dir.path().join(MASTER_KEY_FILE);
         let made = make(&file).unwrap();
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(keyring(&config).unwrap().unwrap().current().id(), made.id(), "the next start takes the same");
-        made_once(&file).unwrap();
+        assert_eq!(
+            keyring_of(&config, dir.path()).unwrap().unwrap().current().id(),
+            made.id(),
+            "the next start takes the same"
+        );
+        ensure_key_file(&file).unwrap();
         assert!(make(&file).unwrap_err().to_string().contains("is there already"));
-        assert_eq!(keyring(&config).unwrap().unwrap().current().id(), made.id());
+        assert_eq!(keyring_of(&config, dir.path()).unwrap().unwrap().current().id(), made.id());
         fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
-        let open = keyring(&config).unwrap_err().to_string();
+        let open = keyring_of(&config, dir.path()).unwrap_err().to_string();
         assert!(open.contains("mode 0644") && open.contains("chmod 600"), "{open}");
     }
 
@@ -252,12 +240,11 @@ mod tests {
     fn keys_are_read_from_where_the_settings_say() {
         let dir = tempfile::tempdir().unwrap();
         let (new, old) = (dir.path().join("new.key"), dir.path().join("old.key"));
-        let mut config = Config::default();
-        config.store.data_dir = dir.path().join("data");
-        config.secrets.old_master_key_files = vec![old.clone()];
-        let refused = |config: &Config| keyring(config).unwrap_err().to_string();
+        let (mut config, data_dir) = (SecretsConfig::default(), dir.path().join("data"));
+        config.old_master_key_files = vec![old.clone()];
+        let refused = |config: &SecretsConfig| keyring_of(config, &data_dir).unwrap_err().to_string();
         assert!(refused(&config).contains("name it in secrets.master_key_file"));
-        config.secrets.master_key_file = Some(new.clone());
+        config.master_key_file = Some(new.clone());
         let missing = refused(&config);
         assert!(missing.contains("there is no file") && missing.contains(WHAT), "{missing}");
         write(&new, &"ab".repeat(32), 0o600);
@@ -265,10 +252,10 @@ mod tests {
         let wrong = refused(&config);
         assert!(wrong.contains("old.key: a master key is 32 bytes") && !wrong.contains("short"), "{wrong}");
         write(&old, "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=\n", 0o600);
-        let ring = keyring(&config).unwrap().unwrap();
+        let ring = keyring_of(&config, &data_dir).unwrap().unwrap();
         assert_eq!(ring.current().id(), VaultKey::new([0xab; 32]).id());
         assert!(ring.find(VaultKey::new([1; 32]).id()).is_some());
-        config.secrets.old_master_key_files = vec![old; OLD_KEYS_MAX + 1];
+        config.old_master_key_files = vec![old; OLD_KEYS_MAX + 1];
         assert!(refused(&config).contains("at most 16"));
     }
 }

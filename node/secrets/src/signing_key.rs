@@ -5,31 +5,31 @@
 //! signing key, and accepted for a day after the change. The record of the key says which of the two is in use, so that all
 //! nodes do the same.
 
-use assay_node_auth::{Keyring, VaultKey};
-use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, PutRecord, Record, RecordKind, UniqueKey};
-use assay_storage_model::{GroupId, OrgId};
-use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+
+use assay_storage_model::OrgId;
+use assay_storage_model::catalog::{Expect, PutRecord, Record, RecordKind, UniqueKey};
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::audit::By;
-use crate::commit::unexpected;
-use crate::draft::{self, Body};
-use crate::error::RecordsError;
-use crate::masters::{DataKey, busy, changed, without};
-use crate::{Records, edge};
+use crate::data_keys::{DataKey, changed, read_body};
+use crate::{Author, KeyCatalog, Keyring, Secrets, VaultKey, random};
 
 /// How long what the old derivation signed is accepted after the change: longer than any address lasts.
 const OLD_ACCEPTED_MICROS: i64 = 24 * 3600 * 1_000_000;
-/// Each attempt loses only to another writer that won.
-const ATTEMPTS_MAX: usize = 8;
+/// How often the key that addresses and cursors are signed with is looked after. A node states what keys it has within a
+/// second of its start.
+const TEND_EVERY: Duration = Duration::from_secs(2);
+
 /// Whether the key is in use.
 const USED: &str = "used";
 /// Until when what the old derivation signed is accepted, in microseconds since the epoch.
 const OLD_UNTIL: &str = "old_until";
-/// What a key of the cluster belongs to.
+/// The organization of keys that belong to the cluster.
 const NO_ORGANIZATION: OrgId = OrgId(Uuid::nil());
 
-/// What something is signed with, and what signatures are taken.
+/// The secret that something is signed with, and those whose signatures are accepted.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SigningSecrets {
     pub sign: [u8; 32],
@@ -44,7 +44,7 @@ impl std::fmt::Debug for SigningSecrets {
 }
 
 impl SigningSecrets {
-    /// Every secret whose signatures are taken.
+    /// Returns every secret whose signatures are accepted.
     pub fn accepted(&self) -> impl Iterator<Item = &[u8; 32]> {
         std::iter::once(&self.sign).chain(&self.also)
     }
@@ -69,16 +69,16 @@ fn in_use(used: bool, old_until: i64, now: i64) -> InUse {
     }
 }
 
-/// What the record of the signing key says.
-struct Kept {
-    record: std::sync::Arc<Record>,
-    key: DataKey,
+/// The signing key as its record has it.
+pub(crate) struct StoredSigningKey {
+    pub record: Arc<Record>,
+    pub key: DataKey,
     used: bool,
     old_until: i64,
 }
 
-impl Kept {
-    fn body(key: Body, used: bool, old_until: i64) -> Body {
+impl StoredSigningKey {
+    pub fn body(key: Map<String, Value>, used: bool, old_until: i64) -> Map<String, Value> {
         let mut body = key;
         body.insert(USED.into(), used.into());
         body.insert(OLD_UNTIL.into(), old_until.into());
@@ -86,17 +86,17 @@ impl Kept {
     }
 }
 
-pub(crate) fn signing_key_key() -> UniqueKey {
+fn signing_key_key() -> UniqueKey {
     UniqueKey::new("cluster_setting", "signing_key")
 }
 
-impl Records {
-    /// Secrets for one purpose, the same on every node and after every restart.
-    pub fn signing_secrets(&self, context: &str) -> Result<SigningSecrets, RecordsError> {
-        let old = || self.derived_secret(context);
+impl<C: KeyCatalog> Secrets<C> {
+    /// Returns secrets for one purpose, the same on every node and after every restart.
+    pub fn signing_secrets(&self, context: &str) -> Result<SigningSecrets, C::Error> {
+        let old = || self.catalog.legacy_secret(context);
         let Some(kept) = self.kept_signing_key()? else { return Ok(SigningSecrets { sign: old()?, also: None }) };
         let new = self.ring.get().and_then(|ring| kept.key.unwrap(ring).ok()).map(|key| key.derive(context));
-        let (sign, also) = match (in_use(kept.used, kept.old_until, edge::now_micros()), new) {
+        let (sign, also) = match (in_use(kept.used, kept.old_until, self.catalog.now_micros()), new) {
             (InUse::New, Some(new)) => (new, None),
             (InUse::NewAndOld, Some(new)) => (new, Some(old()?)),
             (InUse::Old, new) => (old()?, new),
@@ -106,7 +106,7 @@ impl Records {
         Ok(SigningSecrets { sign, also })
     }
 
-    /// What keeps the signing key from being used, in words; nothing where it is.
+    /// Returns what keeps the signing key from being used, in words; nothing where it is used.
     pub fn signing_shortfalls(&self) -> Vec<String> {
         let mut notes = self.cluster.nodes_lacking(assay_cluster::Feature::WrappedKeys);
         let master = match self.kept_signing_key() {
@@ -128,7 +128,7 @@ impl Records {
     }
 
     /// Makes the signing key, begins to use it once every node can open it, and stops where one cannot.
-    pub async fn tend_signing_key(&self) -> Result<(), RecordsError> {
+    pub async fn tend_signing_key(&self) -> Result<(), C::Error> {
         if !self.cluster.hears_catalog() {
             return Ok(());
         }
@@ -146,13 +146,13 @@ impl Records {
         match kept {
             None => {
                 let Some(ring) = ring.filter(|_| can_all) else { return Ok(()) };
-                let old_until = edge::now_micros().saturating_add(OLD_ACCEPTED_MICROS);
+                let old_until = self.catalog.now_micros().saturating_add(OLD_ACCEPTED_MICROS);
                 let put = self.new_signing_key(ring, old_until)?;
                 self.put_signing_key(put).await
             }
             Some(kept) if kept.used != can_all => {
-                let old_until = edge::now_micros().saturating_add(OLD_ACCEPTED_MICROS);
-                let mut body = draft::read(&kept.record)?;
+                let old_until = self.catalog.now_micros().saturating_add(OLD_ACCEPTED_MICROS);
+                let mut body = read_body(&kept.record)?;
                 body.insert(USED.into(), can_all.into());
                 body.insert(OLD_UNTIL.into(), old_until.into());
                 match can_all {
@@ -162,77 +162,64 @@ impl Records {
                         "a node cannot open the cluster's signing key: addresses of files and cursors are signed as up to 0.4.0"
                     ),
                 }
-                self.put_signing_key(changed(&kept.record, &body)).await
+                self.put_signing_key(changed(&kept.record, &body, self.catalog.now_micros())).await
             }
             _ => Ok(()),
         }
     }
 
-    /// Makes the signing key and the certificate authority anew: what older ones signed is refused.
-    pub async fn admin_rotate_secrets(&self) -> Result<Value, RecordsError> {
-        self.cluster.fence(GroupId::CATALOG).await?;
-        let recorded = self.recorded_master()?;
-        let ring = self.ring.get().ok_or_else(|| without(recorded))?;
-        let shortfalls = self.signing_shortfalls();
-        if !shortfalls.is_empty() {
-            return Err(RecordsError::Unavailable(format!(
-                "not every node can take up new secrets, and nothing was changed: {}",
-                shortfalls.join("; ")
-            )));
+    /// Keeps the signing key as the nodes of the cluster allow it, until this is aborted.
+    pub async fn keep_tending(self) {
+        let mut said = None;
+        loop {
+            tokio::time::sleep(TEND_EVERY).await;
+            let problem = self.tend_signing_key().await.err().map(|error| error.to_string());
+            if problem.is_some() && problem != said {
+                tracing::warn!(
+                    problem,
+                    "the key that addresses of files and cursors are signed with is not looked after"
+                );
+            }
+            said = problem;
         }
-        for _ in 0..ATTEMPTS_MAX {
-            let kept = self.kept_signing_key()?;
-            let new = self.new_signing_key(ring, 0)?;
-            let put = match &kept {
-                None => new,
-                // The key is bound to its record, which stays.
-                Some(kept) => {
-                    let (key, to) = (VaultKey::new(edge::random()?), kept.key.to);
-                    let wrapped = DataKey::body(ring.current(), &to.next(), &key)?;
-                    changed(&kept.record, &Kept::body(wrapped, true, 0))
-                }
-            };
-            match self.propose_one(By::Operator, CatalogCommand::Put(put)).await? {
-                CatalogOutcome::Put { .. } => return self.rotate_authority().await,
-                CatalogOutcome::Stale { .. } | CatalogOutcome::Taken { .. } => {
-                    self.cluster.fence(GroupId::CATALOG).await?;
-                }
-                other => return Err(unexpected(&other)),
+    }
+
+    /// Returns what keeps this cluster from using the master key for all that it could, in words. The node serves all the same.
+    pub fn shortfalls(&self) -> Vec<String> {
+        let mut notes = self.signing_shortfalls();
+        if let Some(status) = self.cluster.authority_status() {
+            if status.master_key.is_none() {
+                notes.push(
+                    "the key of the cluster's certificate authority is not wrapped by the master key yet".to_owned(),
+                );
+            }
+            if status.rotating {
+                let nodes: Vec<String> = status.waits_for.iter().map(|node| format!("node {node}")).collect();
+                let waits =
+                    if nodes.is_empty() { String::new() } else { format!("; it waits for {}", nodes.join(", ")) };
+                notes.push(format!("another certificate authority is being taken up{waits}"));
             }
         }
-        Err(busy())
+        notes
     }
 
-    async fn rotate_authority(&self) -> Result<Value, RecordsError> {
-        self.cluster.rotate_authority().await.map_err(|error| {
-            RecordsError::Unavailable(format!(
-                "the signing key is new; the certificate authority is not, ask again: {error}"
-            ))
-        })?;
-        tracing::info!("the signing key was made anew, and another certificate authority is being taken up");
-        Ok(json!({
-            "signing_key": "rotated",
-            "authority": "rotating",
-            "see": "nodes take the new certificate authority up within seconds; /readyz says for which nodes it waits",
-        }))
-    }
-
-    /// Wraps the signing key with the master key in use; whether there was anything to do.
-    pub(crate) async fn wrap_signing_key_again(&self, ring: &Keyring) -> Result<bool, RecordsError> {
+    /// Wraps the signing key with the master key in use. Returns whether there was anything to do.
+    pub(crate) async fn wrap_signing_key_again(&self, ring: &Keyring) -> Result<bool, C::Error> {
         let Some(kept) = self.kept_signing_key()? else { return Ok(false) };
         if kept.key.wrapped.key == ring.current().id() {
             return Ok(false);
         }
         let wrapped = kept.key.wrapped_again(ring)?;
-        self.put_signing_key(changed(&kept.record, &Kept::body(wrapped, kept.used, kept.old_until))).await?;
+        let body = StoredSigningKey::body(wrapped, kept.used, kept.old_until);
+        self.put_signing_key(changed(&kept.record, &body, self.catalog.now_micros())).await?;
         Ok(true)
     }
 
-    /// The record of a new signing key, in use at once.
-    pub(crate) fn new_signing_key(&self, ring: &Keyring, old_until: i64) -> Result<PutRecord, RecordsError> {
-        let (id, key) = (edge::new_id(), VaultKey::new(edge::random()?));
+    /// Returns the record of a new signing key, in use at once.
+    pub fn new_signing_key(&self, ring: &Keyring, old_until: i64) -> Result<PutRecord, C::Error> {
+        let (id, key) = (Uuid::new_v4(), VaultKey::new(random()?));
         let to = DataKey::place(NO_ORGANIZATION, RecordKind::CLUSTER_SETTING, id);
-        let body = Kept::body(DataKey::body(ring.current(), &to, &key)?, true, old_until);
+        let body = StoredSigningKey::body(DataKey::body(ring.current(), &to, &key)?, true, old_until);
         Ok(PutRecord {
             kind: RecordKind::CLUSTER_SETTING,
             id,
@@ -240,25 +227,22 @@ impl Records {
             expect: Expect::Absent,
             keys: vec![signing_key_key()],
             body: Value::Object(body).to_string().into_bytes(),
-            at: edge::now_micros(),
+            at: self.catalog.now_micros(),
         })
     }
 
-    async fn put_signing_key(&self, put: PutRecord) -> Result<(), RecordsError> {
-        match self.propose_one(By::System, CatalogCommand::Put(put)).await? {
-            // Where another node was faster, the next look finds what it did.
-            CatalogOutcome::Put { .. } | CatalogOutcome::Stale { .. } | CatalogOutcome::Taken { .. } => Ok(()),
-            other => Err(unexpected(&other)),
-        }
+    async fn put_signing_key(&self, put: PutRecord) -> Result<(), C::Error> {
+        // Where another node was faster, the next look finds what it did.
+        self.catalog.put(Author::System, put).await.map(drop)
     }
 
-    fn kept_signing_key(&self) -> Result<Option<Kept>, RecordsError> {
-        let Some(record) = self.peek(|view| view.find(&signing_key_key()).cloned()) else { return Ok(None) };
+    pub(crate) fn kept_signing_key(&self) -> Result<Option<StoredSigningKey>, C::Error> {
+        let Some(record) = self.catalog.find(&signing_key_key()) else { return Ok(None) };
         let key = DataKey::read_in(&record, NO_ORGANIZATION)?;
-        let body = draft::read(&record)?;
+        let body = read_body(&record)?;
         let used = body.get(USED).and_then(Value::as_bool).unwrap_or(false);
         let old_until = body.get(OLD_UNTIL).and_then(Value::as_i64).unwrap_or(0);
-        Ok(Some(Kept { record, key, used, old_until }))
+        Ok(Some(StoredSigningKey { record, key, used, old_until }))
     }
 }
 

@@ -13,8 +13,9 @@ use std::time::Duration;
 use anyhow::Context;
 use assay_cluster::{Cluster, ClusterConfig};
 use assay_node_auth::{Asker, Job};
+use assay_node_identity::{Identity, InvitationReply};
 use assay_node_objects::{AuditLog, ObjectLimits, Objects, node_clock};
-use assay_node_records::{Records, Reply};
+use assay_node_records::Records;
 use assay_node_transfer::{TransferContext, TransferRequest};
 use clap::Subcommand;
 use serde::{Deserialize, Serialize};
@@ -208,7 +209,7 @@ pub fn ask(data_dir: &Path, request: &Request) -> anyhow::Result<Option<Answer>>
 }
 
 fn directly(data_dir: &Path, command: AdminCommand) -> anyhow::Result<Answer> {
-    on_directory(data_dir, async |records, _| Ok(carry_out(&records, command).await))
+    on_directory(data_dir, async |records, _| Ok(carry_out(&Identity::new(records), command).await))
 }
 
 /// Where no node runs.
@@ -232,32 +233,34 @@ pub fn on_directory<T>(
     })
 }
 
-async fn carry_out(records: &Records, command: AdminCommand) -> Answer {
+async fn carry_out(identity: &Identity, command: AdminCommand) -> Answer {
     let done = match command {
-        AdminCommand::Organizations => records.admin_organizations().await,
-        AdminCommand::CreateOrganization { name, owner } => records.admin_create_organization(&name, &owner).await,
-        AdminCommand::Users { organization } => records.admin_users(&organization).await,
-        AdminCommand::CreateUser { email, organization } => records.admin_create_user(&organization, &email).await,
+        AdminCommand::Organizations => identity.admin_organizations().await,
+        AdminCommand::CreateOrganization { name, owner } => identity.admin_create_organization(&name, &owner).await,
+        AdminCommand::Users { organization } => identity.admin_users(&organization).await,
+        AdminCommand::CreateUser { email, organization } => identity.admin_create_user(&organization, &email).await,
         AdminCommand::Invitations { organization, user } => {
-            records.admin_invitations(organization.as_deref(), user.as_deref()).await
+            identity.admin_invitations(organization.as_deref(), user.as_deref()).await
         }
-        AdminCommand::AcceptInvitation { id } => records.admin_reply_to_invitation(id, Reply::Accept).await,
-        AdminCommand::DeclineInvitation { id } => records.admin_reply_to_invitation(id, Reply::Decline).await,
-        AdminCommand::Keys { organization } => records.admin_keys(&organization).await,
+        AdminCommand::AcceptInvitation { id } => identity.admin_reply_to_invitation(id, InvitationReply::Accept).await,
+        AdminCommand::DeclineInvitation { id } => {
+            identity.admin_reply_to_invitation(id, InvitationReply::Decline).await
+        }
+        AdminCommand::Keys { organization } => identity.admin_keys(&organization).await,
         AdminCommand::CreateKey { name, organization, user } => {
-            records.admin_create_key(&organization, &user, &name).await
+            identity.admin_create_key(&organization, &user, &name).await
         }
-        AdminCommand::DeleteKey { id } => records.admin_delete_key(id).await,
+        AdminCommand::DeleteKey { id } => identity.admin_delete_key(id).await,
         AdminCommand::CreateServiceAccount { name, organization } => {
-            records.admin_create_service_account(&organization, &name).await
+            identity.admin_create_service_account(&organization, &name).await
         }
-        AdminCommand::ServiceTokens { organization } => records.admin_service_tokens(&organization).await,
+        AdminCommand::ServiceTokens { organization } => identity.admin_service_tokens(&organization).await,
         AdminCommand::CreateServiceToken { name, organization, account } => {
-            records.admin_create_service_token(&organization, &account, &name).await
+            identity.admin_create_service_token(&organization, &account, &name).await
         }
-        AdminCommand::DeleteServiceToken { id } => records.admin_delete_service_token(id).await,
-        AdminCommand::RotateMasterKey => records.secrets().rotate_master_key().await,
-        AdminCommand::RotateSecrets => records.secrets().rotate_secrets().await,
+        AdminCommand::DeleteServiceToken { id } => identity.admin_delete_service_token(id).await,
+        AdminCommand::RotateMasterKey => identity.records().secrets().rotate_master_key().await,
+        AdminCommand::RotateSecrets => identity.records().secrets().rotate_secrets().await,
         AdminCommand::ExportOrganization { .. } | AdminCommand::ImportOrganization { .. } => {
             return Answer::Refused("an export and an import have a conversation of their own".into());
         }
@@ -274,7 +277,7 @@ pub struct Door {
 
 impl Door {
     /// The caller holds the directory's lock, so a socket that is there is left from a process that is gone.
-    pub fn open(data_dir: &Path, cluster: Arc<Cluster>, records: Records, objects: Objects) -> anyhow::Result<Door> {
+    pub fn open(data_dir: &Path, cluster: Arc<Cluster>, identity: Identity, objects: Objects) -> anyhow::Result<Door> {
         let socket = data_dir.join(SOCKET);
         let doing = || format!("listening for administrators on {}", socket.display());
         match std::fs::remove_file(&socket) {
@@ -284,8 +287,8 @@ impl Door {
         let listener = UnixListener::bind(&socket).with_context(doing)?;
         std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o600)).with_context(doing)?;
         let objects = objects.on_behalf_of(&Asker::Job(Job::Transfer));
-        let context = TransferContext { records, objects, runtime: Handle::current() };
-        Ok(Door { task: tokio::spawn(listen(listener, cluster, context)), socket })
+        let context = TransferContext { records: identity.records().clone(), objects, runtime: Handle::current() };
+        Ok(Door { task: tokio::spawn(listen(listener, cluster, identity, context)), socket })
     }
 
     pub fn close(&self) {
@@ -297,7 +300,7 @@ impl Door {
 }
 
 /// A few at a time: administrators are few, and most of what they ask is short.
-async fn listen(listener: UnixListener, cluster: Arc<Cluster>, context: TransferContext) {
+async fn listen(listener: UnixListener, cluster: Arc<Cluster>, identity: Identity, context: TransferContext) {
     let places = Arc::new(Semaphore::new(AT_ONCE_MAX));
     loop {
         let Ok(permit) = Arc::clone(&places).acquire_owned().await else { return };
@@ -309,10 +312,10 @@ async fn listen(listener: UnixListener, cluster: Arc<Cluster>, context: Transfer
                 continue;
             }
         };
-        let (cluster, context) = (Arc::clone(&cluster), context.clone());
+        let (cluster, identity, context) = (Arc::clone(&cluster), identity.clone(), context.clone());
         tokio::spawn(async move {
             let _permit = permit;
-            match tokio::time::timeout(WAIT, answer(stream, &cluster, &context.records)).await {
+            match tokio::time::timeout(WAIT, answer(stream, &cluster, &identity)).await {
                 Ok(Ok(None)) => {}
                 Ok(Ok(Some((stream, request)))) => converse(stream, context, request).await,
                 Ok(Err(error)) => tracing::warn!(%error, "an administrator's request was not answered"),
@@ -339,7 +342,7 @@ async fn converse(stream: tokio::net::UnixStream, context: TransferContext, requ
 async fn answer(
     mut stream: tokio::net::UnixStream,
     cluster: &Cluster,
-    records: &Records,
+    identity: &Identity,
 ) -> anyhow::Result<Option<(tokio::net::UnixStream, TransferRequest)>> {
     let mut line = String::new();
     // Whoever asks says one line before it is answered, so that nothing behind it is read with it.
@@ -347,7 +350,7 @@ async fn answer(
     let answer = match serde_json::from_str(&line) {
         Ok(Request::Admin(command)) => match transfer::request_of(&command) {
             Some(request) => return Ok(Some((stream, request))),
-            None => carry_out(records, command).await,
+            None => carry_out(identity, command).await,
         },
         Ok(Request::Cluster(request)) => {
             let done = operate::carry_out(cluster, request).await;

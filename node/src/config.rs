@@ -19,18 +19,17 @@ use assay_cluster::{
     BadTiming, CERTIFICATE_VALID_MIN, ClusterConfig, MEMORY_BUDGET_BYTES, PeerConfig, SHARDS_DEFAULT, Timing,
 };
 use assay_node_http::{AdminConfig, HttpConfig, LimitsConfig, TlsFiles};
+use assay_node_identity::{CLIENT_SECRET_VARIABLE, JwtConfig, OidcConfig};
 use assay_node_retention::RetentionConfig;
 use assay_node_secrets::SecretsConfig;
 use assay_storage_model::sabotage::{self, Sabotage};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
+use words::{in_plain_words, kind_of, unknown};
 
 use crate::files::FilesConfig;
-use crate::jwt::JwtConfig;
 use crate::limits::{ObjectsConfig, QueriesConfig};
-use crate::oidc::{CLIENT_SECRET_VARIABLE, OidcConfig};
 use crate::people::{PeopleConfig, RecordsConfig};
-use words::{in_plain_words, kind_of, unknown};
 
 /// In front of the environment's names.
 const ENVIRONMENT_PREFIX: &str = "ASSAY_";
@@ -360,7 +359,8 @@ pub fn load(sources: &Sources) -> Result<Config, ConfigError> {
         config.http.listen = format!("{host}:{port}");
     }
     let checked = config.http.check().and_then(|()| config.admin.check()).and_then(|()| config.limits.check());
-    let checked = checked.and_then(|()| config.jwt.check()).and_then(|()| config.oidc.check(&config.http));
+    let checked =
+        checked.and_then(|()| config.jwt.check()).and_then(|()| config.oidc.check(config.http.public_url.as_deref()));
     checked.map_err(|problem| ConfigError { place: "settings".into(), problem })?;
     Ok(config)
 }

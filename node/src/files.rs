@@ -8,10 +8,10 @@ use anyhow::Context;
 use assay_cluster::Cluster;
 use assay_node_files::{Ages, Collected, Files};
 use assay_node_records::Records;
+use assay_storage_model::catalog::RecordKind;
 use assay_storage_model::{GroupId, ObjectKey, OrgId};
 use futures::FutureExt;
 use serde::{Deserialize, Serialize};
-use uuid::Uuid;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -69,10 +69,11 @@ impl Collecting {
     }
 
     async fn round(&self) -> anyhow::Result<Collected> {
-        let all = self.records.admin_organizations().await?;
-        let ids = all.as_array().into_iter().flatten().filter_map(|org| Uuid::parse_str(org["id"].as_str()?).ok());
+        let catalog = self.records.catalog();
+        catalog.fence().await?;
+        let orgs: Vec<_> = catalog.peek(|view| view.all(RecordKind::ORGANIZATION).map(|org| OrgId(org.id)).collect());
         let mut collected = Collected::default();
-        for org in ids.map(OrgId) {
+        for org in orgs {
             let found = self.collect(org).await.with_context(|| format!("the organization {org}"))?;
             collected.files += found.files;
             collected.uploads += found.uploads;

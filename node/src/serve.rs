@@ -4,7 +4,8 @@
 //! nothing. Start: the store; the actors; the door for administrators; HTTP; the first organization and the master key of
 //! secrets, if there are none, which takes a majority of the cluster. Only then the node says that it is ready. What was
 //! started ends in the opposite order: readiness says no, HTTP finishes what it has, queries that run on after their request
-//! stop, the actors answer what they took, the store closes. A second signal ends the process at once, which is as safe as a crash.
+//! stop, the actors answer what they took, the store closes. A second signal ends the process at once, which is as safe as a
+//! crash.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -16,7 +17,10 @@ use anyhow::Context;
 use assay_cluster::{Cluster, ClusterConfig, KeyWrap};
 use assay_node_auth::{Asker, Job, LoginRules, Secret};
 use assay_node_files::Files;
-use assay_node_http::{App, Health, HttpConfig, Provider, Quotas, Rates, Server, Sockets};
+use assay_node_http::{App, Health, HttpConfig, Quotas, Rates, Server, Sockets};
+use assay_node_identity::{
+    CLIENT_SECRET_VARIABLE, Identity, OpenId, Provider, TrustedIssuer, open_issuer, open_provider,
+};
 use assay_node_objects::{AuditLog, Objects, node_clock};
 use assay_node_query::{Prices, Queries};
 use assay_node_records::{Founding, Records};
@@ -30,11 +34,10 @@ use tokio::task::JoinSet;
 use crate::admin::Door;
 use crate::config::{Config, LogFormat};
 use crate::files::Collecting;
-use crate::jwt::Trust;
-use crate::oidc::OpenId;
+use crate::outward::TlsClient;
 use crate::quotas::ClusterHoldings;
 use crate::rates::ClusterPeers;
-use crate::{descriptors, desk, hardening, jwt, metrics, oidc, people, rates};
+use crate::{descriptors, desk, hardening, metrics, people, rates};
 
 /// Wiring, signals, administrators: little work.
 const MAIN_THREADS: usize = 2;
@@ -85,16 +88,17 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let Checked { founding, prices, trust, login, sockets, keys } = checked(&config).await?;
     let cluster = Arc::new(open(&config, &keys).await?);
     let objects = Objects::start(Arc::clone(&cluster), config.objects.limits(), node_clock(&cluster));
-    let (records, provider) = records(&config, (&cluster, &keys), &objects, (trust.as_ref(), login))?;
+    let records = records(&config, (&cluster, &keys), &objects);
+    let (identity, provider) = identity(&config, &records, (trust.as_ref(), login));
     let queries = queries(&config, prices, &cluster)?;
-    let door = Door::open(&config.store.data_dir, Arc::clone(&cluster), records.clone(), objects.clone())?;
+    let door = Door::open(&config.store.data_dir, Arc::clone(&cluster), identity.clone(), objects.clone())?;
     let serving = Arc::new(AtomicBool::new(false));
     let peers = Arc::new(ClusterPeers::new(Arc::clone(&cluster)));
     let limits = Rates::new(&config.limits, peers, Handle::current()).map_err(anyhow::Error::msg)?;
     rates::serve(&cluster, &limits);
     let held = ClusterHoldings::start(&cluster, &config.limits.quotas);
     let app = App {
-        records: records.clone(),
+        identity: identity.clone(),
         objects: objects.clone(),
         queries: queries.clone(),
         health: health(Arc::clone(&cluster), records.clone(), Arc::clone(&serving)),
@@ -118,6 +122,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let settling = async {
         let made = records.found_when_heard(&founding).await.context(FOUNDING)?;
         records.settle_master_key(&keys).await.context("the master key of secrets")?;
+        identity.sweep_and_say().await;
         serving.store(true, Ordering::Relaxed);
         announce(made.as_ref(), scheme, &addresses, &otlp)
     };
@@ -125,7 +130,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         started = settling => Some(started),
         () = signals.first() => None,
     };
-    let mut beside = keep_beside(&config, &cluster, &records, (&objects, &queries));
+    let mut beside = keep_beside(&config, &cluster, &identity, (&objects, &queries));
     match started {
         Some(Ok(())) => signals.first().await,
         Some(Err(why)) => return Err(why), // what was acknowledged is as safe as after a crash
@@ -153,7 +158,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
 struct Checked {
     founding: Founding,
     prices: Prices,
-    trust: Option<Trust>,
+    trust: Option<TrustedIssuer>,
     login: Option<(LoginRules, Arc<OpenId>)>,
     sockets: Sockets,
     keys: Arc<NodeKeys>,
@@ -172,8 +177,13 @@ async fn checked(config: &Config) -> anyhow::Result<Checked> {
     Ok(Checked {
         founding,
         prices: config.queries.prices().context("queries.prices")?,
-        trust: jwt::open(&config.jwt).await?,
-        login: oidc::open(&config.oidc, &config.http)?,
+        trust: open_issuer(&config.jwt, &TlsClient).await?,
+        login: open_provider(
+            &config.oidc,
+            config.http.public_origin(),
+            desk::variable(CLIENT_SECRET_VARIABLE)?,
+            Arc::new(TlsClient),
+        )?,
         sockets: Sockets::reserve(&config.http, &config.admin)?,
         keys,
     })
@@ -192,37 +202,43 @@ async fn open(config: &Config, keys: &Arc<NodeKeys>) -> anyhow::Result<Cluster> 
     Ok(Cluster::open(node).await?)
 }
 
-/// With whom they trust, how people log in, and what secrets are opened with. Other nodes' questions are checked by them.
-fn records(
-    config: &Config,
-    (cluster, keys): (&Arc<Cluster>, &NodeKeys),
-    objects: &Objects,
-    (trust, login): (Option<&Trust>, Option<(LoginRules, Arc<OpenId>)>),
-) -> anyhow::Result<(Records, Option<Arc<dyn Provider>>)> {
-    let mut records = Records::new(Arc::clone(cluster), Arc::new(AuditLog::new(objects.clone())))
-        .with_rules(people::rules(&config.people, &config.records));
-    if let Some(trust) = trust {
-        records = records.trusting(Arc::clone(&trust.jwts));
-    }
-    let mut provider: Option<Arc<dyn Provider>> = None;
-    if let Some((rules, known)) = login {
-        records = records.with_logins(rules);
-        provider = Some(known);
-    }
+/// With what secrets are opened with. Other nodes' questions are checked by them.
+fn records(config: &Config, (cluster, keys): (&Arc<Cluster>, &NodeKeys), objects: &Objects) -> Records {
+    let records = Records::new(Arc::clone(cluster), Arc::new(AuditLog::new(objects.clone())))
+        .with_rules(people::rules(&config.records));
     if let Some(ring) = keys.ring() {
         records.secrets().give_keys(ring.clone());
     }
     cluster.guard_with(Arc::new(records.clone()));
-    Ok((records, provider))
+    records
+}
+
+/// With whom they trust, and how people log in and join.
+fn identity(
+    config: &Config,
+    records: &Records,
+    (trust, login): (Option<&TrustedIssuer>, Option<(LoginRules, Arc<OpenId>)>),
+) -> (Identity, Option<Arc<dyn Provider>>) {
+    let mut identity = Identity::new(records.clone()).with_invitations(config.people.invitations);
+    if let Some(trust) = trust {
+        identity = identity.trusting(Arc::clone(&trust.jwts));
+    }
+    let mut provider: Option<Arc<dyn Provider>> = None;
+    if let Some((rules, known)) = login {
+        identity = identity.with_logins(rules);
+        provider = Some(known);
+    }
+    (identity, provider)
 }
 
 /// What goes on beside serving, until it is aborted.
 fn keep_beside(
     config: &Config,
     cluster: &Arc<Cluster>,
-    records: &Records,
+    identity: &Identity,
     (objects, queries): (&Objects, &Queries),
 ) -> JoinSet<()> {
+    let records = identity.records();
     let (cluster, every) = (Arc::clone(cluster), config.retention.every());
     let collecting = Collecting {
         cluster: Arc::clone(&cluster),
@@ -234,18 +250,19 @@ fn keep_beside(
     let (objects, queries) = (objects.on_behalf_of(&job), queries.on_behalf_of(job.to_bytes()));
     let retention = Retention { cluster, records: records.clone(), objects, queries, every };
     let mut beside = JoinSet::new();
-    beside.spawn(keep_sweeping(records.clone()));
+    beside.spawn(keep_sweeping(identity.clone()));
     beside.spawn(records.secrets().clone().keep_tending());
     beside.spawn(collecting.keep());
     beside.spawn(retention.keep());
     beside
 }
 
-/// The start has swept once.
-async fn keep_sweeping(records: Records) {
+/// Finishes deletes and logins that were cut short or are over; the start has swept records once.
+async fn keep_sweeping(identity: Identity) {
     loop {
         tokio::time::sleep(SWEEP_EVERY).await;
-        records.sweep_and_say().await;
+        identity.records().sweep_and_say().await;
+        identity.sweep_and_say().await;
     }
 }
 

@@ -207,7 +207,7 @@ impl JwtKeys {
 
     /// Who logged in, by what a provider says of it to whoever asked with this nonce. Whether the address is theirs is for
     /// the caller to ask: a provider that says nothing of it does not know.
-    pub fn identify(&self, token: &str, rules: &JwtRules, nonce: &str, now: i64) -> Result<Identity, JwtRefusal> {
+    pub fn identify(&self, token: &str, rules: &JwtRules, nonce: &str, now: i64) -> Result<IdTokenClaims, JwtRefusal> {
         let text = self.signed_claims(token)?;
         let (claims, login): (Claims, LoginClaims) = (part(text, "claims")?, part(text, "claims")?);
         let refuse = |why: String| Err(JwtRefusal::Claims(why));
@@ -222,7 +222,7 @@ impl JwtKeys {
         let is_verified = claims.email_verified.as_ref().is_some_and(Verified::is_true);
         match claims.email.filter(|email| !email.is_empty()) {
             None => refuse("it has no `email`, by which users are known here: is the scope `email` asked for?".into()),
-            Some(email) => Ok(Identity { email, is_verified }),
+            Some(email) => Ok(IdTokenClaims { email, is_verified }),
         }
     }
 
@@ -352,7 +352,7 @@ struct LoginClaims {
 
 /// Who logged in at a provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
+pub struct IdTokenClaims {
     pub email: String,
     /// Whether the provider says that the address is theirs.
     pub is_verified: bool,

@@ -18,6 +18,7 @@ use assay_node_auth::{Asker, Job};
 use assay_node_connections::Connection;
 use assay_node_files::Files;
 use assay_node_functions::Functions;
+use assay_node_identity::{Identity, LoginGate};
 use assay_node_objects::Objects;
 use assay_node_query::Queries;
 use assay_node_records::Records;
@@ -31,7 +32,6 @@ use crate::config::HttpConfig;
 use crate::counts::Counts;
 use crate::dress::Dress;
 use crate::finishing::{Finishing, changes};
-use crate::login::Gate;
 use crate::quotas::Quotas;
 use crate::rates::Rates;
 use crate::refusal::{Kind, Refusal};
@@ -46,6 +46,7 @@ const HEALTH: [&str; 2] = ["/healthz", "/readyz"];
 /// What all workers share.
 pub struct Edge {
     pub records: Records,
+    pub identity: Identity,
     pub objects: Objects,
     pub functions: Functions,
     pub files: Files,
@@ -56,7 +57,7 @@ pub struct Edge {
     pub rates: Rates,
     pub quotas: Quotas,
     pub(crate) admin: Option<Desk>,
-    pub logins: Option<Gate>,
+    pub logins: Option<LoginGate>,
     health: Arc<dyn Fn() -> Health + Send + Sync>,
     metrics: Arc<dyn Fn() -> String + Send + Sync>,
     draining: AtomicBool,
@@ -65,9 +66,10 @@ pub struct Edge {
 impl Edge {
     pub fn new(app: App) -> Edge {
         Edge {
-            functions: Functions::new(app.records.clone(), app.objects.clone()),
+            functions: Functions::new(app.identity.records().clone(), app.objects.clone()),
             files: Files::new(app.objects.on_behalf_of(&Asker::Job(Job::Files))),
-            records: app.records,
+            records: app.identity.records().clone(),
+            identity: app.identity,
             objects: app.objects,
             queries: app.queries,
             counts: Counts::default(),
@@ -76,7 +78,7 @@ impl Edge {
             quotas: app.quotas,
             config: app.config,
             admin: app.admin.map(Desk::new),
-            logins: app.provider.map(Gate::new),
+            logins: app.provider.map(LoginGate::new),
             health: app.health,
             metrics: app.metrics,
             draining: AtomicBool::new(false),
@@ -305,7 +307,7 @@ mod tests {
         let config = HttpConfig { request_seconds_max: 1, body_seconds_max: 1, ..HttpConfig::default() };
         let health = Health { live: true, ready: true, notes: Vec::new(), shortfalls: Vec::new() };
         let edge = Data::new(Edge::new(App {
-            records: Records::new(Arc::clone(&cluster), Arc::new(AuditLog::new(objects.clone()))),
+            identity: Identity::new(Records::new(Arc::clone(&cluster), Arc::new(AuditLog::new(objects.clone())))),
             objects: objects.clone(),
             queries: Queries::start(
                 Arc::clone(&cluster),

@@ -74,13 +74,12 @@ mod wait;
 use std::fmt;
 use std::sync::Arc;
 
+use assay_node_identity::{Identity, Provider};
 use assay_node_objects::Objects;
 use assay_node_query::Queries;
-use assay_node_records::Records;
 
 pub use admin::{Admin, AdminAnswer, AdminConfig, AdminRefusal, AdminRequest};
 pub use config::{HttpConfig, TlsFiles};
-pub use login::{Provider, ProviderRefusal};
 pub use quotas::{Holdings, QuotaRule, Quotas, Stored};
 pub use rates::{LimitsConfig, Per, RatePeers, RateRule, RateView, Rates};
 pub use server::{Handle, Server};
@@ -96,7 +95,7 @@ pub mod pure {
 /// What the server stands on.
 #[derive(Clone)]
 pub struct App {
-    pub records: Records,
+    pub identity: Identity,
     pub objects: Objects,
     pub queries: Queries,
     pub health: Arc<dyn Fn() -> Health + Send + Sync>,

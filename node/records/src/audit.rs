@@ -62,7 +62,7 @@ fn credential(shown: Credential) -> &'static str {
 
 /// How much of a change is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kept {
+enum AuditDetail {
     Whole,
     /// That it was, and which fields changed.
     Names,
@@ -70,7 +70,7 @@ enum Kept {
     Deletion,
 }
 
-fn kept(kind: RecordKind) -> Kept {
+fn kept(kind: RecordKind) -> AuditDetail {
     match kind {
         RecordKind::ORGANIZATION
         | RecordKind::ORG_MEMBER
@@ -80,14 +80,14 @@ fn kept(kind: RecordKind) -> Kept {
         | RecordKind::PROJECT_GROUP
         // What deletes rows.
         | RecordKind::AUTOMATION
-        | RecordKind::ORG_AUTOMATION => Kept::Whole,
+        | RecordKind::ORG_AUTOMATION => AuditDetail::Whole,
         RecordKind::USER
         | RecordKind::API_KEY
         | RecordKind::SERVICE_TOKEN
         | RecordKind::AI_SECRET
         | RecordKind::ENV_VAR
-        | RecordKind::DATA_KEY => Kept::Names,
-        _ => Kept::Deletion,
+        | RecordKind::DATA_KEY => AuditDetail::Names,
+        _ => AuditDetail::Deletion,
     }
 }
 
@@ -107,7 +107,7 @@ pub(crate) fn entry(
     // A record without keys is one that is being deleted.
     let put = put.filter(|put| !put.keys.is_empty());
     let kept = kept(kind);
-    if kept == Kept::Deletion && put.is_some() {
+    if kept == AuditDetail::Deletion && put.is_some() {
         return None;
     }
     let org = org_of(by, kind, id, put, before)?;
@@ -212,7 +212,7 @@ fn read(body: &[u8]) -> Body {
     serde_json::from_slice(body).unwrap_or_default()
 }
 
-fn details(kept: Kept, old: Option<&Body>, new: Option<&Body>) -> Value {
+fn details(kept: AuditDetail, old: Option<&Body>, new: Option<&Body>) -> Value {
     let changed = || {
         let (Some(old), Some(new)) = (old, new) else { return Value::Null };
         let mut names: Vec<&String> = new.keys().chain(old.keys()).collect();
@@ -222,7 +222,7 @@ fn details(kept: Kept, old: Option<&Body>, new: Option<&Body>) -> Value {
         json!(names)
     };
     let whole = json!({"before": old, "after": new});
-    if kept == Kept::Whole && whole.to_string().len() <= DETAILS_BYTES_MAX {
+    if kept == AuditDetail::Whole && whole.to_string().len() <= DETAILS_BYTES_MAX {
         return whole;
     }
     json!({ "changed": changed() })

@@ -19,7 +19,7 @@ mod scope;
 
 pub use access::CatalogView;
 pub use grants::ACLS_AT_ONCE_MAX;
-pub(crate) use scope::{
+pub use scope::{
     CredentialScope, by_login, no_impersonation, no_organization, own_organizations, still_known, unknown_credential,
     within, within_named,
 };

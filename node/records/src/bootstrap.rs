@@ -1,8 +1,9 @@
-//! The first start: an organization, its owner, the owner's key, and the pepper that keys are kept under.
+//! Bootstrap of a cluster, the first start: an organization, its owner, the owner's key, and the pepper that keys are kept
+//! under.
 
 use std::time::{Duration, Instant};
 
-use assay_node_auth::{API_KEY_BYTES, PEPPER_BYTES, Pepper, Secret, new_api_key, preview};
+use assay_node_auth::{API_KEY_BYTES, PEPPER_BYTES, Pepper, Secret, new_api_key};
 use assay_node_secrets::{MasterKey, NodeKeys};
 use assay_storage_model::OrgId;
 use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, PutRecord, RecordKind};
@@ -11,7 +12,7 @@ use uuid::Uuid;
 
 use crate::audit::By;
 use crate::commit::unexpected;
-use crate::draft::EVERY_ORG;
+use crate::credentials::{NewKey, put_key};
 use crate::error::RecordsError;
 use crate::kinds::api_key::fingerprint_key;
 use crate::kinds::{organization, user};
@@ -25,7 +26,7 @@ const OWN_KEY_LENGTH_MAX: usize = 256;
 const FOUND_AGAIN_AFTER: Duration = Duration::from_millis(250);
 const SAID_AGAIN_AFTER: Duration = Duration::from_secs(10);
 
-/// What a first start makes.
+/// Settings of a first start.
 #[derive(Clone, Debug)]
 pub struct Founding {
     pub org_name: String,
@@ -35,13 +36,13 @@ pub struct Founding {
 }
 
 impl Founding {
-    /// Whether the organization and its owner can be made.
+    /// Refuses names that cannot be given to the organization and its owner.
     pub fn check_names(&self) -> Result<(), RecordsError> {
         organization::check_name(&self.org_name)?;
         user::check_email(&self.owner_email).map(drop)
     }
 
-    /// Whether a key that is given can be used as one.
+    /// Refuses a given key that cannot be used as one.
     pub fn check_key(&self) -> Result<(), RecordsError> {
         self.api_key.as_ref().map_or(Ok(()), check_own_key)
     }
@@ -64,24 +65,7 @@ impl Records {
             let made = keys.ring_made().map_err(|error| RecordsError::Internal(format!("{error:#}")))?;
             self.secrets.give_keys(made.clone());
         }
-        match self.master_key_when_heard().await? {
-            MasterKey::Known(id) => tracing::info!(master_key = %id, "secrets can be opened here"),
-            MasterKey::ToRotate { from, to } => tracing::warn!(
-                %from, %to,
-                "secrets are kept under an old master key: once every node has the new one, `assay admin rotate-master-key` \
-                 wraps them with it"
-            ),
-            MasterKey::Missing(id) => tracing::warn!(
-                master_key = %id,
-                "this node does not have the master key that secrets are kept under, and answers 503 for what needs it; as long \
-                 as it runs, addresses of files and cursors of the whole cluster are signed with a key that every copy of a data \
-                 directory has: give it the key in secrets.master_key_file"
-            ),
-            MasterKey::ToMake | MasterKey::None => tracing::warn!(
-                "there is no master key for secrets, and what needs it is answered 503: give every node the same one in \
-                 secrets.master_key_file"
-            ),
-        }
+        self.master_key_when_heard().await?.log();
         Ok(())
     }
 
@@ -166,7 +150,7 @@ impl Records {
         }
     }
 
-    /// What is left of deletes takes room and nothing else, so neither a start nor who calls this fails for it.
+    /// Finishes deletes that were cut short, and logs it. Leftovers take room and nothing else, so no caller fails for them.
     pub async fn sweep_and_say(&self) {
         match self.sweep().await {
             Ok(swept) if swept.records == 0 => {}
@@ -213,36 +197,6 @@ fn put_pepper(id: Uuid, pepper: &Pepper, at: i64) -> PutRecord {
         expect: Expect::Absent,
         keys: vec![pepper_key()],
         body: json!({ "value": pepper.to_hex() }).to_string().into_bytes(),
-        at,
-    }
-}
-
-/// A key that is made without a principal.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct NewKey<'a> {
-    /// Where it is listed, and what it speaks for unless it speaks for all.
-    pub org: OrgId,
-    pub user: Uuid,
-    pub name: &'a str,
-    pub every_org: bool,
-}
-
-pub(crate) fn put_key(key: &NewKey<'_>, pepper: &Pepper, secret: &Secret, at: i64) -> PutRecord {
-    let mut body = json!({
-        "name": key.name,
-        "preview_name": preview(secret.expose()),
-        "user_id": key.user.to_string(),
-    });
-    if key.every_org {
-        body[EVERY_ORG] = true.into();
-    }
-    PutRecord {
-        kind: RecordKind::API_KEY,
-        id: edge::new_id(),
-        org: Some(key.org),
-        expect: Expect::Absent,
-        keys: vec![fingerprint_key(&pepper.fingerprint(secret.expose()))],
-        body: body.to_string().into_bytes(),
         at,
     }
 }

@@ -1,10 +1,11 @@
 //! Commands to the catalog, and what became of them.
 
-use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome};
+use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, DeleteRecord, Expect, RecordKind};
 use assay_storage_model::command::Outcome;
 use assay_storage_model::{GroupId, OrgId};
 use bytes::Bytes;
 use serde_json::{Map, Value};
+use uuid::Uuid;
 
 use crate::audit::{By, entry};
 use crate::catalog::Catalog;
@@ -34,6 +35,15 @@ impl Catalog {
             return Err(RecordsError::Internal(said));
         }
         Ok(outcomes)
+    }
+
+    /// Deletes a record; one that is gone already is fine.
+    pub async fn delete_record(&self, by: By<'_>, kind: RecordKind, id: Uuid) -> Result<(), RecordsError> {
+        let delete = DeleteRecord { kind, id, expect: Expect::Any };
+        match self.propose_one(by, CatalogCommand::Delete(delete)).await? {
+            CatalogOutcome::Deleted { .. } | CatalogOutcome::Stale { .. } => Ok(()),
+            other => Err(unexpected(&other)),
+        }
     }
 
     async fn keep(&self, by: By<'_>, commands: &[CatalogCommand]) -> Result<(), RecordsError> {

@@ -8,12 +8,12 @@ use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, PutRe
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::accounts::check_is_self;
 use crate::audit::By;
 use crate::authz::CatalogView;
 use crate::authz::guard::{self, About};
 use crate::authz::{no_organization, within, within_named};
 use crate::commit::unexpected;
+use crate::credentials::check_is_self;
 use crate::draft::{self, Body, Frame};
 use crate::error::RecordsError;
 use crate::kind::{Checked, Home, Kind, Making, Naming, OnCreate};
@@ -22,7 +22,7 @@ use crate::kinds::experiment::{self, BaseSearch};
 use crate::kinds::{EXPERIMENT, PROJECT, SERVICE_TOKEN, acl};
 use crate::list::Walk;
 use crate::patch::put;
-use crate::read::{Seen, decided, never_changes, visible};
+use crate::read::{VisibleRecord, decided, never_changes, visible};
 use crate::sealed_values::{self, Writing};
 use crate::{Created, Records, edge};
 
@@ -123,7 +123,7 @@ impl Records {
                 continue;
             };
             let seen = self.catalog.look(|view| visible(view, &place.who, kind, id, Permission::Update)).await;
-            let Seen { record, .. } = seen.map_err(|why| unseen(kind, &place, why))?;
+            let VisibleRecord { record, .. } = seen.map_err(|why| unseen(kind, &place, why))?;
             let stored = draft::read(&record)?;
             let mut replaced = fields.clone();
             for field in kind.fields.iter().filter(|field| field.create == OnCreate::Ours) {

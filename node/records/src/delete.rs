@@ -29,7 +29,7 @@ use crate::error::RecordsError;
 use crate::kind::{Home, Kind};
 use crate::kinds::{self, ENV_VAR, PROJECT, acl};
 use crate::list::Walk;
-use crate::read::{Seen, visible};
+use crate::read::{VisibleRecord, visible};
 use crate::{Records, edge};
 
 /// Each loses only to another writer that won.
@@ -50,7 +50,7 @@ impl Records {
     pub async fn delete(&self, who: &Principal, kind: &'static Kind, id: Uuid) -> Result<Value, RecordsError> {
         self.catalog.fresh().await?;
         for _ in 0..ATTEMPTS_MAX {
-            let Seen { record, who } =
+            let VisibleRecord { record, who } =
                 self.catalog.look(|state| visible(state, who, kind, id, Permission::Delete)).await?;
             if let Some(object) = self.delete_seen(By::Caller(&who), kind, &record).await? {
                 return Ok(object);
@@ -61,7 +61,7 @@ impl Records {
     }
 
     /// None where the record changed meanwhile.
-    pub(crate) async fn delete_seen(
+    pub async fn delete_seen(
         &self,
         by: By<'_>,
         kind: &'static Kind,
@@ -126,7 +126,6 @@ impl Records {
                 swept.records += 1;
             }
         }
-        swept.records += self.sweep_logins().await?;
         Ok(swept)
     }
 
@@ -174,12 +173,7 @@ impl Records {
     }
 
     async fn take_record(&self, kind: &'static Kind, id: Uuid) -> Result<(), RecordsError> {
-        let delete = DeleteRecord { kind: kind.record, id, expect: Expect::Any };
-        match self.catalog.propose_one(By::System, CatalogCommand::Delete(delete)).await? {
-            // Where it is stale, another sweep was here.
-            CatalogOutcome::Deleted { .. } | CatalogOutcome::Stale { .. } => Ok(()),
-            other => Err(unexpected(&other)),
-        }
+        self.catalog.delete_record(By::System, kind.record, id).await
     }
 
     async fn drop_rows(&self, object: ObjectKey) -> Result<(), RecordsError> {

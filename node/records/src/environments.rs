@@ -132,7 +132,7 @@ impl Records {
     pub async fn remove_pin(&self, who: &Principal, of: &Pinned, slug: &str) -> Result<Value, RecordsError> {
         self.catalog.fresh().await?;
         let (record, slug) = self.catalog.look(|view| pinned(view, who, of, slug, Permission::Update)).await?;
-        self.gone(By::Caller(who), ENVIRONMENT_OBJECT.record, record.id).await?;
+        self.catalog.delete_record(By::Caller(who), ENVIRONMENT_OBJECT.record, record.id).await?;
         shown(&record, &slug)
     }
 

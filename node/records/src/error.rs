@@ -45,8 +45,8 @@ pub enum RecordsError {
 }
 
 impl RecordsError {
-    /// Whether a look at fresher state could turn the refusal into an answer.
-    pub(crate) fn may_be_stale(&self) -> bool {
+    /// Returns whether a look at fresher state could turn the refusal into an answer.
+    pub fn may_be_stale(&self) -> bool {
         matches!(self, RecordsError::Unauthenticated(_) | RecordsError::NotFound(_) | RecordsError::Forbidden(_))
     }
 }

@@ -1,5 +1,5 @@
-//! The catalog's records as the API shows them: organizations, users, keys, tokens, projects, experiments, datasets. One
-//! mechanism, and a short file a kind under `kinds/`.
+//! The catalog's records as the API shows them: organizations, keys, tokens, projects, experiments, datasets. One mechanism,
+//! and a short file a kind under `kinds/`. `authz` reads who may do what; who is calling is for the crate of identity.
 //!
 //! Reads look at this node's copy of the catalog. Before one answers that something is not there or not known, it asks
 //! the catalog once for a fence and looks again, so that what another node acknowledged a moment ago is never denied.
@@ -12,79 +12,71 @@
 //!
 //! Knows no HTTP. Asks `auth` for every decision.
 
-mod accounts;
-mod admin;
 mod audit;
-mod authentication;
 mod authz;
 mod bootstrap;
 mod catalog;
 mod commit;
 mod create;
+mod credentials;
 mod delete;
-mod describe;
-mod draft;
 mod edge;
 mod environments;
 mod error;
-mod invitations;
-mod jwts;
-mod kind;
 pub mod kinds;
 mod list;
-mod logins;
 mod named;
-mod organizations;
 mod patch;
-mod people;
 mod pepper;
 mod prompts;
 mod read;
 mod rules;
+mod schema;
 mod sealed_values;
-mod setup;
-mod shape;
 
 use std::fmt;
 use std::sync::Arc;
 
 use assay_cluster::Cluster;
-use assay_node_auth::{Ledger, LoginRules};
+use assay_node_auth::Ledger;
 use assay_node_secrets::{Secret, Secrets};
 use assay_storage_model::{ObjectKey, OrgId, ShardId};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::authentication::Impersonations;
-use crate::logins::Once;
+use crate::schema::{draft, kind, shape};
 
 pub use authz::ACLS_AT_ONCE_MAX;
 pub use bootstrap::Founding;
 pub use catalog::Catalog;
 pub use delete::Swept;
-pub use describe::{Description, describe_organization, describe_user};
 pub use environments::Pinned;
 pub use error::RecordsError;
-pub use invitations::{Pending, Reply};
-pub use jwts::Jwts;
-pub use kind::{Api, Changes, Export, Kind, NAME_BYTES_MAX};
 pub use list::{IDS_MAX, ListRequest};
-pub use logins::{Begun, GrantRefusal, Tokens};
-pub use people::MEMBERS_AT_ONCE_MAX;
 pub use prompts::{Definition, PromptPlace};
-pub use rules::{Invitations, RecordRules};
+pub use rules::RecordRules;
+pub use schema::describe::{Description, describe_organization, describe_user};
+pub use schema::kind::{Api, Changes, Export, Kind, NAME_BYTES_MAX};
 pub use sealed_values::without_secret;
-pub use setup::{Setup, SetupState};
 
 /// The mechanism of records, for crates whose subjects are records of their own: bodies of records, and what goes with the
 /// commands that [`Catalog`] takes. The API is served by the methods of [`Records`] and needs nothing of it.
 pub mod mechanism {
     pub use crate::audit::{By, entry_by, entry_of, entry_of_stranger};
-    pub use crate::authz::CatalogView;
+    pub use crate::authz::{
+        CatalogView, CredentialScope, by_login, no_impersonation, no_organization, own_organizations, still_known,
+        unknown_credential, within, within_named,
+    };
     pub use crate::commit::unexpected;
-    pub use crate::draft::{Body, Frame, id_in, read as read_body, text_in};
+    pub use crate::credentials::{NewKey, NewToken, check_maker, check_name};
+    pub use crate::draft::{
+        Body, CLOSED_ORGS, EVERY_ORG, created as check_created, id_in, mentions, read as read_body, text_in, text_of,
+        uuid_of,
+    };
     pub use crate::edge::{new_id, now_micros, random};
-    pub use crate::list::Walk;
+    pub use crate::list::{Walk, one_page};
+    pub use crate::patch::{patched, put as replaced};
+    pub use crate::read::{VisibleRecord, visible};
 }
 
 /// A handle; clones share everything.
@@ -92,12 +84,6 @@ pub mod mechanism {
 pub struct Records {
     catalog: Catalog,
     secrets: Secrets<Catalog>,
-    /// None takes no JWTs.
-    jwts: Option<Arc<Jwts>>,
-    /// None has nobody log in.
-    logins: Option<Arc<LoginRules>>,
-    refused_logins: Arc<Once>,
-    impersonations: Arc<Impersonations>,
     rules: RecordRules,
 }
 
@@ -111,33 +97,13 @@ impl Records {
     /// Changes of access are kept in the ledger before they are made.
     pub fn new(cluster: Arc<Cluster>, ledger: Arc<dyn Ledger>) -> Records {
         let catalog = Catalog::new(Arc::clone(&cluster), ledger);
-        Records {
-            secrets: Secrets::new(catalog.clone(), cluster),
-            catalog,
-            impersonations: Arc::default(),
-            rules: RecordRules::default(),
-            jwts: None,
-            logins: None,
-            refused_logins: Arc::default(),
-        }
+        Records { secrets: Secrets::new(catalog.clone(), cluster), catalog, rules: RecordRules::default() }
     }
 
     /// Goes by these rules in the place of the default ones.
     #[must_use]
     pub fn with_rules(self, rules: RecordRules) -> Records {
         Records { rules, ..self }
-    }
-
-    /// Takes what the issuer signs as well.
-    #[must_use]
-    pub fn trusting(self, jwts: Arc<Jwts>) -> Records {
-        Records { jwts: Some(jwts), ..self }
-    }
-
-    /// Has people log in.
-    #[must_use]
-    pub fn with_logins(self, rules: LoginRules) -> Records {
-        Records { logins: Some(Arc::new(rules)), ..self }
     }
 
     /// Returns the catalog, for crates whose subjects are records of their own.
@@ -149,12 +115,6 @@ impl Records {
     pub fn secrets(&self) -> &Secrets<Catalog> {
         &self.secrets
     }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OrgInfo {
-    pub id: OrgId,
-    pub name: String,
 }
 
 /// What a create answers.

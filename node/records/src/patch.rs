@@ -11,7 +11,7 @@ use crate::draft::{self, Body, Frame};
 use crate::error::RecordsError;
 use crate::kind::{Checked, Kind, Naming};
 use crate::kinds::organization::member_key;
-use crate::read::{Seen, visible};
+use crate::read::{VisibleRecord, visible};
 use crate::sealed_values::{self, Writing};
 use crate::{Records, edge};
 
@@ -31,7 +31,7 @@ impl Records {
         // Also a change that changes nothing is one of what is there now.
         self.catalog.fresh().await?;
         for _ in 0..ATTEMPTS_MAX {
-            let Seen { record, who } =
+            let VisibleRecord { record, who } =
                 self.catalog.look(|state| visible(state, who, kind, id, Permission::Update)).await?;
             let stored = draft::read(&record)?;
             let mut sent = body.clone();
@@ -78,7 +78,17 @@ impl Records {
     }
 }
 
-pub(crate) fn put(kind: &Kind, record: &Record, changed: &Body) -> PutRecord {
+/// Returns the write that changes a stored record as a patch would; none where nothing changes.
+pub fn patched(kind: &Kind, record: &Record, mut sent: Body) -> Result<Option<PutRecord>, RecordsError> {
+    let stored = draft::read(record)?;
+    if let Some(fold) = kind.fold {
+        fold(&stored, &mut sent)?;
+    }
+    Ok(draft::patched(kind, &stored, sent)?.map(|changed| put(kind, record, &changed)))
+}
+
+/// Returns the write that replaces the body of a stored record.
+pub fn put(kind: &Kind, record: &Record, changed: &Body) -> PutRecord {
     let mut keys = record.keys.clone();
     if kind.naming != Naming::Secret
         && let (Some(key), Some(home)) = (keys.first_mut(), kind.home_of(record))

@@ -23,7 +23,7 @@ impl Catalog {
     }
 }
 
-/// Where the pepper is kept: made at the founding, never changed.
+/// Returns the key of the record that keeps the pepper.
 pub(crate) fn pepper_key() -> UniqueKey {
     UniqueKey::new("cluster_setting", "api_key_pepper")
 }

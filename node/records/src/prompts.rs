@@ -151,7 +151,7 @@ impl Records {
 
     /// Its row is gone: the slug is free again.
     pub async fn leave_slug(&self, who: &Principal, id: Uuid) -> Result<(), RecordsError> {
-        self.gone(By::Caller(who), PROMPT.record, id).await
+        self.catalog.delete_record(By::Caller(who), PROMPT.record, id).await
     }
 
     /// Whether it is there still, by what others have been told too.

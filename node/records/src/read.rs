@@ -14,7 +14,7 @@ use crate::authz::{still_known, within};
 use crate::draft::{self, Body, Frame};
 use crate::error::RecordsError;
 use crate::kind::{Guard, Kind};
-use crate::kinds::{self, PROJECT};
+use crate::kinds::{self, PROJECT, organization};
 use crate::{Created, ObjectHome, ProjectRef, Records};
 
 impl Records {
@@ -37,7 +37,7 @@ impl Records {
         };
         self.catalog
             .look(|view| {
-                let Seen { record, who } = rows_of(view, who, of, kind, id, permission)?;
+                let VisibleRecord { record, who } = rows_of(view, who, of, kind, id, permission)?;
                 let project = of.project_of(&record);
                 let project_id =
                     project.ok_or_else(|| RecordsError::Internal(format!("{} {id} is in no project", of.name)))?;
@@ -133,8 +133,15 @@ impl Records {
         }
     }
 
+    /// Returns the organization of this name, whoever asks.
+    pub async fn organization_named(&self, name: &str) -> Result<OrgId, RecordsError> {
+        self.catalog.fence().await?;
+        let org = self.catalog.peek(|state| state.find(&organization::name_key(name)).map(|org| OrgId(org.id)));
+        org.ok_or_else(|| RecordsError::NotFound(format!("there is no organization `{name}`")))
+    }
+
     /// A stored record as an answer.
-    pub(crate) fn answer(&self, kind: &Kind, record: &Record) -> Result<Value, RecordsError> {
+    pub fn answer(&self, kind: &Kind, record: &Record) -> Result<Value, RecordsError> {
         Ok(self.joined(kind, draft::shown(kind, &Frame::of(record), draft::read(record)?)))
     }
 
@@ -156,7 +163,7 @@ pub(crate) fn rows_of(
     rows: ObjectKind,
     id: Uuid,
     permission: Permission,
-) -> Result<Seen, RecordsError> {
+) -> Result<VisibleRecord, RecordsError> {
     let object = match rows {
         ObjectKind::ProjectLogs => ObjectType::ProjectLog,
         ObjectKind::ProjectPrompts => ObjectType::Prompt,
@@ -170,7 +177,7 @@ pub(crate) fn rows_of(
     let org = record.org.ok_or_else(missing)?;
     let who = within(view, who, org)?.ok_or_else(missing)?;
     match decide(&who, permission, &target_of_rows(object, id, org)) {
-        Decision::Allowed => Ok(Seen { record: Arc::clone(record), who }),
+        Decision::Allowed => Ok(VisibleRecord { record: Arc::clone(record), who }),
         Decision::Forbidden => Err(forbidden(kind, permission)),
         // Whoever sees the project learns that its logs are not theirs to read.
         Decision::NotVisible => match decided(view, &who, kind, record, Permission::Read)? {
@@ -182,31 +189,31 @@ pub(crate) fn rows_of(
 
 /// A record, and its reader as they stand in its organization.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub struct VisibleRecord {
     pub record: Arc<Record>,
     pub who: Principal,
 }
 
 /// The record, if it is there and the principal may do this to it: unknown and not to be read answer alike. First of all
 /// their credential has to be there still, so that one that is gone learns of nothing.
-pub(crate) fn visible(
+pub fn visible(
     view: &CatalogView<'_>,
     who: &Principal,
     kind: &Kind,
     id: Uuid,
     permission: Permission,
-) -> Result<Seen, RecordsError> {
+) -> Result<VisibleRecord, RecordsError> {
     still_known(view, who)?;
     let missing = || RecordsError::NotFound(format!("no {} with the id {id} is visible to this credential", kind.name));
     if let Some(record) = kind.builtin_of(id) {
-        let seen = Seen { record: Arc::new(record), who: who.clone() };
+        let seen = VisibleRecord { record: Arc::new(record), who: who.clone() };
         return (permission == Permission::Read).then_some(seen).ok_or_else(|| never_changes(kind));
     }
     let record = view.get(kind.record, id).filter(|record| kind.lives(view, record)).ok_or_else(missing)?;
     let org = record.org.ok_or_else(missing)?;
     let who = within(view, who, org)?.ok_or_else(missing)?;
     match decided(view, &who, kind, record, permission)? {
-        Decision::Allowed => Ok(Seen { record: Arc::clone(record), who }),
+        Decision::Allowed => Ok(VisibleRecord { record: Arc::clone(record), who }),
         Decision::Forbidden => Err(forbidden(kind, permission)),
         Decision::NotVisible => Err(missing()),
     }

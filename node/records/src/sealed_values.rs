@@ -1,5 +1,5 @@
-//! Secrets of records: taken out of what was sent before anything else looks at it, encrypted before they are proposed,
-//! so that the log, snapshots and copies of them hold nothing else, and opened for use inside alone.
+//! Sealed values, the secrets of records: taken out of what was sent before anything else looks at it, encrypted before they
+//! are proposed, so that the log, snapshots and copies of them hold nothing else, and opened for use inside alone.
 //!
 //! A record that keeps one has two fields that no answer shows: `sealed`, the encrypted text with the id of the data key
 //! that opens it, and `sealed_version`, which counts the secrets that it was given. What answers show is the end of
@@ -19,7 +19,7 @@ use crate::error::RecordsError;
 use crate::kind::{Field, Kind};
 use crate::kinds::AI_SECRET;
 use crate::list::ListRequest;
-use crate::read::{Seen, visible};
+use crate::read::{VisibleRecord, visible};
 use crate::shape::{Shape, take};
 use crate::{Records, edge};
 
@@ -39,7 +39,7 @@ pub(crate) struct Writing<'a> {
     pub user: Uuid,
     /// Microseconds since the epoch, UTC.
     pub at: i64,
-    /// What it takes the place of.
+    /// The body that it replaces.
     pub before: Option<&'a Body>,
 }
 
@@ -67,7 +67,7 @@ fn secret_field(kind: &Kind) -> Option<&Field> {
 }
 
 impl Records {
-    /// The body as it may be written: with what is kept of the secret, and what is said of it. Without a new secret it keeps
+    /// Completes a body for writing: with what is kept of the secret, and what is said of it. Without a new secret it keeps
     /// the one that it holds already.
     pub(crate) async fn seal(
         &self,
@@ -107,7 +107,7 @@ impl Records {
         Ok(())
     }
 
-    /// Those of the organization that the body names by its id, of which the caller may read them.
+    /// Returns the AI secrets of the organization that the body names by its id, as far as the caller may read them.
     pub async fn ai_secrets(&self, who: &Principal, body: &Body) -> Result<Vec<Value>, RecordsError> {
         let org = draft::uuid_of(body, "org_id")?.map_or(who.org, OrgId);
         self.catalog.fresh().await?;
@@ -116,8 +116,8 @@ impl Records {
         self.list(&there, &AI_SECRET, &ListRequest::default()).await
     }
 
-    /// The secret of this name in the organization that the caller acts in, for who may read it. For use inside: no answer
-    /// ever shows it.
+    /// Returns the secret of this name in the organization that the caller acts in, for who may read it. For use inside: no
+    /// answer ever shows it.
     pub async fn secret_of(&self, who: &Principal, name: &str) -> Result<Secret, RecordsError> {
         self.catalog.fresh().await?;
         let missing = || RecordsError::NotFound(format!("no ai_secret `{name}` is visible to this credential"));
@@ -127,7 +127,8 @@ impl Records {
         self.secret_in(who, &AI_SECRET, id).await?.ok_or_else(nothing)
     }
 
-    /// What a record keeps secret, for who may read the record; none where it keeps nothing. For use inside as well.
+    /// Returns the secret that a record keeps, for who may read the record; none where it keeps nothing. For use inside as
+    /// well.
     pub async fn secret_in(
         &self,
         who: &Principal,
@@ -135,7 +136,8 @@ impl Records {
         id: Uuid,
     ) -> Result<Option<Secret>, RecordsError> {
         self.catalog.fresh().await?;
-        let Seen { record, .. } = self.catalog.look(|view| visible(view, who, kind, id, Permission::Read)).await?;
+        let VisibleRecord { record, .. } =
+            self.catalog.look(|view| visible(view, who, kind, id, Permission::Read)).await?;
         self.opened(kind, &record)
     }
 

@@ -26,7 +26,7 @@ use crate::rules::{RetainedObject, begin_expiry, end_expiry, expiring_objects, r
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RetentionConfig {
-    /// How often old rows are looked for.
+    /// Time between two rounds.
     pub every_seconds: u64,
 }
 
@@ -44,15 +44,15 @@ impl RetentionConfig {
 }
 
 const MICROS_PER_DAY: f64 = 86_400e6;
-/// Objects that one query looks through.
+/// Upper bound of the objects that one query looks through.
 const OBJECTS_AT_ONCE: usize = 200;
-/// Rows that one query finds.
+/// Upper bound of the rows that one query finds.
 const ROWS_AT_ONCE: u64 = 5_000;
-/// Rows of one write.
+/// Upper bound of the rows of one write.
 const DELETED_AT_ONCE: usize = 1_000;
-/// After a write that was asked to come again.
+/// Pause before a busy write is sent again.
 const BUSY_WAIT: Duration = Duration::from_secs(1);
-/// Times that a write comes again; what is left is the next round's.
+/// Upper bound of the attempts of one write; the rest is left to the next round.
 const TRIES_MAX: usize = 30;
 
 /// The job of retention.

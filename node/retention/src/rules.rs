@@ -16,9 +16,7 @@ use assay_cluster::Cluster;
 use assay_node_records::kinds::{DATASET, EXPERIMENT, ORG_AUTOMATION, PROJECT, PROJECT_AUTOMATION};
 use assay_node_records::mechanism::{self, Body, By, CatalogView, unexpected};
 use assay_node_records::{Kind, Records, RecordsError};
-use assay_storage_model::catalog::{
-    CatalogCommand, CatalogOutcome, DeleteRecord, Expect, PutRecord, Record, RecordKind, UniqueKey,
-};
+use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, PutRecord, Record, RecordKind, UniqueKey};
 use assay_storage_model::command::{Command, Outcome};
 use assay_storage_model::{ObjectKey, ObjectKind, OrgId, Xact};
 use bytes::Bytes;
@@ -35,7 +33,7 @@ const RULED: [(ObjectKind, &Kind); 3] =
 pub struct RetainedObject {
     pub object: ObjectKey,
     pub project: Uuid,
-    /// How long its rows are kept.
+    /// Days for which its rows are kept.
     pub days: f64,
 }
 
@@ -90,11 +88,7 @@ pub async fn end_expiry(records: &Records, cluster: &Cluster, object: &ObjectKey
     if let Some(last) = raise_floor(cluster, object, Xact::ZERO).await? {
         raise_floor(cluster, object, last).await?;
     }
-    let delete = DeleteRecord { kind: RecordKind::EXPIRY, id: object.id, expect: Expect::Any };
-    match records.catalog().propose_one(By::System, CatalogCommand::Delete(delete)).await? {
-        CatalogOutcome::Deleted { .. } | CatalogOutcome::Stale { .. } => Ok(()),
-        other => Err(unexpected(&other)),
-    }
+    records.catalog().delete_record(By::System, RecordKind::EXPIRY, object.id).await
 }
 
 /// Returns the last write of its shard; none where the object was dropped, and its rows with it.

@@ -42,14 +42,14 @@ pub trait KeyCatalog: Send + Sync {
     fn put(&self, author: Author, put: PutRecord) -> impl Future<Output = Result<PutOutcome, Self::Error>> + Send;
 }
 
-/// Why a key could not be used or changed.
+/// Error of using or changing a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SecretsError {
     /// This node lacks a key, or the cluster does not answer.
     Unavailable(String),
     /// Nothing was written; try again in a moment.
     Busy(String),
-    /// What is stored does not read, or the system gives no random bytes.
+    /// Stored bytes do not read, or the system gives no random bytes.
     Internal(String),
 }
 

@@ -24,6 +24,30 @@ pub enum MasterKey {
     None,
 }
 
+impl MasterKey {
+    /// Logs what this node can open.
+    pub fn log(self) {
+        match self {
+            MasterKey::Known(id) => tracing::info!(master_key = %id, "secrets can be opened here"),
+            MasterKey::ToRotate { from, to } => tracing::warn!(
+                %from, %to,
+                "secrets are kept under an old master key: once every node has the new one, `assay admin rotate-master-key` \
+                 wraps them with it"
+            ),
+            MasterKey::Missing(id) => tracing::warn!(
+                master_key = %id,
+                "this node does not have the master key that secrets are kept under, and answers 503 for what needs it; as long \
+                 as it runs, addresses of files and cursors of the whole cluster are signed with a key that every copy of a data \
+                 directory has: give it the key in secrets.master_key_file"
+            ),
+            MasterKey::ToMake | MasterKey::None => tracing::warn!(
+                "there is no master key for secrets, and what needs it is answered 503: give every node the same one in \
+                 secrets.master_key_file"
+            ),
+        }
+    }
+}
+
 impl<C: KeyCatalog> Secrets<C> {
     /// Returns which master key the cluster has. A node that has a key records it where the cluster has none.
     pub async fn master_key(&self) -> Result<MasterKey, C::Error> {
@@ -55,8 +79,8 @@ impl<C: KeyCatalog> Secrets<C> {
         Ok(Some(Recorded { id, record }))
     }
 
-    /// Compares the keys of this node with those that are needed, also for data keys that a rotation left under another key. A data
-    /// key that does not read is reported where it is used.
+    /// Compares the keys of this node with those that are needed, also for data keys that a rotation left under another key.
+    /// A data key that does not read is reported where it is used.
     fn compared(&self, ring: &Keyring, recorded: KeyId) -> MasterKey {
         let keys = self.data_keys().into_iter().filter_map(|record| DataKey::read(&record).ok());
         let mut needed = std::iter::once(recorded).chain(keys.map(|key| key.wrapped.key));

@@ -16,15 +16,15 @@ use uuid::Uuid;
 use crate::data_keys::{DataKey, changed, read_body};
 use crate::{Author, KeyCatalog, Keyring, Secrets, VaultKey, random};
 
-/// How long what the old derivation signed is accepted after the change: longer than any address lasts.
+/// Time for which signatures of the old derivation are accepted after the change: longer than any address lasts.
 const OLD_ACCEPTED_MICROS: i64 = 24 * 3600 * 1_000_000;
-/// How often the key that addresses and cursors are signed with is looked after. A node states what keys it has within a
+/// Time between two looks at the signing key. A node states what keys it has within a
 /// second of its start.
 const TEND_EVERY: Duration = Duration::from_secs(2);
 
-/// Whether the key is in use.
+/// Field that says whether the key is in use.
 const USED: &str = "used";
-/// Until when what the old derivation signed is accepted, in microseconds since the epoch.
+/// Field with the end of the time for which signatures of the old derivation are accepted, in microseconds since the epoch.
 const OLD_UNTIL: &str = "old_until";
 /// The organization of keys that belong to the cluster.
 const NO_ORGANIZATION: OrgId = OrgId(Uuid::nil());

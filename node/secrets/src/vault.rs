@@ -24,7 +24,7 @@ use crate::secret::{Secret, hex_digit};
 
 pub const VAULT_KEY_BYTES: usize = 32;
 pub const NONCE_BYTES: usize = 24;
-/// What one encryption takes: a record's body is not longer.
+/// Upper bound of what one encryption takes: a record's body is not longer.
 pub const PLAIN_BYTES_MAX: usize = 1 << 20;
 
 const TAG_BYTES: usize = 16;
@@ -36,7 +36,7 @@ const BOUND_TO: &[u8] = b"assay vault 1\0";
 /// The form of the text that is kept.
 const SEALED_VERSION: &str = "1";
 
-/// What a key is called where people and records name it: it tells nothing of the key.
+/// Name of a key, for people and records: it tells nothing of the key.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyId([u8; KEY_ID_BYTES]);
 
@@ -58,7 +58,7 @@ impl fmt::Debug for KeyId {
     }
 }
 
-/// What an encryption belongs to; elsewhere it does not open.
+/// The record that an encryption belongs to; elsewhere it does not open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Belonging {
     pub org: OrgId,
@@ -81,7 +81,7 @@ impl Belonging {
         Belonging { org: OrgId(Uuid::nil()), kind: RecordKind::CLUSTER_SETTING, record, version: 1 }
     }
 
-    /// The same place for what is kept there next.
+    /// Returns the same place for the next secret that is kept there.
     #[must_use]
     pub fn next(self) -> Belonging {
         Belonging { version: self.version + 1, ..self }
@@ -114,7 +114,7 @@ impl Sealed {
     }
 }
 
-/// As it is kept in a record.
+/// Formats the text that a record keeps.
 impl fmt::Display for Sealed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{SEALED_VERSION}.{}.{}", self.key, STANDARD_NO_PAD.encode(&self.bytes))
@@ -170,7 +170,7 @@ impl VaultKey {
         bytes.map(VaultKey).map_err(|_| wrong())
     }
 
-    /// As it is kept in a file.
+    /// Returns the text that a file keeps.
     pub fn to_hex(&self) -> Secret {
         Secret::new(self.0.iter().map(|byte| format!("{byte:02x}")).collect())
     }
@@ -317,7 +317,7 @@ fn bytes_of_hex<const BYTES: usize>(text: &str) -> Option<[u8; BYTES]> {
     Some(bytes)
 }
 
-/// Of a text that is no key, as little as helps.
+/// Describes a text that is no key, as little as helps.
 fn kind_of(text: &str) -> String {
     match text.len() {
         0 => "nothing".to_owned(),

@@ -56,7 +56,7 @@ impl LocalFile {
         Ok(part)
     }
 
-    /// After the node's answer.
+    /// Gives the file its name, or removes it, after the node's answer.
     fn settle(self, is_done: bool) -> anyhow::Result<()> {
         let LocalFile::Target { file, partial, to } = self else { return Ok(()) };
         if !is_done {

@@ -12,7 +12,7 @@ use assay_storage_model::event::format_micros;
 use crate::file::{FORMAT, Footer, Header, Object, Writer};
 use crate::{Say, TransferContext, TransferError};
 
-/// How often somebody is told how far it is.
+/// Time between two messages about the progress.
 const SAID_EVERY: Duration = Duration::from_secs(5);
 /// A page that is refused because others read is asked for again.
 const ATTEMPTS_MAX: u32 = 60;

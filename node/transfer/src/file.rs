@@ -20,13 +20,13 @@ use uuid::Uuid;
 use crate::error::{TransferError, damaged};
 use crate::export::records::RecordLine;
 
-/// Of the file as this version writes it.
+/// Format of the file as this version writes it.
 pub const FORMAT: u32 = 1;
 /// An operation has a row of at most 10 MiB, whose ids take some more as JSON.
 const LINE_BYTES_MAX: usize = 16 << 20;
 /// Seven numbers.
 const FOOTER_BYTES_MAX: usize = 1 << 10;
-/// How a member of gzip begins: deflate, no name, no time, no system.
+/// First bytes of a member of gzip: deflate, no name, no time, no system.
 const GZIP_HEAD: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
 /// Fast: most of the time goes to reading rows.
 const LEVEL: Compression = Compression::new(3);
@@ -38,11 +38,11 @@ pub struct Header {
     pub program: String,
     pub organization: OrgId,
     pub name: String,
-    /// When.
+    /// Time of the export.
     pub exported: String,
 }
 
-/// What the lines after it were written to, as of a version.
+/// The object that the lines after it were written to, as of a version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Object {
     pub kind: ObjectKind,
@@ -56,7 +56,7 @@ pub struct Footer {
     pub objects: u64,
     /// Operations on rows.
     pub operations: u64,
-    /// Of all bytes of the file before this line's member.
+    /// Checksum of all bytes of the file before this line's member.
     pub sha256: String,
 }
 

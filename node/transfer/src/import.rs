@@ -20,7 +20,7 @@ use crate::replay::Replay;
 use crate::versions::Versions;
 use crate::{Say, TransferContext, TransferError};
 
-/// How often somebody is told how far it is.
+/// Time between two messages about the progress.
 const SAID_EVERY: Duration = Duration::from_secs(5);
 /// A catalog that does not answer is asked again.
 const ATTEMPTS_MAX: u32 = 120;
@@ -42,7 +42,7 @@ pub struct Imported {
     pub without_secret_count: u64,
 }
 
-/// From what `open` gives, from its start whenever it is asked; under another name where one is given.
+/// Imports the file that `open` opens, under another name where one is given. It is read twice, each time from its start.
 pub fn import<R: BufRead>(
     context: &TransferContext,
     name: Option<&str>,
@@ -194,7 +194,7 @@ impl Importing<'_> {
         reader.finish()
     }
 
-    /// None of what is not written here: an organization's log begins anew.
+    /// Starts an object; none where it is not written here: an organization's log begins anew.
     fn object<'p>(&self, context: &'p TransferContext, object: &Object) -> Result<Option<Replay<'p>>, TransferError> {
         if object.kind == ObjectKind::AuditLog {
             return Ok(None);

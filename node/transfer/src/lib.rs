@@ -28,12 +28,12 @@ pub use export::records::RecordLine;
 pub use import::{Imported, import};
 pub use protocol::{TransferAnswer, TransferRequest, serve};
 
-/// What exports and imports read and write.
+/// The node as exports and imports read and write it.
 #[derive(Clone, Debug)]
 pub struct TransferContext {
     pub records: Records,
     pub objects: Objects,
-    /// Where records and objects are asked.
+    /// The runtime that records and objects are asked on.
     pub runtime: Handle,
 }
 

@@ -23,7 +23,7 @@ use crate::{TransferContext, export, import};
 
 /// Bytes of the file that go through the socket at once.
 pub(crate) const PART_BYTES: usize = 1 << 20;
-/// How long the node waits for the other side.
+/// Upper bound of waiting for the other side.
 const STALLED: Duration = Duration::from_secs(300);
 /// Upper bound of a line of the node: an answer names what it left out.
 pub(crate) const LINE_BYTES_MAX: u64 = 8 << 20;
@@ -54,7 +54,7 @@ pub enum TransferAnswer {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum NodeMessage {
-    /// How far it is, for people.
+    /// Progress, for people.
     Said(String),
     /// So many bytes of the file follow.
     Bytes(usize),

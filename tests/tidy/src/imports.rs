@@ -86,6 +86,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         "assay-node-records",
         &["assay-cluster", "assay-node-auth", "assay-node-secrets", "assay-storage-catalog", "assay-storage-model"],
     ),
+    ("assay-node-identity", &["assay-node-auth", "assay-node-records", "assay-node-secrets", "assay-storage-model"]),
     (
         "assay-node-objects",
         &[
@@ -116,6 +117,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "assay-node-files",
             "assay-node-functions",
             "assay-node-grpc",
+            "assay-node-identity",
             "assay-node-limits",
             "assay-node-objects",
             "assay-node-otel",

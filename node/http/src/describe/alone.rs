@@ -2,7 +2,8 @@
 
 use assay_node_answers::Format;
 use assay_node_functions::DEFINITIONS_AT_ONCE_MAX;
-use assay_node_records::{ACLS_AT_ONCE_MAX, MEMBERS_AT_ONCE_MAX, describe_organization, describe_user, kinds};
+use assay_node_identity::MEMBERS_AT_ONCE_MAX;
+use assay_node_records::{ACLS_AT_ONCE_MAX, describe_organization, describe_user, kinds};
 use serde_json::{Value, json};
 
 use crate::body::ROWS_MAX;

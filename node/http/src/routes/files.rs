@@ -253,7 +253,7 @@ async fn ticket(edge: &Edge, request: &HttpRequest, deed: Deed) -> Result<Ticket
         Refusal::new(Kind::Unauthorized, "this address is not one that this server gave out for this, or it is too old")
     })?;
     let given = ticket.until.saturating_sub(lasts(deed));
-    edge.records.check_ticket(ticket.name.org, ticket.user, ticket.impersonator, given).await?;
+    edge.identity.check_ticket(ticket.name.org, ticket.user, ticket.impersonator, given).await?;
     Ok(ticket)
 }
 
@@ -377,7 +377,7 @@ async fn named(call: &Call, body: &Map<String, Value>) -> Result<FileName, Refus
 async fn organization(call: &Call, body: &Map<String, Value>) -> Result<OrgId, Refusal> {
     let Some(text) = text(body, "org_id")? else { return Ok(call.principal.org) };
     let id = Uuid::parse_str(text).map_err(|_| Refusal::bad("`org_id` has to be a UUID"))?;
-    let mine = call.edge.records.organizations(&call.principal).await?;
+    let mine = call.edge.identity.organizations(&call.principal).await?;
     let found = mine.into_iter().find(|org| org.id.0 == id);
     found.map(|org| org.id).ok_or_else(|| {
         Refusal::new(Kind::NotFound, format!("no organization with the id {id} is visible to this credential"))

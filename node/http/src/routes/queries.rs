@@ -12,6 +12,7 @@ use assay_node_btql::bound::Note;
 use assay_node_btql::columns::{Kind as SourceKind, Named};
 use assay_node_btql::schema::{Column, json_schema};
 use assay_node_btql::values::Value;
+use assay_node_identity::Identity;
 use assay_node_limits::Reservation;
 use assay_node_query::{
     Answer as Rows, AskError, Bounded, EngineError, Executor, Home, Position, Table, Watch, columns_of, value_bytes,
@@ -46,7 +47,7 @@ pub async fn btql(call: Call, payload: Payload) -> Answer {
     let body = call.small_body(payload).await?.object().await?;
     let asked = asked(body, call.edge.queries.now())?;
     let bounded = asked.question.clone().read()?;
-    let sources = sources(&call.edge.records, &call.principal, &bounded).await?;
+    let sources = sources(&call.edge.identity, &call.principal, &bounded).await?;
     let homes = &sources.homes;
     let (is_endless, is_short) = (bounded.is_endless(), bounded.is_by_key() && homes.len() == 1);
     let secrets = secrets(&call.edge.records)?;
@@ -339,7 +340,8 @@ impl Sources {
     }
 }
 
-pub(super) async fn sources(records: &Records, who: &Principal, bounded: &Bounded) -> Result<Sources, Refusal> {
+pub(super) async fn sources(identity: &Identity, who: &Principal, bounded: &Bounded) -> Result<Sources, Refusal> {
+    let records = identity.records();
     let meant = bounded.sources();
     if meant.names.len() > OBJECTS_MAX + 1 {
         let said = format!("the query names {} objects; at most {OBJECTS_MAX} are taken", meant.names.len());
@@ -357,13 +359,13 @@ pub(super) async fn sources(records: &Records, who: &Principal, bounded: &Bounde
                 return Ok(sources);
             }
             Named::OfOrganizations => {
-                prompts_of_organizations(records, who, meant.names, &mut sources).await?;
+                prompts_of_organizations(identity, who, meant.names, &mut sources).await?;
                 return Ok(sources);
             }
             Named::OfProjects | Named::InProject => (ObjectKind::ProjectPrompts, &kinds::PROJECT),
         },
         SourceKind::AuditLog => {
-            audit_logs(records, who, meant.names, &mut sources).await?;
+            audit_logs(identity, who, meant.names, &mut sources).await?;
             return Ok(sources);
         }
         other => {
@@ -409,13 +411,13 @@ async fn prompts(records: &Records, who: &Principal, ids: &[String], sources: &m
 
 /// Those of all projects whose prompts the caller may read.
 async fn prompts_of_organizations(
-    records: &Records,
+    identity: &Identity,
     who: &Principal,
     names: &[String],
     sources: &mut Sources,
 ) -> Result<(), Refusal> {
-    for org in organizations(records, who, names).await? {
-        for home in records.projects_with_prompts(who, org).await? {
+    for org in organizations(identity, who, names).await? {
+        for home in identity.records().projects_with_prompts(who, org).await? {
             sources.add(&home)?;
         }
     }
@@ -424,21 +426,21 @@ async fn prompts_of_organizations(
 
 /// What was done to access in each.
 async fn audit_logs(
-    records: &Records,
+    identity: &Identity,
     who: &Principal,
     names: &[String],
     sources: &mut Sources,
 ) -> Result<(), Refusal> {
-    for org in organizations(records, who, names).await? {
-        sources.add(&records.audit_log(who, org).await.map_err(unseen)?)?;
+    for org in organizations(identity, who, names).await? {
+        sources.add(&identity.records().audit_log(who, org).await.map_err(unseen)?)?;
         sources.audited.push(org);
     }
     Ok(())
 }
 
 /// By id or name.
-async fn organizations(records: &Records, who: &Principal, names: &[String]) -> Result<Vec<OrgId>, Refusal> {
-    let own = records.organizations(who).await?;
+async fn organizations(identity: &Identity, who: &Principal, names: &[String]) -> Result<Vec<OrgId>, Refusal> {
+    let own = identity.organizations(who).await?;
     let found = names.iter().map(|name| {
         let org = own.iter().find(|org| org.name == *name || org.id.to_string() == name.to_lowercase());
         let missing = || format!("no organization `{}` is visible to this credential", crate::shapes::shortened(name));

@@ -1,5 +1,5 @@
-//! What the catalog says of access, worked out once for each change of it: who is in which group, what a role gives, what
-//! was granted on what. A decision and the records it is about are read at the same moment.
+//! Access as the catalog has it, computed once for each change of it: members of groups, permissions of roles, grants on
+//! objects. A decision and the records it is about are read at the same moment.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -59,7 +59,7 @@ impl<'s> CatalogView<'s> {
         CatalogView { state, cache }
     }
 
-    /// What a member may do there. Whoever is no member may do nothing; that is for the caller to know.
+    /// Returns what a member may do there. Whoever is no member may do nothing; that is for the caller to know.
     pub fn rights(&self, org: OrgId, user: Uuid) -> Result<Arc<Rights>, RecordsError> {
         self.of_organization(org, |OrganizationAccess { rights, access }, users| {
             let rights = rights.entry(user).or_insert_with(|| {
@@ -70,7 +70,8 @@ impl<'s> CatalogView<'s> {
         })
     }
 
-    /// Refuses a change that gives rights which its author does not have. `field` names the part of the request that gives them.
+    /// Refuses a change that gives rights which its author does not have. `field` names the part of the request that gives
+    /// them.
     pub fn check_giving(&self, author: &Principal, field: &str, giving: &Giving) -> Result<(), RecordsError> {
         let access = self.of_organization(author.org, |of_organization, _| Arc::clone(&of_organization.access))?;
         // The rights of now, which may be fewer than those that the caller came with.
@@ -82,7 +83,7 @@ impl<'s> CatalogView<'s> {
         }
     }
 
-    /// Permissions of a role, with those of the roles in it.
+    /// Returns the permissions of roles, with those of the roles in it.
     pub fn permissions_of(
         &self,
         org: OrgId,
@@ -126,7 +127,7 @@ fn described(field: &str, excess: &Excess) -> String {
     )
 }
 
-/// What was worked out so far. Filled while the catalog is held for reading, so that nothing older than it gets in.
+/// Access that was computed so far. Filled while the catalog is held for reading, so that nothing older than it gets in.
 #[derive(Default)]
 pub(crate) struct AccessCache(Mutex<CachedAccess>);
 

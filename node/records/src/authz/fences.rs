@@ -1,7 +1,7 @@
 //! A second look before a credential is refused: one fence of the catalog, shared by all who are about to refuse, and
 //! paced.
 //!
-//! Who asks joins the round that has not begun yet, so that its fence covers everything acknowledged before the
+//! A caller joins the round that has not begun yet, so that its fence covers everything acknowledged before the
 //! question. Rounds are paced, so that somebody who tries keys cannot make the catalog's leader work for each; a few may
 //! follow at once, so that hardly anybody else waits. What a known caller asks for is not paced: their fences share
 //! rounds below, and their requests have limits of their own.
@@ -67,10 +67,10 @@ async fn round(fences: Weak<Fences>, turn: Instant) -> Result<(), FenceError> {
     fences.cluster.fence(GroupId::CATALOG).await.map(drop)
 }
 
-/// When the next round may begin.
+/// Pace of rounds.
 #[derive(Debug, Default)]
 struct Pace {
-    /// When a steady caller's next round would be due.
+    /// Time at which a steady caller's next round would be due.
     due: Option<Instant>,
 }
 

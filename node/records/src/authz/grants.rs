@@ -1,4 +1,4 @@
-//! Grants as they are asked for: of one object, of a whole organization, by what they say, and many at once.
+//! Requests for grants: of one object, of a whole organization, by what they say, and many at once.
 
 use assay_node_auth::{Decision, ObjectType, Permission, Principal};
 use serde_json::{Map, Value, json};
@@ -12,11 +12,11 @@ use crate::kinds::{ACL, acl};
 use crate::list::ListRequest;
 use crate::{Created, Records};
 
-/// Grants that one request makes or takes away.
+/// Upper bound of the grants that one request makes and deletes.
 pub const ACLS_AT_ONCE_MAX: usize = 1000;
 
 impl Records {
-    /// The grants on one object, for who may read them.
+    /// Returns the grants on one object, for who may read them.
     pub async fn acls(&self, who: &Principal, request: &ListRequest) -> Result<Vec<Value>, RecordsError> {
         for name in ["object_type", "object_id"] {
             if !request.filters.iter().any(|(filter, value)| filter == name && !value.is_empty()) {
@@ -26,7 +26,7 @@ impl Records {
         self.list(who, &ACL, request).await
     }
 
-    /// All grants of an organization, for who may read those on it.
+    /// Returns all grants of an organization, for who may read those on it.
     pub async fn acls_of_organization(
         &self,
         who: &Principal,
@@ -42,7 +42,7 @@ impl Records {
         self.list(who, &ACL, request).await
     }
 
-    /// The grant that says exactly this, as it was.
+    /// Deletes the grant that says exactly this. Returns it as it was.
     pub async fn delete_acl(&self, who: &Principal, body: Map<String, Value>) -> Result<Value, RecordsError> {
         let fields = draft::created(&ACL, body)?;
         let missing = || RecordsError::NotFound("there is no such grant that is visible to this credential".into());
@@ -55,7 +55,7 @@ impl Records {
         })
     }
 
-    /// First those that are made, then those that are taken away; one that is there or gone already is fine. Where one is
+    /// Makes grants and then deletes others; one that is there or gone already is fine. Where one is
     /// refused, the ones before it stay done: to ask again goes on.
     pub async fn update_acls(&self, who: &Principal, mut body: Map<String, Value>) -> Result<Value, RecordsError> {
         let (add, remove) = (acls_in(&mut body, "add_acls")?, acls_in(&mut body, "remove_acls")?);

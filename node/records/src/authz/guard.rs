@@ -1,4 +1,4 @@
-//! Who may do what to a record: which grants reach it, and what counts as doing what.
+//! Authorization of one record: which grants reach it, and which permission an action takes.
 
 use std::sync::Arc;
 
@@ -70,7 +70,7 @@ impl About<'_> {
     }
 }
 
-/// The same of a project alone.
+/// Decides about a project alone.
 pub(crate) fn decide_of_project(who: &Principal, permission: Permission, project: Uuid) -> Decision {
     decide(who, permission, &project_of(project, who.org))
 }
@@ -103,7 +103,7 @@ pub(crate) fn decide_of_acls(who: &Principal, permission: Permission, target: &T
     }
 }
 
-/// What a grant is on, with all that it is in; none where there is no such thing in the organization.
+/// Returns the target of a grant, with all that it is in; none where there is no such thing in the organization.
 pub(crate) fn target_of(view: &CatalogView<'_>, org: OrgId, object: ObjectType, id: Uuid) -> Option<Target> {
     if object.is_of_organization() {
         return (id == org.0).then(|| Target::of_organization(object, org));
@@ -117,18 +117,18 @@ pub(crate) fn target_of(view: &CatalogView<'_>, org: OrgId, object: ObjectType, 
     Some(About { kind, org, id: Some(id), project, body: None }.own(object))
 }
 
-/// Whether there was such a thing and is no more. Of types that this version does not know nobody can say.
+/// Returns whether there was such a thing and is no more; false for types that this version does not know.
 pub(crate) fn is_gone(view: &CatalogView<'_>, org: OrgId, object: ObjectType, id: Uuid) -> bool {
     let is_known = object.is_of_organization() || kinds::of_object_type(object).is_some();
     is_known && target_of(view, org, object, id).is_none()
 }
 
-/// Whether no record of the kind has the id.
+/// Returns whether no record of the kind has the id.
 pub(crate) fn is_no_record(view: &CatalogView<'_>, kind: &Kind, id: Uuid) -> bool {
     view.get(kind.record, id).is_none_or(|record| !kind.lives(view, record))
 }
 
-/// The organization that a thing is in or that it is.
+/// Returns the organization that a thing is in or that it is.
 pub(crate) fn org_of(view: &CatalogView<'_>, object: ObjectType, id: Uuid) -> Option<OrgId> {
     if object.is_of_organization() {
         return view.get(RecordKind::ORGANIZATION, id).map(|org| OrgId(org.id));
@@ -137,7 +137,7 @@ pub(crate) fn org_of(view: &CatalogView<'_>, object: ObjectType, id: Uuid) -> Op
     view.get(kind.record, id)?.org
 }
 
-/// The record, if it is there for anyone in the organization; what belongs to the system is there for all.
+/// Returns the record, if it is there for anyone in the organization; what belongs to the system is there for all.
 pub(crate) fn known(view: &CatalogView<'_>, kind: &Kind, org: OrgId, id: Uuid) -> Option<Arc<Record>> {
     let stored = view.get(kind.record, id).filter(|record| record.org == Some(org) && kind.lives(view, record));
     stored.cloned().or_else(|| kind.builtin_of(id).map(Arc::new))

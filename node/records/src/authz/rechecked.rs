@@ -27,7 +27,7 @@ impl Guard for Records {
 }
 
 impl Records {
-    /// Whether who asks may do this to all of the objects.
+    /// Refuses where the asker may not do this to all of the objects.
     pub async fn recheck(&self, asker: &Asker, deed: Deed, objects: &[ObjectKey]) -> Result<(), RecordsError> {
         if let Asker::Job(job) = asker {
             let refused = objects.iter().find(|object| !job.may(deed == Deed::Write, object.kind));

@@ -17,22 +17,22 @@ use crate::kinds::login::Login;
 use crate::kinds::organization::{self, joined, member_key};
 use crate::kinds::{role, service_token};
 
-/// What a credential says of whom it speaks for.
+/// The user that a credential speaks for, and the organizations that it opens.
 #[derive(Clone, Debug)]
-pub(crate) struct CredentialScope {
+pub struct CredentialScope {
     pub credential: Credential,
     pub user: Uuid,
-    /// Whose credential it is, where they act as the user.
+    /// The owner of the credential, where they act as the user.
     impersonator: Option<Uuid>,
-    /// None speaks for every organization of the user.
+    /// The one organization that it opens; none opens every organization of the user.
     org: Option<OrgId>,
     /// Organizations that the user left since the credential was made. It does not speak for them, also when the user is back.
     closed: Vec<Uuid>,
 }
 
 impl CredentialScope {
-    /// The credential of a principal as it is now. It may be gone: what is looked at may be newer than the state that knew
-    /// it, and says nothing to it any more.
+    /// Returns the scope of a principal's credential as it is now. It may be gone: what is looked at may be newer than the
+    /// state that knew it, and says nothing to it any more.
     pub fn of(state: &State, credential: Credential) -> Result<CredentialScope, RecordsError> {
         match credential {
             Credential::ApiKey(id) => {
@@ -94,7 +94,7 @@ impl CredentialScope {
         is_member.then_some(everywhere).ok_or_else(no_impersonation)
     }
 
-    /// What the principal's credential says, of whom they act as.
+    /// Returns the scope of a principal's credential for the user whom they act as.
     pub fn of_principal(state: &State, who: &Principal) -> Result<CredentialScope, RecordsError> {
         Ok(CredentialScope {
             user: who.user,
@@ -108,8 +108,8 @@ impl CredentialScope {
         is_open && state.find(&member_key(org, self.user)).is_some()
     }
 
-    /// The one that the user joined first at the front, whatever others do: it is the default. Memberships of versions before 0.5
-    /// do not say when they began; they stand before the others, the oldest organization first, as they did then.
+    /// The one that the user joined first at the front, whatever others do: it is the default. Memberships of versions before
+    /// 0.5 do not say when they began; they stand before the others, the oldest organization first, as they did then.
     /// Organizations are few, made by an administrator.
     pub fn organizations(&self, state: &State) -> Vec<Arc<Record>> {
         let mut orgs: Vec<_> = match self.org {
@@ -135,27 +135,27 @@ impl CredentialScope {
     }
 }
 
-/// A person as they stand by a login, which may be about to be made, in each organization that it opens. The one that they
-/// joined first is at the front.
-pub(crate) fn by_login(state: &CatalogView<'_>, login: Uuid, user: Uuid) -> Result<Vec<Principal>, RecordsError> {
+/// Returns a person as a principal by a login, which may be about to be made, in each organization that it opens. The one
+/// that they joined first is at the front.
+pub fn by_login(state: &CatalogView<'_>, login: Uuid, user: Uuid) -> Result<Vec<Principal>, RecordsError> {
     let record = state.get(RecordKind::LOGIN, login).map(|record| Login::read(record)).transpose()?;
     let scope = CredentialScope::of_login(login, user, record.map(|login| login.closed).unwrap_or_default());
     scope.organizations(state).iter().map(|org| scope.principal(state, org)).collect()
 }
 
-/// The organizations that the caller's credential speaks for.
-pub(crate) fn own_organizations(state: &State, who: &Principal) -> Result<Vec<Arc<Record>>, RecordsError> {
+/// Returns the organizations that the caller's credential speaks for.
+pub fn own_organizations(state: &State, who: &Principal) -> Result<Vec<Arc<Record>>, RecordsError> {
     Ok(CredentialScope::of_principal(state, who)?.organizations(state))
 }
 
-/// Whether the principal's credential is there still: one that is gone learns of nothing.
-pub(crate) fn still_known(state: &State, who: &Principal) -> Result<(), RecordsError> {
+/// Refuses where the principal's credential is gone: its holder learns of nothing.
+pub fn still_known(state: &State, who: &Principal) -> Result<(), RecordsError> {
     CredentialScope::of(state, who.credential).map(drop)
 }
 
-/// The principal as they stand in an organization; none where their credential does not speak for it. Ids name things of any
-/// organization, so what decides is the organization of the thing.
-pub(crate) fn within(state: &CatalogView<'_>, who: &Principal, org: OrgId) -> Result<Option<Principal>, RecordsError> {
+/// Returns the principal as they stand in an organization; none where their credential does not speak for it. Ids name things
+/// of any organization, so what decides is the organization of the thing.
+pub fn within(state: &CatalogView<'_>, who: &Principal, org: OrgId) -> Result<Option<Principal>, RecordsError> {
     let scope = CredentialScope::of_principal(state, who)?;
     if org == who.org {
         if !scope.speaks_for(state, org) {
@@ -170,26 +170,27 @@ pub(crate) fn within(state: &CatalogView<'_>, who: &Principal, org: OrgId) -> Re
     }
 }
 
-/// The same for an organization that was named.
-pub(crate) fn within_named(state: &CatalogView<'_>, who: &Principal, name: &str) -> Result<Principal, RecordsError> {
+/// Returns the same for an organization that was named.
+pub fn within_named(state: &CatalogView<'_>, who: &Principal, name: &str) -> Result<Principal, RecordsError> {
     still_known(state, who)?;
     let org = state.find(&organization::name_key(name));
     let found = org.map(|org| within(state, who, OrgId(org.id))).transpose()?.flatten();
     found.ok_or_else(|| no_organization(name))
 }
 
-/// One sentence for every credential: whoever shows one that opens nothing learns nothing about it.
-pub(crate) fn unknown_credential() -> RecordsError {
+/// Returns the refusal of a credential, one sentence for all: whoever shows one that opens nothing learns nothing about it.
+pub fn unknown_credential() -> RecordsError {
     RecordsError::Unauthenticated("the API key or token is not known here, was deleted or has expired".into())
 }
 
-pub(crate) fn no_organization(name: &str) -> RecordsError {
+/// Returns the refusal of an organization that is not visible.
+pub fn no_organization(name: &str) -> RecordsError {
     let name: String = name.chars().take(200).collect();
     RecordsError::NotFound(format!("no organization `{name}` is visible to this credential"))
 }
 
-/// The same for whoever is not there, so that nobody learns who is.
-pub(crate) fn no_impersonation() -> RecordsError {
+/// Returns the refusal of an impersonation, the same for users who are not there, so that nobody learns who is.
+pub fn no_impersonation() -> RecordsError {
     let said =
         "this credential may not act as that user: only who has the role Owner in every organization of a user may";
     RecordsError::Forbidden(said.into())

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use assay_cluster::Cluster;
 use assay_node_auth::Principal;
+use assay_node_identity::Identity;
 use assay_node_records::kinds::{ACL, AI_SECRET, ENV_VAR, PROJECT};
 use assay_node_records::{Kind, ListRequest, Records, RecordsError};
 use assay_node_secrets::{Keyring, MasterKey, VaultKey};
@@ -85,7 +86,7 @@ async fn reopened(dir: &Path, ring: Option<(VaultKey, Vec<VaultKey>)>) -> (Arc<C
         records.secrets().give_keys(Keyring::new(current, old));
     }
     records.found(founding(Some(KEY))).await.expect("is founded");
-    let owner = records.authenticate(KEY, None).await.expect("the owner");
+    let owner = Identity::new(records.clone()).authenticate(KEY, None).await.expect("the owner");
     (cluster, records, owner)
 }
 
@@ -310,7 +311,7 @@ async fn a_secret_is_deleted_and_listed_by_names_and_organizations() {
         ["c", "a"]
     );
     assert_eq!(world.listed(&AI_SECRET, &[("ai_secret_name", "b")]).await, ["b"]);
-    let beta = world.records.admin_create_organization("beta", "owner@example.com").await.expect("creates");
+    let beta = world.identity.admin_create_organization("beta", "owner@example.com").await.expect("creates");
     let make = json!({"name": "a", "org_name": "beta", "secret": FIRST});
     let other = world.make(&AI_SECRET, make).await;
     assert_eq!(other["org_id"], beta["id"]);
@@ -393,14 +394,14 @@ async fn a_rotation_wraps_every_data_key_again() {
     let dir = tempfile::tempdir().expect("a directory");
     let (cluster, records, owner) = reopened(dir.path(), Some((master(1), Vec::new()))).await;
     assert_eq!(records.secrets().master_key().await, Ok(MasterKey::Known(master(1).id())));
-    records.admin_create_organization("beta", "owner@example.com").await.expect("creates");
+    Identity::new(records.clone()).admin_create_organization("beta", "owner@example.com").await.expect("creates");
     for org in ["acme", "beta"] {
         let sent = body(json!({"name": org, "org_name": org, "secret": format!("{FIRST} {org}")}));
         records.create(&owner, &AI_SECRET, sent).await.expect("creates");
     }
     let opens = async |records: &Records| {
         for org in ["acme", "beta"] {
-            let who = records.authenticate(KEY, Some(org)).await.expect("is known");
+            let who = Identity::new(records.clone()).authenticate(KEY, Some(org)).await.expect("is known");
             assert_eq!(records.secret_of(&who, org).await.expect("opens").expose(), format!("{FIRST} {org}"));
         }
     };

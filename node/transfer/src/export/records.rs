@@ -17,7 +17,7 @@ use uuid::Uuid;
 pub(crate) const ORGANIZATION: &str = "organization";
 pub(crate) const USER: &str = "user";
 pub(crate) const MEMBER: &str = "org_member";
-/// That an organization was given its first groups.
+/// Kind of the mark that an organization was given its first groups.
 pub(crate) const GROUPS_GIVEN: &str = "groups_given";
 
 /// One record outside of a catalog: a line of the file.
@@ -26,7 +26,7 @@ pub(crate) const GROUPS_GIVEN: &str = "groups_given";
 pub struct RecordLine {
     pub kind: String,
     pub id: Uuid,
-    /// Whether it belongs to the organization; people stand above it.
+    /// True of records that belong to the organization; people stand above it.
     pub owned: bool,
     /// Microseconds since the epoch, UTC.
     pub created: i64,
@@ -48,7 +48,7 @@ pub struct OrganizationRecords {
 #[derive(Debug)]
 struct ExportedRecord {
     kind: &'static str,
-    /// None of a kind that the API does not show.
+    /// The kind as the API shows it; none where it shows no such records.
     shown: Option<&'static Kind>,
     record: Arc<Record>,
 }

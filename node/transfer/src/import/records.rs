@@ -32,13 +32,13 @@ pub struct OrganizationImport {
     pub name: String,
     /// The checksum of its file.
     pub file: String,
-    /// What was imported of this file before.
+    /// Progress of earlier imports of this file.
     pub before: ImportProgress,
     /// People by their ids there, where they have others here.
     users: HashMap<Uuid, Uuid>,
 }
 
-/// How much of a file was imported.
+/// Progress of the import of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImportProgress {
     Nothing,

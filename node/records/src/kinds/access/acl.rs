@@ -55,8 +55,8 @@ pub static ACL: Kind = Kind {
     join: None,
 };
 
-/// What it is on; none where the body is no ACL's. Other records name what they are on likewise, and some of them say
-/// function, which is granted as prompts are, or name a dataset by itself.
+/// Returns the object of a grant; none where the body is no ACL's. Other records name what they are on likewise, and some of
+/// them say function, which is granted as prompts are, or name a dataset by itself.
 pub(crate) fn object(body: &Body) -> Option<(ObjectType, Uuid)> {
     if let Some(dataset) = draft::id_in(body, "dataset_id").filter(|_| !body.contains_key("object_type")) {
         return Some((ObjectType::Dataset, dataset));
@@ -68,7 +68,7 @@ pub(crate) fn object(body: &Body) -> Option<(ObjectType, Uuid)> {
     Some((object, draft::id_in(body, "object_id")?))
 }
 
-/// None where it says nothing that this version knows: it grants nothing then.
+/// Reads a grant; none where this version does not know what it says, so that it grants nothing.
 pub(crate) fn read(body: &Body) -> Option<Acl> {
     let word = |name: &str| body.get(name).and_then(Value::as_str);
     let subject = match (draft::id_in(body, "user_id"), draft::id_in(body, "group_id")) {

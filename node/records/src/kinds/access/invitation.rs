@@ -1,5 +1,5 @@
-//! Invitation: a membership that waits for its person to accept it. It is kept as a record of the kind of memberships, with a key
-//! and a body of its own, so that nodes of versions before 0.5 neither know it nor take it for a membership. Accepting it
+//! Invitation: a membership that waits for its person to accept it. It is kept as a record of the kind of memberships, with a
+//! key and a body of its own, so that nodes of versions before 0.5 neither know it nor take it for a membership. Accepting it
 //! turns this very record into the membership.
 
 use assay_storage_catalog::State;
@@ -20,7 +20,7 @@ pub const GROUPS_MAX: usize = 100;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Invitation {
     pub invited_user_id: Uuid,
-    /// As the inviter wrote it.
+    /// The address as the inviter wrote it.
     pub email: String,
     pub invited_by: String,
     /// The groups that the person joins on accepting.
@@ -33,7 +33,7 @@ pub fn key(org: OrgId, user: Uuid) -> UniqueKey {
     UniqueKey::new(format!("{SCOPE}/{org}"), user.to_string())
 }
 
-/// Whether a record of the kind of memberships is an invitation.
+/// Returns whether a record of the kind of memberships is an invitation.
 pub fn is_one(record: &Record) -> bool {
     record.kind == RecordKind::ORG_MEMBER && is_key(&record.keys)
 }
@@ -67,7 +67,8 @@ pub fn accepted(record: &Record, org: OrgId, user: Uuid, at: i64) -> PutRecord {
     }
 }
 
-/// What an invitation says of itself in the log of its organization: not who the person is beyond what the inviter wrote.
+/// Returns what the log of its organization has of an invitation of its organization: not who the person is beyond what the
+/// inviter wrote.
 pub fn told(body: &serde_json::Map<String, Value>) -> Value {
     serde_json::json!({ "email": body.get("email"), "groups": body.get("groups") })
 }

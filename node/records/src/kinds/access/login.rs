@@ -25,12 +25,12 @@ pub struct Login {
     /// Organizations that the user left since. The login does not open them, also when the user is back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub closed: Vec<Uuid>,
-    /// Until it is redeemed.
+    /// The code, until it is redeemed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<Code>,
 }
 
-/// What has to be shown with a code.
+/// Facts that have to be shown with a code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Code {
     pub redirect_uri: String,
@@ -45,7 +45,7 @@ impl Login {
         serde_json::from_slice(&record.body).map_err(damaged)
     }
 
-    /// Whether nothing can be done with it any more.
+    /// Returns whether nothing can be done with it any more.
     pub fn is_over(&self, now: i64) -> bool {
         now >= self.code.as_ref().map_or(self.until, |code| code.until)
     }

@@ -3,7 +3,8 @@
 use assay_storage_catalog::State;
 use assay_storage_model::OrgId;
 use assay_storage_model::catalog::{Expect, PutRecord, Record, RecordKind, UniqueKey};
-use serde_json::json;
+use assay_storage_model::event::format_micros;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::role;
@@ -13,7 +14,7 @@ use crate::kinds::{ACL, GROUP, NAME, URL};
 use crate::list::Walk;
 use crate::shape::{Shape, take};
 
-/// What is said of one, and may be changed by a patch.
+/// Fields of an organization, which a patch may change.
 pub(crate) const FIELDS: &[(&str, Shape)] = &[
     ("name", NAME),
     ("api_url", URL),
@@ -26,6 +27,27 @@ pub(crate) const FIELDS: &[(&str, Shape)] = &[
 
 pub fn name_key(name: &str) -> UniqueKey {
     UniqueKey::new("organization.name", name)
+}
+
+/// Returns the body with the fields that a patch names.
+pub fn patched(stored: &Body, sent: &Body) -> Result<Body, RecordsError> {
+    let mut changed = stored.clone();
+    for (field, shape) in FIELDS {
+        if let Some(value) = sent.get(*field).filter(|value| !value.is_null()) {
+            changed.insert((*field).to_owned(), take(shape, field, value.clone())?);
+        }
+    }
+    Ok(changed)
+}
+
+/// Returns an organization as the API shows it.
+pub fn shown(record: &Record, body: &Body) -> Result<Value, RecordsError> {
+    let mut object = Body::from_iter([("id".to_owned(), Value::from(record.id.to_string()))]);
+    for (field, _) in FIELDS {
+        object.insert((*field).to_owned(), body.get(*field).cloned().unwrap_or(Value::Null));
+    }
+    object.insert("created".into(), format_micros(record.created).into());
+    Ok(Value::Object(object))
 }
 
 /// Returns the name of an organization as its record has it.
@@ -71,7 +93,7 @@ pub fn member_body(user: Uuid, at: i64) -> Vec<u8> {
     json!({ "user_id": user.to_string(), JOINED: at }).to_string().into_bytes()
 }
 
-/// When a membership began, in microseconds since the epoch; none where a version before 0.5 made it.
+/// Returns when a membership began, in microseconds since the epoch; none where a version before 0.5 made it.
 pub fn joined(state: &State, org: OrgId, user: Uuid) -> Option<i64> {
     let member = state.find(&member_key(org, user))?;
     draft::read(member).ok()?.get(JOINED)?.as_i64()
@@ -79,7 +101,7 @@ pub fn joined(state: &State, org: OrgId, user: Uuid) -> Option<i64> {
 
 const JOINED: &str = "joined";
 
-/// Whether somebody is a member of any organization but this one.
+/// Returns whether somebody is a member of any organization but this one.
 pub fn is_member_elsewhere(state: &State, org: OrgId, user: Uuid) -> bool {
     let mut others = state.all(RecordKind::ORGANIZATION).map(|org| OrgId(org.id)).filter(|other| *other != org);
     others.any(|other| state.find(&member_key(other, user)).is_some())

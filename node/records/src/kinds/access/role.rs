@@ -78,7 +78,7 @@ const PERMISSION: Shape = Shape::Closed(&[
     Member::optional("restrict_object_type", Shape::Word(ObjectType::WORDS)),
 ]);
 
-/// What a role gives; words that are not known give nothing.
+/// Reads what a role gives; words that are not known give nothing.
 pub fn read(body: &Body) -> Role {
     let items = |name: &str| body.get(name).and_then(Value::as_array).into_iter().flatten();
     let granted = |item: &Value| -> Option<Granted> {

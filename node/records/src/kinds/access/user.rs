@@ -8,10 +8,13 @@ use uuid::Uuid;
 
 use crate::error::RecordsError;
 
-/// What mail itself allows.
+/// Upper bound that mail itself has.
 const EMAIL_BYTES_MAX: usize = 320;
 /// Letters of an account's name that are in its address.
 const SLUG_LETTERS_MAX: usize = 40;
+
+/// Fields of a user as the API shows them.
+pub const FIELDS: [&str; 4] = ["given_name", "family_name", "email", "avatar_url"];
 
 /// Addresses that differ only in case are one user's.
 pub fn email_key(email: &str) -> UniqueKey {

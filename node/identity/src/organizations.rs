@@ -1,36 +1,25 @@
-//! Organizations as their members see and change them. Who makes one is an administrator (`admin`).
+//! Organizations as their members read and change them. Administrators make them (`administration`).
 
 use std::sync::Arc;
 
 use assay_node_auth::{Decision, ObjectType, Permission, Principal, Target, decide};
+use assay_node_records::kinds::organization;
+use assay_node_records::mechanism::{
+    self, Body, By, CatalogView, one_page, own_organizations, text_in, unexpected, within,
+};
+use assay_node_records::{ListRequest, RecordsError};
 use assay_storage_model::OrgId;
 use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, PutRecord, Record, RecordKind};
-use assay_storage_model::event::format_micros;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::audit::By;
-use crate::authz::{own_organizations, within};
-use crate::commit::unexpected;
-use crate::draft::{self, Body};
-use crate::error::RecordsError;
-use crate::kinds::organization::{self, FIELDS};
-use crate::list::{ListRequest, one_page};
-use crate::shape::take;
-use crate::{Records, edge};
+use crate::Identity;
 
-/// Each loses only to another writer that won.
+/// Upper bound of attempts. Each loses only to another writer that won.
 const ATTEMPTS_MAX: usize = 8;
 
-impl Records {
-    /// Returns the organization of this name, whoever asks.
-    pub async fn organization_named(&self, name: &str) -> Result<OrgId, RecordsError> {
-        self.catalog.fence().await?;
-        let org = self.catalog.peek(|state| state.find(&organization::name_key(name)).map(|org| OrgId(org.id)));
-        org.ok_or_else(|| RecordsError::NotFound(format!("there is no organization `{name}`")))
-    }
-
-    /// Those that the caller's credential speaks for.
+impl Identity {
+    /// Returns the organizations that the caller's credential speaks for.
     pub async fn list_organizations(&self, who: &Principal, request: &ListRequest) -> Result<Vec<Value>, RecordsError> {
         self.catalog.fresh().await?;
         let found = self
@@ -45,15 +34,17 @@ impl Records {
                 one_page(view, RecordKind::ORGANIZATION, found, request)
             })
             .await?;
-        found.iter().map(|record| shown(record, &draft::read(record)?)).collect()
+        found.iter().map(|record| organization::shown(record, &mechanism::read_body(record)?)).collect()
     }
 
+    /// Returns one organization of the caller.
     pub async fn organization(&self, who: &Principal, id: Uuid) -> Result<Value, RecordsError> {
         self.catalog.fresh().await?;
         let record = self.catalog.look(|view| Ok(Arc::clone(&own(view, who, id)?.0))).await?;
-        shown(&record, &draft::read(&record)?)
+        organization::shown(&record, &mechanism::read_body(&record)?)
     }
 
+    /// Changes an organization, for who is granted that.
     pub async fn patch_organization(
         &self,
         who: &Principal,
@@ -74,18 +65,13 @@ impl Records {
                     Ok((record, there))
                 })
                 .await?;
-            let stored = draft::read(&record)?;
-            let mut changed = stored.clone();
-            for (field, shape) in FIELDS {
-                if let Some(value) = body.get(*field).filter(|value| !value.is_null()) {
-                    changed.insert((*field).to_owned(), take(shape, field, value.clone())?);
-                }
-            }
+            let stored = mechanism::read_body(&record)?;
+            let changed = organization::patched(&stored, &body)?;
             if changed == stored {
-                return shown(&record, &stored);
+                return organization::shown(&record, &stored);
             }
             match self.catalog.propose_one(By::Caller(&there), CatalogCommand::Put(put(&record, &changed))).await? {
-                CatalogOutcome::Put { .. } => return shown(&record, &changed),
+                CatalogOutcome::Put { .. } => return organization::shown(&record, &changed),
                 CatalogOutcome::Taken { key, .. } => {
                     return Err(RecordsError::Taken(format!("another organization has the name `{}`", key.name)));
                 }
@@ -97,11 +83,7 @@ impl Records {
     }
 }
 
-fn own(
-    view: &crate::authz::CatalogView<'_>,
-    who: &Principal,
-    id: Uuid,
-) -> Result<(Arc<Record>, Principal), RecordsError> {
+fn own(view: &CatalogView<'_>, who: &Principal, id: Uuid) -> Result<(Arc<Record>, Principal), RecordsError> {
     let missing = || RecordsError::NotFound(format!("no organization with the id {id} is visible to this credential"));
     let record = view.get(RecordKind::ORGANIZATION, id).ok_or_else(missing)?;
     let there = within(view, who, OrgId(id))?.ok_or_else(missing)?;
@@ -114,17 +96,8 @@ fn put(record: &Record, changed: &Body) -> PutRecord {
         id: record.id,
         org: None,
         expect: Expect::Revision(record.revision),
-        keys: vec![organization::name_key(&draft::text_in(changed, "name"))],
+        keys: vec![organization::name_key(&text_in(changed, "name"))],
         body: Value::Object(changed.clone()).to_string().into_bytes(),
-        at: edge::now_micros(),
+        at: mechanism::now_micros(),
     }
-}
-
-fn shown(record: &Record, body: &Body) -> Result<Value, RecordsError> {
-    let mut object = Body::from_iter([("id".to_owned(), Value::from(record.id.to_string()))]);
-    for (field, _) in FIELDS {
-        object.insert((*field).to_owned(), body.get(*field).cloned().unwrap_or(Value::Null));
-    }
-    object.insert("created".into(), format_micros(record.created).into());
-    Ok(Value::Object(object))
 }

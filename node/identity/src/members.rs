@@ -1,4 +1,4 @@
-//! Who is in an organization: users as others see them, and who comes and goes.
+//! Members of an organization: users as others see them, and requests that add and remove them.
 //!
 //! A membership is one record. Whoever has none in an organization may do nothing there, whatever was granted to them; so the
 //! membership goes first, and then what named them: keys, tokens, logins, groups, grants. Nobody who comes back finds what they
@@ -7,35 +7,30 @@
 use std::sync::Arc;
 
 use assay_node_auth::{Decision, Giving, ObjectType, Permission, Principal, Target, decide};
+use assay_node_records::kinds::{ACL, API_KEY, GROUP, invitation, organization, role, user};
+use assay_node_records::mechanism::{
+    self, Body, By, CLOSED_ORGS, CatalogView, EVERY_ORG, NewToken, Walk, check_maker, check_name, one_page, text_in,
+    unexpected, visible, within, within_named,
+};
+use assay_node_records::{Kind, ListRequest, RecordsError};
 use assay_storage_model::OrgId;
-use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, DeleteRecord, Expect, Record, RecordKind};
+use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Record, RecordKind};
 use assay_storage_model::event::format_micros;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use crate::accounts::{Account, NewToken, check_maker, check_name};
-use crate::audit::By;
-use crate::authz::CatalogView;
-use crate::authz::{within, within_named};
-use crate::commit::unexpected;
-use crate::draft::{self, Body, CLOSED_ORGS, EVERY_ORG};
-use crate::error::RecordsError;
-use crate::kind::Kind;
-use crate::kinds::{ACL, API_KEY, GROUP, invitation, organization, role, user};
-use crate::list::{ListRequest, Walk, one_page};
-use crate::read::visible;
-use crate::rules::Invitations;
-use crate::{Records, edge};
+use crate::Identity;
+use crate::invitations::Invitations;
+use crate::service_accounts::ServiceAccount;
 
-/// Each loses only to another writer that won.
+/// Upper bound of attempts. Each loses only to another writer that won.
 const ATTEMPTS_MAX: usize = 8;
-/// Users that one request invites or removes.
+/// Upper bound of the users that one request invites and removes.
 pub const MEMBERS_AT_ONCE_MAX: usize = 1000;
-pub(crate) const USER_FIELDS: [&str; 4] = ["given_name", "family_name", "email", "avatar_url"];
 
-/// Who is to come and who is to go, as a request says it.
+/// A request that adds and removes members, as it was sent.
 #[derive(Debug, Default)]
-struct Change {
+struct MembershipChange {
     ids: Vec<Uuid>,
     emails: Vec<String>,
     accounts: Vec<WantedAccount>,
@@ -50,41 +45,42 @@ struct Change {
 #[derive(Debug)]
 struct WantedAccount {
     name: String,
-    /// Without one it gets no token now.
+    /// Name of its first token; none makes no token now.
     token_name: Option<String>,
 }
 
-/// Who came, as the answer tells it.
+/// A member that was added, as the answer shows it.
 #[derive(Debug)]
-struct Added {
+struct AddedMember {
     /// Id of the user, or of a pending invitation: until it is accepted the organization learns nothing of the user.
     id: Uuid,
     email: String,
-    came: Came,
+    came: Joining,
 }
 
+/// Outcome of adding a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Came {
+enum Joining {
     Member,
-    /// They are asked first.
+    /// Invited: they are asked first.
     Invited,
     /// A service account that was made now.
     Account,
 }
 
-/// Who is to go.
+/// Members and invitations that a request removes.
 #[derive(Debug, Default)]
-struct Leaving {
+struct Removal {
     members: Vec<Uuid>,
     /// Invitations that are not accepted yet.
     invitations: Vec<Uuid>,
 }
 
-impl Records {
-    /// The users of the organization that is asked about. Whoever may not read its members sees themselves.
+impl Identity {
+    /// Returns the users of the organization that is asked about. Whoever may not read its members sees themselves.
     pub async fn users(&self, who: &Principal, request: &ListRequest) -> Result<Vec<Value>, RecordsError> {
         self.catalog.fresh().await?;
-        let lister = match self.lister(who, request.organization()).await {
+        let lister = match self.records.lister(who, request.organization()).await {
             Err(RecordsError::NotFound(_)) => return Ok(Vec::new()),
             lister => lister?,
         };
@@ -101,6 +97,7 @@ impl Records {
         found.iter().map(|record| shown(record)).collect()
     }
 
+    /// Returns one user of the organization that the caller acts in.
     pub async fn user(&self, who: &Principal, id: Uuid) -> Result<Value, RecordsError> {
         self.catalog.fresh().await?;
         let missing = || RecordsError::NotFound(format!("no user with the id {id} is visible to this credential"));
@@ -118,8 +115,9 @@ impl Records {
 
     /// Invites and removes. What is done already is fine; where one is refused, those before stay done.
     pub async fn change_members(&self, who: &Principal, body: Map<String, Value>) -> Result<Value, RecordsError> {
-        let (name, id) = (draft::text_of(&body, "org_name")?.map(str::to_owned), draft::uuid_of(&body, "org_id")?);
-        let change = Change::read(body)?;
+        let (name, id) =
+            (mechanism::text_of(&body, "org_name")?.map(str::to_owned), mechanism::uuid_of(&body, "org_id")?);
+        let change = MembershipChange::read(body)?;
         self.catalog.fresh().await?;
         let there = self
             .catalog
@@ -127,18 +125,18 @@ impl Records {
                 (None, Some(name)) => within_named(view, who, name),
                 (id, _) => {
                     let org = id.map_or(who.org, OrgId);
-                    within(view, who, org)?.ok_or_else(|| crate::authz::no_organization(&org.to_string()))
+                    within(view, who, org)?.ok_or_else(|| mechanism::no_organization(&org.to_string()))
                 }
             })
             .await?;
         self.check_change(who, &there, &change).await?;
         let groups = self.groups_named(&there, &change).await?;
         let added = self.add(&there, &change, &groups).await?;
-        let came = added.iter().filter(|added| added.came != Came::Invited);
+        let came = added.iter().filter(|added| added.came != Joining::Invited);
         let users: Vec<Value> = came.map(|added| added.id.to_string().into()).collect();
         for group in groups.into_iter().filter(|_| !users.is_empty()) {
             let sent = Body::from_iter([("add_member_users".to_owned(), Value::Array(users.clone()))]);
-            self.patch(&there, &GROUP, group, sent).await?;
+            self.records.patch(&there, &GROUP, group, sent).await?;
         }
         let leaving = self.leaving(&there, &change)?;
         for invitation in leaving.invitations {
@@ -157,9 +155,14 @@ impl Records {
         }))
     }
 
-    /// Whether all of it is granted, before any of it is done.
-    async fn check_change(&self, who: &Principal, there: &Principal, change: &Change) -> Result<(), RecordsError> {
-        let missing = || crate::authz::no_organization(&there.org_name);
+    /// Refuses what is not granted, before anything is done.
+    async fn check_change(
+        &self,
+        who: &Principal,
+        there: &Principal,
+        change: &MembershipChange,
+    ) -> Result<(), RecordsError> {
+        let missing = || mechanism::no_organization(&there.org_name);
         self.catalog
             .look(|view| {
                 let there = within(view, who, there.org)?.ok_or_else(missing)?;
@@ -180,70 +183,81 @@ impl Records {
             .await
     }
 
-    async fn add(&self, there: &Principal, change: &Change, groups: &[Uuid]) -> Result<Vec<Added>, RecordsError> {
+    async fn add(
+        &self,
+        there: &Principal,
+        change: &MembershipChange,
+        groups: &[Uuid],
+    ) -> Result<Vec<AddedMember>, RecordsError> {
         let mut added = Vec::new();
         for id in &change.ids {
             let email = self.catalog.peek(|view| self.known_email(view, there.org, *id))?;
             self.add_member(there, *id).await?;
-            added.push(Added { id: *id, email, came: Came::Member });
+            added.push(AddedMember { id: *id, email, came: Joining::Member });
         }
         for email in &change.emails {
             let user = self.user_of(By::Caller(there), email).await?;
             let (id, came) = match self.catalog.peek(|view| self.is_asked(view, there.org, user)) {
-                true => (self.invite(there, user, email, groups).await?, Came::Invited),
+                true => (self.invite(there, user, email, groups).await?, Joining::Invited),
                 false => {
                     self.add_member(there, user).await?;
-                    (user, Came::Member)
+                    (user, Joining::Member)
                 }
             };
-            added.push(Added { id, email: email.clone(), came });
+            added.push(AddedMember { id, email: email.clone(), came });
         }
         for account in &change.accounts {
-            let Account { id, email } = self.add_account(By::Caller(there), there.org, &account.name).await?;
-            added.push(Added { id, email, came: Came::Account });
+            let ServiceAccount { id, email } = self.add_account(By::Caller(there), there.org, &account.name).await?;
+            added.push(AddedMember { id, email, came: Joining::Account });
         }
         Ok(added)
     }
 
-    /// Whether somebody decides themselves whether they come.
+    /// Returns whether a user decides themselves whether they join.
     fn is_asked(&self, view: &CatalogView<'_>, org: OrgId, user: Uuid) -> bool {
         let is_member = view.find(&organization::member_key(org, user)).is_some();
         let is_account = view.get(RecordKind::USER, user).is_some_and(|user| user::is_service_account(user));
-        self.rules.invitations == Invitations::Accept
+        self.invitations == Invitations::Accept
             && !is_member
             && !is_account
             && organization::is_member_elsewhere(view, org, user)
     }
 
-    /// The address of a user who is named by id. Who is neither a member nor an account of the organization is as unknown as an id
-    /// that nobody has.
+    /// Returns the address of a user who is named by id. Who is neither a member nor an account of the organization is as
+    /// unknown as an id that nobody has.
     fn known_email(&self, view: &CatalogView<'_>, org: OrgId, id: Uuid) -> Result<String, RecordsError> {
         let is_member = view.find(&organization::member_key(org, id)).is_some();
         let is_known =
-            |user: &&Arc<Record>| is_member || user.org == Some(org) || self.rules.invitations == Invitations::Join;
+            |user: &&Arc<Record>| is_member || user.org == Some(org) || self.invitations == Invitations::Join;
         let record = view.get(RecordKind::USER, id).filter(is_known);
         let record = record.ok_or_else(|| {
             RecordsError::BadRequest(format!(
                 "`invite_users.ids`: there is no user {id} in the organization; others are invited by their address"
             ))
         })?;
-        Ok(draft::text_in(&draft::read(record)?, "email"))
+        Ok(text_in(&mechanism::read_body(record)?, "email"))
     }
 
     /// The tokens of accounts are made last of all: of one that is not shown in an answer nobody has any use.
-    async fn told(&self, there: &Principal, change: &Change, added: &[Added]) -> Result<Vec<Value>, RecordsError> {
+    async fn told(
+        &self,
+        there: &Principal,
+        change: &MembershipChange,
+        added: &[AddedMember],
+    ) -> Result<Vec<Value>, RecordsError> {
         let accounts =
-            added.iter().filter(|added| added.came == Came::Account).map(|added| added.id).zip(&change.accounts);
+            added.iter().filter(|added| added.came == Joining::Account).map(|added| added.id).zip(&change.accounts);
         let wanted: Vec<NewToken<'_>> = accounts
             .filter_map(|(account, wanted)| {
                 Some(NewToken { org: there.org, account, name: wanted.token_name.as_deref()? })
             })
             .collect();
-        let made = self.put_tokens(By::Caller(there), &wanted).await?;
-        let of_account = |account: &Added| wanted.iter().zip(&made).find(|(token, _)| token.account == account.id);
+        let made = self.records.put_tokens(By::Caller(there), &wanted).await?;
+        let of_account =
+            |account: &AddedMember| wanted.iter().zip(&made).find(|(token, _)| token.account == account.id);
         let told = added.iter().map(|added| {
             let mut told = json!({ "id": added.id.to_string(), "email": added.email });
-            if added.came == Came::Account {
+            if added.came == Joining::Account {
                 let token = of_account(added);
                 told["api_key"] = token.map(|(_, (_, secret))| secret.expose()).into();
                 told["token_name"] = token.map(|(token, _)| token.name).into();
@@ -253,7 +267,7 @@ impl Records {
         Ok(told.collect())
     }
 
-    async fn groups_named(&self, who: &Principal, change: &Change) -> Result<Vec<Uuid>, RecordsError> {
+    async fn groups_named(&self, who: &Principal, change: &MembershipChange) -> Result<Vec<Uuid>, RecordsError> {
         self.catalog
             .look(|view| {
                 let mut groups = change.groups.clone();
@@ -278,21 +292,21 @@ impl Records {
         if self.catalog.peek(|view| view.find(&organization::member_key(who.org, user)).is_some()) {
             return Ok(());
         }
-        self.check_record_count(RecordKind::ORG_MEMBER, who.org)?;
-        let put = organization::put_member(edge::new_id(), who.org, user, edge::now_micros());
+        self.records.check_record_count(RecordKind::ORG_MEMBER, who.org)?;
+        let put = organization::put_member(mechanism::new_id(), who.org, user, mechanism::now_micros());
         match self.catalog.propose_one(By::Caller(who), CatalogCommand::Put(put)).await? {
             CatalogOutcome::Put { .. } | CatalogOutcome::Taken { .. } => {}
             other => return Err(unexpected(&other)),
         }
         // Invited once, and out of every other organization since.
         match self.catalog.peek(|view| view.find(&invitation::key(who.org, user)).map(|pending| pending.id)) {
-            Some(pending) => self.gone(By::System, RecordKind::ORG_MEMBER, pending).await,
+            Some(pending) => self.catalog.delete_record(By::System, RecordKind::ORG_MEMBER, pending).await,
             None => Ok(()),
         }
     }
 
-    /// Those that are to go and are there. Somebody has to stay who may do everything.
-    fn leaving(&self, who: &Principal, change: &Change) -> Result<Leaving, RecordsError> {
+    /// Returns who is removed of those that are there. Somebody has to stay who may do everything.
+    fn leaving(&self, who: &Principal, change: &MembershipChange) -> Result<Removal, RecordsError> {
         self.catalog.peek(|view| {
             let mut leaving = change.removed_ids.clone();
             let is_pending = |id: &Uuid| {
@@ -317,35 +331,35 @@ impl Records {
                 let said = "nobody would be left who owns the organization: give somebody else the role Owner first";
                 return Err(RecordsError::BadRequest(said.into()));
             }
-            Ok(Leaving { members: leaving, invitations })
+            Ok(Removal { members: leaving, invitations })
         })
     }
 
     async fn remove_member(&self, who: &Principal, user: Uuid) -> Result<(), RecordsError> {
         let key = organization::member_key(who.org, user);
         if let Some(member) = self.catalog.peek(|view| view.find(&key).map(|member| member.id)) {
-            self.gone(By::Caller(who), RecordKind::ORG_MEMBER, member).await?;
+            self.catalog.delete_record(By::Caller(who), RecordKind::ORG_MEMBER, member).await?;
         }
         self.take_tokens(By::Caller(who), who.org, user).await?;
         self.take_keys(who, user).await?;
         self.close_logins(By::Caller(who), who.org, user).await?;
-        for group in
-            self.naming(who.org, &GROUP, |body| crate::kinds::group::ids(body, "member_users").any(|id| id == user))?
-        {
+        for group in self.naming(who.org, &GROUP, |body| {
+            assay_node_records::kinds::group::ids(body, "member_users").any(|id| id == user)
+        })? {
             self.change_group(By::Caller(who), group, "remove_member_users", user).await?;
         }
-        for acl in self.naming(who.org, &ACL, |body| draft::id_in(body, "user_id") == Some(user))? {
-            self.gone(By::Caller(who), RecordKind::ACL, acl).await?;
+        for acl in self.naming(who.org, &ACL, |body| mechanism::id_in(body, "user_id") == Some(user))? {
+            self.catalog.delete_record(By::Caller(who), RecordKind::ACL, acl).await?;
         }
         Ok(())
     }
 
-    /// The records of a kind whose body says so.
+    /// Returns the records of a kind whose body matches.
     fn naming(&self, org: OrgId, kind: &Kind, says: impl Fn(&Body) -> bool) -> Result<Vec<Uuid>, RecordsError> {
         let (mut walk, mut found) = (Walk::from_newest(kind, org), Vec::new());
         while !walk.is_over() {
             for record in self.catalog.peek(|view| walk.step(view, |_| true))? {
-                if says(&draft::read(&record)?) {
+                if says(&mechanism::read_body(&record)?) {
                     found.push(record.id);
                 }
             }
@@ -356,12 +370,12 @@ impl Records {
     /// Deletes the API keys of a user who leaves. A key that speaks for all organizations of its user stays, and does not speak
     /// for this one any more.
     async fn take_keys(&self, who: &Principal, user: Uuid) -> Result<(), RecordsError> {
-        for key in self.naming(who.org, &API_KEY, |body| draft::id_in(body, "user_id") == Some(user))? {
-            self.gone(By::Caller(who), RecordKind::API_KEY, key).await?;
+        for key in self.naming(who.org, &API_KEY, |body| mechanism::id_in(body, "user_id") == Some(user))? {
+            self.catalog.delete_record(By::Caller(who), RecordKind::API_KEY, key).await?;
         }
         let is_theirs = |key: &&Arc<Record>| {
-            draft::mentions(key, EVERY_ORG)
-                && draft::read(key).is_ok_and(|body| draft::id_in(&body, "user_id") == Some(user))
+            mechanism::mentions(key, EVERY_ORG)
+                && mechanism::read_body(key).is_ok_and(|body| mechanism::id_in(&body, "user_id") == Some(user))
         };
         let every: Vec<_> =
             self.catalog.peek(|view| view.all(RecordKind::API_KEY).filter(is_theirs).cloned().collect());
@@ -376,14 +390,14 @@ impl Records {
             let Some(record) = self.catalog.peek(|view| view.get(RecordKind::API_KEY, key).cloned()) else {
                 return Ok(());
             };
-            let mut body = draft::read(&record)?;
-            let mut closed: Vec<Uuid> = crate::kinds::group::ids(&body, CLOSED_ORGS).collect();
+            let mut body = mechanism::read_body(&record)?;
+            let mut closed: Vec<Uuid> = assay_node_records::kinds::group::ids(&body, CLOSED_ORGS).collect();
             if closed.contains(&org.0) {
                 return Ok(());
             }
             closed.push(org.0);
             body.insert(CLOSED_ORGS.into(), json!(closed));
-            let put = crate::patch::put(&API_KEY, &record, &body);
+            let put = mechanism::replaced(&API_KEY, &record, &body);
             match self.catalog.propose_one(By::System, CatalogCommand::Put(put)).await? {
                 CatalogOutcome::Put { .. } => return Ok(()),
                 CatalogOutcome::Stale { .. } => self.catalog.fence().await?,
@@ -393,7 +407,8 @@ impl Records {
         Err(RecordsError::Busy("others keep changing an API key: try again".into()))
     }
 
-    /// Adds a user to a group or takes them out of it, whoever asked for that; `change` says which. A group that is gone is fine.
+    /// Adds a user to a group or takes them out of it, whoever asked for that; `change` says which. A group that is gone is
+    /// fine.
     pub(crate) async fn change_group(
         &self,
         by: By<'_>,
@@ -405,13 +420,8 @@ impl Records {
             let Some(record) = self.catalog.peek(|view| view.get(RecordKind::GROUP, group).cloned()) else {
                 return Ok(());
             };
-            let stored = draft::read(&record)?;
-            let mut sent = Body::from_iter([(change.to_owned(), json!([user.to_string()]))]);
-            if let Some(fold) = GROUP.fold {
-                fold(&stored, &mut sent)?;
-            }
-            let Some(changed) = draft::patched(&GROUP, &stored, sent)? else { return Ok(()) };
-            let put = crate::patch::put(&GROUP, &record, &changed);
+            let sent = Body::from_iter([(change.to_owned(), json!([user.to_string()]))]);
+            let Some(put) = mechanism::patched(&GROUP, &record, sent)? else { return Ok(()) };
             match self.catalog.propose_one(by, CatalogCommand::Put(put)).await? {
                 CatalogOutcome::Put { .. } => return Ok(()),
                 CatalogOutcome::Stale { .. } => self.catalog.fence().await?,
@@ -420,28 +430,17 @@ impl Records {
         }
         Err(RecordsError::Busy("others keep changing a group: try again".into()))
     }
-
-    pub(crate) async fn gone(&self, by: By<'_>, kind: RecordKind, id: Uuid) -> Result<(), RecordsError> {
-        match self
-            .catalog
-            .propose_one(by, CatalogCommand::Delete(DeleteRecord { kind, id, expect: Expect::Any }))
-            .await?
-        {
-            CatalogOutcome::Deleted { .. } | CatalogOutcome::Stale { .. } => Ok(()),
-            other => Err(unexpected(&other)),
-        }
-    }
 }
 
-impl Change {
-    fn read(mut body: Map<String, Value>) -> Result<Change, RecordsError> {
+impl MembershipChange {
+    fn read(mut body: Map<String, Value>) -> Result<MembershipChange, RecordsError> {
         let mut part = |name: &str| match body.remove(name) {
             None | Some(Value::Null) => Ok(Map::new()),
             Some(Value::Object(fields)) => Ok(fields),
             Some(_) => Err(RecordsError::BadRequest(format!("`{name}` has to be an object"))),
         };
         let (invite, remove) = (part("invite_users")?, part("remove_users")?);
-        let mut change = Change {
+        let mut change = MembershipChange {
             ids: ids(&invite, "invite_users", "ids")?,
             emails: texts(&invite, "invite_users", "emails")?,
             accounts: accounts(&invite)?,
@@ -451,8 +450,8 @@ impl Change {
             removed_emails: texts(&remove, "remove_users", "emails")?,
             sends_mail: invite.get("send_invite_emails").is_none_or(|said| said != &Value::Bool(false)),
         };
-        change.groups.extend(draft::uuid_of(&invite, "group_id")?);
-        change.group_names.extend(draft::text_of(&invite, "group_name")?.map(str::to_owned));
+        change.groups.extend(mechanism::uuid_of(&invite, "group_id")?);
+        change.group_names.extend(mechanism::text_of(&invite, "group_name")?.map(str::to_owned));
         for email in &change.emails {
             user::check_email(email)?;
         }
@@ -474,7 +473,7 @@ impl Change {
     }
 }
 
-/// Whether somebody may invite to the organization that they stand in.
+/// Returns whether a principal may invite to their organization.
 pub(crate) fn may_invite(who: &Principal) -> bool {
     may(who, Permission::Create)
 }
@@ -529,18 +528,18 @@ fn ids(fields: &Map<String, Value>, within: &str, name: &str) -> Result<Vec<Uuid
 
 /// Several values of one filter are alternatives.
 fn keeps(request: &ListRequest, record: &Record) -> bool {
-    let Ok(body) = draft::read(record) else { return true };
+    let Ok(body) = mechanism::read_body(record) else { return true };
     let is = |field: &str| {
         let mut wanted = request.filters.iter().filter(|(name, value)| name == field && !value.is_empty()).peekable();
-        wanted.peek().is_none() || wanted.any(|(_, value)| draft::text_in(&body, field) == *value)
+        wanted.peek().is_none() || wanted.any(|(_, value)| text_in(&body, field) == *value)
     };
-    (request.ids.is_empty() || request.ids.contains(&record.id)) && USER_FIELDS[..3].iter().all(|field| is(field))
+    (request.ids.is_empty() || request.ids.contains(&record.id)) && user::FIELDS[..3].iter().all(|field| is(field))
 }
 
 fn shown(record: &Record) -> Result<Value, RecordsError> {
-    let mut body = draft::read(record)?;
+    let mut body = mechanism::read_body(record)?;
     let mut object = Body::from_iter([("id".to_owned(), Value::from(record.id.to_string()))]);
-    for field in USER_FIELDS {
+    for field in user::FIELDS {
         object.insert(field.into(), body.remove(field).unwrap_or(Value::Null));
     }
     object.insert("created".into(), format_micros(record.created).into());

@@ -1,5 +1,5 @@
-//! Programs that wait apart from the browser until a person lets them in: what they wait with, what the person is asked, and the
-//! API key that they get then.
+//! Programs that wait apart from the browser until a person lets them in: what they wait with, what the person is asked, and
+//! the API key that they get then.
 //!
 //! ```text
 //! begin    nothing is kept: the session is a sealed ticket, and holds what the program shows when it asks
@@ -11,30 +11,27 @@
 //! program begins another session, and the key is in the list of its user's.
 
 use assay_node_auth::{
-    AskedTicket, Identity, LoginAsked, Principal, Secret, SetupTicket, challenge_of, new_login_secret, proves,
+    AskedTicket, IdTokenClaims, LoginAsked, Principal, Secret, SetupTicket, challenge_of, new_login_secret, proves,
 };
+use assay_node_records::kinds::login::{Login, spent_key};
+use assay_node_records::mechanism::{self, By, by_login, unexpected};
+use assay_node_records::{ProjectRef, RecordsError, kinds};
 use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, PutRecord, Record};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use crate::audit::By;
-use crate::authz::by_login;
-use crate::commit::unexpected;
-use crate::error::RecordsError;
-use crate::kinds;
-use crate::kinds::login::{Login, spent_key};
+use crate::Identity;
 use crate::logins::{PENDING_SECONDS, now, put, sealed};
-use crate::{ProjectRef, Records, edge};
 
-/// To the browser, to the provider and back.
+/// Lifetime of a session: to the browser, to the provider and back.
 const SESSION_SECONDS: i64 = 600;
-/// What a person reads on a page and compares.
+/// Lifetime of the question on a page, which a person reads and compares.
 const ASKED_SECONDS: i64 = 300;
 /// The longest time between a session and the last answer to it: to begin the login, to come back from it, to answer.
 const MARK_SECONDS: i64 = SESSION_SECONDS + PENDING_SECONDS + ASKED_SECONDS;
 const KEY_NAME: &str = "setup of a program";
 
-/// What a program is given to wait with.
+/// A setup that began: what a program is given to wait with.
 #[derive(Debug)]
 pub struct Setup {
     pub session: String,
@@ -45,7 +42,7 @@ pub struct Setup {
     pub until: i64,
 }
 
-/// How far it is.
+/// State of a setup.
 #[derive(Debug)]
 pub enum SetupState {
     /// Nobody has let it in so far.
@@ -61,36 +58,40 @@ pub enum SetupState {
     },
 }
 
-impl Records {
+impl Identity {
+    /// Begins a setup.
     pub fn begin_setup(&self) -> Result<Setup, RecordsError> {
-        let token = new_login_secret(&edge::random()?);
-        let ticket =
-            SetupTicket { session: edge::new_id(), challenge: challenge_of(&token), until: now() + SESSION_SECONDS };
+        let token = new_login_secret(&mechanism::random()?);
+        let ticket = SetupTicket {
+            session: mechanism::new_id(),
+            challenge: challenge_of(&token),
+            until: now() + SESSION_SECONDS,
+        };
         let session = sealed(&self.login_key()?, &ticket)?;
         Ok(Setup { session, token: Secret::new(token), code: code_of(ticket.session), until: ticket.until })
     }
 
-    /// None where it is none of ours, or too old.
+    /// Returns the ticket of a session; none where it is none of ours, or too old.
     pub fn setup(&self, session: &str) -> Result<Option<SetupTicket>, RecordsError> {
         self.ticket_in(session)
     }
 
-    /// What the person brings back who says that the program is theirs, and the code by which they know it.
-    pub fn ask_person(&self, asked: &LoginAsked, who: &Identity) -> Result<(String, String), RecordsError> {
+    /// Returns what the person brings back who says that the program is theirs, and the code by which they know it.
+    pub fn ask_person(&self, asked: &LoginAsked, who: &IdTokenClaims) -> Result<(String, String), RecordsError> {
         let code = code_of(asked.session.unwrap_or_default());
         let (email, is_verified) = (who.email.clone(), who.is_verified);
         let until = now() + ASKED_SECONDS;
-        let ticket = AskedTicket { asked: asked.clone(), email, is_verified, login: Some(edge::new_id()), until };
+        let ticket = AskedTicket { asked: asked.clone(), email, is_verified, login: Some(mechanism::new_id()), until };
         Ok((sealed(&self.login_key()?, &ticket)?, code))
     }
 
-    /// None where the person was not asked that here, or too long ago.
+    /// Returns the ticket of an answer; none where the person was not asked that here, or too long ago.
     pub fn allowed(&self, answer: &str) -> Result<Option<AskedTicket>, RecordsError> {
         self.ticket_in(answer)
     }
 
-    /// For the program, which shows what it was given. The key is made in the first organization of who let it in, and the project of
-    /// this name, where there is none.
+    /// Returns the state to the program, which shows what it was given. The key is made in the first organization of who let
+    /// it in, and the project of this name, where there is none.
     pub async fn poll_setup(
         &self,
         ticket: &SetupTicket,
@@ -114,12 +115,13 @@ impl Records {
         made
     }
 
-    /// Leaves a mark in the place of the login until nobody can bring an answer for the session any more, so that the same answer
-    /// sent again makes no second login and no second key. Nobody holds a token of it.
+    /// Leaves a mark in the place of the login until nobody can bring an answer for the session any more, so that the same
+    /// answer sent again makes no second login and no second key. Nobody holds a token of it.
     async fn mark_spent(&self, record: &Record, login: Login) -> Result<(), RecordsError> {
         let mark = Login { until: now() + MARK_SECONDS, code: None, ..login };
         let expect = Expect::Revision(record.revision);
-        let put = PutRecord { keys: vec![spent_key(record.id)], ..put(record.id, expect, &mark, edge::now_micros())? };
+        let put =
+            PutRecord { keys: vec![spent_key(record.id)], ..put(record.id, expect, &mark, mechanism::now_micros())? };
         match self.catalog.propose_one(By::System, CatalogCommand::Put(put)).await? {
             // It may be gone where its user left.
             CatalogOutcome::Put { .. } | CatalogOutcome::Stale { .. } => Ok(()),
@@ -127,10 +129,10 @@ impl Records {
         }
     }
 
-    /// The record of a login that nobody else can spend; none where somebody did.
+    /// Returns the record of a login that nobody else can spend; none where somebody did.
     async fn spend(&self, record: &Record, login: Login) -> Result<Option<(Record, Login)>, RecordsError> {
         let next = Login { code: None, ..login };
-        let put = put(record.id, Expect::Revision(record.revision), &next, edge::now_micros())?;
+        let put = put(record.id, Expect::Revision(record.revision), &next, mechanism::now_micros())?;
         match self.catalog.propose_one(By::System, CatalogCommand::Put(put)).await? {
             CatalogOutcome::Put { .. } => {
                 self.catalog.fence().await?;
@@ -144,15 +146,15 @@ impl Records {
     async fn key_for(&self, record: &Record, login: &Login, project: &str) -> Result<SetupState, RecordsError> {
         let who = self.catalog.peek(|view| by_login(view, record.id, login.user_id))?.into_iter().next();
         let Some(who) = who else { return Ok(SetupState::Expired) };
-        let project = self.project_by_name(&who, project, true).await?;
+        let project = self.records.project_by_name(&who, project, true).await?;
         let body: Map<String, Value> = Map::from_iter([("name".to_owned(), json!(KEY_NAME))]);
-        let made = self.create(&who, &kinds::API_KEY, body).await?;
+        let made = self.records.create(&who, &kinds::API_KEY, body).await?;
         let key = made.secret.ok_or_else(|| RecordsError::Internal("a key that was made has no secret".into()))?;
         Ok(SetupState::Complete { key, who: Box::new(who), project })
     }
 }
 
-/// Of letters and digits that are not taken for one another.
+/// Returns the code of a session, of letters and digits that are not taken for one another.
 fn code_of(session: Uuid) -> String {
     const SIGNS: &[u8; 32] = b"ABCDEFGHJKLMNPQRSTUVWXYZ23456789";
     let bytes = session.as_bytes();

@@ -1,4 +1,4 @@
-//! JWTs of an issuer whom the operator trusts: its keys as they were last had, and when they are asked for again.
+//! JWTs of an issuer whom the operator trusts: the keys that were fetched last, and when they are fetched again.
 //!
 //! Keys are got beside the requests, by one task. A token that names a key which is not known has them asked for early, once
 //! in a while, and is answered that it may be shown again; the last keys that were good stay until there are new ones.
@@ -8,33 +8,34 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use assay_node_auth::{JwtKeys, JwtRefusal, JwtRules, looks_like_jwt};
+use assay_node_records::RecordsError;
+use assay_node_records::mechanism::now_micros;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
-use crate::edge;
-use crate::error::RecordsError;
-
-/// How old keys become before they are asked for again.
+/// Age at which keys are fetched again.
 const ASKED_EVERY: Duration = Duration::from_secs(300);
-/// No sooner, whatever is shown, and after this again where they could not be had.
+/// Least time between two fetches, whatever is shown.
 const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(30);
-/// Of a reason, in the log: anyone may make it up.
+/// Upper bound of the letters of a reason in the log: anyone may make it up.
 const WHY_LETTERS_MAX: usize = 200;
 const SAID_EVERY: Duration = Duration::from_secs(1);
 
+/// The trusted issuer.
 #[derive(Debug)]
 pub struct Jwts {
     rules: JwtRules,
     keys: RwLock<Arc<JwtKeys>>,
-    asking: Mutex<Asking>,
+    asking: Mutex<KeyRequests>,
     wanted: Notify,
     said: Mutex<Option<Instant>>,
 }
 
+/// State of fetching keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asking {
-    /// What there is is all that will be, or was asked for a moment ago.
+enum KeyRequests {
+    /// Idle: the keys never change, or were fetched a moment ago.
     Not,
     /// A token with an unknown key has them asked for.
     IfWanted,
@@ -45,20 +46,20 @@ enum Asking {
 }
 
 impl Jwts {
-    /// With keys that stay as they are.
+    /// Makes an issuer with keys that stay as they are.
     pub fn with_keys(rules: JwtRules, keys: JwtKeys) -> Jwts {
         Jwts {
             rules,
             keys: RwLock::new(Arc::new(keys)),
-            asking: Mutex::new(Asking::Not),
+            asking: Mutex::new(KeyRequests::Not),
             wanted: Notify::new(),
             said: Mutex::default(),
         }
     }
 
-    /// With keys beside those that [`Jwts::keep`] gets.
+    /// Makes an issuer with keys beside those that [`Jwts::keep`] gets.
     pub fn waiting(rules: JwtRules, keys: JwtKeys) -> Jwts {
-        Jwts { asking: Mutex::new(Asking::StillFirst), ..Jwts::with_keys(rules, keys) }
+        Jwts { asking: Mutex::new(KeyRequests::StillFirst), ..Jwts::with_keys(rules, keys) }
     }
 
     /// Gets keys now, and again whenever they are due. Never returns.
@@ -73,36 +74,36 @@ impl Jwts {
             match got {
                 Ok(keys) => {
                     *self.keys.write() = Arc::new(keys);
-                    self.set(Asking::Not);
+                    self.set(KeyRequests::Not);
                 }
                 Err(why) => {
                     tracing::warn!(why, "the keys of the issuer of JWTs were not had; the last ones stay");
                     let mut asking = self.asking.lock();
-                    if *asking != Asking::StillFirst {
-                        *asking = Asking::Not;
+                    if *asking != KeyRequests::StillFirst {
+                        *asking = KeyRequests::Not;
                     }
                 }
             }
             sleep(ASKED_AGAIN_AFTER).await;
             if is_good {
-                self.set(Asking::IfWanted);
+                self.set(KeyRequests::IfWanted);
                 let _early = timeout(ASKED_EVERY - ASKED_AGAIN_AFTER, self.wanted.notified()).await;
-                self.set(Asking::Now);
+                self.set(KeyRequests::Now);
             }
         }
     }
 
-    fn set(&self, asking: Asking) {
+    fn set(&self, asking: KeyRequests) {
         *self.asking.lock() = asking;
     }
 
-    /// The address that a token proves; none where it proves nothing, which only the log tells more of.
+    /// Returns the address that a token proves; none where it proves nothing, which only the log tells more of.
     pub(crate) fn email_of(&self, shown: &str) -> Result<Option<String>, RecordsError> {
         if !looks_like_jwt(shown) {
             return Ok(None);
         }
         let keys = Arc::clone(&self.keys.read());
-        match keys.verify(shown, &self.rules, edge::now_micros() / 1_000_000) {
+        match keys.verify(shown, &self.rules, now_micros() / 1_000_000) {
             Ok(email) => Ok(Some(email)),
             Err(JwtRefusal::UnknownKey) if self.may_be_known_soon() => {
                 let why = "the keys of the issuer of this token are being asked for: try again in a moment";
@@ -127,11 +128,11 @@ impl Jwts {
 
     fn may_be_known_soon(&self) -> bool {
         let mut asking = self.asking.lock();
-        if *asking == Asking::IfWanted {
-            *asking = Asking::Now;
+        if *asking == KeyRequests::IfWanted {
+            *asking = KeyRequests::Now;
             self.wanted.notify_one();
         }
-        *asking != Asking::Not
+        *asking != KeyRequests::Not
     }
 }
 
@@ -141,7 +142,7 @@ mod tests {
 
     use super::*;
 
-    /// Of the form of a token, and signed with a key that nobody has.
+    /// A text of the form of a token, signed with a key that nobody has.
     const UNKNOWN: &str = "eyJhbGciOiJFUzI1NiIsImtpZCI6Im5ldyJ9.e30.AAAA";
 
     fn jwts() -> Arc<Jwts> {

@@ -1,19 +1,19 @@
-//! JWTs as credentials: which issuer is trusted, and with what its signatures are checked.
+//! The issuer whose JWTs are taken as credentials, as the settings name it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
 use assay_node_auth::{JwtKeys, JwtRules};
-use assay_node_records::Jwts;
 use assay_node_secrets::read_secret_file;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinHandle;
 
-use crate::jwks::{self, Source};
-use crate::outward::place_of;
+use crate::jwt_keys::{KeySource, is_url};
+use crate::jwts::Jwts;
+use crate::outward::{OutwardClient, parse_url};
 
-/// Without `jwks` and `hs256_secret_file` no JWT is taken.
+/// Settings of JWTs. Without `jwks` and `hs256_secret_file` no JWT is taken.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct JwtConfig {
@@ -36,7 +36,7 @@ pub struct JwtConfig {
 }
 
 impl JwtConfig {
-    /// What does not belong together, in a sentence that says what to change.
+    /// Refuses settings that contradict each other, in a sentence that says what to change.
     pub fn check(&self) -> Result<(), String> {
         let has_keys = self.jwks.is_some() || self.hs256_secret_file.is_some();
         let named = [("jwt.issuer", &self.issuer), ("jwt.audience", &self.audience)];
@@ -54,9 +54,9 @@ impl JwtConfig {
                 _ => {}
             }
         }
-        let url = self.jwks.as_deref().filter(|jwks| jwks::is_url(jwks));
+        let url = self.jwks.as_deref().filter(|jwks| is_url(jwks));
         if let Some(url) = url {
-            place_of(url).map_err(|why| format!("jwt.jwks is {why}"))?;
+            parse_url(url).map_err(|why| format!("jwt.jwks is {why}"))?;
         }
         if self.ca.is_some() && url.is_none() {
             return Err("jwt.ca is of no use unless jwt.jwks is an https address".into());
@@ -67,12 +67,12 @@ impl JwtConfig {
 
 /// The issuer that is trusted, and the task that keeps its keys fresh.
 #[derive(Debug)]
-pub struct Trust {
+pub struct TrustedIssuer {
     pub jwts: Arc<Jwts>,
     keeping: Option<JoinHandle<()>>,
 }
 
-impl Drop for Trust {
+impl Drop for TrustedIssuer {
     fn drop(&mut self) {
         if let Some(keeping) = &self.keeping {
             keeping.abort();
@@ -80,8 +80,9 @@ impl Drop for Trust {
     }
 }
 
-/// None where no issuer is. A file that does not read is an error now; a server may answer later than this node starts.
-pub async fn open(config: &JwtConfig) -> anyhow::Result<Option<Trust>> {
+/// Returns the issuer that the settings name; none where they name none. A file that does not read is an error now; a server
+/// may answer later than this node starts.
+pub async fn open_issuer(config: &JwtConfig, client: &dyn OutwardClient) -> anyhow::Result<Option<TrustedIssuer>> {
     let (Some(issuer), Some(audience)) = (&config.issuer, &config.audience) else { return Ok(None) };
     let rules = JwtRules { issuer: issuer.clone(), audience: audience.clone() };
     let secret = match &config.hs256_secret_file {
@@ -92,10 +93,10 @@ pub async fn open(config: &JwtConfig) -> anyhow::Result<Option<Trust>> {
         }
     };
     let Some(jwks) = &config.jwks else {
-        return Ok(Some(Trust { jwts: Arc::new(Jwts::with_keys(rules, secret)), keeping: None }));
+        return Ok(Some(TrustedIssuer { jwts: Arc::new(Jwts::with_keys(rules, secret)), keeping: None }));
     };
-    let source = Source::of(jwks, config.ca.as_deref()).context("jwt.jwks")?;
-    if let Source::File(_) = source {
+    let source = KeySource::of(jwks, config.ca.as_deref(), client).context("jwt.jwks")?;
+    if let KeySource::File(_) = source {
         source.get().await.map_err(anyhow::Error::msg).context("jwt.jwks")?;
     }
     let jwts = Arc::new(Jwts::waiting(rules, secret.clone()));
@@ -106,14 +107,26 @@ pub async fn open(config: &JwtConfig) -> anyhow::Result<Option<Trust>> {
             jwts.keep(get).await;
         }
     });
-    Ok(Some(Trust { jwts, keeping: Some(keeping) }))
+    Ok(Some(TrustedIssuer { jwts, keeping: Some(keeping) }))
 }
 
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
 
     use super::*;
+    use crate::outward::OutwardServer;
+
+    /// Asks nobody: these tests read files.
+    #[derive(Debug)]
+    struct NoClient;
+
+    impl OutwardClient for NoClient {
+        fn server(&self, url: &str, _: Option<&Path>) -> anyhow::Result<Arc<dyn OutwardServer>> {
+            anyhow::bail!("{url} is not asked here")
+        }
+    }
 
     fn config(change: impl FnOnce(&mut JwtConfig)) -> JwtConfig {
         let mut config = JwtConfig { issuer: Some("i".into()), audience: Some("a".into()), ..JwtConfig::default() };
@@ -146,17 +159,22 @@ mod tests {
         let file = dir.path().join("secret");
         let with = |change: &dyn Fn(&mut JwtConfig)| config(|config| change(config));
         let secret = with(&|config| config.hs256_secret_file = Some(file.clone()));
-        let why = open(&secret).await.unwrap_err().to_string();
+        let why = open_issuer(&secret, &NoClient).await.unwrap_err().to_string();
         assert!(why.contains("shared with the issuer"), "{why}");
         std::fs::write(&file, "short\n").unwrap();
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
-        assert!(open(&secret).await.unwrap_err().to_string().contains("chmod 600"));
+        assert!(open_issuer(&secret, &NoClient).await.unwrap_err().to_string().contains("chmod 600"));
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
-        assert!(open(&secret).await.unwrap_err().to_string().contains("at least 32 bytes, and not 5"));
+        assert!(
+            open_issuer(&secret, &NoClient).await.unwrap_err().to_string().contains("at least 32 bytes, and not 5")
+        );
         std::fs::write(&file, "x".repeat(32)).unwrap();
-        assert!(open(&secret).await.unwrap().is_some());
+        assert!(open_issuer(&secret, &NoClient).await.unwrap().is_some());
         let keys = with(&|config| config.jwks = Some("/none/keys.json".into()));
-        assert!(format!("{:#}", open(&keys).await.unwrap_err()).contains("jwt.jwks: reading /none/keys.json"));
-        assert!(open(&JwtConfig::default()).await.unwrap().is_none());
+        assert!(
+            format!("{:#}", open_issuer(&keys, &NoClient).await.unwrap_err())
+                .contains("jwt.jwks: reading /none/keys.json")
+        );
+        assert!(open_issuer(&JwtConfig::default(), &NoClient).await.unwrap().is_none());
     }
 }

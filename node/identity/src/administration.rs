@@ -1,28 +1,24 @@
-//! What whoever owns the data directory may do without a key: organizations, users, keys. Answers are JSON for people.
+//! Administration without a key, by the owner of the data directory: organizations, users, keys. Answers are JSON for people.
 
 use std::sync::Arc;
 
-use assay_node_auth::{API_KEY_BYTES, Secret, new_api_key};
+use assay_node_auth::{API_KEY_BYTES, new_api_key};
+use assay_node_records::kinds::{API_KEY, GROUP, organization, user};
+use assay_node_records::mechanism::{self, Body, By, NewKey, Walk, text_in, unexpected};
+use assay_node_records::{Kind, RecordsError};
 use assay_storage_model::OrgId;
-use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, PutRecord, Record, RecordKind};
+use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Record, RecordKind};
 use assay_storage_model::event::format_micros;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::audit::By;
-use crate::bootstrap::{NewKey, put_key};
-use crate::commit::unexpected;
-use crate::draft;
-use crate::error::RecordsError;
-use crate::kind::Kind;
-use crate::kinds::{API_KEY, GROUP, organization, user};
-use crate::list::Walk;
-use crate::{Records, edge};
+use crate::Identity;
 
-/// Each loses only to another administrator who was faster.
+/// Upper bound of attempts. Each loses only to another administrator who was faster.
 const ATTEMPTS_MAX: usize = 8;
 
-impl Records {
+impl Identity {
+    /// Returns all organizations.
     pub async fn admin_organizations(&self) -> Result<Value, RecordsError> {
         self.catalog.fence().await?;
         let mut orgs: Vec<_> = self.catalog.peek(|state| state.all(RecordKind::ORGANIZATION).cloned().collect());
@@ -30,9 +26,9 @@ impl Records {
         orgs.iter().map(|org| described(org, "name")).collect::<Result<_, _>>().map(Value::Array)
     }
 
-    /// With its owner, who may be a user already, and a key for the owner. Where two administrators make the same one
-    /// at once, the later hears so; a membership and a key of an organization that never was are left, which nobody
-    /// has.
+    /// Makes an organization with its owner, who may be a user already, and a key for the owner. Where two administrators
+    /// make the same one at once, the later hears so; a membership and a key of an organization that never was are left,
+    /// which nobody has.
     pub async fn admin_create_organization(&self, name: &str, owner_email: &str) -> Result<Value, RecordsError> {
         organization::check_name(name)?;
         user::check_email(owner_email)?;
@@ -42,13 +38,13 @@ impl Records {
             return Err(taken());
         }
         let owner = self.user_of(By::Operator, owner_email).await?;
-        let (org, now) = (OrgId(edge::new_id()), edge::now_micros());
+        let (org, now) = (OrgId(mechanism::new_id()), mechanism::now_micros());
         self.check_may_join(org, owner)?;
-        let secret = new_api_key(&edge::random::<API_KEY_BYTES>()?);
+        let secret = new_api_key(&mechanism::random::<API_KEY_BYTES>()?);
         let mut puts = vec![
             organization::put(org.0, name, now),
-            organization::put_member(edge::new_id(), org, owner, now),
-            self.key_of(&NewKey { org, user: owner, name: "owner", every_org: false }, &secret, now)?,
+            organization::put_member(mechanism::new_id(), org, owner, now),
+            self.records.key_of(&NewKey { org, user: owner, name: "owner", every_org: false }, &secret, now)?,
         ];
         puts.extend(organization::put_groups(org, &[owner], now));
         let outcomes = self.catalog.propose(By::Operator, puts.into_iter().map(CatalogCommand::Put).collect()).await?;
@@ -59,8 +55,9 @@ impl Records {
         Ok(json!({ "id": org.to_string(), "name": name, "owner": owner, "api_key": secret.expose() }))
     }
 
+    /// Returns the users of an organization.
     pub async fn admin_users(&self, organization: &str) -> Result<Value, RecordsError> {
-        let org = self.organization_named(organization).await?;
+        let org = self.records.organization_named(organization).await?;
         let mut users: Vec<Arc<Record>> = self.catalog.peek(|state| {
             let users = state.all(RecordKind::USER);
             users.filter(|user| state.find(&organization::member_key(org, user.id)).is_some()).cloned().collect()
@@ -72,10 +69,10 @@ impl Records {
     /// Makes the user an owner of the organization; one who is one already stays one.
     pub async fn admin_create_user(&self, organization: &str, email: &str) -> Result<Value, RecordsError> {
         user::check_email(email)?;
-        let org = self.organization_named(organization).await?;
+        let org = self.records.organization_named(organization).await?;
         let id = self.user_of(By::Operator, email).await?;
         self.check_may_join(org, id)?;
-        let put = organization::put_member(edge::new_id(), org, id, edge::now_micros());
+        let put = organization::put_member(mechanism::new_id(), org, id, mechanism::now_micros());
         match self.catalog.propose_one(By::Operator, CatalogCommand::Put(put)).await? {
             CatalogOutcome::Put { .. } | CatalogOutcome::Taken { .. } => {}
             other => return Err(unexpected(&other)),
@@ -84,25 +81,20 @@ impl Records {
         Ok(json!({ "id": id.to_string(), "email": email, "organization": organization }))
     }
 
-    /// Into the group of owners, which is made again where it was deleted.
+    /// Adds a user to the group of owners, which is made again where it was deleted.
     pub(crate) async fn add_owner(&self, org: OrgId, user: Uuid) -> Result<(), RecordsError> {
         for _ in 0..ATTEMPTS_MAX {
             self.catalog.fence().await?;
             let commands =
                 match self.catalog.peek(|view| view.get(RecordKind::GROUP, organization::owners_id(org)).cloned()) {
                     Some(group) => {
-                        let mut sent =
-                            draft::Body::from_iter([("add_member_users".to_owned(), json!([user.to_string()]))]);
-                        let stored = draft::read(&group)?;
-                        if let Some(fold) = GROUP.fold {
-                            fold(&stored, &mut sent)?;
-                        }
-                        match draft::patched(&GROUP, &stored, sent)? {
-                            Some(changed) => vec![crate::patch::put(&GROUP, &group, &changed)],
+                        let sent = Body::from_iter([("add_member_users".to_owned(), json!([user.to_string()]))]);
+                        match mechanism::patched(&GROUP, &group, sent)? {
+                            Some(put) => vec![put],
                             None => return Ok(()),
                         }
                     }
-                    None => organization::put_groups(org, &[user], edge::now_micros()),
+                    None => organization::put_groups(org, &[user], mechanism::now_micros()),
                 };
             // Whether it is done is for the next look to say.
             self.catalog.propose(By::Operator, commands.into_iter().map(CatalogCommand::Put).collect()).await?;
@@ -111,7 +103,7 @@ impl Records {
     }
 
     pub async fn admin_keys(&self, organization: &str) -> Result<Value, RecordsError> {
-        let org = self.organization_named(organization).await?;
+        let org = self.records.organization_named(organization).await?;
         self.admin_listed(&API_KEY, org)
     }
 
@@ -121,25 +113,26 @@ impl Records {
         while !walk.is_over() {
             let batch = self.catalog.peek(|state| walk.step(state, |_| true))?;
             for record in batch {
-                found.push(self.answer(kind, &record)?);
+                found.push(self.records.answer(kind, &record)?);
             }
         }
         Ok(Value::Array(found))
     }
 
-    /// The answer holds the key itself, which nobody can read again.
+    /// Makes a key for a user. The answer holds the key itself, which nobody can read again.
     pub async fn admin_create_key(&self, organization: &str, email: &str, name: &str) -> Result<Value, RecordsError> {
-        draft::created(&API_KEY, draft::Body::from_iter([("name".to_owned(), Value::from(name))]))?;
-        let org = self.organization_named(organization).await?;
+        mechanism::check_created(&API_KEY, Body::from_iter([("name".to_owned(), Value::from(name))]))?;
+        let org = self.records.organization_named(organization).await?;
         let user = self.catalog.peek(|state| {
             let user = state.find(&user::email_key(email)).map(|user| user.id);
             user.filter(|user| state.find(&organization::member_key(org, *user)).is_some())
         });
         let missing = || RecordsError::NotFound(format!("no user `{email}` is in the organization `{organization}`"));
         let user = user.ok_or_else(missing)?;
-        self.check_may_have_keys(user)?;
-        let secret = new_api_key(&edge::random::<API_KEY_BYTES>()?);
-        let put = self.key_of(&NewKey { org, user, name, every_org: false }, &secret, edge::now_micros())?;
+        self.records.check_may_have_keys(user)?;
+        let secret = new_api_key(&mechanism::random::<API_KEY_BYTES>()?);
+        let put =
+            self.records.key_of(&NewKey { org, user, name, every_org: false }, &secret, mechanism::now_micros())?;
         let id = put.id;
         match self.catalog.propose_one(By::Operator, CatalogCommand::Put(put)).await? {
             CatalogOutcome::Put { made: true, .. } => {
@@ -159,33 +152,29 @@ impl Records {
             let record = self.catalog.peek(|state| state.get(kind.record, id).cloned());
             let record =
                 record.ok_or_else(|| RecordsError::NotFound(format!("there is no {what} with the id {id}")))?;
-            if let Some(object) = self.delete_seen(By::Operator, kind, &record).await? {
+            if let Some(object) = self.records.delete_seen(By::Operator, kind, &record).await? {
                 return Ok(object);
             }
         }
         Err(busy())
     }
 
-    /// The user with this address, made where there is none.
+    /// Returns the user with this address, made where there is none.
     pub(crate) async fn user_of(&self, by: By<'_>, email: &str) -> Result<Uuid, RecordsError> {
         if let Some(id) = self.catalog.peek(|state| state.find(&user::email_key(email)).map(|user| user.id)) {
             return Ok(id);
         }
-        let id = edge::new_id();
-        match self.catalog.propose_one(by, CatalogCommand::Put(user::put(id, email, edge::now_micros()))).await? {
+        let id = mechanism::new_id();
+        match self.catalog.propose_one(by, CatalogCommand::Put(user::put(id, email, mechanism::now_micros()))).await? {
             CatalogOutcome::Put { .. } => Ok(id),
             CatalogOutcome::Taken { id, .. } => Ok(id),
             other => Err(unexpected(&other)),
         }
     }
-
-    fn key_of(&self, key: &NewKey<'_>, secret: &Secret, now: i64) -> Result<PutRecord, RecordsError> {
-        self.catalog.peek(|state| Ok(put_key(key, self.catalog.pepper(state)?, secret, now)))
-    }
 }
 
 fn described(record: &Record, field: &str) -> Result<Value, RecordsError> {
-    let said = draft::text_in(&draft::read(record)?, field);
+    let said = text_in(&mechanism::read_body(record)?, field);
     Ok(json!({ "id": record.id.to_string(), field: said, "created": format_micros(record.created) }))
 }
 

@@ -217,7 +217,7 @@ impl Kind {
     }
 
     /// The unique key of a name within the organization or project of this id.
-    pub(crate) fn name_key(&self, home: Uuid, name: &str) -> UniqueKey {
+    pub fn name_key(&self, home: Uuid, name: &str) -> UniqueKey {
         UniqueKey::new(format!("{}.name/{home}", self.name), name)
     }
 

@@ -57,7 +57,7 @@ pub(crate) fn changes(fields: &[Field], mut sent: Body) -> Result<Body, RecordsE
 
 /// The stored body with what was sent folded in; none if nothing changes. Fields cannot be removed, so null means
 /// "not given".
-pub fn patched(kind: &Kind, stored: &Body, mut sent: Body) -> Result<Option<Body>, RecordsError> {
+pub(crate) fn patched(kind: &Kind, stored: &Body, mut sent: Body) -> Result<Option<Body>, RecordsError> {
     let mut kept = stored.clone();
     for field in kind.fields.iter().filter(|field| field.patch != OnPatch::Fixed) {
         let Some(value) = sent.remove(field.name).filter(|value| !value.is_null()) else {

@@ -19,7 +19,7 @@ pub(crate) enum Shape {
         bytes_min: usize,
         bytes_max: usize,
     },
-    /// A text that is never shown: it is encrypted before it is stored, see `sealing`.
+    /// A text that is never shown: it is encrypted before it is stored, see `sealed_values`.
     Secret {
         bytes_max: usize,
     },

@@ -15,8 +15,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use assay_node_auth::{
-    AccessClaims, CodeTicket, Identity, LoginAsked, LoginKey, LoginRules, PendingLogin, RefreshTicket, Secret, Ticket,
-    challenge_of, new_login_secret, proves,
+    AccessClaims, CodeTicket, IdTokenClaims, LoginAsked, LoginKey, LoginRules, PendingLogin, RefreshTicket, Secret,
+    Ticket, challenge_of, new_login_secret, proves,
+};
+use assay_node_records::RecordsError;
+use assay_node_records::kinds::login::{Code, LOGINS_PER_USER_MAX, Login, place_key};
+use assay_node_records::mechanism::{
+    self, By, CatalogView, by_login, entry_of, entry_of_stranger, text_in, unexpected,
 };
 use assay_node_secrets::{KeyId, without_key};
 use assay_storage_model::OrgId;
@@ -27,40 +32,33 @@ use parking_lot::Mutex;
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::audit::{By, entry_of, entry_of_stranger};
+use crate::Identity;
 use crate::authentication::person;
-use crate::authz::CatalogView;
-use crate::authz::by_login;
-use crate::commit::unexpected;
-use crate::draft;
-use crate::error::RecordsError;
-use crate::kinds::login::{Code, LOGINS_PER_USER_MAX, Login, place_key};
-use crate::{Records, edge};
 
-/// From here to the provider and back, with a person in between.
+/// Lifetime of a started login: to the provider and back, with a person in between.
 pub(crate) const PENDING_SECONDS: i64 = 600;
-/// From the browser to its client and back.
+/// Lifetime of a code: from the browser to its client and back.
 const CODE_SECONDS: i64 = 60;
-/// Each loses only to another writer that won.
+/// Upper bound of attempts. Each loses only to another writer that won.
 const ATTEMPTS_MAX: usize = 8;
-/// How often it is put on record that the same user was refused.
+/// Time between two entries of the audit log about refusals of the same user.
 const REFUSAL_KEPT_EVERY: Duration = Duration::from_secs(60);
-/// Users that are remembered; above it all are kept again.
+/// Upper bound of the users that are remembered; above it all are forgotten.
 const REFUSALS_MAX: usize = 10_000;
-/// Of an address that a provider names, where it is told again.
+/// Upper bound of the letters of an address that are repeated to a person.
 const EMAIL_LETTERS_TOLD: usize = 200;
 
-/// What a browser takes to the provider.
+/// A login that was started: what a browser takes to the provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Begun {
+pub struct StartedLogin {
     pub state: String,
     pub nonce: String,
     pub challenge: String,
 }
 
-/// What a client gets for a code or a refresh token.
+/// Tokens that a client gets for a code or a refresh token.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tokens {
+pub struct LoginTokens {
     pub access: Secret,
     pub refresh: Secret,
     /// Seconds that the access token is good for.
@@ -68,7 +66,7 @@ pub struct Tokens {
     pub scope: String,
 }
 
-/// Why there are no tokens, in a sentence for the client; or what failed.
+/// Refusal of tokens, in a sentence for the client, or a failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GrantRefusal {
     Invalid(&'static str),
@@ -81,11 +79,11 @@ impl<E: Into<RecordsError>> From<E> for GrantRefusal {
     }
 }
 
-/// Who was refused lately, as this node has put it on record.
+/// Refusals that this node put on record lately.
 #[derive(Debug, Default)]
-pub(crate) struct Once(Mutex<HashMap<Uuid, Instant>>);
+pub(crate) struct RecentRefusals(Mutex<HashMap<Uuid, Instant>>);
 
-impl Once {
+impl RecentRefusals {
     fn is_due(&self, user: Uuid) -> bool {
         self.0.lock().get(&user).is_none_or(|kept| kept.elapsed() >= REFUSAL_KEPT_EVERY)
     }
@@ -99,28 +97,28 @@ impl Once {
     }
 }
 
-impl Records {
-    /// None where nobody logs in.
+impl Identity {
+    /// Returns the settings of logins; none where nobody logs in.
     pub fn login_rules(&self) -> Option<&LoginRules> {
         self.logins.as_deref()
     }
 
-    pub fn begin_login(&self, asked: LoginAsked) -> Result<Begun, RecordsError> {
-        let (nonce, verifier) = (new_login_secret(&edge::random()?), new_login_secret(&edge::random()?));
+    pub fn begin_login(&self, asked: LoginAsked) -> Result<StartedLogin, RecordsError> {
+        let (nonce, verifier) = (new_login_secret(&mechanism::random()?), new_login_secret(&mechanism::random()?));
         let (challenge, until) = (challenge_of(&verifier), now() + PENDING_SECONDS);
         let pending = PendingLogin { asked, nonce: nonce.clone(), verifier, until };
-        Ok(Begun { state: sealed(&self.login_key()?, &pending)?, nonce, challenge })
+        Ok(StartedLogin { state: sealed(&self.login_key()?, &pending)?, nonce, challenge })
     }
 
-    /// What a state that comes back stands for; none where it is none of ours or too old.
+    /// Returns the login that a state stands for; none where it is none of ours or too old.
     pub fn pending_login(&self, state: &str) -> Result<Option<PendingLogin>, RecordsError> {
         self.ticket_in(state)
     }
 
-    /// The code for the client, where the provider knows the address to be that of a user here. `Forbidden` is for the person to
-    /// read.
-    pub async fn finish_login(&self, asked: &LoginAsked, who: &Identity) -> Result<String, RecordsError> {
-        self.finish_login_as(asked, who, asked.session.unwrap_or_else(edge::new_id)).await
+    /// Returns the code for the client, where the provider knows the address to be that of a user here. `Forbidden` is for
+    /// the person to read.
+    pub async fn finish_login(&self, asked: &LoginAsked, who: &IdTokenClaims) -> Result<String, RecordsError> {
+        self.finish_login_as(asked, who, asked.session.unwrap_or_else(mechanism::new_id)).await
     }
 
     /// Refuses an answer of a person that was given already: its login is there, or the mark of the setup that it was for.
@@ -132,13 +130,18 @@ impl Records {
         }
     }
 
-    /// The same, of a login whose id is known before, so that the same answer of a person makes it once.
-    pub async fn finish_login_as(&self, asked: &LoginAsked, who: &Identity, id: Uuid) -> Result<String, RecordsError> {
+    /// Finishes a login whose id is known before, so that the same answer of a person makes it once.
+    pub async fn finish_login_as(
+        &self,
+        asked: &LoginAsked,
+        who: &IdTokenClaims,
+        id: Uuid,
+    ) -> Result<String, RecordsError> {
         let key = self.login_key()?;
         self.check_unanswered(id).await?;
         let user = self.look_for(asked, who, id).await?;
         for _ in 0..ATTEMPTS_MAX {
-            let (now, at) = (now(), edge::now_micros());
+            let (now, at) = (now(), mechanism::now_micros());
             let (place, last) = self.catalog.peek(|view| free_place(view, user, now))?;
             let code = Code {
                 redirect_uri: asked.redirect_uri.clone(),
@@ -151,7 +154,7 @@ impl Records {
                 client_id: asked.client_id.clone(),
                 scope: asked.scope.clone(),
                 place,
-                until: now + self.rules()?.login_seconds,
+                until: now + self.login_settings()?.login_seconds,
                 generation: 0,
                 closed: Vec::new(),
                 code: Some(code),
@@ -169,8 +172,8 @@ impl Records {
         Err(busy())
     }
 
-    /// The user who logs in, put on record with the login that is about to be.
-    async fn look_for(&self, asked: &LoginAsked, who: &Identity, login: Uuid) -> Result<Uuid, RecordsError> {
+    /// Returns the user who logs in, after that was put on record.
+    async fn look_for(&self, asked: &LoginAsked, who: &IdTokenClaims, login: Uuid) -> Result<Uuid, RecordsError> {
         let told: String = who.email.chars().take(EMAIL_LETTERS_TOLD).collect();
         let user = self.catalog.peek(|view| person(view, &who.email).map(|user| user.id));
         let standing = user.map(|user| self.catalog.peek(|view| by_login(view, login, user))).transpose()?;
@@ -208,15 +211,15 @@ impl Records {
         }
     }
 
-    /// Tokens for a code, once, for who shows what it was made for. What does not fit spends the code: it was seen by somebody
-    /// whom it is not for.
+    /// LoginTokens for a code, once, for who shows what it was made for. What does not fit spends the code: it was seen by
+    /// somebody whom it is not for.
     pub async fn redeem_code(
         &self,
         code: &str,
         client: &str,
         redirect_uri: &str,
         verifier: &str,
-    ) -> Result<Tokens, GrantRefusal> {
+    ) -> Result<LoginTokens, GrantRefusal> {
         const UNKNOWN: GrantRefusal =
             GrantRefusal::Invalid("the code is not known here, was used, or is older than a minute: log in again");
         let Some(ticket): Option<CodeTicket> = self.ticket_in(code)? else { return Err(UNKNOWN) };
@@ -251,9 +254,9 @@ impl Records {
         Err(busy().into())
     }
 
-    /// The next tokens. One refresh token is good, the last; who shows one from before has it from somebody else, or somebody
-    /// else has the last: so nobody goes on with it.
-    pub async fn refresh_login(&self, token: &str, client: &str) -> Result<Tokens, GrantRefusal> {
+    /// Returns the next tokens. One refresh token is good, the last; who shows one from before has it from somebody else, or
+    /// somebody else has the last: so nobody goes on with it.
+    pub async fn refresh_login(&self, token: &str, client: &str) -> Result<LoginTokens, GrantRefusal> {
         const UNKNOWN: GrantRefusal =
             GrantRefusal::Invalid("the refresh token is not known here, or its login has ended: log in again");
         let Some(ticket): Option<RefreshTicket> = self.ticket_in(token)? else { return Err(UNKNOWN) };
@@ -295,15 +298,15 @@ impl Records {
         Ok(self.end(&record, &login, "logout").await?)
     }
 
-    /// The next tokens of a login; none where it changed meanwhile. They are made before it is written that they are.
-    async fn go_on(&self, record: &Record, login: Login) -> Result<Option<Tokens>, GrantRefusal> {
+    /// Returns the next tokens of a login; none where it changed meanwhile. They are made before it is written that they are.
+    async fn go_on(&self, record: &Record, login: Login) -> Result<Option<LoginTokens>, GrantRefusal> {
         let Some(there) = self.catalog.peek(|view| by_login(view, record.id, login.user_id))?.into_iter().next() else {
             self.end(record, &login, "logout").await?;
             return Err(GrantRefusal::Invalid("its user is in no organization any more"));
         };
         let (key, now) = (self.login_key()?, now());
         let next = Login { generation: login.generation + 1, code: None, ..login };
-        let origin = &self.rules()?.origin;
+        let origin = &self.login_settings()?.origin;
         let claims = AccessClaims {
             iss: origin.clone(),
             aud: origin.clone(),
@@ -311,20 +314,20 @@ impl Records {
             name: self.catalog.peek(|view| name_of(view, there.user, &there.user_email))?,
             email: there.user_email,
             iat: now,
-            exp: next.until.min(now + self.rules()?.access_seconds),
-            jti: edge::new_id(),
+            exp: next.until.min(now + self.login_settings()?.access_seconds),
+            jti: mechanism::new_id(),
             sid: record.id,
             client_id: next.client_id.clone(),
             scope: next.scope.clone(),
         };
         let too_long = || RecordsError::Internal("an access token is longer than is taken".into());
-        let tokens = Tokens {
+        let tokens = LoginTokens {
             access: Secret::new(key.sign(&claims).ok_or_else(too_long)?),
             refresh: Secret::new(sealed(&key, &RefreshTicket { login: record.id, generation: next.generation })?),
             expires_in: claims.exp - now,
             scope: next.scope.clone(),
         };
-        let put = put(record.id, Expect::Revision(record.revision), &next, edge::now_micros())?;
+        let put = put(record.id, Expect::Revision(record.revision), &next, mechanism::now_micros())?;
         match self.catalog.propose_one(By::System, CatalogCommand::Put(put)).await? {
             CatalogOutcome::Put { .. } => Ok(Some(tokens)),
             CatalogOutcome::Stale { .. } => {
@@ -335,10 +338,10 @@ impl Records {
         }
     }
 
-    /// Puts it on record and takes it away, whatever it is by now.
+    /// Ends a login, whatever it is by now, after that was put on record.
     pub(crate) async fn end(&self, record: &Record, login: &Login, action: &str) -> Result<(), RecordsError> {
         self.keep_end(record, login, action).await?;
-        self.gone(By::System, RecordKind::LOGIN, record.id).await
+        self.catalog.delete_record(By::System, RecordKind::LOGIN, record.id).await
     }
 
     pub(crate) async fn keep_end(&self, record: &Record, login: &Login, action: &str) -> Result<(), RecordsError> {
@@ -367,13 +370,13 @@ impl Records {
             let Some((record, mut login)) = self.login(id)? else { return Ok(()) };
             let open = self.catalog.peek(|view| by_login(view, id, login.user_id))?;
             if open.iter().all(|there| there.org == org) {
-                return self.gone(by, RecordKind::LOGIN, id).await;
+                return self.catalog.delete_record(by, RecordKind::LOGIN, id).await;
             }
             if login.closed.contains(&org.0) {
                 return Ok(());
             }
             login.closed.push(org.0);
-            let put = put(id, Expect::Revision(record.revision), &login, edge::now_micros())?;
+            let put = put(id, Expect::Revision(record.revision), &login, mechanism::now_micros())?;
             match self.catalog.propose_one(By::System, CatalogCommand::Put(put)).await? {
                 CatalogOutcome::Put { .. } => return Ok(()),
                 CatalogOutcome::Stale { .. } => self.catalog.fence().await?,
@@ -383,8 +386,8 @@ impl Records {
         Err(busy())
     }
 
-    /// Those that are over, and codes that nobody redeemed.
-    pub(crate) async fn sweep_logins(&self) -> Result<u64, RecordsError> {
+    /// Deletes logins that are over, and codes that nobody redeemed. Returns how many.
+    pub async fn sweep(&self) -> Result<u64, RecordsError> {
         let now = now();
         let is_over = |record: &&Arc<Record>| Login::read(record).is_ok_and(|login| login.is_over(now));
         let over: Vec<DeleteRecord> = self
@@ -401,7 +404,16 @@ impl Records {
         Ok(swept)
     }
 
-    /// The login that an access token of ours names; none for anything else.
+    /// Sweeps logins and logs what became of it: neither a start nor a job fails for it.
+    pub async fn sweep_and_say(&self) {
+        match self.sweep().await {
+            Ok(0) => {}
+            Ok(logins) => tracing::info!(logins, "deleted logins that were over"),
+            Err(error) => tracing::warn!(%error, "could not delete logins that are over"),
+        }
+    }
+
+    /// Returns the login that an access token of ours names; none for anything else.
     pub(crate) fn login_of(&self, shown: &str) -> Result<Option<Uuid>, RecordsError> {
         let Some(rules) = &self.logins else { return Ok(None) };
         let key = LoginKey::of_token(shown).map(|id| self.login_key_of(id)).transpose()?.flatten();
@@ -414,22 +426,22 @@ impl Records {
         Ok(Some((record, login)))
     }
 
-    fn rules(&self) -> Result<&LoginRules, RecordsError> {
+    fn login_settings(&self) -> Result<&LoginRules, RecordsError> {
         self.login_rules().ok_or_else(|| RecordsError::NotFound("nobody logs in here".into()))
     }
 
-    /// Of the cluster's master key, which every node has.
+    /// Returns the key of the cluster's master key, which every node has.
     pub(crate) fn login_key(&self) -> Result<LoginKey, RecordsError> {
-        let recorded = self.secrets.recorded_master()?;
+        let recorded = self.records.secrets().recorded_master()?;
         let key = recorded.map(|id| self.login_key_of(id)).transpose()?.flatten();
         key.ok_or_else(|| without_key(recorded).into())
     }
 
-    /// None where it is of no master key that is known here, though this node has the cluster's.
+    /// Returns the key of a master key; none where that is not known here, though this node has the cluster's.
     fn login_key_of(&self, master: KeyId) -> Result<Option<LoginKey>, RecordsError> {
-        match self.secrets.ring().and_then(|ring| ring.find(master)) {
+        match self.records.secrets().ring().and_then(|ring| ring.find(master)) {
             Some(key) => Ok(Some(LoginKey::of(key))),
-            None if self.secrets.recorded_master()? == Some(master) => Err(without_key(Some(master)).into()),
+            None if self.records.secrets().recorded_master()? == Some(master) => Err(without_key(Some(master)).into()),
             None => Ok(None),
         }
     }
@@ -442,10 +454,10 @@ impl Records {
 
 pub(crate) fn sealed<T: Ticket>(key: &LoginKey, ticket: &T) -> Result<String, RecordsError> {
     let too_long = || RecordsError::TooLarge("what was asked for is too long to be given back: shorten it".into());
-    key.seal(ticket, edge::random()?).ok_or_else(too_long)
+    key.seal(ticket, mechanism::random()?).ok_or_else(too_long)
 }
 
-/// The place for one more login, and the login that goes for it.
+/// Returns the place for one more login, and the login that goes for it.
 fn free_place(view: &CatalogView<'_>, user: Uuid, now: i64) -> Result<(u32, Option<Arc<Record>>), RecordsError> {
     let mut oldest: Option<(u32, &Arc<Record>)> = None;
     for place in 0..LOGINS_PER_USER_MAX {
@@ -461,8 +473,8 @@ fn free_place(view: &CatalogView<'_>, user: Uuid, now: i64) -> Result<(u32, Opti
 }
 
 fn name_of(view: &CatalogView<'_>, user: Uuid, email: &str) -> Result<String, RecordsError> {
-    let body = view.get(RecordKind::USER, user).map(|user| draft::read(user)).transpose()?.unwrap_or_default();
-    let names = ["given_name", "family_name"].map(|part| draft::text_in(&body, part));
+    let body = view.get(RecordKind::USER, user).map(|user| mechanism::read_body(user)).transpose()?.unwrap_or_default();
+    let names = ["given_name", "family_name"].map(|part| text_in(&body, part));
     let name = names.join(" ").trim().to_owned();
     Ok(if name.is_empty() { email.to_owned() } else { name })
 }
@@ -478,7 +490,7 @@ fn deleted(record: &Record) -> DeleteRecord {
 
 /// Seconds since the epoch.
 pub(crate) fn now() -> i64 {
-    edge::now_micros() / 1_000_000
+    mechanism::now_micros() / 1_000_000
 }
 
 fn answered() -> RecordsError {

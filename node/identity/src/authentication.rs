@@ -1,43 +1,42 @@
-//! Who is calling: from a secret to a principal, and the organizations a principal may act in.
+//! Authentication: who is calling. From a secret to a principal, and the organizations that a principal may act in.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use assay_node_auth::{Credential, ObjectType, Principal};
-use assay_storage_catalog::State;
+use assay_node_records::RecordsError;
+use assay_node_records::kinds::api_key::fingerprint_key;
+use assay_node_records::kinds::organization::{self, joined, member_key};
+use assay_node_records::kinds::service_token::token_key;
+use assay_node_records::kinds::{role, user};
+use assay_node_records::mechanism::{
+    self, CatalogView, CredentialScope, entry_of, no_impersonation, no_organization, unknown_credential,
+};
 use assay_storage_model::OrgId;
 use assay_storage_model::catalog::{Record, RecordKind, UniqueKey};
 use parking_lot::Mutex;
 use uuid::Uuid;
 
-use crate::audit::entry_of;
-use crate::authz::{CatalogView, CredentialScope, no_impersonation, no_organization, unknown_credential};
-use crate::draft;
-use crate::error::RecordsError;
-use crate::kinds::api_key::fingerprint_key;
-use crate::kinds::organization::{self, joined, member_key};
-use crate::kinds::service_token::token_key;
-use crate::kinds::{role, user};
-use crate::{OrgInfo, Records};
+use crate::{Identity, OrganizationRef};
 
 /// Upper bound of what the clocks of two nodes may differ by, where what happened on one is compared with the other.
 const CLOCKS_APART_SECONDS: i64 = 10;
-/// How often it is kept that somebody goes on acting as somebody else.
+/// Time between two entries of the audit log about the same impersonation.
 const IMPERSONATION_KEPT_EVERY: Duration = Duration::from_secs(600);
-/// Pairs that are remembered; above it all are kept again.
+/// Upper bound of the pairs that are remembered; above it all are forgotten.
 const IMPERSONATIONS_MAX: usize = 10_000;
 
-impl Records {
-    /// Who has this credential: an API key, a service token, the access token of a login, or a JWT where an issuer of them is
-    /// trusted. `org_name` picks
-    /// where the user is in several organizations; none or an empty one picks the one that they joined first.
+impl Identity {
+    /// Returns who has this credential: an API key, a service token, the access token of a login, or a JWT where an issuer of
+    /// them is trusted. `org_name` picks one of several organizations of the user; none or an empty one picks the one that
+    /// they joined first.
     pub async fn authenticate(&self, secret: &str, org_name: Option<&str>) -> Result<Principal, RecordsError> {
         self.authenticate_as(secret, org_name, None).await
     }
 
-    /// The same, acting as another user who is named by id or address. Only who owns every organization that the other is in
-    /// may do that, and then does what the other may do.
+    /// Authenticates a caller who acts as another user who is named by id or address. Only who owns every organization that
+    /// the other is in may do that, and then does what the other may do.
     pub async fn authenticate_as(
         &self,
         secret: &str,
@@ -67,7 +66,7 @@ impl Records {
         Ok(known)
     }
 
-    /// That somebody acts as somebody else, once in a while. What they change meanwhile says so itself.
+    /// Puts on record that somebody acts as somebody else, once in a while. What they change meanwhile says so itself.
     async fn keep_impersonation(&self, who: &Principal) -> Result<(), RecordsError> {
         if who.impersonator.is_none() || self.impersonations.is_kept(who) {
             return Ok(());
@@ -78,8 +77,8 @@ impl Records {
         Ok(())
     }
 
-    /// Refuses an address of a file that was given to somebody who is not in the organization any more, also when they are back,
-    /// or to somebody who acted as them and no longer may. `given` is when it was, in seconds since the epoch.
+    /// Refuses an address of a file that was given to somebody who is not in the organization any more, also when they are
+    /// back, or to somebody who acted as them and no longer may. `given` is when it was, in seconds since the epoch.
     pub async fn check_ticket(
         &self,
         org: OrgId,
@@ -113,29 +112,29 @@ impl Records {
             .await
     }
 
-    /// The organizations this principal's credential speaks for, the one that its user joined first at the front.
-    pub async fn organizations(&self, who: &Principal) -> Result<Vec<OrgInfo>, RecordsError> {
+    /// Returns the organizations that this principal's credential speaks for, the one that its user joined first at the front.
+    pub async fn organizations(&self, who: &Principal) -> Result<Vec<OrganizationRef>, RecordsError> {
         self.catalog.fresh().await?;
         self.catalog
             .look(|state| {
                 let found = CredentialScope::of_principal(state, who)?.organizations(state);
                 found
                     .into_iter()
-                    .map(|org| Ok(OrgInfo { id: OrgId(org.id), name: organization::name_of(&org)? }))
+                    .map(|org| Ok(OrganizationRef { id: OrgId(org.id), name: organization::name_of(&org)? }))
                     .collect()
             })
             .await
     }
 }
 
-/// A credential as it is looked up.
+/// A credential as it is looked up: its fingerprints, and what it says by itself.
 #[derive(Clone, Debug)]
 struct PresentedCredential<'a> {
     key: UniqueKey,
     token: UniqueKey,
-    /// What it names where it is an access token of ours.
+    /// The login that it names, where it is an access token of ours.
     login: Option<Uuid>,
-    /// What it proves where it is a JWT of somebody else's.
+    /// The address that it proves, where it is a JWT of another issuer.
     email: Option<&'a str>,
 }
 
@@ -165,17 +164,17 @@ fn identify(
     Err(no_organization(wanted))
 }
 
-/// The user whom somebody else's word on an address is about. An issuer knows people; accounts of programs have tokens of
-/// ours. Letters of other scripts may fall together in lower case, and stand for other mailboxes.
-pub(crate) fn person<'s>(state: &'s State, email: &str) -> Option<&'s Arc<Record>> {
+/// Returns the user whom the word of an issuer about an address is about. An issuer knows people; accounts of programs have
+/// tokens of ours. Letters of other scripts may fall together in lower case, and stand for other mailboxes.
+pub(crate) fn person<'s>(state: &'s CatalogView<'_>, email: &str) -> Option<&'s Arc<Record>> {
     let is_theirs = |user: &&Arc<Record>| {
-        let same = |body: draft::Body| draft::text_in(&body, "email").eq_ignore_ascii_case(email);
-        !user::is_service_account(user) && draft::read(user).is_ok_and(same)
+        let same = |body: mechanism::Body| mechanism::text_in(&body, "email").eq_ignore_ascii_case(email);
+        !user::is_service_account(user) && mechanism::read_body(user).is_ok_and(same)
     };
     state.find(&user::email_key(email)).filter(is_theirs)
 }
 
-fn user_named(state: &State, named: &str) -> Option<Uuid> {
+fn user_named(state: &CatalogView<'_>, named: &str) -> Option<Uuid> {
     match Uuid::parse_str(named) {
         Ok(id) => state.get(RecordKind::USER, id).map(|user| user.id),
         Err(_) => state.find(&user::email_key(named)).map(|user| user.id),
@@ -183,7 +182,7 @@ fn user_named(state: &State, named: &str) -> Option<Uuid> {
 }
 
 /// Returns what a presented credential opens.
-fn scope_of(state: &State, shown: &PresentedCredential<'_>) -> Result<CredentialScope, RecordsError> {
+fn scope_of(state: &CatalogView<'_>, shown: &PresentedCredential<'_>) -> Result<CredentialScope, RecordsError> {
     if let Some(key) = state.find(&shown.key) {
         return CredentialScope::of_key(key);
     }
@@ -201,7 +200,7 @@ fn scope_of(state: &State, shown: &PresentedCredential<'_>) -> Result<Credential
     user.map(|user| CredentialScope::of_user(user.id)).ok_or_else(unknown_credential)
 }
 
-/// Who acted as whom lately, as this node has kept it.
+/// Impersonations that this node put on record lately.
 #[derive(Debug, Default)]
 pub(crate) struct Impersonations(Mutex<HashMap<(Uuid, Uuid, OrgId), Instant>>);
 

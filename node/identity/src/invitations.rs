@@ -4,49 +4,58 @@
 //! PATCH members -> a pending invitation, which gives nothing     accept  -> a membership, and the groups that were named
 //!                                                                decline -> gone          removed by the inviter -> gone
 //! ```
-//! Until it is accepted, nothing of the inviting organization counts for the person, and the organization learns nothing of them.
+//! Until it is accepted, nothing of the inviting organization counts for the person, and the organization learns nothing of
+//! them.
 
 use std::sync::Arc;
 
-use assay_node_auth::{Identity, Principal};
+use assay_node_auth::{IdTokenClaims, Principal};
+use assay_node_records::kinds::invitation::{self, GROUPS_MAX, Invitation};
+use assay_node_records::kinds::{organization, user};
+use assay_node_records::mechanism::{self, By, CatalogView, Walk, still_known, unexpected};
+use assay_node_records::{ListRequest, RecordsError};
 use assay_storage_model::OrgId;
 use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, DeleteRecord, Expect, Record, RecordKind};
 use assay_storage_model::event::format_micros;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::audit::By;
+use crate::Identity;
 use crate::authentication::person;
-use crate::authz::CatalogView;
-use crate::authz::still_known;
-use crate::commit::unexpected;
-use crate::error::RecordsError;
-use crate::kinds::invitation::{self, GROUPS_MAX, Invitation};
-use crate::kinds::user;
-use crate::list::{ListRequest, Walk};
-use crate::people::may_invite;
-use crate::{Records, edge};
+use crate::members::may_invite;
 
-/// Each loses only to another writer that won.
+/// Upper bound of attempts. Each loses only to another writer that won.
 const ATTEMPTS_MAX: usize = 8;
+
+/// Rule for people who are invited and belong to another organization.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Invitations {
+    /// They join when they accept.
+    #[default]
+    Accept,
+    /// They join at once, without being asked.
+    Join,
+}
 
 /// A pending invitation as a page of the login shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pending {
+pub struct PendingInvitation {
     pub id: Uuid,
     pub organization: String,
     pub invited_by: String,
 }
 
-/// What a person says to an invitation.
+/// Reply of a person to an invitation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reply {
+pub enum InvitationReply {
     Accept,
     Decline,
 }
 
-impl Records {
-    /// The caller's own pending invitations, of all organizations.
+impl Identity {
+    /// Returns the caller's own pending invitations, of all organizations.
     pub async fn invitations(&self, who: &Principal) -> Result<Vec<Value>, RecordsError> {
         check_self(who)?;
         self.catalog.fresh().await?;
@@ -59,15 +68,20 @@ impl Records {
     }
 
     /// Accepts or declines one of the caller's own invitations.
-    pub async fn reply_to_invitation(&self, who: &Principal, id: Uuid, reply: Reply) -> Result<Value, RecordsError> {
+    pub async fn reply_to_invitation(
+        &self,
+        who: &Principal,
+        id: Uuid,
+        reply: InvitationReply,
+    ) -> Result<Value, RecordsError> {
         check_self(who)?;
         self.catalog.fresh().await?;
         self.catalog.look(|view| still_known(view, who)).await?;
         self.replied(By::Invited, id, Some(who.user), reply).await
     }
 
-    /// The pending invitations of a person who has shown at the provider who they are.
-    pub async fn pending_invitations(&self, who: &Identity) -> Result<Vec<Pending>, RecordsError> {
+    /// Returns the pending invitations of a person who has shown at the provider who they are.
+    pub async fn pending_invitations(&self, who: &IdTokenClaims) -> Result<Vec<PendingInvitation>, RecordsError> {
         if !who.is_verified {
             return Ok(Vec::new());
         }
@@ -76,15 +90,20 @@ impl Records {
             let Some(user) = person(view, &who.email) else { return Ok(Vec::new()) };
             let pending = |record: &Arc<Record>| {
                 let organization = organization_of(view, record)?.1;
-                Ok(Pending { id: record.id, organization, invited_by: invitation::read(record)?.invited_by })
+                Ok(PendingInvitation { id: record.id, organization, invited_by: invitation::read(record)?.invited_by })
             };
             invitation::of_user(view, user.id).iter().map(pending).collect()
         })
     }
 
-    /// The same reply as of a caller, by a person who has shown at the provider who they are. An invitation that is gone by now
+    /// Accepts or declines for a person who has shown at the provider who they are. An invitation that is gone by now
     /// is fine.
-    pub async fn reply_at_login(&self, who: &Identity, id: Uuid, reply: Reply) -> Result<(), RecordsError> {
+    pub async fn reply_at_login(
+        &self,
+        who: &IdTokenClaims,
+        id: Uuid,
+        reply: InvitationReply,
+    ) -> Result<(), RecordsError> {
         let user = self.catalog.peek(|view| person(view, &who.email).map(|user| user.id)).filter(|_| who.is_verified);
         let user = user.ok_or_else(|| missing(id))?;
         match self.replied(By::Invited, id, Some(user), reply).await {
@@ -93,14 +112,14 @@ impl Records {
         }
     }
 
-    /// The pending invitations of an organization, for whoever may invite to it.
+    /// Returns the pending invitations of an organization, for whoever may invite to it.
     pub async fn invitations_of_organization(
         &self,
         who: &Principal,
         request: &ListRequest,
     ) -> Result<Vec<Value>, RecordsError> {
         self.catalog.fresh().await?;
-        let lister = self.lister(who, request.organization()).await?;
+        let lister = self.records.lister(who, request.organization()).await?;
         if !may_invite(&lister) {
             let said = "this credential is not granted `create` on the members of the organization";
             return Err(RecordsError::Forbidden(said.into()));
@@ -108,14 +127,14 @@ impl Records {
         self.catalog.peek(|view| of_organization(view, lister.org)?.iter().map(shown_to_inviter).collect())
     }
 
-    /// The pending invitations of an organization or a user; of everybody where neither is named.
+    /// Returns the pending invitations of an organization or a user; of everybody where neither is named.
     pub async fn admin_invitations(
         &self,
         organization: Option<&str>,
         email: Option<&str>,
     ) -> Result<Value, RecordsError> {
         let org = match organization {
-            Some(name) => Some(self.organization_named(name).await?),
+            Some(name) => Some(self.records.organization_named(name).await?),
             None => None,
         };
         self.catalog.fence().await?;
@@ -141,13 +160,19 @@ impl Records {
     }
 
     /// Replies to an invitation on behalf of its person.
-    pub async fn admin_reply_to_invitation(&self, id: Uuid, reply: Reply) -> Result<Value, RecordsError> {
+    pub async fn admin_reply_to_invitation(&self, id: Uuid, reply: InvitationReply) -> Result<Value, RecordsError> {
         self.catalog.fence().await?;
         self.replied(By::Operator, id, None, reply).await
     }
 
     /// `user` restricts it to the invitations of one person.
-    async fn replied(&self, by: By<'_>, id: Uuid, user: Option<Uuid>, reply: Reply) -> Result<Value, RecordsError> {
+    async fn replied(
+        &self,
+        by: By<'_>,
+        id: Uuid,
+        user: Option<Uuid>,
+        reply: InvitationReply,
+    ) -> Result<Value, RecordsError> {
         for _ in 0..ATTEMPTS_MAX {
             let (record, org, name) = self.catalog.peek(|view| {
                 let record = view.get(RecordKind::ORG_MEMBER, id).filter(|record| invitation::is_one(record));
@@ -161,17 +186,20 @@ impl Records {
             }
             let expect = Expect::Revision(record.revision);
             let command = match reply {
-                Reply::Accept => {
-                    CatalogCommand::Put(invitation::accepted(&record, org, invited.invited_user_id, edge::now_micros()))
-                }
-                Reply::Decline => CatalogCommand::Delete(DeleteRecord { kind: record.kind, id, expect }),
+                InvitationReply::Accept => CatalogCommand::Put(invitation::accepted(
+                    &record,
+                    org,
+                    invited.invited_user_id,
+                    mechanism::now_micros(),
+                )),
+                InvitationReply::Decline => CatalogCommand::Delete(DeleteRecord { kind: record.kind, id, expect }),
             };
             let status = match self.catalog.propose_one(by, command).await? {
                 CatalogOutcome::Put { .. } => "accepted",
                 CatalogOutcome::Deleted { .. } => "declined",
                 // A member already, by another way.
                 CatalogOutcome::Taken { .. } => {
-                    self.gone(by, RecordKind::ORG_MEMBER, id).await?;
+                    self.catalog.delete_record(by, RecordKind::ORG_MEMBER, id).await?;
                     "accepted"
                 }
                 CatalogOutcome::Stale { .. } => {
@@ -180,7 +208,7 @@ impl Records {
                 }
                 other => return Err(unexpected(&other)),
             };
-            if reply == Reply::Accept {
+            if reply == InvitationReply::Accept {
                 for group in invited.groups {
                     self.change_group(by, group, "add_member_users", invited.invited_user_id).await?;
                 }
@@ -204,10 +232,10 @@ impl Records {
             let (id, expect, mut wanted) = match &pending {
                 Some(record) => (record.id, Expect::Revision(record.revision), invitation::read(record)?),
                 None => {
-                    self.check_record_count(RecordKind::ORG_MEMBER, there.org)?;
+                    self.records.check_record_count(RecordKind::ORG_MEMBER, there.org)?;
                     let (email, invited_by) = (email.to_owned(), there.user_email.clone());
                     let wanted = Invitation { invited_user_id: user, email, invited_by, groups: Vec::new() };
-                    (edge::new_id(), Expect::Absent, wanted)
+                    (mechanism::new_id(), Expect::Absent, wanted)
                 }
             };
             let before = wanted.groups.len();
@@ -223,7 +251,7 @@ impl Records {
             if pending.is_some() && wanted.groups.len() == before {
                 return Ok(id);
             }
-            let put = invitation::put(id, there.org, expect, &wanted, edge::now_micros())?;
+            let put = invitation::put(id, there.org, expect, &wanted, mechanism::now_micros())?;
             match self.catalog.propose_one(By::Caller(there), CatalogCommand::Put(put)).await? {
                 CatalogOutcome::Put { .. } => return Ok(id),
                 CatalogOutcome::Taken { .. } | CatalogOutcome::Stale { .. } => {
@@ -241,7 +269,7 @@ impl Records {
             view.get(RecordKind::ORG_MEMBER, invitation).is_some_and(|one| invitation::is_one(one))
         };
         match self.catalog.peek(is_one) {
-            true => self.gone(By::Caller(there), RecordKind::ORG_MEMBER, invitation).await,
+            true => self.catalog.delete_record(By::Caller(there), RecordKind::ORG_MEMBER, invitation).await,
             false => Ok(()),
         }
     }
@@ -264,7 +292,7 @@ fn missing(id: Uuid) -> RecordsError {
 
 fn organization_of(view: &CatalogView<'_>, record: &Record) -> Result<(OrgId, String), RecordsError> {
     let org = record.org.and_then(|org| view.get(RecordKind::ORGANIZATION, org.0)).ok_or_else(|| missing(record.id))?;
-    Ok((OrgId(org.id), crate::kinds::organization::name_of(org)?))
+    Ok((OrgId(org.id), organization::name_of(org)?))
 }
 
 pub(crate) fn of_organization(view: &CatalogView<'_>, org: OrgId) -> Result<Vec<Arc<Record>>, RecordsError> {

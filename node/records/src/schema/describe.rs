@@ -2,8 +2,8 @@
 //! requests are checked by, and of what the kind does to them. What no field says (what a fold takes, what `complete` sets) is
 //! found out by doing it to an empty body.
 //!
-//! Of texts a schema can bound the letters and we bound the bytes: `maxLength` is the bytes, which a text of so many letters has
-//! at least; `x-bytes-max` is said of other values.
+//! Of texts a schema can bound the letters and we bound the bytes: `maxLength` is the bytes, which a text of so many letters
+//! has at least; `x-bytes-max` is said of other values.
 
 use assay_storage_catalog::State;
 use serde_json::{Map, Value, json};
@@ -96,7 +96,7 @@ pub fn describe_organization() -> (Value, Value) {
 pub fn describe_user() -> Value {
     let mut shown = Object::default();
     shown.put("id", uuid(), true);
-    for field in crate::people::USER_FIELDS {
+    for field in crate::kinds::user::FIELDS {
         shown.always(field, nullable(text()));
     }
     shown.put("created", time(), true);

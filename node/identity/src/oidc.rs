@@ -1,4 +1,4 @@
-//! The OpenID provider that people log in with: what it says of itself, its keys, and what it says of who comes back from it.
+//! The OpenID provider that people log in with: its metadata, its keys, and its tokens about who comes back from it.
 //!
 //! It is asked when somebody logs in and never before, so that a node starts without it. What it says of itself is kept for a
 //! while; where it cannot be asked again the last that was good stays.
@@ -10,37 +10,36 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 use assay_node_auth::{
-    Identity, JwtKeys, JwtRefusal, JwtRules, LoginRules, PendingLogin, Secret, basic_credential, form_encoded,
+    IdTokenClaims, JwtKeys, JwtRefusal, JwtRules, LoginRules, PendingLogin, Secret, basic_credential, form_encoded,
 };
-use assay_node_http::{HttpConfig, Provider, ProviderRefusal};
-use assay_node_records::Begun;
 use assay_node_secrets::read_secret_file;
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 
-use crate::desk;
-use crate::outward::{BadStatus, Server, place_of};
+use crate::logins::StartedLogin;
+use crate::outward::{BadStatus, OutwardClient, parse_url};
+use crate::provider::{Provider, ProviderRefusal};
 
-/// Takes the place of the secret in the file.
+/// Variable of the environment that takes the place of the secret in the file.
 pub const CLIENT_SECRET_VARIABLE: &str = "ASSAY_OIDC_CLIENT_SECRET";
-/// Where a provider says what it is.
+/// Path of the metadata of a provider.
 const DISCOVERY: &str = "/.well-known/openid-configuration";
-/// How old that becomes before it is asked for again.
+/// Age at which metadata is fetched again.
 const ASKED_EVERY: Duration = Duration::from_secs(300);
-/// No sooner, whatever key a token names, and after this again where it could not be had.
+/// Least time between two fetches, whatever key a token names.
 const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(30);
-/// The same where it was never had: somebody waits for it.
+/// Least time between two fetches as long as none succeeded: somebody waits for it.
 const FIRST_AGAIN_AFTER: Duration = Duration::from_secs(5);
-/// For names that are not resolved in that time, which nothing of ours can hurry.
+/// Upper bound of one request: resolving a name has no limit of its own.
 const GIVEN_UP_AFTER: Duration = Duration::from_secs(30);
-/// How long access tokens are good, in seconds. Whoever is not let go on by the record is out at once; this is for who reads
+/// Lifetime of access tokens, in seconds. Whoever is not let go on by the record is out at once; this is for who reads
 /// the token alone.
 const ACCESS_SECONDS: std::ops::RangeInclusive<u64> = 60..=900;
-/// An hour to ninety days.
+/// Lifetime of logins: an hour to ninety days.
 const LOGIN_SECONDS: std::ops::RangeInclusive<u64> = 3600..=90 * 24 * 3600;
 
-/// How people log in. Without `issuer` and `client_id` nobody does.
+/// Settings of logins. Without `issuer` and `client_id` nobody does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OidcConfig {
@@ -88,8 +87,8 @@ impl Default for OidcConfig {
 }
 
 impl OidcConfig {
-    /// What does not belong together, in a sentence that says what to change.
-    pub fn check(&self, http: &HttpConfig) -> Result<(), String> {
+    /// Refuses settings that contradict each other, in a sentence that says what to change.
+    pub fn check(&self, public_url: Option<&str>) -> Result<(), String> {
         let (issuer, client) = match (&self.issuer, &self.client_id) {
             (Some(issuer), Some(client)) => (issuer, client),
             (Some(_), None) => return Err("oidc.client_id is not set: the provider knows this server by it".into()),
@@ -99,14 +98,14 @@ impl OidcConfig {
             }
             (None, None) => return Ok(()),
         };
-        place_of(issuer).map_err(|why| format!("oidc.issuer is {why}"))?;
+        parse_url(issuer).map_err(|why| format!("oidc.issuer is {why}"))?;
         if issuer.contains('?') {
             return Err(format!("oidc.issuer is `{issuer}`, which has a query; no issuer has one"));
         }
         if client.is_empty() {
             return Err("oidc.client_id is empty".into());
         }
-        if http.public_url.is_none() {
+        if public_url.is_none() {
             let why = "http.public_url is not set: the provider sends people back to it, and every node has to call itself the \
                        same";
             return Err(why.into());
@@ -120,7 +119,7 @@ impl OidcConfig {
                 return Err(format!("oidc.redirect_uris has `{uri}`, where no browser can be sent with a code"));
             }
             if uri.starts_with("http://") {
-                place_of(uri).map_err(|why| format!("oidc.redirect_uris has {why}"))?;
+                parse_url(uri).map_err(|why| format!("oidc.redirect_uris has {why}"))?;
             } else if !uri.split_once("://").is_some_and(|(scheme, rest)| is_scheme(scheme) && !rest.is_empty()) {
                 return Err(format!("oidc.redirect_uris has `{uri}`; it should be like https://app.example/callback"));
             }
@@ -138,18 +137,25 @@ impl OidcConfig {
     }
 }
 
-/// Of programs too, which register a scheme of their own; never one that a browser runs.
+/// Returns whether browsers may be sent to addresses of this scheme. Programs register a scheme of their own; never one that
+/// a browser runs.
 fn is_scheme(scheme: &str) -> bool {
     let letters = scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
     letters && !scheme.is_empty() && !["javascript", "data", "file"].contains(&scheme.to_ascii_lowercase().as_str())
 }
 
-/// What logins stand on; none where nobody logs in. The provider need not answer yet.
-pub fn open(config: &OidcConfig, http: &HttpConfig) -> anyhow::Result<Option<(LoginRules, Arc<OpenId>)>> {
-    let (Some(issuer), Some(client), Some(origin)) = (&config.issuer, &config.client_id, http.public_origin()) else {
+/// Returns the rules of logins and their provider; none where nobody logs in. The provider need not answer yet. `origin` is
+/// that of this server, `secret` the one of [`CLIENT_SECRET_VARIABLE`].
+pub fn open_provider(
+    config: &OidcConfig,
+    origin: Option<&str>,
+    secret: Option<Secret>,
+    client: Arc<dyn OutwardClient>,
+) -> anyhow::Result<Option<(LoginRules, Arc<OpenId>)>> {
+    let (Some(issuer), Some(client_id), Some(origin)) = (&config.issuer, &config.client_id, origin) else {
         return Ok(None);
     };
-    let secret = match (desk::variable(CLIENT_SECRET_VARIABLE)?, &config.client_secret_file) {
+    let secret = match (secret, &config.client_secret_file) {
         (Some(secret), _) => Some(secret),
         (None, Some(file)) => Some(read_secret_file(file, "the secret that is shared with the OpenID provider")?),
         (None, None) => None,
@@ -162,13 +168,14 @@ pub fn open(config: &OidcConfig, http: &HttpConfig) -> anyhow::Result<Option<(Lo
         login_seconds: i64::try_from(config.login_seconds)?,
     };
     // An authority that is not there is an error now.
-    Server::of(issuer, config.ca.as_deref()).context("oidc.issuer")?;
-    let asking = Asking {
-        rules: JwtRules { issuer: issuer.clone(), audience: client.clone() },
+    client.server(issuer, config.ca.as_deref()).context("oidc.issuer")?;
+    let asking = ProviderClient {
+        rules: JwtRules { issuer: issuer.clone(), audience: client_id.clone() },
         secret,
         scopes: config.scopes.clone(),
         ca: config.ca.clone(),
         callback: format!("{origin}/oauth/callback"),
+        client,
     };
     let provider = OpenId { asking: Arc::new(asking), kept: Arc::default(), runtime: Handle::current() };
     Ok(Some((rules, Arc::new(provider))))
@@ -177,9 +184,9 @@ pub fn open(config: &OidcConfig, http: &HttpConfig) -> anyhow::Result<Option<(Lo
 /// The provider, as this node knows it. Clones share what is known.
 #[derive(Clone)]
 pub struct OpenId {
-    asking: Arc<Asking>,
-    kept: Arc<tokio::sync::Mutex<Kept>>,
-    /// Where threads may wait for answers: those of HTTP's workers are few.
+    asking: Arc<ProviderClient>,
+    kept: Arc<tokio::sync::Mutex<CachedMetadata>>,
+    /// The runtime whose threads may wait for answers: those of HTTP's workers are few.
     runtime: Handle,
 }
 
@@ -189,27 +196,29 @@ impl fmt::Debug for OpenId {
     }
 }
 
-/// What it is asked with.
-struct Asking {
-    /// Whose word counts, and that it is for this server.
+/// Requests to the provider.
+struct ProviderClient {
+    /// The issuer that counts, and this server as the audience.
     rules: JwtRules,
     secret: Option<Secret>,
     scopes: String,
     ca: Option<PathBuf>,
     callback: String,
+    client: Arc<dyn OutwardClient>,
 }
 
+/// Metadata that was fetched last, and the time of the last fetch.
 #[derive(Default)]
-struct Kept {
-    last: Option<Arc<Known>>,
+struct CachedMetadata {
+    last: Option<Arc<ProviderMetadata>>,
     asked: Option<Instant>,
-    /// Why the last question had no answer.
+    /// Error of the last fetch.
     failed: Option<String>,
 }
 
-/// What the provider says of itself.
+/// Metadata of the provider.
 #[derive(Debug)]
-struct Known {
+struct ProviderMetadata {
     authorize: String,
     token: String,
     /// Whether the secret goes into the form, as some providers want it.
@@ -218,7 +227,7 @@ struct Known {
 }
 
 #[derive(Deserialize)]
-struct Discovered {
+struct DiscoveryDocument {
     issuer: String,
     authorization_endpoint: String,
     token_endpoint: String,
@@ -227,35 +236,35 @@ struct Discovered {
 }
 
 #[derive(Deserialize)]
-struct Answered {
+struct TokenResponse {
     id_token: Option<String>,
 }
 
-impl Asking {
-    fn discover(&self) -> anyhow::Result<Known> {
+impl ProviderClient {
+    fn discover(&self) -> anyhow::Result<ProviderMetadata> {
         let ca = self.ca.as_deref();
         let issuer = self.rules.issuer.trim_end_matches('/');
-        let said = Server::of(&format!("{issuer}{DISCOVERY}"), ca)?.get()?;
-        let said: Discovered = serde_json::from_slice(&said).context("what the provider says of itself")?;
+        let said = self.client.server(&format!("{issuer}{DISCOVERY}"), ca)?.get()?;
+        let said: DiscoveryDocument = serde_json::from_slice(&said).context("what the provider says of itself")?;
         anyhow::ensure!(
             said.issuer == self.rules.issuer,
             "the provider calls itself `{}`, and oidc.issuer is `{}`: they have to be the same, letter by letter",
             said.issuer,
             self.rules.issuer
         );
-        let is_tls = place_of(issuer).map_err(anyhow::Error::msg)?.is_tls;
+        let is_tls = parse_url(issuer).map_err(anyhow::Error::msg)?.is_tls;
         for place in [&said.authorization_endpoint, &said.token_endpoint, &said.jwks_uri] {
-            let place = place_of(place).map_err(anyhow::Error::msg)?;
+            let place = parse_url(place).map_err(anyhow::Error::msg)?;
             anyhow::ensure!(
                 place.is_tls || !is_tls,
                 "the provider is spoken to by https, and names a place that is not"
             );
         }
-        let keys = JwtKeys::of_jwks(&Server::of(&said.jwks_uri, ca)?.get()?).map_err(anyhow::Error::msg)?;
+        let keys = JwtKeys::of_jwks(&self.client.server(&said.jwks_uri, ca)?.get()?).map_err(anyhow::Error::msg)?;
         // What is not said is `client_secret_basic`.
         let ways = said.token_endpoint_auth_methods_supported;
         let takes = |way: &str| ways.as_ref().is_some_and(|ways| ways.iter().any(|known| known == way));
-        Ok(Known {
+        Ok(ProviderMetadata {
             authorize: said.authorization_endpoint,
             token: said.token_endpoint,
             secret_in_form: takes("client_secret_post") && !takes("client_secret_basic"),
@@ -263,7 +272,7 @@ impl Asking {
         })
     }
 
-    fn authorize(&self, known: &Known, begun: &Begun) -> String {
+    fn authorize(&self, known: &ProviderMetadata, begun: &StartedLogin) -> String {
         let asked = form_encoded(&[
             ("response_type", "code"),
             ("client_id", &self.rules.audience),
@@ -278,8 +287,8 @@ impl Asking {
         format!("{}{mark}{asked}", known.authorize)
     }
 
-    /// The provider's token about who has this code.
-    fn exchange(&self, known: &Known, code: &str, verifier: &str) -> anyhow::Result<String> {
+    /// Returns the provider's token about who has this code.
+    fn exchange(&self, known: &ProviderMetadata, code: &str, verifier: &str) -> anyhow::Result<String> {
         let mut form = vec![
             ("grant_type", "authorization_code"),
             ("code", code),
@@ -294,15 +303,15 @@ impl Asking {
             None => {}
         }
         let form = Secret::new(form_encoded(&form));
-        let answer = Server::of(&known.token, self.ca.as_deref())?.post(form.expose(), credential.as_ref())?;
-        let answer: Answered = serde_json::from_slice(&answer).context("what the provider answers to a code")?;
+        let answer = self.client.server(&known.token, self.ca.as_deref())?.post(form.expose(), credential.as_ref())?;
+        let answer: TokenResponse = serde_json::from_slice(&answer).context("what the provider answers to a code")?;
         answer.id_token.context("the provider answers a code without an `id_token`: is the scope `openid` asked for?")
     }
 }
 
 impl OpenId {
-    /// What it says of itself, not older than that may be; of an unknown key it is asked earlier.
-    async fn known(&self, has_new_key: bool) -> Result<Arc<Known>, ProviderRefusal> {
+    /// Returns the metadata, not older than that may be; for an unknown key it is fetched earlier.
+    async fn known(&self, has_new_key: bool) -> Result<Arc<ProviderMetadata>, ProviderRefusal> {
         let mut kept = self.kept.lock().await;
         let wait = match (&kept.last, &kept.failed) {
             (None, _) => FIRST_AGAIN_AFTER,
@@ -334,7 +343,7 @@ impl OpenId {
         answered.with_context(|| format!("there was no answer within {} s", GIVEN_UP_AFTER.as_secs()))??
     }
 
-    async fn identified(&self, code: String, pending: PendingLogin) -> Result<Identity, ProviderRefusal> {
+    async fn identified(&self, code: String, pending: PendingLogin) -> Result<IdTokenClaims, ProviderRefusal> {
         let known = self.known(false).await?;
         let (asking, place, nonce) = (Arc::clone(&self.asking), Arc::clone(&known), pending.nonce.clone());
         let exchanged = self.waited(move || asking.exchange(&place, &code, &pending.verifier)).await;
@@ -356,12 +365,16 @@ impl OpenId {
 }
 
 impl Provider for OpenId {
-    fn authorize(&self, begun: Begun) -> BoxFuture<'static, Result<String, ProviderRefusal>> {
+    fn authorize(&self, begun: StartedLogin) -> BoxFuture<'static, Result<String, ProviderRefusal>> {
         let provider = self.clone();
         Box::pin(async move { Ok(provider.asking.authorize(&*provider.known(false).await?, &begun)) })
     }
 
-    fn identify(&self, code: String, pending: PendingLogin) -> BoxFuture<'static, Result<Identity, ProviderRefusal>> {
+    fn identify(
+        &self,
+        code: String,
+        pending: PendingLogin,
+    ) -> BoxFuture<'static, Result<IdTokenClaims, ProviderRefusal>> {
         let provider = self.clone();
         Box::pin(async move { provider.identified(code, pending).await })
     }
@@ -375,7 +388,10 @@ fn now() -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+    use crate::outward::OutwardServer;
 
     fn config(change: impl FnOnce(&mut OidcConfig)) -> Result<(), String> {
         let mut config = OidcConfig {
@@ -384,16 +400,12 @@ mod tests {
             ..OidcConfig::default()
         };
         change(&mut config);
-        config.check(&http(Some("https://assay.example")))
-    }
-
-    fn http(public_url: Option<&str>) -> HttpConfig {
-        HttpConfig { public_url: public_url.map(str::to_owned), ..HttpConfig::default() }
+        config.check(Some("https://assay.example"))
     }
 
     #[test]
     fn what_does_not_belong_together_is_refused() {
-        assert_eq!(OidcConfig::default().check(&http(None)), Ok(()));
+        assert_eq!(OidcConfig::default().check(None), Ok(()));
         assert_eq!(config(|_| {}), Ok(()));
         let uris = |uris: &[&str]| {
             let uris = uris.iter().map(|uri| (*uri).to_owned()).collect();
@@ -418,56 +430,64 @@ mod tests {
             assert!(wrong.clone().is_err_and(|why| why.contains(says)), "{says}: {wrong:?}");
         }
         let bare = OidcConfig { clients: vec!["cli".into()], ..OidcConfig::default() };
-        assert!(bare.check(&http(None)).is_err_and(|why| why.contains("of no use without oidc.issuer")));
+        assert!(bare.check(None).is_err_and(|why| why.contains("of no use without oidc.issuer")));
         let mut whole = OidcConfig { issuer: Some("https://i.example".into()), ..OidcConfig::default() };
         whole.client_id = Some("assay".into());
-        assert!(whole.check(&http(None)).is_err_and(|why| why.contains("http.public_url is not set")));
+        assert!(whole.check(None).is_err_and(|why| why.contains("http.public_url is not set")));
     }
 
-    fn asking(issuer: &str) -> Asking {
-        Asking {
+    fn asking(issuer: &str, answer: &str) -> ProviderClient {
+        ProviderClient {
             rules: JwtRules { issuer: issuer.into(), audience: "a&b".into() },
             secret: Some(Secret::new("s".into())),
             scopes: "openid email".into(),
             ca: None,
             callback: "https://assay.example/oauth/callback".into(),
+            client: Arc::new(Answering(answer.into())),
         }
     }
 
     #[test]
     fn a_browser_takes_all_that_it_should_to_the_provider() {
-        let begun = Begun { state: "1.x".into(), nonce: "n".into(), challenge: "c".into() };
-        let known = |authorize: &str| Known {
+        let begun = StartedLogin { state: "1.x".into(), nonce: "n".into(), challenge: "c".into() };
+        let known = |authorize: &str| ProviderMetadata {
             authorize: authorize.into(),
             token: String::new(),
             secret_in_form: false,
             keys: JwtKeys::default(),
         };
-        let url = asking("https://i.example").authorize(&known("https://i.example/a"), &begun);
+        let url = asking("https://i.example", "").authorize(&known("https://i.example/a"), &begun);
         assert_eq!(
             url,
             "https://i.example/a?response_type=code&client_id=a%26b&redirect_uri=https%3A%2F%2Fassay.example%2Foauth%2F\
              callback&scope=openid%20email&state=1.x&nonce=n&code_challenge=c&code_challenge_method=S256"
         );
-        let url = asking("https://i.example").authorize(&known("https://i.example/a?t=1"), &begun);
+        let url = asking("https://i.example", "").authorize(&known("https://i.example/a?t=1"), &begun);
         assert!(url.starts_with("https://i.example/a?t=1&response_type=code"), "{url}");
     }
 
-    /// A provider that says this of itself to whoever comes first, and where it is.
-    fn saying(of_itself: impl FnOnce(&str) -> String) -> String {
-        use std::io::{Read, Write};
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let issuer = format!("http://{}", listener.local_addr().unwrap());
-        let said = of_itself(&issuer);
-        std::thread::spawn(move || {
-            let (mut stream, _) = listener.accept().unwrap();
-            let mut request = [0; 4096];
-            let read = stream.read(&mut request).unwrap();
-            assert!(request[..read].starts_with(b"GET /.well-known/openid-configuration HTTP/1.1\r\n"));
-            let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{said}", said.len());
-            stream.write_all(answer.as_bytes()).unwrap();
-        });
-        issuer
+    /// A provider that answers this, whatever it is asked for.
+    #[derive(Debug)]
+    struct Answering(String);
+
+    #[derive(Debug)]
+    struct AnsweringServer(String);
+
+    impl OutwardClient for Answering {
+        fn server(&self, url: &str, _: Option<&Path>) -> anyhow::Result<Arc<dyn OutwardServer>> {
+            assert!(url.ends_with("/.well-known/openid-configuration"), "{url}");
+            Ok(Arc::new(AnsweringServer(self.0.clone())))
+        }
+    }
+
+    impl OutwardServer for AnsweringServer {
+        fn get(&self) -> anyhow::Result<Vec<u8>> {
+            Ok(self.0.clone().into_bytes())
+        }
+
+        fn post(&self, _: &str, _: Option<&Secret>) -> anyhow::Result<Vec<u8>> {
+            anyhow::bail!("nothing is posted here")
+        }
     }
 
     #[test]
@@ -477,14 +497,15 @@ mod tests {
                 "token_endpoint": token, "jwks_uri": "https://i.example/k"})
             .to_string()
         };
-        let refused = |issuer: String| asking(&issuer).discover().map(drop).map_err(|why| format!("{why:#}"));
-        for (issuer, says) in [
-            (saying(|_| said("https://other.example", "https://i.example/t")), "calls itself `https://other.example`"),
-            (saying(|issuer| said(issuer, "http://i.example/t")), "use https"),
-            (saying(|_| "<html>".into()), "what the provider says of itself"),
-            (saying(|issuer| format!("{{\"issuer\": \"{issuer}\"}}")), "authorization_endpoint"),
+        let issuer = "http://127.0.0.1:1";
+        let refused = |answer: String| asking(issuer, &answer).discover().map(drop).map_err(|why| format!("{why:#}"));
+        for (answer, says) in [
+            (said("https://other.example", "https://i.example/t"), "calls itself `https://other.example`"),
+            (said(issuer, "http://i.example/t"), "use https"),
+            ("<html>".into(), "what the provider says of itself"),
+            (format!("{{\"issuer\": \"{issuer}\"}}"), "authorization_endpoint"),
         ] {
-            let refused = refused(issuer);
+            let refused = refused(answer);
             assert!(refused.as_ref().is_err_and(|why| why.contains(says)), "{says}: {refused:?}");
         }
     }

@@ -1,4 +1,4 @@
-//! The one place that says yes.
+//! Authorization: the one decision of who may do what. Pure; the caller brings the facts.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::objects::{Permission, Target};
 use crate::rights::Rights;
 
-/// Who calls: a user, by what they showed, within one organization, with what they may do there.
+/// The caller: a user, by a credential, within one organization, with what they may do there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
     pub org: OrgId,
@@ -22,7 +22,7 @@ pub struct Principal {
     pub rights: Arc<Rights>,
 }
 
-/// What was shown: the record of it, never the secret itself.
+/// A credential that was shown, by its record and never by the secret itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Credential {
@@ -53,7 +53,7 @@ pub enum Decision {
     NotVisible,
 }
 
-/// What was granted, and nothing outside the principal's organization.
+/// Decides by what was granted; nothing outside the principal's organization is allowed.
 pub fn decide(principal: &Principal, permission: Permission, target: &Target) -> Decision {
     if principal.org != target.org {
         return Decision::NotVisible;

@@ -13,9 +13,10 @@ use std::time::Duration;
 use anyhow::Context;
 use assay_cluster::{Cluster, ClusterConfig};
 use assay_node_auth::{Asker, Job};
+use assay_node_identity::{Identity, InvitationReply};
 use assay_node_objects::{AuditLog, ObjectLimits, Objects, node_clock};
-use assay_node_records::{Records, Reply};
-use assay_node_transfer::Place;
+use assay_node_records::Records;
+use assay_node_transfer::{TransferContext, TransferRequest};
 use clap::Subcommand;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -170,8 +171,8 @@ pub enum Answer {
 }
 
 pub fn run(data_dir: &Path, command: AdminCommand) -> anyhow::Result<()> {
-    if transfer::is_one(&command) {
-        return transfer::run(data_dir, command);
+    if let Some(request) = transfer::request_of(&command) {
+        return transfer::run(data_dir, command, request);
     }
     let answer = match ask(data_dir, &Request::Admin(command.clone()))? {
         Some(answer) => answer,
@@ -208,7 +209,7 @@ pub fn ask(data_dir: &Path, request: &Request) -> anyhow::Result<Option<Answer>>
 }
 
 fn directly(data_dir: &Path, command: AdminCommand) -> anyhow::Result<Answer> {
-    on_directory(data_dir, async |records, _| Ok(carry_out(&records, command).await))
+    on_directory(data_dir, async |records, _| Ok(carry_out(&Identity::new(records), command).await))
 }
 
 /// Where no node runs.
@@ -232,32 +233,34 @@ pub fn on_directory<T>(
     })
 }
 
-async fn carry_out(records: &Records, command: AdminCommand) -> Answer {
+async fn carry_out(identity: &Identity, command: AdminCommand) -> Answer {
     let done = match command {
-        AdminCommand::Organizations => records.admin_organizations().await,
-        AdminCommand::CreateOrganization { name, owner } => records.admin_create_organization(&name, &owner).await,
-        AdminCommand::Users { organization } => records.admin_users(&organization).await,
-        AdminCommand::CreateUser { email, organization } => records.admin_create_user(&organization, &email).await,
+        AdminCommand::Organizations => identity.admin_organizations().await,
+        AdminCommand::CreateOrganization { name, owner } => identity.admin_create_organization(&name, &owner).await,
+        AdminCommand::Users { organization } => identity.admin_users(&organization).await,
+        AdminCommand::CreateUser { email, organization } => identity.admin_create_user(&organization, &email).await,
         AdminCommand::Invitations { organization, user } => {
-            records.admin_invitations(organization.as_deref(), user.as_deref()).await
+            identity.admin_invitations(organization.as_deref(), user.as_deref()).await
         }
-        AdminCommand::AcceptInvitation { id } => records.admin_reply_to_invitation(id, Reply::Accept).await,
-        AdminCommand::DeclineInvitation { id } => records.admin_reply_to_invitation(id, Reply::Decline).await,
-        AdminCommand::Keys { organization } => records.admin_keys(&organization).await,
+        AdminCommand::AcceptInvitation { id } => identity.admin_reply_to_invitation(id, InvitationReply::Accept).await,
+        AdminCommand::DeclineInvitation { id } => {
+            identity.admin_reply_to_invitation(id, InvitationReply::Decline).await
+        }
+        AdminCommand::Keys { organization } => identity.admin_keys(&organization).await,
         AdminCommand::CreateKey { name, organization, user } => {
-            records.admin_create_key(&organization, &user, &name).await
+            identity.admin_create_key(&organization, &user, &name).await
         }
-        AdminCommand::DeleteKey { id } => records.admin_delete_key(id).await,
+        AdminCommand::DeleteKey { id } => identity.admin_delete_key(id).await,
         AdminCommand::CreateServiceAccount { name, organization } => {
-            records.admin_create_service_account(&organization, &name).await
+            identity.admin_create_service_account(&organization, &name).await
         }
-        AdminCommand::ServiceTokens { organization } => records.admin_service_tokens(&organization).await,
+        AdminCommand::ServiceTokens { organization } => identity.admin_service_tokens(&organization).await,
         AdminCommand::CreateServiceToken { name, organization, account } => {
-            records.admin_create_service_token(&organization, &account, &name).await
+            identity.admin_create_service_token(&organization, &account, &name).await
         }
-        AdminCommand::DeleteServiceToken { id } => records.admin_delete_service_token(id).await,
-        AdminCommand::RotateMasterKey => records.admin_rotate_master_key().await,
-        AdminCommand::RotateSecrets => records.admin_rotate_secrets().await,
+        AdminCommand::DeleteServiceToken { id } => identity.admin_delete_service_token(id).await,
+        AdminCommand::RotateMasterKey => identity.records().secrets().rotate_master_key().await,
+        AdminCommand::RotateSecrets => identity.records().secrets().rotate_secrets().await,
         AdminCommand::ExportOrganization { .. } | AdminCommand::ImportOrganization { .. } => {
             return Answer::Refused("an export and an import have a conversation of their own".into());
         }
@@ -274,7 +277,7 @@ pub struct Door {
 
 impl Door {
     /// The caller holds the directory's lock, so a socket that is there is left from a process that is gone.
-    pub fn open(data_dir: &Path, cluster: Arc<Cluster>, records: Records, objects: Objects) -> anyhow::Result<Door> {
+    pub fn open(data_dir: &Path, cluster: Arc<Cluster>, identity: Identity, objects: Objects) -> anyhow::Result<Door> {
         let socket = data_dir.join(SOCKET);
         let doing = || format!("listening for administrators on {}", socket.display());
         match std::fs::remove_file(&socket) {
@@ -284,8 +287,8 @@ impl Door {
         let listener = UnixListener::bind(&socket).with_context(doing)?;
         std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o600)).with_context(doing)?;
         let objects = objects.on_behalf_of(&Asker::Job(Job::Transfer));
-        let place = Place { records, objects, runtime: Handle::current() };
-        Ok(Door { task: tokio::spawn(listen(listener, cluster, place)), socket })
+        let context = TransferContext { records: identity.records().clone(), objects, runtime: Handle::current() };
+        Ok(Door { task: tokio::spawn(listen(listener, cluster, identity, context)), socket })
     }
 
     pub fn close(&self) {
@@ -297,7 +300,7 @@ impl Door {
 }
 
 /// A few at a time: administrators are few, and most of what they ask is short.
-async fn listen(listener: UnixListener, cluster: Arc<Cluster>, place: Place) {
+async fn listen(listener: UnixListener, cluster: Arc<Cluster>, identity: Identity, context: TransferContext) {
     let places = Arc::new(Semaphore::new(AT_ONCE_MAX));
     loop {
         let Ok(permit) = Arc::clone(&places).acquire_owned().await else { return };
@@ -309,12 +312,12 @@ async fn listen(listener: UnixListener, cluster: Arc<Cluster>, place: Place) {
                 continue;
             }
         };
-        let (cluster, place) = (Arc::clone(&cluster), place.clone());
+        let (cluster, identity, context) = (Arc::clone(&cluster), identity.clone(), context.clone());
         tokio::spawn(async move {
             let _permit = permit;
-            match tokio::time::timeout(WAIT, answer(stream, &cluster, &place.records)).await {
+            match tokio::time::timeout(WAIT, answer(stream, &cluster, &identity)).await {
                 Ok(Ok(None)) => {}
-                Ok(Ok(Some((stream, command)))) => converse(stream, place, command).await,
+                Ok(Ok(Some((stream, request)))) => converse(stream, context, request).await,
                 Ok(Err(error)) => tracing::warn!(%error, "an administrator's request was not answered"),
                 Err(_) => tracing::warn!("an administrator's request took too long"),
             }
@@ -323,12 +326,12 @@ async fn listen(listener: UnixListener, cluster: Arc<Cluster>, place: Place) {
 }
 
 /// What takes as long as it takes, where both sides speak.
-async fn converse(stream: tokio::net::UnixStream, place: Place, command: AdminCommand) {
+async fn converse(stream: tokio::net::UnixStream, context: TransferContext, request: TransferRequest) {
     let stream = match stream.into_std() {
         Ok(stream) => stream,
         Err(error) => return tracing::warn!(%error, "an administrator's socket is gone"),
     };
-    match tokio::task::spawn_blocking(move || transfer::serve(stream, &place, &command)).await {
+    match tokio::task::spawn_blocking(move || assay_node_transfer::serve(stream, &context, &request)).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::warn!(%error, "an export or import was not answered to its end"),
         Err(error) => tracing::error!(%error, "an export or import ended badly"),
@@ -339,14 +342,16 @@ async fn converse(stream: tokio::net::UnixStream, place: Place, command: AdminCo
 async fn answer(
     mut stream: tokio::net::UnixStream,
     cluster: &Cluster,
-    records: &Records,
-) -> anyhow::Result<Option<(tokio::net::UnixStream, AdminCommand)>> {
+    identity: &Identity,
+) -> anyhow::Result<Option<(tokio::net::UnixStream, TransferRequest)>> {
     let mut line = String::new();
     // Whoever asks says one line before it is answered, so that nothing behind it is read with it.
     tokio::io::BufReader::new((&mut stream).take(REQUEST_BYTES_MAX)).read_line(&mut line).await?;
     let answer = match serde_json::from_str(&line) {
-        Ok(Request::Admin(command)) if transfer::is_one(&command) => return Ok(Some((stream, command))),
-        Ok(Request::Admin(command)) => carry_out(records, command).await,
+        Ok(Request::Admin(command)) => match transfer::request_of(&command) {
+            Some(request) => return Ok(Some((stream, request))),
+            None => carry_out(identity, command).await,
+        },
         Ok(Request::Cluster(request)) => {
             let done = operate::carry_out(cluster, request).await;
             done.map_or_else(|refused| Answer::Refused(refused.why()), Answer::Done)

@@ -20,18 +20,17 @@ use assay_cluster::{
 };
 use assay_node_files::FilesConfig;
 use assay_node_http::{AdminConfig, HttpConfig, TlsFiles};
+use assay_node_identity::{CLIENT_SECRET_VARIABLE, JwtConfig, OidcConfig};
 use assay_node_limits::LimitsConfig;
+use assay_node_retention::RetentionConfig;
+use assay_node_secrets::SecretsConfig;
 use assay_storage_model::sabotage::{self, Sabotage};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
-
-use crate::jwt::JwtConfig;
-use crate::limits::{ObjectsConfig, QueriesConfig};
-use crate::oidc::{CLIENT_SECRET_VARIABLE, OidcConfig};
-use crate::people::{PeopleConfig, RecordsConfig};
-use crate::retention::RetentionConfig;
-use crate::secrets::SecretsConfig;
 use words::{in_plain_words, kind_of, unknown};
+
+use crate::limits::{ObjectsConfig, QueriesConfig};
+use crate::people::{PeopleConfig, RecordsConfig};
 
 /// In front of the environment's names.
 const ENVIRONMENT_PREFIX: &str = "ASSAY_";
@@ -361,7 +360,8 @@ pub fn load(sources: &Sources) -> Result<Config, ConfigError> {
         config.http.listen = format!("{host}:{port}");
     }
     let checked = config.http.check().and_then(|()| config.admin.check()).and_then(|()| config.limits.check());
-    let checked = checked.and_then(|()| config.jwt.check()).and_then(|()| config.oidc.check(&config.http));
+    let checked =
+        checked.and_then(|()| config.jwt.check()).and_then(|()| config.oidc.check(config.http.public_url.as_deref()));
     checked.map_err(|problem| ConfigError { place: "settings".into(), problem })?;
     Ok(config)
 }

@@ -2,10 +2,8 @@
 //!
 //! What is asked for and what is answered is that of the socket in the data directory (`operate`), field by field.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Read, Write};
+use std::io::Write;
 use std::net::SocketAddr;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,6 +12,7 @@ use anyhow::Context;
 use assay_cluster::{Cluster, ClusterStatus};
 use assay_node_auth::{API_KEY_BYTES, AdminToken, Secret, new_admin_token};
 use assay_node_http::{Admin, AdminAnswer, AdminRefusal, AdminRequest};
+use assay_node_secrets::{keep_secret_file, read_secret_file};
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use serde_json::{Map, Value, json};
@@ -29,10 +28,6 @@ pub const TOKEN_VARIABLE: &str = "ASSAY_ADMIN_TOKEN";
 pub const TOKEN_FILE: &str = "admin.token";
 /// What the file holds.
 pub const WHAT: &str = "the administrators' token";
-/// A token is a line.
-const TOKEN_FILE_BYTES_MAX: u64 = 4 << 10;
-/// Others than the owner.
-const OTHERS: u32 = 0o077;
 /// Takes as long as it takes, and says meanwhile how far it is.
 const REBALANCE: &str = "rebalance";
 
@@ -76,7 +71,7 @@ fn token(config: &Config) -> anyhow::Result<AdminToken> {
             if file == own && !file.try_exists().with_context(|| format!("looking for {}", file.display()))? {
                 make(file).with_context(|| format!("writing {}", file.display()))?;
             }
-            (file.display().to_string(), read_secret(file, WHAT)?)
+            (file.display().to_string(), read_secret_file(file, WHAT)?)
         }
     };
     let is_api_key = variable(API_KEY_VARIABLE)?.is_some_and(|key| key == token);
@@ -100,44 +95,9 @@ pub fn variable(name: &'static str) -> anyhow::Result<Option<Secret>> {
 fn make(file: &Path) -> anyhow::Result<()> {
     let mut random = [0; API_KEY_BYTES];
     getrandom::fill(&mut random).map_err(|error| anyhow::anyhow!("no random bytes: {error}"))?;
-    keep_secret(file, &new_admin_token(&random))?;
+    keep_secret_file(file, &new_admin_token(&random))?;
     tracing::info!(file = %file.display(), "made a token for administrators");
     Ok(())
-}
-
-/// Readable by its owner alone from the first moment, and whole or not there.
-pub fn keep_secret(file: &Path, secret: &Secret) -> anyhow::Result<()> {
-    let dir = file.parent().context("a file in a directory")?;
-    let mut name = file.file_name().context("a file with a name")?.to_owned();
-    name.push(".tmp");
-    let new = dir.join(name);
-    let mut opened = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-    writeln!(opened, "{}", secret.expose())?;
-    opened.sync_all()?;
-    fs::rename(&new, file)?;
-    File::open(dir)?.sync_all()?;
-    Ok(())
-}
-
-/// A line in a file that only its owner can read; `what` it should be is for who finds no file.
-pub fn read_secret(file: &Path, what: &str) -> anyhow::Result<Secret> {
-    let doing = || format!("reading {}", file.display());
-    let opened = File::open(file).map_err(|error| match error.kind() {
-        ErrorKind::NotFound => {
-            anyhow::anyhow!("there is no file {}: it should hold {what}", file.display())
-        }
-        _ => anyhow::Error::new(error).context(doing()),
-    })?;
-    let mode = opened.metadata().with_context(doing)?.permissions().mode() & 0o777;
-    anyhow::ensure!(
-        mode & OTHERS == 0,
-        "{} can be read by others (mode {mode:04o}); a secret belongs to its owner alone: chmod 600 {}",
-        file.display(),
-        file.display()
-    );
-    let mut text = String::new();
-    opened.take(TOKEN_FILE_BYTES_MAX).read_to_string(&mut text).with_context(doing)?;
-    Ok(Secret::new(text.trim().to_owned()))
 }
 
 async fn answer(cluster: Arc<Cluster>, request: AdminRequest) -> Result<AdminAnswer, AdminRefusal> {
@@ -217,6 +177,9 @@ impl Waiting {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     fn asked(operation: &str, fields: Value) -> Result<ClusterRequest, AdminRefusal> {
@@ -249,7 +212,7 @@ mod tests {
         config.store.data_dir = dir.path().to_owned();
         let file = dir.path().join(TOKEN_FILE);
         let made = token(&config).unwrap();
-        let text = read_secret(&file, WHAT).unwrap();
+        let text = read_secret_file(&file, WHAT).unwrap();
         assert!(text.expose().starts_with("adm-") && made.is(text.expose()));
         assert!(token(&config).unwrap().is(text.expose()), "the next start takes the same");
         fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();

@@ -13,6 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use assay_node_secrets::{MASTER_KEY_FILE, MASTER_KEY_VARIABLE, ensure_key_file};
 use assay_storage_disk::RealDisk;
 use clap::Args;
 use parking_lot::Mutex;
@@ -21,7 +22,6 @@ use uuid::Uuid;
 use crate::config::Config;
 use crate::operate::{self, Wanted};
 use crate::out;
-use crate::secrets::{self, MASTER_KEY_FILE, MASTER_KEY_VARIABLE};
 use crate::{desk, hardening};
 
 /// More would only share the same disk and cores.
@@ -182,7 +182,7 @@ fn master_key(data_dir: &Path, config: &Config) -> anyhow::Result<Option<PathBuf
         return Ok(None);
     }
     let file = data_dir.join(MASTER_KEY_FILE);
-    secrets::made_once(&file)?;
+    ensure_key_file(&file)?;
     Ok(Some(file))
 }
 

@@ -15,13 +15,13 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use anyhow::Context;
+use assay_node_identity::CLIENT_SECRET_VARIABLE;
+use assay_node_secrets::MASTER_KEY_VARIABLE;
 use rustix::fs::Mode;
 use rustix::io::FdFlags;
 use rustix::process::{Resource, Rlimit};
 
 use crate::desk::TOKEN_VARIABLE;
-use crate::oidc::CLIENT_SECRET_VARIABLE;
-use crate::secrets::MASTER_KEY_VARIABLE;
 use crate::serve::API_KEY_VARIABLE;
 
 /// Variables whose values are secrets.

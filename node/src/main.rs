@@ -7,18 +7,13 @@ mod desk;
 mod dev;
 mod doctor;
 mod hardening;
-mod jwks;
-mod jwt;
 mod limits;
 mod metrics;
-mod oidc;
 mod operate;
 mod out;
 mod outward;
 mod people;
 mod remote;
-mod retention;
-mod secrets;
 mod serve;
 mod transfer;
 

@@ -1,27 +1,27 @@
-//! What this program asks of servers of others: https, or plain http on this machine alone; no redirects; and limits of time
+//! The client for servers of others: https, or plain http on this machine alone; no redirects; and limits of time
 //! and size.
 
-use std::fmt;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{IpAddr, TcpStream, ToSocketAddrs};
+use std::net::{TcpStream, ToSocketAddrs};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use assay_node_auth::{JWKS_BYTES_MAX, Secret};
+use assay_node_identity::{BadStatus, OutwardClient, OutwardServer, ServerUrl, parse_url};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
 use crate::remote;
 
-/// From the question to the last byte.
+/// Upper bound of the time from the question to the last byte.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 /// The body of an answer. Nothing that is asked for is longer than a set of keys.
 const ANSWER_BYTES_MAX: usize = JWKS_BYTES_MAX;
-pub const HEAD_BYTES_MAX: usize = 64 << 10;
+const HEAD_BYTES_MAX: usize = 64 << 10;
 const READ_BYTES: usize = 16 << 10;
-/// Where systems keep the certificates of the authorities they trust.
+/// Files in which systems keep the certificates of the authorities they trust.
 const TRUSTED: [&str; 4] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -29,65 +29,21 @@ const TRUSTED: [&str; 4] = [
     "/etc/ssl/cert.pem",
 ];
 
+/// The client of this program.
+#[derive(Clone, Copy, Debug)]
+pub struct TlsClient;
+
+impl OutwardClient for TlsClient {
+    fn server(&self, url: &str, ca: Option<&Path>) -> anyhow::Result<Arc<dyn OutwardServer>> {
+        Ok(Arc::new(Server::of(url, ca)?))
+    }
+}
+
 /// One place at a server.
 #[derive(Clone, Debug)]
-pub struct Server {
-    place: Place,
+struct Server {
+    url: ServerUrl,
     tls: Option<Arc<ClientConfig>>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
-    pub is_tls: bool,
-    host: String,
-    port: u16,
-    /// With its query.
-    path: String,
-}
-
-/// It answered, and not 200.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BadStatus(pub String);
-
-impl fmt::Display for BadStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "it answered with the status `{}`", self.0)
-    }
-}
-
-impl std::error::Error for BadStatus {}
-
-/// Says what is wrong with an address before anything is asked of it.
-pub fn place_of(url: &str) -> Result<Place, String> {
-    let wrong = |why: &str| Err(format!("`{url}`: {why}; it should be like https://issuer.example/path"));
-    let (is_tls, rest) = match url.split_once("://") {
-        Some(("https", rest)) => (true, rest),
-        Some(("http", rest)) => (false, rest),
-        _ => return wrong("it is neither https nor http"),
-    };
-    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    let (authority, path) = rest.split_at(end);
-    let (host, port) = match authority.rsplit_once(':') {
-        // The colons within brackets are those of an address.
-        Some((host, port)) if !port.ends_with(']') => match port.parse() {
-            Ok(port) => (host, port),
-            Err(_) => return wrong("its port is no number"),
-        },
-        _ => (authority, if is_tls { 443 } else { 80 }),
-    };
-    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-    if host.is_empty() || !host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-:".contains(&byte)) {
-        return wrong("it names no host, or more than a host");
-    }
-    if !path.bytes().all(|byte| byte.is_ascii_graphic()) || path.contains('#') {
-        return wrong("its path has letters that do not belong there");
-    }
-    let is_here = host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.to_canonical().is_loopback());
-    if !is_tls && !is_here {
-        return wrong("what comes in plain text is changed on the way by anybody: use https");
-    }
-    let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
-    Ok(Place { is_tls, host: host.to_owned(), port, path })
 }
 
 fn trusted(ca: Option<&Path>) -> anyhow::Result<Arc<ClientConfig>> {
@@ -100,29 +56,15 @@ fn trusted(ca: Option<&Path>) -> anyhow::Result<Arc<ClientConfig>> {
 }
 
 impl Server {
-    pub fn of(url: &str, ca: Option<&Path>) -> anyhow::Result<Server> {
-        let place = place_of(url).map_err(anyhow::Error::msg)?;
-        let tls = place.is_tls.then(|| trusted(ca)).transpose()?;
-        Ok(Server { place, tls })
-    }
-
-    pub fn get(&self) -> anyhow::Result<Vec<u8>> {
-        self.ask("GET", "", "").with_context(|| format!("asking {}", self.place.host))
-    }
-
-    /// A form, with the credential that `Authorization` is to have.
-    pub fn post(&self, form: &str, authorization: Option<&Secret>) -> anyhow::Result<Vec<u8>> {
-        let length = form.len();
-        let mut headers = format!("Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {length}\r\n");
-        if let Some(credential) = authorization {
-            headers.push_str(&format!("Authorization: {}\r\n", credential.expose()));
-        }
-        self.ask("POST", &headers, form).with_context(|| format!("asking {}", self.place.host))
+    fn of(url: &str, ca: Option<&Path>) -> anyhow::Result<Server> {
+        let parsed = parse_url(url).map_err(anyhow::Error::msg)?;
+        let tls = parsed.is_tls.then(|| trusted(ca)).transpose()?;
+        Ok(Server { url: parsed, tls })
     }
 
     fn ask(&self, method: &str, headers: &str, body: &str) -> anyhow::Result<Vec<u8>> {
         let until = Instant::now() + ANSWER_MAX;
-        let Place { host, port, path, .. } = &self.place;
+        let ServerUrl { host, port, path, .. } = &self.url;
         let named = if host.contains(':') { format!("[{host}]") } else { host.clone() };
         let request = format!(
             "{method} {path} HTTP/1.1\r\nHost: {named}:{port}\r\nConnection: close\r\nAccept: application/json\r\n\
@@ -137,13 +79,28 @@ impl Server {
 
     fn connect(&self, until: Instant) -> anyhow::Result<TcpStream> {
         let mut last = None;
-        for address in (self.place.host.as_str(), self.place.port).to_socket_addrs()? {
+        for address in (self.url.host.as_str(), self.url.port).to_socket_addrs()? {
             match TcpStream::connect_timeout(&address, left(until)?) {
                 Ok(stream) => return Ok(stream),
                 Err(error) => last = Some(error),
             }
         }
         Err(last.map_or_else(|| anyhow::anyhow!("the name stands for no address"), Into::into))
+    }
+}
+
+impl OutwardServer for Server {
+    fn get(&self) -> anyhow::Result<Vec<u8>> {
+        self.ask("GET", "", "").with_context(|| format!("asking {}", self.url.host))
+    }
+
+    fn post(&self, form: &str, authorization: Option<&Secret>) -> anyhow::Result<Vec<u8>> {
+        let length = form.len();
+        let mut headers = format!("Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {length}\r\n");
+        if let Some(credential) = authorization {
+            headers.push_str(&format!("Authorization: {}\r\n", credential.expose()));
+        }
+        self.ask("POST", &headers, form).with_context(|| format!("asking {}", self.url.host))
     }
 }
 
@@ -189,7 +146,7 @@ fn talk<S: Read + Write>(
     }
 }
 
-/// What a 200 brings, whole.
+/// Returns the body of a 200, whole.
 fn body_of(answer: &[u8]) -> anyhow::Result<Vec<u8>> {
     let end = answer.windows(4).position(|window| window == b"\r\n\r\n").context("it answered no head")?;
     anyhow::ensure!(end <= HEAD_BYTES_MAX, "the head of its answer is longer than {HEAD_BYTES_MAX} bytes");
@@ -215,7 +172,7 @@ fn body_of(answer: &[u8]) -> anyhow::Result<Vec<u8>> {
     }
 }
 
-/// None where it is not whole.
+/// Joins the chunks of a body; none where it is not whole.
 fn unchunked(mut rest: &[u8]) -> Option<Vec<u8>> {
     let mut whole = Vec::new();
     loop {
@@ -233,31 +190,116 @@ fn unchunked(mut rest: &[u8]) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::TcpListener;
+
+    use rustls::pki_types::pem::PemObject;
+    use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+    use rustls::{ServerConfig, ServerConnection, StreamOwned};
+
+    use assay_node_identity::KeySource;
+
     use super::*;
 
-    #[test]
-    fn an_address_is_https_or_on_this_machine() {
-        let place = |url: &str| place_of(url).map(|place| (place.is_tls, place.host, place.port, place.path));
-        assert_eq!(place("https://a.example"), Ok((true, "a.example".into(), 443, "/".into())));
-        assert_eq!(
-            place("https://a.example:8443/x/y.json?z=1"),
-            Ok((true, "a.example".into(), 8443, "/x/y.json?z=1".into()))
+    /// A set of one key on P-256.
+    const SET: &str = r#"{"keys": [{"kty": "EC", "kid": "p", "crv": "P-256",
+        "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU", "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"}]}"#;
+
+    /// A server that says this to whoever comes first, in as many pieces; and where it is.
+    fn server(pieces: Vec<String>) -> (String, std::thread::JoinHandle<String>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/keys?v=1", listener.local_addr().unwrap());
+        let serving = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut request = vec![0; 4096];
+            let read = stream.read(&mut request).unwrap();
+            pieces.iter().for_each(|piece| drop(stream.write_all(piece.as_bytes())));
+            String::from_utf8_lossy(&request[..read]).into_owned()
+        });
+        (url, serving)
+    }
+
+    async fn got(pieces: &[&str]) -> (Result<String, String>, String) {
+        let (url, serving) = server(pieces.iter().map(|piece| (*piece).to_owned()).collect());
+        let keys = KeySource::of(&url, None, &TlsClient).unwrap().get().await;
+        (keys.map(|keys| format!("{keys:?}")), serving.join().unwrap())
+    }
+
+    #[tokio::test]
+    async fn keys_come_from_a_server_however_it_frames_them() {
+        let sized = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{SET}", SET.len());
+        let (first, second) = SET.split_at(50);
+        let chunked = format!(
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: Chunked\r\n\r\n{:x}\r\n{first}\r\n{:X};x=y\r\n{second}\r\n0\r\n\r\n",
+            first.len(),
+            second.len()
         );
-        assert_eq!(place("https://[2001:db8::1]/k"), Ok((true, "2001:db8::1".into(), 443, "/k".into())));
-        assert_eq!(place("http://[::1]:80/k"), Ok((false, "::1".into(), 80, "/k".into())));
-        assert_eq!(place("http://localhost?q"), Ok((false, "localhost".into(), 80, "/?q".into())));
-        for (url, says) in [
-            ("http://a.example/k", "use https"),
-            ("ftp://a.example/k", "neither https nor http"),
-            ("https:///k", "no host"),
-            ("https://user@a.example/k", "more than a host"),
-            ("https://user:pw@a.example/k", "no number"),
-            ("https://a.example:x/k", "no number"),
-            ("https://a.example/a b", "letters"),
-            ("https://a.example/a\r\nX: y", "letters"),
-            ("https://a.example/#k", "letters"),
-        ] {
-            assert!(place_of(url).unwrap_err().contains(says), "{url}");
+        let plain = format!("HTTP/1.0 200 OK\r\n\r\n{SET}");
+        for answer in [&sized, &chunked, &plain] {
+            let (keys, request) = got(&[&answer[..30], &answer[30..]]).await;
+            assert_eq!(keys.as_deref(), Ok("JwtKeys(1)"), "{answer}");
+            assert!(request.starts_with("GET /keys?v=1 HTTP/1.1\r\nHost: 127.0.0.1:"), "{request}");
         }
+        for (answer, says) in [
+            (&sized[..sized.len() - 1], "broke off"),
+            (&chunked[..chunked.len() - 9], "broke off"),
+            ("HTTP/1.1 301 Moved\r\nLocation: https://other.example/\r\n\r\n", "redirects are not followed"),
+            ("HTTP/1.1 500 X\r\n\r\n", "status `500`"),
+            ("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nx", "coding `gzip`"),
+            ("HTTP/1.1 200 OK\r\n\r\n<html>", "no JWK set"),
+            ("HTTP/1.1 200 OK\r\n\r\n{\"keys\": []}", "no key for RS256"),
+            ("", "no head"),
+        ] {
+            let why = got(&[answer]).await.0.unwrap_err();
+            assert!(why.contains(says), "{answer}: {why}");
+        }
+        let long = "x".repeat(HEAD_BYTES_MAX + JWKS_BYTES_MAX);
+        let why = got(&["HTTP/1.1 200 OK\r\n\r\n", &long]).await.0.unwrap_err();
+        assert!(why.contains("more than 262144 bytes"), "{why}");
+    }
+
+    /// A self-signed pair for `localhost`, of no use anywhere else.
+    const PAIR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/http/tests/http/data/first");
+
+    #[tokio::test]
+    async fn over_tls_a_server_is_known_by_its_certificate() {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let (certificate, key) = (format!("{PAIR}.crt"), format!("{PAIR}.key"));
+        let chain = CertificateDer::pem_file_iter(&certificate).unwrap().map(Result::unwrap).collect();
+        let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+        let key = PrivateKeyDer::from_pem_file(key).unwrap();
+        let config = Arc::new(builder.with_no_client_auth().with_single_cert(chain, key).unwrap());
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let connection = ServerConnection::new(Arc::clone(&config)).unwrap();
+                let mut stream = StreamOwned::new(connection, stream.unwrap());
+                let mut request = [0; 4096];
+                // Who does not trust this goes away.
+                if stream.read(&mut request).is_ok() {
+                    let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{SET}", SET.len());
+                    drop(stream.write_all(answer.as_bytes()));
+                }
+            }
+        });
+        let ask = async |host: &str, ca: &str| {
+            KeySource::of(&format!("https://{host}:{port}/keys"), Some(Path::new(ca)), &TlsClient).unwrap().get().await
+        };
+        assert_eq!(format!("{:?}", ask("localhost", &certificate).await.unwrap()), "JwtKeys(1)");
+        let other = format!("{}.crt", PAIR.replace("first", "second"));
+        assert!(ask("localhost", &other).await.unwrap_err().contains("certificate"), "of another authority");
+        assert!(ask("127.0.0.1", &certificate).await.unwrap_err().contains("certificate"), "of another name");
+    }
+
+    #[tokio::test]
+    async fn a_file_is_read_whole_and_a_long_one_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("keys.json");
+        let source = KeySource::of(file.to_str().unwrap(), None, &TlsClient).unwrap();
+        assert!(source.get().await.unwrap_err().contains("keys.json"));
+        std::fs::write(&file, SET).unwrap();
+        assert_eq!(format!("{:?}", source.get().await.unwrap()), "JwtKeys(1)");
+        std::fs::write(&file, vec![b' '; JWKS_BYTES_MAX + 10]).unwrap();
+        assert!(source.get().await.unwrap_err().contains("at most 262144 bytes"));
     }
 }

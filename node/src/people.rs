@@ -1,6 +1,7 @@
 //! What the configuration says of how people join organizations, and of how many records there may be.
 
-use assay_node_records::{Invitations, RecordRules};
+use assay_node_identity::Invitations;
+use assay_node_records::RecordRules;
 use serde::{Deserialize, Serialize};
 
 /// How people join organizations. All nodes of a cluster should have the same.
@@ -35,9 +36,8 @@ impl Default for RecordsConfig {
     }
 }
 
-pub fn rules(people: &PeopleConfig, records: &RecordsConfig) -> RecordRules {
+pub fn rules(records: &RecordsConfig) -> RecordRules {
     RecordRules {
-        invitations: people.invitations,
         keys_per_user_max: records.keys_per_user_max,
         per_organization_max: records.per_organization_max,
         per_organization_many_max: records.per_organization_many_max,

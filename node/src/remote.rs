@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use assay_node_auth::Secret;
+use assay_node_secrets::read_secret_file;
 use clap::Args;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
@@ -75,9 +76,9 @@ impl Remote {
         let Place { is_tls, host, port } = place_of(url)?;
         let tls = is_tls.then(|| trusting(args.admin_ca.as_deref())).transpose()?;
         let token = match (&args.admin_token_file, desk::variable(TOKEN_VARIABLE)?) {
-            (Some(file), _) => desk::read_secret(file, desk::WHAT)?,
+            (Some(file), _) => read_secret_file(file, desk::WHAT)?,
             (None, Some(token)) => token,
-            (None, None) => desk::read_secret(&data_dir.join(TOKEN_FILE), desk::WHAT).with_context(|| {
+            (None, None) => read_secret_file(&data_dir.join(TOKEN_FILE), desk::WHAT).with_context(|| {
                 format!("no token for {url}: name its file with --admin-token-file, or set {TOKEN_VARIABLE}")
             })?,
         };

@@ -4,7 +4,8 @@
 //! nothing. Start: the store; the actors; the door for administrators; HTTP; the first organization and the master key of
 //! secrets, if there are none, which takes a majority of the cluster. Only then the node says that it is ready. What was
 //! started ends in the opposite order: readiness says no, HTTP finishes what it has, queries that run on after their request
-//! stop, the actors answer what they took, the store closes. A second signal ends the process at once, which is as safe as a crash.
+//! stop, the actors answer what they took, the store closes. A second signal ends the process at once, which is as safe as a
+//! crash.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -16,11 +17,16 @@ use anyhow::Context;
 use assay_cluster::{Cluster, ClusterConfig, KeyWrap};
 use assay_node_auth::{Asker, Job, LoginRules, Secret};
 use assay_node_files::{Collector, Files};
-use assay_node_http::{App, Health, HttpConfig, Provider, Server, Sockets, limits_warnings};
+use assay_node_http::{App, Health, HttpConfig, Server, Sockets, limits_warnings};
+use assay_node_identity::{
+    CLIENT_SECRET_VARIABLE, Identity, OpenId, Provider, TrustedIssuer, open_issuer, open_provider,
+};
 use assay_node_limits::{ClusterPeers, ClusterUsage, Quotas, RateLimiter, serve_leases};
 use assay_node_objects::{AuditLog, Objects, node_clock};
 use assay_node_query::{Prices, Queries};
 use assay_node_records::{Founding, Records};
+use assay_node_retention::Retention;
+use assay_node_secrets::{KeySources, MASTER_KEY_VARIABLE, NodeKeys};
 use assay_storage_model::sabotage;
 use tokio::runtime::{Builder, Handle};
 use tokio::signal::unix::{SignalKind, signal};
@@ -28,11 +34,8 @@ use tokio::task::JoinSet;
 
 use crate::admin::Door;
 use crate::config::{Config, LogFormat};
-use crate::jwt::Trust;
-use crate::oidc::OpenId;
-use crate::retention::Retention;
-use crate::secrets::NodeKeys;
-use crate::{descriptors, desk, hardening, jwt, metrics, oidc, people, secrets};
+use crate::outward::TlsClient;
+use crate::{descriptors, desk, hardening, metrics, people};
 
 /// Wiring, signals, administrators: little work.
 const MAIN_THREADS: usize = 2;
@@ -83,16 +86,17 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let Checked { founding, prices, trust, login, sockets, keys } = checked(&config).await?;
     let cluster = Arc::new(open(&config, &keys).await?);
     let objects = Objects::start(Arc::clone(&cluster), config.objects.limits(), node_clock(&cluster));
-    let (records, provider) = records(&config, (&cluster, &keys), &objects, (trust.as_ref(), login))?;
+    let records = records(&config, (&cluster, &keys), &objects);
+    let (identity, provider) = identity(&config, &records, (trust.as_ref(), login));
     let queries = queries(&config, prices, &cluster)?;
-    let door = Door::open(&config.store.data_dir, Arc::clone(&cluster), records.clone(), objects.clone())?;
+    let door = Door::open(&config.store.data_dir, Arc::clone(&cluster), identity.clone(), objects.clone())?;
     let serving = Arc::new(AtomicBool::new(false));
     let peers = Arc::new(ClusterPeers::new(Arc::clone(&cluster)));
     let rates = RateLimiter::new(&config.limits, peers, Handle::current()).map_err(anyhow::Error::msg)?;
     serve_leases(&cluster, &rates);
     let usage = ClusterUsage::start(&cluster, &config.limits.quotas);
     let app = App {
-        records: records.clone(),
+        identity: identity.clone(),
         objects: objects.clone(),
         queries: queries.clone(),
         health: health(Arc::clone(&cluster), records.clone(), Arc::clone(&serving)),
@@ -115,7 +119,8 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let http = tokio::spawn(server.run());
     let settling = async {
         let made = records.found_when_heard(&founding).await.context(FOUNDING)?;
-        secrets::settle(&keys, &records).await.context("the master key of secrets")?;
+        records.settle_master_key(&keys).await.context("the master key of secrets")?;
+        identity.sweep_and_say().await;
         serving.store(true, Ordering::Relaxed);
         announce(made.as_ref(), scheme, &addresses, &otlp)
     };
@@ -123,7 +128,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         started = settling => Some(started),
         () = signals.first() => None,
     };
-    let mut beside = keep_beside(&config, &cluster, &records, (&objects, &queries));
+    let mut beside = keep_beside(&config, &cluster, &identity, (&objects, &queries));
     match started {
         Some(Ok(())) => signals.first().await,
         Some(Err(why)) => return Err(why), // what was acknowledged is as safe as after a crash
@@ -151,7 +156,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
 struct Checked {
     founding: Founding,
     prices: Prices,
-    trust: Option<Trust>,
+    trust: Option<TrustedIssuer>,
     login: Option<(LoginRules, Arc<OpenId>)>,
     sockets: Sockets,
     keys: Arc<NodeKeys>,
@@ -161,13 +166,22 @@ async fn checked(config: &Config) -> anyhow::Result<Checked> {
     limits_warnings(&config.limits).iter().for_each(|warning| tracing::warn!("{warning}"));
     let founding = founding(config)?;
     config.node()?;
-    let keys = NodeKeys::open(config)?;
+    let keys = NodeKeys::open(KeySources {
+        variable: desk::variable(MASTER_KEY_VARIABLE)?.as_ref(),
+        settings: &config.secrets,
+        data_dir: &config.store.data_dir,
+    })?;
     desk::check(config)?;
     Ok(Checked {
         founding,
         prices: config.queries.prices().context("queries.prices")?,
-        trust: jwt::open(&config.jwt).await?,
-        login: oidc::open(&config.oidc, &config.http)?,
+        trust: open_issuer(&config.jwt, &TlsClient).await?,
+        login: open_provider(
+            &config.oidc,
+            config.http.public_origin(),
+            desk::variable(CLIENT_SECRET_VARIABLE)?,
+            Arc::new(TlsClient),
+        )?,
         sockets: Sockets::reserve(&config.http, &config.admin)?,
         keys,
     })
@@ -186,37 +200,43 @@ async fn open(config: &Config, keys: &Arc<NodeKeys>) -> anyhow::Result<Cluster> 
     Ok(Cluster::open(node).await?)
 }
 
-/// With whom they trust, how people log in, and what secrets are opened with. Other nodes' questions are checked by them.
-fn records(
+/// With what secrets are opened with. Other nodes' questions are checked by them.
+fn records(config: &Config, (cluster, keys): (&Arc<Cluster>, &NodeKeys), objects: &Objects) -> Records {
+    let records = Records::new(Arc::clone(cluster), Arc::new(AuditLog::new(objects.clone())))
+        .with_rules(people::rules(&config.records));
+    if let Some(ring) = keys.ring() {
+        records.secrets().give_keys(ring.clone());
+    }
+    cluster.guard_with(Arc::new(records.clone()));
+    records
+}
+
+/// With whom they trust, and how people log in and join.
+fn identity(
     config: &Config,
-    (cluster, keys): (&Arc<Cluster>, &NodeKeys),
-    objects: &Objects,
-    (trust, login): (Option<&Trust>, Option<(LoginRules, Arc<OpenId>)>),
-) -> anyhow::Result<(Records, Option<Arc<dyn Provider>>)> {
-    let mut records = Records::new(Arc::clone(cluster), Arc::new(AuditLog::new(objects.clone())))
-        .with_rules(people::rules(&config.people, &config.records));
+    records: &Records,
+    (trust, login): (Option<&TrustedIssuer>, Option<(LoginRules, Arc<OpenId>)>),
+) -> (Identity, Option<Arc<dyn Provider>>) {
+    let mut identity = Identity::new(records.clone()).with_invitations(config.people.invitations);
     if let Some(trust) = trust {
-        records = records.trusting(Arc::clone(&trust.jwts));
+        identity = identity.trusting(Arc::clone(&trust.jwts));
     }
     let mut provider: Option<Arc<dyn Provider>> = None;
     if let Some((rules, known)) = login {
-        records = records.with_logins(rules);
+        identity = identity.with_logins(rules);
         provider = Some(known);
     }
-    if let Some(ring) = keys.ring() {
-        records.give_keys(ring.clone());
-    }
-    cluster.guard_with(Arc::new(records.clone()));
-    Ok((records, provider))
+    (identity, provider)
 }
 
 /// What goes on beside serving, until it is aborted.
 fn keep_beside(
     config: &Config,
     cluster: &Arc<Cluster>,
-    records: &Records,
+    identity: &Identity,
     (objects, queries): (&Objects, &Queries),
 ) -> JoinSet<()> {
+    let records = identity.records();
     let (cluster, every) = (Arc::clone(cluster), config.retention.every());
     let collector = Collector {
         cluster: Arc::clone(&cluster),
@@ -228,18 +248,19 @@ fn keep_beside(
     let (objects, queries) = (objects.on_behalf_of(&job), queries.on_behalf_of(job.to_bytes()));
     let retention = Retention { cluster, records: records.clone(), objects, queries, every };
     let mut beside = JoinSet::new();
-    beside.spawn(keep_sweeping(records.clone()));
-    beside.spawn(secrets::keep_tending(records.clone()));
+    beside.spawn(keep_sweeping(identity.clone()));
+    beside.spawn(records.secrets().clone().keep_tending());
     beside.spawn(collector.run());
     beside.spawn(retention.keep());
     beside
 }
 
-/// The start has swept once.
-async fn keep_sweeping(records: Records) {
+/// Finishes deletes and logins that were cut short or are over; the start has swept records once.
+async fn keep_sweeping(identity: Identity) {
     loop {
         tokio::time::sleep(SWEEP_EVERY).await;
-        records.sweep_and_say().await;
+        identity.records().sweep_and_say().await;
+        identity.sweep_and_say().await;
     }
 }
 
@@ -263,7 +284,7 @@ fn health(cluster: Arc<Cluster>, records: Records, serving: Arc<AtomicBool>) -> 
         if !serving.load(Ordering::Relaxed) {
             notes.push("this node starts or stops".into());
         }
-        Health { live: true, ready: notes.is_empty(), notes, shortfalls: secrets::shortfalls(&cluster, &records) }
+        Health { live: true, ready: notes.is_empty(), notes, shortfalls: records.secrets().shortfalls() }
     })
 }
 

@@ -7,7 +7,7 @@ use assay_storage_model::{ObjectKind, OrgId};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::decide::{Credential, Principal};
+use crate::authorization::{Credential, Principal};
 use crate::rights::Rights;
 
 /// Frozen: nodes of several versions write and read it.

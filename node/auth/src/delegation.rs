@@ -2,7 +2,7 @@
 //!
 //! A change of grants, groups, roles or groups of projects gives rights to somebody. The change is allowed where its author holds
 //! each of those rights on the object that it is given on, or on something the object is in. Whether the author may change
-//! the record at all is decided before, by `decide`.
+//! the record at all is decided before, by `authorization`.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;

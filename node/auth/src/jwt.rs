@@ -7,14 +7,13 @@
 
 use std::fmt;
 
+use assay_node_secrets::Secret;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::hmac;
 use ring::signature::{ECDSA_P256_SHA256_FIXED, RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents, UnparsedPublicKey};
 use serde::Deserialize;
 use serde_json::Value;
-
-use crate::secret::Secret;
 
 #[cfg(test)]
 mod tests;
@@ -208,7 +207,7 @@ impl JwtKeys {
 
     /// Who logged in, by what a provider says of it to whoever asked with this nonce. Whether the address is theirs is for
     /// the caller to ask: a provider that says nothing of it does not know.
-    pub fn identify(&self, token: &str, rules: &JwtRules, nonce: &str, now: i64) -> Result<Identity, JwtRefusal> {
+    pub fn identify(&self, token: &str, rules: &JwtRules, nonce: &str, now: i64) -> Result<IdTokenClaims, JwtRefusal> {
         let text = self.signed_claims(token)?;
         let (claims, login): (Claims, LoginClaims) = (part(text, "claims")?, part(text, "claims")?);
         let refuse = |why: String| Err(JwtRefusal::Claims(why));
@@ -223,7 +222,7 @@ impl JwtKeys {
         let is_verified = claims.email_verified.as_ref().is_some_and(Verified::is_true);
         match claims.email.filter(|email| !email.is_empty()) {
             None => refuse("it has no `email`, by which users are known here: is the scope `email` asked for?".into()),
-            Some(email) => Ok(Identity { email, is_verified }),
+            Some(email) => Ok(IdTokenClaims { email, is_verified }),
         }
     }
 
@@ -353,7 +352,7 @@ struct LoginClaims {
 
 /// Who logged in at a provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
+pub struct IdTokenClaims {
     pub email: String,
     /// Whether the provider says that the address is theirs.
     pub is_verified: bool,

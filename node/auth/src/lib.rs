@@ -1,12 +1,13 @@
-//! Who is calling and what they may do: pure decisions, and the secrets and signed tokens that callers show.
+//! Credentials and decisions, pure: `authorization` decides who may do what, by grants (`rights`) and delegation; the other
+//! modules are the keys, tokens and tickets that callers show. Who is calling is found out in the crate of identity.
 //!
 //! Knows no HTTP, no store, no clock. Who asks brings the facts (the record behind a key, the groups, roles and grants of
 //! an organization, what an object is in) and gets a decision. What may not be read looks as if it were not there, so that
 //! nobody learns from a refusal what exists elsewhere.
 
 mod asker;
+mod authorization;
 pub mod chain;
-mod decide;
 mod delegation;
 mod digest;
 mod jwt;
@@ -16,15 +17,15 @@ mod rights;
 #[cfg(test)]
 mod samples;
 mod secret;
-mod vault;
 
 pub use asker::{Asker, Job};
+pub use assay_node_secrets::Secret;
+pub use authorization::{Credential, Decision, Principal, decide};
 pub use chain::Ledger;
-pub use decide::{Credential, Decision, Principal, decide};
 pub use delegation::{Distinguished, Excess, Giving, Right, excess};
 pub use digest::Sha256;
 pub use jwt::{
-    Identity, JWKS_BYTES_MAX, JWT_BYTES_MAX, JWT_SECRET_BYTES_MIN, JwtKeys, JwtRefusal, JwtRules, looks_like_jwt,
+    IdTokenClaims, JWKS_BYTES_MAX, JWT_BYTES_MAX, JWT_SECRET_BYTES_MIN, JwtKeys, JwtRefusal, JwtRules, looks_like_jwt,
 };
 pub use login::{
     AccessClaims, AskedTicket, CodeTicket, LOGIN_SECRET_BYTES, LoginAsked, LoginKey, LoginRules, PendingLogin,
@@ -34,9 +35,6 @@ pub use login::{
 pub use objects::{ObjectType, Permission, Target};
 pub use rights::{Access, Acl, Gift, Granted, Group, Rights, Role, Subject};
 pub use secret::{
-    ADMIN_TOKEN_LETTERS_MIN, API_KEY_BYTES, AdminToken, PEPPER_BYTES, Pepper, Secret, new_admin_token, new_api_key,
+    ADMIN_TOKEN_LETTERS_MIN, API_KEY_BYTES, AdminToken, PEPPER_BYTES, Pepper, new_admin_token, new_api_key,
     new_service_token, preview,
-};
-pub use vault::{
-    Belonging, KeyId, Keyring, NONCE_BYTES, PLAIN_BYTES_MAX, Sealed, VAULT_KEY_BYTES, VaultError, VaultKey,
 };

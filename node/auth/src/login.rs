@@ -8,10 +8,9 @@
 //! A ticket opens for the one use that it was made for. Neither it nor an access token opens anything by itself: what each
 //! names has to be in the catalog still. Pure: who asks brings the time and the randomness.
 
+use assay_node_secrets::{BoundCipher, KeyId, NONCE_BYTES, Secret, VaultKey};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use chacha20poly1305::aead::{Aead, KeyInit, Payload};
-use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use ring::{digest, hmac};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -19,8 +18,6 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::jwt::{JWT_BYTES_MAX, decoded};
-use crate::secret::Secret;
-use crate::vault::{KeyId, NONCE_BYTES, VaultKey};
 
 /// Random bytes of a verifier or a nonce of ours.
 pub const LOGIN_SECRET_BYTES: usize = 32;
@@ -212,7 +209,7 @@ pub struct AccessClaims {
 #[derive(Clone)]
 pub struct LoginKey {
     master: KeyId,
-    cipher: XChaCha20Poly1305,
+    cipher: BoundCipher,
     signing: hmac::Key,
 }
 
@@ -226,7 +223,7 @@ impl LoginKey {
     pub fn of(master: &VaultKey) -> LoginKey {
         LoginKey {
             master: master.id(),
-            cipher: XChaCha20Poly1305::new(&master.derive(SEAL_CONTEXT).into()),
+            cipher: BoundCipher::new(&master.derive(SEAL_CONTEXT)),
             signing: hmac::Key::new(hmac::HMAC_SHA256, &master.derive(SIGN_CONTEXT)),
         }
     }
@@ -234,9 +231,8 @@ impl LoginKey {
     /// The nonce is drawn anew for every call. None where it would be too long to come back.
     pub fn seal<T: Ticket>(&self, ticket: &T, nonce: [u8; NONCE_BYTES]) -> Option<String> {
         let plain = serde_json::to_vec(ticket).ok()?;
-        let payload = Payload { msg: &plain, aad: &bound::<T>() };
-        let sealed = self.cipher.encrypt(&XNonce::from(nonce), payload).ok()?;
-        let text = format!("{}.{}", self.master, URL_SAFE_NO_PAD.encode([&nonce[..], &sealed].concat()));
+        let sealed = self.cipher.seal(&bound::<T>(), &plain, nonce)?;
+        let text = format!("{}.{}", self.master, URL_SAFE_NO_PAD.encode(sealed));
         (text.len() <= TICKET_BYTES_MAX).then_some(text)
     }
 
@@ -250,10 +246,7 @@ impl LoginKey {
         if key != self.master.to_string() {
             return None;
         }
-        let sealed = decoded(sealed)?;
-        let (nonce, sealed) = sealed.split_first_chunk::<NONCE_BYTES>()?;
-        let payload = Payload { msg: sealed, aad: &bound::<T>() };
-        let plain = self.cipher.decrypt(&XNonce::from(*nonce), payload).ok()?;
+        let plain = self.cipher.open(&bound::<T>(), &decoded(sealed)?)?;
         let ticket: T = serde_json::from_slice(&plain).ok()?;
         ticket.until().is_none_or(|until| now < until).then_some(ticket)
     }

@@ -7,6 +7,8 @@
 use std::fmt;
 use std::hint::black_box;
 
+use assay_node_secrets::{Secret, hex_digit};
+
 /// Random bytes of a new key.
 pub const API_KEY_BYTES: usize = 32;
 pub const PEPPER_BYTES: usize = 32;
@@ -30,35 +32,6 @@ const SERVICE_TOKEN_CONTEXT: &[u8] = b"assay service token 1\0";
 /// Letters that a preview shows of a key's end, and the length below which it shows none.
 const PREVIEW_LETTERS: usize = 4;
 const PREVIEW_LENGTH_MIN: usize = 16;
-
-/// A text that must not be shown: nothing prints it, and its memory is wiped when it goes.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    pub fn new(text: String) -> Secret {
-        Secret(text)
-    }
-
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(..)")
-    }
-}
-
-impl Drop for Secret {
-    fn drop(&mut self) {
-        let mut bytes = std::mem::take(&mut self.0).into_bytes();
-        bytes.fill(0);
-        // Without a reader the compiler may leave the wiping out.
-        black_box(&bytes);
-    }
-}
 
 /// `sk-` and 43 letters and digits.
 pub fn new_api_key(random: &[u8; API_KEY_BYTES]) -> Secret {
@@ -86,7 +59,7 @@ fn prefixed(prefix: &str, random: &[u8; API_KEY_BYTES]) -> Secret {
     let mut text = String::with_capacity(prefix.len() + API_KEY_DIGITS);
     text.push_str(prefix);
     text.extend(digits.iter().copied().map(char::from));
-    Secret(text)
+    Secret::new(text)
 }
 
 /// Divides a big-endian number in place and returns the rest.
@@ -192,14 +165,6 @@ impl Pepper {
         hasher.update(context);
         hasher.update(secret.as_bytes());
         hasher.finalize().to_hex().to_string()
-    }
-}
-
-pub(crate) fn hex_digit(digit: u8) -> Option<u8> {
-    match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        _ => None,
     }
 }
 

@@ -8,11 +8,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use assay_cluster::Cluster;
 use assay_node_records::{Records, RecordsError};
+use assay_storage_model::catalog::RecordKind;
 use assay_storage_model::{GroupId, ObjectKey, OrgId};
 use futures::FutureExt;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
-use uuid::Uuid;
 
 use crate::{Ages, Collected, Files, FilesError};
 
@@ -87,10 +87,11 @@ impl Collector {
     }
 
     async fn collect_all(&self) -> Result<Collected, CollectorError> {
-        let all = self.records.admin_organizations().await?;
-        let ids = all.as_array().into_iter().flatten().filter_map(|org| Uuid::parse_str(org["id"].as_str()?).ok());
+        let catalog = self.records.catalog();
+        catalog.fence().await?;
+        let orgs: Vec<_> = catalog.peek(|view| view.all(RecordKind::ORGANIZATION).map(|org| OrgId(org.id)).collect());
         let mut collected = Collected::default();
-        for org in ids.map(OrgId) {
+        for org in orgs {
             let found = self.collect_organization(org).await;
             let found = found.map_err(|source| CollectorError::Organization { org, source })?;
             collected.files += found.files;
@@ -106,7 +107,7 @@ impl Collector {
         let records = self.records.clone();
         let exists = move |object: ObjectKey| {
             let records = records.clone();
-            async move { records.admin_has(&object).await.unwrap_or(true) }.boxed()
+            async move { records.has_record(&object).await.unwrap_or(true) }.boxed()
         };
         self.files.collect(org, self.config.ages(), now, &exists).await
     }

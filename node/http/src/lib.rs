@@ -31,13 +31,12 @@ mod server;
 use std::fmt;
 use std::sync::Arc;
 
+use assay_node_identity::{Identity, Provider};
 use assay_node_limits::{Quotas, RateLimiter};
 use assay_node_objects::Objects;
 use assay_node_query::Queries;
-use assay_node_records::Records;
 
 pub use config::{HttpConfig, TlsFiles};
-pub use login::{Provider, ProviderRefusal};
 pub use requests::limits::limits_warnings;
 pub use server::admin::{Admin, AdminAnswer, AdminConfig, AdminRefusal, AdminRequest};
 pub use server::sockets::Sockets;
@@ -55,7 +54,7 @@ pub mod pure {
 /// Dependencies of the server.
 #[derive(Clone)]
 pub struct App {
-    pub records: Records,
+    pub identity: Identity,
     pub objects: Objects,
     pub queries: Queries,
     pub health: Arc<dyn Fn() -> Health + Send + Sync>,

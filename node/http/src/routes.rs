@@ -28,7 +28,7 @@ use actix_web::http::{Method, header};
 use actix_web::web::{Data, ServiceConfig, to};
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use assay_node_functions::Definition;
-use assay_node_records::{Kind as RecordKind, kinds};
+use assay_node_records::{Api, Changes, Kind as RecordKind, kinds};
 use assay_storage_model::ObjectKind;
 use serde::Serialize;
 
@@ -65,25 +65,10 @@ pub fn registered(config: &mut Routes<'_>) {
     config.service(at("/api/apikey/login").route(post().to(identity::login)));
     config.service(at("/api/self/me").route(post().to(identity::me)));
 
-    records_of(config, "/v1/project", &kinds::PROJECT, Changes::ByPatch);
-    records_of(config, "/v1/experiment", &kinds::EXPERIMENT, Changes::ByPatch);
-    records_of(config, "/v1/dataset", &kinds::DATASET, Changes::ByPatch);
-    records_of(config, "/v1/api_key", &kinds::API_KEY, Changes::Never);
-    for kind in [
-        &kinds::AGENT,
-        &kinds::ENV_VAR,
-        &kinds::GROUP,
-        &kinds::MCP_SERVER,
-        &kinds::ORG_AUTOMATION,
-        &kinds::PROJECT_AUTOMATION,
-        &kinds::PROJECT_GROUP,
-        &kinds::PROJECT_SCORE,
-        &kinds::PROJECT_TAG,
-        &kinds::PROMPT_SESSION,
-        &kinds::ROLE,
-        &kinds::SPAN_IFRAME,
-    ] {
-        records_of(config, &format!("/v1/{}", kind.name()), kind, Changes::ByPatchAndPut);
+    for kind in kinds::KINDS {
+        if let Api::Shared(path, changes) = kind.api {
+            records_of(config, path, kind, changes);
+        }
     }
     snapshots_of(config);
     environments_of(config);
@@ -208,8 +193,6 @@ fn files_of(config: &mut Routes<'_>) {
 
 /// Which versions are used where.
 fn environments_of(config: &mut Routes<'_>) {
-    // Not below /v1, as clients have it.
-    records_of(config, "/environment", &kinds::ENVIRONMENT, Changes::ByPatch);
     config.service(
         at("/environment-object/{object_type}/{id}")
             .route(get().to(environments::list))
@@ -291,14 +274,6 @@ fn public(config: &mut Routes<'_>) {
     config.service(at("/v1").route(get().to(service::greeting)));
     config.service(at("/healthz").route(get().to(service::healthz)));
     config.service(at("/readyz").route(get().to(service::readyz)));
-}
-
-/// How records of a kind are changed once they are there.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Changes {
-    Never,
-    ByPatch,
-    ByPatchAndPut,
 }
 
 fn records_of(config: &mut Routes<'_>, path: &str, kind: &'static RecordKind, changes: Changes) {

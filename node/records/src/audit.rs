@@ -14,7 +14,7 @@ use assay_storage_model::catalog::{CatalogCommand, PutRecord, Record, RecordKind
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use crate::access::Sight;
+use crate::authz::CatalogView;
 use crate::draft::Body;
 use crate::kinds::invitation;
 
@@ -23,7 +23,7 @@ const DETAILS_BYTES_MAX: usize = 64 << 10;
 
 /// Who changes the catalog.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum By<'p> {
+pub enum By<'p> {
     Caller(&'p Principal),
     /// Somebody who replies to an invitation. The organization learns who they are when they have accepted.
     Invited,
@@ -62,7 +62,7 @@ fn credential(shown: Credential) -> &'static str {
 
 /// How much of a change is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kept {
+enum AuditDetail {
     Whole,
     /// That it was, and which fields changed.
     Names,
@@ -70,7 +70,7 @@ enum Kept {
     Deletion,
 }
 
-fn kept(kind: RecordKind) -> Kept {
+fn kept(kind: RecordKind) -> AuditDetail {
     match kind {
         RecordKind::ORGANIZATION
         | RecordKind::ORG_MEMBER
@@ -80,30 +80,34 @@ fn kept(kind: RecordKind) -> Kept {
         | RecordKind::PROJECT_GROUP
         // What deletes rows.
         | RecordKind::AUTOMATION
-        | RecordKind::ORG_AUTOMATION => Kept::Whole,
+        | RecordKind::ORG_AUTOMATION => AuditDetail::Whole,
         RecordKind::USER
         | RecordKind::API_KEY
         | RecordKind::SERVICE_TOKEN
         | RecordKind::AI_SECRET
         | RecordKind::ENV_VAR
-        | RecordKind::DATA_KEY => Kept::Names,
-        _ => Kept::Deletion,
+        | RecordKind::DATA_KEY => AuditDetail::Names,
+        _ => AuditDetail::Deletion,
     }
 }
 
 /// The entry of a change, and the organization whose it is; none where nothing is kept of it.
-pub(crate) fn entry(sight: &Sight<'_>, by: By<'_>, command: &CatalogCommand) -> Option<(OrgId, Map<String, Value>)> {
+pub(crate) fn entry(
+    view: &CatalogView<'_>,
+    by: By<'_>,
+    command: &CatalogCommand,
+) -> Option<(OrgId, Map<String, Value>)> {
     let actor = by.described()?;
     let (kind, id, put) = match command {
         CatalogCommand::Put(put) => (put.kind, put.id, Some(put)),
         CatalogCommand::Delete(delete) => (delete.kind, delete.id, None),
         _ => return None,
     };
-    let before = sight.get(kind, id);
+    let before = view.get(kind, id);
     // A record without keys is one that is being deleted.
     let put = put.filter(|put| !put.keys.is_empty());
     let kept = kept(kind);
-    if kept == Kept::Deletion && put.is_some() {
+    if kept == AuditDetail::Deletion && put.is_some() {
         return None;
     }
     let org = org_of(by, kind, id, put, before)?;
@@ -153,11 +157,11 @@ fn entry_of_invitation(
 }
 
 /// The same of what changes no record.
-pub(crate) fn entry_of(who: &Principal, action: &str, object: (&str, Uuid), details: Value) -> Map<String, Value> {
+pub fn entry_of(who: &Principal, action: &str, object: (&str, Uuid), details: Value) -> Map<String, Value> {
     entry_by(By::Caller(who), action, object, None, details)
 }
 
-pub(crate) fn entry_by(
+pub fn entry_by(
     by: By<'_>,
     action: &str,
     object: (&str, Uuid),
@@ -176,7 +180,7 @@ pub(crate) fn entry_by(
 }
 
 /// The same of what was refused to somebody who is not known for sure: it is on whom they said to be.
-pub(crate) fn entry_of_stranger(action: &str, user: Uuid, email: &str, details: Value) -> Map<String, Value> {
+pub fn entry_of_stranger(action: &str, user: Uuid, email: &str, details: Value) -> Map<String, Value> {
     let entry = json!({
         "action": action,
         "object_type": "user",
@@ -208,7 +212,7 @@ fn read(body: &[u8]) -> Body {
     serde_json::from_slice(body).unwrap_or_default()
 }
 
-fn details(kept: Kept, old: Option<&Body>, new: Option<&Body>) -> Value {
+fn details(kept: AuditDetail, old: Option<&Body>, new: Option<&Body>) -> Value {
     let changed = || {
         let (Some(old), Some(new)) = (old, new) else { return Value::Null };
         let mut names: Vec<&String> = new.keys().chain(old.keys()).collect();
@@ -218,7 +222,7 @@ fn details(kept: Kept, old: Option<&Body>, new: Option<&Body>) -> Value {
         json!(names)
     };
     let whole = json!({"before": old, "after": new});
-    if kept == Kept::Whole && whole.to_string().len() <= DETAILS_BYTES_MAX {
+    if kept == AuditDetail::Whole && whole.to_string().len() <= DETAILS_BYTES_MAX {
         return whole;
     }
     json!({ "changed": changed() })

@@ -1,30 +1,27 @@
 //! Commands to the catalog, and what became of them.
 
-use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome};
+use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, DeleteRecord, Expect, RecordKind};
 use assay_storage_model::command::Outcome;
 use assay_storage_model::{GroupId, OrgId};
 use bytes::Bytes;
 use serde_json::{Map, Value};
+use uuid::Uuid;
 
-use crate::Records;
 use crate::audit::{By, entry};
+use crate::catalog::Catalog;
 use crate::error::RecordsError;
 
-impl Records {
+impl Catalog {
     /// One command, in the next entry that the catalog's committer makes: many writers share a flush. What has to be known
     /// of it is written down before.
-    pub(crate) async fn propose_one(
-        &self,
-        by: By<'_>,
-        command: CatalogCommand,
-    ) -> Result<CatalogOutcome, RecordsError> {
+    pub async fn propose_one(&self, by: By<'_>, command: CatalogCommand) -> Result<CatalogOutcome, RecordsError> {
         let encoded = encode(&command)?;
         self.keep(by, std::slice::from_ref(&command)).await?;
         of_catalog(self.cluster.write_catalog(encoded).await?)
     }
 
     /// One log entry: all of them are visible together. Each has an outcome of its own.
-    pub(crate) async fn propose(
+    pub async fn propose(
         &self,
         by: By<'_>,
         commands: Vec<CatalogCommand>,
@@ -40,8 +37,17 @@ impl Records {
         Ok(outcomes)
     }
 
+    /// Deletes a record; one that is gone already is fine.
+    pub async fn delete_record(&self, by: By<'_>, kind: RecordKind, id: Uuid) -> Result<(), RecordsError> {
+        let delete = DeleteRecord { kind, id, expect: Expect::Any };
+        match self.propose_one(by, CatalogCommand::Delete(delete)).await? {
+            CatalogOutcome::Deleted { .. } | CatalogOutcome::Stale { .. } => Ok(()),
+            other => Err(unexpected(&other)),
+        }
+    }
+
     async fn keep(&self, by: By<'_>, commands: &[CatalogCommand]) -> Result<(), RecordsError> {
-        let entries: Vec<_> = self.peek(|sight| commands.iter().filter_map(|one| entry(sight, by, one)).collect());
+        let entries: Vec<_> = self.peek(|view| commands.iter().filter_map(|one| entry(view, by, one)).collect());
         for (org, entry) in entries {
             self.keep_entry(org, entry).await?;
         }
@@ -49,7 +55,7 @@ impl Records {
     }
 
     /// What cannot be kept is not done.
-    pub(crate) async fn keep_entry(&self, org: OrgId, entry: Map<String, Value>) -> Result<(), RecordsError> {
+    pub async fn keep_entry(&self, org: OrgId, entry: Map<String, Value>) -> Result<(), RecordsError> {
         let refused =
             |why| RecordsError::Unavailable(format!("nothing was done: it could not be put on record: {why}"));
         self.ledger.append(org, entry).await.map_err(refused)
@@ -69,6 +75,6 @@ fn of_catalog(outcome: Outcome) -> Result<CatalogOutcome, RecordsError> {
 }
 
 /// An outcome that the command should not have.
-pub(crate) fn unexpected(outcome: &CatalogOutcome) -> RecordsError {
+pub fn unexpected(outcome: &CatalogOutcome) -> RecordsError {
     RecordsError::Internal(format!("the catalog answered {outcome:?}"))
 }

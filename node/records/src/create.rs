@@ -3,27 +3,27 @@
 use assay_node_auth::{
     API_KEY_BYTES, Decision, ObjectType, Permission, Principal, Secret, Target, new_api_key, preview,
 };
+use assay_storage_model::OrgId;
 use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, PutRecord, Record, UniqueKey};
-use assay_storage_model::{GroupId, OrgId};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::access::Sight;
-use crate::accounts::check_is_self;
 use crate::audit::By;
+use crate::authz::CatalogView;
+use crate::authz::guard::{self, About};
+use crate::authz::{no_organization, within, within_named};
 use crate::commit::unexpected;
+use crate::credentials::check_is_self;
 use crate::draft::{self, Body, Frame};
 use crate::error::RecordsError;
-use crate::guard::{self, About};
 use crate::kind::{Checked, Home, Kind, Making, Naming, OnCreate};
 use crate::kinds::api_key::fingerprint_key;
 use crate::kinds::experiment::{self, BaseSearch};
 use crate::kinds::{EXPERIMENT, PROJECT, SERVICE_TOKEN, acl};
 use crate::list::Walk;
 use crate::patch::put;
-use crate::read::{Seen, decided, never_changes, visible};
-use crate::sealing::{self, Writing};
-use crate::standing::{no_organization, within, within_named};
+use crate::read::{VisibleRecord, decided, never_changes, visible};
+use crate::sealed_values::{self, Writing};
 use crate::{Created, Records, edge};
 
 /// A name that is taken and freed again while we look, or taken by another request each time.
@@ -60,8 +60,8 @@ impl Records {
         kind: &'static Kind,
         mut body: Map<String, Value>,
     ) -> Result<Created, RecordsError> {
-        let secret = sealing::taken(kind, &mut body)?;
-        self.fresh().await?;
+        let secret = sealed_values::taken(kind, &mut body)?;
+        self.catalog.fresh().await?;
         if kind.record == SERVICE_TOKEN.record {
             return self.create_token(who, body).await;
         }
@@ -105,8 +105,8 @@ impl Records {
         kind: &'static Kind,
         mut body: Map<String, Value>,
     ) -> Result<Value, RecordsError> {
-        let secret = sealing::taken(kind, &mut body)?;
-        self.fresh().await?;
+        let secret = sealed_values::taken(kind, &mut body)?;
+        self.catalog.fresh().await?;
         let fields = draft::created(kind, body.clone())?;
         if of_system(kind, &fields).is_some() {
             return Err(never_changes(kind));
@@ -115,15 +115,15 @@ impl Records {
         let unnamed = || RecordsError::BadRequest("`name` is missing".into());
         let key = kind.key_of(place.within, &fields).ok_or_else(unnamed)?;
         for _ in 0..ATTEMPTS_MAX {
-            let Some(id) = self.peek(|sight| sight.find(&key).map(|record| record.id)) else {
+            let Some(id) = self.catalog.peek(|view| view.find(&key).map(|record| record.id)) else {
                 match self.put_new(kind, &place, edge::new_id(), key.clone(), fields.clone()).await? {
                     Some(object) => return Ok(object),
-                    None => drop(self.cluster.fence(GroupId::CATALOG).await?),
+                    None => self.catalog.fence().await?,
                 }
                 continue;
             };
-            let seen = self.look(|sight| visible(sight, &place.who, kind, id, Permission::Update)).await;
-            let Seen { record, .. } = seen.map_err(|why| unseen(kind, &place, why))?;
+            let seen = self.catalog.look(|view| visible(view, &place.who, kind, id, Permission::Update)).await;
+            let VisibleRecord { record, .. } = seen.map_err(|why| unseen(kind, &place, why))?;
             let stored = draft::read(&record)?;
             let mut replaced = fields.clone();
             for field in kind.fields.iter().filter(|field| field.create == OnCreate::Ours) {
@@ -134,19 +134,22 @@ impl Records {
             (kind.derive)(&mut replaced);
             if let Some(check) = kind.check {
                 let who = &place.who;
-                self.peek(|sight| {
-                    check(&Checked { sight, who, id: Some(id), before: Some(&stored), body: &replaced })
-                })?;
+                self.catalog
+                    .peek(|view| check(&Checked { view, who, id: Some(id), before: Some(&stored), body: &replaced }))?;
             }
             let (org, user, at) = (place.org, place.who.user, edge::now_micros());
             let writing = Writing { kind, org, id, user, at, before: Some(&stored) };
             self.seal(&writing, place.secret.as_ref(), &mut replaced).await?;
-            match self.propose_one(By::Caller(&place.who), CatalogCommand::Put(put(kind, &record, &replaced))).await? {
+            match self
+                .catalog
+                .propose_one(By::Caller(&place.who), CatalogCommand::Put(put(kind, &record, &replaced)))
+                .await?
+            {
                 CatalogOutcome::Put { .. } => {
                     return Ok(self.joined(kind, draft::shown(kind, &Frame::of(&record), replaced)));
                 }
                 CatalogOutcome::Taken { .. } | CatalogOutcome::Stale { .. } => {
-                    self.cluster.fence(GroupId::CATALOG).await?;
+                    self.catalog.fence().await?;
                 }
                 other => return Err(unexpected(&other)),
             }
@@ -163,37 +166,38 @@ impl Records {
         body: &Body,
     ) -> Result<Place, RecordsError> {
         let (name, id) = (draft::text_of(body, "org_name")?, draft::uuid_of(body, "org_id")?);
-        self.look(|sight| {
-            let (who, project) = match kind.home {
-                Home::Project => in_project(sight, who, fields)?,
-                Home::Object => (of_object(sight, who, fields)?, None),
-                Home::Organization => (in_organization(sight, who, id.map(OrgId), name)?, None),
-            };
-            let org = who.org;
-            let about = About { kind, org, id: None, project, body: (kind.home == Home::Object).then_some(fields) };
-            let may = about.decide(sight, &who, Permission::Create) == Decision::Allowed;
-            if let Some(check) = kind.check.filter(|_| may) {
-                check(&Checked { sight, who: &who, id: None, before: None, body: fields })?;
-            }
-            Ok(Place { may, who, org, within: project.unwrap_or(org.0), secret: None })
-        })
-        .await
+        self.catalog
+            .look(|view| {
+                let (who, project) = match kind.home {
+                    Home::Project => in_project(view, who, fields)?,
+                    Home::Object => (of_object(view, who, fields)?, None),
+                    Home::Organization => (in_organization(view, who, id.map(OrgId), name)?, None),
+                };
+                let org = who.org;
+                let about = About { kind, org, id: None, project, body: (kind.home == Home::Object).then_some(fields) };
+                let may = about.decide(view, &who, Permission::Create) == Decision::Allowed;
+                if let Some(check) = kind.check.filter(|_| may) {
+                    check(&Checked { view, who: &who, id: None, before: None, body: fields })?;
+                }
+                Ok(Place { may, who, org, within: project.unwrap_or(org.0), secret: None })
+            })
+            .await
     }
 
     /// The record that has the name. What this node's copy of the catalog says is fenced first, since it may be gone.
     async fn existing(&self, kind: &Kind, place: &Place, key: &UniqueKey) -> Result<Option<Created>, RecordsError> {
-        let find = |sight: &Sight<'_>| match sight.find(key) {
+        let find = |view: &CatalogView<'_>| match view.find(key) {
             None => Ok(None),
-            Some(found) => match visible(sight, &place.who, kind, found.id, Permission::Read) {
+            Some(found) => match visible(view, &place.who, kind, found.id, Permission::Read) {
                 Ok(seen) => Ok(Some(seen.record)),
                 Err(why) => Err(unseen(kind, place, why)),
             },
         };
-        if self.peek(find)?.is_none() {
+        if self.catalog.peek(find)?.is_none() {
             return Ok(None);
         }
-        self.cluster.fence(GroupId::CATALOG).await?;
-        let Some(record) = self.peek(find)? else {
+        self.catalog.fence().await?;
+        let Some(record) = self.catalog.peek(find)? else {
             return Ok(None);
         };
         Ok(Some(Created { object: self.answer(kind, &record)?, found_existing: true, secret: None }))
@@ -214,7 +218,7 @@ impl Records {
                 Wanted::Exactly(name) | Wanted::Fresh(name) => name.clone(),
             };
             let key = kind.name_key(place.within, &name);
-            if matches!(wanted, Wanted::Fresh(_)) && self.peek(|state| state.find(&key).is_some()) {
+            if matches!(wanted, Wanted::Fresh(_)) && self.catalog.peek(|state| state.find(&key).is_some()) {
                 suffix = true;
                 continue;
             }
@@ -224,7 +228,7 @@ impl Records {
                 Some(object) => return Ok(Created { object, found_existing: false, secret: None }),
                 None if matches!(wanted, Wanted::Fresh(_)) => suffix = true,
                 None => {
-                    self.cluster.fence(GroupId::CATALOG).await?;
+                    self.catalog.fence().await?;
                     if let Some(found) = self.existing(kind, place, &key).await? {
                         return Ok(found);
                     }
@@ -261,7 +265,7 @@ impl Records {
             body: Value::Object(body.clone()).to_string().into_bytes(),
             at,
         };
-        match self.propose_one(By::Caller(&place.who), CatalogCommand::Put(put)).await? {
+        match self.catalog.propose_one(By::Caller(&place.who), CatalogCommand::Put(put)).await? {
             CatalogOutcome::Put { .. } => {
                 let frame = Frame { id, org: Some(place.org), created: at, deleted: None };
                 Ok(Some(self.joined(kind, draft::shown(kind, &frame, body))))
@@ -298,7 +302,7 @@ impl Records {
             if let Some(object) = self.put_new(kind, place, edge::new_id(), key.clone(), fields.clone()).await? {
                 return Ok(Created { object, found_existing: false, secret: None });
             }
-            self.cluster.fence(GroupId::CATALOG).await?;
+            self.catalog.fence().await?;
         }
         Err(RecordsError::Busy(format!("others keep making and deleting this {}: try again", kind.name)))
     }
@@ -309,7 +313,8 @@ impl Records {
         self.check_key_count(place.org, place.who.user, 1)?;
         let secret = new_api_key(&edge::random::<API_KEY_BYTES>()?);
         fields.insert("preview_name".into(), preview(secret.expose()).into());
-        let fingerprint = self.peek(|state| self.pepper(state).map(|pepper| pepper.fingerprint(secret.expose())))?;
+        let fingerprint =
+            self.catalog.peek(|state| self.catalog.pepper(state).map(|pepper| pepper.fingerprint(secret.expose())))?;
         let made = self.put_new(kind, place, edge::new_id(), fingerprint_key(&fingerprint), fields).await?;
         let object = made.ok_or_else(|| RecordsError::Internal("a new API key is one that is there already".into()))?;
         Ok(Created { object, found_existing: false, secret: Some(secret) })
@@ -333,11 +338,11 @@ impl Records {
     async fn base_by_name(&self, place: &Place, name: &str) -> Result<Uuid, RecordsError> {
         let key = EXPERIMENT.name_key(place.within, name);
         let missing = || RecordsError::NotFound(String::new());
-        let look = |sight: &Sight<'_>| {
-            let found = sight.find(&key).ok_or_else(missing)?;
-            visible(sight, &place.who, &EXPERIMENT, found.id, Permission::Read).map(|seen| seen.record.id)
+        let look = |view: &CatalogView<'_>| {
+            let found = view.find(&key).ok_or_else(missing)?;
+            visible(view, &place.who, &EXPERIMENT, found.id, Permission::Read).map(|seen| seen.record.id)
         };
-        let found = self.look(look).await;
+        let found = self.catalog.look(look).await;
         // Clients look for these two words, drop the field and ask again.
         let said = || RecordsError::BadRequest(format!("the base experiment `{name}` is not in this project"));
         found.map_err(|error| if error.may_be_stale() { said() } else { error })
@@ -348,12 +353,12 @@ impl Records {
         let mut walk = Walk::from_newest(&EXPERIMENT, place.org);
         let mut seen = 0;
         while !search.is_over() && !walk.is_over() && seen < BASES_MAX {
-            let is_seen = |sight: &Sight<'_>, record: &Record| {
-                EXPERIMENT.lives(sight, record)
-                    && decided(sight, &place.who, &EXPERIMENT, record, Permission::Read)
+            let is_seen = |view: &CatalogView<'_>, record: &Record| {
+                EXPERIMENT.lives(view, record)
+                    && decided(view, &place.who, &EXPERIMENT, record, Permission::Read)
                         .is_ok_and(|said| said == Decision::Allowed)
             };
-            let batch = self.peek(|sight| walk.step(sight, |record| is_seen(sight, record)))?;
+            let batch = self.catalog.peek(|view| walk.step(view, |record| is_seen(view, record)))?;
             seen += batch.len();
             for record in batch.iter().filter(|record| EXPERIMENT.project_of(record) == Some(place.within)) {
                 search.see(record.id, &draft::read(record)?);
@@ -370,35 +375,39 @@ fn of_system(kind: &Kind, fields: &Body) -> Option<Record> {
 }
 
 pub(crate) fn in_organization(
-    sight: &Sight<'_>,
+    view: &CatalogView<'_>,
     who: &Principal,
     id: Option<OrgId>,
     name: Option<&str>,
 ) -> Result<Principal, RecordsError> {
     match (id, name) {
-        (None, Some(name)) => within_named(sight, who, name),
+        (None, Some(name)) => within_named(view, who, name),
         (id, _) => {
             let org = id.unwrap_or(who.org);
-            within(sight, who, org)?.ok_or_else(|| no_organization(&name.map_or(org.to_string(), str::to_owned)))
+            within(view, who, org)?.ok_or_else(|| no_organization(&name.map_or(org.to_string(), str::to_owned)))
         }
     }
 }
 
 /// The project need not be one they may read: what is granted may be to make something in it.
-fn in_project(sight: &Sight<'_>, who: &Principal, fields: &Body) -> Result<(Principal, Option<Uuid>), RecordsError> {
+fn in_project(
+    view: &CatalogView<'_>,
+    who: &Principal,
+    fields: &Body,
+) -> Result<(Principal, Option<Uuid>), RecordsError> {
     let id = draft::id_in(fields, "project_id");
     let id = id.ok_or_else(|| RecordsError::BadRequest("`project_id` is missing".into()))?;
     let missing = || RecordsError::NotFound(format!("no project with the id {id} is visible to this credential"));
-    let project = sight.get(PROJECT.record, id).filter(|record| PROJECT.lives(sight, record)).ok_or_else(missing)?;
+    let project = view.get(PROJECT.record, id).filter(|record| PROJECT.lives(view, record)).ok_or_else(missing)?;
     let org = project.org.ok_or_else(missing)?;
-    let there = within(sight, who, org)?.ok_or_else(missing)?;
+    let there = within(view, who, org)?.ok_or_else(missing)?;
     if there.rights.reaches(&Target::in_organization(ObjectType::Project, Some(id), org)) {
         return Ok((there, Some(id)));
     }
     Err(missing())
 }
 
-fn of_object(sight: &Sight<'_>, who: &Principal, fields: &Body) -> Result<Principal, RecordsError> {
+fn of_object(view: &CatalogView<'_>, who: &Principal, fields: &Body) -> Result<Principal, RecordsError> {
     let on = acl::object(fields);
     let (object, id) = on.ok_or_else(|| RecordsError::BadRequest("`object_type` is missing".into()))?;
     let missing = || {
@@ -406,9 +415,9 @@ fn of_object(sight: &Sight<'_>, who: &Principal, fields: &Body) -> Result<Princi
         let said = format!("no {word} with the id {id} is visible to this credential");
         RecordsError::NotFound(said)
     };
-    let org = guard::org_of(sight, object, id).ok_or_else(missing)?;
-    let there = within(sight, who, org)?.ok_or_else(missing)?;
-    let target = guard::target_of(sight, org, object, id).ok_or_else(missing)?;
+    let org = guard::org_of(view, object, id).ok_or_else(missing)?;
+    let there = within(view, who, org)?.ok_or_else(missing)?;
+    let target = guard::target_of(view, org, object, id).ok_or_else(missing)?;
     if there.rights.reaches(&target) { Ok(there) } else { Err(missing()) }
 }
 

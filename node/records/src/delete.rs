@@ -13,24 +13,23 @@ use std::time::Duration;
 use assay_node_auth::{Permission, Principal};
 use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, DeleteRecord, Expect, PutRecord, Record};
 use assay_storage_model::command::{Command, Outcome};
-use assay_storage_model::{GroupId, ObjectKey, OrgId};
+use assay_storage_model::{ObjectKey, OrgId};
 use bytes::Bytes;
 use futures::StreamExt;
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::access::Sight;
 use crate::audit::By;
+use crate::authz::CatalogView;
+use crate::authz::guard::is_gone;
 use crate::commit::unexpected;
 use crate::draft::{self, Frame};
 use crate::environments::has_no_environment;
 use crate::error::RecordsError;
-use crate::guard::is_gone;
-use crate::kind::Kind;
-use crate::kinds::environment_object::ENVIRONMENT_OBJECT;
-use crate::kinds::{ACL, DATASET_SNAPSHOT, ENV_VAR, PROJECT, VIEW, WITHIN_PROJECT, acl};
+use crate::kind::{Home, Kind};
+use crate::kinds::{self, ENV_VAR, PROJECT, acl};
 use crate::list::Walk;
-use crate::read::{Seen, visible};
+use crate::read::{VisibleRecord, visible};
 use crate::{Records, edge};
 
 /// Each loses only to another writer that won.
@@ -49,19 +48,20 @@ pub struct Swept {
 impl Records {
     /// The record as it was, with `deleted_at`.
     pub async fn delete(&self, who: &Principal, kind: &'static Kind, id: Uuid) -> Result<Value, RecordsError> {
-        self.fresh().await?;
+        self.catalog.fresh().await?;
         for _ in 0..ATTEMPTS_MAX {
-            let Seen { record, who } = self.look(|state| visible(state, who, kind, id, Permission::Delete)).await?;
+            let VisibleRecord { record, who } =
+                self.catalog.look(|state| visible(state, who, kind, id, Permission::Delete)).await?;
             if let Some(object) = self.delete_seen(By::Caller(&who), kind, &record).await? {
                 return Ok(object);
             }
-            self.cluster.fence(GroupId::CATALOG).await?;
+            self.catalog.fence().await?;
         }
         Err(RecordsError::Busy(format!("others keep changing this {}: try again", kind.name)))
     }
 
     /// None where the record changed meanwhile.
-    pub(crate) async fn delete_seen(
+    pub async fn delete_seen(
         &self,
         by: By<'_>,
         kind: &'static Kind,
@@ -76,7 +76,7 @@ impl Records {
         } else {
             CatalogCommand::Delete(DeleteRecord { kind: record.kind, id, expect })
         };
-        match self.propose_one(by, command).await? {
+        match self.catalog.propose_one(by, command).await? {
             CatalogOutcome::Put { .. } | CatalogOutcome::Deleted { .. } => {}
             CatalogOutcome::Stale { .. } => return Ok(None),
             other => return Err(unexpected(&other)),
@@ -106,8 +106,8 @@ impl Records {
     /// Finishes deletes that were cut short: after every start, and whenever one could not be finished.
     pub async fn sweep(&self) -> Result<Swept, RecordsError> {
         let mut swept = Swept::default();
-        for kind in std::iter::once(&PROJECT).chain(WITHIN_PROJECT) {
-            let left: Vec<_> = self.peek(|state| {
+        for kind in std::iter::once(&PROJECT).chain(kinds::within(Home::Project)) {
+            let left: Vec<_> = self.catalog.peek(|state| {
                 let gone = state.all(kind.record).filter(|record| !kind.lives(state, record));
                 gone.filter_map(|record| Some((record.org?, record.id))).collect()
             });
@@ -116,9 +116,9 @@ impl Records {
                 swept.records += 1;
             }
         }
-        for kind in [&ACL, &VIEW, &ENV_VAR, &DATASET_SNAPSHOT, &ENVIRONMENT_OBJECT] {
-            let left: Vec<Uuid> = self.peek(|sight| {
-                let orphans = sight.all(kind.record).filter(|record| is_orphan(sight, record));
+        for kind in kinds::within(Home::Object) {
+            let left: Vec<Uuid> = self.catalog.peek(|view| {
+                let orphans = view.all(kind.record).filter(|record| is_orphan(view, record));
                 orphans.map(|record| record.id).collect()
             });
             for id in left {
@@ -126,16 +126,16 @@ impl Records {
                 swept.records += 1;
             }
         }
-        swept.records += self.sweep_logins().await?;
         Ok(swept)
     }
 
     async fn finish(&self, kind: &'static Kind, org: OrgId, id: Uuid) -> Result<(), RecordsError> {
         if kind.record == PROJECT.record {
-            for within in WITHIN_PROJECT {
+            for within in kinds::within(Home::Project) {
                 let mut walk = Walk::from_newest(within, org);
                 while !walk.is_over() {
-                    let batch = self.peek(|state| walk.step(state, |record| within.project_of(record) == Some(id)))?;
+                    let batch =
+                        self.catalog.peek(|state| walk.step(state, |record| within.project_of(record) == Some(id)))?;
                     let ids: Vec<_> = batch.iter().map(|record| record.id).collect();
                     self.take_away(within, org, &ids).await?;
                 }
@@ -149,7 +149,7 @@ impl Records {
     async fn take_variables(&self, org: OrgId) -> Result<(), RecordsError> {
         let mut walk = Walk::from_newest(&ENV_VAR, org);
         while !walk.is_over() {
-            let batch = self.peek(|sight| walk.step(sight, |record| is_orphan(sight, record)))?;
+            let batch = self.catalog.peek(|view| walk.step(view, |record| is_orphan(view, record)))?;
             let ids: Vec<_> = batch.iter().map(|record| record.id).collect();
             self.take_away(&ENV_VAR, org, &ids).await?;
         }
@@ -173,17 +173,12 @@ impl Records {
     }
 
     async fn take_record(&self, kind: &'static Kind, id: Uuid) -> Result<(), RecordsError> {
-        let delete = DeleteRecord { kind: kind.record, id, expect: Expect::Any };
-        match self.propose_one(By::System, CatalogCommand::Delete(delete)).await? {
-            // Where it is stale, another sweep was here.
-            CatalogOutcome::Deleted { .. } | CatalogOutcome::Stale { .. } => Ok(()),
-            other => Err(unexpected(&other)),
-        }
+        self.catalog.delete_record(By::System, kind.record, id).await
     }
 
     async fn drop_rows(&self, object: ObjectKey) -> Result<(), RecordsError> {
         let command = Bytes::from(Command::DropObject { object }.encode());
-        match self.cluster.write(self.cluster.locate(&object), command).await? {
+        match self.catalog.cluster.write(self.catalog.cluster.locate(&object), command).await? {
             Outcome::Done { .. } => Ok(()),
             other => Err(RecordsError::Internal(format!("dropping {object}: the shard answered {other:?}"))),
         }
@@ -191,10 +186,10 @@ impl Records {
 }
 
 /// Whether what its fields name is there no more.
-fn is_orphan(sight: &Sight<'_>, record: &Record) -> bool {
+fn is_orphan(view: &CatalogView<'_>, record: &Record) -> bool {
     let on = draft::read(record).ok().as_ref().and_then(acl::object);
     match (record.org, on) {
-        (Some(org), Some((object, id))) => is_gone(sight, org, object, id) || has_no_environment(sight, record),
+        (Some(org), Some((object, id))) => is_gone(view, org, object, id) || has_no_environment(view, record),
         _ => false,
     }
 }

@@ -20,8 +20,5 @@ pub fn new_id() -> Uuid {
 
 /// From the system's source for secrets.
 pub fn random<const BYTES: usize>() -> Result<[u8; BYTES], RecordsError> {
-    let mut bytes = [0; BYTES];
-    let filled = getrandom::fill(&mut bytes);
-    filled.map_err(|error| RecordsError::Internal(format!("the system gives no random bytes: {error}")))?;
-    Ok(bytes)
+    Ok(assay_node_secrets::random()?)
 }

@@ -11,16 +11,14 @@ use assay_storage_model::{OrgId, Xact};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::access::Sight;
 use crate::audit::By;
+use crate::authz::CatalogView;
+use crate::authz::guard;
 use crate::draft::{self, Body};
 use crate::error::RecordsError;
-use crate::guard;
 use crate::kind::Kind;
-use crate::kinds::environment_object::ENVIRONMENT_OBJECT;
-use crate::kinds::{DATASET, ENVIRONMENT, PROMPT};
+use crate::kinds::{DATASET, ENVIRONMENT, ENVIRONMENT_OBJECT, PROMPT};
 use crate::read::visible;
-use crate::standing::text_in;
 use crate::{Created, Records};
 
 /// A prompt or a dataset, as a path names it.
@@ -48,25 +46,26 @@ impl Pinned {
 impl Records {
     /// The versions of it that environments use.
     pub async fn pins(&self, who: &Principal, of: &Pinned) -> Result<Vec<Value>, RecordsError> {
-        self.fresh().await?;
-        self.look(|sight| {
-            let org = org_of(sight, who, of, Permission::Read)?;
-            let environments = sight.all(ENVIRONMENT.record).filter(|record| record.org == Some(org));
-            let mut pins: Vec<_> = environments
-                .filter_map(|environment| {
-                    let slug = text_in(&draft::read(environment).ok()?, "slug");
-                    Some((pin(sight, org, of, environment.id)?, slug))
-                })
-                .collect();
-            pins.sort_by_key(|(pin, _)| (std::cmp::Reverse(pin.created), pin.id));
-            pins.iter().map(|(pin, slug)| shown(pin, slug)).collect()
-        })
-        .await
+        self.catalog.fresh().await?;
+        self.catalog
+            .look(|view| {
+                let org = org_of(view, who, of, Permission::Read)?;
+                let environments = view.all(ENVIRONMENT.record).filter(|record| record.org == Some(org));
+                let mut pins: Vec<_> = environments
+                    .filter_map(|environment| {
+                        let slug = draft::text_in(&draft::read(environment).ok()?, "slug");
+                        Some((pin(view, org, of, environment.id)?, slug))
+                    })
+                    .collect();
+                pins.sort_by_key(|(pin, _)| (std::cmp::Reverse(pin.created), pin.id));
+                pins.iter().map(|(pin, slug)| shown(pin, slug)).collect()
+            })
+            .await
     }
 
     pub async fn pin(&self, who: &Principal, of: &Pinned, slug: &str) -> Result<Value, RecordsError> {
-        self.fresh().await?;
-        let (record, slug) = self.look(|sight| pinned(sight, who, of, slug, Permission::Read)).await?;
+        self.catalog.fresh().await?;
+        let (record, slug) = self.catalog.look(|view| pinned(view, who, of, slug, Permission::Read)).await?;
         shown(&record, &slug)
     }
 
@@ -96,11 +95,12 @@ impl Records {
         body: &mut Body,
         replaces: bool,
     ) -> Result<Value, RecordsError> {
-        self.fresh().await?;
+        self.catalog.fresh().await?;
         let environment = self
-            .look(|sight| {
-                let org = org_of(sight, who, of, Permission::Update)?;
-                environment(sight, org, slug)
+            .catalog
+            .look(|view| {
+                let org = org_of(view, who, of, Permission::Update)?;
+                environment(view, org, slug)
             })
             .await?;
         let version = body.remove("object_version").unwrap_or(Value::Null);
@@ -121,7 +121,7 @@ impl Records {
             object
         };
         let id = object.as_object().and_then(|object| draft::id_in(object, "id"));
-        let record = id.and_then(|id| self.peek(|sight| sight.get(ENVIRONMENT_OBJECT.record, id).cloned()));
+        let record = id.and_then(|id| self.catalog.peek(|view| view.get(ENVIRONMENT_OBJECT.record, id).cloned()));
         match record {
             Some(record) => shown(&record, slug),
             None => Ok(told(object, slug)),
@@ -130,30 +130,30 @@ impl Records {
 
     /// It, as it was.
     pub async fn remove_pin(&self, who: &Principal, of: &Pinned, slug: &str) -> Result<Value, RecordsError> {
-        self.fresh().await?;
-        let (record, slug) = self.look(|sight| pinned(sight, who, of, slug, Permission::Update)).await?;
-        self.gone(By::Caller(who), ENVIRONMENT_OBJECT.record, record.id).await?;
+        self.catalog.fresh().await?;
+        let (record, slug) = self.catalog.look(|view| pinned(view, who, of, slug, Permission::Update)).await?;
+        self.catalog.delete_record(By::Caller(who), ENVIRONMENT_OBJECT.record, record.id).await?;
         shown(&record, &slug)
     }
 
     /// The version of a prompt that an environment uses, for who may read the prompt; none where it uses none.
     pub fn version_in(&self, org: OrgId, prompt: Uuid, slug: &str) -> Result<Option<Xact>, RecordsError> {
-        self.peek(|sight| {
+        self.catalog.peek(|view| {
             let of = Pinned { object: ObjectType::Prompt, id: prompt };
-            let Ok(environment) = environment(sight, org, slug) else { return Ok(None) };
-            let Some(record) = pin(sight, org, &of, environment) else { return Ok(None) };
+            let Ok(environment) = environment(view, org, slug) else { return Ok(None) };
+            let Some(record) = pin(view, org, &of, environment) else { return Ok(None) };
             crate::kinds::dataset_snapshot::version(&draft::read(&record)?, "object_version").map(Some)
         })
     }
 }
 
 /// The organization of what may be read or changed.
-fn org_of(sight: &Sight<'_>, who: &Principal, of: &Pinned, permission: Permission) -> Result<OrgId, RecordsError> {
-    visible(sight, who, of.kind(), of.id, permission).map(|seen| seen.who.org)
+fn org_of(view: &CatalogView<'_>, who: &Principal, of: &Pinned, permission: Permission) -> Result<OrgId, RecordsError> {
+    visible(view, who, of.kind(), of.id, permission).map(|seen| seen.who.org)
 }
 
-fn environment(sight: &Sight<'_>, org: OrgId, slug: &str) -> Result<Uuid, RecordsError> {
-    let found = sight.find(&ENVIRONMENT.name_key(org.0, slug)).map(|record| record.id);
+fn environment(view: &CatalogView<'_>, org: OrgId, slug: &str) -> Result<Uuid, RecordsError> {
+    let found = view.find(&ENVIRONMENT.name_key(org.0, slug)).map(|record| record.id);
     found.ok_or_else(|| {
         let slug: String = slug.chars().take(200).collect();
         RecordsError::BadRequest(format!("no environment has the slug `{slug}`"))
@@ -170,16 +170,16 @@ fn pin(state: &State, org: OrgId, of: &Pinned, environment: Uuid) -> Option<Arc<
 }
 
 fn pinned(
-    sight: &Sight<'_>,
+    view: &CatalogView<'_>,
     who: &Principal,
     of: &Pinned,
     slug: &str,
     permission: Permission,
 ) -> Result<(Arc<Record>, String), RecordsError> {
-    let org = org_of(sight, who, of, permission)?;
-    let environment = environment(sight, org, slug)?;
+    let org = org_of(view, who, of, permission)?;
+    let environment = environment(view, org, slug)?;
     let none = || RecordsError::BadRequest(format!("the environment `{slug}` uses no version of it"));
-    Ok((pin(sight, org, of, environment).ok_or_else(none)?, slug.to_owned()))
+    Ok((pin(view, org, of, environment).ok_or_else(none)?, slug.to_owned()))
 }
 
 fn shown(record: &Record, slug: &str) -> Result<Value, RecordsError> {
@@ -197,8 +197,8 @@ fn told(of: Value, slug: &str) -> Value {
 }
 
 /// Whether the environment that a record names is there no more.
-pub(crate) fn has_no_environment(sight: &Sight<'_>, record: &Record) -> bool {
+pub(crate) fn has_no_environment(view: &CatalogView<'_>, record: &Record) -> bool {
     let environment = draft::read(record).ok().and_then(|body| draft::id_in(&body, "environment_id"));
     record.kind == RecordKind::ENVIRONMENT_OBJECT
-        && environment.is_some_and(|id| guard::is_no_record(sight, &ENVIRONMENT, id))
+        && environment.is_some_and(|id| guard::is_no_record(view, &ENVIRONMENT, id))
 }

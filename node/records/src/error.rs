@@ -1,6 +1,7 @@
 //! Why a record was not read or changed: one variant a kind of refusal, each with a sentence that its caller may read.
 
 use assay_cluster::FenceError;
+use assay_node_secrets::SecretsError;
 use assay_storage_model::{NotWritten, WriteFailure};
 use thiserror::Error;
 
@@ -44,8 +45,8 @@ pub enum RecordsError {
 }
 
 impl RecordsError {
-    /// Whether a look at fresher state could turn the refusal into an answer.
-    pub(crate) fn may_be_stale(&self) -> bool {
+    /// Returns whether a look at fresher state could turn the refusal into an answer.
+    pub fn may_be_stale(&self) -> bool {
         matches!(self, RecordsError::Unauthenticated(_) | RecordsError::NotFound(_) | RecordsError::Forbidden(_))
     }
 }
@@ -69,5 +70,15 @@ impl From<WriteFailure> for RecordsError {
 impl From<FenceError> for RecordsError {
     fn from(error: FenceError) -> RecordsError {
         RecordsError::Unavailable(format!("the catalog does not answer: {error}"))
+    }
+}
+
+impl From<SecretsError> for RecordsError {
+    fn from(error: SecretsError) -> RecordsError {
+        match error {
+            SecretsError::Unavailable(why) => RecordsError::Unavailable(why),
+            SecretsError::Busy(why) => RecordsError::Busy(why),
+            SecretsError::Internal(why) => RecordsError::Internal(why),
+        }
     }
 }

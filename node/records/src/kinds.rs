@@ -1,103 +1,118 @@
-//! The kinds of records that the API shows, a file each, and those that stand above organizations.
+//! The kinds of records that the API shows, a file each, and [`KINDS`], the one list of them. Those that stand above
+//! organizations and that no list shows are beside them in `access`.
+//!
+//! A new kind is a file here with its entry in [`KINDS`], and its id in `RecordKind` of the model. Routes, exports, deletes
+//! of projects and access follow from what the kind says of itself.
 
-pub(crate) mod acl;
+pub(crate) mod access;
 mod agent;
 mod ai_secret;
-pub(crate) mod api_key;
 mod dataset;
 pub(crate) mod dataset_snapshot;
 mod env_var;
 mod environment;
-pub(crate) mod environment_object;
+mod environment_object;
 pub(crate) mod experiment;
-pub(crate) mod group;
 pub(crate) mod inactive;
-pub(crate) mod invitation;
-pub(crate) mod login;
 mod mcp_server;
 mod org_automation;
-pub(crate) mod organization;
 mod project;
 mod project_automation;
-pub(crate) mod project_group;
 mod project_score;
 mod project_tag;
 pub(crate) mod prompt;
 mod prompt_session;
-pub(crate) mod role;
-pub(crate) mod service_token;
 mod simulated_user;
 mod span_iframe;
-pub(crate) mod user;
 mod view;
 
-use assay_storage_model::{ObjectKind, OrgId};
-use serde_json::Value;
+use assay_node_auth::ObjectType;
+use assay_storage_model::ObjectKind;
 use uuid::Uuid;
 
-use crate::access::Sight;
-use crate::draft::Body;
-use crate::error::RecordsError;
-use crate::guard;
-use crate::kind::Kind;
+use crate::kind::{Guard, Home, Kind};
 use crate::shape::{MOST_POSITIVE, Member, Shape};
 
-pub use acl::ACL;
+pub use access::acl::ACL;
+pub use access::api_key::API_KEY;
+pub use access::group::GROUP;
+pub use access::project_group::PROJECT_GROUP;
+pub use access::role::ROLE;
+pub use access::service_token::SERVICE_TOKEN;
+pub(crate) use access::{acl, project_group};
+pub use access::{api_key, group, invitation, login, organization, role, service_token, user};
 pub use agent::AGENT;
 pub use ai_secret::AI_SECRET;
-pub use api_key::API_KEY;
 pub use dataset::DATASET;
 pub use dataset_snapshot::DATASET_SNAPSHOT;
 pub use env_var::ENV_VAR;
 pub use environment::ENVIRONMENT;
+pub(crate) use environment_object::ENVIRONMENT_OBJECT;
 pub use experiment::EXPERIMENT;
-pub use group::GROUP;
 pub use mcp_server::MCP_SERVER;
 pub use org_automation::ORG_AUTOMATION;
 pub use project::PROJECT;
 pub use project_automation::PROJECT_AUTOMATION;
-pub use project_group::PROJECT_GROUP;
 pub use project_score::PROJECT_SCORE;
 pub use project_tag::PROJECT_TAG;
 pub use prompt::PROMPT;
 pub use prompt_session::PROMPT_SESSION;
-pub use role::ROLE;
-pub use service_token::SERVICE_TOKEN;
 pub use simulated_user::SIMULATED_USER;
 pub use span_iframe::SPAN_IFRAME;
 pub use view::VIEW;
 
-/// What is within a project and goes with it.
-pub(crate) static WITHIN_PROJECT: [&Kind; 11] = [
-    &EXPERIMENT,
+/// Every kind, each behind those that it depends on, so that an import in this order finds what a record names. Grants can
+/// be on any of them and come last.
+pub static KINDS: [&Kind; 25] = [
+    &ROLE,
+    &GROUP,
+    &PROJECT,
+    &PROJECT_GROUP,
+    &API_KEY,
+    &SERVICE_TOKEN,
     &DATASET,
     &PROMPT,
-    &AGENT,
+    &EXPERIMENT,
     &PROMPT_SESSION,
-    &PROJECT_AUTOMATION,
+    &AGENT,
+    &ENVIRONMENT,
+    &ENVIRONMENT_OBJECT,
+    &DATASET_SNAPSHOT,
     &PROJECT_SCORE,
     &PROJECT_TAG,
     &SPAN_IFRAME,
     &MCP_SERVER,
     &SIMULATED_USER,
+    &PROJECT_AUTOMATION,
+    &ORG_AUTOMATION,
+    &AI_SECRET,
+    &ENV_VAR,
+    &VIEW,
+    &ACL,
 ];
 
-/// The kind whose id names an object of rows; what was done to access, and files, are found by their organization.
-pub(crate) fn of_object(kind: ObjectKind) -> Option<&'static Kind> {
-    match kind {
-        ObjectKind::ProjectLogs | ObjectKind::ProjectPrompts => Some(&PROJECT),
-        ObjectKind::Experiment => Some(&EXPERIMENT),
-        ObjectKind::Dataset => Some(&DATASET),
-        ObjectKind::PlaygroundLogs => Some(&PROMPT_SESSION),
-        ObjectKind::AuditLog | ObjectKind::Files => None,
-    }
+/// Returns the kinds whose records belong to this home; those of a project are deleted with it.
+pub(crate) fn within(home: Home) -> impl Iterator<Item = &'static Kind> {
+    KINDS.into_iter().filter(move |kind| kind.home == home)
 }
 
-/// The kind that a path of the API names where that is a project's, or the project.
+/// Returns the kind whose id names an object of rows. The audit log and files are found by their organization.
+pub fn of_object(rows: ObjectKind) -> Option<&'static Kind> {
+    KINDS.into_iter().find(|kind| kind.rows.contains(&rows))
+}
+
+/// Returns the kind whose records are granted as this type of object. Logs of a project are granted apart from it and have
+/// no record but the project's.
+pub(crate) fn of_object_type(object: ObjectType) -> Option<&'static Kind> {
+    let object = if object == ObjectType::ProjectLog { ObjectType::Project } else { object };
+    KINDS.into_iter().find(|kind| kind.guard == Guard::Own(object))
+}
+
+/// Returns the kind that a path of the API names, where that is a project or belongs to one.
 pub(crate) fn in_project(named: &str) -> Option<&'static Kind> {
     match named {
         "project" | "project_logs" => Some(&PROJECT),
-        other => WITHIN_PROJECT.iter().copied().find(|kind| kind.name == other),
+        other => within(Home::Project).find(|kind| kind.name == other),
     }
 }
 
@@ -133,66 +148,6 @@ const SCOPE: Shape = Shape::Tagged(
 );
 const SECONDS: Shape = Shape::Number { min: 0.0, max: MOST_POSITIVE };
 
-/// Users, groups or roles in one record.
-const MEMBERS: Shape = Shape::List { of: &Shape::Uuid, items_max: 10_000 };
-
-/// A patch names what to add to a list and what to take out of it: `add_` and `remove_` before the list's name. What is
-/// there already is not added again.
-fn folded_lists(stored: &Body, sent: &mut Body, lists: &[&str]) -> Result<(), RecordsError> {
-    for list in lists {
-        sent.remove(*list);
-        let mut named = |what: &str| {
-            let name = format!("{what}_{list}");
-            match sent.remove(&name) {
-                None | Some(Value::Null) => Ok(Vec::new()),
-                Some(Value::Array(items)) => Ok(items),
-                Some(_) => Err(RecordsError::BadRequest(format!("`{name}` has to be a list"))),
-            }
-        };
-        let (add, remove) = (named("add")?, named("remove")?);
-        if add.is_empty() && remove.is_empty() {
-            continue;
-        }
-        let mut items = stored.get(*list).and_then(Value::as_array).cloned().unwrap_or_default();
-        items.retain(|item| !remove.iter().any(|gone| is_same(item, gone)));
-        for item in add {
-            if !items.iter().any(|there| is_same(there, &item)) {
-                items.push(item);
-            }
-        }
-        sent.insert((*list).to_owned(), Value::Array(items));
-    }
-    Ok(())
-}
-
-/// Ids are the same in any case; of objects, what is null is not there.
-fn is_same(a: &Value, b: &Value) -> bool {
-    match (a, b) {
-        (Value::String(a), Value::String(b)) => a.eq_ignore_ascii_case(b),
-        (Value::Object(a), Value::Object(b)) => {
-            let same = |a: &Body, b: &Body| {
-                a.iter().filter(|(_, value)| !value.is_null()).all(|(name, value)| b.get(name) == Some(value))
-            };
-            same(a, b) && same(b, a)
-        }
-        _ => a == b,
-    }
-}
-
-/// Every id of a list is a record of this kind in the organization, or belongs to the system.
-fn check_members(
-    sight: &Sight<'_>,
-    org: OrgId,
-    body: &Body,
-    list: &str,
-    kind: &'static Kind,
-) -> Result<(), RecordsError> {
-    match group::ids(body, list).find(|id| guard::known(sight, kind, org, *id).is_none()) {
-        Some(id) => Err(RecordsError::BadRequest(format!("`{list}`: no {} {id} is in the organization", kind.name))),
-        None => Ok(()),
-    }
-}
-
 /// Letters of a slug that come from the name.
 const SLUG_LETTERS_MAX: usize = 48;
 
@@ -213,7 +168,20 @@ pub(crate) fn slug(name: &str, id: Uuid) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
+    use assay_storage_model::catalog::RecordKind;
+
     use super::*;
+
+    #[test]
+    fn no_two_kinds_share_a_name_a_record_kind_or_rows() {
+        let names: HashSet<&str> = KINDS.iter().map(|kind| kind.name).collect();
+        let records: HashSet<RecordKind> = KINDS.iter().map(|kind| kind.record).collect();
+        let rows: Vec<ObjectKind> = KINDS.iter().flat_map(|kind| kind.rows).copied().collect();
+        assert_eq!((names.len(), records.len()), (KINDS.len(), KINDS.len()));
+        assert!(rows.iter().all(|kind| rows.iter().filter(|other| *other == kind).count() == 1), "{rows:?}");
+    }
 
     #[test]
     fn a_slug_has_the_names_letters_and_some_of_the_id() {

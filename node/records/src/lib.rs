@@ -1,5 +1,5 @@
-//! The catalog's records as the API shows them: organizations, users, keys, tokens, projects, experiments, datasets. One
-//! mechanism, and a short file a kind under `kinds/`.
+//! The catalog's records as the API shows them: organizations, keys, tokens, projects, experiments, datasets. One mechanism,
+//! and a short file a kind under `kinds/`. `authz` reads who may do what; who is calling is for the crate of identity.
 //!
 //! Reads look at this node's copy of the catalog. Before one answers that something is not there or not known, it asks
 //! the catalog once for a fence and looks again, so that what another node acknowledged a moment ago is never denied.
@@ -12,98 +12,78 @@
 //!
 //! Knows no HTTP. Asks `auth` for every decision.
 
-mod access;
-mod accounts;
-mod admin;
-mod arriving;
 mod audit;
+mod authz;
+mod bootstrap;
+mod catalog;
 mod commit;
 mod create;
+mod credentials;
 mod delete;
-mod describe;
-mod draft;
 mod edge;
 mod environments;
 mod error;
-mod fences;
-mod found;
-mod grants;
-mod guard;
-mod invitations;
-mod jwts;
-mod kind;
 pub mod kinds;
-mod leaving;
 mod list;
-mod logins;
-mod masters;
 mod named;
-mod organizations;
 mod patch;
-mod people;
+mod pepper;
 mod prompts;
 mod read;
-mod rechecked;
-mod retention;
 mod rules;
-mod sealing;
-mod setup;
-mod shape;
-mod signing;
-mod standing;
+mod schema;
+mod sealed_values;
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use assay_cluster::Cluster;
-use assay_node_auth::{Keyring, Ledger, LoginRules, Pepper, Secret};
+use assay_node_auth::Ledger;
+use assay_node_secrets::{Secret, Secrets};
 use assay_storage_model::{ObjectKey, OrgId, ShardId};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::access::Known;
-use crate::fences::Fences;
-use crate::logins::Once;
-use crate::standing::Impersonations;
+use crate::schema::{draft, kind, shape};
 
-pub use arriving::{Arriving, Came, RECORDS_AT_ONCE_BYTES, RECORDS_AT_ONCE_MAX};
+pub use authz::ACLS_AT_ONCE_MAX;
+pub use bootstrap::Founding;
+pub use catalog::Catalog;
 pub use delete::Swept;
-pub use describe::{Description, describe_organization, describe_user};
 pub use environments::Pinned;
 pub use error::RecordsError;
-pub use found::Founding;
-pub use grants::ACLS_AT_ONCE_MAX;
-pub use invitations::{Pending, Reply};
-pub use jwts::Jwts;
-pub use kind::{Kind, NAME_BYTES_MAX};
-pub use leaving::{Carried, Leaving, is_versioned, project_of_prompt};
 pub use list::{IDS_MAX, ListRequest};
-pub use logins::{Begun, GrantRefusal, Tokens};
-pub use masters::MasterKey;
-pub use people::MEMBERS_AT_ONCE_MAX;
 pub use prompts::{Definition, PromptPlace};
-pub use retention::Keeping;
-pub use rules::{Invitations, RecordRules};
-pub use setup::{Setup, SetupState};
-pub use signing::SigningSecrets;
+pub use rules::RecordRules;
+pub use schema::describe::{Description, describe_organization, describe_user};
+pub use schema::kind::{Api, Changes, Export, Kind, NAME_BYTES_MAX};
+pub use sealed_values::without_secret;
+
+/// The mechanism of records, for crates whose subjects are records of their own: bodies of records, and what goes with the
+/// commands that [`Catalog`] takes. The API is served by the methods of [`Records`] and needs nothing of it.
+pub mod mechanism {
+    pub use crate::audit::{By, entry_by, entry_of, entry_of_stranger};
+    pub use crate::authz::{
+        CatalogView, CredentialScope, by_login, no_impersonation, no_organization, own_organizations, still_known,
+        unknown_credential, within, within_named,
+    };
+    pub use crate::commit::unexpected;
+    pub use crate::credentials::{NewKey, NewToken, check_maker, check_name};
+    pub use crate::draft::{
+        Body, CLOSED_ORGS, EVERY_ORG, created as check_created, id_in, mentions, read as read_body, text_in, text_of,
+        uuid_of,
+    };
+    pub use crate::edge::{new_id, now_micros, random};
+    pub use crate::list::{Walk, one_page};
+    pub use crate::patch::{patched, put as replaced};
+    pub use crate::read::{VisibleRecord, visible};
+}
 
 /// A handle; clones share everything.
 #[derive(Clone)]
 pub struct Records {
-    cluster: Arc<Cluster>,
-    fences: Arc<Fences>,
-    /// Never changes once made, so it is read once.
-    pepper: Arc<OnceLock<Pepper>>,
-    known: Arc<Known>,
-    /// None takes no JWTs.
-    jwts: Option<Arc<Jwts>>,
-    /// None has nobody log in.
-    logins: Option<Arc<LoginRules>>,
-    refused_logins: Arc<Once>,
-    /// The master keys of secrets, once the node has them.
-    ring: Arc<OnceLock<Keyring>>,
-    ledger: Arc<dyn Ledger>,
-    impersonations: Arc<Impersonations>,
+    catalog: Catalog,
+    secrets: Secrets<Catalog>,
     rules: RecordRules,
 }
 
@@ -116,20 +96,8 @@ impl fmt::Debug for Records {
 impl Records {
     /// Changes of access are kept in the ledger before they are made.
     pub fn new(cluster: Arc<Cluster>, ledger: Arc<dyn Ledger>) -> Records {
-        let fences = Fences::new(Arc::clone(&cluster));
-        Records {
-            cluster,
-            fences,
-            pepper: Arc::default(),
-            known: Arc::default(),
-            ring: Arc::default(),
-            ledger,
-            impersonations: Arc::default(),
-            rules: RecordRules::default(),
-            jwts: None,
-            logins: None,
-            refused_logins: Arc::default(),
-        }
+        let catalog = Catalog::new(Arc::clone(&cluster), ledger);
+        Records { secrets: Secrets::new(catalog.clone(), cluster), catalog, rules: RecordRules::default() }
     }
 
     /// Goes by these rules in the place of the default ones.
@@ -138,23 +106,15 @@ impl Records {
         Records { rules, ..self }
     }
 
-    /// Takes what the issuer signs as well.
-    #[must_use]
-    pub fn trusting(self, jwts: Arc<Jwts>) -> Records {
-        Records { jwts: Some(jwts), ..self }
+    /// Returns the catalog, for crates whose subjects are records of their own.
+    pub fn catalog(&self) -> &Catalog {
+        &self.catalog
     }
 
-    /// Has people log in.
-    #[must_use]
-    pub fn with_logins(self, rules: LoginRules) -> Records {
-        Records { logins: Some(Arc::new(rules)), ..self }
+    /// Returns the keys that secrets are kept under.
+    pub fn secrets(&self) -> &Secrets<Catalog> {
+        &self.secrets
     }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OrgInfo {
-    pub id: OrgId,
-    pub name: String,
 }
 
 /// What a create answers.

@@ -9,20 +9,20 @@ use std::sync::Arc;
 
 use assay_node_auth::{Decision, Permission, Principal};
 use assay_storage_catalog::{Cursor, ListQuery, State};
+use assay_storage_model::OrgId;
 use assay_storage_model::catalog::{Record, RecordKind};
-use assay_storage_model::{GroupId, OrgId};
 use serde_json::Value;
 use uuid::Uuid;
 
 use crate::Records;
-use crate::access::Sight;
+use crate::authz::CatalogView;
+use crate::authz::{no_organization, within, within_named};
 use crate::draft;
 use crate::error::RecordsError;
 use crate::kind::{Filter, Home, Kind, Naming};
 use crate::kinds::PROJECT;
 use crate::read::decided;
 use crate::shape::Shape;
-use crate::standing::{no_organization, within, within_named};
 
 /// Ids that one request may name.
 pub const IDS_MAX: usize = 1000;
@@ -64,8 +64,8 @@ impl ListRequest {
         Ok(request)
     }
 
-    /// The organization that is asked about by name.
-    pub(crate) fn organization(&self) -> Option<&str> {
+    /// The organization that is filters about by name.
+    pub fn organization(&self) -> Option<&str> {
         self.filters
             .iter()
             .rev()
@@ -103,7 +103,7 @@ fn parse_id(name: &str, text: &str) -> Result<Uuid, RecordsError> {
 
 /// The filters of one request, read. An empty list lets everything through.
 #[derive(Clone, Debug, Default)]
-struct Asked {
+struct ListFilters {
     ids: HashSet<Uuid>,
     names: HashSet<String>,
     project_names: HashSet<String>,
@@ -113,23 +113,23 @@ struct Asked {
     fields: HashMap<&'static str, HashSet<String>>,
 }
 
-impl Asked {
-    fn read(kind: &Kind, request: &ListRequest) -> Result<Asked, RecordsError> {
-        let mut asked = Asked { ids: request.ids.iter().copied().collect(), ..Asked::default() };
+impl ListFilters {
+    fn read(kind: &Kind, request: &ListRequest) -> Result<ListFilters, RecordsError> {
+        let mut filters = ListFilters { ids: request.ids.iter().copied().collect(), ..ListFilters::default() };
         for (name, value) in request.filters.iter().filter(|(_, value)| !value.is_empty()) {
             let filter = kind.filters.iter().find(|(known, _)| known == name);
             match filter.map(|(_, filter)| filter) {
-                Some(Filter::Name) => drop(asked.names.insert(value.clone())),
-                Some(Filter::ProjectName) => drop(asked.project_names.insert(value.clone())),
-                Some(Filter::ProjectId) => drop(asked.project_ids.insert(parse_id(name, value)?)),
+                Some(Filter::Name) => drop(filters.names.insert(value.clone())),
+                Some(Filter::ProjectName) => drop(filters.project_names.insert(value.clone())),
+                Some(Filter::ProjectId) => drop(filters.project_ids.insert(parse_id(name, value)?)),
                 Some(Filter::Field(field)) => {
-                    asked.fields.entry(field).or_default().insert(wanted(kind, field, name, value)?);
+                    filters.fields.entry(field).or_default().insert(wanted(kind, field, name, value)?);
                 }
-                Some(Filter::Metadata) => asked.metadata.push(parse_metadata(value)?),
+                Some(Filter::Metadata) => filters.metadata.push(parse_metadata(value)?),
                 None => {}
             }
         }
-        Ok(asked)
+        Ok(filters)
     }
 
     /// Whether the request names what it wants, so that an empty answer says that it is not there.
@@ -210,7 +210,7 @@ impl Asked {
         let body = draft::read(record)?;
         let name = body.get("name").and_then(Value::as_str);
         let named = !names_in_body || name.is_some_and(|name| self.names.contains(name));
-        // A record without metadata matches where no field is asked for.
+        // A record without metadata matches where no field is filters for.
         let none = Value::Object(serde_json::Map::new());
         let metadata = body.get("metadata").filter(|metadata| !metadata.is_null()).unwrap_or(&none);
         let has = |field: &str| body.get(field).and_then(Value::as_str);
@@ -222,7 +222,7 @@ impl Asked {
 }
 
 /// One page of few records that were gathered as they are.
-pub(crate) fn one_page(
+pub fn one_page(
     state: &State,
     kind: RecordKind,
     records: Vec<Arc<Record>>,
@@ -296,7 +296,7 @@ fn contains(stored: &Value, wanted: &Value) -> bool {
 
 /// The records of a kind in one organization, batch by batch.
 #[derive(Debug)]
-pub(crate) struct Walk {
+pub struct Walk {
     kind: RecordKind,
     org: OrgId,
     cursor: Option<Cursor>,
@@ -352,23 +352,23 @@ impl Records {
         kind: &'static Kind,
         request: &ListRequest,
     ) -> Result<Vec<Arc<Record>>, RecordsError> {
-        let asked = Asked::read(kind, request)?;
+        let filters = ListFilters::read(kind, request)?;
         let cursor = request.cursor()?;
-        self.fresh().await?;
+        self.catalog.fresh().await?;
         let limit = request.limit.or(kind.list_default).unwrap_or(u64::MAX);
         let who = match self.lister(who, request.organization()).await {
             // A filter that names nothing lets nothing through.
             Err(RecordsError::NotFound(_)) => return Ok(Vec::new()),
             who => who?,
         };
-        let page = || self.page(&who, kind, &asked, cursor, usize::try_from(limit).unwrap_or(usize::MAX));
+        let page = || self.page(&who, kind, &filters, cursor, usize::try_from(limit).unwrap_or(usize::MAX));
         match page() {
-            Ok(records) if records.is_empty() && limit > 0 && cursor.is_none() && asked.names_something() => {
-                self.cluster.fence(GroupId::CATALOG).await?;
+            Ok(records) if records.is_empty() && limit > 0 && cursor.is_none() && filters.names_something() => {
+                self.catalog.fence().await?;
                 page()
             }
             Err(refusal) if refusal.may_be_stale() => {
-                self.cluster.fence(GroupId::CATALOG).await?;
+                self.catalog.fence().await?;
                 page().map_err(wrong_cursor)
             }
             records => records,
@@ -376,44 +376,45 @@ impl Records {
     }
 
     /// The caller within the organization that is listed.
-    pub(crate) async fn lister(&self, who: &Principal, org_name: Option<&str>) -> Result<Principal, RecordsError> {
-        self.look(|sight| match org_name {
-            Some(name) => within_named(sight, who, name),
-            None => within(sight, who, who.org)?.ok_or_else(|| no_organization(&who.org_name)),
-        })
-        .await
+    pub async fn lister(&self, who: &Principal, org_name: Option<&str>) -> Result<Principal, RecordsError> {
+        self.catalog
+            .look(|view| match org_name {
+                Some(name) => within_named(view, who, name),
+                None => within(view, who, who.org)?.ok_or_else(|| no_organization(&who.org_name)),
+            })
+            .await
     }
 
     fn page(
         &self,
         who: &Principal,
         kind: &Kind,
-        asked: &Asked,
+        filters: &ListFilters,
         cursor: Option<Cursor>,
         limit: usize,
     ) -> Result<Vec<Arc<Record>>, RecordsError> {
         let org = who.org;
-        let readable = |sight: &Sight<'_>, record: &Record| {
-            kind.lives(sight, record)
-                && decided(sight, who, kind, record, Permission::Read).is_ok_and(|said| said == Decision::Allowed)
+        let readable = |view: &CatalogView<'_>, record: &Record| {
+            kind.lives(view, record)
+                && decided(view, who, kind, record, Permission::Read).is_ok_and(|said| said == Decision::Allowed)
         };
-        let (projects, direct) = self.peek(|sight| {
-            own_cursor(sight, kind, org, cursor, |record| readable(sight, record))?;
-            let mut direct = asked.direct(sight, kind, org, cursor);
+        let (projects, direct) = self.catalog.peek(|view| {
+            own_cursor(view, kind, org, cursor, |record| readable(view, record))?;
+            let mut direct = filters.direct(view, kind, org, cursor);
             if let Some(found) = &mut direct {
-                found.retain(|record| record.org.is_none() || readable(sight, record));
+                found.retain(|record| record.org.is_none() || readable(view, record));
             }
-            Ok::<_, RecordsError>((asked.projects(sight, org), direct))
+            Ok::<_, RecordsError>((filters.projects(view, org), direct))
         })?;
         let mut page = Page { limit, backwards: matches!(cursor, Some(Cursor::Before(_))), ..Page::default() };
         if let Some(found) = direct {
-            page.fill(found, |record| asked.keeps(kind, projects.as_ref(), record))?;
+            page.fill(found, |record| filters.keeps(kind, projects.as_ref(), record))?;
             return Ok(page.records.into());
         }
         let mut walk = Walk { cursor, ..Walk::of(kind.record, org) };
         while !page.is_full() && !walk.is_over() {
-            let batch = self.peek(|sight| walk.step(sight, |record| readable(sight, record)))?;
-            page.fill(batch, |record| asked.keeps(kind, projects.as_ref(), record))?;
+            let batch = self.catalog.peek(|view| walk.step(view, |record| readable(view, record)))?;
+            page.fill(batch, |record| filters.keeps(kind, projects.as_ref(), record))?;
         }
         Ok(page.records.into())
     }
@@ -505,7 +506,8 @@ mod tests {
 
     #[test]
     fn an_id_that_is_filtered_by_is_read_as_one() {
-        let read = |value: &str| Asked::read(&crate::kinds::ENV_VAR, &query(&[("object_id", value)]).expect("reads"));
+        let read =
+            |value: &str| ListFilters::read(&crate::kinds::ENV_VAR, &query(&[("object_id", value)]).expect("reads"));
         let fields = read("0000000A-0000-0000-0000-000000000007").expect("reads").fields;
         assert_eq!(fields["object_id"], HashSet::from(["0000000a-0000-0000-0000-000000000007".to_owned()]));
         assert!(matches!(read("x"), Err(RecordsError::BadRequest(said)) if said.contains("`object_id`")));

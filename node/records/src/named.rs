@@ -22,11 +22,11 @@ impl Records {
     ) -> Result<Value, RecordsError> {
         let name = draft::text_of(body, "name")?;
         let name = name.ok_or_else(|| RecordsError::BadRequest("`name` is missing".into()))?;
-        self.fresh().await?;
+        self.catalog.fresh().await?;
         let who = self.lister(who, draft::text_of(body, "org_name")?).await?;
         let missing = || RecordsError::NotFound(format!("no {} `{name}` is visible to this credential", kind.name));
         let key = kind.name_key(who.org.0, name);
-        let id = self.look(|sight| sight.find(&key).map(|record| record.id).ok_or_else(missing)).await?;
+        let id = self.catalog.look(|view| view.find(&key).map(|record| record.id).ok_or_else(missing)).await?;
         // One that may not be seen is not told by its id either.
         self.delete(&who, kind, id).await.map_err(|why| match why {
             RecordsError::NotFound(_) => missing(),

@@ -1,7 +1,6 @@
 //! Changes of one record: what was sent is folded into what is stored, on the revision that was read.
 
 use assay_node_auth::{Permission, Principal};
-use assay_storage_model::GroupId;
 use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, PutRecord, Record};
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -12,8 +11,8 @@ use crate::draft::{self, Body, Frame};
 use crate::error::RecordsError;
 use crate::kind::{Checked, Kind, Naming};
 use crate::kinds::organization::member_key;
-use crate::read::{Seen, visible};
-use crate::sealing::{self, Writing};
+use crate::read::{VisibleRecord, visible};
+use crate::sealed_values::{self, Writing};
 use crate::{Records, edge};
 
 /// Each loses only to another writer that won.
@@ -27,12 +26,13 @@ impl Records {
         id: Uuid,
         mut body: Map<String, Value>,
     ) -> Result<Value, RecordsError> {
-        let secret = sealing::taken(kind, &mut body)?;
+        let secret = sealed_values::taken(kind, &mut body)?;
         draft::check_taken_out(kind, &body)?;
         // Also a change that changes nothing is one of what is there now.
-        self.fresh().await?;
+        self.catalog.fresh().await?;
         for _ in 0..ATTEMPTS_MAX {
-            let Seen { record, who } = self.look(|state| visible(state, who, kind, id, Permission::Update)).await?;
+            let VisibleRecord { record, who } =
+                self.catalog.look(|state| visible(state, who, kind, id, Permission::Update)).await?;
             let stored = draft::read(&record)?;
             let mut sent = body.clone();
             if let Some(fold) = kind.fold {
@@ -45,14 +45,14 @@ impl Records {
             };
             self.check_creator(&who, &stored, &changed)?;
             if let Some(check) = kind.check {
-                self.peek(|sight| {
-                    check(&Checked { sight, who: &who, id: Some(id), before: Some(&stored), body: &changed })
+                self.catalog.peek(|view| {
+                    check(&Checked { view, who: &who, id: Some(id), before: Some(&stored), body: &changed })
                 })?;
             }
             let (org, user, at) = (who.org, who.user, edge::now_micros());
             let writing = Writing { kind, org, id, user, at, before: Some(&stored) };
             self.seal(&writing, secret.as_ref(), &mut changed).await?;
-            match self.propose_one(By::Caller(&who), CatalogCommand::Put(put(kind, &record, &changed))).await? {
+            match self.catalog.propose_one(By::Caller(&who), CatalogCommand::Put(put(kind, &record, &changed))).await? {
                 CatalogOutcome::Put { .. } => {
                     return Ok(self.joined(kind, draft::shown(kind, &Frame::of(&record), changed)));
                 }
@@ -60,7 +60,7 @@ impl Records {
                     let said = format!("another {} has the name `{}`", kind.name, key.name);
                     return Err(RecordsError::Taken(said));
                 }
-                CatalogOutcome::Stale { .. } => drop(self.cluster.fence(GroupId::CATALOG).await?),
+                CatalogOutcome::Stale { .. } => self.catalog.fence().await?,
                 other => return Err(unexpected(&other)),
             }
         }
@@ -70,7 +70,7 @@ impl Records {
     /// A record may be handed to another user of the organization.
     fn check_creator(&self, who: &Principal, stored: &Body, changed: &Body) -> Result<(), RecordsError> {
         let user = draft::id_in(changed, "user_id").filter(|user| draft::id_in(stored, "user_id") != Some(*user));
-        let missing = |user: &Uuid| self.peek(|state| state.find(&member_key(who.org, *user)).is_none());
+        let missing = |user: &Uuid| self.catalog.peek(|state| state.find(&member_key(who.org, *user)).is_none());
         match user.filter(missing) {
             Some(user) => Err(RecordsError::BadRequest(format!("`user_id`: no user {user} is in the organization"))),
             None => Ok(()),
@@ -78,7 +78,17 @@ impl Records {
     }
 }
 
-pub(crate) fn put(kind: &Kind, record: &Record, changed: &Body) -> PutRecord {
+/// Returns the write that changes a stored record as a patch would; none where nothing changes.
+pub fn patched(kind: &Kind, record: &Record, mut sent: Body) -> Result<Option<PutRecord>, RecordsError> {
+    let stored = draft::read(record)?;
+    if let Some(fold) = kind.fold {
+        fold(&stored, &mut sent)?;
+    }
+    Ok(draft::patched(kind, &stored, sent)?.map(|changed| put(kind, record, &changed)))
+}
+
+/// Returns the write that replaces the body of a stored record.
+pub fn put(kind: &Kind, record: &Record, changed: &Body) -> PutRecord {
     let mut keys = record.keys.clone();
     if kind.naming != Naming::Secret
         && let (Some(key), Some(home)) = (keys.first_mut(), kind.home_of(record))

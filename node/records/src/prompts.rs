@@ -4,12 +4,12 @@
 
 use assay_node_auth::{Permission, Principal};
 use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, PutRecord, Record};
-use assay_storage_model::{GroupId, ObjectKey, ObjectKind, OrgId};
+use assay_storage_model::{ObjectKey, ObjectKind, OrgId};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::access::Sight;
 use crate::audit::By;
+use crate::authz::CatalogView;
 use crate::commit::unexpected;
 use crate::draft::{self, Body};
 use crate::error::RecordsError;
@@ -69,8 +69,8 @@ pub struct PromptPlace {
 impl Records {
     /// The one of this id, if the caller may do this to it.
     pub async fn prompt(&self, who: &Principal, id: Uuid, permission: Permission) -> Result<PromptPlace, RecordsError> {
-        self.fresh().await?;
-        let seen = self.look(|sight| visible(sight, who, &PROMPT, id, permission)).await?;
+        self.catalog.fresh().await?;
+        let seen = self.catalog.look(|view| visible(view, who, &PROMPT, id, permission)).await?;
         self.place_of(&seen.record)
     }
 
@@ -92,7 +92,7 @@ impl Records {
         let id = created.object.as_object().and_then(|object| draft::id_in(object, "id"));
         let id = id.ok_or_else(|| RecordsError::Internal("a new prompt has no id".into()))?;
         let gone = || RecordsError::NotFound(format!("prompt {id} was deleted meanwhile"));
-        let record = self.look(|sight| sight.get(PROMPT.record, id).cloned().ok_or_else(gone)).await?;
+        let record = self.catalog.look(|view| view.get(PROMPT.record, id).cloned().ok_or_else(gone)).await?;
         Ok((self.place_of(&record)?, created.found_existing))
     }
 
@@ -102,7 +102,7 @@ impl Records {
         let key = PROMPT.name_key(project, slug);
         for _ in 0..ATTEMPTS_MAX {
             let (there, named) =
-                self.peek(|sight| (sight.get(PROMPT.record, id).cloned(), sight.find(&key).map(|other| other.id)));
+                self.catalog.peek(|view| (view.get(PROMPT.record, id).cloned(), view.find(&key).map(|other| other.id)));
             if let Some(other) = named.filter(|other| *other != id) {
                 let said = format!("the slug `{slug}` is taken by {other}");
                 return Err(RecordsError::BadRequest(said));
@@ -119,9 +119,9 @@ impl Records {
                 }
                 None => new_place(home.org, project, id, slug),
             };
-            match self.propose_one(By::System, CatalogCommand::Put(command)).await? {
+            match self.catalog.propose_one(By::System, CatalogCommand::Put(command)).await? {
                 CatalogOutcome::Put { .. } | CatalogOutcome::Taken { .. } | CatalogOutcome::Stale { .. } => {
-                    self.cluster.fence(GroupId::CATALOG).await?;
+                    self.catalog.fence().await?;
                 }
                 other => return Err(unexpected(&other)),
             }
@@ -137,9 +137,13 @@ impl Records {
 
     /// A new revision of what nobody changed since: for who goes on with an id whose row is gone.
     pub async fn renew_prompt(&self, place: &PromptPlace) -> Result<(), RecordsError> {
-        let record = self.peek(|sight| sight.get(PROMPT.record, place.id).cloned());
+        let record = self.catalog.peek(|view| view.get(PROMPT.record, place.id).cloned());
         let Some(record) = record.filter(|record| record.revision == place.revision) else { return Ok(()) };
-        match self.propose_one(By::System, CatalogCommand::Put(put(&PROMPT, &record, &draft::read(&record)?))).await? {
+        match self
+            .catalog
+            .propose_one(By::System, CatalogCommand::Put(put(&PROMPT, &record, &draft::read(&record)?)))
+            .await?
+        {
             CatalogOutcome::Put { .. } | CatalogOutcome::Stale { .. } => Ok(()),
             other => Err(unexpected(&other)),
         }
@@ -147,29 +151,29 @@ impl Records {
 
     /// Its row is gone: the slug is free again.
     pub async fn leave_slug(&self, who: &Principal, id: Uuid) -> Result<(), RecordsError> {
-        self.gone(By::Caller(who), PROMPT.record, id).await
+        self.catalog.delete_record(By::Caller(who), PROMPT.record, id).await
     }
 
     /// Whether it is there still, by what others have been told too.
     pub async fn has_prompt(&self, place: &PromptPlace) -> Result<bool, RecordsError> {
-        self.fresh().await?;
-        let there = |record: &std::sync::Arc<Record>, sight: &Sight<'_>| PROMPT.lives(sight, record);
-        Ok(self.peek(|sight| sight.get(PROMPT.record, place.id).is_some_and(|record| there(record, sight))))
+        self.catalog.fresh().await?;
+        let there = |record: &std::sync::Arc<Record>, view: &CatalogView<'_>| PROMPT.lives(view, record);
+        Ok(self.catalog.peek(|view| view.get(PROMPT.record, place.id).is_some_and(|record| there(record, view))))
     }
 
     /// The project's prompts that rows of clients name by their ids; none where an id is not one of its.
     pub fn place_in(&self, home: &ObjectHome, id: Uuid) -> Option<PromptPlace> {
-        let record = self.peek(|sight| sight.get(PROMPT.record, id).cloned())?;
+        let record = self.catalog.peek(|view| view.get(PROMPT.record, id).cloned())?;
         let place = self.place_of(&record).ok()?;
         (place.home.project_id == home.project_id).then_some(place)
     }
 
     /// The projects whose prompts the caller may read, of an organization that is named by its id.
     pub async fn projects_with_prompts(&self, who: &Principal, org: OrgId) -> Result<Vec<ObjectHome>, RecordsError> {
-        self.fresh().await?;
-        let there = self.look(|sight| {
-            let missing = || crate::standing::no_organization(&org.to_string());
-            crate::standing::within(sight, who, org)?.ok_or_else(missing)
+        self.catalog.fresh().await?;
+        let there = self.catalog.look(|view| {
+            let missing = || crate::authz::no_organization(&org.to_string());
+            crate::authz::within(view, who, org)?.ok_or_else(missing)
         });
         let there = there.await?;
         let mut homes = Vec::new();
@@ -190,7 +194,7 @@ impl Records {
         let org = record.org.ok_or_else(unreadable)?;
         let slug = body.get("slug").and_then(Value::as_str).ok_or_else(unreadable)?.to_owned();
         let key = ObjectKey::new(org, ObjectKind::ProjectPrompts, project_id);
-        let home = ObjectHome { key, org, project_id, shard: self.cluster.locate(&key) };
+        let home = ObjectHome { key, org, project_id, shard: self.catalog.cluster.locate(&key) };
         Ok(PromptPlace { id: record.id, slug, home, revision: record.revision })
     }
 }

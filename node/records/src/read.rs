@@ -4,23 +4,23 @@ use std::sync::Arc;
 
 use assay_node_auth::{Decision, ObjectType, Permission, Principal, Target, decide};
 use assay_storage_model::catalog::Record;
-use assay_storage_model::{GroupId, ObjectKey, ObjectKind, OrgId};
+use assay_storage_model::{ObjectKey, ObjectKind, OrgId};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::access::Sight;
+use crate::authz::CatalogView;
+use crate::authz::guard::{About, target_of_rows};
+use crate::authz::{still_known, within};
 use crate::draft::{self, Body, Frame};
 use crate::error::RecordsError;
-use crate::guard::{About, target_of_rows};
 use crate::kind::{Guard, Kind};
-use crate::kinds::{self, PROJECT};
-use crate::standing::{still_known, within};
+use crate::kinds::{self, PROJECT, organization};
 use crate::{Created, ObjectHome, ProjectRef, Records};
 
 impl Records {
     pub async fn get(&self, who: &Principal, kind: &'static Kind, id: Uuid) -> Result<Value, RecordsError> {
-        self.fresh().await?;
-        let record = self.look(|sight| visible(sight, who, kind, id, Permission::Read)).await?.record;
+        self.catalog.fresh().await?;
+        let record = self.catalog.look(|view| visible(view, who, kind, id, Permission::Read)).await?.record;
         self.answer(kind, &record)
     }
 
@@ -35,26 +35,37 @@ impl Records {
         let Some(of) = kinds::of_object(kind) else {
             return Err(RecordsError::NotFound(format!("no {} with the id {id} is visible here", kind.name())));
         };
-        self.look(|sight| {
-            let Seen { record, who } = rows_of(sight, who, of, kind, id, permission)?;
-            let project = of.project_of(&record);
-            let project_id =
-                project.ok_or_else(|| RecordsError::Internal(format!("{} {id} is in no project", of.name)))?;
-            let key = ObjectKey::new(who.org, kind, id);
-            Ok(ObjectHome { key, org: who.org, project_id, shard: self.cluster.locate(&key) })
-        })
-        .await
+        self.catalog
+            .look(|view| {
+                let VisibleRecord { record, who } = rows_of(view, who, of, kind, id, permission)?;
+                let project = of.project_of(&record);
+                let project_id =
+                    project.ok_or_else(|| RecordsError::Internal(format!("{} {id} is in no project", of.name)))?;
+                let key = ObjectKey::new(who.org, kind, id);
+                Ok(ObjectHome { key, org: who.org, project_id, shard: self.catalog.cluster.locate(&key) })
+            })
+            .await
     }
 
     /// The project that a record of this name of a kind is in, or that it is, for whoever counts by projects: as this node's
     /// copy of the catalog has it, without a fence and without asking what may be seen. None of another organization's.
     pub fn project_at(&self, org: OrgId, kind: &str, id: Uuid) -> Option<Uuid> {
         let kind = kinds::in_project(kind)?;
-        self.peek(|sight| {
+        self.catalog.peek(|view| {
             let record =
-                sight.get(kind.record, id).filter(|record| record.org == Some(org) && kind.lives(sight, record))?;
+                view.get(kind.record, id).filter(|record| record.org == Some(org) && kind.lives(view, record))?;
             kind.project_of(record)
         })
+    }
+
+    /// Returns whether the record behind an object is here, whoever asks: rows may be written to it.
+    pub async fn has_record(&self, object: &ObjectKey) -> Result<bool, RecordsError> {
+        self.catalog.fence().await?;
+        let Some(kind) = kinds::of_object(object.kind) else { return Ok(false) };
+        Ok(self.catalog.peek(|view| {
+            let record = view.get(kind.record, object.id);
+            record.is_some_and(|record| record.org == Some(object.org) && kind.lives(view, record))
+        }))
     }
 
     /// Whether the objects that [`Records::object`] found, and the caller's credential, stood when this was called, for who has
@@ -66,49 +77,50 @@ impl Records {
         objects: &[ObjectKey],
         permission: Permission,
     ) -> Result<(), RecordsError> {
-        if self.cluster.is_alone() {
+        if self.catalog.cluster.is_alone() {
             return Ok(());
         }
-        self.cluster.fence(GroupId::CATALOG).await?;
-        self.peek(|sight| {
+        self.catalog.fence().await?;
+        self.catalog.peek(|view| {
             objects.iter().try_for_each(|object| {
                 let missing = || RecordsError::Internal(format!("no record stands for the object {object}"));
                 let kind = kinds::of_object(object.kind).ok_or_else(missing)?;
-                rows_of(sight, who, kind, object.kind, object.id, permission).map(drop)
+                rows_of(view, who, kind, object.kind, object.id, permission).map(drop)
             })
         })
     }
 
     /// Where what was done to access in an organization is kept, for who may read it.
     pub async fn audit_log(&self, who: &Principal, org: OrgId) -> Result<ObjectHome, RecordsError> {
-        self.fresh().await?;
-        self.look(|sight| {
-            let missing = || crate::standing::no_organization(&org.to_string());
-            let there = within(sight, who, org)?.ok_or_else(missing)?;
-            match decide(&there, Permission::Read, &Target::of_organization(ObjectType::OrgAuditLogs, org)) {
-                Decision::Allowed => {}
-                _ => {
-                    let said = "this credential is not granted `read` on the audit log of the organization";
-                    return Err(RecordsError::Forbidden(said.into()));
+        self.catalog.fresh().await?;
+        self.catalog
+            .look(|view| {
+                let missing = || crate::authz::no_organization(&org.to_string());
+                let there = within(view, who, org)?.ok_or_else(missing)?;
+                match decide(&there, Permission::Read, &Target::of_organization(ObjectType::OrgAuditLogs, org)) {
+                    Decision::Allowed => {}
+                    _ => {
+                        let said = "this credential is not granted `read` on the audit log of the organization";
+                        return Err(RecordsError::Forbidden(said.into()));
+                    }
                 }
-            }
-            let key = ObjectKey::new(org, ObjectKind::AuditLog, org.0);
-            Ok(ObjectHome { key, org, project_id: org.0, shard: self.cluster.locate(&key) })
-        })
-        .await
+                let key = ObjectKey::new(org, ObjectKind::AuditLog, org.0);
+                Ok(ObjectHome { key, org, project_id: org.0, shard: self.catalog.cluster.locate(&key) })
+            })
+            .await
     }
 
     /// A project of the principal's organization by its name, made where it is missing if `create` says so.
     pub async fn project_by_name(&self, who: &Principal, name: &str, create: bool) -> Result<ProjectRef, RecordsError> {
         let key = PROJECT.name_key(who.org.0, name);
         let missing = || RecordsError::NotFound(format!("no project `{name}` is visible to this credential"));
-        let look = |sight: &Sight<'_>| {
-            let found = sight.find(&key).ok_or_else(missing)?;
-            visible(sight, who, &PROJECT, found.id, Permission::Read).map(|seen| seen.record.id)
+        let look = |view: &CatalogView<'_>| {
+            let found = view.find(&key).ok_or_else(missing)?;
+            visible(view, who, &PROJECT, found.id, Permission::Read).map(|seen| seen.record.id)
         };
         let reference = |id, made| ProjectRef { id, name: name.to_owned(), org: who.org, made };
         // Where it may be made, a local miss needs no fence: the write has the last word.
-        let found = if create { self.peek(look) } else { self.look(look).await };
+        let found = if create { self.catalog.peek(look) } else { self.catalog.look(look).await };
         match found {
             Err(RecordsError::NotFound(_)) if create => {
                 let body = Map::from_iter([("name".to_owned(), Value::from(name))]);
@@ -121,15 +133,22 @@ impl Records {
         }
     }
 
+    /// Returns the organization of this name, whoever asks.
+    pub async fn organization_named(&self, name: &str) -> Result<OrgId, RecordsError> {
+        self.catalog.fence().await?;
+        let org = self.catalog.peek(|state| state.find(&organization::name_key(name)).map(|org| OrgId(org.id)));
+        org.ok_or_else(|| RecordsError::NotFound(format!("there is no organization `{name}`")))
+    }
+
     /// A stored record as an answer.
-    pub(crate) fn answer(&self, kind: &Kind, record: &Record) -> Result<Value, RecordsError> {
+    pub fn answer(&self, kind: &Kind, record: &Record) -> Result<Value, RecordsError> {
         Ok(self.joined(kind, draft::shown(kind, &Frame::of(record), draft::read(record)?)))
     }
 
     /// Adds what stands in other records.
     pub(crate) fn joined(&self, kind: &Kind, mut object: Body) -> Value {
         if let Some(join) = kind.join {
-            join(&self.cluster.catalog().read(), &mut object);
+            join(&self.catalog.cluster.catalog().read(), &mut object);
         }
         Value::Object(object)
     }
@@ -138,30 +157,30 @@ impl Records {
 /// The record whose id names an object of rows, if the principal may do this to the rows. Logs and prompts of a project are
 /// granted apart from the project; rows of anything else are its own.
 pub(crate) fn rows_of(
-    sight: &Sight<'_>,
+    view: &CatalogView<'_>,
     who: &Principal,
     kind: &'static Kind,
     rows: ObjectKind,
     id: Uuid,
     permission: Permission,
-) -> Result<Seen, RecordsError> {
+) -> Result<VisibleRecord, RecordsError> {
     let object = match rows {
         ObjectKind::ProjectLogs => ObjectType::ProjectLog,
         ObjectKind::ProjectPrompts => ObjectType::Prompt,
         // Whoever writes rows changes what they are in.
-        _ if permission == Permission::Create => return visible(sight, who, kind, id, Permission::Update),
-        _ => return visible(sight, who, kind, id, permission),
+        _ if permission == Permission::Create => return visible(view, who, kind, id, Permission::Update),
+        _ => return visible(view, who, kind, id, permission),
     };
-    still_known(sight, who)?;
+    still_known(view, who)?;
     let missing = || RecordsError::NotFound(format!("no {} with the id {id} is visible to this credential", kind.name));
-    let record = sight.get(kind.record, id).filter(|record| kind.lives(sight, record)).ok_or_else(missing)?;
+    let record = view.get(kind.record, id).filter(|record| kind.lives(view, record)).ok_or_else(missing)?;
     let org = record.org.ok_or_else(missing)?;
-    let who = within(sight, who, org)?.ok_or_else(missing)?;
+    let who = within(view, who, org)?.ok_or_else(missing)?;
     match decide(&who, permission, &target_of_rows(object, id, org)) {
-        Decision::Allowed => Ok(Seen { record: Arc::clone(record), who }),
+        Decision::Allowed => Ok(VisibleRecord { record: Arc::clone(record), who }),
         Decision::Forbidden => Err(forbidden(kind, permission)),
         // Whoever sees the project learns that its logs are not theirs to read.
-        Decision::NotVisible => match decided(sight, &who, kind, record, Permission::Read)? {
+        Decision::NotVisible => match decided(view, &who, kind, record, Permission::Read)? {
             Decision::Allowed => Err(forbidden(kind, permission)),
             _ => Err(missing()),
         },
@@ -170,31 +189,31 @@ pub(crate) fn rows_of(
 
 /// A record, and its reader as they stand in its organization.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub struct VisibleRecord {
     pub record: Arc<Record>,
     pub who: Principal,
 }
 
 /// The record, if it is there and the principal may do this to it: unknown and not to be read answer alike. First of all
 /// their credential has to be there still, so that one that is gone learns of nothing.
-pub(crate) fn visible(
-    sight: &Sight<'_>,
+pub fn visible(
+    view: &CatalogView<'_>,
     who: &Principal,
     kind: &Kind,
     id: Uuid,
     permission: Permission,
-) -> Result<Seen, RecordsError> {
-    still_known(sight, who)?;
+) -> Result<VisibleRecord, RecordsError> {
+    still_known(view, who)?;
     let missing = || RecordsError::NotFound(format!("no {} with the id {id} is visible to this credential", kind.name));
     if let Some(record) = kind.builtin_of(id) {
-        let seen = Seen { record: Arc::new(record), who: who.clone() };
+        let seen = VisibleRecord { record: Arc::new(record), who: who.clone() };
         return (permission == Permission::Read).then_some(seen).ok_or_else(|| never_changes(kind));
     }
-    let record = sight.get(kind.record, id).filter(|record| kind.lives(sight, record)).ok_or_else(missing)?;
+    let record = view.get(kind.record, id).filter(|record| kind.lives(view, record)).ok_or_else(missing)?;
     let org = record.org.ok_or_else(missing)?;
-    let who = within(sight, who, org)?.ok_or_else(missing)?;
-    match decided(sight, &who, kind, record, permission)? {
-        Decision::Allowed => Ok(Seen { record: Arc::clone(record), who }),
+    let who = within(view, who, org)?.ok_or_else(missing)?;
+    match decided(view, &who, kind, record, permission)? {
+        Decision::Allowed => Ok(VisibleRecord { record: Arc::clone(record), who }),
         Decision::Forbidden => Err(forbidden(kind, permission)),
         Decision::NotVisible => Err(missing()),
     }
@@ -211,7 +230,7 @@ pub(crate) fn forbidden(kind: &Kind, permission: Permission) -> RecordsError {
 
 /// What the principal, who stands in the record's organization, may do to it.
 pub(crate) fn decided(
-    sight: &Sight<'_>,
+    view: &CatalogView<'_>,
     who: &Principal,
     kind: &Kind,
     record: &Record,
@@ -224,5 +243,5 @@ pub(crate) fn decided(
     };
     let (id, project) = (Some(record.id), kind.project_of(record));
     let about = About { kind, org: who.org, id, project, body: body.as_ref() };
-    Ok(about.decide(sight, who, permission))
+    Ok(about.decide(view, who, permission))
 }

@@ -1,8 +1,7 @@
-//! What an operator decides of people and records: how people join, and how many records there may be.
+//! Limits that an operator sets: how many records there may be.
 
 use assay_storage_model::OrgId;
 use assay_storage_model::catalog::{Record, RecordKind};
-use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::Records;
@@ -11,21 +10,9 @@ use crate::error::RecordsError;
 use crate::kinds::{API_KEY, SERVICE_TOKEN, service_token};
 use crate::list::Walk;
 
-/// What happens to a person who is invited and belongs to another organization.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Invitations {
-    /// They join when they accept.
-    #[default]
-    Accept,
-    /// They join at once, without being asked.
-    Join,
-}
-
 /// All nodes of a cluster should have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordRules {
-    pub invitations: Invitations,
     /// Upper bound of the API keys of one user in one organization, and of the tokens of one service account.
     pub keys_per_user_max: usize,
     /// Upper bound of the records of one kind in one organization.
@@ -37,12 +24,7 @@ pub struct RecordRules {
 /// Records are kept in memory on every node, some kilobytes each with their share of the log.
 impl Default for RecordRules {
     fn default() -> RecordRules {
-        RecordRules {
-            invitations: Invitations::Accept,
-            keys_per_user_max: 1000,
-            per_organization_max: 10_000,
-            per_organization_many_max: 100_000,
-        }
+        RecordRules { keys_per_user_max: 1000, per_organization_max: 10_000, per_organization_many_max: 100_000 }
     }
 }
 
@@ -58,11 +40,11 @@ impl RecordRules {
 }
 
 impl Records {
-    /// Refuses one more record of a kind where the organization has as many as it may have. Creates on several nodes at once may
-    /// exceed the number by as many as there are under way.
-    pub(crate) fn check_record_count(&self, kind: RecordKind, org: OrgId) -> Result<(), RecordsError> {
+    /// Refuses one more record of a kind where the organization has as many as it may have. Creates on several nodes at once
+    /// may exceed the number by as many as there are under way.
+    pub fn check_record_count(&self, kind: RecordKind, org: OrgId) -> Result<(), RecordsError> {
         let most = self.rules.most_of(kind);
-        if self.peek(|sight| sight.has_at_least(kind, Some(org), most)) {
+        if self.catalog.peek(|view| view.has_at_least(kind, Some(org), most)) {
             return Err(RecordsError::BadRequest(format!(
                 "the organization has {most} records of the kind {kind}, which is as many as it may have: delete some, or ask the \
                  operator to raise `records.per_organization_max`"
@@ -81,7 +63,7 @@ impl Records {
             while !walk.is_over() {
                 // Reading every body would take long; the few that name the user are read.
                 let is_named = |record: &Record| draft::mentions(record, &named);
-                for record in self.peek(|sight| walk.step(sight, is_named))? {
+                for record in self.catalog.peek(|view| walk.step(view, is_named))? {
                     count += usize::from(draft::id_in(&draft::read(&record)?, field) == Some(user));
                 }
             }

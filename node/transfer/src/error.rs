@@ -1,4 +1,4 @@
-//! Why an organization was not exported or imported.
+//! Errors of exports and imports.
 
 use std::io;
 

@@ -1,4 +1,6 @@
-//! Everything an organization owns, written out: records of one moment, then each object at one version.
+//! Export: everything an organization owns, written out. Records of one moment, then each object at one version.
+
+pub(crate) mod records;
 
 use std::io::Write;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -8,39 +10,40 @@ use assay_storage_model::ObjectKey;
 use assay_storage_model::event::format_micros;
 
 use crate::file::{FORMAT, Footer, Header, Object, Writer};
-use crate::{Place, Say, TransferError};
+use crate::{Say, TransferContext, TransferError};
 
-/// How often somebody is told how far it is.
+/// Time between two messages about the progress.
 const SAID_EVERY: Duration = Duration::from_secs(5);
 /// A page that is refused because others read is asked for again.
 const ATTEMPTS_MAX: u32 = 60;
 const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// The organization of this name. What comes out is an export only once this has returned.
-pub fn export(place: &Place, name: &str, out: impl Write, say: Say<'_>) -> Result<Footer, TransferError> {
-    let leaving = place.runtime.block_on(place.records.admin_leaving(name))?;
+pub fn export(context: &TransferContext, name: &str, out: impl Write, say: Say<'_>) -> Result<Footer, TransferError> {
+    let exported = context.runtime.block_on(records::records_of(&context.records, name))?;
     let header = Header {
         format: FORMAT,
         program: env!("CARGO_PKG_VERSION").to_owned(),
-        organization: leaving.org,
+        organization: exported.org,
         name: name.to_owned(),
         exported: format_micros(now_micros()),
     };
-    let mut going = Going { place, file: Writer::start(out, &header)?, objects: 0, said: Instant::now(), say };
-    for record in leaving.before() {
-        going.file.record(record?)?;
+    let mut exporting =
+        Exporting { context, file: Writer::start(out, &header)?, objects: 0, said: Instant::now(), say };
+    for record in exported.before() {
+        exporting.file.record(record?)?;
     }
-    for object in leaving.versioned() {
-        going.object(object)?;
+    for object in exported.versioned() {
+        exporting.object(object)?;
     }
-    for record in leaving.after() {
-        going.file.record(record?)?;
+    for record in exported.after() {
+        exporting.file.record(record?)?;
     }
-    for object in leaving.unversioned() {
-        going.object(object)?;
+    for object in exported.unversioned() {
+        exporting.object(object)?;
     }
-    going.object(AuditLog::home(leaving.org).object)?;
-    Ok(going.file.finish()?)
+    exporting.object(AuditLog::home(exported.org).object)?;
+    Ok(exporting.file.finish()?)
 }
 
 fn now_micros() -> i64 {
@@ -48,21 +51,21 @@ fn now_micros() -> i64 {
     i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
 }
 
-struct Going<'g, W: Write> {
-    place: &'g Place,
+struct Exporting<'g, W: Write> {
+    context: &'g TransferContext,
     file: Writer<W>,
     objects: u64,
     said: Instant,
     say: Say<'g>,
 }
 
-impl<W: Write> Going<'_, W> {
+impl<W: Write> Exporting<'_, W> {
     /// One that nothing was written to, or that was deleted meanwhile before anything was read, is left out.
     fn object(&mut self, object: ObjectKey) -> Result<(), TransferError> {
         self.objects += 1;
         let (mut from, mut version) = (PastPlace::default(), None);
         loop {
-            let page = match past(self.place, object, from, version) {
+            let page = match past(self.context, object, from, version) {
                 Ok(page) => page,
                 Err(ReadError::Gone { .. }) if version.is_none() => return Ok(()),
                 Err(why) => return Err(TransferError::Read { object, why }),
@@ -87,16 +90,16 @@ impl<W: Write> Going<'_, W> {
     }
 }
 
-/// A page, asked for again where there was no place for the reader.
+/// A page, asked for again where there was no context for the reader.
 pub(crate) fn past(
-    place: &Place,
+    context: &TransferContext,
     object: ObjectKey,
     from: PastPlace,
     version: Option<assay_storage_model::Xact>,
 ) -> Result<assay_node_objects::PastPage, ReadError> {
     let mut attempts = 0;
     loop {
-        match place.runtime.block_on(place.objects.past(object, from, version)) {
+        match context.runtime.block_on(context.objects.past(object, from, version)) {
             Err(ReadError::Busy { .. } | ReadError::Unavailable(_)) if attempts < ATTEMPTS_MAX => {
                 attempts += 1;
                 std::thread::sleep(ASKED_AGAIN_AFTER);

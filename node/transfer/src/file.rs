@@ -10,7 +10,6 @@
 use std::io::{self, BufRead, Read, Write};
 
 use assay_node_auth::Sha256;
-use assay_node_records::Carried;
 use assay_storage_model::{ObjectKind, OrgId};
 use flate2::bufread::GzDecoder;
 use flate2::write::GzEncoder;
@@ -19,14 +18,15 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::error::{TransferError, damaged};
+use crate::export::records::RecordLine;
 
-/// Of the file as this version writes it.
+/// Format of the file as this version writes it.
 pub const FORMAT: u32 = 1;
 /// An operation has a row of at most 10 MiB, whose ids take some more as JSON.
 const LINE_BYTES_MAX: usize = 16 << 20;
 /// Seven numbers.
 const FOOTER_BYTES_MAX: usize = 1 << 10;
-/// How a member of gzip begins: deflate, no name, no time, no system.
+/// First bytes of a member of gzip: deflate, no name, no time, no system.
 const GZIP_HEAD: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
 /// Fast: most of the time goes to reading rows.
 const LEVEL: Compression = Compression::new(3);
@@ -38,11 +38,11 @@ pub struct Header {
     pub program: String,
     pub organization: OrgId,
     pub name: String,
-    /// When.
+    /// Time of the export.
     pub exported: String,
 }
 
-/// What the lines after it were written to, as of a version.
+/// The object that the lines after it were written to, as of a version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Object {
     pub kind: ObjectKind,
@@ -56,13 +56,13 @@ pub struct Footer {
     pub objects: u64,
     /// Operations on rows.
     pub operations: u64,
-    /// Of all bytes of the file before this line's member.
+    /// Checksum of all bytes of the file before this line's member.
     pub sha256: String,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Line {
-    Record(Box<Carried>),
+    Record(Box<RecordLine>),
     Object(Object),
     /// The text of one operation.
     Operation(Vec<u8>),
@@ -73,7 +73,7 @@ pub enum Line {
 #[serde(rename_all = "snake_case")]
 enum Said {
     Header(Header),
-    Record(Box<Carried>),
+    Record(Box<RecordLine>),
     Object(Object),
     Footer(Footer),
 }
@@ -113,7 +113,7 @@ impl<W: Write> Writer<W> {
         Ok(writer)
     }
 
-    pub fn record(&mut self, record: Carried) -> io::Result<()> {
+    pub fn record(&mut self, record: RecordLine) -> io::Result<()> {
         self.footer.records += 1;
         self.say(&Said::Record(Box::new(record)))
     }

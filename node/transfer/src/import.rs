@@ -1,22 +1,26 @@
-//! An organization read from a file: once to see that it is whole and may come, and once to write it.
+//! Import: an organization read from a file, once to check that it is whole and may be imported, and once to write it.
+
+mod records;
 
 use std::collections::HashSet;
 use std::io::BufRead;
 use std::time::{Duration, Instant};
 
 use assay_node_objects::PastOp;
-use assay_node_records::{Arriving, Came, Carried, RECORDS_AT_ONCE_BYTES, RECORDS_AT_ONCE_MAX, RecordsError};
+use assay_node_records::RecordsError;
 use assay_storage_model::{ObjectKey, ObjectKind};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::error::damaged;
+use crate::export::records::RecordLine;
 use crate::file::{Footer, Line, Object, Reader};
+use crate::import::records::{ImportProgress, OrganizationImport, RECORDS_AT_ONCE_BYTES, RECORDS_AT_ONCE_MAX};
 use crate::replay::Replay;
 use crate::versions::Versions;
-use crate::{Place, Say, TransferError};
+use crate::{Say, TransferContext, TransferError};
 
-/// How often somebody is told how far it is.
+/// Time between two messages about the progress.
 const SAID_EVERY: Duration = Duration::from_secs(5);
 /// A catalog that does not answer is asked again.
 const ATTEMPTS_MAX: u32 = 120;
@@ -24,7 +28,7 @@ const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// Secrets that are named one by one where somebody is told what is missing.
 const NAMED_MAX: usize = 1000;
 
-/// What an import did.
+/// Result of an import.
 #[derive(Clone, Debug)]
 pub struct Imported {
     pub organization: Uuid,
@@ -33,57 +37,57 @@ pub struct Imported {
     /// Records and operations on rows that were written now; the others were here.
     pub records: u64,
     pub operations: u64,
-    /// What kept a secret there and has to be made again.
+    /// Records that kept a secret there and have to be made again.
     pub without_secret: Vec<Value>,
     pub without_secret_count: u64,
 }
 
-/// From what `open` gives, from its start whenever it is asked; under another name where one is given.
+/// Imports the file that `open` opens, under another name where one is given. It is read twice, each time from its start.
 pub fn import<R: BufRead>(
-    place: &Place,
+    context: &TransferContext,
     name: Option<&str>,
     open: &mut dyn FnMut() -> std::io::Result<R>,
     say: Say<'_>,
 ) -> Result<Imported, TransferError> {
-    let mut seen = look(place, name, open()?, say)?;
-    let all_is_here = seen.arriving.before == Came::All;
+    let mut survey = look(context, name, open()?, say)?;
+    let all_is_here = survey.import.before == ImportProgress::All;
     if !all_is_here {
-        again(|| place.runtime.block_on(place.records.admin_begin(&seen.arriving)))?;
-        seen.arriving.before = Came::Some;
-        let mut coming = Coming {
-            place,
-            seen: &seen,
+        again(|| context.runtime.block_on(survey.import.begin()))?;
+        survey.import.before = ImportProgress::Some;
+        let mut importing = Importing {
+            context,
+            survey: &survey,
             versions: Versions::default(),
             records: Vec::new(),
             bytes: 0,
             made: 0,
             written: 0,
         };
-        let footer = coming.read(open()?, say)?;
-        if footer != seen.footer {
+        let footer = importing.read(open()?, say)?;
+        if footer != survey.footer {
             return Err(damaged("it changed while it was read: what was written so far is here, and is not all"));
         }
-        let (made, written) = (coming.made, coming.written);
-        again(|| place.runtime.block_on(place.records.admin_end(&seen.arriving)))?;
-        return Ok(seen.imported(made, written));
+        let (made, written) = (importing.made, importing.written);
+        again(|| context.runtime.block_on(survey.import.finish()))?;
+        return Ok(survey.imported(made, written));
     }
-    Ok(seen.imported(0, 0))
+    Ok(survey.imported(0, 0))
 }
 
-/// What the first reading found.
-struct Seen {
-    arriving: Arriving,
+/// Findings of the first reading.
+struct Survey {
+    import: OrganizationImport,
     footer: Footer,
     /// Records that stay out.
     out: HashSet<Uuid>,
     without_secret: Vec<Value>,
 }
 
-impl Seen {
+impl Survey {
     fn imported(self, records: u64, operations: u64) -> Imported {
         Imported {
-            organization: self.arriving.org.0,
-            name: self.arriving.name,
+            organization: self.import.org.0,
+            name: self.import.name,
             footer: self.footer,
             records,
             operations,
@@ -93,32 +97,37 @@ impl Seen {
     }
 
     /// A record without its secret, and what is granted on it.
-    fn stays_out(&self, record: &Carried) -> bool {
+    fn stays_out(&self, record: &RecordLine) -> bool {
         let on = record.body.get("object_id").and_then(Value::as_str).and_then(|id| Uuid::parse_str(id).ok());
         record.without_secret || on.is_some_and(|id| self.out.contains(&id))
     }
 }
 
 /// Writes nothing.
-fn look<R: BufRead>(place: &Place, name: Option<&str>, file: R, say: Say<'_>) -> Result<Seen, TransferError> {
+fn look<R: BufRead>(
+    context: &TransferContext,
+    name: Option<&str>,
+    file: R,
+    say: Say<'_>,
+) -> Result<Survey, TransferError> {
     let mut reader = Reader::start(file)?;
     let org = reader.header.organization;
     let name = name.unwrap_or(&reader.header.name).to_owned();
-    let arriving = again(|| place.runtime.block_on(place.records.admin_arriving(org, &name)))?;
+    let import = again(|| context.runtime.block_on(OrganizationImport::open(&context.records, org, &name)))?;
     let (out, without_secret) = (HashSet::new(), Vec::new());
-    let mut seen = Seen { arriving, footer: Footer::default(), out, without_secret };
+    let mut survey = Survey { import, footer: Footer::default(), out, without_secret };
     let (mut is_in_object, mut operations, mut said) = (false, 0_u64, Instant::now());
     while let Some(line) = reader.next_line()? {
         match line {
             Line::Record(record) if record.without_secret => {
-                seen.out.insert(record.id);
-                if seen.without_secret.len() < NAMED_MAX {
+                survey.out.insert(record.id);
+                if survey.without_secret.len() < NAMED_MAX {
                     let of = |field: &str| record.body.get(field).cloned().unwrap_or(Value::Null);
                     let named = json!({"kind": record.kind, "name": of("name"), "object_type": of("object_type"), "object_id": of("object_id")});
-                    seen.without_secret.push(named);
+                    survey.without_secret.push(named);
                 }
             }
-            Line::Record(record) => place.records.admin_looks_at(&mut seen.arriving, &record)?,
+            Line::Record(record) => survey.import.check_record(&record)?,
             Line::Object(_) => is_in_object = true,
             Line::Operation(_) if !is_in_object => return Err(damaged("an operation is on no object")),
             Line::Operation(text) => drop(PastOp::parse(&text).map_err(damaged)?),
@@ -129,30 +138,30 @@ fn look<R: BufRead>(place: &Place, name: Option<&str>, file: R, say: Say<'_>) ->
             say(&format!("looking at the file: {operations} lines so far, nothing is written yet"));
         }
     }
-    seen.footer = reader.finish()?;
-    seen.arriving.comes_from(&seen.footer.sha256)?;
-    Ok(seen)
+    survey.footer = reader.finish()?;
+    survey.import.comes_from(&survey.footer.sha256)?;
+    Ok(survey)
 }
 
 /// The second reading.
-struct Coming<'c> {
-    place: &'c Place,
-    seen: &'c Seen,
+struct Importing<'c> {
+    context: &'c TransferContext,
+    survey: &'c Survey,
     versions: Versions,
     /// Not yet made.
-    records: Vec<Carried>,
+    records: Vec<RecordLine>,
     bytes: usize,
     made: u64,
     written: u64,
 }
 
-impl Coming<'_> {
+impl Importing<'_> {
     fn read<R: BufRead>(&mut self, file: R, say: Say<'_>) -> Result<Footer, TransferError> {
         let mut reader = Reader::start(file)?;
-        if reader.header.organization != self.seen.arriving.org {
+        if reader.header.organization != self.survey.import.org {
             return Err(damaged("it changed while it was read"));
         }
-        let place = self.place;
+        let context = self.context;
         let (mut object, mut said): (Option<Replay<'_>>, _) = (None, Instant::now());
         let (mut objects, mut passed) = (0_u64, 0_u64);
         while let Some(line) = reader.next_line()? {
@@ -165,7 +174,7 @@ impl Coming<'_> {
                     self.end(object.take())?;
                     self.bring()?;
                     objects += 1;
-                    object = self.object(place, &next)?;
+                    object = self.object(context, &next)?;
                 }
                 Line::Operation(text) => {
                     passed += 1;
@@ -176,7 +185,7 @@ impl Coming<'_> {
             }
             if said.elapsed() >= SAID_EVERY {
                 said = Instant::now();
-                let of = &self.seen.footer;
+                let of = &self.survey.footer;
                 say(&format!("{objects} of {} objects, {passed} of {} operations", of.objects, of.operations));
             }
         }
@@ -185,18 +194,18 @@ impl Coming<'_> {
         reader.finish()
     }
 
-    /// None of what is not written here: an organization's log begins anew.
-    fn object<'p>(&self, place: &'p Place, object: &Object) -> Result<Option<Replay<'p>>, TransferError> {
+    /// Starts an object; none where it is not written here: an organization's log begins anew.
+    fn object<'p>(&self, context: &'p TransferContext, object: &Object) -> Result<Option<Replay<'p>>, TransferError> {
         if object.kind == ObjectKind::AuditLog {
             return Ok(None);
         }
-        let key = ObjectKey::new(self.seen.arriving.org, object.kind, object.id);
-        if !again(|| place.runtime.block_on(place.records.admin_has(&key)))? {
+        let key = ObjectKey::new(self.survey.import.org, object.kind, object.id);
+        if !again(|| context.runtime.block_on(context.records.has_record(&key)))? {
             // It came with its record, and the record was deleted since.
             tracing::info!(object = %key, "it has no record here, and no rows come");
             return Ok(None);
         }
-        Replay::start(place, key).map(Some)
+        Replay::start(context, key).map(Some)
     }
 
     fn end(&mut self, object: Option<Replay<'_>>) -> Result<(), TransferError> {
@@ -206,12 +215,12 @@ impl Coming<'_> {
         Ok(())
     }
 
-    fn record(&mut self, mut record: Carried) -> Result<(), TransferError> {
-        if self.seen.stays_out(&record) {
+    fn record(&mut self, mut record: RecordLine) -> Result<(), TransferError> {
+        if self.survey.stays_out(&record) {
             return Ok(());
         }
         self.versions.learn(&record);
-        self.versions.in_record(self.seen.arriving.org, &mut record);
+        self.versions.in_record(self.survey.import.org, &mut record);
         self.bytes += Value::Object(record.body.clone()).to_string().len();
         self.records.push(record);
         if self.records.len() == RECORDS_AT_ONCE_MAX || self.bytes >= RECORDS_AT_ONCE_BYTES {
@@ -223,7 +232,7 @@ impl Coming<'_> {
     fn bring(&mut self) -> Result<(), TransferError> {
         let records = std::mem::take(&mut self.records);
         self.bytes = 0;
-        let bring = || self.place.runtime.block_on(self.place.records.admin_bring(&self.seen.arriving, &records));
+        let bring = || self.context.runtime.block_on(self.survey.import.put_records(&records));
         self.made += again(bring)? as u64;
         Ok(())
     }

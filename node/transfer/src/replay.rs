@@ -10,14 +10,14 @@ use std::time::Duration;
 
 use assay_node_auth::Sha256;
 use assay_node_objects::{PastOp, PastPlace, WriteError};
-use assay_node_records::is_versioned;
 use assay_storage_model::command::{Action, COMMAND_BYTES_MAX, ROWS_PER_WRITE_MAX, RequestId};
 use assay_storage_model::{ObjectKey, Xact};
 
 use crate::error::damaged;
 use crate::export::past;
+use crate::export::records::is_versioned;
 use crate::versions::{VERSIONS_MAX, Versions};
-use crate::{Place, TransferError};
+use crate::{TransferContext, TransferError};
 
 /// Transactions are written together up to here.
 const TOGETHER_ROWS: usize = 1000;
@@ -30,7 +30,7 @@ const SENT_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// One object on its way in.
 pub(crate) struct Replay<'r> {
-    place: &'r Place,
+    context: &'r TransferContext,
     object: ObjectKey,
     /// What was read of the file and neither found nor written yet.
     waiting: Vec<PastOp>,
@@ -60,7 +60,11 @@ struct Pages {
 }
 
 impl Pages {
-    fn transaction(&mut self, place: &Place, object: ObjectKey) -> Result<Option<(Xact, Vec<PastOp>)>, TransferError> {
+    fn transaction(
+        &mut self,
+        context: &TransferContext,
+        object: ObjectKey,
+    ) -> Result<Option<(Xact, Vec<PastOp>)>, TransferError> {
         let mut ops: Vec<PastOp> = Vec::new();
         loop {
             while let Some(op) = self.read.front() {
@@ -72,7 +76,7 @@ impl Pages {
             let Some(from) = self.next.take() else {
                 return Ok(ops.first().map(|first| first.xact).map(|xact| (xact, ops)));
             };
-            let page = past(place, object, from, self.version).map_err(|why| TransferError::Read { object, why })?;
+            let page = past(context, object, from, self.version).map_err(|why| TransferError::Read { object, why })?;
             (self.next, self.version) = (page.next, Some(page.version));
             for line in &page.lines {
                 self.read.push_back(PastOp::parse(line).map_err(damaged)?);
@@ -82,8 +86,8 @@ impl Pages {
 }
 
 impl Here {
-    fn next(mut pages: Pages, place: &Place, object: ObjectKey) -> Result<Here, TransferError> {
-        Ok(match pages.transaction(place, object)? {
+    fn next(mut pages: Pages, context: &TransferContext, object: ObjectKey) -> Result<Here, TransferError> {
+        Ok(match pages.transaction(context, object)? {
             Some((xact, ops)) => Here::Some { xact, ops, later: pages },
             None => Here::Nothing,
         })
@@ -91,10 +95,10 @@ impl Here {
 }
 
 impl<'r> Replay<'r> {
-    pub fn start(place: &'r Place, object: ObjectKey) -> Result<Replay<'r>, TransferError> {
+    pub fn start(context: &'r TransferContext, object: ObjectKey) -> Result<Replay<'r>, TransferError> {
         let pages = Pages { read: Default::default(), next: Some(PastPlace::default()), version: None };
-        let here = Here::next(pages, place, object)?;
-        Ok(Replay { place, object, waiting: Vec::new(), bytes: 0, here, done: 0, written: 0 })
+        let here = Here::next(pages, context, object)?;
+        Ok(Replay { context, object, waiting: Vec::new(), bytes: 0, here, done: 0, written: 0 })
     }
 
     /// The next operation of the file.
@@ -156,7 +160,7 @@ impl<'r> Replay<'r> {
             return Err(TransferError::Differs(self.object));
         }
         self.arrived(last, xact, versions)?;
-        self.here = Here::next(later, self.place, self.object)?;
+        self.here = Here::next(later, self.context, self.object)?;
         Ok(())
     }
 
@@ -200,8 +204,8 @@ impl<'r> Replay<'r> {
         let request = self.request(ops);
         let mut attempts = 0;
         loop {
-            let sent = self.place.objects.write_again(self.object, ops.to_vec(), request);
-            match self.place.runtime.block_on(sent) {
+            let sent = self.context.objects.write_again(self.object, ops.to_vec(), request);
+            match self.context.runtime.block_on(sent) {
                 Err(why) if why.may_pass() && attempts < ATTEMPTS_MAX => {
                     attempts += 1;
                     std::thread::sleep(SENT_AGAIN_AFTER);

@@ -13,11 +13,12 @@
 
 use std::collections::HashMap;
 
-use assay_node_records::{Carried, project_of_prompt};
 use assay_storage_model::merge::doc_field;
 use assay_storage_model::{ObjectKey, ObjectKind, OrgId, Xact};
 use serde_json::{Map, Value};
 use uuid::Uuid;
+
+use crate::export::records::{RecordLine, project_of_prompt};
 
 /// All versions that are remembered: about 16 bytes each.
 pub(crate) const VERSIONS_MAX: usize = 8_000_000;
@@ -32,7 +33,7 @@ pub(crate) struct Versions {
 }
 
 impl Versions {
-    pub fn learn(&mut self, record: &Carried) {
+    pub fn learn(&mut self, record: &RecordLine) {
         if let Some(project) = project_of_prompt(record) {
             self.projects.insert(record.id, project);
         }
@@ -68,7 +69,7 @@ impl Versions {
     }
 
     /// The record with the versions that it names as they are here.
-    pub fn in_record(&self, org: OrgId, record: &mut Carried) {
+    pub fn in_record(&self, org: OrgId, record: &mut RecordLine) {
         let body = &mut record.body;
         let names: &[(&str, &str, &str)] = match record.kind.as_str() {
             "dataset_snapshot" => &[("dataset", "dataset_id", "xact_id")],
@@ -144,9 +145,9 @@ mod tests {
         Xact::new(1_761_000_000, n)
     }
 
-    fn carried(kind: &str, id: Uuid, body: Value) -> Carried {
+    fn carried(kind: &str, id: Uuid, body: Value) -> RecordLine {
         let body = body.as_object().cloned().unwrap_or_default();
-        Carried { kind: kind.into(), id, owned: true, created: 0, keys: Vec::new(), body, without_secret: false }
+        RecordLine { kind: kind.into(), id, owned: true, created: 0, keys: Vec::new(), body, without_secret: false }
     }
 
     fn versions() -> Versions {

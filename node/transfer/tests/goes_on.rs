@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use assay_cluster::{Cluster, ClusterConfig};
+use assay_node_identity::Identity;
 use assay_node_objects::{AuditLog, ObjectLimits, ObjectWrite, Objects, PastOp, PastPlace, Patience, node_clock};
 use assay_node_records::kinds::{DATASET, PROJECT};
 use assay_node_records::{Founding, Records};
-use assay_node_transfer::{Place, TransferError, export, import};
+use assay_node_transfer::{TransferContext, TransferError, export, import};
 use assay_storage_model::event::Sent;
 use assay_storage_model::{ObjectKey, ObjectKind, OrgId};
 use serde_json::{Map, Value, json};
@@ -16,7 +17,7 @@ use tokio::runtime::Runtime;
 use uuid::Uuid;
 
 struct Node {
-    place: Place,
+    place: TransferContext,
     cluster: Arc<Cluster>,
     runtime: Runtime,
     _dir: tempfile::TempDir,
@@ -33,7 +34,12 @@ impl Node {
         let founding =
             Founding { org_name: org_name.into(), owner_email: format!("owner@{org_name}.example"), api_key: None };
         runtime.block_on(records.found(founding)).expect("founds");
-        Node { place: Place { records, objects, runtime: runtime.handle().clone() }, cluster, runtime, _dir: dir }
+        Node {
+            place: TransferContext { records, objects, runtime: runtime.handle().clone() },
+            cluster,
+            runtime,
+            _dir: dir,
+        }
     }
 
     fn write(&self, object: ObjectKey, rows: Vec<Value>) {
@@ -91,12 +97,14 @@ fn noise(n: u64) -> String {
 }
 
 fn make(node: &Node) -> Made {
-    let founded = node.runtime.block_on(node.place.records.admin_organizations()).expect("lists");
+    let identity = Identity::new(node.place.records.clone());
+    let founded = node.runtime.block_on(identity.admin_organizations()).expect("lists");
     let id = |value: &Value| -> Uuid { value.as_str().and_then(|id| id.parse().ok()).expect("an id") };
     let org = OrgId(id(&founded[0]["id"]));
-    let key = node.runtime.block_on(node.place.records.admin_create_key("there", "owner@there.example", "k"));
+    let key = node.runtime.block_on(identity.admin_create_key("there", "owner@there.example", "k"));
     let key = key.expect("makes")["api_key"].as_str().expect("a key").to_owned();
-    let owner = node.runtime.block_on(node.place.records.authenticate(&key, None)).expect("is known");
+    let owner = node.runtime.block_on(identity.authenticate(&key, None)).expect("is known");
+    drop(identity);
     let body = |value: Value| -> Map<String, Value> { value.as_object().cloned().expect("an object") };
     let create = |kind, value: Value| {
         let made = node.runtime.block_on(node.place.records.create(&owner, kind, body(value))).expect("creates");

@@ -51,7 +51,8 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "assay-storage-threads",
         ],
     ),
-    ("assay-node-auth", &["assay-storage-model"]),
+    ("assay-node-secrets", &["assay-cluster", "assay-storage-model"]),
+    ("assay-node-auth", &["assay-node-secrets", "assay-storage-model"]),
     ("assay-node-values", &["assay-storage-model"]),
     ("assay-node-btql", &["assay-node-values", "assay-storage-model"]),
     ("assay-node-guide", &[]),
@@ -81,7 +82,11 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "assay-storage-shard",
         ],
     ),
-    ("assay-node-records", &["assay-cluster", "assay-node-auth", "assay-storage-catalog", "assay-storage-model"]),
+    (
+        "assay-node-records",
+        &["assay-cluster", "assay-node-auth", "assay-node-secrets", "assay-storage-catalog", "assay-storage-model"],
+    ),
+    ("assay-node-identity", &["assay-node-auth", "assay-node-records", "assay-node-secrets", "assay-storage-model"]),
     (
         "assay-node-objects",
         &[
@@ -96,6 +101,10 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("assay-node-files", &["assay-cluster", "assay-node-objects", "assay-node-records", "assay-storage-model"]),
     ("assay-node-functions", &["assay-node-auth", "assay-node-objects", "assay-node-records", "assay-storage-model"]),
     ("assay-node-transfer", &["assay-node-auth", "assay-node-objects", "assay-node-records", "assay-storage-model"]),
+    (
+        "assay-node-retention",
+        &["assay-cluster", "assay-node-objects", "assay-node-query", "assay-node-records", "assay-storage-model"],
+    ),
     ("assay-node-connections", &[]),
     (
         "assay-node-http",
@@ -106,11 +115,13 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "assay-node-files",
             "assay-node-functions",
             "assay-node-guide",
+            "assay-node-identity",
             "assay-node-limits",
             "assay-node-objects",
             "assay-node-otel",
             "assay-node-query",
             "assay-node-records",
+            "assay-node-secrets",
             "assay-storage-model",
             "assay-storage-threads",
         ],

@@ -38,6 +38,7 @@ const LIBRARIES: &[(&str, &[&str])] = &[
         &[
             "assay-storage-blobs",
             "assay-node-auth",
+            "assay-node-secrets",
             "assay-node-http",
             "assay-node-limits",
             "assay-node-engine",
@@ -46,7 +47,7 @@ const LIBRARIES: &[(&str, &[&str])] = &[
             "assay-test-btql",
         ],
     ),
-    ("chacha20poly1305", &["assay-node-auth"]),
+    ("chacha20poly1305", &["assay-node-secrets"]),
     ("lz4_flex", &["assay-storage-segments"]),
     ("tonic", &["assay-cluster-transport"]),
     // Messages between nodes; and those of OTLP, which clients send.

@@ -326,7 +326,7 @@ fn who_logged_in_is_said_by_the_provider_for_this_login_alone() {
         let token = issuer.signed(&json!({"alg": "ES256", "kid": "p"}), &claims(all));
         issuer.keys().identify(&token, &rules(), "n", NOW)
     };
-    let ann = |is_verified| Ok(Identity { email: "ann@example.com".into(), is_verified });
+    let ann = |is_verified| Ok(IdTokenClaims { email: "ann@example.com".into(), is_verified });
     assert_eq!(said(json!({})), ann(true));
     assert_eq!(said(json!({"email_verified": "true"})), ann(true));
     for unverified in [json!(false), json!("false"), Value::Null] {

@@ -1,12 +1,11 @@
 //! Descriptions of families: the operations on one kind of records, prompts or functions, from the description of the kind.
 
 use assay_node_functions::Definition;
-use assay_node_records::{Description, IDS_MAX, Kind};
+use assay_node_records::{Changes, Description, IDS_MAX, Kind};
 use serde_json::{Value, json};
 
 use crate::openapi::operation::{Operation, objects, pascal, reference, text, uuid, version};
 use crate::responses::refusal::Kind as RefusalKind;
-use crate::routes::Changes;
 
 const FOUND: (&str, &str) =
     ("x-bt-found-existing", "`true` where the name was taken: the answer is what has it, unmodified");

@@ -52,7 +52,7 @@ impl Caller {
         let org_name = header_text(ORG_NAME, said.org_name)?;
         let wanted = header_text(IMPERSONATE, said.impersonate)?;
         let named = (org_name.as_deref(), wanted.as_deref());
-        let principal = edge.records.authenticate_as(secret.expose(), named.0, named.1).await?;
+        let principal = edge.identity.authenticate_as(secret.expose(), named.0, named.1).await?;
         Span::current().record("principal", tracing::field::display(principal.user));
         Ok(Caller { edge, principal, wait })
     }

@@ -3,7 +3,8 @@
 pub mod openapi;
 
 use actix_web::web::Payload;
-use assay_node_records::{ListRequest, Reply, kinds};
+use assay_node_identity::InvitationReply;
+use assay_node_records::{ListRequest, kinds};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -47,48 +48,48 @@ pub async fn create_acl(call: Call, payload: Payload) -> Answer {
 
 pub async fn users(call: Call) -> Answer {
     let request = ListRequest::from_query(call.query()?)?;
-    json(&json!({"objects": call.edge.records.users(&call.principal, &request).await?}))
+    json(&json!({"objects": call.edge.identity.users(&call.principal, &request).await?}))
 }
 
 pub async fn user(call: Call) -> Answer {
-    json(&call.edge.records.user(&call.principal, call.id()?).await?)
+    json(&call.edge.identity.user(&call.principal, call.id()?).await?)
 }
 
 pub async fn organizations(call: Call) -> Answer {
     let request = ListRequest::from_query(call.query()?)?;
-    json(&json!({"objects": call.edge.records.list_organizations(&call.principal, &request).await?}))
+    json(&json!({"objects": call.edge.identity.list_organizations(&call.principal, &request).await?}))
 }
 
 pub async fn organization(call: Call) -> Answer {
-    json(&call.edge.records.organization(&call.principal, call.id()?).await?)
+    json(&call.edge.identity.organization(&call.principal, call.id()?).await?)
 }
 
 pub async fn patch_organization(call: Call, payload: Payload) -> Answer {
     let id = call.id()?;
     let body = call.small_body(payload).await?.object().await?;
-    json(&call.edge.records.patch_organization(&call.principal, id, body).await?)
+    json(&call.edge.identity.patch_organization(&call.principal, id, body).await?)
 }
 
 pub async fn change_members(call: Call, payload: Payload) -> Answer {
     let body = call.small_body(payload).await?.object().await?;
-    json(&call.edge.records.change_members(&call.principal, body).await?)
+    json(&call.edge.identity.change_members(&call.principal, body).await?)
 }
 
 /// The caller's own pending invitations.
 pub async fn invitations(call: Call) -> Answer {
-    json(&json!({"objects": call.edge.records.invitations(&call.principal).await?}))
+    json(&json!({"objects": call.edge.identity.invitations(&call.principal).await?}))
 }
 
 pub async fn accept_invitation(call: Call) -> Answer {
-    json(&call.edge.records.reply_to_invitation(&call.principal, call.id()?, Reply::Accept).await?)
+    json(&call.edge.identity.reply_to_invitation(&call.principal, call.id()?, InvitationReply::Accept).await?)
 }
 
 pub async fn decline_invitation(call: Call) -> Answer {
-    json(&call.edge.records.reply_to_invitation(&call.principal, call.id()?, Reply::Decline).await?)
+    json(&call.edge.identity.reply_to_invitation(&call.principal, call.id()?, InvitationReply::Decline).await?)
 }
 
-/// Pending invitations of an organization, for whoever may invite.
+/// PendingInvitation invitations of an organization, for whoever may invite.
 pub async fn invitations_of_organization(call: Call) -> Answer {
     let request = ListRequest::from_query(call.query()?)?;
-    json(&json!({"objects": call.edge.records.invitations_of_organization(&call.principal, &request).await?}))
+    json(&json!({"objects": call.edge.identity.invitations_of_organization(&call.principal, &request).await?}))
 }

@@ -249,14 +249,14 @@ fn encoded(text: &str) -> String {
 /// A ticket that is not ours, not for this, too old, or of a user who left opens nothing.
 async fn ticket(edge: &Edge, request: &HttpRequest, deed: Deed) -> Result<Ticket, Refusal> {
     let text = request.match_info().get("ticket").unwrap_or_default();
-    let secrets = edge.records.signing_secrets(TICKET_CONTEXT)?;
+    let secrets = edge.records.secrets().signing_secrets(TICKET_CONTEXT)?;
     let read = secrets.accepted().find_map(|secret| Ticket::parse(text, secret));
     let read = read.filter(|ticket| ticket.deed == deed && ticket.until > seconds());
     let ticket = read.ok_or_else(|| {
         Refusal::new(Kind::Unauthorized, "this address is not one that this server gave out for this, or it is too old")
     })?;
     let given = ticket.until.saturating_sub(lasts(deed));
-    edge.records.check_ticket(ticket.name.org, ticket.user, ticket.impersonator, given).await?;
+    edge.identity.check_ticket(ticket.name.org, ticket.user, ticket.impersonator, given).await?;
     Ok(ticket)
 }
 
@@ -268,7 +268,7 @@ fn address(call: &Call, name: &FileName, deed: Deed) -> Result<String, Refusal> 
     let Principal { user, impersonator, .. } = &call.principal;
     let (user, impersonator) = (*user, *impersonator);
     let ticket = Ticket { name: name.clone(), deed, user, impersonator, until: seconds() + lasts(deed) };
-    let text = ticket.to_text(&call.edge.records.signing_secrets(TICKET_CONTEXT)?.sign);
+    let text = ticket.to_text(&call.edge.records.secrets().signing_secrets(TICKET_CONTEXT)?.sign);
     Ok(format!("{}/attachment/bytes/{text}", origin_of(call)?))
 }
 
@@ -380,7 +380,7 @@ async fn named(call: &Call, body: &Map<String, Value>) -> Result<FileName, Refus
 async fn organization(call: &Call, body: &Map<String, Value>) -> Result<OrgId, Refusal> {
     let Some(text) = text(body, "org_id")? else { return Ok(call.principal.org) };
     let id = Uuid::parse_str(text).map_err(|_| Refusal::bad("`org_id` has to be a UUID"))?;
-    let mine = call.edge.records.organizations(&call.principal).await?;
+    let mine = call.edge.identity.organizations(&call.principal).await?;
     let found = mine.into_iter().find(|org| org.id.0 == id);
     found.map(|org| org.id).ok_or_else(|| {
         Refusal::new(Kind::NotFound, format!("no organization with the id {id} is visible to this credential"))

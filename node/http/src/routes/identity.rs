@@ -18,7 +18,7 @@ const FORWARDED_PROTO: &str = "x-forwarded-proto";
 /// clients stop at either.
 pub async fn login(call: Call) -> Answer {
     let origin = origin_of(&call)?;
-    let organizations = call.edge.records.organizations(&call.principal).await?;
+    let organizations = call.edge.identity.organizations(&call.principal).await?;
     let org_info: Vec<_> = organizations
         .iter()
         .map(|org| {
@@ -32,7 +32,7 @@ pub async fn login(call: Call) -> Answer {
 }
 
 pub async fn me(call: Call) -> Answer {
-    let organizations = call.edge.records.organizations(&call.principal).await?;
+    let organizations = call.edge.identity.organizations(&call.principal).await?;
     let organizations: Vec<_> = organizations.iter().map(|org| json!({"id": org.id, "name": org.name})).collect();
     json(&json!({"id": call.principal.user, "email": call.principal.user_email, "organizations": organizations}))
 }

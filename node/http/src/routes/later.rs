@@ -28,7 +28,7 @@ pub async fn make(call: Call, payload: Payload) -> Answer {
     let mut asked = asked(body, call.edge.queries.now())?;
     asked.question.whole = true;
     let bounded = asked.question.clone().read()?;
-    let homes = sources(&call.edge.records, &call.principal, &bounded).await?.homes;
+    let homes = sources(&call.edge.identity, &call.principal, &bounded).await?.homes;
     let is_short = bounded.is_by_key() && homes.len() == 1;
     let secrets = secrets(&call.edge.records)?;
     let after = bounded.cursor().map(|text| position(text, is_short, &secrets)).transpose()?;

@@ -13,13 +13,14 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::http::header;
 use actix_web::web::{Payload, Query};
-use assay_node_auth::{AskedTicket, Identity, LoginAsked, LoginRules, form_encoded, is_pkce_text};
-use assay_node_records::{GrantRefusal, Pending, RecordsError, Reply, Tokens};
+use assay_node_auth::{AskedTicket, IdTokenClaims, LoginAsked, LoginRules, form_encoded, is_pkce_text};
+use assay_node_identity::{GrantRefusal, InvitationReply, LoginTokens, PendingInvitation, ProviderRefusal};
+use assay_node_records::RecordsError;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{Answer, Shared, json, setup};
-use crate::login::{Gate, ProviderRefusal};
+use crate::login::pass;
 use crate::requests::admission::anonymous;
 use crate::requests::body;
 use crate::responses::refusal::Refusal;
@@ -51,7 +52,7 @@ fn told(error: &'static str, why: impl Into<String>) -> Told {
 
 /// RFC 8414.
 pub async fn metadata(edge: Shared) -> Answer {
-    let passed = Gate::pass(edge.logins.as_ref(), &edge.records)?;
+    let passed = pass(edge.logins.as_ref(), &edge.identity)?;
     let origin = &passed.rules.origin;
     json(&json!({
         "issuer": origin,
@@ -70,7 +71,7 @@ pub async fn metadata(edge: Shared) -> Answer {
 
 /// Sends a browser on to the provider.
 pub async fn authorize(edge: Shared, request: HttpRequest) -> Answer {
-    let passed = Gate::pass(edge.logins.as_ref(), &edge.records)?;
+    let passed = pass(edge.logins.as_ref(), &edge.identity)?;
     let (asked, place) = match Parameters::of(request.query_string())
         .and_then(|asked| asked.place(passed.rules).map(|place| (asked, place)))
     {
@@ -81,7 +82,7 @@ pub async fn authorize(edge: Shared, request: HttpRequest) -> Answer {
         Ok(asked) => asked,
         Err(wrong) => return Ok(sent_back(&place, &wrong)),
     };
-    let begun = match edge.records.begin_login(asked) {
+    let begun = match edge.identity.begin_login(asked) {
         Err(RecordsError::TooLarge(why)) => return Ok(sent_back(&place, &told("invalid_request", why))),
         begun => begun?,
     };
@@ -93,10 +94,10 @@ pub async fn authorize(edge: Shared, request: HttpRequest) -> Answer {
 
 /// A browser that comes back from the provider.
 pub async fn callback(edge: Shared, request: HttpRequest) -> Answer {
-    let passed = Gate::pass(edge.logins.as_ref(), &edge.records)?;
+    let passed = pass(edge.logins.as_ref(), &edge.identity)?;
     let shown = Parameters::of(request.query_string());
     let state = shown.as_ref().ok().and_then(|shown| shown.one("state").ok().flatten());
-    let pending = state.map(|state| edge.records.pending_login(state)).transpose()?.flatten();
+    let pending = state.map(|state| edge.identity.pending_login(state)).transpose()?.flatten();
     let (Ok(shown), Some(pending)) = (&shown, pending) else {
         let why = "This login was not begun here, or longer than ten minutes ago. Begin again from the program that you came \
                    from.";
@@ -121,14 +122,14 @@ pub async fn callback(edge: Shared, request: HttpRequest) -> Answer {
             return Ok(sent_back(&place, &told("access_denied", why)));
         }
     };
-    let invitations = edge.records.pending_invitations(&who).await?;
+    let invitations = edge.identity.pending_invitations(&who).await?;
     if asked.session.is_some() {
         return setup::ask(&edge, &asked, &who, &invitations);
     }
     if !invitations.is_empty() {
         return ask(&edge, &asked, &who, &invitations);
     }
-    finished(&place, edge.records.finish_login(&asked, &who).await)
+    finished(&place, edge.identity.finish_login(&asked, &who).await)
 }
 
 fn finished(place: &Place, code: Result<String, RecordsError>) -> Answer {
@@ -143,8 +144,8 @@ fn finished(place: &Place, code: Result<String, RecordsError>) -> Answer {
 }
 
 /// Asks a person about the organizations that invited them, before they are logged in.
-fn ask(edge: &Shared, asked: &LoginAsked, who: &Identity, invitations: &[Pending]) -> Answer {
-    let (answer, _) = edge.records.ask_person(asked, who)?;
+fn ask(edge: &Shared, asked: &LoginAsked, who: &IdTokenClaims, invitations: &[PendingInvitation]) -> Answer {
+    let (answer, _) = edge.identity.ask_person(asked, who)?;
     let more = format!(
         "<form method=\"post\" action=\"{REPLY}\"><input type=\"hidden\" name=\"answer\" value=\"{answer}\">{}\
          <button>Continue</button></form>",
@@ -155,8 +156,8 @@ fn ask(edge: &Shared, asked: &LoginAsked, who: &Identity, invitations: &[Pending
 }
 
 /// A choice for each invitation, as fields of a form. Nothing is chosen for the person: later is the default.
-pub(super) fn choices(invitations: &[Pending]) -> String {
-    let one = |invitation: &Pending| {
+pub(super) fn choices(invitations: &[PendingInvitation]) -> String {
+    let one = |invitation: &PendingInvitation| {
         let (organization, by) = (escaped(&invitation.organization), escaped(&invitation.invited_by));
         let choice = |word: &str, label: &str, more: &str| {
             let name = format!("{REPLY_FIELD}{}", invitation.id);
@@ -173,16 +174,16 @@ pub(super) fn choices(invitations: &[Pending]) -> String {
 }
 
 /// Carries out what a person chose on such a page.
-pub(super) async fn carry_out(edge: &Shared, form: &Parameters, who: &Identity) -> Result<(), Refusal> {
+pub(super) async fn carry_out(edge: &Shared, form: &Parameters, who: &IdTokenClaims) -> Result<(), Refusal> {
     for (name, value) in &form.0 {
         let id = name.strip_prefix(REPLY_FIELD).and_then(|id| Uuid::parse_str(id).ok());
         let reply = match value.as_str() {
-            "accept" => Reply::Accept,
-            "decline" => Reply::Decline,
+            "accept" => InvitationReply::Accept,
+            "decline" => InvitationReply::Decline,
             _ => continue,
         };
         if let Some(id) = id {
-            edge.records.reply_at_login(who, id, reply).await?;
+            edge.identity.reply_at_login(who, id, reply).await?;
         }
     }
     Ok(())
@@ -191,39 +192,39 @@ pub(super) async fn carry_out(edge: &Shared, form: &Parameters, who: &Identity) 
 /// What a person says to their invitations while they log in.
 pub async fn reply(edge: Shared, request: HttpRequest, payload: Payload) -> Answer {
     const TOO_OLD: &str = "You were not asked that here, or longer than five minutes ago. Begin again from the program that you came from.";
-    let _passed = Gate::pass(edge.logins.as_ref(), &edge.records)?;
+    let _passed = pass(edge.logins.as_ref(), &edge.identity)?;
     let body = body::read(&edge, &anonymous(&request), &request, payload, FORM_BYTES_MAX).await?;
     let form = form(&body.bytes).ok();
     let answer = form.as_ref().and_then(|form| form.one("answer").ok().flatten());
-    let ticket = answer.map(|answer| edge.records.allowed(answer)).transpose()?.flatten();
+    let ticket = answer.map(|answer| edge.identity.allowed(answer)).transpose()?.flatten();
     let ticket = ticket.filter(|ticket| ticket.asked.session.is_none());
     let (Some(form), Some(AskedTicket { asked, email, is_verified, login: Some(login), .. })) = (form, ticket) else {
         return Ok(page(StatusCode::BAD_REQUEST, &Page::not_logged_in(TOO_OLD)));
     };
-    let who = Identity { email, is_verified };
+    let who = IdTokenClaims { email, is_verified };
     let place =
         Place { redirect_uri: asked.redirect_uri.clone(), state: asked.state.clone(), client_id: String::new() };
-    if let Err(why) = edge.records.check_unanswered(login).await {
+    if let Err(why) = edge.identity.check_unanswered(login).await {
         return finished(&place, Err(why));
     }
     carry_out(&edge, &form, &who).await?;
-    finished(&place, edge.records.finish_login_as(&asked, &who, login).await)
+    finished(&place, edge.identity.finish_login_as(&asked, &who, login).await)
 }
 
 /// For clients that have a code, or a refresh token.
 pub async fn token(edge: Shared, request: HttpRequest, payload: Payload) -> Answer {
-    let passed = Gate::pass(edge.logins.as_ref(), &edge.records)?;
+    let passed = pass(edge.logins.as_ref(), &edge.identity)?;
     let body = body::read(&edge, &anonymous(&request), &request, payload, FORM_BYTES_MAX).await?;
     let grant = form(&body.bytes).and_then(|form| Grant::read(&form, passed.rules));
     let tokens = match grant {
         Err(wrong) => return Ok(refused(&wrong)),
         Ok(Grant::Code { client, code, redirect_uri, verifier }) => {
-            edge.records.redeem_code(&code, &client, &redirect_uri, &verifier).await
+            edge.identity.redeem_code(&code, &client, &redirect_uri, &verifier).await
         }
-        Ok(Grant::Refresh { client, token }) => edge.records.refresh_login(&token, &client).await,
+        Ok(Grant::Refresh { client, token }) => edge.identity.refresh_login(&token, &client).await,
     };
     match tokens {
-        Ok(Tokens { access, refresh, expires_in, scope }) => json(&json!({
+        Ok(LoginTokens { access, refresh, expires_in, scope }) => json(&json!({
             "access_token": access.expose(),
             "token_type": "Bearer",
             "expires_in": expires_in,
@@ -237,7 +238,7 @@ pub async fn token(edge: Shared, request: HttpRequest, payload: Payload) -> Answ
 
 /// RFC 7009. What is no token here is revoked already.
 pub async fn revoke(edge: Shared, request: HttpRequest, payload: Payload) -> Answer {
-    let _passed = Gate::pass(edge.logins.as_ref(), &edge.records)?;
+    let _passed = pass(edge.logins.as_ref(), &edge.identity)?;
     let body = body::read(&edge, &anonymous(&request), &request, payload, FORM_BYTES_MAX).await?;
     let asked = form(&body.bytes).and_then(|form| {
         let client = form.one("client_id")?.map(str::to_owned);
@@ -247,7 +248,7 @@ pub async fn revoke(edge: Shared, request: HttpRequest, payload: Payload) -> Ans
         Ok(asked) => asked,
         Err(wrong) => return Ok(refused(&wrong)),
     };
-    match edge.records.end_login(&token, client.as_deref()).await {
+    match edge.identity.end_login(&token, client.as_deref()).await {
         Ok(()) => json(&json!({})),
         Err(GrantRefusal::Invalid(why)) => Ok(refused(&told("invalid_client", why))),
         Err(GrantRefusal::Failed(why)) => Err(why.into()),

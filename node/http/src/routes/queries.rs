@@ -5,13 +5,15 @@ use actix_web::http::header::{self, HeaderMap};
 use actix_web::web::{Bytes, Data, Payload};
 use assay_node_auth::{Permission, Principal};
 use assay_node_btql::columns::{Kind as SourceKind, Named};
+use assay_node_identity::Identity;
 use assay_node_limits::{Budget, Holder, Reservation};
 use assay_node_query::render::{
     Compressor, Envelope, Format, FormatError, RenderError, RenderedEnd, ResponseMemory, StreamedResponse,
     WholeResponse, page_cursor, page_position, part_bytes,
 };
 use assay_node_query::{AskError, Bounded, Home, Position, QueryAnswer, Table, columns_of};
-use assay_node_records::{Kind as RecordKind, ObjectHome, Records, RecordsError, SigningSecrets, kinds};
+use assay_node_records::{Kind as RecordKind, ObjectHome, Records, RecordsError, kinds};
+use assay_node_secrets::SigningSecrets;
 use assay_storage_model::{ObjectKind, OrgId};
 use futures::StreamExt;
 use tokio::time::Instant;
@@ -41,7 +43,7 @@ pub async fn btql(call: Call, payload: Payload) -> Answer {
     let body = call.small_body(payload).await?.object().await?;
     let asked = asked(body, call.edge.queries.now())?;
     let bounded = asked.question.clone().read()?;
-    let sources = sources(&call.edge.records, &call.principal, &bounded).await?;
+    let sources = sources(&call.edge.identity, &call.principal, &bounded).await?;
     let homes = &sources.homes;
     let (is_endless, is_short) = (bounded.is_endless(), bounded.is_by_key() && homes.len() == 1);
     let secrets = secrets(&call.edge.records)?;
@@ -212,7 +214,7 @@ pub(super) fn position(text: &str, is_short: bool, secrets: &SigningSecrets) -> 
 }
 
 pub(super) fn secrets(records: &Records) -> Result<SigningSecrets, Refusal> {
-    Ok(records.signing_secrets(CURSOR_CONTEXT)?)
+    Ok(records.secrets().signing_secrets(CURSOR_CONTEXT)?)
 }
 
 /// Maps missing objects to the same refusal as objects that may not be read, as clients know it from queries.
@@ -258,7 +260,8 @@ impl Sources {
     }
 }
 
-pub(super) async fn sources(records: &Records, who: &Principal, bounded: &Bounded) -> Result<Sources, Refusal> {
+pub(super) async fn sources(identity: &Identity, who: &Principal, bounded: &Bounded) -> Result<Sources, Refusal> {
+    let records = identity.records();
     let meant = bounded.sources();
     if meant.names.len() > OBJECTS_MAX + 1 {
         let said = format!("the query names {} objects; at most {OBJECTS_MAX} are taken", meant.names.len());
@@ -276,13 +279,13 @@ pub(super) async fn sources(records: &Records, who: &Principal, bounded: &Bounde
                 return Ok(sources);
             }
             Named::OfOrganizations => {
-                prompts_of_organizations(records, who, meant.names, &mut sources).await?;
+                prompts_of_organizations(identity, who, meant.names, &mut sources).await?;
                 return Ok(sources);
             }
             Named::OfProjects | Named::InProject => (ObjectKind::ProjectPrompts, &kinds::PROJECT),
         },
         SourceKind::AuditLog => {
-            audit_logs(records, who, meant.names, &mut sources).await?;
+            audit_logs(identity, who, meant.names, &mut sources).await?;
             return Ok(sources);
         }
         other => {
@@ -330,13 +333,13 @@ async fn prompts(records: &Records, who: &Principal, ids: &[String], sources: &m
 
 /// Adds the prompts of all projects whose prompts the caller may read.
 async fn prompts_of_organizations(
-    records: &Records,
+    identity: &Identity,
     who: &Principal,
     names: &[String],
     sources: &mut Sources,
 ) -> Result<(), Refusal> {
-    for org in organizations(records, who, names).await? {
-        for home in records.projects_with_prompts(who, org).await? {
+    for org in organizations(identity, who, names).await? {
+        for home in identity.records().projects_with_prompts(who, org).await? {
             sources.add(&home)?;
         }
     }
@@ -345,21 +348,21 @@ async fn prompts_of_organizations(
 
 /// Adds the audit log of each organization.
 async fn audit_logs(
-    records: &Records,
+    identity: &Identity,
     who: &Principal,
     names: &[String],
     sources: &mut Sources,
 ) -> Result<(), Refusal> {
-    for org in organizations(records, who, names).await? {
-        sources.add(&records.audit_log(who, org).await.map_err(unseen)?)?;
+    for org in organizations(identity, who, names).await? {
+        sources.add(&identity.records().audit_log(who, org).await.map_err(unseen)?)?;
         sources.audited.push(org);
     }
     Ok(())
 }
 
 /// Returns organizations by id or name.
-async fn organizations(records: &Records, who: &Principal, names: &[String]) -> Result<Vec<OrgId>, Refusal> {
-    let own = records.organizations(who).await?;
+async fn organizations(identity: &Identity, who: &Principal, names: &[String]) -> Result<Vec<OrgId>, Refusal> {
+    let own = identity.organizations(who).await?;
     let found = names.iter().map(|name| {
         let org = own.iter().find(|org| org.name == *name || org.id.to_string() == name.to_lowercase());
         let missing = || {

@@ -229,7 +229,7 @@ pub async fn patch_organization(call: Call, payload: Payload) -> Answer {
     let mut body = read(&call, payload).await?;
     let id = needed_id(&body, "id")?;
     body.remove("id");
-    json(&call.edge.records.patch_organization(&call.principal, id, body).await?)
+    json(&call.edge.identity.patch_organization(&call.principal, id, body).await?)
 }
 
 /// `POST /api/self/get_object_info`: names of objects and of the projects that they are in. What the caller may not see is left

@@ -12,8 +12,9 @@ use actix_web::HttpRequest;
 use actix_web::http::StatusCode;
 use actix_web::http::header;
 use actix_web::web::Payload;
-use assay_node_auth::{Identity, LoginAsked};
-use assay_node_records::{Pending, RecordsError, Setup, SetupState};
+use assay_node_auth::{IdTokenClaims, LoginAsked};
+use assay_node_identity::{PendingInvitation, Setup, SetupState};
+use assay_node_records::RecordsError;
 use assay_storage_model::event::format_micros;
 use serde_json::json;
 
@@ -22,7 +23,7 @@ use super::oauth::{
 };
 use super::registering::PROJECT_NAME;
 use super::{Answer, Shared, json};
-use crate::login::Gate;
+use crate::login::pass;
 use crate::requests::admission::anonymous;
 use crate::requests::body;
 use crate::requests::caller::bearer;
@@ -35,8 +36,8 @@ const TOO_OLD: &str =
 
 /// For who has no credential yet.
 pub async fn create(edge: Shared) -> Answer {
-    let _passed = Gate::pass(edge.logins.as_ref(), &edge.records)?;
-    let Setup { session, token, code, until } = edge.records.begin_setup()?;
+    let _passed = pass(edge.logins.as_ref(), &edge.identity)?;
+    let Setup { session, token, code, until } = edge.identity.begin_setup()?;
     json(&json!({
         "session_token": session,
         "poll_token": token.expose(),
@@ -49,13 +50,13 @@ pub async fn create(edge: Shared) -> Answer {
 
 /// Sends a browser on to the provider; says to a person what went wrong there.
 pub async fn login(edge: Shared, request: HttpRequest) -> Answer {
-    let passed = Gate::pass(edge.logins.as_ref(), &edge.records)?;
+    let passed = pass(edge.logins.as_ref(), &edge.identity)?;
     let shown = Parameters::of(request.query_string());
     let one = |name: &str| shown.as_ref().ok().and_then(|shown| shown.one(name).ok().flatten());
     if let Some(error) = one("error") {
         return Ok(page(StatusCode::BAD_REQUEST, &Page::not_logged_in(sentence_of(error))));
     }
-    let session = one("session_token").map(|session| edge.records.setup(session)).transpose()?.flatten();
+    let session = one("session_token").map(|session| edge.identity.setup(session)).transpose()?.flatten();
     let Some(session) = session else { return Ok(page(StatusCode::BAD_REQUEST, &Page::not_logged_in(TOO_OLD))) };
     let asked = LoginAsked {
         client_id: CLIENT.into(),
@@ -65,7 +66,7 @@ pub async fn login(edge: Shared, request: HttpRequest) -> Answer {
         scope: SCOPE.into(),
         session: Some(session.session),
     };
-    let begun = edge.records.begin_login(asked)?;
+    let begun = edge.identity.begin_login(asked)?;
     match passed.gate.provider.authorize(begun).await {
         Ok(url) => Ok(sent_to(&url)),
         Err(why) => Ok(page(StatusCode::SERVICE_UNAVAILABLE, &Page::not_logged_in(&unavailable(&why).why))),
@@ -85,8 +86,8 @@ fn sentence_of(error: &str) -> &'static str {
 }
 
 /// Asks a person whom the provider knows.
-pub fn ask(edge: &Shared, asked: &LoginAsked, who: &Identity, invitations: &[Pending]) -> Answer {
-    let (answer, code) = edge.records.ask_person(asked, who)?;
+pub fn ask(edge: &Shared, asked: &LoginAsked, who: &IdTokenClaims, invitations: &[PendingInvitation]) -> Answer {
+    let (answer, code) = edge.identity.ask_person(asked, who)?;
     let email = escaped(&who.email);
     let more = format!(
         "<p>It will get an API key and may do what <b>{email}</b> may do. It shows the code</p><h2>{code}</h2>\
@@ -107,21 +108,21 @@ pub fn ask(edge: &Shared, asked: &LoginAsked, who: &Identity, invitations: &[Pen
 
 /// What the person says on that page.
 pub async fn allow(edge: Shared, request: HttpRequest, payload: Payload) -> Answer {
-    let _passed = Gate::pass(edge.logins.as_ref(), &edge.records)?;
+    let _passed = pass(edge.logins.as_ref(), &edge.identity)?;
     let body = body::read(&edge, &anonymous(&request), &request, payload, FORM_BYTES_MAX).await?;
     let form = form(&body.bytes).ok();
     let answer = form.as_ref().and_then(|form| form.one("answer").ok().flatten());
-    let ticket = answer.map(|answer| edge.records.allowed(answer)).transpose()?.flatten();
+    let ticket = answer.map(|answer| edge.identity.allowed(answer)).transpose()?.flatten();
     let ticket = ticket.and_then(|ticket| ticket.asked.session.map(|session| (session, ticket)));
     let (Some(form), Some((session, ticket))) = (form, ticket) else {
         return Ok(page(StatusCode::BAD_REQUEST, &Page::not_logged_in(TOO_OLD)));
     };
-    let who = Identity { email: ticket.email, is_verified: ticket.is_verified };
-    if let Err(RecordsError::Forbidden(why)) = edge.records.check_unanswered(session).await {
+    let who = IdTokenClaims { email: ticket.email, is_verified: ticket.is_verified };
+    if let Err(RecordsError::Forbidden(why)) = edge.identity.check_unanswered(session).await {
         return Ok(page(StatusCode::FORBIDDEN, &Page::not_logged_in(&why)));
     }
     carry_out(&edge, &form, &who).await?;
-    match edge.records.finish_login(&ticket.asked, &who).await {
+    match edge.identity.finish_login(&ticket.asked, &who).await {
         Ok(_) => {
             let why = "The program has been let in. You can close this page and go back to your terminal.";
             let done = Page { title: "Done", heading: "Done", why, more: String::new(), has_form: false };
@@ -134,13 +135,13 @@ pub async fn allow(edge: Shared, request: HttpRequest, payload: Payload) -> Answ
 
 /// How far it is, for the program that shows what it was given.
 pub async fn poll(edge: Shared, request: HttpRequest) -> Answer {
-    let _passed = Gate::pass(edge.logins.as_ref(), &edge.records)?;
+    let _passed = pass(edge.logins.as_ref(), &edge.identity)?;
     let token = bearer(request.headers().get(header::AUTHORIZATION).map(|value| value.as_bytes()))?;
     let shown = Parameters::of(request.query_string());
     let session = shown.as_ref().ok().and_then(|shown| shown.one("session_token").ok().flatten());
-    let session = session.map(|session| edge.records.setup(session)).transpose()?.flatten();
+    let session = session.map(|session| edge.identity.setup(session)).transpose()?.flatten();
     let Some(session) = session else { return json(&json!({"status": "expired"})) };
-    match edge.records.poll_setup(&session, token.expose(), PROJECT_NAME).await? {
+    match edge.identity.poll_setup(&session, token.expose(), PROJECT_NAME).await? {
         SetupState::Pending => json(&json!({"status": "pending", "expires_at": time_of(session.until)})),
         SetupState::Claimed => json(&json!({"status": "claimed"})),
         SetupState::Expired => json(&json!({"status": "expired"})),

@@ -17,6 +17,7 @@ use assay_node_auth::{Asker, Job};
 use assay_node_connections::Connection;
 use assay_node_files::Files;
 use assay_node_functions::Functions;
+use assay_node_identity::{Identity, LoginGate};
 use assay_node_limits::{Quotas, RateLimiter};
 use assay_node_objects::Objects;
 use assay_node_query::Queries;
@@ -27,7 +28,6 @@ use tracing::Instrument;
 
 use crate::access_log::{log_response, request_span};
 use crate::config::HttpConfig;
-use crate::login::Gate;
 use crate::requests::admission::Budgets;
 use crate::requests::unread_body::Unread;
 use crate::requests::wait::{STAINLESS_TIMEOUT, Wait};
@@ -45,6 +45,7 @@ const HEALTH: [&str; 2] = ["/healthz", "/readyz"];
 /// State that all workers share.
 pub struct Edge {
     pub records: Records,
+    pub identity: Identity,
     pub objects: Objects,
     pub functions: Functions,
     pub files: Files,
@@ -55,7 +56,7 @@ pub struct Edge {
     pub rates: RateLimiter,
     pub quotas: Quotas,
     pub(crate) admin: Option<AdminListener>,
-    pub logins: Option<Gate>,
+    pub logins: Option<LoginGate>,
     health: Arc<dyn Fn() -> Health + Send + Sync>,
     metrics: Arc<dyn Fn() -> String + Send + Sync>,
     draining: AtomicBool,
@@ -64,9 +65,10 @@ pub struct Edge {
 impl Edge {
     pub fn new(app: App) -> Edge {
         Edge {
-            functions: Functions::new(app.records.clone(), app.objects.clone()),
+            functions: Functions::new(app.identity.records().clone(), app.objects.clone()),
             files: Files::new(app.objects.on_behalf_of(&Asker::Job(Job::Files))),
-            records: app.records,
+            records: app.identity.records().clone(),
+            identity: app.identity,
             objects: app.objects,
             queries: app.queries,
             counts: ServerMetrics::default(),
@@ -75,7 +77,7 @@ impl Edge {
             quotas: app.quotas,
             config: app.config,
             admin: app.admin.map(AdminListener::new),
-            logins: app.provider.map(Gate::new),
+            logins: app.provider.map(LoginGate::new),
             health: app.health,
             metrics: app.metrics,
             draining: AtomicBool::new(false),
@@ -269,7 +271,7 @@ mod tests {
         let config = HttpConfig { request_seconds_max: 1, body_seconds_max: 1, ..HttpConfig::default() };
         let health = Health { live: true, ready: true, notes: Vec::new(), shortfalls: Vec::new() };
         let edge = Data::new(Edge::new(App {
-            records: Records::new(Arc::clone(&cluster), Arc::new(AuditLog::new(objects.clone()))),
+            identity: Identity::new(Records::new(Arc::clone(&cluster), Arc::new(AuditLog::new(objects.clone())))),
             objects: objects.clone(),
             queries: Queries::start(
                 Arc::clone(&cluster),

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use assay_cluster::{Cluster, ClusterConfig};
-use assay_node_auth::{Keyring, Secret, VaultKey};
 use assay_node_http::{Admin, App, Handle as ServerHandle, Health, HttpConfig, Server, Sockets};
+use assay_node_identity::{Identity, Jwts};
 use assay_node_limits::{LimitsConfig, Quotas, RateLimiter, RatePeers, RateRule, RateView};
 use assay_node_objects::{AuditLog, ObjectLimits, Objects, node_clock};
 use assay_node_query::{Prices, Queries, QueryLimits};
-use assay_node_records::{Founding, Jwts, Records};
+use assay_node_records::{Founding, Records};
+use assay_node_secrets::{Keyring, Secret, VaultKey};
 use assay_storage_model::NodeId;
 use bytes::Bytes;
 use futures::FutureExt;
@@ -79,8 +80,9 @@ impl House {
             let cluster = Arc::new(Cluster::open(cluster).await.expect("a cluster"));
             let objects = Objects::start(Arc::clone(&cluster), ObjectLimits::default(), node_clock(&cluster));
             let records = Records::new(Arc::clone(&cluster), Arc::new(AuditLog::new(objects.clone())));
-            records.give_keys(Keyring::new(VaultKey::new([7; 32]), Vec::new()));
-            let records = if let Some(jwts) = jwts { records.trusting(jwts) } else { records };
+            records.secrets().give_keys(Keyring::new(VaultKey::new([7; 32]), Vec::new()));
+            let identity = Identity::new(records.clone());
+            let identity = if let Some(jwts) = jwts { identity.trusting(jwts) } else { identity };
             let api_key = Some(Secret::new(KEY.into()));
             let founding = Founding { org_name: ORG.into(), owner_email: OWNER.into(), api_key };
             records.found(founding).await.expect("founded");
@@ -91,7 +93,7 @@ impl House {
             let asked = queries.clone();
             let app = App {
                 queries,
-                records,
+                identity,
                 objects: objects.clone(),
                 health: Arc::new(|| Health { live: true, ready: true, notes: Vec::new(), shortfalls: Vec::new() }),
                 metrics: Arc::new(|| "assay_more 1\n".into()),
@@ -117,13 +119,13 @@ impl House {
     /// Another organization, of the same owner.
     pub fn organization(&self, name: &str) {
         let records = Records::new(Arc::clone(&self.cluster), Arc::new(AuditLog::new(self.objects.clone())));
-        self.runtime.block_on(records.admin_create_organization(name, OWNER)).expect("an organization");
+        self.runtime.block_on(Identity::new(records).admin_create_organization(name, OWNER)).expect("an organization");
     }
 
     /// A service account that owns the organization, as an administrator makes it: with its token, in `service_token`.
     pub fn service_account(&self, name: &str) -> Value {
         let records = Records::new(Arc::clone(&self.cluster), Arc::new(AuditLog::new(self.objects.clone())));
-        self.runtime.block_on(records.admin_create_service_account(ORG, name)).expect("an account")
+        self.runtime.block_on(Identity::new(records).admin_create_service_account(ORG, name)).expect("an account")
     }
 
     pub fn send(&self, bytes: &[u8]) -> Answer {

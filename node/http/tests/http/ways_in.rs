@@ -1,7 +1,7 @@
 //! Service accounts, service tokens and JWTs, as clients show them.
 
 use assay_node_auth::{JwtKeys, JwtRules, Secret};
-use assay_node_records::Jwts;
+use assay_node_identity::Jwts;
 use serde_json::{Value, json};
 
 use crate::client::{Answer, request};

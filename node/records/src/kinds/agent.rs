@@ -4,7 +4,7 @@ use assay_storage_model::catalog::RecordKind;
 use serde_json::Value;
 
 use super::{LINE, METADATA, NAME, PROSE, slug};
-use crate::kind::{Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
+use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
 use crate::shape::Shape;
 
 pub static AGENT: Kind = Kind {
@@ -13,6 +13,8 @@ pub static AGENT: Kind = Kind {
     home: Home::Project,
     naming: Naming::Unique,
     guard: Guard::Project,
+    api: Api::Shared("/v1/agent", Changes::ByPatchAndPut),
+    export: Export::AfterRows,
     fields: &[
         Field::required("project_id", Shape::Uuid, OnPatch::Fixed),
         Field::ours("user_id", Shape::Uuid, OnPatch::Fixed),

@@ -5,7 +5,7 @@ use assay_node_auth::ObjectType;
 use assay_storage_model::catalog::RecordKind;
 
 use super::{LINE, METADATA, NAME, SECRET};
-use crate::kind::{Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
+use crate::kind::{Api, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
 use crate::shape::Shape;
 
 pub static AI_SECRET: Kind = Kind {
@@ -14,6 +14,8 @@ pub static AI_SECRET: Kind = Kind {
     home: Home::Organization,
     naming: Naming::Unique,
     guard: Guard::Own(ObjectType::AiSecret),
+    api: Api::Own,
+    export: Export::AfterRows,
     fields: &[
         Field::required("name", NAME, OnPatch::Replaced),
         Field::optional("type", LINE, OnPatch::Replaced),

@@ -5,7 +5,7 @@ use assay_storage_model::ObjectKind;
 use assay_storage_model::catalog::RecordKind;
 
 use super::{LINE, METADATA, NAME, PROSE, TAGS, slug};
-use crate::kind::{Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
+use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
 use crate::shape::Shape;
 
 pub static DATASET: Kind = Kind {
@@ -14,6 +14,8 @@ pub static DATASET: Kind = Kind {
     home: Home::Project,
     naming: Naming::Unique,
     guard: Guard::Own(ObjectType::Dataset),
+    api: Api::Shared("/v1/dataset", Changes::ByPatch),
+    export: Export::BeforeRows,
     fields: &[
         Field::required("project_id", Shape::Uuid, OnPatch::Fixed),
         Field::required("name", NAME, OnPatch::Replaced),

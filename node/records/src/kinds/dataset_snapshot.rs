@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{LINE, NAME, PROSE};
 use crate::draft::Body;
 use crate::error::RecordsError;
-use crate::kind::{Field, Filter, Guard, Home, Kind, Naming, OnPatch};
+use crate::kind::{Api, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch};
 use crate::shape::Shape;
 
 pub static DATASET_SNAPSHOT: Kind = Kind {
@@ -16,6 +16,8 @@ pub static DATASET_SNAPSHOT: Kind = Kind {
     home: Home::Object,
     naming: Naming::UniqueAmong(&["dataset_id"]),
     guard: Guard::Object,
+    api: Api::Own,
+    export: Export::AfterRows,
     fields: &[
         Field::required("dataset_id", Shape::Uuid, OnPatch::Fixed),
         Field::required("name", NAME, OnPatch::Replaced),

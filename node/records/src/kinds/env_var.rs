@@ -4,7 +4,7 @@
 use assay_storage_model::catalog::RecordKind;
 
 use super::{LINE, METADATA, NAME, SECRET};
-use crate::kind::{Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
+use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
 use crate::shape::Shape;
 
 /// Others are made by what uses them.
@@ -16,6 +16,8 @@ pub static ENV_VAR: Kind = Kind {
     home: Home::Object,
     naming: Naming::UniqueAmong(&["object_type", "object_id"]),
     guard: Guard::Object,
+    api: Api::Shared("/v1/env_var", Changes::ByPatchAndPut),
+    export: Export::AfterRows,
     fields: &[
         Field::required("object_type", Shape::Word(&["organization", "project", "function"]), OnPatch::Fixed),
         Field::required("object_id", Shape::Uuid, OnPatch::Fixed),

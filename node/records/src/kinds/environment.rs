@@ -4,7 +4,7 @@ use assay_storage_model::catalog::RecordKind;
 
 use super::{NAME, PROSE};
 use crate::error::RecordsError;
-use crate::kind::{Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
+use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
 
 pub static ENVIRONMENT: Kind = Kind {
     name: "environment",
@@ -12,6 +12,8 @@ pub static ENVIRONMENT: Kind = Kind {
     home: Home::Organization,
     naming: Naming::UniqueBy("slug"),
     guard: Guard::Organization,
+    api: Api::Shared("/environment", Changes::ByPatch),
+    export: Export::AfterRows,
     fields: &[
         Field::required("name", NAME, OnPatch::Replaced),
         Field::required("slug", NAME, OnPatch::Replaced),

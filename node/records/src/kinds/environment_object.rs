@@ -4,7 +4,7 @@ use assay_storage_model::catalog::RecordKind;
 
 use super::LINE;
 use super::dataset_snapshot::version;
-use crate::kind::{Field, Guard, Home, Kind, Naming, OnPatch};
+use crate::kind::{Api, Export, Field, Guard, Home, Kind, Naming, OnPatch};
 use crate::shape::Shape;
 
 pub(crate) static ENVIRONMENT_OBJECT: Kind = Kind {
@@ -13,6 +13,8 @@ pub(crate) static ENVIRONMENT_OBJECT: Kind = Kind {
     home: Home::Object,
     naming: Naming::Whole(&["object_type", "object_id", "environment_id"]),
     guard: Guard::Object,
+    api: Api::Own,
+    export: Export::AfterRows,
     fields: &[
         Field::required("object_type", Shape::Word(&["dataset", "prompt"]), OnPatch::Fixed),
         Field::required("object_id", Shape::Uuid, OnPatch::Fixed),

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::{LINE, METADATA, NAME, PROSE, TAGS};
 use crate::draft::{Body, text_of};
 use crate::error::RecordsError;
-use crate::kind::{Field, Filter, Guard, Home, Kind, NAME_BYTES_MAX, Naming, OnPatch};
+use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, NAME_BYTES_MAX, Naming, OnPatch};
 use crate::shape::{Member, Shape, take};
 
 /// Ancestors of a commit that are looked for; clients send the last few hundred.
@@ -28,6 +28,8 @@ pub static EXPERIMENT: Kind = Kind {
     home: Home::Project,
     naming: Naming::UniqueOrFresh,
     guard: Guard::Own(ObjectType::Experiment),
+    api: Api::Shared("/v1/experiment", Changes::ByPatch),
+    export: Export::AfterRows,
     fields: &[
         Field::required("project_id", Shape::Uuid, OnPatch::Fixed),
         Field::optional("name", NAME, OnPatch::Replaced),

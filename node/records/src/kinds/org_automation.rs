@@ -4,7 +4,7 @@ use assay_storage_model::catalog::RecordKind;
 
 use super::project_automation::RETENTION;
 use super::{NAME, PROSE};
-use crate::kind::{Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by, nothing_derived};
+use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by, nothing_derived};
 use crate::shape::Shape;
 
 pub static ORG_AUTOMATION: Kind = Kind {
@@ -13,6 +13,8 @@ pub static ORG_AUTOMATION: Kind = Kind {
     home: Home::Organization,
     naming: Naming::Unique,
     guard: Guard::Organization,
+    api: Api::Shared("/v1/org_automation", Changes::ByPatchAndPut),
+    export: Export::Never,
     fields: &[
         Field::ours("user_id", Shape::Uuid, OnPatch::Fixed),
         Field::required("name", NAME, OnPatch::Replaced),

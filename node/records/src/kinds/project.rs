@@ -5,7 +5,7 @@ use assay_storage_model::ObjectKind;
 use assay_storage_model::catalog::RecordKind;
 
 use super::{LINE, NAME, PROSE};
-use crate::kind::{Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
+use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
 use crate::shape::{Member, Shape};
 
 /// Columns of the trace view, sources of remote evaluations: lists that people write by hand.
@@ -17,6 +17,8 @@ pub static PROJECT: Kind = Kind {
     home: Home::Organization,
     naming: Naming::Unique,
     guard: Guard::Own(ObjectType::Project),
+    api: Api::Shared("/v1/project", Changes::ByPatch),
+    export: Export::BeforeRows,
     fields: &[
         Field::required("name", NAME, OnPatch::Replaced),
         Field::optional("description", PROSE, OnPatch::Replaced),

@@ -4,7 +4,7 @@ use assay_storage_model::catalog::RecordKind;
 
 use super::project::SAVED_FUNCTION;
 use super::{LINE, NAME, PROSE, SCOPE, TEXTS, URL, inactive};
-use crate::kind::{Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by, nothing_derived};
+use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by, nothing_derived};
 use crate::shape::{MOST_POSITIVE, Member, Shape};
 
 pub static PROJECT_AUTOMATION: Kind = Kind {
@@ -13,6 +13,8 @@ pub static PROJECT_AUTOMATION: Kind = Kind {
     home: Home::Project,
     naming: Naming::Unique,
     guard: Guard::Project,
+    api: Api::Shared("/v1/project_automation", Changes::ByPatchAndPut),
+    export: Export::AfterRows,
     fields: &[
         Field::required("project_id", Shape::Uuid, OnPatch::Fixed),
         Field::ours("user_id", Shape::Uuid, OnPatch::Fixed),

@@ -5,7 +5,7 @@ use assay_node_auth::ObjectType;
 use assay_storage_model::catalog::RecordKind;
 
 use super::{LINE, METADATA, NAME, PROSE, TAGS, TEXTS};
-use crate::kind::{Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
+use crate::kind::{Api, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
 use crate::shape::{MOST_NEGATIVE, MOST_POSITIVE, Member, Shape};
 
 pub static PROMPT: Kind = Kind {
@@ -14,6 +14,8 @@ pub static PROMPT: Kind = Kind {
     home: Home::Project,
     naming: Naming::UniqueAs("slug"),
     guard: Guard::Own(ObjectType::Prompt),
+    api: Api::Own,
+    export: Export::BeforeRows,
     fields: &[
         Field::required("project_id", Shape::Uuid, OnPatch::Fixed),
         Field::required("slug", NAME, OnPatch::Replaced),

@@ -5,7 +5,7 @@ use assay_storage_model::ObjectKind;
 use assay_storage_model::catalog::RecordKind;
 
 use super::{METADATA, NAME, PROSE};
-use crate::kind::{Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by, nothing_derived};
+use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by, nothing_derived};
 use crate::shape::Shape;
 
 pub static PROMPT_SESSION: Kind = Kind {
@@ -14,6 +14,8 @@ pub static PROMPT_SESSION: Kind = Kind {
     home: Home::Project,
     naming: Naming::Unique,
     guard: Guard::Own(ObjectType::PromptSession),
+    api: Api::Shared("/v1/prompt_session", Changes::ByPatchAndPut),
+    export: Export::AfterRows,
     fields: &[
         Field::required("project_id", Shape::Uuid, OnPatch::Fixed),
         Field::ours("user_id", Shape::Uuid, OnPatch::Fixed),

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{LINE, NAME, PROSE};
 use crate::draft;
-use crate::kind::{Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
+use crate::kind::{Api, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
 use crate::shape::{MOST_POSITIVE, Member, Shape};
 
 pub static SIMULATED_USER: Kind = Kind {
@@ -14,6 +14,8 @@ pub static SIMULATED_USER: Kind = Kind {
     home: Home::Project,
     naming: Naming::Unique,
     guard: Guard::Project,
+    api: Api::Own,
+    export: Export::Never,
     fields: &[
         Field::required("project_id", Shape::Uuid, OnPatch::Fixed),
         Field::required("name", NAME, OnPatch::Replaced),

@@ -3,7 +3,7 @@
 use assay_storage_model::catalog::RecordKind;
 
 use super::{NAME, PROSE, URL};
-use crate::kind::{Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by, nothing_derived};
+use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by, nothing_derived};
 use crate::shape::Shape;
 
 pub static SPAN_IFRAME: Kind = Kind {
@@ -12,6 +12,8 @@ pub static SPAN_IFRAME: Kind = Kind {
     home: Home::Project,
     naming: Naming::Unique,
     guard: Guard::Project,
+    api: Api::Shared("/v1/span_iframe", Changes::ByPatchAndPut),
+    export: Export::AfterRows,
     fields: &[
         Field::required("project_id", Shape::Uuid, OnPatch::Fixed),
         Field::ours("user_id", Shape::Uuid, OnPatch::Fixed),

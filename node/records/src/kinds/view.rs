@@ -3,7 +3,7 @@
 use assay_storage_model::catalog::RecordKind;
 
 use super::{LINE, NAME, TEXTS};
-use crate::kind::{Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by, nothing_derived};
+use crate::kind::{Api, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by, nothing_derived};
 use crate::shape::{MOST_NEGATIVE, MOST_POSITIVE, Member, Shape};
 use assay_node_auth::ObjectType;
 
@@ -13,6 +13,8 @@ pub static VIEW: Kind = Kind {
     home: Home::Object,
     naming: Naming::UniqueAmong(&["object_type", "object_id", "view_type"]),
     guard: Guard::Object,
+    api: Api::Own,
+    export: Export::AfterRows,
     fields: &[
         Field::required("object_type", Shape::Word(ObjectType::WORDS), OnPatch::Fixed),
         Field::required("object_id", Shape::Uuid, OnPatch::Fixed),

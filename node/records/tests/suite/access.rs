@@ -84,9 +84,9 @@ impl World {
 
     pub async fn member(&self, email: &str) -> Principal {
         let invited = json!({"invite_users": {"emails": [email]}});
-        self.records.change_members(&self.owner, body(invited)).await.expect("invites");
-        let made = self.records.admin_create_key("acme", email, "theirs").await.expect("a key");
-        self.records.authenticate(made["api_key"].as_str().expect("a key"), None).await.expect("is known")
+        self.identity.change_members(&self.owner, body(invited)).await.expect("invites");
+        let made = self.identity.admin_create_key("acme", email, "theirs").await.expect("a key");
+        self.identity.authenticate(made["api_key"].as_str().expect("a key"), None).await.expect("is known")
     }
 
     pub(super) async fn grant(&self, (object, id): (ObjectType, Uuid), to: Value, gift: Value) -> Uuid {
@@ -174,7 +174,7 @@ impl World {
             Way::Left => {
                 self.grant(on, to, gift).await;
                 let removed = json!({"remove_users": {"ids": [who.user]}});
-                self.records.change_members(&self.owner, body(removed)).await.expect("removes");
+                self.identity.change_members(&self.owner, body(removed)).await.expect("removes");
                 return false;
             }
         }
@@ -414,7 +414,7 @@ async fn engineers_and_viewers_do_what_their_names_say() {
     for (group, creates, reads) in [("Engineers", true, true), ("Viewers", false, true)] {
         let who = world.member(&format!("{group}@example.com")).await;
         let invited = json!({"invite_users": {"ids": [who.user], "group_name": group}});
-        world.records.change_members(&world.owner, body(invited)).await.expect("invites");
+        world.identity.change_members(&world.owner, body(invited)).await.expect("invites");
         assert_eq!(world.records.get(&who, &PROJECT, project).await.is_ok(), reads);
         let named = body(json!({"name": format!("of {group}")}));
         assert_eq!(world.records.create(&who, &PROJECT, named).await.is_ok(), creates, "{group}");
@@ -432,17 +432,18 @@ async fn engineers_and_viewers_do_what_their_names_say() {
 async fn somebody_always_owns_the_organization() {
     let world = world().await;
     let owner = json!({"remove_users": {"ids": [world.owner.user]}});
-    super::bad(world.records.change_members(&world.owner, body(owner.clone())).await, "nobody would be left");
+    super::bad(world.identity.change_members(&world.owner, body(owner.clone())).await, "nobody would be left");
     let other = world.member("ann@example.com").await;
     let invited = json!({"invite_users": {"ids": [other.user], "group_names": ["Owners"]}});
-    world.records.change_members(&world.owner, body(invited)).await.expect("invites");
-    world.records.change_members(&other, body(owner)).await.expect("removes");
-    assert!(world.records.authenticate(super::KEY, None).await.is_err(), "a key of nobody's");
+    world.identity.change_members(&world.owner, body(invited)).await.expect("invites");
+    world.identity.change_members(&other, body(owner)).await.expect("removes");
+    assert!(world.identity.authenticate(super::KEY, None).await.is_err(), "a key of nobody's");
     let back = json!({"invite_users": {"emails": ["owner@example.com"]}});
-    world.records.change_members(&other, body(back)).await.expect("comes back");
-    assert!(world.records.authenticate(super::KEY, None).await.is_err(), "the key went with them");
-    let key = world.records.admin_create_key("acme", "owner@example.com", "another").await.expect("a key");
-    let back = world.records.authenticate(key["api_key"].as_str().expect("a key"), None).await.expect("is known again");
+    world.identity.change_members(&other, body(back)).await.expect("comes back");
+    assert!(world.identity.authenticate(super::KEY, None).await.is_err(), "the key went with them");
+    let key = world.identity.admin_create_key("acme", "owner@example.com", "another").await.expect("a key");
+    let back =
+        world.identity.authenticate(key["api_key"].as_str().expect("a key"), None).await.expect("is known again");
     assert!(back.rights.is_empty(), "and has nothing of what they had");
     missing(world.records.create(&back, &API_KEY, body(json!({"name": "k", "org_name": "other"}))).await);
 }
@@ -450,11 +451,11 @@ async fn somebody_always_owns_the_organization() {
 #[tokio::test]
 async fn who_owns_all_organizations_of_a_user_may_act_as_them() {
     let world = world().await;
-    let records = &world.records;
+    let (records, identity) = (&world.records, &world.identity);
     let project = world.project("p").await;
     let ann = world.member("ann@example.com").await;
-    let ben = records.admin_create_key("acme", "ann@example.com", "k").await.expect("a key");
-    let as_user = async |key: &str, named: &str| records.authenticate_as(key, None, Some(named)).await;
+    let ben = identity.admin_create_key("acme", "ann@example.com", "k").await.expect("a key");
+    let as_user = async |key: &str, named: &str| identity.authenticate_as(key, None, Some(named)).await;
     for named in [ann.user.to_string(), "Ann@example.com".to_owned()] {
         let who = as_user(super::KEY, &named).await.expect("may");
         assert_eq!(
@@ -462,7 +463,7 @@ async fn who_owns_all_organizations_of_a_user_may_act_as_them() {
             (ann.user, Some(world.owner.user), world.owner.credential.record())
         );
         missing(records.get(&who, &PROJECT, project).await);
-        assert_eq!(records.organizations(&who).await.expect("lists").len(), 1);
+        assert_eq!(identity.organizations(&who).await.expect("lists").len(), 1);
     }
     let itself = as_user(super::KEY, "owner@example.com").await.expect("may");
     assert_eq!((itself.user, itself.impersonator), (world.owner.user, None));
@@ -478,10 +479,10 @@ async fn who_owns_all_organizations_of_a_user_may_act_as_them() {
         .await;
     refused(as_user(ben["api_key"].as_str().expect("a key"), "owner@example.com").await);
     // In an organization that the owner has nothing to say in.
-    records.admin_create_organization("beta", "other@example.com").await.expect("creates");
-    records.admin_create_user("beta", "ann@example.com").await.expect("joins");
+    identity.admin_create_organization("beta", "other@example.com").await.expect("creates");
+    identity.admin_create_user("beta", "ann@example.com").await.expect("joins");
     refused(as_user(super::KEY, "ann@example.com").await);
-    records.admin_create_user("beta", "owner@example.com").await.expect("joins");
+    identity.admin_create_user("beta", "owner@example.com").await.expect("joins");
     as_user(super::KEY, "ann@example.com").await.expect("owns both");
 }
 
@@ -511,13 +512,13 @@ async fn members_of_an_organization_from_before_there_were_grants_own_it() {
     let commands = old("old").into_iter().map(|put| Bytes::from(CatalogCommand::Put(put).encode())).collect();
     world.cluster.propose(GroupId::CATALOG, commands).await.expect("writes");
     let create = async |name: &str| {
-        let who = world.records.authenticate(super::KEY, Some("old")).await.expect("is in it");
+        let who = world.identity.authenticate(super::KEY, Some("old")).await.expect("is in it");
         world.records.create(&who, &PROJECT, body(json!({"name": name}))).await.map(drop)
     };
     assert_eq!(create("before").await, Ok(()));
     world.records.found(super::founding(Some(super::KEY))).await.expect("starts again");
     assert_eq!(create("after").await, Ok(()));
-    let who = world.records.authenticate(super::KEY, Some("old")).await.expect("is in it");
+    let who = world.identity.authenticate(super::KEY, Some("old")).await.expect("is in it");
     let groups = world.records.list(&who, &GROUP, &ListRequest::default()).await.expect("lists");
     assert_eq!(super::names(&groups).len(), 3);
     let owners = groups.iter().find(|group| group["name"] == "Owners").expect("is there");
@@ -569,7 +570,7 @@ async fn keys_of_others_are_seen_by_who_manages_members() {
     let world = world().await;
     let who = world.member("ann@example.com").await;
     let invited = json!({"invite_users": {"ids": [who.user], "group_name": "Engineers"}});
-    world.records.change_members(&world.owner, body(invited)).await.expect("invites");
+    world.identity.change_members(&world.owner, body(invited)).await.expect("invites");
     let seen = world.records.list(&who, &API_KEY, &ListRequest::default()).await.expect("lists");
     assert_eq!(super::names(&seen), ["theirs"]);
     missing(world.records.get(&who, &API_KEY, world.owner.credential.record()).await);

@@ -89,7 +89,7 @@ async fn versions_in_environments_are_open_to_whom_their_object_is() {
 #[tokio::test]
 async fn service_tokens_are_open_to_who_manages_members() {
     let world = world().await;
-    let made = world.records.admin_create_service_account("acme", "robot").await.expect("an account");
+    let made = world.identity.admin_create_service_account("acme", "robot").await.expect("an account");
     let account: Uuid = made["id"].as_str().expect("an id").parse().expect("a UUID");
     let org = (ObjectType::OrgMember, world.owner.org.0);
     let (mut wrong, mut open, mut shut) = (Vec::new(), 0, 0);
@@ -102,7 +102,7 @@ async fn service_tokens_are_open_to_who_manages_members() {
         for way in WAYS {
             let unique = format!("token {} {way:?}", doing.word());
             let who = world.member(&format!("{}@example.com", unique.replace(' ', "-"))).await;
-            let token = world.records.admin_create_service_token("acme", &account.to_string(), &unique).await;
+            let token = world.identity.admin_create_service_token("acme", &account.to_string(), &unique).await;
             let id = id_of(&token.expect("a token"));
             let thing = Thing { kind: &SERVICE_TOKEN, id, project: None, object: org, is_part: false };
             if doing == Permission::Delete && !matches!(way, Way::Nothing | Way::Left) {
@@ -204,9 +204,12 @@ async fn a_cursor_tells_nothing_of_what_it_is_at() {
     let key = world.owner.credential.record();
     bad(world.records.list(&who, &API_KEY, &from(key)).await, "no such record is or was in it");
 
-    let stranger = world.records.admin_create_organization("beta", "ben@example.com").await.expect("creates");
+    let stranger = world.identity.admin_create_organization("beta", "ben@example.com").await.expect("creates");
     let id = |value: &Value| -> Uuid { value.as_str().expect("an id").parse().expect("a UUID") };
-    bad(world.records.users(&world.owner, &from(id(&stranger["owner"]["id"]))).await, "no such record is or was in it");
-    bad(world.records.list_organizations(&who, &from(id(&stranger["id"]))).await, "no such record is or was in it");
-    world.records.users(&world.owner, &from(who.user)).await.expect("goes on");
+    bad(
+        world.identity.users(&world.owner, &from(id(&stranger["owner"]["id"]))).await,
+        "no such record is or was in it",
+    );
+    bad(world.identity.list_organizations(&who, &from(id(&stranger["id"]))).await, "no such record is or was in it");
+    world.identity.users(&world.owner, &from(who.user)).await.expect("goes on");
 }

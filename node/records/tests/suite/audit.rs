@@ -36,6 +36,7 @@ fn said(action: &str, kind: &str, name: Option<&str>) -> (String, String, Option
 async fn changes_of_access_and_all_that_goes_are_put_on_record() {
     let world = world().await;
     let (records, owner) = (&world.records, &world.owner);
+    let identity = &world.identity;
     assert_eq!(world.told(), [], "a first start is nobody's");
     let project = world.made(&PROJECT, json!({"name": "p"})).await;
     let dataset = world.made(&DATASET, json!({"project_id": project, "name": "d"})).await;
@@ -52,8 +53,8 @@ async fn changes_of_access_and_all_that_goes_are_put_on_record() {
     records.delete(owner, &API_KEY, key).await.expect("goes");
     records.delete(owner, &DATASET, dataset).await.expect("goes");
     let invited = json!({"invite_users": {"emails": ["ann@example.com"]}});
-    records.change_members(owner, body(invited)).await.expect("invites");
-    records.admin_create_key("acme", "ann@example.com", "theirs").await.expect("a key");
+    identity.change_members(owner, body(invited)).await.expect("invites");
+    identity.admin_create_key("acme", "ann@example.com", "theirs").await.expect("a key");
     assert_eq!(
         world.told(),
         [
@@ -101,6 +102,7 @@ async fn an_entry_says_what_changed_and_nothing_of_a_secret() {
 async fn what_cannot_be_put_on_record_is_not_done() {
     let world = world().await;
     let (records, owner) = (&world.records, &world.owner);
+    let identity = &world.identity;
     let project = world.made(&PROJECT, json!({"name": "p"})).await;
     let group = world.made(&GROUP, json!({"name": "g"})).await;
     world.kept.fails.store(true, Ordering::Relaxed);
@@ -116,7 +118,7 @@ async fn what_cannot_be_put_on_record_is_not_done() {
     refused(records.patch(owner, &GROUP, group, body(json!({"description": "d"}))).await);
     refused(records.delete(owner, &GROUP, group).await);
     refused(records.delete(owner, &PROJECT, project).await);
-    refused(records.change_members(owner, body(json!({"invite_users": {"emails": ["ann@example.com"]}}))).await);
+    refused(identity.change_members(owner, body(json!({"invite_users": {"emails": ["ann@example.com"]}}))).await);
     create(&EXPERIMENT, json!({"project_id": project, "name": "e"})).await.expect("is no access");
 
     world.kept.fails.store(false, Ordering::Relaxed);
@@ -124,16 +126,16 @@ async fn what_cannot_be_put_on_record_is_not_done() {
     assert!(groups.iter().any(|found| found["name"] == "g" && found["description"] == Value::Null));
     assert!(!groups.iter().any(|found| found["name"] == "h"));
     records.get(owner, &PROJECT, project).await.expect("is there");
-    assert_eq!(records.users(owner, &ListRequest::default()).await.expect("lists").len(), 1);
+    assert_eq!(identity.users(owner, &ListRequest::default()).await.expect("lists").len(), 1);
 }
 
 #[tokio::test]
 async fn acting_as_another_is_put_on_record_once_in_a_while() {
     let world = world().await;
     let invited = json!({"invite_users": {"emails": ["ann@example.com"]}});
-    world.records.change_members(&world.owner, body(invited)).await.expect("invites");
+    world.identity.change_members(&world.owner, body(invited)).await.expect("invites");
     world.kept.entries.lock().clear();
-    let act = async || world.records.authenticate_as(super::KEY, None, Some("ann@example.com")).await;
+    let act = async || world.identity.authenticate_as(super::KEY, None, Some("ann@example.com")).await;
     world.kept.fails.store(true, Ordering::Relaxed);
     assert!(matches!(act().await, Err(RecordsError::Unavailable(_))));
     world.kept.fails.store(false, Ordering::Relaxed);

@@ -37,13 +37,13 @@ async fn a_deleted_key_is_refused_at_once() {
     let world = world().await;
     let made = world.records.create(&world.owner, &API_KEY, body(json!({"name": "k"}))).await.expect("creates");
     let (id, secret) = (id_of(&made.object), made.secret.expect("a secret"));
-    let who = world.records.authenticate(secret.expose(), None).await.expect("is known");
+    let who = world.identity.authenticate(secret.expose(), None).await.expect("is known");
     assert_eq!((who.credential.record(), who.user, who.org), (id, world.owner.user, world.owner.org));
     let deleted = world.records.delete(&who, &API_KEY, id).await.expect("deletes");
     assert!(deleted["deleted_at"].is_string());
-    let refused = world.records.authenticate(secret.expose(), None).await;
+    let refused = world.identity.authenticate(secret.expose(), None).await;
     assert!(matches!(refused, Err(RecordsError::Unauthenticated(_))), "{refused:?}");
-    assert!(matches!(world.records.organizations(&who).await, Err(RecordsError::Unauthenticated(_))));
+    assert!(matches!(world.identity.organizations(&who).await, Err(RecordsError::Unauthenticated(_))));
     missing(world.records.get(&world.owner, &API_KEY, id).await);
 }
 
@@ -51,10 +51,10 @@ async fn a_deleted_key_is_refused_at_once() {
 #[tokio::test]
 async fn a_key_that_goes_while_it_is_used_does_nothing_more() {
     let world = world().await;
-    let records = &world.records;
+    let (records, identity) = (&world.records, &world.identity);
     let project = world.project("p").await;
     let made = records.create(&world.owner, &API_KEY, body(json!({"name": "k"}))).await.expect("creates");
-    let who = records.authenticate(made.secret.expect("a secret").expose(), None).await.expect("is known");
+    let who = identity.authenticate(made.secret.expect("a secret").expose(), None).await.expect("is known");
     records.object(&who, ObjectKind::ProjectLogs, project, Permission::Update).await.expect("is reached");
     records.delete(&world.owner, &API_KEY, id_of(&made.object)).await.expect("deletes");
 
@@ -80,7 +80,7 @@ fn refused<T: std::fmt::Debug>(outcome: Result<T, RecordsError>) {
 async fn a_key_for_another_organization_is_not_made() {
     let world = world().await;
     let create = async |sent| world.records.create(&world.owner, &API_KEY, body(sent)).await;
-    world.records.admin_create_organization("beta", "other@example.com").await.expect("creates");
+    world.identity.admin_create_organization("beta", "other@example.com").await.expect("creates");
     missing(create(json!({"name": "k", "org_name": "beta"})).await);
     missing(create(json!({"name": "k", "org_id": Uuid::from_u128(9)})).await);
     bad(create(json!({"name": "k", "org_id": "x"})).await, "`org_id`");

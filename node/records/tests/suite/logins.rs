@@ -1,8 +1,10 @@
 //! People who log in: what a code and a refresh token are good for, how often, and until when.
 
-use assay_node_auth::{Credential, Identity, Keyring, LoginAsked, LoginRules, challenge_of};
+use assay_node_auth::{Credential, IdTokenClaims, LoginAsked, LoginRules, challenge_of};
+use assay_node_identity::{GrantRefusal, Identity, LoginTokens};
 use assay_node_records::kinds::{API_KEY, PROJECT};
-use assay_node_records::{GrantRefusal, ListRequest, Records, RecordsError, Tokens};
+use assay_node_records::{ListRequest, Records, RecordsError};
+use assay_node_secrets::Keyring;
 use assay_storage_model::catalog::RecordKind;
 use serde_json::{Value, json};
 
@@ -34,37 +36,37 @@ pub(super) fn asked() -> LoginAsked {
     }
 }
 
-pub(super) fn named(email: &str) -> Identity {
-    Identity { email: email.into(), is_verified: true }
+pub(super) fn named(email: &str) -> IdTokenClaims {
+    IdTokenClaims { email: email.into(), is_verified: true }
 }
 
 /// Where people log in; and the world it is in.
-pub(super) async fn open_to_people() -> (World, Records) {
+pub(super) async fn open_to_people() -> (World, Identity) {
     let world = world().await;
-    world.records.master_key().await.expect("is written down");
-    let records = world.records.clone().with_logins(rules());
-    (world, records)
+    world.records.secrets().master_key().await.expect("is written down");
+    let identity = world.identity.clone().with_logins(rules());
+    (world, identity)
 }
 
-async fn code(records: &Records, email: &str) -> String {
-    records.finish_login(&asked(), &named(email)).await.expect("a code")
+async fn code(identity: &Identity, email: &str) -> String {
+    identity.finish_login(&asked(), &named(email)).await.expect("a code")
 }
 
-async fn redeem(records: &Records, code: &str) -> Result<Tokens, GrantRefusal> {
-    records.redeem_code(code, CLI, BACK, VERIFIER).await
+async fn redeem(identity: &Identity, code: &str) -> Result<LoginTokens, GrantRefusal> {
+    identity.redeem_code(code, CLI, BACK, VERIFIER).await
 }
 
-pub(super) async fn log_in(records: &Records, email: &str) -> Tokens {
-    redeem(records, &code(records, email).await).await.expect("tokens")
+pub(super) async fn log_in(identity: &Identity, email: &str) -> LoginTokens {
+    redeem(identity, &code(identity, email).await).await.expect("tokens")
 }
 
 #[track_caller]
-fn invalid(outcome: Result<Tokens, GrantRefusal>, says: &str) {
+fn invalid(outcome: Result<LoginTokens, GrantRefusal>, says: &str) {
     assert!(matches!(&outcome, Err(GrantRefusal::Invalid(why)) if why.contains(says)), "{says}: {outcome:?}");
 }
 
-pub(super) async fn is_open(records: &Records, tokens: &Tokens) -> bool {
-    match records.authenticate(tokens.access.expose(), None).await {
+pub(super) async fn is_open(identity: &Identity, tokens: &LoginTokens) -> bool {
+    match identity.authenticate(tokens.access.expose(), None).await {
         Ok(_) => true,
         Err(RecordsError::Unauthenticated(_)) => false,
         Err(why) => panic!("{why}"),
@@ -86,28 +88,28 @@ impl World {
 
 #[tokio::test]
 async fn a_login_speaks_for_its_user_and_goes_on_until_it_is_ended() {
-    let (world, records) = open_to_people().await;
-    let begun = records.begin_login(asked()).expect("begins");
-    let pending = records.pending_login(&begun.state).expect("opens").expect("is ours");
+    let (world, identity) = open_to_people().await;
+    let begun = identity.begin_login(asked()).expect("begins");
+    let pending = identity.pending_login(&begun.state).expect("opens").expect("is ours");
     assert_eq!((&pending.asked, &pending.nonce), (&asked(), &begun.nonce));
     assert_eq!(challenge_of(&pending.verifier), begun.challenge);
-    assert_eq!(records.pending_login("x").expect("is looked at"), None);
+    assert_eq!(identity.pending_login("x").expect("is looked at"), None);
     assert_eq!(world.logins(), 0, "nothing is kept of who only asks");
 
-    let tokens = log_in(&records, "OWNER@example.com").await;
+    let tokens = log_in(&identity, "OWNER@example.com").await;
     assert_eq!((tokens.expires_in, tokens.scope.as_str()), (600, "mcp"));
-    let owner = records.authenticate(tokens.access.expose(), Some("acme")).await.expect("is known");
+    let owner = identity.authenticate(tokens.access.expose(), Some("acme")).await.expect("is known");
     assert_eq!((owner.user, owner.org), (world.owner.user, world.owner.org));
     assert!(matches!(owner.credential, Credential::Login(_)), "{owner:?}");
-    records.create(&owner, &API_KEY, body(json!({"name": "mine"}))).await.expect("does what its user may");
-    assert!(!is_open(&world.records, &tokens).await, "where nobody logs in");
-    for not_shown in [tokens.refresh.expose(), &code(&records, "owner@example.com").await] {
-        assert!(matches!(records.authenticate(not_shown, None).await, Err(RecordsError::Unauthenticated(_))));
+    identity.records().create(&owner, &API_KEY, body(json!({"name": "mine"}))).await.expect("does what its user may");
+    assert!(!is_open(&world.identity, &tokens).await, "where nobody logs in");
+    for not_shown in [tokens.refresh.expose(), &code(&identity, "owner@example.com").await] {
+        assert!(matches!(identity.authenticate(not_shown, None).await, Err(RecordsError::Unauthenticated(_))));
     }
 
-    let next = records.refresh_login(tokens.refresh.expose(), CLI).await.expect("goes on");
+    let next = identity.refresh_login(tokens.refresh.expose(), CLI).await.expect("goes on");
     assert!(next.refresh != tokens.refresh && next.access != tokens.access);
-    assert!(is_open(&records, &next).await);
+    assert!(is_open(&identity, &next).await);
     let said: Vec<_> = world.logged().into_iter().map(|(action, entry)| (action, entry["actor"].clone())).collect();
     let actions: Vec<_> = said.iter().map(|(action, _)| action.as_str()).collect();
     assert_eq!(actions, ["login", "login"], "who refreshes is who logged in");
@@ -115,18 +117,18 @@ async fn a_login_speaks_for_its_user_and_goes_on_until_it_is_ended() {
     assert_eq!(said[0].1["credential"], "login");
     assert_eq!(said[0].1["credential_id"], json!(owner.credential.record()));
 
-    records.end_login(next.refresh.expose(), Some(CLI)).await.expect("ends");
-    assert!(!is_open(&records, &next).await && !is_open(&records, &tokens).await);
-    missing_or_unknown(records.list(&owner, &PROJECT, &ListRequest::default()).await);
-    invalid(records.refresh_login(next.refresh.expose(), CLI).await, "its login has ended");
+    identity.end_login(next.refresh.expose(), Some(CLI)).await.expect("ends");
+    assert!(!is_open(&identity, &next).await && !is_open(&identity, &tokens).await);
+    missing_or_unknown(identity.records().list(&owner, &PROJECT, &ListRequest::default()).await);
+    invalid(identity.refresh_login(next.refresh.expose(), CLI).await, "its login has ended");
     assert_eq!(world.logged()[0].0, "logout");
-    records.end_login(next.refresh.expose(), None).await.expect("is ended");
-    records.end_login("nonsense", None).await.expect("is nothing");
-    let by_access = log_in(&records, "owner@example.com").await;
-    let others = records.end_login(by_access.access.expose(), Some("other")).await;
-    assert!(matches!(others, Err(GrantRefusal::Invalid(_))) && is_open(&records, &by_access).await);
-    records.end_login(by_access.access.expose(), None).await.expect("ends");
-    assert!(!is_open(&records, &by_access).await);
+    identity.end_login(next.refresh.expose(), None).await.expect("is ended");
+    identity.end_login("nonsense", None).await.expect("is nothing");
+    let by_access = log_in(&identity, "owner@example.com").await;
+    let others = identity.end_login(by_access.access.expose(), Some("other")).await;
+    assert!(matches!(others, Err(GrantRefusal::Invalid(_))) && is_open(&identity, &by_access).await);
+    identity.end_login(by_access.access.expose(), None).await.expect("ends");
+    assert!(!is_open(&identity, &by_access).await);
 }
 
 #[track_caller]
@@ -136,53 +138,53 @@ fn missing_or_unknown(outcome: Result<Vec<Value>, RecordsError>) {
 
 #[tokio::test]
 async fn a_code_is_redeemed_once_by_whom_it_is_for() {
-    let (world, records) = open_to_people().await;
+    let (world, identity) = open_to_people().await;
     for (client, back, verifier, says) in [
         ("other", BACK, VERIFIER, "another client's"),
         (CLI, "http://127.0.0.1:5001/callback", VERIFIER, "`redirect_uri`"),
         (CLI, BACK, OTHER, "`code_verifier`"),
         (CLI, BACK, "", "`code_verifier`"),
     ] {
-        let code = code(&records, "owner@example.com").await;
-        invalid(records.redeem_code(&code, client, back, verifier).await, says);
-        invalid(redeem(&records, &code).await, "not known here, was used");
+        let code = code(&identity, "owner@example.com").await;
+        invalid(identity.redeem_code(&code, client, back, verifier).await, says);
+        invalid(redeem(&identity, &code).await, "not known here, was used");
     }
     assert_eq!(world.logins(), 0);
-    invalid(redeem(&records, "nonsense").await, "not known here");
-    let replayed = code(&records, "owner@example.com").await;
-    let tokens = redeem(&records, &replayed).await.expect("tokens");
-    invalid(records.redeem_code(tokens.refresh.expose(), CLI, BACK, VERIFIER).await, "not known here");
+    invalid(redeem(&identity, "nonsense").await, "not known here");
+    let replayed = code(&identity, "owner@example.com").await;
+    let tokens = redeem(&identity, &replayed).await.expect("tokens");
+    invalid(identity.redeem_code(tokens.refresh.expose(), CLI, BACK, VERIFIER).await, "not known here");
     world.logged();
-    invalid(redeem(&records, &replayed).await, "was used before");
-    assert!(!is_open(&records, &tokens).await, "somebody else saw the code");
+    invalid(redeem(&identity, &replayed).await, "was used before");
+    assert!(!is_open(&identity, &tokens).await, "somebody else saw the code");
     assert_eq!(world.logged()[0].0, "login_code_reused");
 
     // Of two at once one wins, and then the login is over for both.
-    let code = code(&records, "owner@example.com").await;
-    let (one, two) = tokio::join!(redeem(&records, &code), redeem(&records, &code));
+    let code = code(&identity, "owner@example.com").await;
+    let (one, two) = tokio::join!(redeem(&identity, &code), redeem(&identity, &code));
     let won: Vec<_> = [one, two].into_iter().filter_map(Result::ok).collect();
     assert_eq!(won.len(), 1);
-    assert!(!is_open(&records, &won[0]).await);
+    assert!(!is_open(&identity, &won[0]).await);
 }
 
 #[tokio::test]
 async fn a_refresh_token_from_before_ends_the_login() {
-    let (world, records) = open_to_people().await;
-    let first = log_in(&records, "owner@example.com").await;
-    let second = records.refresh_login(first.refresh.expose(), CLI).await.expect("goes on");
-    let third = records.refresh_login(second.refresh.expose(), CLI).await.expect("goes on");
-    invalid(records.refresh_login(third.refresh.expose(), "other").await, "another client's");
-    assert!(is_open(&records, &first).await && is_open(&records, &third).await);
-    let other = log_in(&records, "owner@example.com").await;
+    let (world, identity) = open_to_people().await;
+    let first = log_in(&identity, "owner@example.com").await;
+    let second = identity.refresh_login(first.refresh.expose(), CLI).await.expect("goes on");
+    let third = identity.refresh_login(second.refresh.expose(), CLI).await.expect("goes on");
+    invalid(identity.refresh_login(third.refresh.expose(), "other").await, "another client's");
+    assert!(is_open(&identity, &first).await && is_open(&identity, &third).await);
+    let other = log_in(&identity, "owner@example.com").await;
     world.logged();
-    invalid(records.refresh_login(first.refresh.expose(), CLI).await, "was used before");
-    assert!(!is_open(&records, &first).await && !is_open(&records, &third).await);
-    invalid(records.refresh_login(third.refresh.expose(), CLI).await, "its login has ended");
-    assert!(is_open(&records, &other).await, "another login of the same user goes on");
+    invalid(identity.refresh_login(first.refresh.expose(), CLI).await, "was used before");
+    assert!(!is_open(&identity, &first).await && !is_open(&identity, &third).await);
+    invalid(identity.refresh_login(third.refresh.expose(), CLI).await, "its login has ended");
+    assert!(is_open(&identity, &other).await, "another login of the same user goes on");
     assert_eq!(world.logged().iter().map(|(action, _)| action.as_str()).collect::<Vec<_>>(), ["login_refresh_reused"]);
     let (one, two) = tokio::join!(
-        records.refresh_login(other.refresh.expose(), CLI),
-        records.refresh_login(other.refresh.expose(), CLI)
+        identity.refresh_login(other.refresh.expose(), CLI),
+        identity.refresh_login(other.refresh.expose(), CLI)
     );
     assert_eq!([one.is_ok(), two.is_ok()].into_iter().filter(|ok| *ok).count(), 1);
 }
@@ -194,75 +196,78 @@ fn forbidden(outcome: Result<String, RecordsError>, says: &str) {
 
 #[tokio::test]
 async fn only_verified_people_who_are_here_log_in() {
-    let (world, records) = open_to_people().await;
-    forbidden(records.finish_login(&asked(), &named("nobody@example.com")).await, "nobody@example.com");
-    let made = records.admin_create_service_account("acme", "robot").await.expect("makes");
-    forbidden(records.finish_login(&asked(), &named(made["email"].as_str().expect("one"))).await, "is a member");
+    let (world, identity) = open_to_people().await;
+    forbidden(identity.finish_login(&asked(), &named("nobody@example.com")).await, "nobody@example.com");
+    let made = identity.admin_create_service_account("acme", "robot").await.expect("makes");
+    forbidden(identity.finish_login(&asked(), &named(made["email"].as_str().expect("one"))).await, "is a member");
     assert_eq!(world.logged(), [], "they are nobody's");
-    let unverified = Identity { email: "owner@example.com".into(), is_verified: false };
+    let unverified = IdTokenClaims { email: "owner@example.com".into(), is_verified: false };
     for _ in 0..3 {
-        forbidden(records.finish_login(&asked(), &unverified).await, "verified");
+        forbidden(identity.finish_login(&asked(), &unverified).await, "verified");
     }
     let logged = world.logged();
     assert_eq!(logged.len(), 1, "once in a while: {logged:?}");
     assert_eq!((logged[0].0.as_str(), &logged[0].1["actor"]["type"]), ("login_refused", &json!("unauthenticated")));
     world.kept.fails.store(true, std::sync::atomic::Ordering::Relaxed);
-    let unkept = records.finish_login(&asked(), &named("owner@example.com")).await;
+    let unkept = identity.finish_login(&asked(), &named("owner@example.com")).await;
     assert!(matches!(unkept, Err(RecordsError::Unavailable(_))), "{unkept:?}");
     assert_eq!(world.logins(), 0);
 }
 
 #[tokio::test]
 async fn who_leaves_is_logged_out_and_stays_so() {
-    let (world, records) = open_to_people().await;
+    let (world, identity) = open_to_people().await;
     let ann = world.member("ann@example.com").await;
-    let tokens = log_in(&records, "ann@example.com").await;
-    let code = code(&records, "ann@example.com").await;
-    assert!(is_open(&records, &tokens).await);
-    let members = |what: Value| records.change_members(&world.owner, body(what));
+    let tokens = log_in(&identity, "ann@example.com").await;
+    let code = code(&identity, "ann@example.com").await;
+    assert!(is_open(&identity, &tokens).await);
+    let members = |what: Value| identity.change_members(&world.owner, body(what));
     members(json!({"remove_users": {"ids": [ann.user]}})).await.expect("goes");
-    assert!(!is_open(&records, &tokens).await);
+    assert!(!is_open(&identity, &tokens).await);
     assert_eq!(world.logins(), 0);
     members(json!({"invite_users": {"emails": ["ann@example.com"]}})).await.expect("comes back");
-    assert!(!is_open(&records, &tokens).await, "what was before is over");
-    invalid(records.refresh_login(tokens.refresh.expose(), CLI).await, "its login has ended");
-    invalid(redeem(&records, &code).await, "not known here");
-    let tokens = log_in(&records, "ann@example.com").await;
-    let by_login = records.authenticate(tokens.access.expose(), None).await.expect("is back");
+    assert!(!is_open(&identity, &tokens).await, "what was before is over");
+    invalid(identity.refresh_login(tokens.refresh.expose(), CLI).await, "its login has ended");
+    invalid(redeem(&identity, &code).await, "not known here");
+    let tokens = log_in(&identity, "ann@example.com").await;
+    let by_login = identity.authenticate(tokens.access.expose(), None).await.expect("is back");
     let project = world.project("p").await;
-    missing(records.get(&by_login, &PROJECT, project).await);
+    missing(identity.records().get(&by_login, &PROJECT, project).await);
 }
 
 #[tokio::test]
 async fn a_user_has_so_many_logins_and_no_more() {
-    let (world, records) = open_to_people().await;
-    let first = log_in(&records, "owner@example.com").await;
-    let second = log_in(&records, "owner@example.com").await;
-    let first = records.refresh_login(first.refresh.expose(), CLI).await.expect("goes on");
+    let (world, identity) = open_to_people().await;
+    let first = log_in(&identity, "owner@example.com").await;
+    let second = log_in(&identity, "owner@example.com").await;
+    let first = identity.refresh_login(first.refresh.expose(), CLI).await.expect("goes on");
     for _ in 2..20 {
-        log_in(&records, "owner@example.com").await;
+        log_in(&identity, "owner@example.com").await;
     }
     assert_eq!(world.logins(), 20);
-    assert!(is_open(&records, &second).await);
-    log_in(&records, "owner@example.com").await;
+    assert!(is_open(&identity, &second).await);
+    log_in(&identity, "owner@example.com").await;
     assert_eq!(world.logins(), 20);
-    assert!(is_open(&records, &first).await && !is_open(&records, &second).await, "the one that was used least lately");
-    let over = records.clone().with_logins(LoginRules { login_seconds: 0, ..rules() });
+    assert!(
+        is_open(&identity, &first).await && !is_open(&identity, &second).await,
+        "the one that was used least lately"
+    );
+    let over = identity.clone().with_logins(LoginRules { login_seconds: 0, ..rules() });
     let code = code(&over, "owner@example.com").await;
     let ended = redeem(&over, &code).await.expect("tokens");
     assert_eq!(ended.expires_in, 0);
     assert!(!is_open(&over, &ended).await);
     invalid(over.refresh_login(ended.refresh.expose(), CLI).await, "its login has ended");
-    assert_eq!(records.sweep().await.expect("sweeps").records, 1);
+    assert_eq!(identity.sweep().await, Ok(1));
     assert_eq!(world.logins(), 19);
 }
 
 /// Nothing that a client shows is in any record.
 #[tokio::test]
 async fn no_secret_of_a_login_is_kept_and_a_node_without_the_key_says_so() {
-    let (world, records) = open_to_people().await;
-    let code = code(&records, "owner@example.com").await;
-    let tokens = redeem(&records, &code).await.expect("tokens");
+    let (world, identity) = open_to_people().await;
+    let code = code(&identity, "owner@example.com").await;
+    let tokens = redeem(&identity, &code).await.expect("tokens");
     let shown = [code.as_str(), tokens.access.expose(), tokens.refresh.expose(), VERIFIER];
     let parts: Vec<&str> = shown.iter().flat_map(|text| text.split('.')).filter(|part| part.len() > 24).collect();
     for record in world.cluster.catalog().read().all(RecordKind::LOGIN) {
@@ -270,7 +275,7 @@ async fn no_secret_of_a_login_is_kept_and_a_node_without_the_key_says_so() {
         assert!(body.contains(CLI) && parts.iter().all(|part| !body.contains(part)), "{body}");
     }
     let ledger = || std::sync::Arc::clone(&world.kept) as std::sync::Arc<dyn assay_node_auth::Ledger>;
-    let without = Records::new(std::sync::Arc::clone(&world.cluster), ledger()).with_logins(rules());
+    let without = Identity::new(Records::new(std::sync::Arc::clone(&world.cluster), ledger())).with_logins(rules());
     for refused in [
         without.begin_login(asked()).map(drop),
         without.authenticate(tokens.access.expose(), None).await.map(drop),
@@ -281,12 +286,12 @@ async fn no_secret_of_a_login_is_kept_and_a_node_without_the_key_says_so() {
     }
     assert!(matches!(redeem(&without, &code).await, Err(GrantRefusal::Failed(RecordsError::Unavailable(_)))));
     // Behind a rotation what was made under the old key is good as long as a node has it.
-    let rotated = Records::new(std::sync::Arc::clone(&world.cluster), ledger()).with_logins(rules());
-    rotated.give_keys(Keyring::new(master(2), vec![master(1)]));
-    rotated.admin_rotate_master_key().await.expect("rotates");
+    let rotated = Identity::new(Records::new(std::sync::Arc::clone(&world.cluster), ledger())).with_logins(rules());
+    rotated.records().secrets().give_keys(Keyring::new(master(2), vec![master(1)]));
+    rotated.records().secrets().rotate_master_key().await.expect("rotates");
     assert!(is_open(&rotated, &tokens).await);
     let next = rotated.refresh_login(tokens.refresh.expose(), CLI).await.expect("goes on");
-    let later = Records::new(std::sync::Arc::clone(&world.cluster), ledger()).with_logins(rules());
-    later.give_keys(Keyring::new(master(2), Vec::new()));
+    let later = Identity::new(Records::new(std::sync::Arc::clone(&world.cluster), ledger())).with_logins(rules());
+    later.records().secrets().give_keys(Keyring::new(master(2), Vec::new()));
     assert!(is_open(&later, &next).await && !is_open(&later, &tokens).await);
 }

@@ -24,9 +24,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use assay_cluster::{Cluster, ClusterConfig, HomeError, LogConfig, OnFatal, OpenError};
-use assay_node_auth::{Keyring, Ledger, Principal, Secret, VAULT_KEY_BYTES, VaultKey};
+use assay_node_auth::{Ledger, Principal, Secret};
+use assay_node_identity::Identity;
 use assay_node_records::kinds::{DATASET, EXPERIMENT, PROJECT};
 use assay_node_records::{Founding, Kind, ListRequest, Records, RecordsError};
+use assay_node_secrets::{Keyring, VAULT_KEY_BYTES, VaultKey};
 use assay_storage_model::OrgId;
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
@@ -38,6 +40,7 @@ pub const KEY: &str = "sk-the-owners-very-own-key";
 pub struct World {
     pub cluster: Arc<Cluster>,
     pub records: Records,
+    pub identity: Identity,
     pub owner: Principal,
     pub kept: Arc<Kept>,
     dir: TempDir,
@@ -100,10 +103,11 @@ pub async fn world() -> World {
     let cluster = open(dir.path()).await;
     let kept = Arc::new(Kept::default());
     let records = Records::new(Arc::clone(&cluster), Arc::clone(&kept) as Arc<dyn Ledger>);
-    records.give_keys(Keyring::new(master(1), Vec::new()));
+    records.secrets().give_keys(Keyring::new(master(1), Vec::new()));
     assert!(records.found(founding(Some(KEY))).await.expect("founds").is_none(), "the key was brought");
-    let owner = records.authenticate(KEY, None).await.expect("the owner");
-    World { cluster, records, owner, kept, dir }
+    let identity = Identity::new(records.clone());
+    let owner = identity.authenticate(KEY, None).await.expect("the owner");
+    World { cluster, records, identity, owner, kept, dir }
 }
 
 /// A master key of tests.

@@ -70,7 +70,7 @@ async fn a_patch_is_refused_with_its_reason() {
     bad(patch(project, json!({"settings": {"blind_reviews": 1}})).await, "`settings.blind_reviews`");
     bad(patch(project, json!({"user_id": Uuid::from_u128(9)})).await, "`user_id`");
     missing(patch(Uuid::from_u128(9), json!({"name": "x"})).await);
-    let second = world.records.admin_create_user("acme", "second@example.com").await.expect("creates");
+    let second = world.identity.admin_create_user("acme", "second@example.com").await.expect("creates");
     let handed = patch(project, json!({"user_id": second["id"]})).await.expect("patches");
     assert_eq!(handed["user_id"], second["id"]);
 }

@@ -1,8 +1,9 @@
 //! People in several organizations, people who leave and come back, and rights that are passed on.
 
 use assay_node_auth::{ObjectType, Principal};
+use assay_node_identity::{InvitationReply, Invitations, SetupState};
 use assay_node_records::kinds::{ACL, API_KEY, GROUP, PROJECT, PROJECT_GROUP, ROLE};
-use assay_node_records::{Invitations, Kind, ListRequest, RecordRules, Records, RecordsError, Reply};
+use assay_node_records::{Kind, ListRequest, RecordRules, Records, RecordsError};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -13,12 +14,12 @@ const ZED: &str = "zed@zeta.example";
 
 /// The owner of another organization, which is younger than the first one.
 async fn zed(world: &World) -> Principal {
-    let made = world.records.admin_create_organization("zeta", ZED).await.expect("makes");
-    world.records.authenticate(made["api_key"].as_str().expect("a key"), None).await.expect("is known")
+    let made = world.identity.admin_create_organization("zeta", ZED).await.expect("makes");
+    world.identity.authenticate(made["api_key"].as_str().expect("a key"), None).await.expect("is known")
 }
 
 async fn members(world: &World, by: &Principal, what: Value) -> Result<Value, RecordsError> {
-    world.records.change_members(by, body(what)).await
+    world.identity.change_members(by, body(what)).await
 }
 
 async fn invite_zed(world: &World) -> Uuid {
@@ -43,18 +44,18 @@ fn forbidden(outcome: Result<impl std::fmt::Debug, RecordsError>, says: &str) {
 
 #[tokio::test]
 async fn a_person_of_another_organization_joins_when_they_accept() {
-    let (world, records) = open_to_people().await;
+    let (world, identity) = open_to_people().await;
     let zed = zed(&world).await;
-    let tokens = log_in(&records, ZED).await;
-    let at_login = async || records.authenticate(tokens.access.expose(), None).await.expect("is known");
+    let tokens = log_in(&identity, ZED).await;
+    let at_login = async || identity.authenticate(tokens.access.expose(), None).await.expect("is known");
     let invitation = invite_zed(&world).await;
 
     // Nothing of it counts so far, and nothing is told.
     assert_ne!(invitation, zed.user);
     assert_eq!(at_login().await.org, zed.org);
-    missing(records.authenticate(tokens.access.expose(), Some("acme")).await);
-    assert_eq!(records.users(&world.owner, &ListRequest::default()).await.expect("lists").len(), 1);
-    missing(records.user(&world.owner, zed.user).await);
+    missing(identity.authenticate(tokens.access.expose(), Some("acme")).await);
+    assert_eq!(identity.users(&world.owner, &ListRequest::default()).await.expect("lists").len(), 1);
+    missing(identity.user(&world.owner, zed.user).await);
     for id in [zed.user, Uuid::from_u128(7)] {
         let said = members(&world, &world.owner, json!({"invite_users": {"ids": [id]}})).await;
         let Err(RecordsError::BadRequest(said)) = said else { panic!("{said:?}") };
@@ -62,56 +63,60 @@ async fn a_person_of_another_organization_joins_when_they_accept() {
     }
     let grant =
         json!({"object_type": "organization", "object_id": world.owner.org, "user_id": zed.user, "permission": "read"});
-    bad(records.create(&world.owner, &ACL, body(grant)).await, "no user");
-    let as_zed = async || records.authenticate_as(KEY, Some("acme"), Some(ZED)).await;
+    bad(identity.records().create(&world.owner, &ACL, body(grant)).await, "no user");
+    let as_zed = async || identity.authenticate_as(KEY, Some("acme"), Some(ZED)).await;
     forbidden(as_zed().await, "may not act");
 
     // Both sides see that it is pending, and nobody else decides.
-    let seen = records.invitations(&zed).await.expect("lists");
+    let seen = identity.invitations(&zed).await.expect("lists");
     assert_eq!((id_of(&seen[0]), &seen[0]["org_name"]), (invitation, &json!("acme")));
-    let sent = records.invitations_of_organization(&world.owner, &ListRequest::default()).await.expect("lists");
+    let sent = identity.invitations_of_organization(&world.owner, &ListRequest::default()).await.expect("lists");
     assert_eq!((id_of(&sent[0]), &sent[0]["email"]), (invitation, &json!(ZED)));
     assert!(!format!("{sent:?}").contains(&zed.user.to_string()));
-    missing(records.reply_to_invitation(&world.owner, invitation, Reply::Accept).await);
+    missing(identity.reply_to_invitation(&world.owner, invitation, InvitationReply::Accept).await);
     assert_eq!(invite_zed(&world).await, invitation, "once at a time");
 
-    let accepted = records.reply_to_invitation(&zed, invitation, Reply::Accept).await.expect("accepts");
+    let accepted = identity.reply_to_invitation(&zed, invitation, InvitationReply::Accept).await.expect("accepts");
     assert_eq!((&accepted["status"], &accepted["org_name"]), (&json!("accepted"), &json!("acme")));
     assert_eq!(at_login().await.org, zed.org, "the default is the one joined first, though the other is older");
-    let there = records.authenticate(tokens.access.expose(), Some("acme")).await.expect("is in it");
-    records.create(&there, &PROJECT, body(json!({"name": "p"}))).await.expect("is in the group that was named");
-    assert_eq!(records.invitations(&zed).await.expect("lists"), Vec::<Value>::new());
-    missing(records.reply_to_invitation(&zed, invitation, Reply::Decline).await);
+    let there = identity.authenticate(tokens.access.expose(), Some("acme")).await.expect("is in it");
+    identity
+        .records()
+        .create(&there, &PROJECT, body(json!({"name": "p"})))
+        .await
+        .expect("is in the group that was named");
+    assert_eq!(identity.invitations(&zed).await.expect("lists"), Vec::<Value>::new());
+    missing(identity.reply_to_invitation(&zed, invitation, InvitationReply::Decline).await);
     assert_eq!(actions(&world), ["invite", "accept_invitation"]);
 }
 
 #[tokio::test]
 async fn an_invitation_is_declined_or_withdrawn() {
-    let (world, records) = open_to_people().await;
+    let (world, identity) = open_to_people().await;
     let zed = zed(&world).await;
     let id = invite_zed(&world).await;
-    let declined = records.reply_to_invitation(&zed, id, Reply::Decline).await.expect("declines");
+    let declined = identity.reply_to_invitation(&zed, id, InvitationReply::Decline).await.expect("declines");
     assert_eq!(declined["status"], "declined");
     for by_id in [false, true] {
         let id = invite_zed(&world).await;
         let withdrawn = if by_id { json!({"ids": [id]}) } else { json!({"emails": [ZED]}) };
         members(&world, &world.owner, json!({ "remove_users": withdrawn })).await.expect("withdraws");
-        assert_eq!(records.invitations(&zed).await.expect("lists"), Vec::<Value>::new());
+        assert_eq!(identity.invitations(&zed).await.expect("lists"), Vec::<Value>::new());
     }
     // By who shows at the provider who they are, and by an operator.
     let id = invite_zed(&world).await;
-    let unverified = assay_node_auth::Identity { is_verified: false, ..named(ZED) };
-    assert_eq!(records.pending_invitations(&unverified).await.expect("lists"), []);
-    missing(records.reply_at_login(&unverified, id, Reply::Accept).await);
-    let pending = records.pending_invitations(&named(ZED)).await.expect("lists");
+    let unverified = assay_node_auth::IdTokenClaims { is_verified: false, ..named(ZED) };
+    assert_eq!(identity.pending_invitations(&unverified).await.expect("lists"), []);
+    missing(identity.reply_at_login(&unverified, id, InvitationReply::Accept).await);
+    let pending = identity.pending_invitations(&named(ZED)).await.expect("lists");
     assert_eq!((pending[0].id, pending[0].organization.as_str()), (id, "acme"));
-    records.reply_at_login(&named(ZED), id, Reply::Decline).await.expect("declines");
+    identity.reply_at_login(&named(ZED), id, InvitationReply::Decline).await.expect("declines");
     let id = invite_zed(&world).await;
-    let listed = records.admin_invitations(Some("acme"), Some(ZED)).await.expect("lists");
+    let listed = identity.admin_invitations(Some("acme"), Some(ZED)).await.expect("lists");
     assert_eq!(id_of(&listed[0]), id);
-    records.admin_reply_to_invitation(id, Reply::Accept).await.expect("accepts");
-    assert_eq!(records.organizations(&world.owner).await.expect("lists").len(), 1);
-    assert_eq!(records.users(&world.owner, &ListRequest::default()).await.expect("lists").len(), 2);
+    identity.admin_reply_to_invitation(id, InvitationReply::Accept).await.expect("accepts");
+    assert_eq!(identity.organizations(&world.owner).await.expect("lists").len(), 1);
+    assert_eq!(identity.users(&world.owner, &ListRequest::default()).await.expect("lists").len(), 2);
     let [.., declined, _, accepted] = &actions(&world)[..] else { panic!("entries") };
     assert_eq!((declined.as_str(), accepted.as_str()), ("decline_invitation", "accept_invitation"));
 }
@@ -120,8 +125,7 @@ async fn an_invitation_is_declined_or_withdrawn() {
 async fn an_operator_may_have_everybody_join_at_once() {
     let world = world().await;
     let zed = zed(&world).await;
-    let rules = RecordRules { invitations: Invitations::Join, ..RecordRules::default() };
-    let joining = world.records.clone().with_rules(rules);
+    let joining = world.identity.clone().with_invitations(Invitations::Join);
     let answer = joining.change_members(&world.owner, body(json!({"invite_users": {"ids": [zed.user]}}))).await;
     assert_eq!(id_of(&answer.expect("joins")["added_users"][0]), zed.user);
     joining.user(&world.owner, zed.user).await.expect("is a member");
@@ -130,33 +134,33 @@ async fn an_operator_may_have_everybody_join_at_once() {
 /// What one organization does with a person leaves what they have in another one.
 #[tokio::test]
 async fn a_person_who_leaves_one_organization_stays_in_the_other() {
-    let (world, records) = open_to_people().await;
+    let (world, identity) = open_to_people().await;
     let zed = zed(&world).await;
     let invitation = invite_zed(&world).await;
-    records.reply_to_invitation(&zed, invitation, Reply::Accept).await.expect("accepts");
-    let tokens = log_in(&records, ZED).await;
-    let made = records.admin_create_key("acme", ZED, "of acme").await.expect("a key");
+    identity.reply_to_invitation(&zed, invitation, InvitationReply::Accept).await.expect("accepts");
+    let tokens = log_in(&identity, ZED).await;
+    let made = identity.admin_create_key("acme", ZED, "of acme").await.expect("a key");
     let of_acme = made["api_key"].as_str().expect("a key");
-    records.authenticate(of_acme, None).await.expect("is known");
-    records.check_ticket(world.owner.org, zed.user, None, seconds()).await.expect("is a member");
+    identity.authenticate(of_acme, None).await.expect("is known");
+    identity.check_ticket(world.owner.org, zed.user, None, seconds()).await.expect("is a member");
 
     members(&world, &world.owner, json!({"remove_users": {"emails": [ZED]}})).await.expect("removes");
-    assert!(is_open(&records, &tokens).await, "its login goes on elsewhere");
-    missing(records.authenticate(tokens.access.expose(), Some("acme")).await);
-    unauthenticated(records.authenticate(of_acme, None).await);
-    unauthenticated(records.check_ticket(world.owner.org, zed.user, None, seconds()).await);
-    records.get(&zed, &API_KEY, zed.credential.record()).await.expect("its key of the other one is there");
+    assert!(is_open(&identity, &tokens).await, "its login goes on elsewhere");
+    missing(identity.authenticate(tokens.access.expose(), Some("acme")).await);
+    unauthenticated(identity.authenticate(of_acme, None).await);
+    unauthenticated(identity.check_ticket(world.owner.org, zed.user, None, seconds()).await);
+    identity.records().get(&zed, &API_KEY, zed.credential.record()).await.expect("its key of the other one is there");
 
     // Nothing of what was before opens again when they are back.
     let invitation = invite_zed(&world).await;
-    records.reply_to_invitation(&zed, invitation, Reply::Accept).await.expect("accepts");
-    unauthenticated(records.authenticate(of_acme, None).await);
-    missing(records.authenticate(tokens.access.expose(), Some("acme")).await);
-    let next = records.refresh_login(tokens.refresh.expose(), "cli").await.expect("goes on");
-    missing(records.authenticate(next.access.expose(), Some("acme")).await);
-    unauthenticated(records.check_ticket(world.owner.org, zed.user, None, seconds() - 3000).await);
-    let anew = log_in(&records, ZED).await;
-    records.authenticate(anew.access.expose(), Some("acme")).await.expect("a new login opens it");
+    identity.reply_to_invitation(&zed, invitation, InvitationReply::Accept).await.expect("accepts");
+    unauthenticated(identity.authenticate(of_acme, None).await);
+    missing(identity.authenticate(tokens.access.expose(), Some("acme")).await);
+    let next = identity.refresh_login(tokens.refresh.expose(), "cli").await.expect("goes on");
+    missing(identity.authenticate(next.access.expose(), Some("acme")).await);
+    unauthenticated(identity.check_ticket(world.owner.org, zed.user, None, seconds() - 3000).await);
+    let anew = log_in(&identity, ZED).await;
+    identity.authenticate(anew.access.expose(), Some("acme")).await.expect("a new login opens it");
 }
 
 fn seconds() -> u64 {
@@ -173,30 +177,30 @@ fn unauthenticated(outcome: Result<impl std::fmt::Debug, RecordsError>) {
 async fn nobody_makes_a_key_while_acting_as_another() {
     let world = world().await;
     let ann = world.member("ann@example.com").await;
-    let as_ann = world.records.authenticate_as(KEY, None, Some("ann@example.com")).await.expect("may");
+    let as_ann = world.identity.authenticate_as(KEY, None, Some("ann@example.com")).await.expect("may");
     forbidden(world.records.create(&as_ann, &API_KEY, body(json!({"name": "left-behind"}))).await, "acting as another");
-    forbidden(world.records.invitations(&as_ann).await, "alone");
+    forbidden(world.identity.invitations(&as_ann).await, "alone");
     world.records.create(&ann, &API_KEY, body(json!({"name": "own"}))).await.expect("as herself");
     let org = world.owner.org;
-    let check = async |other| world.records.check_ticket(org, ann.user, Some(other), seconds()).await;
+    let check = async |other| world.identity.check_ticket(org, ann.user, Some(other), seconds()).await;
     check(world.owner.user).await.expect("owns it");
     unauthenticated(check(ann.user).await);
 }
 
 #[tokio::test]
 async fn a_setup_of_a_program_gives_one_key() {
-    let (world, records) = open_to_people().await;
-    let setup = records.begin_setup().expect("begins");
-    let ticket = records.setup(&setup.session).expect("is read").expect("is ours");
+    let (world, identity) = open_to_people().await;
+    let setup = identity.begin_setup().expect("begins");
+    let ticket = identity.setup(&setup.session).expect("is read").expect("is ours");
     let asked =
         assay_node_auth::LoginAsked { session: Some(ticket.session), challenge: ticket.challenge.clone(), ..asked() };
     let owner = named("owner@example.com");
-    records.finish_login(&asked, &owner).await.expect("lets it in");
-    let poll = async || records.poll_setup(&ticket, setup.token.expose(), "Global").await.expect("is told");
-    assert!(matches!(poll().await, assay_node_records::SetupState::Complete { .. }));
+    identity.finish_login(&asked, &owner).await.expect("lets it in");
+    let poll = async || identity.poll_setup(&ticket, setup.token.expose(), "Global").await.expect("is told");
+    assert!(matches!(poll().await, SetupState::Complete { .. }));
     let keys = world.listed(&API_KEY, &[]).await.len();
-    forbidden(records.finish_login(&asked, &owner).await, "let in already");
-    assert!(matches!(poll().await, assay_node_records::SetupState::Claimed));
+    forbidden(identity.finish_login(&asked, &owner).await, "let in already");
+    assert!(matches!(poll().await, SetupState::Claimed));
     assert_eq!(world.listed(&API_KEY, &[]).await.len(), keys);
 }
 
@@ -214,6 +218,7 @@ async fn named_of(records: &Records, who: &Principal, kind: &'static Kind, name:
 async fn nobody_passes_on_more_than_they_have() {
     let world = world().await;
     let (records, owner) = (&world.records, &world.owner);
+    let identity = &world.identity;
     let ann = world.member("ann@example.com").await;
     let project = world.project("p").await;
     let to_ann = || json!({"user_id": ann.user});
@@ -261,7 +266,7 @@ async fn nobody_passes_on_more_than_they_have() {
     world.grant((ObjectType::OrgMember, org.1), to_ann(), json!({"permission": "create"})).await;
     let invited = json!({"invite_users": {"emails": ["ben@example.com"], "group_ids": [owners]}});
     forbidden(members(&world, &ann, invited).await, "nobody gives more");
-    assert_eq!(records.users(owner, &ListRequest::default()).await.expect("lists").len(), 2, "nobody was added");
+    assert_eq!(identity.users(owner, &ListRequest::default()).await.expect("lists").len(), 2, "nobody was added");
 }
 
 #[tokio::test]

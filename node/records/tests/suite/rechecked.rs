@@ -70,9 +70,9 @@ async fn nothing_that_a_copy_of_the_catalog_can_sign_is_believed() {
     };
     let body: Value = serde_json::from_slice(&record.body).expect("JSON");
     let pepper = Pepper::from_hex(body["value"].as_str().expect("text")).expect("reads");
-    let secrets = world.records.signing_secrets("a purpose").expect("signs");
+    let secrets = world.records.secrets().signing_secrets("a purpose").expect("signs");
     assert!(secrets.accepted().all(|secret| *secret != pepper.derive("a purpose")));
-    assert_ne!(secrets.sign, world.records.signing_secrets("another purpose").expect("signs").sign);
+    assert_ne!(secrets.sign, world.records.secrets().signing_secrets("another purpose").expect("signs").sign);
     for record in super::secrets::all(&world.cluster) {
         let body = String::from_utf8_lossy(&record.body).into_owned();
         let hex: String = secrets.sign.iter().map(|byte| format!("{byte:02x}")).collect();

@@ -4,9 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use assay_cluster::Cluster;
-use assay_node_auth::{Keyring, Principal, VaultKey};
+use assay_node_auth::Principal;
+use assay_node_identity::Identity;
 use assay_node_records::kinds::{ACL, AI_SECRET, ENV_VAR, PROJECT};
-use assay_node_records::{Kind, ListRequest, MasterKey, Records, RecordsError};
+use assay_node_records::{Kind, ListRequest, Records, RecordsError};
+use assay_node_secrets::{Keyring, MasterKey, VaultKey};
 use assay_storage_model::GroupId;
 use assay_storage_model::catalog::{CatalogCommand, DeleteRecord, Expect, PutRecord, Record, RecordKind, UniqueKey};
 use bytes::Bytes;
@@ -81,10 +83,10 @@ async fn reopened(dir: &Path, ring: Option<(VaultKey, Vec<VaultKey>)>) -> (Arc<C
     let cluster = open(dir).await;
     let records = Records::new(Arc::clone(&cluster), Arc::new(Kept::default()));
     if let Some((current, old)) = ring {
-        records.give_keys(Keyring::new(current, old));
+        records.secrets().give_keys(Keyring::new(current, old));
     }
     records.found(founding(Some(KEY))).await.expect("is founded");
-    let owner = records.authenticate(KEY, None).await.expect("the owner");
+    let owner = Identity::new(records.clone()).authenticate(KEY, None).await.expect("the owner");
     (cluster, records, owner)
 }
 
@@ -309,7 +311,7 @@ async fn a_secret_is_deleted_and_listed_by_names_and_organizations() {
         ["c", "a"]
     );
     assert_eq!(world.listed(&AI_SECRET, &[("ai_secret_name", "b")]).await, ["b"]);
-    let beta = world.records.admin_create_organization("beta", "owner@example.com").await.expect("creates");
+    let beta = world.identity.admin_create_organization("beta", "owner@example.com").await.expect("creates");
     let make = json!({"name": "a", "org_name": "beta", "secret": FIRST});
     let other = world.make(&AI_SECRET, make).await;
     assert_eq!(other["org_id"], beta["id"]);
@@ -391,15 +393,15 @@ async fn what_was_moved_to_another_record_does_not_open() {
 async fn a_rotation_wraps_every_data_key_again() {
     let dir = tempfile::tempdir().expect("a directory");
     let (cluster, records, owner) = reopened(dir.path(), Some((master(1), Vec::new()))).await;
-    assert_eq!(records.master_key().await, Ok(MasterKey::Known(master(1).id())));
-    records.admin_create_organization("beta", "owner@example.com").await.expect("creates");
+    assert_eq!(records.secrets().master_key().await, Ok(MasterKey::Known(master(1).id())));
+    Identity::new(records.clone()).admin_create_organization("beta", "owner@example.com").await.expect("creates");
     for org in ["acme", "beta"] {
         let sent = body(json!({"name": org, "org_name": org, "secret": format!("{FIRST} {org}")}));
         records.create(&owner, &AI_SECRET, sent).await.expect("creates");
     }
     let opens = async |records: &Records| {
         for org in ["acme", "beta"] {
-            let who = records.authenticate(KEY, Some(org)).await.expect("is known");
+            let who = Identity::new(records.clone()).authenticate(KEY, Some(org)).await.expect("is known");
             assert_eq!(records.secret_of(&who, org).await.expect("opens").expose(), format!("{FIRST} {org}"));
         }
     };
@@ -415,9 +417,9 @@ async fn a_rotation_wraps_every_data_key_again() {
 
     let (old, new) = (master(1), master(2));
     let (cluster, records, _) = reopened(dir.path(), Some((new.clone(), vec![old.clone()]))).await;
-    assert_eq!(records.master_key().await, Ok(MasterKey::ToRotate { from: old.id(), to: new.id() }));
+    assert_eq!(records.secrets().master_key().await, Ok(MasterKey::ToRotate { from: old.id(), to: new.id() }));
     opens(&records).await;
-    let said = records.admin_rotate_master_key().await.expect("rotates");
+    let said = records.secrets().rotate_master_key().await.expect("rotates");
     let (key, old_key) = (new.id().to_string(), old.id().to_string());
     let expected = json!({
         "master_key": key, "before": old_key, "data_keys": 2, "wrapped_again": 2, "cluster_keys_wrapped_again": 1,
@@ -425,19 +427,23 @@ async fn a_rotation_wraps_every_data_key_again() {
     assert_eq!(said, expected);
     assert!(wrapped(&cluster).iter().all(|body| !before.contains(body) && holds(body, &new.id().to_string())));
     opens(&records).await;
-    assert_eq!(records.admin_rotate_master_key().await.expect("rotates")["wrapped_again"], 0);
+    assert_eq!(records.secrets().rotate_master_key().await.expect("rotates")["wrapped_again"], 0);
     closed(cluster, records).await;
 
     let (cluster, records, _) = reopened(dir.path(), Some((new.clone(), Vec::new()))).await;
-    assert_eq!(records.master_key().await, Ok(MasterKey::Known(new.id())));
+    assert_eq!(records.secrets().master_key().await, Ok(MasterKey::Known(new.id())));
     opens(&records).await;
     closed(cluster, records).await;
 
     let (cluster, records, owner) = reopened(dir.path(), Some((old.clone(), Vec::new()))).await;
-    assert_eq!(records.master_key().await, Ok(MasterKey::Missing(new.id())));
+    assert_eq!(records.secrets().master_key().await, Ok(MasterKey::Missing(new.id())));
     unavailable(records.secret_of(&owner, "acme").await, &new.id().to_string());
-    unavailable(records.admin_rotate_master_key().await, &new.id().to_string());
-    assert_eq!(records.master_key().await, Ok(MasterKey::Missing(new.id())), "what is refused changes nothing");
+    unavailable(records.secrets().rotate_master_key().await, &new.id().to_string());
+    assert_eq!(
+        records.secrets().master_key().await,
+        Ok(MasterKey::Missing(new.id())),
+        "what is refused changes nothing"
+    );
     closed(cluster, records).await;
 }
 
@@ -445,20 +451,20 @@ async fn a_rotation_wraps_every_data_key_again() {
 async fn a_node_without_the_key_serves_everything_else() {
     let dir = tempfile::tempdir().expect("a directory");
     let (cluster, records, owner) = reopened(dir.path(), None).await;
-    assert_eq!(records.master_key().await, Ok(MasterKey::ToMake));
+    assert_eq!(records.secrets().master_key().await, Ok(MasterKey::ToMake));
     let make = |name: &str, secret: Option<&str>| body(json!({"name": name, "secret": secret}));
     unavailable(records.create(&owner, &AI_SECRET, make("s", Some(FIRST))).await, "`secrets.master_key_file`");
-    unavailable(records.admin_rotate_master_key().await, "`secrets.master_key_file`");
+    unavailable(records.secrets().rotate_master_key().await, "`secrets.master_key_file`");
     assert_eq!(records.list(&owner, &AI_SECRET, &ListRequest::default()).await, Ok(Vec::new()));
-    records.give_keys(Keyring::new(master(1), Vec::new()));
-    assert_eq!(records.master_key().await, Ok(MasterKey::Known(master(1).id())));
+    records.secrets().give_keys(Keyring::new(master(1), Vec::new()));
+    assert_eq!(records.secrets().master_key().await, Ok(MasterKey::Known(master(1).id())));
     records.create(&owner, &AI_SECRET, make("s", Some(FIRST))).await.expect("creates");
     closed(cluster, records).await;
 
     let id = master(1).id();
     for ring in [None, Some((master(3), vec![master(4)]))] {
         let (cluster, records, owner) = reopened(dir.path(), ring).await;
-        assert_eq!(records.master_key().await, Ok(MasterKey::Missing(id)));
+        assert_eq!(records.secrets().master_key().await, Ok(MasterKey::Missing(id)));
         let named = id.to_string();
         unavailable(records.secret_of(&owner, "s").await, &named);
         unavailable(records.replace(&owner, &AI_SECRET, make("s", Some(SECOND))).await, &named);
@@ -489,7 +495,7 @@ async fn a_data_key_that_a_rotation_left_is_told_and_taken_by_the_next() {
 
     let both = || Some((new.clone(), vec![old.clone()]));
     let (cluster, records, _) = reopened(dir.path(), both()).await;
-    records.admin_rotate_master_key().await.expect("rotates");
+    records.secrets().rotate_master_key().await.expect("rotates");
     let Record { kind, id, org, keys, body, .. } = (*key).clone();
     let put = PutRecord { kind, id, org, expect: Expect::Any, keys, body, at: 2 };
     let command = Bytes::from(CatalogCommand::Put(put).encode());
@@ -497,14 +503,14 @@ async fn a_data_key_that_a_rotation_left_is_told_and_taken_by_the_next() {
     closed(cluster, records).await;
 
     let (cluster, records, owner) = reopened(dir.path(), Some((new.clone(), Vec::new()))).await;
-    assert_eq!(records.master_key().await, Ok(MasterKey::Missing(old.id())));
+    assert_eq!(records.secrets().master_key().await, Ok(MasterKey::Missing(old.id())));
     unavailable(records.secret_of(&owner, "s").await, &old.id().to_string());
-    unavailable(records.admin_rotate_master_key().await, &old.id().to_string());
+    unavailable(records.secrets().rotate_master_key().await, &old.id().to_string());
     closed(cluster, records).await;
 
     let (_cluster, records, owner) = reopened(dir.path(), both()).await;
     assert_eq!(records.secret_of(&owner, "s").await.expect("opens").expose(), FIRST);
-    assert_eq!(records.admin_rotate_master_key().await.expect("rotates")["wrapped_again"], 1);
-    assert_eq!(records.master_key().await, Ok(MasterKey::Known(new.id())));
+    assert_eq!(records.secrets().rotate_master_key().await.expect("rotates")["wrapped_again"], 1);
+    assert_eq!(records.secrets().master_key().await, Ok(MasterKey::Known(new.id())));
     assert_eq!(records.secret_of(&owner, "s").await.expect("opens").expose(), FIRST);
 }

@@ -11,9 +11,9 @@ use super::{KEY, body, id_of, missing, names, world};
 #[tokio::test]
 async fn nothing_of_another_organization_is_seen_or_changed() {
     let world = world().await;
-    let records = &world.records;
-    let made = records.admin_create_organization("beta", "other@example.com").await.expect("creates");
-    let other = records.authenticate(made["api_key"].as_str().expect("a key"), None).await.expect("the other owner");
+    let (records, identity) = (&world.records, &world.identity);
+    let made = identity.admin_create_organization("beta", "other@example.com").await.expect("creates");
+    let other = identity.authenticate(made["api_key"].as_str().expect("a key"), None).await.expect("the other owner");
 
     let project = world.project("p").await;
     let experiment = id_of(&world.experiment(project, json!({"name": "e"})).await);
@@ -69,14 +69,14 @@ async fn nothing_of_another_organization_is_seen_or_changed() {
 #[tokio::test]
 async fn a_key_of_two_organizations_reaches_what_is_in_either() {
     let world = world().await;
-    let records = &world.records;
-    records.admin_create_organization("beta", "owner@example.com").await.expect("creates");
+    let (records, identity) = (&world.records, &world.identity);
+    identity.admin_create_organization("beta", "owner@example.com").await.expect("creates");
     let made = records.create(&world.owner, &PROJECT, body(json!({"name": "b", "org_name": "beta"}))).await;
     let project = id_of(&made.expect("creates").object);
     // By id the thing's own organization decides, by list the one that is asked for.
     let home =
         records.object(&world.owner, ObjectKind::ProjectLogs, project, Permission::Create).await.expect("reaches");
-    let beta = records.authenticate(KEY, Some("beta")).await.expect("beta");
+    let beta = identity.authenticate(KEY, Some("beta")).await.expect("beta");
     assert_eq!(home.org, beta.org);
     assert_eq!(world.listed(&PROJECT, &[]).await, Vec::<String>::new());
     assert_eq!(world.listed(&PROJECT, &[("org_name", "beta")]).await, ["b"]);

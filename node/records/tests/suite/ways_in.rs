@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use assay_node_auth::{Credential, JwtKeys, JwtRules, ObjectType, Permission, Principal, Secret};
+use assay_node_identity::{Identity, Jwts};
 use assay_node_records::kinds::{API_KEY, PROJECT, SERVICE_TOKEN};
-use assay_node_records::{Jwts, ListRequest, Records, RecordsError};
+use assay_node_records::{ListRequest, RecordsError};
 use assay_storage_model::ObjectKind;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -34,19 +35,19 @@ fn jwt(rest: &str) -> String {
 impl World {
     /// An owner's account, as an administrator makes it; and its token.
     async fn robot(&self) -> (Principal, String) {
-        let made = self.records.admin_create_service_account("acme", "robot").await.expect("makes");
+        let made = self.identity.admin_create_service_account("acme", "robot").await.expect("makes");
         let token = made["service_token"].as_str().expect("a token").to_owned();
-        (self.records.authenticate(&token, None).await.expect("is known"), token)
+        (self.identity.authenticate(&token, None).await.expect("is known"), token)
     }
 
     async fn accounts(&self, who: &Principal, accounts: Value) -> Result<Value, RecordsError> {
-        self.records.change_members(who, body(json!({"invite_users": {"service_accounts": accounts}}))).await
+        self.identity.change_members(who, body(json!({"invite_users": {"service_accounts": accounts}}))).await
     }
 
-    async fn jwt_taker(&self) -> Records {
+    async fn jwt_taker(&self) -> Identity {
         let rules = JwtRules { issuer: "https://issuer.example".into(), audience: "assay".into() };
         let keys = JwtKeys::of_secret(&Secret::new(SHARED.into())).expect("a secret");
-        self.records.clone().trusting(Arc::new(Jwts::with_keys(rules, keys)))
+        self.identity.clone().trusting(Arc::new(Jwts::with_keys(rules, keys)))
     }
 }
 
@@ -73,7 +74,7 @@ async fn an_account_is_a_user_of_one_organization_that_its_tokens_speak_for() {
     assert!(token.starts_with("bt-st-") && token.len() == "bt-st-".len() + 43);
     assert!(matches!(robot.credential, Credential::ServiceToken(_)));
     assert_eq!((robot.org, robot.impersonator), (world.owner.org, None));
-    let shown = world.records.user(&world.owner, robot.user).await.expect("is a user");
+    let shown = world.identity.user(&world.owner, robot.user).await.expect("is a user");
     assert_eq!((&shown["given_name"], &shown["email"]), (&json!("robot"), &json!(robot.user_email)));
     assert!(
         robot.user_email.starts_with("robot-")
@@ -82,25 +83,25 @@ async fn an_account_is_a_user_of_one_organization_that_its_tokens_speak_for() {
     let project = world.project("p").await;
     world.records.object(&robot, ObjectKind::ProjectLogs, project, Permission::Update).await.expect("owns all");
     // It stays where it is.
-    world.records.admin_create_organization("beta", "owner@example.com").await.expect("makes");
-    let beta = world.records.authenticate(KEY, Some("beta")).await.expect("owns both");
+    world.identity.admin_create_organization("beta", "owner@example.com").await.expect("makes");
+    let beta = world.identity.authenticate(KEY, Some("beta")).await.expect("owns both");
     for (named, says) in [
         (json!({"ids": [robot.user]}), "there is no user"),
         (json!({"emails": [robot.user_email]}), "is a service account of another organization"),
     ] {
-        let invited = world.records.change_members(&beta, body(json!({"invite_users": named}))).await;
+        let invited = world.identity.change_members(&beta, body(json!({"invite_users": named}))).await;
         bad(invited, says);
     }
-    bad(world.records.admin_create_user("beta", &robot.user_email).await, "service account");
-    bad(world.records.admin_create_organization("gamma", &robot.user_email).await, "service account");
-    missing(world.records.authenticate(&token, Some("beta")).await);
-    assert_eq!(world.records.organizations(&robot).await.expect("lists").len(), 1);
+    bad(world.identity.admin_create_user("beta", &robot.user_email).await, "service account");
+    bad(world.identity.admin_create_organization("gamma", &robot.user_email).await, "service account");
+    missing(world.identity.authenticate(&token, Some("beta")).await);
+    assert_eq!(world.identity.organizations(&robot).await.expect("lists").len(), 1);
     // And has no keys.
     forbidden(world.records.create(&robot, &API_KEY, body(json!({"name": "k"}))).await, "POST /v1/service_token");
-    let as_robot = world.records.authenticate_as(KEY, Some("acme"), Some(&robot.user.to_string())).await;
+    let as_robot = world.identity.authenticate_as(KEY, Some("acme"), Some(&robot.user.to_string())).await;
     let as_robot = as_robot.expect("owns all that it is in");
     forbidden(world.records.create(&as_robot, &API_KEY, body(json!({"name": "k"}))).await, "no API keys");
-    forbidden(world.records.admin_create_key("acme", &robot.user_email, "k").await, "no API keys");
+    forbidden(world.identity.admin_create_key("acme", &robot.user_email, "k").await, "no API keys");
 }
 
 #[tokio::test]
@@ -123,7 +124,7 @@ async fn a_token_is_shown_once_and_listed_by_its_preview() {
     ] {
         assert_eq!(made.object[field], value, "{field}");
     }
-    assert_eq!(world.records.authenticate(secret.expose(), None).await.expect("is known").user, robot.user);
+    assert_eq!(world.identity.authenticate(secret.expose(), None).await.expect("is known").user, robot.user);
     assert_ne!(create(sent()).await.expect("makes").object["id"], made.object["id"], "names are not unique");
     let all = list(&world, &world.owner, &[]).await;
     assert_eq!(super::names(&all), ["ci", "ci", "robot"]);
@@ -155,11 +156,11 @@ async fn tokens_are_made_with_the_token_of_an_owner_alone() {
     let says = "made with the service token of an owner, not with the credential of a user";
     let sent = || body(json!({"name": "t", "service_account_id": robot.user}));
     forbidden(world.records.create(&world.owner, &SERVICE_TOKEN, sent()).await, says);
-    let as_robot = world.records.authenticate_as(KEY, None, Some(&robot.user_email)).await.expect("may");
+    let as_robot = world.identity.authenticate_as(KEY, None, Some(&robot.user_email)).await.expect("may");
     forbidden(world.records.create(&as_robot, &SERVICE_TOKEN, sent()).await, says);
-    let before = world.records.users(&world.owner, &ListRequest::default()).await.expect("lists").len();
+    let before = world.identity.users(&world.owner, &ListRequest::default()).await.expect("lists").len();
     forbidden(world.accounts(&world.owner, json!([{"name": "a", "token_name": "t"}])).await, says);
-    let after = world.records.users(&world.owner, &ListRequest::default()).await.expect("lists").len();
+    let after = world.identity.users(&world.owner, &ListRequest::default()).await.expect("lists").len();
     assert_eq!(before, after, "nothing was made");
 
     // An account alone takes no more than to invite. It is in the groups that are named.
@@ -171,17 +172,17 @@ async fn tokens_are_made_with_the_token_of_an_owner_alone() {
     let sent = json!({"invite_users": {
         "service_accounts": [{"name": "viewer", "token_name": "of viewer"}, {"name": "bare"}], "group_name": "Viewers",
     }});
-    let made = world.records.change_members(&robot, body(sent)).await.expect("makes");
+    let made = world.identity.change_members(&robot, body(sent)).await.expect("makes");
     let [viewer, bare] = made["added_users"].as_array().expect("a list").as_slice() else { panic!("two: {made}") };
     assert_eq!((&viewer["token_name"], &bare["api_key"]), (&json!("of viewer"), &Value::Null));
     let viewer = viewer["api_key"].as_str().expect("a token");
-    let viewer = world.records.authenticate(viewer, None).await.expect("is known");
+    let viewer = world.identity.authenticate(viewer, None).await.expect("is known");
     let project = world.project("p").await;
     world.records.get(&viewer, &PROJECT, project).await.expect("views");
     let sent = body(json!({"name": "t", "service_account_id": viewer.user}));
     forbidden(world.records.create(&viewer, &SERVICE_TOKEN, sent).await, "the role Owner");
     // A token acts as others, and does then what they may.
-    let as_viewer = world.records.authenticate_as(&token, None, Some(&viewer.user_email)).await.expect("may");
+    let as_viewer = world.identity.authenticate_as(&token, None, Some(&viewer.user_email)).await.expect("may");
     let sent = body(json!({"name": "t", "service_account_id": viewer.user}));
     forbidden(world.records.create(&as_viewer, &SERVICE_TOKEN, sent).await, "the role Owner");
 
@@ -200,15 +201,15 @@ async fn tokens_are_made_with_the_token_of_an_owner_alone() {
 #[tokio::test]
 async fn a_token_that_goes_opens_nothing_more() {
     let world = world().await;
-    let records = &world.records;
+    let (records, identity) = (&world.records, &world.identity);
     let (robot, token) = world.robot().await;
     let project = world.project("p").await;
-    let made = records.admin_create_service_token("acme", &robot.user_email, "second").await.expect("makes");
+    let made = identity.admin_create_service_token("acme", &robot.user_email, "second").await.expect("makes");
     let second = made["service_token"].as_str().expect("a token").to_owned();
     assert_eq!(made["preview_name"].as_str().map(str::len), Some("bt-st-***".len() + 4));
     records.get(&robot, &PROJECT, project).await.expect("reads");
     records.delete(&world.owner, &SERVICE_TOKEN, robot.credential.record()).await.expect("the owner may");
-    unknown(records.authenticate(&token, None).await);
+    unknown(identity.authenticate(&token, None).await);
     // Who was let in a moment ago is as unknown.
     unknown(records.get(&robot, &PROJECT, project).await);
     unknown(records.get(&robot, &PROJECT, Uuid::from_u128(9)).await);
@@ -216,18 +217,18 @@ async fn a_token_that_goes_opens_nothing_more() {
     unknown(records.object(&robot, ObjectKind::ProjectLogs, project, Permission::Update).await);
     missing(records.get(&world.owner, &SERVICE_TOKEN, robot.credential.record()).await);
 
-    let robot = records.authenticate(&second, None).await.expect("goes on");
+    let robot = identity.authenticate(&second, None).await.expect("goes on");
     let removed = || body(json!({"remove_users": {"ids": [robot.user]}}));
-    records.change_members(&world.owner, removed()).await.expect("removes");
-    unknown(records.authenticate(&second, None).await);
+    identity.change_members(&world.owner, removed()).await.expect("removes");
+    unknown(identity.authenticate(&second, None).await);
     unknown(records.get(&robot, &PROJECT, project).await);
     assert_eq!(list(&world, &world.owner, &[]).await, Vec::<Value>::new(), "its tokens went with it");
     let back = body(json!({"invite_users": {"ids": [robot.user]}}));
-    records.change_members(&world.owner, back).await.expect("comes back");
-    unknown(records.authenticate(&second, None).await);
-    assert_eq!(records.admin_service_tokens("acme").await, Ok(json!([])));
-    missing(records.admin_create_service_token("acme", "owner@example.com", "t").await);
-    missing(records.admin_delete_service_token(robot.credential.record()).await);
+    identity.change_members(&world.owner, back).await.expect("comes back");
+    unknown(identity.authenticate(&second, None).await);
+    assert_eq!(identity.admin_service_tokens("acme").await, Ok(json!([])));
+    missing(identity.admin_create_service_token("acme", "owner@example.com", "t").await);
+    missing(identity.admin_delete_service_token(robot.credential.record()).await);
 }
 
 /// Each with what is granted to Ann on the members of the organization, and whether she sees and deletes a token.
@@ -247,7 +248,7 @@ async fn tokens_are_seen_by_who_manages_members() {
         for grant in grants {
             world.grant(members, json!({"user_id": ann.user}), json!({"permission": grant.word()})).await;
         }
-        let made = world.records.admin_create_service_token("acme", &robot.user_email, "t").await.expect("makes");
+        let made = world.identity.admin_create_service_token("acme", &robot.user_email, "t").await.expect("makes");
         let id = id_of(&made);
         assert_eq!(world.records.get(&ann, &SERVICE_TOKEN, id).await.is_ok(), sees, "{grants:?}");
         assert_eq!(list(&world, &ann, &[]).await.is_empty(), !sees, "{grants:?}");
@@ -260,44 +261,45 @@ async fn tokens_are_seen_by_who_manages_members() {
     // An account sees its own and may take them back; it need be granted nothing for that.
     let made = world.accounts(&robot, json!([{"name": "bare", "token_name": "own"}])).await.expect("makes");
     let token = made["added_users"][0]["api_key"].as_str().expect("a token");
-    let bare = world.records.authenticate(token, None).await.expect("is known");
+    let bare = world.identity.authenticate(token, None).await.expect("is known");
     assert_eq!(super::names(&list(&world, &bare, &[]).await), ["own"]);
     missing(world.records.get(&bare, &SERVICE_TOKEN, robot.credential.record()).await);
     world.records.delete(&bare, &SERVICE_TOKEN, bare.credential.record()).await.expect("its own");
-    unknown(world.records.authenticate(token, None).await);
+    unknown(world.identity.authenticate(token, None).await);
 }
 
 #[tokio::test]
 async fn an_owners_token_acts_as_members_and_nobody_elses_does() {
     let world = world().await;
-    let records = &world.records;
+    let identity = &world.identity;
     let (robot, token) = world.robot().await;
     let ann = world.member("ann@example.com").await;
-    let who = records.authenticate_as(&token, None, Some("ann@example.com")).await.expect("owns all");
+    let who = identity.authenticate_as(&token, None, Some("ann@example.com")).await.expect("owns all");
     assert_eq!((who.user, who.impersonator, who.credential), (ann.user, Some(robot.user), robot.credential));
-    records.admin_create_organization("beta", "other@example.com").await.expect("makes");
-    records.admin_create_user("beta", "ann@example.com").await.expect("joins");
-    let refused = records.authenticate_as(&token, None, Some("ann@example.com")).await;
+    identity.admin_create_organization("beta", "other@example.com").await.expect("makes");
+    identity.admin_create_user("beta", "ann@example.com").await.expect("joins");
+    let refused = identity.authenticate_as(&token, None, Some("ann@example.com")).await;
     forbidden(refused, "Owner in every organization");
     let made = world.accounts(&robot, json!([{"name": "bare", "token_name": "t"}])).await.expect("makes");
     let bare = made["added_users"][0]["api_key"].as_str().expect("a token");
-    forbidden(records.authenticate_as(bare, None, Some("owner@example.com")).await, "Owner in every organization");
+    forbidden(identity.authenticate_as(bare, None, Some("owner@example.com")).await, "Owner in every organization");
 }
 
 #[tokio::test]
 async fn a_jwt_speaks_for_the_user_of_its_address_wherever_they_are_now() {
     let world = world().await;
-    let records = world.jwt_taker().await;
-    unknown(world.records.authenticate(&jwt(OF_OWNER), None).await);
-    let owner = records.authenticate(&jwt(OF_OWNER), None).await.expect("is taken");
+    let identity = world.jwt_taker().await;
+    let records = identity.records();
+    unknown(world.identity.authenticate(&jwt(OF_OWNER), None).await);
+    let owner = identity.authenticate(&jwt(OF_OWNER), None).await.expect("is taken");
     assert_eq!((owner.user, owner.org), (world.owner.user, world.owner.org));
     assert_eq!(owner.credential, Credential::Jwt(world.owner.user));
-    assert_eq!(records.authenticate(KEY, None).await.expect("keys too").credential, world.owner.credential);
+    assert_eq!(identity.authenticate(KEY, None).await.expect("keys too").credential, world.owner.credential);
     for wrong in [jwt(EXPIRED), jwt(OF_NOBODY), jwt(OF_ANN), jwt(&OF_OWNER.replace("_vXd", "_vXe")), "a.b.c".into()] {
-        unknown(records.authenticate(&wrong, None).await);
+        unknown(identity.authenticate(&wrong, None).await);
     }
     world.member("ken@example.com").await;
-    unknown(records.authenticate(&jwt(OF_KELVIN), None).await);
+    unknown(identity.authenticate(&jwt(OF_KELVIN), None).await);
     let says = "not with the credential of a user";
     let (robot, _) = world.robot().await;
     let sent = body(json!({"name": "t", "service_account_id": robot.user}));
@@ -306,23 +308,23 @@ async fn a_jwt_speaks_for_the_user_of_its_address_wherever_they_are_now() {
 
     let ann = world.member("ann@example.com").await;
     let project = world.project("p").await;
-    let by_jwt = records.authenticate(&jwt(OF_ANN), None).await.expect("is a user now, in any case of letters");
+    let by_jwt = identity.authenticate(&jwt(OF_ANN), None).await.expect("is a user now, in any case of letters");
     assert_eq!(by_jwt.user, ann.user);
     missing(records.get(&by_jwt, &PROJECT, project).await);
     world.grant((ObjectType::Project, project), json!({"user_id": ann.user}), json!({"permission": "read"})).await;
     records.get(&by_jwt, &PROJECT, project).await.expect("was granted");
-    forbidden(records.authenticate_as(&jwt(OF_ANN), None, Some("owner@example.com")).await, "Owner in every");
-    let acting = records.authenticate_as(&jwt(OF_OWNER), None, Some("ann@example.com")).await.expect("owns all");
+    forbidden(identity.authenticate_as(&jwt(OF_ANN), None, Some("owner@example.com")).await, "Owner in every");
+    let acting = identity.authenticate_as(&jwt(OF_OWNER), None, Some("ann@example.com")).await.expect("owns all");
     assert_eq!((acting.user, acting.impersonator), (ann.user, Some(world.owner.user)));
 
-    records.admin_create_organization("beta", "owner@example.com").await.expect("makes");
-    missing(records.authenticate(&jwt(OF_ANN), Some("beta")).await);
-    records.admin_create_user("beta", "ann@example.com").await.expect("joins");
-    assert_eq!(records.authenticate(&jwt(OF_ANN), Some("beta")).await.expect("is in it").org_name, "beta");
-    assert_eq!(records.organizations(&by_jwt).await.expect("lists").len(), 2);
+    identity.admin_create_organization("beta", "owner@example.com").await.expect("makes");
+    missing(identity.authenticate(&jwt(OF_ANN), Some("beta")).await);
+    identity.admin_create_user("beta", "ann@example.com").await.expect("joins");
+    assert_eq!(identity.authenticate(&jwt(OF_ANN), Some("beta")).await.expect("is in it").org_name, "beta");
+    assert_eq!(identity.organizations(&by_jwt).await.expect("lists").len(), 2);
     let removed = body(json!({"remove_users": {"ids": [ann.user]}}));
-    records.change_members(&world.owner, removed).await.expect("removes");
+    identity.change_members(&world.owner, removed).await.expect("removes");
     missing(records.get(&by_jwt, &PROJECT, project).await);
-    missing(records.authenticate(&jwt(OF_ANN), Some("acme")).await);
-    assert_eq!(records.authenticate(&jwt(OF_ANN), None).await.expect("is in the other").org_name, "beta");
+    missing(identity.authenticate(&jwt(OF_ANN), Some("acme")).await);
+    assert_eq!(identity.authenticate(&jwt(OF_ANN), None).await.expect("is in the other").org_name, "beta");
 }

@@ -16,8 +16,8 @@ fn header() -> Header {
     }
 }
 
-fn record(n: u128) -> Carried {
-    Carried {
+fn record(n: u128) -> RecordLine {
+    RecordLine {
         kind: "project".into(),
         id: Uuid::from_u128(n),
         owned: true,

@@ -1,6 +1,7 @@
 //! Description of access for the OpenAPI document: service tokens, grants, users, organizations, invitations.
 
-use assay_node_records::{ACLS_AT_ONCE_MAX, MEMBERS_AT_ONCE_MAX, describe_organization, describe_user, kinds};
+use assay_node_identity::MEMBERS_AT_ONCE_MAX;
+use assay_node_records::{ACLS_AT_ONCE_MAX, describe_organization, describe_user, kinds};
 use serde_json::{Value, json};
 
 use crate::openapi::families::{Family, filtered, paged};

@@ -1,0 +1,222 @@
+//! Authentication: who is calling. From a secret to a principal, and the organizations that a principal may act in.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use assay_node_auth::{Credential, ObjectType, Principal};
+use assay_node_records::RecordsError;
+use assay_node_records::kinds::api_key::fingerprint_key;
+use assay_node_records::kinds::organization::{self, joined, member_key};
+use assay_node_records::kinds::service_token::token_key;
+use assay_node_records::kinds::{role, user};
+use assay_node_records::mechanism::{
+    self, CatalogView, CredentialScope, entry_of, no_impersonation, no_organization, unknown_credential,
+};
+use assay_storage_model::OrgId;
+use assay_storage_model::catalog::{Record, RecordKind, UniqueKey};
+use parking_lot::Mutex;
+use uuid::Uuid;
+
+use crate::{Identity, OrganizationRef};
+
+/// Upper bound of what the clocks of two nodes may differ by, where what happened on one is compared with the other.
+const CLOCKS_APART_SECONDS: i64 = 10;
+/// Time between two entries of the audit log about the same impersonation.
+const IMPERSONATION_KEPT_EVERY: Duration = Duration::from_secs(600);
+/// Upper bound of the pairs that are remembered; above it all are forgotten.
+const IMPERSONATIONS_MAX: usize = 10_000;
+
+impl Identity {
+    /// Returns who has this credential: an API key, a service token, the access token of a login, or a JWT where an issuer of
+    /// them is trusted. `org_name` picks one of several organizations of the user; none or an empty one picks the one that
+    /// they joined first.
+    pub async fn authenticate(&self, secret: &str, org_name: Option<&str>) -> Result<Principal, RecordsError> {
+        self.authenticate_as(secret, org_name, None).await
+    }
+
+    /// Authenticates a caller who acts as another user who is named by id or address. Only who owns every organization that
+    /// the other is in may do that, and then does what the other may do.
+    pub async fn authenticate_as(
+        &self,
+        secret: &str,
+        org_name: Option<&str>,
+        other: Option<&str>,
+    ) -> Result<Principal, RecordsError> {
+        let org_name = org_name.filter(|name| !name.is_empty());
+        self.catalog.check_heard().await?;
+        let login = self.login_of(secret)?;
+        let jwts = self.jwts.as_ref().filter(|_| login.is_none());
+        let email = jwts.map(|jwts| jwts.email_of(secret)).transpose()?.flatten();
+        let look = |state: &CatalogView<'_>| {
+            let pepper = self.catalog.pepper(state)?;
+            let key = fingerprint_key(&pepper.fingerprint(secret));
+            let token = token_key(&pepper.fingerprint_of_token(secret));
+            identify(state, &PresentedCredential { key, token, login, email: email.as_deref() }, org_name, other)
+        };
+        let known = match self.catalog.peek(look) {
+            Err(refusal) if refusal.may_be_stale() => {
+                // Paced, since anyone may knock.
+                self.catalog.paced_fence().await?;
+                self.catalog.peek(look)
+            }
+            answer => answer,
+        }?;
+        self.keep_impersonation(&known).await?;
+        Ok(known)
+    }
+
+    /// Puts on record that somebody acts as somebody else, once in a while. What they change meanwhile says so itself.
+    async fn keep_impersonation(&self, who: &Principal) -> Result<(), RecordsError> {
+        if who.impersonator.is_none() || self.impersonations.is_kept(who) {
+            return Ok(());
+        }
+        let entry = entry_of(who, "impersonate", ("user", who.user), serde_json::Value::Null);
+        self.catalog.keep_entry(who.org, entry).await?;
+        self.impersonations.keep(who);
+        Ok(())
+    }
+
+    /// Refuses an address of a file that was given to somebody who is not in the organization any more, also when they are
+    /// back, or to somebody who acted as them and no longer may. `given` is when it was, in seconds since the epoch.
+    pub async fn check_ticket(
+        &self,
+        org: OrgId,
+        user: Uuid,
+        impersonator: Option<Uuid>,
+        given: u64,
+    ) -> Result<(), RecordsError> {
+        self.catalog.check_heard().await?;
+        self.catalog
+            .look(|state| {
+                let is_there = state.find(&member_key(org, user)).is_some();
+                let since = joined(state, org, user).unwrap_or_default() / 1_000_000;
+                let is_of_now =
+                    i64::try_from(given).is_ok_and(|given| since <= given.saturating_add(CLOCKS_APART_SECONDS));
+                let may_act = match impersonator {
+                    None => true,
+                    Some(other) => {
+                        let owns = (ObjectType::Organization, org.0);
+                        state.find(&member_key(org, other)).is_some()
+                            && state.rights(org, other)?.has_role(owns, role::OWNER)
+                    }
+                };
+                match is_there && is_of_now && may_act {
+                    true => Ok(()),
+                    false => Err(RecordsError::Unauthenticated(
+                        "this address was given to a user who is not in the organization any more: ask for another one"
+                            .into(),
+                    )),
+                }
+            })
+            .await
+    }
+
+    /// Returns the organizations that this principal's credential speaks for, the one that its user joined first at the front.
+    pub async fn organizations(&self, who: &Principal) -> Result<Vec<OrganizationRef>, RecordsError> {
+        self.catalog.fresh().await?;
+        self.catalog
+            .look(|state| {
+                let found = CredentialScope::of_principal(state, who)?.organizations(state);
+                found
+                    .into_iter()
+                    .map(|org| Ok(OrganizationRef { id: OrgId(org.id), name: organization::name_of(&org)? }))
+                    .collect()
+            })
+            .await
+    }
+}
+
+/// A credential as it is looked up: its fingerprints, and what it says by itself.
+#[derive(Clone, Debug)]
+struct PresentedCredential<'a> {
+    key: UniqueKey,
+    token: UniqueKey,
+    /// The login that it names, where it is an access token of ours.
+    login: Option<Uuid>,
+    /// The address that it proves, where it is a JWT of another issuer.
+    email: Option<&'a str>,
+}
+
+fn identify(
+    state: &CatalogView<'_>,
+    shown: &PresentedCredential<'_>,
+    org_name: Option<&str>,
+    other: Option<&str>,
+) -> Result<Principal, RecordsError> {
+    let own = scope_of(state, shown)?;
+    let scope = match other.map(|named| user_named(state, named)) {
+        // Whoever names themselves acts as themselves.
+        Some(Some(user)) if user != own.user => own.acting_as(state, user)?,
+        Some(None) => return Err(no_impersonation()),
+        _ => own,
+    };
+    let orgs = scope.organizations(state);
+    let Some(wanted) = org_name else {
+        let first = orgs.first().ok_or_else(unknown_credential)?;
+        return scope.principal(state, first);
+    };
+    for org in &orgs {
+        if organization::name_of(org)? == wanted {
+            return scope.principal(state, org);
+        }
+    }
+    Err(no_organization(wanted))
+}
+
+/// Returns the user whom the word of an issuer about an address is about. An issuer knows people; accounts of programs have
+/// tokens of ours. Letters of other scripts may fall together in lower case, and stand for other mailboxes.
+pub(crate) fn person<'s>(state: &'s CatalogView<'_>, email: &str) -> Option<&'s Arc<Record>> {
+    let is_theirs = |user: &&Arc<Record>| {
+        let same = |body: mechanism::Body| mechanism::text_in(&body, "email").eq_ignore_ascii_case(email);
+        !user::is_service_account(user) && mechanism::read_body(user).is_ok_and(same)
+    };
+    state.find(&user::email_key(email)).filter(is_theirs)
+}
+
+fn user_named(state: &CatalogView<'_>, named: &str) -> Option<Uuid> {
+    match Uuid::parse_str(named) {
+        Ok(id) => state.get(RecordKind::USER, id).map(|user| user.id),
+        Err(_) => state.find(&user::email_key(named)).map(|user| user.id),
+    }
+}
+
+/// Returns what a presented credential opens.
+fn scope_of(state: &CatalogView<'_>, shown: &PresentedCredential<'_>) -> Result<CredentialScope, RecordsError> {
+    if let Some(key) = state.find(&shown.key) {
+        return CredentialScope::of_key(key);
+    }
+    if let Some(token) = state.find(&shown.token) {
+        return CredentialScope::of_token(token);
+    }
+    if let Some(login) = shown.login {
+        return CredentialScope::of(state, Credential::Login(login));
+    }
+    let Some(email) = shown.email else { return Err(unknown_credential()) };
+    let user = person(state, email);
+    if user.is_none() {
+        tracing::info!(email, "a JWT is about somebody who is no user here");
+    }
+    user.map(|user| CredentialScope::of_user(user.id)).ok_or_else(unknown_credential)
+}
+
+/// Impersonations that this node put on record lately.
+#[derive(Debug, Default)]
+pub(crate) struct Impersonations(Mutex<HashMap<(Uuid, Uuid, OrgId), Instant>>);
+
+impl Impersonations {
+    fn is_kept(&self, who: &Principal) -> bool {
+        self.0
+            .lock()
+            .get(&(who.credential.record(), who.user, who.org))
+            .is_some_and(|kept| kept.elapsed() < IMPERSONATION_KEPT_EVERY)
+    }
+
+    fn keep(&self, who: &Principal) {
+        let mut kept = self.0.lock();
+        if kept.len() >= IMPERSONATIONS_MAX {
+            kept.clear();
+        }
+        kept.insert((who.credential.record(), who.user, who.org), Instant::now());
+    }
+}

@@ -1,0 +1,205 @@
+//! JWTs of an issuer whom the operator trusts: the keys that were fetched last, and when they are fetched again.
+//!
+//! Keys are got beside the requests, by one task. A token that names a key which is not known has them asked for early, once
+//! in a while, and is answered that it may be shown again; the last keys that were good stay until there are new ones.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use assay_node_auth::{JwtKeys, JwtRefusal, JwtRules, looks_like_jwt};
+use assay_node_records::RecordsError;
+use assay_node_records::mechanism::now_micros;
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::Notify;
+use tokio::time::{sleep, timeout};
+
+/// Age at which keys are fetched again.
+const ASKED_EVERY: Duration = Duration::from_secs(300);
+/// Least time between two fetches, whatever is shown.
+const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(30);
+/// Upper bound of the letters of a reason in the log: anyone may make it up.
+const WHY_LETTERS_MAX: usize = 200;
+const SAID_EVERY: Duration = Duration::from_secs(1);
+
+/// The trusted issuer.
+#[derive(Debug)]
+pub struct Jwts {
+    rules: JwtRules,
+    keys: RwLock<Arc<JwtKeys>>,
+    asking: Mutex<KeyRequests>,
+    wanted: Notify,
+    said: Mutex<Option<Instant>>,
+}
+
+/// State of fetching keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum KeyRequests {
+    /// Idle: the keys never change, or were fetched a moment ago.
+    Not,
+    /// A token with an unknown key has them asked for.
+    IfWanted,
+    /// New ones are on their way.
+    Now,
+    /// They were never had.
+    StillFirst,
+}
+
+impl Jwts {
+    /// Makes an issuer with keys that stay as they are.
+    pub fn with_keys(rules: JwtRules, keys: JwtKeys) -> Jwts {
+        Jwts {
+            rules,
+            keys: RwLock::new(Arc::new(keys)),
+            asking: Mutex::new(KeyRequests::Not),
+            wanted: Notify::new(),
+            said: Mutex::default(),
+        }
+    }
+
+    /// Makes an issuer with keys beside those that [`Jwts::keep`] gets.
+    pub fn waiting(rules: JwtRules, keys: JwtKeys) -> Jwts {
+        Jwts { asking: Mutex::new(KeyRequests::StillFirst), ..Jwts::with_keys(rules, keys) }
+    }
+
+    /// Gets keys now, and again whenever they are due. Never returns.
+    pub async fn keep<F, Got>(&self, get: F)
+    where
+        F: Fn() -> Got + Send,
+        Got: Future<Output = Result<JwtKeys, String>> + Send,
+    {
+        loop {
+            let got = get().await;
+            let is_good = got.is_ok();
+            match got {
+                Ok(keys) => {
+                    *self.keys.write() = Arc::new(keys);
+                    self.set(KeyRequests::Not);
+                }
+                Err(why) => {
+                    tracing::warn!(why, "the keys of the issuer of JWTs were not had; the last ones stay");
+                    let mut asking = self.asking.lock();
+                    if *asking != KeyRequests::StillFirst {
+                        *asking = KeyRequests::Not;
+                    }
+                }
+            }
+            sleep(ASKED_AGAIN_AFTER).await;
+            if is_good {
+                self.set(KeyRequests::IfWanted);
+                let _early = timeout(ASKED_EVERY - ASKED_AGAIN_AFTER, self.wanted.notified()).await;
+                self.set(KeyRequests::Now);
+            }
+        }
+    }
+
+    fn set(&self, asking: KeyRequests) {
+        *self.asking.lock() = asking;
+    }
+
+    /// Returns the address that a token proves; none where it proves nothing, which only the log tells more of.
+    pub(crate) fn email_of(&self, shown: &str) -> Result<Option<String>, RecordsError> {
+        if !looks_like_jwt(shown) {
+            return Ok(None);
+        }
+        let keys = Arc::clone(&self.keys.read());
+        match keys.verify(shown, &self.rules, now_micros() / 1_000_000) {
+            Ok(email) => Ok(Some(email)),
+            Err(JwtRefusal::UnknownKey) if self.may_be_known_soon() => {
+                let why = "the keys of the issuer of this token are being asked for: try again in a moment";
+                Err(RecordsError::Unavailable(why.into()))
+            }
+            Err(why) => {
+                self.say(&why);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Anyone can have this said, so that it is said at a pace.
+    fn say(&self, why: &JwtRefusal) {
+        let mut said = self.said.lock();
+        if said.is_none_or(|said| said.elapsed() >= SAID_EVERY) {
+            *said = Some(Instant::now());
+            let why: String = why.to_string().chars().take(WHY_LETTERS_MAX).collect();
+            tracing::info!(why, "a JWT was not taken");
+        }
+    }
+
+    fn may_be_known_soon(&self) -> bool {
+        let mut asking = self.asking.lock();
+        if *asking == KeyRequests::IfWanted {
+            *asking = KeyRequests::Now;
+            self.wanted.notify_one();
+        }
+        *asking != KeyRequests::Not
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    /// A text of the form of a token, signed with a key that nobody has.
+    const UNKNOWN: &str = "eyJhbGciOiJFUzI1NiIsImtpZCI6Im5ldyJ9.e30.AAAA";
+
+    fn jwts() -> Arc<Jwts> {
+        let rules = JwtRules { issuer: "i".into(), audience: "a".into() };
+        Arc::new(Jwts::waiting(rules, JwtKeys::default()))
+    }
+
+    fn is_put_off(jwts: &Jwts) -> bool {
+        match jwts.email_of(UNKNOWN) {
+            Err(RecordsError::Unavailable(why)) => why.contains("try again"),
+            refused => {
+                assert_eq!(refused, Ok(None));
+                false
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn unknown_keys_are_asked_for_once_in_a_while_and_known_ones_stay() {
+        let (jwts, asked, fails) = (jwts(), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(1)));
+        assert!(is_put_off(&jwts), "they were never had");
+        let keeping = tokio::spawn({
+            let (jwts, asked, fails) = (Arc::clone(&jwts), Arc::clone(&asked), Arc::clone(&fails));
+            async move {
+                let get = || {
+                    asked.fetch_add(1, Ordering::Relaxed);
+                    let fails = fails.swap(0, Ordering::Relaxed) > 0;
+                    async move { if fails { Err("no answer".into()) } else { Ok(JwtKeys::default()) } }
+                };
+                jwts.keep(get).await;
+            }
+        });
+        let asked = || asked.load(Ordering::Relaxed);
+        sleep(Duration::from_secs(1)).await;
+        assert!(asked() == 1 && is_put_off(&jwts), "still never");
+        sleep(ASKED_AGAIN_AFTER).await;
+        assert!(asked() == 2 && !is_put_off(&jwts), "had, and asked for a moment ago");
+        sleep(ASKED_AGAIN_AFTER).await;
+        assert!(asked() == 2 && is_put_off(&jwts), "asked for early");
+        sleep(Duration::from_secs(1)).await;
+        for _ in 0..100 {
+            assert!(asked() == 3 && !is_put_off(&jwts), "once");
+        }
+        sleep(ASKED_AGAIN_AFTER - Duration::from_secs(2)).await;
+        assert_eq!(asked(), 3);
+        sleep(ASKED_EVERY).await;
+        assert_eq!(asked(), 4, "and when they are old");
+        fails.store(1, Ordering::Relaxed);
+        sleep(ASKED_EVERY + ASKED_AGAIN_AFTER).await;
+        assert_eq!(asked(), 6, "sooner where they could not be had");
+        keeping.abort();
+    }
+
+    #[test]
+    fn what_has_not_the_form_is_no_token() {
+        for other in ["sk-abc", "", "a.b", "bt-st-x"] {
+            assert_eq!(jwts().email_of(other), Ok(None));
+        }
+    }
+}

@@ -1,0 +1,502 @@
+//! People who log in with their provider: from what a client asks for to tokens, and to the end of the login.
+//!
+//! ```text
+//! begin    nothing is kept: the state is a sealed ticket                                any node
+//! finish   the user of the address; a login is made, its code goes to the client        put on record first
+//! redeem   code + verifier -> tokens, once                                              a second time ends the login
+//! refresh  refresh token -> tokens, and the next refresh token                          one from before ends the login
+//! end      revoked, or the user leaves the last organization that it opens
+//! ```
+//! Each step looks behind a fence and changes the record at the revision that it saw, so that of two who show the same thing on
+//! two nodes at once one wins. A token opens nothing without the record.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use assay_node_auth::{
+    AccessClaims, CodeTicket, IdTokenClaims, LoginAsked, LoginKey, LoginRules, PendingLogin, RefreshTicket, Secret,
+    Ticket, challenge_of, new_login_secret, proves,
+};
+use assay_node_records::RecordsError;
+use assay_node_records::kinds::login::{Code, LOGINS_PER_USER_MAX, Login, place_key};
+use assay_node_records::mechanism::{
+    self, By, CatalogView, by_login, entry_of, entry_of_stranger, text_in, unexpected,
+};
+use assay_node_secrets::{KeyId, without_key};
+use assay_storage_model::OrgId;
+use assay_storage_model::catalog::{
+    CatalogCommand, CatalogOutcome, DeleteRecord, Expect, PutRecord, Record, RecordKind,
+};
+use parking_lot::Mutex;
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::Identity;
+use crate::authentication::person;
+
+/// Lifetime of a started login: to the provider and back, with a person in between.
+pub(crate) const PENDING_SECONDS: i64 = 600;
+/// Lifetime of a code: from the browser to its client and back.
+const CODE_SECONDS: i64 = 60;
+/// Upper bound of attempts. Each loses only to another writer that won.
+const ATTEMPTS_MAX: usize = 8;
+/// Time between two entries of the audit log about refusals of the same user.
+const REFUSAL_KEPT_EVERY: Duration = Duration::from_secs(60);
+/// Upper bound of the users that are remembered; above it all are forgotten.
+const REFUSALS_MAX: usize = 10_000;
+/// Upper bound of the letters of an address that are repeated to a person.
+const EMAIL_LETTERS_TOLD: usize = 200;
+
+/// A login that was started: what a browser takes to the provider.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StartedLogin {
+    pub state: String,
+    pub nonce: String,
+    pub challenge: String,
+}
+
+/// Tokens that a client gets for a code or a refresh token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoginTokens {
+    pub access: Secret,
+    pub refresh: Secret,
+    /// Seconds that the access token is good for.
+    pub expires_in: i64,
+    pub scope: String,
+}
+
+/// Refusal of tokens, in a sentence for the client, or a failure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GrantRefusal {
+    Invalid(&'static str),
+    Failed(RecordsError),
+}
+
+impl<E: Into<RecordsError>> From<E> for GrantRefusal {
+    fn from(error: E) -> GrantRefusal {
+        GrantRefusal::Failed(error.into())
+    }
+}
+
+/// Refusals that this node put on record lately.
+#[derive(Debug, Default)]
+pub(crate) struct RecentRefusals(Mutex<HashMap<Uuid, Instant>>);
+
+impl RecentRefusals {
+    fn is_due(&self, user: Uuid) -> bool {
+        self.0.lock().get(&user).is_none_or(|kept| kept.elapsed() >= REFUSAL_KEPT_EVERY)
+    }
+
+    fn keep(&self, user: Uuid) {
+        let mut kept = self.0.lock();
+        if kept.len() >= REFUSALS_MAX {
+            kept.clear();
+        }
+        kept.insert(user, Instant::now());
+    }
+}
+
+impl Identity {
+    /// Returns the settings of logins; none where nobody logs in.
+    pub fn login_rules(&self) -> Option<&LoginRules> {
+        self.logins.as_deref()
+    }
+
+    pub fn begin_login(&self, asked: LoginAsked) -> Result<StartedLogin, RecordsError> {
+        let (nonce, verifier) = (new_login_secret(&mechanism::random()?), new_login_secret(&mechanism::random()?));
+        let (challenge, until) = (challenge_of(&verifier), now() + PENDING_SECONDS);
+        let pending = PendingLogin { asked, nonce: nonce.clone(), verifier, until };
+        Ok(StartedLogin { state: sealed(&self.login_key()?, &pending)?, nonce, challenge })
+    }
+
+    /// Returns the login that a state stands for; none where it is none of ours or too old.
+    pub fn pending_login(&self, state: &str) -> Result<Option<PendingLogin>, RecordsError> {
+        self.ticket_in(state)
+    }
+
+    /// Returns the code for the client, where the provider knows the address to be that of a user here. `Forbidden` is for
+    /// the person to read.
+    pub async fn finish_login(&self, asked: &LoginAsked, who: &IdTokenClaims) -> Result<String, RecordsError> {
+        self.finish_login_as(asked, who, asked.session.unwrap_or_else(mechanism::new_id)).await
+    }
+
+    /// Refuses an answer of a person that was given already: its login is there, or the mark of the setup that it was for.
+    pub async fn check_unanswered(&self, login: Uuid) -> Result<(), RecordsError> {
+        self.catalog.fresh().await?;
+        match self.login(login)? {
+            None => Ok(()),
+            Some(_) => Err(answered()),
+        }
+    }
+
+    /// Finishes a login whose id is known before, so that the same answer of a person makes it once.
+    pub async fn finish_login_as(
+        &self,
+        asked: &LoginAsked,
+        who: &IdTokenClaims,
+        id: Uuid,
+    ) -> Result<String, RecordsError> {
+        let key = self.login_key()?;
+        self.check_unanswered(id).await?;
+        let user = self.look_for(asked, who, id).await?;
+        for _ in 0..ATTEMPTS_MAX {
+            let (now, at) = (now(), mechanism::now_micros());
+            let (place, last) = self.catalog.peek(|view| free_place(view, user, now))?;
+            let code = Code {
+                redirect_uri: asked.redirect_uri.clone(),
+                challenge: asked.challenge.clone(),
+                until: now + CODE_SECONDS,
+            };
+            let ticket = sealed(&key, &CodeTicket { login: id, until: code.until })?;
+            let login = Login {
+                user_id: user,
+                client_id: asked.client_id.clone(),
+                scope: asked.scope.clone(),
+                place,
+                until: now + self.login_settings()?.login_seconds,
+                generation: 0,
+                closed: Vec::new(),
+                code: Some(code),
+            };
+            let gone = last.map(|last| CatalogCommand::Delete(deleted(&last)));
+            let put = CatalogCommand::Put(put(id, Expect::Absent, &login, at)?);
+            let outcomes = self.catalog.propose(By::System, gone.into_iter().chain([put]).collect()).await?;
+            match outcomes.last() {
+                Some(CatalogOutcome::Put { made: true, .. }) => return Ok(ticket),
+                Some(CatalogOutcome::Taken { .. }) => self.catalog.fence().await?,
+                Some(CatalogOutcome::Stale { .. }) => return Err(answered()),
+                other => return Err(RecordsError::Internal(format!("a login was answered {other:?}"))),
+            }
+        }
+        Err(busy())
+    }
+
+    /// Returns the user who logs in, after that was put on record.
+    async fn look_for(&self, asked: &LoginAsked, who: &IdTokenClaims, login: Uuid) -> Result<Uuid, RecordsError> {
+        let told: String = who.email.chars().take(EMAIL_LETTERS_TOLD).collect();
+        let user = self.catalog.peek(|view| person(view, &who.email).map(|user| user.id));
+        let standing = user.map(|user| self.catalog.peek(|view| by_login(view, login, user))).transpose()?;
+        let details = json!({"client_id": asked.client_id, "scope": asked.scope});
+        match (user, standing.filter(|orgs| !orgs.is_empty())) {
+            (Some(user), Some(orgs)) if who.is_verified => {
+                for there in orgs {
+                    self.catalog
+                        .keep_entry(there.org, entry_of(&there, "login", ("user", user), details.clone()))
+                        .await?;
+                }
+                Ok(user)
+            }
+            (Some(user), Some(orgs)) => {
+                if self.refused_logins.is_due(user) {
+                    let details = json!({"client_id": asked.client_id, "why": "the address is not verified"});
+                    for there in orgs {
+                        let entry = entry_of_stranger("login_refused", user, &there.user_email, details.clone());
+                        self.catalog.keep_entry(there.org, entry).await?;
+                    }
+                    self.refused_logins.keep(user);
+                }
+                Err(RecordsError::Forbidden(format!(
+                    "The provider does not say that the address {told} was verified, so that it might be anybody's. Have it \
+                     verified there, and log in again."
+                )))
+            }
+            _ => {
+                tracing::info!(email = told, "somebody logged in at the provider who is no user here");
+                Err(RecordsError::Forbidden(format!(
+                    "Nobody with the address {told} is a member of an organization here. Ask somebody who manages its members \
+                     to invite that address, and log in again."
+                )))
+            }
+        }
+    }
+
+    /// LoginTokens for a code, once, for who shows what it was made for. What does not fit spends the code: it was seen by
+    /// somebody whom it is not for.
+    pub async fn redeem_code(
+        &self,
+        code: &str,
+        client: &str,
+        redirect_uri: &str,
+        verifier: &str,
+    ) -> Result<LoginTokens, GrantRefusal> {
+        const UNKNOWN: GrantRefusal =
+            GrantRefusal::Invalid("the code is not known here, was used, or is older than a minute: log in again");
+        let Some(ticket): Option<CodeTicket> = self.ticket_in(code)? else { return Err(UNKNOWN) };
+        self.catalog.fresh().await?;
+        for _ in 0..ATTEMPTS_MAX {
+            let (record, login) = self.login(ticket.login)?.ok_or(UNKNOWN)?;
+            let Some(code) = &login.code else {
+                self.end(&record, &login, "login_code_reused").await?;
+                return Err(GrantRefusal::Invalid("the code was used before; the login that it made has ended"));
+            };
+            if code.until <= now() {
+                return Err(UNKNOWN);
+            }
+            let wrong = match code {
+                _ if login.client_id != client => Some("the code is another client's; log in again"),
+                code if code.redirect_uri != redirect_uri => {
+                    Some("`redirect_uri` is not the one that the code was sent to; log in again")
+                }
+                code if !proves(verifier, &code.challenge) => {
+                    Some("`code_verifier` is not that of the code's challenge; log in again")
+                }
+                _ => None,
+            };
+            if let Some(wrong) = wrong {
+                self.end(&record, &login, "login_code_refused").await?;
+                return Err(GrantRefusal::Invalid(wrong));
+            }
+            if let Some(tokens) = self.go_on(&record, login).await? {
+                return Ok(tokens);
+            }
+        }
+        Err(busy().into())
+    }
+
+    /// Returns the next tokens. One refresh token is good, the last; who shows one from before has it from somebody else, or
+    /// somebody else has the last: so nobody goes on with it.
+    pub async fn refresh_login(&self, token: &str, client: &str) -> Result<LoginTokens, GrantRefusal> {
+        const UNKNOWN: GrantRefusal =
+            GrantRefusal::Invalid("the refresh token is not known here, or its login has ended: log in again");
+        let Some(ticket): Option<RefreshTicket> = self.ticket_in(token)? else { return Err(UNKNOWN) };
+        self.catalog.fresh().await?;
+        for _ in 0..ATTEMPTS_MAX {
+            let (record, login) = self.login(ticket.login)?.ok_or(UNKNOWN)?;
+            if login.client_id != client {
+                return Err(GrantRefusal::Invalid("the refresh token is another client's"));
+            }
+            if login.is_over(now()) {
+                return Err(UNKNOWN);
+            }
+            if login.generation != ticket.generation {
+                self.end(&record, &login, "login_refresh_reused").await?;
+                return Err(GrantRefusal::Invalid(
+                    "the refresh token was used before; its login has ended: log in again",
+                ));
+            }
+            if let Some(tokens) = self.go_on(&record, login).await? {
+                return Ok(tokens);
+            }
+        }
+        Err(busy().into())
+    }
+
+    /// Ends the login of a token, whether it is one to refresh or to show. One that is nothing here is ended already.
+    pub async fn end_login(&self, token: &str, client: Option<&str>) -> Result<(), GrantRefusal> {
+        let refresh: Option<RefreshTicket> = self.ticket_in(token)?;
+        let id = match refresh {
+            Some(ticket) => Some(ticket.login),
+            None => self.login_of(token)?,
+        };
+        let Some(id) = id else { return Ok(()) };
+        self.catalog.fresh().await?;
+        let Some((record, login)) = self.login(id)? else { return Ok(()) };
+        if client.is_some_and(|client| client != login.client_id) {
+            return Err(GrantRefusal::Invalid("the token is another client's"));
+        }
+        Ok(self.end(&record, &login, "logout").await?)
+    }
+
+    /// Returns the next tokens of a login; none where it changed meanwhile. They are made before it is written that they are.
+    async fn go_on(&self, record: &Record, login: Login) -> Result<Option<LoginTokens>, GrantRefusal> {
+        let Some(there) = self.catalog.peek(|view| by_login(view, record.id, login.user_id))?.into_iter().next() else {
+            self.end(record, &login, "logout").await?;
+            return Err(GrantRefusal::Invalid("its user is in no organization any more"));
+        };
+        let (key, now) = (self.login_key()?, now());
+        let next = Login { generation: login.generation + 1, code: None, ..login };
+        let origin = &self.login_settings()?.origin;
+        let claims = AccessClaims {
+            iss: origin.clone(),
+            aud: origin.clone(),
+            sub: there.user,
+            name: self.catalog.peek(|view| name_of(view, there.user, &there.user_email))?,
+            email: there.user_email,
+            iat: now,
+            exp: next.until.min(now + self.login_settings()?.access_seconds),
+            jti: mechanism::new_id(),
+            sid: record.id,
+            client_id: next.client_id.clone(),
+            scope: next.scope.clone(),
+        };
+        let too_long = || RecordsError::Internal("an access token is longer than is taken".into());
+        let tokens = LoginTokens {
+            access: Secret::new(key.sign(&claims).ok_or_else(too_long)?),
+            refresh: Secret::new(sealed(&key, &RefreshTicket { login: record.id, generation: next.generation })?),
+            expires_in: claims.exp - now,
+            scope: next.scope.clone(),
+        };
+        let put = put(record.id, Expect::Revision(record.revision), &next, mechanism::now_micros())?;
+        match self.catalog.propose_one(By::System, CatalogCommand::Put(put)).await? {
+            CatalogOutcome::Put { .. } => Ok(Some(tokens)),
+            CatalogOutcome::Stale { .. } => {
+                self.catalog.fence().await?;
+                Ok(None)
+            }
+            other => Err(unexpected(&other).into()),
+        }
+    }
+
+    /// Ends a login, whatever it is by now, after that was put on record.
+    pub(crate) async fn end(&self, record: &Record, login: &Login, action: &str) -> Result<(), RecordsError> {
+        self.keep_end(record, login, action).await?;
+        self.catalog.delete_record(By::System, RecordKind::LOGIN, record.id).await
+    }
+
+    pub(crate) async fn keep_end(&self, record: &Record, login: &Login, action: &str) -> Result<(), RecordsError> {
+        for there in self.catalog.peek(|view| by_login(view, record.id, login.user_id))? {
+            let details = json!({"client_id": login.client_id});
+            self.catalog.keep_entry(there.org, entry_of(&there, action, ("user", login.user_id), details)).await?;
+        }
+        Ok(())
+    }
+
+    /// Closes an organization to the logins of a user who has left it, also for when they come back. A login goes on for the
+    /// other organizations that it opens, and ends where there is none.
+    pub(crate) async fn close_logins(&self, by: By<'_>, org: OrgId, user: Uuid) -> Result<(), RecordsError> {
+        let theirs: Vec<Uuid> = self.catalog.peek(|view| {
+            let places = (0..LOGINS_PER_USER_MAX).filter_map(|place| view.find(&place_key(user, place)));
+            places.map(|login| login.id).collect()
+        });
+        for login in theirs {
+            self.close_login(by, org, login).await?;
+        }
+        Ok(())
+    }
+
+    async fn close_login(&self, by: By<'_>, org: OrgId, id: Uuid) -> Result<(), RecordsError> {
+        for _ in 0..ATTEMPTS_MAX {
+            let Some((record, mut login)) = self.login(id)? else { return Ok(()) };
+            let open = self.catalog.peek(|view| by_login(view, id, login.user_id))?;
+            if open.iter().all(|there| there.org == org) {
+                return self.catalog.delete_record(by, RecordKind::LOGIN, id).await;
+            }
+            if login.closed.contains(&org.0) {
+                return Ok(());
+            }
+            login.closed.push(org.0);
+            let put = put(id, Expect::Revision(record.revision), &login, mechanism::now_micros())?;
+            match self.catalog.propose_one(By::System, CatalogCommand::Put(put)).await? {
+                CatalogOutcome::Put { .. } => return Ok(()),
+                CatalogOutcome::Stale { .. } => self.catalog.fence().await?,
+                other => return Err(unexpected(&other)),
+            }
+        }
+        Err(busy())
+    }
+
+    /// Deletes logins that are over, and codes that nobody redeemed. Returns how many.
+    pub async fn sweep(&self) -> Result<u64, RecordsError> {
+        let now = now();
+        let is_over = |record: &&Arc<Record>| Login::read(record).is_ok_and(|login| login.is_over(now));
+        let over: Vec<DeleteRecord> = self
+            .catalog
+            .peek(|view| view.all(RecordKind::LOGIN).filter(is_over).map(|record| deleted(record)).collect());
+        let mut swept = 0;
+        for delete in over {
+            match self.catalog.propose_one(By::System, CatalogCommand::Delete(delete)).await? {
+                CatalogOutcome::Deleted { .. } => swept += 1,
+                CatalogOutcome::Stale { .. } => {}
+                other => return Err(unexpected(&other)),
+            }
+        }
+        Ok(swept)
+    }
+
+    /// Sweeps logins and logs what became of it: neither a start nor a job fails for it.
+    pub async fn sweep_and_say(&self) {
+        match self.sweep().await {
+            Ok(0) => {}
+            Ok(logins) => tracing::info!(logins, "deleted logins that were over"),
+            Err(error) => tracing::warn!(%error, "could not delete logins that are over"),
+        }
+    }
+
+    /// Returns the login that an access token of ours names; none for anything else.
+    pub(crate) fn login_of(&self, shown: &str) -> Result<Option<Uuid>, RecordsError> {
+        let Some(rules) = &self.logins else { return Ok(None) };
+        let key = LoginKey::of_token(shown).map(|id| self.login_key_of(id)).transpose()?.flatten();
+        Ok(key.and_then(|key| key.verified(shown, &rules.origin, now())).map(|claims| claims.sid))
+    }
+
+    pub(crate) fn login(&self, id: Uuid) -> Result<Option<(Arc<Record>, Login)>, RecordsError> {
+        let Some(record) = self.catalog.peek(|view| view.get(RecordKind::LOGIN, id).cloned()) else { return Ok(None) };
+        let login = Login::read(&record)?;
+        Ok(Some((record, login)))
+    }
+
+    fn login_settings(&self) -> Result<&LoginRules, RecordsError> {
+        self.login_rules().ok_or_else(|| RecordsError::NotFound("nobody logs in here".into()))
+    }
+
+    /// Returns the key of the cluster's master key, which every node has.
+    pub(crate) fn login_key(&self) -> Result<LoginKey, RecordsError> {
+        let recorded = self.records.secrets().recorded_master()?;
+        let key = recorded.map(|id| self.login_key_of(id)).transpose()?.flatten();
+        key.ok_or_else(|| without_key(recorded).into())
+    }
+
+    /// Returns the key of a master key; none where that is not known here, though this node has the cluster's.
+    fn login_key_of(&self, master: KeyId) -> Result<Option<LoginKey>, RecordsError> {
+        match self.records.secrets().ring().and_then(|ring| ring.find(master)) {
+            Some(key) => Ok(Some(LoginKey::of(key))),
+            None if self.records.secrets().recorded_master()? == Some(master) => Err(without_key(Some(master)).into()),
+            None => Ok(None),
+        }
+    }
+
+    pub(crate) fn ticket_in<T: Ticket>(&self, text: &str) -> Result<Option<T>, RecordsError> {
+        let key = LoginKey::of_ticket(text).map(|id| self.login_key_of(id)).transpose()?.flatten();
+        Ok(key.and_then(|key| key.open(text, now())))
+    }
+}
+
+pub(crate) fn sealed<T: Ticket>(key: &LoginKey, ticket: &T) -> Result<String, RecordsError> {
+    let too_long = || RecordsError::TooLarge("what was asked for is too long to be given back: shorten it".into());
+    key.seal(ticket, mechanism::random()?).ok_or_else(too_long)
+}
+
+/// Returns the place for one more login, and the login that goes for it.
+fn free_place(view: &CatalogView<'_>, user: Uuid, now: i64) -> Result<(u32, Option<Arc<Record>>), RecordsError> {
+    let mut oldest: Option<(u32, &Arc<Record>)> = None;
+    for place in 0..LOGINS_PER_USER_MAX {
+        let Some(record) = view.find(&place_key(user, place)) else { return Ok((place, None)) };
+        if Login::read(record)?.is_over(now) {
+            return Ok((place, Some(Arc::clone(record))));
+        }
+        if oldest.is_none_or(|(_, oldest)| record.changed < oldest.changed) {
+            oldest = Some((place, record));
+        }
+    }
+    oldest.map(|(place, record)| (place, Some(Arc::clone(record)))).ok_or_else(busy)
+}
+
+fn name_of(view: &CatalogView<'_>, user: Uuid, email: &str) -> Result<String, RecordsError> {
+    let body = view.get(RecordKind::USER, user).map(|user| mechanism::read_body(user)).transpose()?.unwrap_or_default();
+    let names = ["given_name", "family_name"].map(|part| text_in(&body, part));
+    let name = names.join(" ").trim().to_owned();
+    Ok(if name.is_empty() { email.to_owned() } else { name })
+}
+
+pub(crate) fn put(id: Uuid, expect: Expect, login: &Login, at: i64) -> Result<PutRecord, RecordsError> {
+    let body = serde_json::to_vec(login).map_err(|error| RecordsError::Internal(format!("a login: {error}")))?;
+    Ok(PutRecord { kind: RecordKind::LOGIN, id, org: None, expect, keys: vec![login.key()], body, at })
+}
+
+fn deleted(record: &Record) -> DeleteRecord {
+    DeleteRecord { kind: record.kind, id: record.id, expect: Expect::Revision(record.revision) }
+}
+
+/// Seconds since the epoch.
+pub(crate) fn now() -> i64 {
+    mechanism::now_micros() / 1_000_000
+}
+
+fn answered() -> RecordsError {
+    RecordsError::Forbidden("The program that waited was let in already.".into())
+}
+
+fn busy() -> RecordsError {
+    RecordsError::Busy("others keep changing the logins of this user: try again".into())
+}

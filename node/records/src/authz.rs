@@ -1,0 +1,25 @@
+//! Authorization as far as it reads the catalog: what was granted to whom, what a credential opens, which grants reach a
+//! record. The decision itself is pure, in `assay_node_auth::authorization`.
+//!
+//! | module | subject |
+//! |---|---|
+//! | `access` | groups, roles and grants of an organization, cached until one of them changes |
+//! | `scope` | the organizations that a credential opens, and the caller in each |
+//! | `guard` | which grants decide about a record |
+//! //! | `fences` | fences before a credential is refused, shared and paced |
+//! | `grants` | requests that list, make and delete grants |
+//! | `rechecked` | rights checked again on the node that holds the rows |
+
+pub(crate) mod access;
+pub(crate) mod fences;
+mod grants;
+pub(crate) mod guard;
+mod rechecked;
+mod scope;
+
+pub use access::CatalogView;
+pub use grants::ACLS_AT_ONCE_MAX;
+pub use scope::{
+    CredentialScope, by_login, no_impersonation, no_organization, own_organizations, still_known, unknown_credential,
+    within, within_named,
+};

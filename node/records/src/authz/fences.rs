@@ -1,0 +1,103 @@
+//! A second look before a credential is refused: one fence of the catalog, shared by all who are about to refuse, and
+//! paced.
+//!
+//! A caller joins the round that has not begun yet, so that its fence covers everything acknowledged before the
+//! question. Rounds are paced, so that somebody who tries keys cannot make the catalog's leader work for each; a few may
+//! follow at once, so that hardly anybody else waits. What a known caller asks for is not paced: their fences share
+//! rounds below, and their requests have limits of their own.
+
+use std::fmt;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use assay_cluster::{Cluster, FenceError};
+use assay_storage_model::GroupId;
+use futures::FutureExt;
+use futures::future::{BoxFuture, Shared};
+use parking_lot::Mutex;
+
+/// Time between two rounds in the long run.
+pub const FENCE_INTERVAL: Duration = Duration::from_millis(250);
+/// Rounds that may follow each other at once after a quiet time: what a few clients with an old key do.
+pub const FENCES_AT_ONCE_MAX: u32 = 20;
+
+type Round = Shared<BoxFuture<'static, Result<(), FenceError>>>;
+
+pub struct Fences {
+    cluster: Arc<Cluster>,
+    gate: Mutex<Gate>,
+}
+
+#[derive(Default)]
+struct Gate {
+    /// The round that has not begun.
+    next: Option<Round>,
+    pace: Pace,
+}
+
+impl fmt::Debug for Fences {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fences").finish_non_exhaustive()
+    }
+}
+
+impl Fences {
+    pub fn new(cluster: Arc<Cluster>) -> Arc<Fences> {
+        Arc::new(Fences { cluster, gate: Mutex::default() })
+    }
+
+    /// Returns when everything acknowledged before the call can be read here.
+    pub async fn pass(self: &Arc<Self>) -> Result<(), FenceError> {
+        let round = {
+            let mut gate = self.gate.lock();
+            let Gate { next, pace } = &mut *gate;
+            let begin = || round(Arc::downgrade(self), pace.turn(Instant::now())).boxed().shared();
+            next.get_or_insert_with(begin).clone()
+        };
+        round.await
+    }
+}
+
+/// Waits for its turn, lets nobody join any more, and asks. Driven by whoever waits for it.
+async fn round(fences: Weak<Fences>, turn: Instant) -> Result<(), FenceError> {
+    tokio::time::sleep_until(turn.into()).await;
+    let gone = || FenceError::Stopped("this node shuts down".into());
+    let fences = fences.upgrade().ok_or_else(gone)?;
+    fences.gate.lock().next = None;
+    fences.cluster.fence(GroupId::CATALOG).await.map(drop)
+}
+
+/// Pace of rounds.
+#[derive(Debug, Default)]
+struct Pace {
+    /// Time at which a steady caller's next round would be due.
+    due: Option<Instant>,
+}
+
+impl Pace {
+    fn turn(&mut self, now: Instant) -> Instant {
+        let due = self.due.map_or(now, |due| due.max(now)) + FENCE_INTERVAL;
+        self.due = Some(due);
+        due.checked_sub(FENCE_INTERVAL * FENCES_AT_ONCE_MAX).map_or(now, |turn| turn.max(now))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_few_rounds_come_at_once_and_the_rest_at_the_pace() {
+        let (mut pace, start) = (Pace::default(), Instant::now());
+        for _ in 0..FENCES_AT_ONCE_MAX {
+            assert_eq!(pace.turn(start), start);
+        }
+        assert_eq!(pace.turn(start), start + FENCE_INTERVAL);
+        assert_eq!(pace.turn(start + FENCE_INTERVAL), start + FENCE_INTERVAL * 2);
+        let later = start + Duration::from_secs(60);
+        for _ in 0..FENCES_AT_ONCE_MAX {
+            assert_eq!(pace.turn(later), later);
+        }
+        assert!(pace.turn(later) > later);
+    }
+}

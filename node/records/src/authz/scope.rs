@@ -1,0 +1,197 @@
+//! The scope of a credential: the user it speaks for, the organizations it opens, and the caller as a principal in each.
+
+use std::sync::Arc;
+
+use assay_node_auth::{Credential, ObjectType, Principal};
+use assay_storage_catalog::State;
+use assay_storage_model::OrgId;
+use assay_storage_model::catalog::{Record, RecordKind};
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::authz::CatalogView;
+use crate::draft::{self, CLOSED_ORGS, EVERY_ORG};
+use crate::error::RecordsError;
+use crate::kinds::group::ids;
+use crate::kinds::login::Login;
+use crate::kinds::organization::{self, joined, member_key};
+use crate::kinds::{role, service_token};
+
+/// The user that a credential speaks for, and the organizations that it opens.
+#[derive(Clone, Debug)]
+pub struct CredentialScope {
+    pub credential: Credential,
+    pub user: Uuid,
+    /// The owner of the credential, where they act as the user.
+    impersonator: Option<Uuid>,
+    /// The one organization that it opens; none opens every organization of the user.
+    org: Option<OrgId>,
+    /// Organizations that the user left since the credential was made. It does not speak for them, also when the user is back.
+    closed: Vec<Uuid>,
+}
+
+impl CredentialScope {
+    /// Returns the scope of a principal's credential as it is now. It may be gone: what is looked at may be newer than the
+    /// state that knew it, and says nothing to it any more.
+    pub fn of(state: &State, credential: Credential) -> Result<CredentialScope, RecordsError> {
+        match credential {
+            Credential::ApiKey(id) => {
+                CredentialScope::of_key(state.get(RecordKind::API_KEY, id).ok_or_else(unknown_credential)?)
+            }
+            Credential::ServiceToken(id) => {
+                CredentialScope::of_token(state.get(RecordKind::SERVICE_TOKEN, id).ok_or_else(unknown_credential)?)
+            }
+            Credential::Jwt(user) => state
+                .get(RecordKind::USER, user)
+                .map(|user| CredentialScope::of_user(user.id))
+                .ok_or_else(unknown_credential),
+            Credential::Login(id) => {
+                let login = Login::read(state.get(RecordKind::LOGIN, id).ok_or_else(unknown_credential)?)?;
+                Ok(CredentialScope::of_login(id, login.user_id, login.closed))
+            }
+        }
+    }
+
+    pub fn of_key(key: &Record) -> Result<CredentialScope, RecordsError> {
+        let body = draft::read(key)?;
+        let user = draft::id_in(&body, "user_id");
+        let user = user.ok_or_else(|| RecordsError::Internal(format!("API key {} names no user", key.id)))?;
+        let every = body.get(EVERY_ORG).and_then(Value::as_bool).unwrap_or(false);
+        let org = key.org.filter(|_| !every);
+        let closed = ids(&body, CLOSED_ORGS).collect();
+        Ok(CredentialScope { credential: Credential::ApiKey(key.id), user, impersonator: None, org, closed })
+    }
+
+    pub fn of_token(token: &Record) -> Result<CredentialScope, RecordsError> {
+        let wrong = || RecordsError::Internal(format!("service token {} names no account", token.id));
+        let user = draft::id_in(&draft::read(token)?, service_token::ACCOUNT).ok_or_else(wrong)?;
+        let org = Some(token.org.ok_or_else(wrong)?);
+        let credential = Credential::ServiceToken(token.id);
+        Ok(CredentialScope { credential, user, impersonator: None, org, closed: Vec::new() })
+    }
+
+    pub fn of_user(user: Uuid) -> CredentialScope {
+        CredentialScope { credential: Credential::Jwt(user), user, impersonator: None, org: None, closed: Vec::new() }
+    }
+
+    pub fn of_login(id: Uuid, user: Uuid, closed: Vec<Uuid>) -> CredentialScope {
+        CredentialScope { credential: Credential::Login(id), user, impersonator: None, org: None, closed }
+    }
+
+    pub fn acting_as(self, state: &CatalogView<'_>, user: Uuid) -> Result<CredentialScope, RecordsError> {
+        let everywhere = CredentialScope { user, impersonator: Some(self.user), ..self.clone() };
+        let mut is_member = false;
+        for org in state.all(RecordKind::ORGANIZATION).map(|org| OrgId(org.id)) {
+            if state.find(&member_key(org, user)).is_none() {
+                continue;
+            }
+            is_member = true;
+            let owns = state.rights(org, self.user)?.has_role((ObjectType::Organization, org.0), role::OWNER);
+            if !owns || !self.speaks_for(state, org) {
+                return Err(no_impersonation());
+            }
+        }
+        is_member.then_some(everywhere).ok_or_else(no_impersonation)
+    }
+
+    /// Returns the scope of a principal's credential for the user whom they act as.
+    pub fn of_principal(state: &State, who: &Principal) -> Result<CredentialScope, RecordsError> {
+        Ok(CredentialScope {
+            user: who.user,
+            impersonator: who.impersonator,
+            ..CredentialScope::of(state, who.credential)?
+        })
+    }
+
+    pub fn speaks_for(&self, state: &State, org: OrgId) -> bool {
+        let is_open = self.org.is_none_or(|only| only == org) && !self.closed.contains(&org.0);
+        is_open && state.find(&member_key(org, self.user)).is_some()
+    }
+
+    /// The one that the user joined first at the front, whatever others do: it is the default. Memberships of versions before
+    /// 0.5 do not say when they began; they stand before the others, the oldest organization first, as they did then.
+    /// Organizations are few, made by an administrator.
+    pub fn organizations(&self, state: &State) -> Vec<Arc<Record>> {
+        let mut orgs: Vec<_> = match self.org {
+            Some(org) => state.get(RecordKind::ORGANIZATION, org.0).into_iter().cloned().collect(),
+            None => state.all(RecordKind::ORGANIZATION).cloned().collect(),
+        };
+        orgs.retain(|org| self.speaks_for(state, OrgId(org.id)));
+        orgs.sort_by_cached_key(|org| (joined(state, OrgId(org.id), self.user), org.created, org.id));
+        orgs
+    }
+
+    pub fn principal(&self, state: &CatalogView<'_>, org: &Record) -> Result<Principal, RecordsError> {
+        let user = state.get(RecordKind::USER, self.user).ok_or_else(unknown_credential)?;
+        Ok(Principal {
+            org: OrgId(org.id),
+            org_name: organization::name_of(org)?,
+            user: self.user,
+            user_email: draft::text_in(&draft::read(user)?, "email"),
+            impersonator: self.impersonator,
+            credential: self.credential,
+            rights: state.rights(OrgId(org.id), self.user)?,
+        })
+    }
+}
+
+/// Returns a person as a principal by a login, which may be about to be made, in each organization that it opens. The one
+/// that they joined first is at the front.
+pub fn by_login(state: &CatalogView<'_>, login: Uuid, user: Uuid) -> Result<Vec<Principal>, RecordsError> {
+    let record = state.get(RecordKind::LOGIN, login).map(|record| Login::read(record)).transpose()?;
+    let scope = CredentialScope::of_login(login, user, record.map(|login| login.closed).unwrap_or_default());
+    scope.organizations(state).iter().map(|org| scope.principal(state, org)).collect()
+}
+
+/// Returns the organizations that the caller's credential speaks for.
+pub fn own_organizations(state: &State, who: &Principal) -> Result<Vec<Arc<Record>>, RecordsError> {
+    Ok(CredentialScope::of_principal(state, who)?.organizations(state))
+}
+
+/// Refuses where the principal's credential is gone: its holder learns of nothing.
+pub fn still_known(state: &State, who: &Principal) -> Result<(), RecordsError> {
+    CredentialScope::of(state, who.credential).map(drop)
+}
+
+/// Returns the principal as they stand in an organization; none where their credential does not speak for it. Ids name things
+/// of any organization, so what decides is the organization of the thing.
+pub fn within(state: &CatalogView<'_>, who: &Principal, org: OrgId) -> Result<Option<Principal>, RecordsError> {
+    let scope = CredentialScope::of_principal(state, who)?;
+    if org == who.org {
+        if !scope.speaks_for(state, org) {
+            return Ok(None);
+        }
+        // What they may do may have changed since they were asked who they are.
+        return Ok(Some(Principal { rights: state.rights(org, who.user)?, ..who.clone() }));
+    }
+    match state.get(RecordKind::ORGANIZATION, org.0) {
+        Some(record) if scope.speaks_for(state, org) => scope.principal(state, record).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// Returns the same for an organization that was named.
+pub fn within_named(state: &CatalogView<'_>, who: &Principal, name: &str) -> Result<Principal, RecordsError> {
+    still_known(state, who)?;
+    let org = state.find(&organization::name_key(name));
+    let found = org.map(|org| within(state, who, OrgId(org.id))).transpose()?.flatten();
+    found.ok_or_else(|| no_organization(name))
+}
+
+/// Returns the refusal of a credential, one sentence for all: whoever shows one that opens nothing learns nothing about it.
+pub fn unknown_credential() -> RecordsError {
+    RecordsError::Unauthenticated("the API key or token is not known here, was deleted or has expired".into())
+}
+
+/// Returns the refusal of an organization that is not visible.
+pub fn no_organization(name: &str) -> RecordsError {
+    let name: String = name.chars().take(200).collect();
+    RecordsError::NotFound(format!("no organization `{name}` is visible to this credential"))
+}
+
+/// Returns the refusal of an impersonation, the same for users who are not there, so that nobody learns who is.
+pub fn no_impersonation() -> RecordsError {
+    let said =
+        "this credential may not act as that user: only who has the role Owner in every organization of a user may";
+    RecordsError::Forbidden(said.into())
+}

@@ -1,0 +1,202 @@
+//! Bootstrap of a cluster, the first start: an organization, its owner, the owner's key, and the pepper that keys are kept
+//! under.
+
+use std::time::{Duration, Instant};
+
+use assay_node_auth::{API_KEY_BYTES, PEPPER_BYTES, Pepper, Secret, new_api_key};
+use assay_node_secrets::{MasterKey, NodeKeys};
+use assay_storage_model::OrgId;
+use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, PutRecord, RecordKind};
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::audit::By;
+use crate::commit::unexpected;
+use crate::credentials::{NewKey, put_key};
+use crate::error::RecordsError;
+use crate::kinds::api_key::fingerprint_key;
+use crate::kinds::{organization, user};
+use crate::pepper::pepper_key;
+use crate::{Records, edge};
+
+/// The least of a key that an operator brings: shorter ones are guessed.
+const OWN_KEY_LENGTH_MIN: usize = 16;
+const OWN_KEY_LENGTH_MAX: usize = 256;
+
+const FOUND_AGAIN_AFTER: Duration = Duration::from_millis(250);
+const SAID_AGAIN_AFTER: Duration = Duration::from_secs(10);
+
+/// Settings of a first start.
+#[derive(Clone, Debug)]
+pub struct Founding {
+    pub org_name: String,
+    pub owner_email: String,
+    /// Takes the place of a key that is made.
+    pub api_key: Option<Secret>,
+}
+
+impl Founding {
+    /// Refuses names that cannot be given to the organization and its owner.
+    pub fn check_names(&self) -> Result<(), RecordsError> {
+        organization::check_name(&self.org_name)?;
+        user::check_email(&self.owner_email).map(drop)
+    }
+
+    /// Refuses a given key that cannot be used as one.
+    pub fn check_key(&self) -> Result<(), RecordsError> {
+        self.api_key.as_ref().map_or(Ok(()), check_own_key)
+    }
+}
+
+impl Records {
+    /// [`Records::found`], as soon as a majority of the catalog answers: on a node of several that may take a while.
+    pub async fn found_when_heard(&self, founding: &Founding) -> Result<Option<Secret>, RecordsError> {
+        when_heard(async || self.found(founding.clone()).await).await
+    }
+
+    /// [`Secrets::master_key`] likewise.
+    async fn master_key_when_heard(&self) -> Result<MasterKey, RecordsError> {
+        when_heard(async || self.secrets.master_key().await).await
+    }
+
+    /// Makes the master key of a cluster that has none, once it is heard, and logs what this node cannot open.
+    pub async fn settle_master_key(&self, keys: &NodeKeys) -> Result<(), RecordsError> {
+        if self.master_key_when_heard().await? == MasterKey::ToMake {
+            let made = keys.ring_made().map_err(|error| RecordsError::Internal(format!("{error:#}")))?;
+            self.secrets.give_keys(made.clone());
+        }
+        self.master_key_when_heard().await?.log();
+        Ok(())
+    }
+
+    /// Makes the first organization where there is none; a later call changes nothing. Answers the key if one was
+    /// made: it can be shown now and never again. One log entry, so a crash leaves all of it or nothing. One node of
+    /// a cluster founds.
+    pub async fn found(&self, founding: Founding) -> Result<Option<Secret>, RecordsError> {
+        self.catalog.fence().await?;
+        if self.catalog.peek(|state| state.find(&pepper_key()).is_some()) {
+            self.compare(&founding);
+            self.give_groups().await?;
+            self.sweep_and_say().await;
+            return Ok(None);
+        }
+        organization::check_name(&founding.org_name)?;
+        user::check_email(&founding.owner_email)?;
+        let (secret, made) = match founding.api_key {
+            Some(own) => {
+                check_own_key(&own)?;
+                (own, false)
+            }
+            None => (new_api_key(&edge::random::<API_KEY_BYTES>()?), true),
+        };
+        let pepper = Pepper::new(edge::random::<PEPPER_BYTES>()?);
+        let (org, owner, now) = (OrgId(edge::new_id()), edge::new_id(), edge::now_micros());
+        let mut puts = vec![
+            put_pepper(edge::new_id(), &pepper, now),
+            organization::put(org.0, &founding.org_name, now),
+            user::put(owner, &founding.owner_email, now),
+            organization::put_member(edge::new_id(), org, owner, now),
+            put_key(&NewKey { org, user: owner, name: "owner", every_org: true }, &pepper, &secret, now),
+        ];
+        puts.extend(organization::put_groups(org, &[owner], now));
+        if let Some(ring) = self.secrets.ring() {
+            // Nothing was signed before, so nothing else is ever accepted.
+            puts.push(self.secrets.new_signing_key(ring, 0)?);
+        }
+        let outcomes = self.catalog.propose(By::System, puts.into_iter().map(CatalogCommand::Put).collect()).await?;
+        match outcomes.into_iter().find(|outcome| !matches!(outcome, CatalogOutcome::Put { made: true, .. })) {
+            Some(other) => Err(unexpected(&other)),
+            None => Ok(made.then_some(secret)),
+        }
+    }
+
+    /// Organizations that were made before there were grants: whoever was in one owned it. Their members become owners in the
+    /// group of owners, once; each in one log entry, and whoever does it does the same.
+    pub async fn give_groups(&self) -> Result<(), RecordsError> {
+        let without: Vec<OrgId> = self.catalog.peek(|view| {
+            let orgs = view.all(RecordKind::ORGANIZATION).map(|org| OrgId(org.id));
+            orgs.filter(|org| !organization::has_groups(view, *org)).collect()
+        });
+        for org in without {
+            let owners = self.catalog.peek(|view| organization::members(view, org))?;
+            let puts = organization::put_groups(org, &owners, edge::now_micros());
+            for outcome in self.catalog.propose(By::System, puts.into_iter().map(CatalogCommand::Put).collect()).await?
+            {
+                match outcome {
+                    // Where it is stale or taken, another node was faster.
+                    CatalogOutcome::Put { .. } | CatalogOutcome::Stale { .. } | CatalogOutcome::Taken { .. } => {}
+                    other => return Err(unexpected(&other)),
+                }
+            }
+            tracing::info!(%org, owners = owners.len(), "members of an organization from before there were grants own it still");
+        }
+        Ok(())
+    }
+
+    /// A key that is brought to a cluster that has one would be ignored: say so.
+    fn compare(&self, founding: &Founding) {
+        let Some(own) = &founding.api_key else {
+            return;
+        };
+        let known = self.catalog.peek(|state| {
+            let fingerprint = self.catalog.pepper(state).map(|pepper| pepper.fingerprint(own.expose()));
+            fingerprint.is_ok_and(|fingerprint| state.find(&fingerprint_key(&fingerprint)).is_some())
+        });
+        if !known {
+            tracing::warn!(
+                "the API key given at start is not one of this cluster, which was founded before: \
+                 make keys with `assay admin create-key`"
+            );
+        }
+    }
+
+    /// Finishes deletes that were cut short, and logs it. Leftovers take room and nothing else, so no caller fails for them.
+    pub async fn sweep_and_say(&self) {
+        match self.sweep().await {
+            Ok(swept) if swept.records == 0 => {}
+            Ok(swept) => tracing::info!(records = swept.records, "finished deletes that were cut short"),
+            Err(error) => tracing::warn!(%error, "could not finish deletes that were cut short"),
+        }
+    }
+}
+
+async fn when_heard<T>(ask: impl AsyncFn() -> Result<T, RecordsError>) -> Result<T, RecordsError> {
+    let mut said: Option<Instant> = None;
+    loop {
+        let why = match ask().await {
+            Err(RecordsError::Unavailable(why) | RecordsError::Unknown(why) | RecordsError::Busy(why)) => why,
+            done => return done,
+        };
+        if said.is_none_or(|said| said.elapsed() >= SAID_AGAIN_AFTER) {
+            tracing::info!(why, "waiting for a majority of the cluster");
+            said = Some(Instant::now());
+        }
+        tokio::time::sleep(FOUND_AGAIN_AFTER).await;
+    }
+}
+
+fn check_own_key(own: &Secret) -> Result<(), RecordsError> {
+    let text = own.expose();
+    let fits = (OWN_KEY_LENGTH_MIN..=OWN_KEY_LENGTH_MAX).contains(&text.len());
+    if !fits || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let said = format!(
+            "an API key has to be {OWN_KEY_LENGTH_MIN} to {OWN_KEY_LENGTH_MAX} letters, digits and signs, and this one has \
+             {} bytes",
+            text.len()
+        );
+        return Err(RecordsError::BadRequest(said));
+    }
+    Ok(())
+}
+
+fn put_pepper(id: Uuid, pepper: &Pepper, at: i64) -> PutRecord {
+    PutRecord {
+        kind: RecordKind::CLUSTER_SETTING,
+        id,
+        org: None,
+        expect: Expect::Absent,
+        keys: vec![pepper_key()],
+        body: json!({ "value": pepper.to_hex() }).to_string().into_bytes(),
+        at,
+    }
+}

@@ -1,0 +1,125 @@
+//! The catalog as records are kept in it: consistent views of the local copy, looked at again behind a fence before a refusal
+//! that another node's acknowledged write could turn, and commands to it, each on record before it is done.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use assay_cluster::Cluster;
+use assay_node_auth::{Ledger, Pepper};
+use assay_node_secrets::{Author, KeyCatalog, PutOutcome};
+use assay_storage_model::GroupId;
+use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, PutRecord, Record, RecordKind, UniqueKey};
+
+use crate::audit::By;
+use crate::authz::CatalogView;
+use crate::authz::access::AccessCache;
+use crate::authz::fences::Fences;
+use crate::commit::unexpected;
+use crate::edge;
+use crate::error::RecordsError;
+
+/// The catalog, for crates whose subjects are records of their own. Clones share everything.
+///
+/// `peek`, `look`, `fresh` and `fence` read; `propose`, `propose_one` and `keep_entry` write.
+#[derive(Clone)]
+pub struct Catalog {
+    pub(crate) cluster: Arc<Cluster>,
+    fences: Arc<Fences>,
+    access: Arc<AccessCache>,
+    /// Never changes once made, so it is read once.
+    pub(crate) pepper: Arc<OnceLock<Pepper>>,
+    pub(crate) ledger: Arc<dyn Ledger>,
+}
+
+impl fmt::Debug for Catalog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Catalog").finish_non_exhaustive()
+    }
+}
+
+impl Catalog {
+    pub(crate) fn new(cluster: Arc<Cluster>, ledger: Arc<dyn Ledger>) -> Catalog {
+        let fences = Fences::new(Arc::clone(&cluster));
+        Catalog { cluster, fences, access: Arc::default(), pepper: Arc::default(), ledger }
+    }
+
+    /// Refuses where this node does not hear the catalog, so that it cannot say who may do what.
+    pub async fn check_heard(&self) -> Result<(), RecordsError> {
+        if self.cluster.hears_catalog_soon().await {
+            return Ok(());
+        }
+        let why = self.cluster.catalog_silence();
+        Err(RecordsError::Unavailable(format!("{why}, so this node cannot say who may do what; try again")))
+    }
+
+    /// Passes a fence that is shared and paced, since anyone may ask for it.
+    pub async fn paced_fence(&self) -> Result<(), RecordsError> {
+        Ok(self.fences.pass().await?)
+    }
+
+    /// Looks at the local catalog; before a refusal that fresher state could turn, once more behind a fence.
+    pub async fn look<T>(&self, look: impl Fn(&CatalogView<'_>) -> Result<T, RecordsError>) -> Result<T, RecordsError> {
+        match self.peek(&look) {
+            Err(refusal) if refusal.may_be_stale() => {
+                self.cluster.fence(GroupId::CATALOG).await?;
+                self.peek(&look)
+            }
+            answer => answer,
+        }
+    }
+
+    /// Returns when everything acknowledged before the call can be read here.
+    pub async fn fence(&self) -> Result<(), RecordsError> {
+        self.cluster.fence(GroupId::CATALOG).await?;
+        Ok(())
+    }
+
+    /// Returns when what others acknowledged before the call can be seen here. Alone there are no others.
+    pub async fn fresh(&self) -> Result<(), RecordsError> {
+        if !self.cluster.is_alone() {
+            self.cluster.fence(GroupId::CATALOG).await?;
+        }
+        Ok(())
+    }
+
+    /// One consistent view; a function, so that no lock lives across an await.
+    pub fn peek<T>(&self, look: impl FnOnce(&CatalogView<'_>) -> T) -> T {
+        look(&CatalogView::new(&self.cluster.catalog().read(), &self.access))
+    }
+}
+
+impl KeyCatalog for Catalog {
+    type Error = RecordsError;
+
+    fn find(&self, key: &UniqueKey) -> Option<Arc<Record>> {
+        self.peek(|view| view.find(key).cloned())
+    }
+
+    fn all(&self, kind: RecordKind) -> Vec<Arc<Record>> {
+        self.peek(|view| view.all(kind).cloned().collect())
+    }
+
+    fn legacy_secret(&self, context: &str) -> Result<[u8; 32], RecordsError> {
+        self.peek(|view| self.pepper(view).map(|pepper| pepper.derive(context)))
+    }
+
+    fn now_micros(&self) -> i64 {
+        edge::now_micros()
+    }
+
+    async fn fence(&self) -> Result<(), RecordsError> {
+        Catalog::fence(self).await
+    }
+
+    async fn put(&self, author: Author, put: PutRecord) -> Result<PutOutcome, RecordsError> {
+        let by = match author {
+            Author::Operator => By::Operator,
+            Author::System => By::System,
+        };
+        match self.propose_one(by, CatalogCommand::Put(put)).await? {
+            CatalogOutcome::Put { .. } => Ok(PutOutcome::Written),
+            CatalogOutcome::Stale { .. } | CatalogOutcome::Taken { .. } => Ok(PutOutcome::Lost),
+            other => Err(unexpected(&other)),
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! API keys and service tokens: records whose secret is shown once, when they are made.
+
+use assay_node_auth::{API_KEY_BYTES, Credential, ObjectType, Pepper, Principal, Secret, new_service_token, preview};
+use assay_storage_model::OrgId;
+use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, PutRecord, RecordKind};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use crate::audit::By;
+use crate::authz::CatalogView;
+use crate::commit::unexpected;
+use crate::create::in_organization;
+use crate::draft::{self, Body, EVERY_ORG, Frame};
+use crate::error::RecordsError;
+use crate::kinds::api_key::fingerprint_key;
+use crate::kinds::service_token::{self, ACCOUNT, check_account, token_key};
+use crate::kinds::{SERVICE_TOKEN, role, user};
+use crate::{Created, Records, edge};
+
+/// Upper bound of the tokens that go into one log entry.
+const TOKENS_AT_ONCE_MAX: usize = 100;
+
+/// A token that is to be made.
+#[derive(Clone, Copy, Debug)]
+pub struct NewToken<'a> {
+    pub org: OrgId,
+    pub account: Uuid,
+    pub name: &'a str,
+}
+
+/// A key that is made without a principal.
+#[derive(Clone, Copy, Debug)]
+pub struct NewKey<'a> {
+    /// The organization that lists it, and that it speaks for unless it speaks for all.
+    pub org: OrgId,
+    pub user: Uuid,
+    pub name: &'a str,
+    pub every_org: bool,
+}
+
+impl Records {
+    /// Makes a token for who asks; another one each time, since names are not unique.
+    pub(crate) async fn create_token(
+        &self,
+        who: &Principal,
+        body: Map<String, Value>,
+    ) -> Result<Created, RecordsError> {
+        let fields = draft::created(&SERVICE_TOKEN, body.clone())?;
+        let missing = || RecordsError::BadRequest(format!("`{ACCOUNT}` is missing"));
+        let account = draft::id_in(&fields, ACCOUNT).ok_or_else(missing)?;
+        let (org_name, org_id) = (draft::text_of(&body, "org_name")?, draft::uuid_of(&body, "org_id")?);
+        let org = self
+            .catalog
+            .look(|view| {
+                let there = in_organization(view, who, org_id.map(OrgId), org_name)?;
+                check_maker(&there)?;
+                check_account(view, there.org, account)?;
+                Ok(there.org)
+            })
+            .await?;
+        let name = fields.get("name").and_then(Value::as_str).unwrap_or_default();
+        let mut made = self.put_tokens(By::Caller(who), &[NewToken { org, account, name }]).await?;
+        let (object, secret) = made.pop().ok_or_else(|| RecordsError::Internal("a token was not made".into()))?;
+        Ok(Created { object, found_existing: false, secret: Some(secret) })
+    }
+
+    /// Makes tokens. Returns each with its secret, which nobody can read again.
+    pub async fn put_tokens(&self, by: By<'_>, tokens: &[NewToken<'_>]) -> Result<Vec<(Value, Secret)>, RecordsError> {
+        let (mut puts, mut made, at) = (Vec::new(), Vec::new(), edge::now_micros());
+        for token in tokens {
+            self.check_key_count(token.org, token.account, 1)?;
+            self.check_record_count(RecordKind::SERVICE_TOKEN, token.org)?;
+            let secret = new_service_token(&edge::random::<API_KEY_BYTES>()?);
+            let body = body_of(token, &secret);
+            let put = self
+                .catalog
+                .peek(|view| Ok::<_, RecordsError>(put_token(token, self.catalog.pepper(view)?, &secret, &body, at)))?;
+            let frame = Frame { id: put.id, org: put.org, created: at, deleted: None };
+            made.push((self.joined(&SERVICE_TOKEN, draft::shown(&SERVICE_TOKEN, &frame, body)), secret));
+            puts.push(CatalogCommand::Put(put));
+        }
+        for part in puts.chunks(TOKENS_AT_ONCE_MAX) {
+            let outcomes = self.catalog.propose(by, part.to_vec()).await?;
+            if let Some(other) =
+                outcomes.iter().find(|outcome| !matches!(outcome, CatalogOutcome::Put { made: true, .. }))
+            {
+                return Err(unexpected(other));
+            }
+        }
+        Ok(made)
+    }
+
+    /// Refuses API keys to a service account: they are people's.
+    pub fn check_may_have_keys(&self, user: Uuid) -> Result<(), RecordsError> {
+        let is_account = |view: &CatalogView<'_>| {
+            view.get(RecordKind::USER, user).is_some_and(|user| user::is_service_account(user))
+        };
+        if self.catalog.peek(is_account) {
+            let said = "a service account has no API keys: make it a service token, with POST /v1/service_token";
+            return Err(RecordsError::Forbidden(said.into()));
+        }
+        Ok(())
+    }
+
+    /// Returns the write that makes a key.
+    pub fn key_of(&self, key: &NewKey<'_>, secret: &Secret, now: i64) -> Result<PutRecord, RecordsError> {
+        self.catalog.peek(|state| Ok(put_key(key, self.catalog.pepper(state)?, secret, now)))
+    }
+}
+
+pub(crate) fn put_key(key: &NewKey<'_>, pepper: &Pepper, secret: &Secret, at: i64) -> PutRecord {
+    let mut body = json!({
+        "name": key.name,
+        "preview_name": preview(secret.expose()),
+        "user_id": key.user.to_string(),
+    });
+    if key.every_org {
+        body[EVERY_ORG] = true.into();
+    }
+    PutRecord {
+        kind: RecordKind::API_KEY,
+        id: edge::new_id(),
+        org: Some(key.org),
+        expect: Expect::Absent,
+        keys: vec![fingerprint_key(&pepper.fingerprint(secret.expose()))],
+        body: body.to_string().into_bytes(),
+        at,
+    }
+}
+
+/// Refuses to make a credential while somebody acts as somebody else: it would stay with them when that right is gone.
+pub(crate) fn check_is_self(who: &Principal) -> Result<(), RecordsError> {
+    match who.impersonator {
+        None => Ok(()),
+        Some(_) => Err(RecordsError::Forbidden(
+            "no keys and tokens are made while acting as another user: make it as yourself, have the user make it, or ask the \
+             operator (`assay admin create-key`)"
+                .into(),
+        )),
+    }
+}
+
+/// Refuses to make tokens but for owners who show a token themselves: not users, so that whoever gets hold of a person's key
+/// does not make themselves a way in that stays when the person is gone.
+pub fn check_maker(who: &Principal) -> Result<(), RecordsError> {
+    if !matches!(who.credential, Credential::ServiceToken(_)) {
+        let said = "service tokens are made with the service token of an owner, not with the credential of a user; the first \
+                    one of an organization is made by an administrator: `assay admin create-service-account`";
+        return Err(RecordsError::Forbidden(said.into()));
+    }
+    if !who.rights.has_role((ObjectType::Organization, who.org.0), role::OWNER) {
+        let said =
+            "service tokens are made by who has the role Owner in the organization, which this credential has not";
+        return Err(RecordsError::Forbidden(said.into()));
+    }
+    check_is_self(who)
+}
+
+/// Checks the name of an account or a token, by what the client calls it.
+pub fn check_name(path: &str, name: &str) -> Result<(), RecordsError> {
+    crate::shape::take(&crate::kinds::NAME, path, name.into()).map(drop)
+}
+
+fn body_of(token: &NewToken<'_>, secret: &Secret) -> Body {
+    Body::from_iter([
+        ("name".to_owned(), token.name.into()),
+        ("preview_name".to_owned(), preview(secret.expose()).into()),
+        (service_token::ACCOUNT.to_owned(), token.account.to_string().into()),
+    ])
+}
+
+fn put_token(token: &NewToken<'_>, pepper: &Pepper, secret: &Secret, body: &Body, at: i64) -> PutRecord {
+    PutRecord {
+        kind: RecordKind::SERVICE_TOKEN,
+        id: edge::new_id(),
+        org: Some(token.org),
+        expect: Expect::Absent,
+        keys: vec![token_key(&pepper.fingerprint_of_token(secret.expose()))],
+        body: Value::Object(body.clone()).to_string().into_bytes(),
+        at,
+    }
+}

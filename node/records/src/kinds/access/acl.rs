@@ -1,0 +1,129 @@
+//! ACL: one grant. On one object, to one user or one group, of one permission or one role. It has no name: all its fields
+//! together are what it is, so that granting the same again gives the one that is there. Never changes.
+
+use assay_node_auth::{Acl, Gift, Giving, ObjectType, Permission, Subject};
+use assay_storage_model::catalog::RecordKind;
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::organization;
+use crate::authz::guard;
+use crate::draft::{self, Body};
+use crate::error::RecordsError;
+use crate::kind::{Api, Checked, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
+use crate::kinds::{GROUP, ROLE};
+use crate::shape::Shape;
+
+const TYPE: Shape = Shape::Word(ObjectType::WORDS);
+const WHOLE: &[&str] =
+    &["object_type", "object_id", "user_id", "group_id", "permission", "restrict_object_type", "role_id"];
+
+pub static ACL: Kind = Kind {
+    name: "acl",
+    record: RecordKind::ACL,
+    home: Home::Object,
+    naming: Naming::Whole(WHOLE),
+    guard: Guard::Acl,
+    api: Api::Own,
+    export: Export::AfterRows,
+    fields: &[
+        Field::required("object_type", TYPE, OnPatch::Fixed),
+        Field::required("object_id", Shape::Uuid, OnPatch::Fixed),
+        Field::optional("user_id", Shape::Uuid, OnPatch::Fixed),
+        Field::optional("group_id", Shape::Uuid, OnPatch::Fixed),
+        Field::optional("permission", Shape::Word(Permission::WORDS), OnPatch::Fixed),
+        Field::optional("restrict_object_type", TYPE, OnPatch::Fixed),
+        Field::optional("role_id", Shape::Uuid, OnPatch::Fixed),
+    ],
+    filters: &[
+        ("object_type", Filter::Field("object_type")),
+        ("object_id", Filter::Field("object_id")),
+        ("user_id", Filter::Field("user_id")),
+        ("group_id", Filter::Field("group_id")),
+        ("permission", Filter::Field("permission")),
+        ("restrict_object_type", Filter::Field("restrict_object_type")),
+        ("role_id", Filter::Field("role_id")),
+    ],
+    list_default: None,
+    rows: &[],
+    has_deleted_at: false,
+    builtin: Vec::new,
+    fold: None,
+    check: Some(check),
+    complete: |_, _| {},
+    derive: nothing_derived,
+    join: None,
+};
+
+/// Returns the object of a grant; none where the body is no ACL's. Other records name what they are on likewise, and some of
+/// them say function, which is granted as prompts are, or name a dataset by itself.
+pub(crate) fn object(body: &Body) -> Option<(ObjectType, Uuid)> {
+    if let Some(dataset) = draft::id_in(body, "dataset_id").filter(|_| !body.contains_key("object_type")) {
+        return Some((ObjectType::Dataset, dataset));
+    }
+    let object = match body.get("object_type")?.as_str()? {
+        "function" => ObjectType::Prompt,
+        word => ObjectType::parse(word)?,
+    };
+    Some((object, draft::id_in(body, "object_id")?))
+}
+
+/// Reads a grant; none where this version does not know what it says, so that it grants nothing.
+pub(crate) fn read(body: &Body) -> Option<Acl> {
+    let word = |name: &str| body.get(name).and_then(Value::as_str);
+    let subject = match (draft::id_in(body, "user_id"), draft::id_in(body, "group_id")) {
+        (Some(user), None) => Subject::User(user),
+        (None, Some(group)) => Subject::Group(group),
+        _ => return None,
+    };
+    let gift = match (word("permission"), draft::id_in(body, "role_id")) {
+        (Some(permission), None) => {
+            let restrict = word("restrict_object_type").map(|only| ObjectType::parse(only).ok_or(()));
+            Gift::Permission(Permission::parse(permission)?, restrict.transpose().ok()?)
+        }
+        (None, Some(role)) => Gift::Role(role),
+        _ => return None,
+    };
+    Some(Acl { object: object(body)?, subject, gift })
+}
+
+fn check(checked: &Checked<'_>) -> Result<(), RecordsError> {
+    let Checked { view, who, body, .. } = checked;
+    let org = who.org;
+    let refuse = |said: &str| Err(RecordsError::BadRequest(said.to_owned()));
+    let has = |name: &str| body.contains_key(name);
+    if has("user_id") == has("group_id") {
+        return refuse("an ACL has exactly one of `user_id` and `group_id`");
+    }
+    if has("permission") == has("role_id") {
+        return refuse("an ACL has exactly one of `permission` and `role_id`");
+    }
+    if has("restrict_object_type") && !has("permission") {
+        return refuse("`restrict_object_type` goes with `permission`, not with `role_id`");
+    }
+    let missing = |field: &str, what: &str, id: Uuid| {
+        RecordsError::BadRequest(format!("`{field}`: no {what} {id} is in the organization"))
+    };
+    if let Some(user) = draft::id_in(body, "user_id")
+        && view.find(&organization::member_key(org, user)).is_none()
+    {
+        return Err(missing("user_id", "user", user));
+    }
+    for (field, kind) in [("group_id", &GROUP), ("role_id", &ROLE)] {
+        if let Some(id) = draft::id_in(body, field)
+            && guard::known(view, kind, org, id).is_none()
+        {
+            return Err(missing(field, kind.name, id));
+        }
+    }
+    // A grant that is there already gives nothing.
+    let is_there = ACL.key_of(org.0, body).is_some_and(|key| view.find(&key).is_some());
+    match read(body).filter(|_| !is_there) {
+        Some(acl) => view.check_giving(who, gift_field(body), &Giving::Grant(acl)),
+        None => Ok(()),
+    }
+}
+
+fn gift_field(body: &Body) -> &'static str {
+    if body.contains_key("role_id") { "role_id" } else { "permission" }
+}

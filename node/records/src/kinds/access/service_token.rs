@@ -1,0 +1,63 @@
+//! Service token: speaks for a service account, within the one organization that the account is in. Kept as an API key is,
+//! under fingerprints of its own.
+
+use assay_storage_model::OrgId;
+use assay_storage_model::catalog::{RecordKind, UniqueKey};
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::{organization, user};
+use crate::authz::CatalogView;
+use crate::draft;
+use crate::error::RecordsError;
+use crate::kind::{Api, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
+use crate::kinds::NAME;
+use crate::shape::Shape;
+
+const FINGERPRINT_SCOPE: &str = "service_token.fingerprint";
+/// The field that says whom it speaks for.
+pub const ACCOUNT: &str = "service_account_id";
+
+pub static SERVICE_TOKEN: Kind = Kind {
+    name: "service_token",
+    record: RecordKind::SERVICE_TOKEN,
+    home: Home::Organization,
+    naming: Naming::Secret,
+    guard: Guard::Holder(ACCOUNT),
+    api: Api::Own,
+    export: Export::Never,
+    fields: &[
+        Field::required("name", NAME, OnPatch::Fixed),
+        Field::ours("preview_name", NAME, OnPatch::Fixed),
+        Field::required(ACCOUNT, Shape::Uuid, OnPatch::Fixed),
+    ],
+    filters: &[("service_token_name", Filter::Name), ("name", Filter::Name)],
+    list_default: None,
+    rows: &[],
+    has_deleted_at: false,
+    builtin: Vec::new,
+    fold: None,
+    check: None,
+    complete: |_, _| {},
+    derive: nothing_derived,
+    join: Some(|state, object| {
+        let account = draft::id_in(object, ACCOUNT).and_then(|id| state.get(RecordKind::USER, id));
+        let account = account.and_then(|account| draft::read(account).ok()).unwrap_or_default();
+        for (field, of_account) in [("service_account_email", "email"), ("service_account_name", "given_name")] {
+            object.insert(field.into(), account.get(of_account).cloned().unwrap_or(Value::Null));
+        }
+    }),
+};
+
+pub fn token_key(fingerprint: &str) -> UniqueKey {
+    UniqueKey::new(FINGERPRINT_SCOPE, fingerprint)
+}
+
+/// Whom a token can be for.
+pub fn check_account(view: &CatalogView<'_>, org: OrgId, account: Uuid) -> Result<(), RecordsError> {
+    let is_account = view.get(RecordKind::USER, account).is_some_and(|user| user::is_service_account(user));
+    if is_account && view.find(&organization::member_key(org, account)).is_some() {
+        return Ok(());
+    }
+    Err(RecordsError::BadRequest(format!("`{ACCOUNT}`: no service account {account} is in the organization")))
+}

@@ -1,0 +1,444 @@
+//! What is said of a kind to those who write clients: JSON schemas as OpenAPI 3.0 has them, made of the fields and shapes that
+//! requests are checked by, and of what the kind does to them. What no field says (what a fold takes, what `complete` sets) is
+//! found out by doing it to an empty body.
+//!
+//! Of texts a schema can bound the letters and we bound the bytes: `maxLength` is the bytes, which a text of so many letters
+//! has at least; `x-bytes-max` is said of other values.
+
+use assay_storage_catalog::State;
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use crate::Definition;
+use crate::draft::Body;
+use crate::kind::{Field, Filter, Home, Kind, Making, Naming, OnCreate, OnPatch};
+use crate::kinds::{GROUP, inactive, organization};
+use crate::shape::{MOST_NEGATIVE, MOST_POSITIVE, Member, Shape};
+
+/// What can be asked of one kind, and how it answers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Description {
+    /// Bodies of a create and of what takes a record's place.
+    pub create: Value,
+    pub patch: Value,
+    pub answer: Value,
+    /// What its list can be asked for beside pages and ids: query parameters and what each may be.
+    pub filters: Vec<(&'static str, Value)>,
+    /// Records of a list where the client names no limit; none gives all.
+    pub list_default: Option<u64>,
+    /// A create answers a secret too, this once.
+    pub has_key: bool,
+    /// Bodies can ask for what is not carried out yet, which is answered 501.
+    pub refuses_some: bool,
+}
+
+impl Kind {
+    pub fn describe(&self) -> Description {
+        let filters = self.filters.iter().map(|(name, filter)| (*name, filter_schema(self, *filter)));
+        Description {
+            create: create(self),
+            patch: patch(self),
+            answer: answer(self),
+            filters: filters.collect(),
+            list_default: self.list_default,
+            has_key: self.naming == Naming::Secret,
+            refuses_some: inactive::refuses_some(self.record),
+        }
+    }
+}
+
+impl Definition {
+    pub fn describe(self) -> Description {
+        let mut create = Object::default();
+        let mut patch = Object::default();
+        for field in self.fields() {
+            create.put(field.name, schema(&field.shape), field.create == OnCreate::Required);
+            if field.patch != OnPatch::Fixed {
+                patch.put(field.name, schema(&field.shape), false);
+            }
+        }
+        // They are rows, of which no tag is given twice.
+        for tags in [&mut create, &mut patch].into_iter().filter_map(|object| object.properties.get_mut("tags")) {
+            tags["uniqueItems"] = true.into();
+        }
+        let name = match self {
+            Definition::Prompt => "prompt_name",
+            Definition::Function => "function_name",
+        };
+        let filters = vec![(name, text()), ("slug", text()), ("project_name", text()), ("project_id", uuid())];
+        let answer = answer_of_definition(self);
+        Description {
+            create: create.done(),
+            patch: patch.done(),
+            answer,
+            filters,
+            list_default: None,
+            has_key: false,
+            refuses_some: false,
+        }
+    }
+}
+
+/// What a patch of an organization says and how one is shown.
+pub fn describe_organization() -> (Value, Value) {
+    let (mut patch, mut shown) = (Object::default(), Object::default());
+    shown.put("id", uuid(), true);
+    for (name, shape) in organization::FIELDS {
+        patch.put(name, schema(shape), false);
+        let is_name = *name == "name";
+        shown.always(name, if is_name { schema(shape) } else { nullable(schema(shape)) });
+    }
+    shown.put("created", time(), true);
+    (patch.done(), shown.done())
+}
+
+/// How users are shown.
+pub fn describe_user() -> Value {
+    let mut shown = Object::default();
+    shown.put("id", uuid(), true);
+    for field in crate::kinds::user::FIELDS {
+        shown.always(field, nullable(text()));
+    }
+    shown.put("created", time(), true);
+    shown.done()
+}
+
+/// An object as its members are told, one after the other.
+#[derive(Default)]
+struct Object {
+    properties: Map<String, Value>,
+    required: Vec<Value>,
+}
+
+impl Object {
+    /// What is not required may be null, which says nothing.
+    fn put(&mut self, name: &str, schema: Value, required: bool) {
+        if required {
+            self.always(name, schema);
+        } else {
+            self.properties.insert(name.to_owned(), nullable(schema));
+        }
+    }
+
+    /// It is there, null or not.
+    fn always(&mut self, name: &str, schema: Value) {
+        self.properties.insert(name.to_owned(), schema);
+        self.required.push(name.into());
+    }
+
+    fn done(self) -> Value {
+        let mut object = json!({"type": "object", "properties": self.properties});
+        if !self.required.is_empty() {
+            object["required"] = self.required.into();
+        }
+        object
+    }
+}
+
+fn text() -> Value {
+    json!({"type": "string"})
+}
+
+fn uuid() -> Value {
+    json!({"type": "string", "format": "uuid"})
+}
+
+/// Empty says nothing, as null does.
+fn uuid_or_empty() -> Value {
+    json!({"anyOf": [uuid(), {"type": "string", "maxLength": 0}]})
+}
+
+fn time() -> Value {
+    json!({"type": "string", "format": "date-time"})
+}
+
+/// The same or null. Where there are alternatives the first may be null, since one that fits is enough.
+fn nullable(mut schema: Value) -> Value {
+    for alternatives in ["anyOf", "oneOf"] {
+        if let Some(first) = schema.get_mut(alternatives).and_then(|list| list.get_mut(0)) {
+            *first = nullable(first.take());
+            return schema;
+        }
+    }
+    if let Some(words) = schema.get_mut("enum").and_then(Value::as_array_mut) {
+        words.push(Value::Null);
+    }
+    schema["nullable"] = true.into();
+    schema
+}
+
+/// What a shape takes.
+pub(crate) fn schema(shape: &Shape) -> Value {
+    match shape {
+        Shape::Text { bytes_min, bytes_max } => {
+            let mut schema = json!({"type": "string", "maxLength": bytes_max});
+            if *bytes_min > 0 {
+                schema["minLength"] = json!(1);
+            }
+            schema
+        }
+        Shape::Secret { bytes_max } => json!({"type": "string", "maxLength": bytes_max, "writeOnly": true}),
+        Shape::Uuid => uuid(),
+        Shape::Bool => json!({"type": "boolean"}),
+        Shape::Number { min, max } => {
+            let mut schema = json!({"type": "number"});
+            if *min > MOST_NEGATIVE {
+                schema["minimum"] = number(*min);
+            }
+            if *max < MOST_POSITIVE {
+                schema["maximum"] = number(*max);
+            }
+            schema
+        }
+        Shape::Whole { min, max } => json!({"type": "integer", "minimum": min, "maximum": max}),
+        Shape::Any { bytes_max } => json!({"x-bytes-max": bytes_max}),
+        Shape::Values { of, items_max } => {
+            json!({"type": "object", "additionalProperties": schema(of), "maxProperties": items_max})
+        }
+        Shape::Either(shapes) => json!({"anyOf": shapes.iter().map(schema).collect::<Vec<_>>()}),
+        Shape::Word(words) => json!({"type": "string", "enum": words}),
+        Shape::Texts { items_max, bytes_max } => {
+            json!({"type": "array", "items": {"type": "string", "maxLength": bytes_max}, "maxItems": items_max})
+        }
+        Shape::Open { bytes_max } => {
+            json!({"type": "object", "additionalProperties": {"nullable": true}, "x-bytes-max": bytes_max})
+        }
+        Shape::Known { members, bytes_max } => {
+            let mut schema = object(None, members);
+            schema["additionalProperties"] = json!({"nullable": true});
+            schema["x-bytes-max"] = json!(bytes_max);
+            schema
+        }
+        Shape::Closed(members) => object(None, members),
+        Shape::List { of, items_max } => json!({"type": "array", "items": schema(of), "maxItems": items_max}),
+        Shape::Tagged(tag, variants) => {
+            let variants: Vec<_> = variants.iter().map(|(name, members)| object(Some((tag, name)), members)).collect();
+            json!({ "oneOf": variants })
+        }
+        Shape::TaggedOpen(tag, variants) => {
+            let variants = variants.iter().map(|(name, members)| {
+                let mut variant = object(Some((tag, name)), members);
+                variant["additionalProperties"] = json!({"nullable": true});
+                variant
+            });
+            json!({ "oneOf": variants.collect::<Vec<_>>() })
+        }
+    }
+}
+
+/// Whole numbers without a fraction, as people write them.
+fn number(bound: f64) -> Value {
+    if bound.fract() == 0.0 && bound.abs() < 1e15 { json!(bound as i64) } else { json!(bound) }
+}
+
+fn object(tag: Option<(&str, &str)>, members: &[Member]) -> Value {
+    let mut object = Object::default();
+    if let Some((tag, name)) = tag {
+        object.always(tag, json!({"type": "string", "enum": [name]}));
+    }
+    for member in members {
+        object.put(member.name, schema(&member.shape), member.required);
+    }
+    object.done()
+}
+
+fn create(kind: &Kind) -> Value {
+    let mut object = Object::default();
+    for field in kind.fields.iter().filter(|field| field.create != OnCreate::Ours) {
+        object.put(field.name, schema(&field.shape), field.create == OnCreate::Required);
+    }
+    if kind.home == Home::Organization {
+        object.put("org_name", text(), false);
+        object.put("org_id", uuid_or_empty(), false);
+    }
+    if kind.naming == Naming::UniqueOrFresh {
+        object.put("ensure_new", json!({"type": "boolean"}), false);
+        object.put("base_experiment", text(), false);
+        object.put("ancestor_commits", json!({"type": "array", "items": text()}), false);
+    }
+    object.done()
+}
+
+fn patch(kind: &Kind) -> Value {
+    let mut object = Object::default();
+    for field in kind.fields.iter().filter(|field| field.patch != OnPatch::Fixed) {
+        let sent = folded(kind, field.name, &json!([]));
+        if sent.is_some_and(|sent| !sent.contains_key(field.name)) {
+            object.put(&format!("add_{}", field.name), schema(&field.shape), false);
+            object.put(&format!("remove_{}", field.name), schema(&field.shape), false);
+        } else {
+            object.put(field.name, schema(&field.shape), field.patch == OnPatch::Said);
+        }
+    }
+    object.done()
+}
+
+/// What the kind's fold makes of one field that was sent; none where it has no fold or refuses it.
+fn folded(kind: &Kind, field: &str, value: &Value) -> Option<Body> {
+    let mut sent = Body::from_iter([(field.to_owned(), value.clone())]);
+    (kind.fold?)(&Body::new(), &mut sent).ok()?;
+    Some(sent)
+}
+
+fn answer(kind: &Kind) -> Value {
+    let mut object = Object::default();
+    object.put("id", uuid(), true);
+    if kind.record == assay_storage_model::catalog::RecordKind::ACL {
+        object.put("_object_org_id", uuid(), true);
+    }
+    // What belongs to the system is in no organization, and a key can speak for several.
+    let is_anyones = !(kind.builtin)().is_empty() || kind.naming == Naming::Secret;
+    if kind.home == Home::Organization {
+        object.always("org_id", if is_anyones { nullable(uuid()) } else { uuid() });
+    }
+    for field in kind.fields.iter().filter(|field| !matches!(field.shape, Shape::Secret { .. })) {
+        let is_time = field.create == OnCreate::Ours && (field.name.ends_with("_at") || field.name == "used");
+        let schema = if is_time { time() } else { schema(&field.shape) };
+        object.always(field.name, if is_always_set(kind, field) { schema } else { nullable(schema) });
+    }
+    object.put("created", time(), true);
+    if let Some(join) = kind.join {
+        let mut joined = Body::new();
+        join(&State::default(), &mut joined);
+        joined.keys().for_each(|name| object.always(name, nullable(text())));
+    }
+    if kind.has_deleted_at {
+        object.always("deleted_at", nullable(time()));
+    }
+    object.done()
+}
+
+/// Whether every record has it. Of what belongs to the system, and of the groups that an organization begins with, nobody is
+/// the maker.
+fn is_always_set(kind: &Kind, field: &Field) -> bool {
+    let mut completed = Body::new();
+    (kind.complete)(&Making { id: Uuid::nil(), user: Uuid::nil() }, &mut completed);
+    let has_maker = kind.name != GROUP.name && (kind.builtin)().is_empty();
+    let by_service = completed.contains_key(field.name) && (field.name != "user_id" || has_maker);
+    let of_secret = kind.naming == Naming::Secret && field.name == "preview_name";
+    field.create == OnCreate::Required || field.name == kind.named_by() || by_service || of_secret
+}
+
+fn filter_schema(kind: &Kind, filter: Filter) -> Value {
+    match filter {
+        Filter::Name | Filter::ProjectName => text(),
+        Filter::ProjectId => uuid(),
+        // An object, written as JSON.
+        Filter::Metadata => json!({"type": "string", "format": "json"}),
+        Filter::Field(name) => {
+            let field = kind.fields.iter().find(|field| field.name == name);
+            field.map_or_else(text, |field| schema(&field.shape))
+        }
+    }
+}
+
+/// The row of one, and where it is.
+fn answer_of_definition(definition: Definition) -> Value {
+    let mut object = Object::default();
+    object.put("id", uuid(), true);
+    object.put("_xact_id", text(), true);
+    object.put("log_id", json!({"type": "string", "enum": ["p"]}), true);
+    object.put("org_id", uuid(), true);
+    object.put("created", nullable(time()), true);
+    for field in definition.fields() {
+        let schema = schema(&field.shape);
+        object.always(field.name, if field.create == OnCreate::Required { schema } else { nullable(schema) });
+    }
+    object.done()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kinds::{ACL, AI_SECRET, API_KEY, DATASET, EXPERIMENT, PROJECT, ROLE};
+
+    fn names(schema: &Value) -> Vec<&str> {
+        schema["properties"].as_object().expect("an object").keys().map(String::as_str).collect()
+    }
+
+    #[test]
+    fn what_a_shape_takes_is_said_with_its_bounds() {
+        const PAIR: Shape = Shape::Closed(&[
+            Member::required("url", Shape::Text { bytes_min: 1, bytes_max: 5 }),
+            Member::optional("on", Shape::Word(&["x"])),
+        ]);
+        const SHARE: Shape = Shape::Number { min: 0.0, max: MOST_POSITIVE };
+        assert_eq!(
+            schema(&PAIR),
+            json!({
+                "type": "object", "required": ["url"],
+                "properties": {
+                    "url": {"type": "string", "minLength": 1, "maxLength": 5},
+                    "on": {"type": "string", "enum": ["x", null], "nullable": true},
+                },
+            })
+        );
+        assert_eq!(schema(&SHARE), json!({"type": "number", "minimum": 0}));
+        const TAGGED: Shape = Shape::TaggedOpen("type", &[("a", &[Member::required("n", SHARE)])]);
+        let tagged = schema(&TAGGED);
+        assert_eq!(tagged["oneOf"][0]["properties"]["type"], json!({"type": "string", "enum": ["a"]}));
+        assert_eq!(tagged["oneOf"][0]["required"], json!(["type", "n"]));
+        assert_eq!(tagged["oneOf"][0]["additionalProperties"], json!({"nullable": true}));
+        let either = nullable(schema(&Shape::Either(&[Shape::Uuid, SHARE])));
+        assert_eq!(either["anyOf"][0]["nullable"], json!(true));
+        assert_eq!(either["anyOf"][1].get("nullable"), None);
+    }
+
+    #[test]
+    fn bodies_say_what_is_read_and_answers_what_is_shown() {
+        let project = PROJECT.describe();
+        assert_eq!(project.create["required"], json!(["name"]));
+        assert_eq!(names(&project.create), ["name", "description", "org_name", "org_id"]);
+        assert_eq!(names(&project.patch), ["name", "description", "user_id", "settings"]);
+        assert_eq!(project.patch.get("required"), None);
+        let shown = ["id", "org_id", "name", "description", "user_id", "settings", "created", "deleted_at"];
+        assert_eq!(names(&project.answer), shown);
+        assert!(names(&EXPERIMENT.describe().create).contains(&"ensure_new"));
+        assert_eq!(EXPERIMENT.describe().list_default, Some(1000));
+        assert_eq!(ACL.describe().filters[0].1, schema(&ACL.fields[0].shape));
+    }
+
+    #[test]
+    fn what_the_service_always_sets_is_never_null() {
+        let may_be_null = |kind: &Kind, name: &str| kind.describe().answer["properties"][name]["nullable"] == true;
+        assert!(!may_be_null(&EXPERIMENT, "name") && !may_be_null(&EXPERIMENT, "public"));
+        assert!(may_be_null(&EXPERIMENT, "description") && !may_be_null(&EXPERIMENT, "user_id"));
+        assert!(may_be_null(&GROUP, "user_id") && may_be_null(&ROLE, "user_id"));
+        assert!(!may_be_null(&DATASET, "url_slug") && !may_be_null(&API_KEY, "preview_name"));
+        assert!(may_be_null(&ROLE, "org_id") && may_be_null(&API_KEY, "org_id") && !may_be_null(&PROJECT, "org_id"));
+        assert!(names(&API_KEY.describe().answer).contains(&"user_email"));
+    }
+
+    #[test]
+    fn a_secret_is_taken_and_not_shown() {
+        let secret = AI_SECRET.describe();
+        assert!(names(&secret.create).contains(&"secret") && names(&secret.patch).contains(&"secret"));
+        assert!(!names(&secret.answer).contains(&"secret") && names(&secret.answer).contains(&"preview_secret"));
+        assert!(API_KEY.describe().has_key && !secret.has_key);
+    }
+
+    #[test]
+    fn lists_that_are_folded_are_added_to_and_taken_from() {
+        let group = GROUP.describe().patch;
+        assert_eq!(
+            names(&group),
+            [
+                "name",
+                "description",
+                "add_member_users",
+                "remove_member_users",
+                "add_member_groups",
+                "remove_member_groups"
+            ]
+        );
+        assert!(names(&GROUP.describe().create).contains(&"member_users"));
+    }
+
+    #[test]
+    fn a_function_says_more_than_a_prompt() {
+        let (prompt, function) = (Definition::Prompt.describe(), Definition::Function.describe());
+        assert_eq!(prompt.create["required"], json!(["project_id", "name", "slug"]));
+        assert_eq!(function.create["required"], json!(["project_id", "name", "slug", "function_data"]));
+        assert!(!names(&function.patch).contains(&"slug") && names(&prompt.patch).contains(&"slug"));
+    }
+}

@@ -1,0 +1,191 @@
+//! Bodies, purely: what a create keeps of what was sent, how a patch folds in, what an answer shows.
+
+use assay_storage_model::OrgId;
+use assay_storage_model::catalog::{Record, RecordKind};
+use assay_storage_model::event::format_micros;
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use crate::error::RecordsError;
+use crate::kind::{Field, Home, Kind, OnCreate, OnPatch};
+use crate::shape::{Shape, take};
+
+pub type Body = Map<String, Value>;
+
+/// Stands in the body of a key that speaks for every organization its user is in; such a key has no `org_id`.
+pub const EVERY_ORG: &str = "every_org";
+/// Organizations that the user of such a key left since it was made.
+pub const CLOSED_ORGS: &str = "closed_orgs";
+
+/// Whether the body has this text anywhere, for a walk over many records that reads only some of them.
+pub fn mentions(record: &Record, text: &str) -> bool {
+    std::str::from_utf8(&record.body).is_ok_and(|body| body.contains(text))
+}
+
+/// The fields that a client may set, checked; null means "not given".
+pub fn created(kind: &Kind, sent: Body) -> Result<Body, RecordsError> {
+    taken(kind.fields, sent)
+}
+
+/// The same of fields that are no record's.
+pub(crate) fn taken(fields: &[Field], mut sent: Body) -> Result<Body, RecordsError> {
+    let mut kept = Body::new();
+    for field in fields.iter().filter(|field| field.create != OnCreate::Ours) {
+        match sent.remove(field.name).filter(|value| !value.is_null()) {
+            Some(value) => {
+                kept.insert(field.name.to_owned(), take(&field.shape, field.name, value)?);
+            }
+            None if field.create == OnCreate::Required => {
+                return Err(RecordsError::BadRequest(format!("`{}` is missing", field.name)));
+            }
+            None => {}
+        }
+    }
+    Ok(kept)
+}
+
+/// The fields of a patch that change something, checked, for who folds them in where they are stored.
+pub(crate) fn changes(fields: &[Field], mut sent: Body) -> Result<Body, RecordsError> {
+    let mut kept = Body::new();
+    for field in fields.iter().filter(|field| field.patch != OnPatch::Fixed) {
+        if let Some(value) = sent.remove(field.name).filter(|value| !value.is_null()) {
+            kept.insert(field.name.to_owned(), take(&field.shape, field.name, value)?);
+        }
+    }
+    Ok(kept)
+}
+
+/// The stored body with what was sent folded in; none if nothing changes. Fields cannot be removed, so null means
+/// "not given".
+pub(crate) fn patched(kind: &Kind, stored: &Body, mut sent: Body) -> Result<Option<Body>, RecordsError> {
+    let mut kept = stored.clone();
+    for field in kind.fields.iter().filter(|field| field.patch != OnPatch::Fixed) {
+        let Some(value) = sent.remove(field.name).filter(|value| !value.is_null()) else {
+            if field.patch == OnPatch::Said {
+                return Err(RecordsError::BadRequest(format!("`{}` is missing", field.name)));
+            }
+            continue;
+        };
+        let value = take(&field.shape, field.name, value)?;
+        let value = match kept.remove(field.name) {
+            Some(mut before) if field.patch == OnPatch::Merged => {
+                merge(&mut before, value);
+                take(&field.shape, field.name, before)?
+            }
+            _ => value,
+        };
+        kept.insert(field.name.to_owned(), value);
+    }
+    (kind.derive)(&mut kept);
+    Ok((kept != *stored).then_some(kept))
+}
+
+/// What `remove_members` and the like name has the shape of the list: the fold would pass over what cannot be in it.
+pub(crate) fn check_taken_out(kind: &Kind, sent: &Body) -> Result<(), RecordsError> {
+    let lists = kind.fields.iter().filter(|field| matches!(field.shape, Shape::List { .. }));
+    for field in lists.filter(|_| kind.fold.is_some()) {
+        let name = format!("remove_{}", field.name);
+        if let Some(value) = sent.get(&name).filter(|value| !value.is_null()) {
+            take(&field.shape, &name, value.clone())?;
+        }
+    }
+    Ok(())
+}
+
+/// Objects member by member; anything else replaces. Depth is bounded by the shapes of both.
+fn merge(into: &mut Value, from: Value) {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => {
+            for (name, value) in from {
+                match into.get_mut(&name) {
+                    Some(before) => merge(before, value),
+                    None => {
+                        into.insert(name, value);
+                    }
+                }
+            }
+        }
+        (into, from) => *into = from,
+    }
+}
+
+/// What an answer is made of beside the body.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame {
+    pub id: Uuid,
+    pub org: Option<OrgId>,
+    /// Microseconds since the epoch, UTC.
+    pub created: i64,
+    pub deleted: Option<i64>,
+}
+
+impl Frame {
+    pub fn of(record: &Record) -> Frame {
+        Frame { id: record.id, org: record.org, created: record.created, deleted: None }
+    }
+}
+
+/// Every field of the kind, null where it was never set.
+pub fn shown(kind: &Kind, frame: &Frame, mut body: Body) -> Body {
+    let mut object = Body::new();
+    object.insert("id".into(), frame.id.to_string().into());
+    if kind.record == RecordKind::ACL {
+        object.insert("_object_org_id".into(), frame.org.map(|org| org.to_string()).into());
+    }
+    if kind.home == Home::Organization {
+        let every = body.get(EVERY_ORG).and_then(Value::as_bool).unwrap_or(false);
+        let org = frame.org.filter(|_| !every).map(|org| org.to_string());
+        object.insert("org_id".into(), org.into());
+    }
+    for field in kind.fields.iter().filter(|field| !matches!(field.shape, Shape::Secret { .. })) {
+        object.insert(field.name.into(), body.remove(field.name).unwrap_or(Value::Null));
+    }
+    object.insert("created".into(), format_micros(frame.created).into());
+    if kind.has_deleted_at || frame.deleted.is_some() {
+        object.insert("deleted_at".into(), frame.deleted.map(format_micros).into());
+    }
+    object
+}
+
+/// A record's body; one that does not read was damaged.
+pub fn read(record: &Record) -> Result<Body, RecordsError> {
+    let unreadable = |error| RecordsError::Internal(format!("{} {} does not read: {error}", record.kind, record.id));
+    serde_json::from_slice(&record.body).map_err(unreadable)
+}
+
+/// A text among what was sent that is no field of the record; null and empty mean "not given".
+pub fn text_of<'a>(sent: &'a Body, name: &str) -> Result<Option<&'a str>, RecordsError> {
+    match sent.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.as_str()).filter(|text| !text.is_empty())),
+        Some(_) => Err(RecordsError::BadRequest(format!("`{name}` has to be a text"))),
+    }
+}
+
+/// The same for an id.
+pub fn uuid_of(sent: &Body, name: &str) -> Result<Option<Uuid>, RecordsError> {
+    let wrong = |_| RecordsError::BadRequest(format!("`{name}` has to be a UUID, not another text"));
+    text_of(sent, name)?.map(|text| Uuid::parse_str(text).map_err(wrong)).transpose()
+}
+
+/// The same for a switch.
+pub(crate) fn flag_of(sent: &Body, name: &str) -> Result<bool, RecordsError> {
+    match sent.get(name) {
+        None | Some(Value::Null) => Ok(false),
+        Some(Value::Bool(on)) => Ok(*on),
+        Some(_) => Err(RecordsError::BadRequest(format!("`{name}` has to be true or false"))),
+    }
+}
+
+/// Returns the text of a field; empty where there is none.
+pub fn text_in(body: &Body, name: &str) -> String {
+    body.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+/// A value of a record's body that is an id.
+pub fn id_in(body: &Body, name: &str) -> Option<Uuid> {
+    body.get(name).and_then(Value::as_str).and_then(|text| Uuid::parse_str(text).ok())
+}
+
+#[cfg(test)]
+mod tests;

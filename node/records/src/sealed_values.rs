@@ -1,0 +1,158 @@
+//! Sealed values, the secrets of records: taken out of what was sent before anything else looks at it, encrypted before they
+//! are proposed, so that the log, snapshots and copies of them hold nothing else, and opened for use inside alone.
+//!
+//! A record that keeps one has two fields that no answer shows: `sealed`, the encrypted text with the id of the data key
+//! that opens it, and `sealed_version`, which counts the secrets that it was given. What answers show is the end of
+//! it, and who gave it when.
+
+use assay_node_auth::{Permission, Principal, Secret, preview};
+use assay_node_secrets::{Belonging, Sealed};
+use assay_storage_model::OrgId;
+use assay_storage_model::catalog::Record;
+use assay_storage_model::event::format_micros;
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::authz::{no_organization, within};
+use crate::draft::{self, Body};
+use crate::error::RecordsError;
+use crate::kind::{Field, Kind};
+use crate::kinds::AI_SECRET;
+use crate::list::ListRequest;
+use crate::read::{VisibleRecord, visible};
+use crate::shape::{Shape, take};
+use crate::{Records, edge};
+
+const SEALED: &str = "sealed";
+const VERSION: &str = "sealed_version";
+const PREVIEW: &str = "preview_secret";
+const GIVEN_AT: &str = "secret_updated_at";
+const GIVEN_BY: &str = "secret_updated_by_user_id";
+const CHANGED_AT: &str = "updated_at";
+
+/// A record that is about to be written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Writing<'a> {
+    pub kind: &'a Kind,
+    pub org: OrgId,
+    pub id: Uuid,
+    pub user: Uuid,
+    /// Microseconds since the epoch, UTC.
+    pub at: i64,
+    /// The body that it replaces.
+    pub before: Option<&'a Body>,
+}
+
+/// Takes the secret out of what was sent; null means "not given".
+pub(crate) fn taken(kind: &Kind, sent: &mut Body) -> Result<Option<Secret>, RecordsError> {
+    let Some(field) = secret_field(kind) else { return Ok(None) };
+    let Some(value) = sent.remove(field.name).filter(|value| !value.is_null()) else { return Ok(None) };
+    match take(&field.shape, field.name, value)? {
+        Value::String(text) => Ok(Some(Secret::new(text))),
+        _ => Err(RecordsError::Internal(format!("`{}` of a {} is no text", field.name, kind.name))),
+    }
+}
+
+/// Removes what a body keeps and says of a secret. Returns whether the kind has one.
+pub fn without_secret(kind: &Kind, body: &mut Body) -> bool {
+    let has_one = secret_field(kind).is_some();
+    if has_one {
+        [SEALED, VERSION, PREVIEW].into_iter().for_each(|field| drop(body.remove(field)));
+    }
+    has_one
+}
+
+fn secret_field(kind: &Kind) -> Option<&Field> {
+    kind.fields.iter().find(|field| matches!(field.shape, Shape::Secret { .. }))
+}
+
+impl Records {
+    /// Completes a body for writing: with what is kept of the secret, and what is said of it. Without a new secret it keeps
+    /// the one that it holds already.
+    pub(crate) async fn seal(
+        &self,
+        writing: &Writing<'_>,
+        secret: Option<&Secret>,
+        body: &mut Body,
+    ) -> Result<(), RecordsError> {
+        let Writing { kind, org, id, user, at, before } = *writing;
+        if secret_field(kind).is_none() {
+            return Ok(());
+        }
+        if kind.fields.iter().any(|field| field.name == CHANGED_AT) {
+            body.insert(CHANGED_AT.into(), format_micros(at).into());
+        }
+        let had = before.is_some_and(|before| before.contains_key(SEALED));
+        let mut version = before.map_or(0, version_of);
+        if let Some(secret) = secret {
+            version += 1;
+            let to = Belonging { org, kind: kind.record, record: id, version };
+            let sealed = self.secrets.data_key(org).await?.seal(&to, secret, edge::random()?);
+            let sealed = sealed.map_err(|why| RecordsError::TooLarge(why.to_string()))?;
+            body.insert(SEALED.into(), sealed.to_string().into());
+            body.insert(PREVIEW.into(), preview(secret.expose()).into());
+        }
+        // What replaces a record without a secret of its own takes the one that was there away.
+        let lost = had && !body.contains_key(SEALED);
+        if lost {
+            body.remove(PREVIEW);
+        }
+        if version > 0 {
+            body.insert(VERSION.into(), version.into());
+        }
+        if lost || secret.is_some() {
+            body.insert(GIVEN_AT.into(), format_micros(at).into());
+            body.insert(GIVEN_BY.into(), user.to_string().into());
+        }
+        Ok(())
+    }
+
+    /// Returns the AI secrets of the organization that the body names by its id, as far as the caller may read them.
+    pub async fn ai_secrets(&self, who: &Principal, body: &Body) -> Result<Vec<Value>, RecordsError> {
+        let org = draft::uuid_of(body, "org_id")?.map_or(who.org, OrgId);
+        self.catalog.fresh().await?;
+        let there =
+            self.catalog.look(|view| within(view, who, org)?.ok_or_else(|| no_organization(&org.to_string()))).await?;
+        self.list(&there, &AI_SECRET, &ListRequest::default()).await
+    }
+
+    /// Returns the secret of this name in the organization that the caller acts in, for who may read it. For use inside: no
+    /// answer ever shows it.
+    pub async fn secret_of(&self, who: &Principal, name: &str) -> Result<Secret, RecordsError> {
+        self.catalog.fresh().await?;
+        let missing = || RecordsError::NotFound(format!("no ai_secret `{name}` is visible to this credential"));
+        let key = AI_SECRET.name_key(who.org.0, name);
+        let id = self.catalog.look(|view| view.find(&key).map(|record| record.id).ok_or_else(missing)).await?;
+        let nothing = || RecordsError::NotFound(format!("the ai_secret `{name}` has no secret: give it one"));
+        self.secret_in(who, &AI_SECRET, id).await?.ok_or_else(nothing)
+    }
+
+    /// Returns the secret that a record keeps, for who may read the record; none where it keeps nothing. For use inside as
+    /// well.
+    pub async fn secret_in(
+        &self,
+        who: &Principal,
+        kind: &'static Kind,
+        id: Uuid,
+    ) -> Result<Option<Secret>, RecordsError> {
+        self.catalog.fresh().await?;
+        let VisibleRecord { record, .. } =
+            self.catalog.look(|view| visible(view, who, kind, id, Permission::Read)).await?;
+        self.opened(kind, &record)
+    }
+
+    fn opened(&self, kind: &Kind, record: &Record) -> Result<Option<Secret>, RecordsError> {
+        let body = draft::read(record)?;
+        let Some(text) = body.get(SEALED).and_then(Value::as_str) else { return Ok(None) };
+        let damaged = |why: &str| RecordsError::Internal(format!("the secret of {} {} {why}", kind.name, record.id));
+        let sealed = Sealed::parse(text).ok_or_else(|| damaged("does not read"))?;
+        let org = record.org.ok_or_else(|| damaged("is in no organization"))?;
+        let to = Belonging { org, kind: record.kind, record: record.id, version: version_of(&body) };
+        let opened = self.secrets.existing_data_key(org)?.open(&to, &sealed);
+        opened.map(Some).map_err(|why| damaged(&format!("does not open: {why}")))
+    }
+}
+
+fn version_of(body: &Body) -> u64 {
+    body.get(VERSION).and_then(Value::as_u64).unwrap_or(0)
+}

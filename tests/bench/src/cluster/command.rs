@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-use super::{failover, idle, peers, replace, rolling};
+use super::{failover, founding, idle, peers, replace, rolling};
 use crate::http::program;
 use crate::{Common, ProgramArg, Scratch, bytes_of};
 
@@ -13,6 +13,8 @@ use crate::{Common, ProgramArg, Scratch, bytes_of};
 pub enum ClusterCommand {
     /// What three nodes take that have nothing to do
     Idle(IdleArgs),
+    /// How long three nodes take until they have founded a cluster and serve
+    Found(FoundArgs),
     /// How long a shard takes no writes when its leader is killed, and when it is stopped as planned
     Failover(FailoverArgs),
     /// Values of 1 KB made durable by three nodes, against etcd and NATS with three servers each
@@ -36,6 +38,15 @@ pub struct IdleArgs {
     /// How long nothing is done before that; as long as all of it needs to come to rest if not given
     #[arg(long)]
     rest: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub struct FoundArgs {
+    #[command(flatten)]
+    shared: Shared,
+    /// How often a cluster is founded
+    #[arg(long, default_value_t = 20)]
+    runs: usize,
 }
 
 #[derive(Debug, Args)]
@@ -115,6 +126,10 @@ impl Shared {
 
 pub fn run(command: ClusterCommand) -> anyhow::Result<()> {
     match command {
+        ClusterCommand::Found(args) => {
+            let (program, scratch, json, _) = args.shared.open()?;
+            founding::run(&program, args.runs, scratch.path(), json.as_deref())
+        }
         ClusterCommand::Idle(args) => {
             let (program, scratch, json, _) = args.shared.open()?;
             let rest = args.rest.map(Duration::from_secs);

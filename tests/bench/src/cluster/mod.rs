@@ -11,6 +11,7 @@
 
 pub mod command;
 mod failover;
+mod founding;
 mod idle;
 pub mod ingest;
 mod nodes;

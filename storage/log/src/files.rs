@@ -1,5 +1,5 @@
-//! The names of raft-engine's files: `<sequence, 16 digits>.raftlog` as written, `.rewrite` for what little of old files
-//! still lives. Whoever else holds the directory is found by its lock.
+//! Names of raft-engine's files: `<sequence, 16 digits>.raftlog` for appended files, `.rewrite` for the live rest of
+//! old files. Another process that has the directory open is detected by its lock.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,9 +1,9 @@
-//! The log of one group with futures instead of callbacks. All errors end in one place: the first of them is fatal
-//! for the node, since the log refuses everything afterwards.
+//! Log of one group with futures instead of callbacks. All errors end in one place: the first of them is fatal for the
+//! node, since the log refuses everything afterwards.
 
 use std::io;
 
-use assay_storage_log::{Done, GroupLog, GroupState, LogError, LogRecord};
+use assay_storage_log::{Completion, GroupLog, GroupState, LogError, LogRecord};
 use tokio::sync::oneshot;
 
 use crate::fatal::OnFatal;
@@ -75,7 +75,7 @@ impl Journal {
         io::Error::other(text)
     }
 
-    async fn wait(&self, start: impl FnOnce(Done)) -> io::Result<()> {
+    async fn wait(&self, start: impl FnOnce(Completion)) -> io::Result<()> {
         let (sender, receiver) = oneshot::channel();
         // Whoever waited may be gone at shutdown; then nobody needs the answer.
         start(Box::new(move |result| drop(sender.send(result))));

@@ -1,4 +1,4 @@
-//! How an entry lies in sled: a tag before its key, and before its value a version and a checksum over both.
+//! Encoding of an entry in sled: a tag before its key, and before its value a version and a checksum over both.
 //!
 //! ```text
 //! key:   1, key                       (tag 0 is the summary's, so that no key of a caller can be taken for it)

@@ -1,4 +1,4 @@
-//! Every blob against its name, and every file against the layout.
+//! Verification of every blob against its name, and of every file against the layout.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::{BlobName, TEMPORARY_DIR, fan_out_of};
 /// Bytes read at a time while hashing.
 const PIECE_BYTES: usize = 1024 * 1024;
 
-/// How far a check has come.
+/// Progress of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     pub files_checked: u64,
@@ -18,7 +18,7 @@ pub struct Progress {
     pub bytes_checked: u64,
 }
 
-/// One file that is not what its name says.
+/// A file that does not match its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
     pub path: PathBuf,

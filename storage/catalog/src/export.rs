@@ -1,4 +1,4 @@
-//! The whole state in one piece of bytes: what a follower gets instead of the log, and what a backup keeps.
+//! Export of the whole state in one byte string, for followers that cannot use the log and for backups.
 //!
 //! ```text
 //! "assay catalog 1\n", (name length u8, name, value length u32, value)*, hash of all before it u128
@@ -54,7 +54,7 @@ fn push(bytes: &mut Vec<u8>, name: Name, value: &[u8]) -> Result<(), CatalogErro
     Ok(())
 }
 
-/// What an export holds, checked as a whole and value by value.
+/// Content of an export, verified as a whole and value by value.
 pub struct Import {
     pub state: State,
     pub header: Header,

@@ -1,12 +1,12 @@
-//! How the state lies in the key-value store: names, chunks, and the header that says how much there must be.
+//! Layout of the state in the key-value store: names, chunks, and the header that states the expected content.
 //!
 //! ```text
 //! key      name, chunk u16 (big-endian)
 //! chunk 0  1, chunks u16, length u32, hash of the whole u64, the first bytes
 //! chunk n  the bytes that follow
 //! ```
-//! The header counts the keys and sums the hashes of all values, so that a value that is gone, came back or is older
-//! than the rest is seen when the store is opened.
+//! The header counts the keys and sums the hashes of all values, so that a missing, resurrected or outdated value is
+//! detected at open.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ const CHUNKED: u8 = 1;
 const CHUNK_HEAD_BYTES: usize = 1 + 2 + 4 + 8;
 const CHUNK_NUMBER_BYTES: usize = 2;
 
-/// What a stored value is. Order of bytes equals the order of names within a kind.
+/// Name of a stored value. Order of bytes equals the order of names within a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Name {
     Header,
@@ -73,7 +73,7 @@ impl Name {
     }
 }
 
-/// What is true of all values together; written with every seal. JSON text, so that a newer version may add to it.
+/// Header for all values together, written with every seal. JSON text, so that a newer version may extend it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
     pub format: u32,
@@ -173,7 +173,7 @@ fn load_record(state: &mut State, kind: RecordKind, id: Uuid, value: &[u8]) -> R
     Ok(())
 }
 
-/// How one value lies in the store.
+/// Layout of one value in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Laid {
     chunks: u16,

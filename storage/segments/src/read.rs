@@ -1,4 +1,4 @@
-//! Reading rows: single ones through the page index, ranges in batches.
+//! Reads of rows: single ones through the page index, ranges in batches.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The doctor's look at one segment: every checksum, and the sidecar held against the rows.
+//! Verification of one segment for the doctor: every checksum, and the sidecar against the rows.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::segment::Segment;
 use crate::sidecar::{self, RowsFile};
 use crate::words::{FIELDS, WordsBuilder};
 
-/// What is wrong with a segment, a line for each; empty if nothing is.
+/// Returns a line for each defect of a segment; empty if there is none.
 pub fn verify(disk: &SharedDisk, dir: &Path, meta: &SegmentMeta) -> Vec<String> {
     let segment = match Segment::open(Arc::clone(disk), dir, meta) {
         Ok(segment) => segment,

@@ -1,4 +1,4 @@
-//! An open index of words.
+//! Open word index.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,11 +24,11 @@ pub(crate) struct WordIndex {
 #[derive(Debug)]
 struct Group {
     rows: usize,
-    pages: Vec<Page>,
+    pages: Vec<WordPage>,
 }
 
 #[derive(Debug)]
-struct Page {
+struct WordPage {
     first: Box<str>,
     offset: u64,
     length: u32,
@@ -92,7 +92,7 @@ impl WordIndex {
         Ok(rows_of(&blocks, group.rows))
     }
 
-    /// The rows of a group that may have a word of which this is true. Words that are cut short are all asked for.
+    /// Returns the rows of a group that may have a word for which `is` holds. Truncated words all count.
     pub fn with_any(&self, group: usize, is: &dyn Fn(&[u8]) -> bool) -> Result<BooleanBuffer, SegmentError> {
         let group = &self.groups[group];
         let mut blocks = vec![false; group.rows.div_ceil(BLOCK_ROWS)];
@@ -107,12 +107,12 @@ impl WordIndex {
         Ok(rows_of(&blocks, group.rows))
     }
 
-    fn each_word(&self, page: &Page, mut each: impl FnMut(&[u8], Blocks<'_>)) -> Result<(), SegmentError> {
+    fn each_word(&self, page: &WordPage, mut each: impl FnMut(&[u8], WordBlocks<'_>)) -> Result<(), SegmentError> {
         let plain = self.plain(page)?;
         walk(&plain, &mut each).ok_or_else(|| self.damaged(page, "a page of words makes no sense"))
     }
 
-    fn plain(&self, page: &Page) -> Result<Vec<u8>, SegmentError> {
+    fn plain(&self, page: &WordPage) -> Result<Vec<u8>, SegmentError> {
         let mut bytes = vec![0; page.length as usize];
         self.file.read_at(page.offset, &mut bytes).map_err(SegmentError::io(&self.path))?;
         if crc32c::crc32c(&bytes) != page.crc {
@@ -122,7 +122,7 @@ impl WordIndex {
         plain.map_err(|_| self.damaged(page, "a page of words does not decompress"))
     }
 
-    fn damaged(&self, page: &Page, what: &str) -> SegmentError {
+    fn damaged(&self, page: &WordPage, what: &str) -> SegmentError {
         SegmentError::damaged(&self.path, page.offset, what)
     }
 
@@ -132,7 +132,7 @@ impl WordIndex {
         pages.filter_map(|page| self.each_word(page, |_, _| {}).err()).map(|error| error.to_string()).collect()
     }
 
-    /// Whether a group is what its rows make of it; how it is compressed does not matter.
+    /// Returns whether a group equals the one made from its rows; its compression does not matter.
     pub fn is(&self, group: usize, made: &GroupWords) -> bool {
         let own = self.groups.get(group);
         own.is_some_and(|own| {
@@ -146,18 +146,18 @@ impl WordIndex {
 
     pub fn memory_bytes(&self) -> usize {
         let pages = self.groups.iter().flat_map(|group| &group.pages);
-        pages.map(|page| size_of::<Page>() + page.first.len()).sum()
+        pages.map(|page| size_of::<WordPage>() + page.first.len()).sum()
     }
 }
 
 /// The blocks of a word, as they lie in a page.
 #[derive(Clone, Copy)]
-struct Blocks<'p> {
+struct WordBlocks<'p> {
     /// None where it is in all of them.
     differences: Option<&'p [u8]>,
 }
 
-impl Blocks<'_> {
+impl WordBlocks<'_> {
     fn mark(self, blocks: &mut [bool]) {
         let Some(mut differences) = self.differences else {
             blocks.fill(true);
@@ -175,7 +175,7 @@ impl Blocks<'_> {
 }
 
 /// None where it makes no sense.
-fn walk(mut page: &[u8], each: &mut impl FnMut(&[u8], Blocks<'_>)) -> Option<()> {
+fn walk(mut page: &[u8], each: &mut impl FnMut(&[u8], WordBlocks<'_>)) -> Option<()> {
     let mut word: Vec<u8> = Vec::with_capacity(WORD_BYTES_MAX);
     while let [shared, more, rest @ ..] = page {
         let suffix = rest.get(..usize::from(*more))?;
@@ -191,7 +191,7 @@ fn walk(mut page: &[u8], each: &mut impl FnMut(&[u8], Blocks<'_>)) -> Option<()>
             take_varint(&mut page)?;
         }
         let differences = (count > 0).then(|| &start[..start.len() - page.len()]);
-        each(&word, Blocks { differences });
+        each(&word, WordBlocks { differences });
     }
     page.is_empty().then_some(())
 }
@@ -213,7 +213,7 @@ fn groups_of(mut bytes: &[u8], end: u64) -> Option<Vec<Group>> {
             bytes = rest;
             let crc = u32::from_le_bytes(crcs[..4].try_into().expect("4"));
             let plain_crc = u32::from_le_bytes(crcs[4..].try_into().expect("4"));
-            pages.push(Page { first, offset, length, plain_bytes, crc, plain_crc });
+            pages.push(WordPage { first, offset, length, plain_bytes, crc, plain_crc });
             offset += u64::from(length);
         }
         groups.push(Group { rows, pages });

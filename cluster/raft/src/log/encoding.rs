@@ -1,5 +1,5 @@
-//! The bytes that consensus leaves on disk through us. Frozen: numbers and layouts never change, a new meaning
-//! gets a new kind or version.
+//! Encoding of consensus data on disk. Frozen: numbers and layouts never change, a new meaning gets a new kind or
+//! version.
 //!
 //! ```text
 //! record      body, replica u64 that led when it was proposed, kind u8     (index and term are the log's own)
@@ -11,8 +11,8 @@
 //! membership  version 1, count u32 of configs, (count u32, replica u64 ...)*, count u32, (replica u64, node u64)*
 //! stored      version 1, 0 | 1 and a log id, membership
 //! ```
-//! Numbers are little-endian. The fixed part of a record stands behind its body: an entry's buffer usually has
-//! room at its end, so the record is made without copying the entry, and reading it back is a slice.
+//! Numbers are little-endian. The fixed part of a record is behind its body: an entry's buffer usually has room at its
+//! end, so the record is made without copying the entry, and reading it back is a slice.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,13 +32,13 @@ const CONFIGS_MAX: usize = 8;
 
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BadRecord {
-    #[error("a record of consensus has version or kind {0}, newer than this program: upgrade it")]
+    #[error("a consensus record has version or kind {0}, which is newer than this program: upgrade the program")]
     Newer(u8),
-    #[error("a record of consensus that does not decode: {0}")]
+    #[error("a consensus record cannot be decoded: {0}")]
     Damaged(&'static str),
 }
 
-/// The payload of one log record. Takes the entry's buffer over if nobody else holds it.
+/// Encodes the payload of one log record. Reuses the entry's buffer if it is not shared.
 pub(crate) fn encode_record(entry: EntryOf) -> Bytes {
     let (body, kind) = match entry.payload {
         EntryPayload::Blank => (BytesMut::with_capacity(TRAILER_BYTES), KIND_BLANK),
@@ -81,7 +81,7 @@ pub(crate) fn entry_of_record(record: &Bytes) -> EntryBytes {
     EntryBytes(record.slice(..record.len().saturating_sub(TRAILER_BYTES)))
 }
 
-/// Only the log id of a record.
+/// Decodes only the log id of a record.
 pub(crate) fn decode_record_id(index: u64, term: u64, record: &[u8]) -> Result<LogIdOf, BadRecord> {
     let start = record.len().checked_sub(TRAILER_BYTES).ok_or(BadRecord::Damaged("a record cut short"))?;
     Ok(LogId::new(CommittedLeaderId::new(term, Reader(&record[start..]).u64()?), index))

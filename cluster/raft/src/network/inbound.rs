@@ -1,4 +1,5 @@
-//! Receipt of messages from the other replicas of a group: each is read, handed to consensus, and its answer written.
+//! Receipt of messages from the other replicas of a group: each is decoded, passed to consensus, and its response
+//! encoded.
 //!
 //! A follower that applies more slowly than it is sent entries holds the sender up before it takes more: what waits for
 //! apply is bounded in bytes, as is the memory that a seal has yet to free.
@@ -34,16 +35,16 @@ use crate::types::{EntryOf, LogIdOf, RaftOf, SnapshotFiles, SnapshotOf, snapshot
 use crate::write_path::admission::Admission;
 use crate::write_path::large_writes::blob_named;
 
-/// How long a message of entries waits for each thing that it needs here; then its sender pauses for a moment.
+/// Time that a message of entries waits for each resource; after a failure its sender pauses for a moment.
 const ROOM_WAIT_MAX: Duration = Duration::from_millis(100);
-/// After the lease of the leader before has passed, so that no voter is still bound to it.
+/// Margin after the end of the previous leader's lease, so that no voter is still bound to it.
 const AFTER_LEASE: Duration = Duration::from_millis(20);
 const ELECTIONS_MAX: u32 = 4;
 
-/// Why a message was not answered. The sender is told the sentence.
+/// Reason for refusing a message. The text is sent to the sender.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ReceiveError {
-    #[error("a message that does not read: {0}")]
+    #[error("the message cannot be decoded: {0}")]
     Malformed(String),
     #[error("busy: {0}")]
     Busy(&'static str),
@@ -147,7 +148,7 @@ impl Inbound {
         self.exports.read(wanted).await
     }
 
-    /// Refuses an append of a leader that lacks what is committed here. Consensus takes every entry below its committed
+    /// Refuses an append of a leader that lacks entries committed here. Consensus takes every entry below its committed
     /// position for equal, and stops the process when the leader then commits less than it has applied.
     async fn check_history(&self, append: &AppendOf) -> Result<(), ReceiveError> {
         let last = self.log.last();

@@ -1,4 +1,5 @@
-//! The one call of a node that is not in the cluster yet: no certificate, no id, only what its token told it.
+//! The one call of a node that is not in the cluster yet: without certificate and id, only with the content of its
+//! token.
 
 use std::sync::Arc;
 
@@ -15,8 +16,8 @@ use crate::identity::client_without_certificate;
 use crate::peer_counters::Traffic;
 use crate::refusal::{Refusal, RefusalCode};
 
-/// Calls an open service of whatever node of the cluster listens at `address` (`host:port`). The node has to show a
-/// certificate of the cluster by the authority that the caller was told of. The lane means nothing here.
+/// Calls an open service of any node of the cluster at `address` (`host:port`). The node has to present a certificate
+/// of the cluster by the given authority. The lane is ignored here.
 pub async fn join_call(authority_pem: &str, cluster: ClusterId, address: &str, call: Call) -> Result<Bytes, CallError> {
     let ends = Instant::now() + call.within();
     let bad = |why: String| CallError::Refused(Refusal::new(RefusalCode::BadRequest, why));

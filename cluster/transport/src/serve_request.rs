@@ -1,4 +1,4 @@
-//! Handling of one request, from its headers to its answer: its receiver, its caller, its handler and its deadline.
+//! Handling of one request, from its headers to its response: receiver, caller, handler and deadline.
 //!
 //! The order of the checks: cluster, receiver, caller, service. A caller without a certificate learns of no service but
 //! the open ones. Until all checks are passed no byte of a body is taken in.
@@ -29,11 +29,11 @@ use crate::server::Server;
 
 /// Body of an open call by a caller without a certificate.
 pub(crate) const OPEN_BODY_BYTES_MAX: usize = 64 << 10;
-/// Bodies up to this need no room among the large ones: consensus is never refused for bulk.
+/// Bodies up to this size need no space among the large ones: consensus is never refused because of bulk transfers.
 const SMALL_BODY_BYTES: usize = 64 << 10;
-/// Past the caller's time: its own clock says first that it is over, this one is for callers that cannot.
+/// Margin beyond the caller's time limit: the caller's own clock ends it first; this is for callers that cannot.
 const LATE: Duration = Duration::from_millis(50);
-/// The unit in which room for bodies is counted.
+/// Unit in which space for bodies is counted.
 pub(crate) const ROOM_UNIT_BYTES: usize = 1 << 10;
 
 /// The other end of one accepted connection.
@@ -42,7 +42,7 @@ pub(crate) struct Visitor {
     pub(crate) server: Arc<Server>,
     /// Checked against the authority in the handshake.
     pub(crate) certificate: Option<CertificateDer<'static>>,
-    /// Node that it proved to be. A certificate bears one node's name, so this never changes.
+    /// Authenticated node. A certificate has one node's name, so this never changes.
     pub(crate) known_as: OnceLock<NodeId>,
 }
 
@@ -148,7 +148,7 @@ impl Visitor {
         Ok(())
     }
 
-    /// The body, and its place in the room for large ones.
+    /// Reads the body, and returns it with its place in the space for large ones.
     async fn take_in(
         &self,
         body: Incoming,

@@ -1,4 +1,4 @@
-//! Who is who: clusters, receivers, senders, strangers, and certificates that change while a node runs.
+//! Tests of identities: clusters, receivers, senders, strangers, and certificates that change while a node runs.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -11,21 +11,21 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use uuid::Uuid;
 
-use crate::raw::{self, Heard, Said};
+use crate::raw::{self, Heard, RequestClaims};
 use crate::town::{Town, call, count, counter, echo, identity_by, identity_for, tell};
 
 const TWO: NodeId = NodeId(2);
 
-/// As node 1 says it when it tells the truth.
-fn truth(town: &Town, body: &str) -> Said {
-    Said { cluster: Some(town.cluster), from: Some(1), to: Some(2), bytes: body.len() }
+/// Returns the true claims of node 1.
+fn truth(town: &Town, body: &str) -> RequestClaims {
+    RequestClaims { cluster: Some(town.cluster), from: Some(1), to: Some(2), bytes: body.len() }
 }
 
 fn node_name(town: &Town, node: u64) -> String {
     format!("node-{node}.{}.assay", town.cluster)
 }
 
-async fn say(town: &Town, to: &Transport, identity: &Identity, said: Said) -> Heard {
+async fn say(town: &Town, to: &Transport, identity: &Identity, said: RequestClaims) -> Heard {
     let secured = raw::secure(to.local_addr(), &node_name(town, 2), identity, true).await.expect("TLS");
     raw::echo(secured, "echo", &said, "x").await
 }
@@ -58,15 +58,15 @@ async fn a_call_for_another_cluster_node_or_sender_is_refused_by_its_headers() {
     assert_eq!(answered, Heard::Body(Bytes::from_static(b"x")), "the raw caller speaks well");
     let elsewhere = Some(ClusterId(Uuid::new_v4()));
     for (said, expected) in [
-        (Said { cluster: elsewhere, ..truth.clone() }, RefusalCode::WrongCluster),
-        (Said { cluster: None, ..truth.clone() }, RefusalCode::BadRequest),
-        (Said { to: Some(3), ..truth.clone() }, RefusalCode::WrongReceiver),
-        (Said { to: None, ..truth.clone() }, RefusalCode::WrongReceiver),
-        (Said { from: Some(3), ..truth.clone() }, RefusalCode::NotAuthenticated),
-        (Said { from: None, ..truth.clone() }, RefusalCode::NotAuthenticated),
-        (Said { bytes: 2, ..truth.clone() }, RefusalCode::BadRequest),
-        (Said { bytes: 0, ..truth.clone() }, RefusalCode::BadRequest),
-        (Said { bytes: usize::MAX, ..truth.clone() }, RefusalCode::BadRequest),
+        (RequestClaims { cluster: elsewhere, ..truth.clone() }, RefusalCode::WrongCluster),
+        (RequestClaims { cluster: None, ..truth.clone() }, RefusalCode::BadRequest),
+        (RequestClaims { to: Some(3), ..truth.clone() }, RefusalCode::WrongReceiver),
+        (RequestClaims { to: None, ..truth.clone() }, RefusalCode::WrongReceiver),
+        (RequestClaims { from: Some(3), ..truth.clone() }, RefusalCode::NotAuthenticated),
+        (RequestClaims { from: None, ..truth.clone() }, RefusalCode::NotAuthenticated),
+        (RequestClaims { bytes: 2, ..truth.clone() }, RefusalCode::BadRequest),
+        (RequestClaims { bytes: 0, ..truth.clone() }, RefusalCode::BadRequest),
+        (RequestClaims { bytes: usize::MAX, ..truth.clone() }, RefusalCode::BadRequest),
     ] {
         let answered = say(&town, &answerer, &one, said.clone()).await;
         assert_eq!(code(answered), expected, "{said:?}");

@@ -1,4 +1,4 @@
-//! Peers that are down, come back, move, and stop.
+//! Tests of peers that are down, come back, move, and stop.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! What becomes of the cluster's authority while nodes run: its key is wrapped once every node can read that, another
-//! authority takes its place where an operator asks for it, and its key is wrapped again when the master key changes.
+//! Rotation of the cluster's authority and of the key that wraps it. The authority's key is wrapped once every node can
+//! read a wrapped key, is replaced on request of an operator, and is wrapped again when the master key changes.
 
 use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, PutRecord, Record};
 use assay_storage_model::{GroupId, NodeId};
@@ -12,12 +12,12 @@ use crate::membership::nodes::{self, Feature, NodeRecord};
 use crate::membership::operations::OperateError;
 use crate::{Cluster, Shared};
 
-/// How the cluster's authority stands.
+/// Status of the cluster's authority.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AuthorityStatus {
     /// The id of the master key that its private key is wrapped with. None where it is in the catalog in plain text.
     pub master_key: Option<String>,
-    /// Whether another authority takes its place.
+    /// Whether a rotation to another authority is in progress.
     pub rotating: bool,
     /// The nodes that this waits for.
     pub waits_for: Vec<NodeId>,
@@ -28,7 +28,7 @@ fn failed(error: impl std::fmt::Display) -> OperateError {
 }
 
 impl Shared {
-    /// Opens the authority's key where a node was started without the master key, and makes the next step where this node
+    /// Opens the authority's key if the node was started without the master key, and makes the next step if this node
     /// leads the catalog.
     pub async fn tend_authorities(&self) -> Result<(), OperateError> {
         self.open_for_all().await?;
@@ -140,7 +140,7 @@ fn wrapped_again(body: &Authorities, keys: &dyn KeyWrap) -> Result<Option<Author
 }
 
 impl Cluster {
-    /// Whether every node that was not removed runs a program with this feature.
+    /// Returns whether every node that was not removed runs a program with this feature.
     pub fn all_nodes_have(&self, feature: Feature) -> bool {
         self.nodes_lacking(feature).is_empty()
     }
@@ -155,7 +155,7 @@ impl Cluster {
         nodes::without_key(&self.shared.catalog.read(), id)
     }
 
-    /// How the cluster's authority stands; none where there is none yet.
+    /// Returns the status of the cluster's authority; none if there is none yet.
     pub fn authority_status(&self) -> Option<AuthorityStatus> {
         let state = self.shared.catalog.read();
         let (body, _) = record_of(&state).ok()?;
@@ -165,8 +165,8 @@ impl Cluster {
         Some(AuthorityStatus { master_key, rotating: body.is_rotating(), waits_for: body.waits_for(&nodes) })
     }
 
-    /// Begins to put another authority in the place of this one. Nodes take it up by themselves, which takes some seconds;
-    /// [`Cluster::authority_status`] says how far they are.
+    /// Begins the rotation to another authority. Nodes adopt it within some seconds; [`Cluster::authority_status`]
+    /// reports the progress.
     pub async fn rotate_authority(&self) -> Result<(), OperateError> {
         self.fence(GroupId::CATALOG).await?;
         let shared = &self.shared;

@@ -1,5 +1,5 @@
-//! Reconciliation of actual with wanted state. Each reconciler compares the two, makes a step, and takes no other
-//! input; what a crash cut short is found again by looking.
+//! Reconciliation of actual with wanted state. Each reconciler compares the two and makes a step, without any other
+//! input; work interrupted by a crash is found again by the comparison.
 //!
 //! | reconciler | on | compares | does |
 //! |---|---|---|---|
@@ -80,7 +80,7 @@ impl Reconcilers {
         Reconcilers { tasks: Mutex::new(tasks) }
     }
 
-    /// Whatever they were doing is found again by the next start.
+    /// Stops the reconcilers. Unfinished work is found again by the next start.
     pub async fn stop(&self) {
         let tasks = std::mem::take(&mut *self.tasks.lock());
         tasks.iter().for_each(JoinHandle::abort);
@@ -120,7 +120,7 @@ impl CatalogChanges {
     }
 }
 
-/// Which of a group's replicas are to vote: all of a shard's, of the catalog the first few.
+/// Returns the replicas of a group that are to vote: all of a shard's, the first few of the catalog's.
 pub(crate) fn voters_wanted(group: GroupId, replicas: &[Replica]) -> Vec<ReplicaId> {
     let count = if group == GroupId::CATALOG { catalog_voters(replicas.len()) } else { replicas.len() };
     replicas.iter().take(count).map(|replica| replica.id).collect()

@@ -1,5 +1,5 @@
-//! Positions that followers acknowledged to the leaders on this node, kept on the disk at most a second late: a
-//! follower that comes back with less was put back from an older copy.
+//! Positions that followers acknowledged to the leaders on this node, persisted within a second. A follower that comes
+//! back with less was restored from an older copy.
 //!
 //! ```text
 //! ACKNOWLEDGED  at <group> <replica> <vote: term replica> <matched: term replica index> <committed: the same, or ->
@@ -71,7 +71,7 @@ impl Shared {
         self.start_histories.table.get((group, replica))
     }
 
-    /// Takes over what a leader here knows now.
+    /// Records the current state of a leader here.
     pub fn note_acknowledged(&self, group: GroupId) {
         let Some(found) = self.replicas.group(group) else { return };
         for (replica, acknowledged) in found.acknowledged() {

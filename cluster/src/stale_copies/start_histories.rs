@@ -1,5 +1,4 @@
-//! Exchange of start histories between nodes: the decisions of `starts` are written, sent and waited for
-//! here.
+//! Exchange of start histories between nodes: writes, sends and awaits the decisions of `starts`.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, Weak};
@@ -30,7 +29,7 @@ pub(crate) const START_ID: &str = "cluster.start-id";
 /// longer than a round trip.
 const LOOK_FOR_MAX: Duration = Duration::from_secs(1);
 const LOOK_FOR_HEARTBEATS: u32 = 5;
-/// An exchange has a write on each side, and a look for the process before.
+/// Time limit of an exchange: a write on each side, after a lookup of the process.
 const EXCHANGE_MAX: Duration = Duration::from_secs(5);
 const EXCHANGE_HEARTBEATS: u32 = 15;
 /// Between two exchanges with a node that came to nothing.
@@ -38,7 +37,7 @@ const AGAIN_AFTER: Duration = Duration::from_millis(200);
 
 type ExchangeTurn = Arc<tokio::sync::Mutex<Option<Instant>>>;
 
-/// Starts that one process knows, and their exchange with others.
+/// Starts known to one process, and their exchange with others.
 #[derive(Debug)]
 pub(crate) struct StartHistories {
     registry: Mutex<Registry>,
@@ -84,7 +83,7 @@ impl StartHistories {
         self.registry.lock().own()
     }
 
-    /// Whether the history of this node has this start.
+    /// Returns whether the history of this node has this start.
     pub fn has_start(&self, start: StartId) -> bool {
         self.registry.lock().kept().history.contains(&start)
     }
@@ -146,7 +145,7 @@ impl StartHistories {
         Ok(())
     }
 
-    /// For whoever holds `writing`.
+    /// Writes the starts; the caller holds `writing`.
     async fn write(&self, next: KeptStarts) -> Result<(), OpenError> {
         let node_files = self.node_files.clone();
         let written = tokio::task::spawn_blocking(move || starts::write(&*node_files.disk, &node_files.dir, &next));
@@ -171,13 +170,13 @@ impl StartHistories {
         found.map(|to| Processes { from: self.own().0, to: to.map(|to| to.0) }).map_err(|stop| stop.to_string())
     }
 
-    /// Whether a message that came may be taken; `way` leads back to its sender.
+    /// Decides whether an incoming message may be accepted; `way` leads back to its sender.
     pub fn way_in(&self, way: Way, processes: Option<Processes>) -> Result<(), Stop> {
         let processes = processes.map(|both| (StartId(both.from), both.to.map(StartId)));
         self.registry.lock().incoming(way.node, processes, (way.group, way.from), (way.group, way.to))
     }
 
-    /// A node said that it does not know this process, or that another one is there.
+    /// Forgets a node that does not have this process, or at which another process runs.
     pub fn forget(&self, node: NodeId) {
         self.registry.lock().forget(node);
     }
@@ -240,7 +239,7 @@ impl StartHistories {
         Ok(Bytes::from(serde_json::to_vec(&message).expect("plain data encodes")))
     }
 
-    /// Judges another node's process and hears its judgement on this one.
+    /// Judges another node's process and receives its verdict on this one.
     async fn take(
         &self,
         shared: &Arc<Shared>,
@@ -265,7 +264,7 @@ impl StartHistories {
         Ok(verdict)
     }
 
-    /// Which process answers at a node's address.
+    /// Asks for the process at a node's address.
     async fn look_for(&self, shared: &Shared, node: NodeId) -> Option<StartId> {
         let within = LOOK_FOR_MAX.max(shared.config.timing.heartbeat * LOOK_FOR_HEARTBEATS);
         let answer = shared.net.call(node, Call::new(START_ID, Bytes::new(), within).repeatable()).await.ok()?;
@@ -339,7 +338,7 @@ impl Service for StartHistoryService {
     }
 }
 
-/// Says which process answers here.
+/// Service that returns the id of the process here.
 #[derive(Debug)]
 pub(crate) struct StartIdService(pub Arc<StartHistories>);
 

@@ -1,5 +1,5 @@
-//! Checksummed text files that a node keeps about itself: lines of `name value`, under a first line that names what
-//! they are and their version, above a checksum. Replaced whole, so that a crash leaves the old one or the new one.
+//! Checksummed text files for the node's own state: lines of `name value`, below a first line with the file's kind and
+//! version, above a checksum. Replaced whole, so that a crash leaves the old one or the new one.
 //!
 //! ```text
 //! assay node 1

@@ -1,6 +1,6 @@
-//! Closing of replicas after other nodes found that this one runs on an older copy of its data directory, or that a
-//! replica lacks what it had acknowledged: such replicas are closed and given up as damaged ones are, and made anew
-//! under numbers that were given later.
+//! Closing of replicas that other nodes refused: this node runs on an older copy of its data directory, or a replica
+//! lacks acknowledged entries. Such replicas are closed and discarded like damaged ones, and made anew under later
+//! numbers.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,13 +26,13 @@ pub(crate) const PLACED: &str = "cluster.placed";
 const ASK_MAX: Duration = Duration::from_secs(5);
 /// [`COMPARED_WITHIN`] grows with the heartbeat, which is longer than a round trip.
 const COMPARED_HEARTBEATS: u32 = 10;
-/// After a step that did not come about.
+/// Pause after a failed step.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
-/// A program before 0.5 may have been upgraded since it was asked.
+/// Interval after which a silent node is asked again: a program before 0.5 may have been upgraded.
 const SILENT_ASKED_AGAIN_AFTER: Duration = Duration::from_secs(5);
 /// Interval at which acknowledgements of followers are written, where they have changed.
 const WRITTEN_EVERY: Duration = Duration::from_millis(500);
-/// How long a replica that must not go on may take to write what it applied, for whoever looks into its directory.
+/// Time in which a replica that must not continue seals its applied state, for later inspection of its directory.
 const SEAL_MAX: Duration = Duration::from_secs(10);
 
 /// Introduces this node to the others until all have compared.
@@ -158,7 +158,7 @@ async fn close(shared: &Arc<Shared>, by: NodeId, name: Name, why: &str, diverged
 struct PlacedThere {
     /// Numbers below were given.
     next_replica: ReplicaId,
-    /// Replica of the catalog on the node that asks.
+    /// Replica of the catalog on the calling node.
     catalog: Option<ReplicaId>,
 }
 
@@ -224,7 +224,7 @@ async fn step(shared: &Arc<Shared>) -> Result<(), String> {
     }
 }
 
-/// The first node that hears the catalog says what it has.
+/// Asks for the placement; the first node with contact to the catalog responds.
 async fn ask(shared: &Shared) -> Result<PlacedThere, String> {
     let asked = shared.net.peers().into_iter().map(|node| {
         async move {

@@ -74,7 +74,7 @@ const SLOW_DISK: &str = "run --seconds 55 --nodes 3 --faults slow-disk --seed 3"
 
 const TRIALS: [Trial; 15] = [
     trial(Sabotage::AckBeforeQuorum, SIMULATED, &["no loss"]),
-    trial(Sabotage::SkipFsync, POWER_CUT, &["no loss", "were durable and are not there", "its log ends at"]),
+    trial(Sabotage::SkipFsync, POWER_CUT, &["no loss", "were durable and are missing", "its log ends at"]),
     trial(Sabotage::AckOnLeaderOnly, OLD_LEADER, &["C1 no loss"]),
     trial(Sabotage::StaleRead, OLD_LEADER, &["C6 session"]),
     trial(Sabotage::ForgetRequests, CRASH, &["exactly once"]),

@@ -268,7 +268,7 @@ async fn spread(
     length: u64,
     others: Vec<NodeId>,
 ) -> Result<(), LargeError> {
-    let missing = || LargeError::Failed("a blob that was just kept is gone".into());
+    let missing = || LargeError::Failed("a blob that was just stored is missing".into());
     let body = blocking(move || read(&writes, name, length)).await?.ok_or_else(missing)?;
     // This node has it: of the n + 1 voters as many others are needed as half of n, rounded up.
     let wanted = others.len().div_ceil(2);
@@ -346,7 +346,7 @@ async fn ensure(
                 blocking(move || here.blobs.put(&framed).map(drop)).await?;
                 return Ok(());
             }
-            tracing::warn!(%node, bytes = framed.len(), "another node gave a large write that is not what it says");
+            tracing::warn!(%node, bytes = framed.len(), "another node sent a large write that does not match its name");
         }
         if tries.is_multiple_of(TRIES_PER_WARNING) {
             tracing::warn!(

@@ -235,7 +235,9 @@ impl Cluster {
 
     /// Makes what the group applied durable without the log, which is then purged up to there.
     pub async fn seal(&self, group: GroupId) -> Result<Applied, SealError> {
-        let known = self.group(group).ok_or_else(|| SealError::Stopped(format!("there is no group {group} here")))?;
+        let known = self
+            .group(group)
+            .ok_or_else(|| SealError::Stopped(format!("this node has no replica of group {group}")))?;
         known.seal().await
     }
 
@@ -264,10 +266,10 @@ impl Cluster {
         let home = status.members.iter().find(|member| Some(member.replica) == leader).map(|member| member.node);
         match home.filter(|node| *node != self.node()) {
             Some(node) => format!(
-                "the catalog's leader, node {node}, is not heard, neither directly nor through another node: check the \
-                 network between this node and the others"
+                "the catalog's leader, node {node}, cannot be reached, neither directly nor through another node: check \
+                 the network between this node and the others"
             ),
-            None => "no majority of the catalog answers".to_owned(),
+            None => "no majority of the catalog responds".to_owned(),
         }
     }
 
@@ -290,7 +292,7 @@ impl Cluster {
         }
         why.extend(self.shared.start_histories.against().into_iter().map(|(node, found)| found.why_not(node)));
         if self.shared.replicas.group(GroupId::CATALOG).is_none() {
-            why.push("this node's copy of the catalog is closed and has yet to be rebuilt".to_owned());
+            why.push("this node's copy of the catalog is closed and waits to be rebuilt".to_owned());
         }
         why
     }

@@ -61,7 +61,7 @@ impl fmt::Debug for Network {
 }
 
 fn no_transport() -> String {
-    "this node was given no address for other nodes".into()
+    "this node has no address for other nodes".into()
 }
 
 impl Network {
@@ -99,7 +99,7 @@ impl Network {
             }
             Membership::Unknown if self.strangers.is_vouched(from, Instant::now()) => Ok(()),
             Membership::Unknown => {
-                Err(refuse(RefusalCode::NotAuthenticated, format!("this node does not know a node {from}")))
+                Err(refuse(RefusalCode::NotAuthenticated, format!("node {from} is unknown to this node")))
             }
         }
     }
@@ -438,6 +438,6 @@ pub(crate) mod tests {
 
         let (net, sent) = send_snapshot(group, ReceiveError::Failed("no room".into())).await;
         assert!(matches!(sent, Err(PeerError::Refused { .. })), "{sent:?}");
-        assert!(net.suspects().waiting().is_empty(), "that says nothing of what it has");
+        assert!(net.suspects().waiting().is_empty(), "the error tells nothing about its data");
     }
 }

@@ -74,7 +74,7 @@ impl OnFatal {
             return self.report(format_args!("replica {replica} of group {group}: {why}"));
         };
         if self.damaged.lock().insert((group, replica)) {
-            tracing::error!(%group, %replica, %why, "a replica met damage in its files and stops");
+            tracing::error!(%group, %replica, %why, "a replica found damage in its files and stops");
             close(group, replica);
         }
     }

@@ -209,7 +209,7 @@ impl Group {
     /// Returns when this replica leads and has applied everything that was committed.
     pub async fn lead(&self) -> Result<(), FenceError> {
         let mut leading = self.shared.proposer.leading.clone();
-        let stopped = || FenceError::Stopped("it shut down meanwhile".into());
+        let stopped = || FenceError::Stopped("it was shut down meanwhile".into());
         leading.wait_for(|metrics| metrics.state == ServerState::Leader).await.map_err(|_| stopped())?;
         self.fence().await.map(|_| ())
     }
@@ -237,7 +237,7 @@ impl Group {
         let permit = timeout_at(until, Arc::clone(&self.shared.in_flight).acquire_owned()).await;
         let Ok(Ok(permit)) = permit else {
             Counters::add(&proposer.counters.busy, 1);
-            return Err(NotWritten::busy("too many proposals are under way").into());
+            return Err(NotWritten::busy("too many proposals are in flight").into());
         };
         let proposed = proposer.runtime.clone().spawn(async move {
             let _permit = permit;
@@ -273,7 +273,7 @@ impl Group {
         let mut ended = self.shared.seals_ended.clone();
         let before = ended.borrow_and_update().count;
         let stopped = |why: String| SealError::Stopped(why);
-        let gone = || stopped("it shut down meanwhile".into());
+        let gone = || stopped("it was shut down meanwhile".into());
         // Consensus ignores a trigger while it still tidies up after the seal before, which has been reported by then;
         // and one that comes during this seal. So asking again is needed sometimes and harmless always.
         let last = loop {

@@ -43,7 +43,10 @@ impl Shared {
             (body, record, nodes, lacks)
         };
         if let Some(stepped) = body.step(&nodes) {
-            tracing::info!(rotating = stepped.is_rotating(), "the cluster's certificate authority makes a step");
+            tracing::info!(
+                rotating = stepped.is_rotating(),
+                "the rotation of the cluster's certificate authority advances"
+            );
             return self.put_authorities(&record, &stepped).await;
         }
         if let Some(keys) = &self.config.keys
@@ -55,8 +58,8 @@ impl Shared {
             let wrapped = wrapped(body, &**keys)?;
             self.put_authorities(&record, &wrapped).await?;
             tracing::warn!(
-                "the key of the cluster's certificate authority is wrapped by the master key from now on. Copies of data \
-                 directories from before hold it in plain text: `assay admin rotate-secrets` makes them worthless"
+                "the key of the cluster's certificate authority is wrapped by the master key from now on. Earlier \
+                 copies of data directories hold it in plain text: `assay admin rotate-secrets` makes them worthless"
             );
         }
         Ok(())
@@ -170,7 +173,7 @@ impl Cluster {
     pub async fn rotate_authority(&self) -> Result<(), OperateError> {
         self.fence(GroupId::CATALOG).await?;
         let shared = &self.shared;
-        let keys = shared.config.keys.as_ref().ok_or_else(|| failed("this node was given no master key"))?;
+        let keys = shared.config.keys.as_ref().ok_or_else(|| failed("this node has no master key"))?;
         let (body, record) = record_of(&shared.catalog.read()).map_err(failed)?;
         if body.is_rotating() {
             return Ok(());

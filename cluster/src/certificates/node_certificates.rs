@@ -148,12 +148,12 @@ impl Shared {
             match self.ask(other, CERTIFY, body.clone(), CERTIFY_MAX).await {
                 Ok(answer) => match serde_json::from_slice::<Certified>(&answer) {
                     Ok(answer) => return Ok(answer.certificate),
-                    Err(error) => why = format!("the answer of node {other} cannot be decoded: {error}"),
+                    Err(error) => why = format!("node {other} sent a response that cannot be decoded: {error}"),
                 },
                 Err(error) => why = error.to_string(),
             }
         }
-        Err(format!("a certificate for node {node}: this node does not have the master key, and {why}"))
+        Err(format!("no certificate for node {node}: this node does not have the master key, and {why}"))
     }
 
     /// Statement of this node about its program.
@@ -297,7 +297,7 @@ impl Shared {
     ) -> Result<T, OpenError> {
         let shared = Arc::clone(self);
         let done = tokio::task::spawn_blocking(move || work(&shared)).await;
-        done.map_err(|error| OpenError::io("working on the certificates")(std::io::Error::other(error)))?
+        done.map_err(|error| OpenError::io("cannot use the certificates")(std::io::Error::other(error)))?
     }
 
     fn keep_trust(&self, kept: Identity, authority_pem: String) -> Result<Identity, OpenError> {
@@ -305,7 +305,7 @@ impl Shared {
             return Ok(kept);
         }
         self.node_files.set_authority(&authority_pem)?;
-        tracing::info!("this node trusts other certificate authorities of the cluster than before");
+        tracing::info!("this node's trusted certificate authorities changed");
         Ok(Identity { authority_pem, ..kept })
     }
 
@@ -318,7 +318,7 @@ impl Shared {
         let left = kept.runs_out()?.duration_since(SystemTime::now()).unwrap_or_default();
         let kept = self.keep_trust(kept, authority_pem)?;
         self.node_files.set_certificate(&certificate_pem)?;
-        tracing::info!(seconds_left = left.as_secs(), "this node's certificate was made anew");
+        tracing::info!(seconds_left = left.as_secs(), "this node's certificate was renewed");
         Ok(Identity { certificate_pem, ..kept })
     }
 
@@ -436,7 +436,7 @@ impl Shared {
         let is_known = node == from || crate::membership::join::was_admitted(&self.catalog.read(), node, &key);
         if !is_known {
             return Err(format!(
-                "node {from} asks for a certificate of node {node}, which was not let in with this key"
+                "node {from} asks for a certificate of node {node}, which was not admitted with this key"
             ));
         }
         let request = CertificateRequest::from_pem(&key).map_err(|error| error.to_string())?;

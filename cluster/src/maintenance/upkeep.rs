@@ -457,12 +457,12 @@ impl Compacting {
                 thread::sleep(COMPACTION_NO_SPACE_REST);
             }
             Err(error @ ShardError::Io { .. }) if files_ran_out(&error) => {
-                tracing::warn!(shard = %id, %error, "a compaction could open no more files; it is tried again");
+                tracing::warn!(shard = %id, %error, "a compaction could open no more files and will be retried");
                 thread::sleep(COMPACTION_NO_SPACE_REST);
             }
             // The one replica is given up where the others do without it, as where a reader meets damage.
             Err(error) if error.is_damage() && !sabotage::is(Sabotage::RotInCompactionIsFatal) => {
-                tracing::error!(shard = %id, %error, "compaction met damage; the replica is looked at");
+                tracing::error!(shard = %id, %error, "compaction found damage; the replica is examined");
                 self.not_before.borrow_mut().insert(id, Instant::now() + DAMAGED_REST);
                 self.suspects.add(GroupId::of_shard(id));
             }

@@ -161,7 +161,8 @@ impl Cluster {
         let peer = self.shared.config.peer.as_ref().ok_or(OperateError::NoAddress)?;
         let authority = self.shared.authorities().map_err(|error| OperateError::Failed(error.to_string()))?.trusted();
         let mut secret = [0; SECRET_BYTES];
-        getrandom::fill(&mut secret).map_err(|error| OperateError::Failed(format!("no random bytes: {error}")))?;
+        getrandom::fill(&mut secret)
+            .map_err(|error| OperateError::Failed(format!("cannot get random bytes: {error}")))?;
         let secret = URL_SAFE_NO_PAD.encode(secret);
         let now = now_micros();
         let valid = i64::try_from(valid.as_micros()).unwrap_or(i64::MAX);
@@ -288,7 +289,7 @@ impl Shared {
         let catalog = self.replicas.group(GroupId::CATALOG).ok_or("the catalog is not on this node")?;
         catalog.fence().await.map_err(|error| format!("the catalog is unavailable: {error}"))?;
         let token = self.catalog.read().find(&token_key(&request.secret)).cloned();
-        let token = token.ok_or("its token is not known here; make a new one with `assay cluster token`")?;
+        let token = token.ok_or("its token is unknown here; make a new one with `assay cluster token`")?;
         let body: TokenBody = serde_json::from_slice(&token.body).map_err(|error| error.to_string())?;
         let used = match body.used_by.clone() {
             Some(used) if used.key == request.key => used,
@@ -319,7 +320,7 @@ impl Shared {
     async fn use_token(self: &Arc<Self>, token: &Record, body: TokenBody, request: &Request) -> Result<UsedBy, String> {
         let given = self.change(CatalogCommand::GiveIds(GiveIds { nodes: 1, replicas: 1 })).await;
         let CatalogOutcome::IdsGiven { first_node, first_replica } = given.map_err(|error| error.to_string())? else {
-            return Err("the catalog gave no number".into());
+            return Err("the catalog assigned no number".into());
         };
         let used = UsedBy { key: request.key.clone(), node: first_node, catalog_replica: first_replica };
         self.note_used(token, body, &used).await?;
@@ -373,23 +374,23 @@ impl Shared {
                 CatalogOutcome::ReplicasChanged { .. } => return Ok(used),
                 CatalogOutcome::StaleEpoch { .. } => {}
                 CatalogOutcome::Refused { reason } => {
-                    tracing::info!(reason, "a node that joins gets another number for its copy of the catalog");
+                    tracing::info!(reason, "a joining node gets another number for its copy of the catalog");
                     used = self.renumber(used, token).await?;
                 }
                 other => return Err(format!("the catalog answered {other:?}")),
             }
         }
-        Err("others keep changing the members of the catalog: try again".into())
+        Err("the members of the catalog are being changed concurrently: try again".into())
     }
 
     /// Another number for the replica of the catalog, noted with the token first: the request may be sent again.
     async fn renumber(self: &Arc<Self>, used: UsedBy, token: &UniqueKey) -> Result<UsedBy, String> {
         let given = self.change(CatalogCommand::GiveIds(GiveIds { nodes: 0, replicas: 1 })).await;
         let CatalogOutcome::IdsGiven { first_replica, .. } = given.map_err(|error| error.to_string())? else {
-            return Err("the catalog gave no number".into());
+            return Err("the catalog assigned no number".into());
         };
         let used = UsedBy { catalog_replica: first_replica, ..used };
-        let record = self.catalog.read().find(token).cloned().ok_or("its token was forgotten meanwhile")?;
+        let record = self.catalog.read().find(token).cloned().ok_or("its token was deleted meanwhile")?;
         let body: TokenBody = serde_json::from_slice(&record.body).map_err(|error| error.to_string())?;
         self.note_used(&record, body, &used).await?;
         Ok(used)

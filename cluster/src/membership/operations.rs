@@ -71,7 +71,7 @@ impl Shared {
                 return Ok(changed);
             }
         }
-        Err(OperateError::Failed("others keep changing the same node: try again".into()))
+        Err(OperateError::Failed("the same node is being changed concurrently: try again".into()))
     }
 }
 
@@ -96,7 +96,7 @@ impl Cluster {
                 return Ok(());
             }
             if Instant::now() >= until {
-                let why = format!("node {node} still leads {led} groups: nobody else can lead them at the moment");
+                let why = format!("node {node} still leads {led} groups: no other node can lead them at the moment");
                 return Err(OperateError::Failed(why));
             }
             sleep(LOOK_AGAIN_AFTER).await;

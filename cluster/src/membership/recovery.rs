@@ -131,7 +131,7 @@ enum Had {
 }
 
 fn had(log: &Log, kept: &KeptReplica, sealed: &Applied) -> Result<Had, OpenError> {
-    let failed = || OpenError::io(format!("reading the log of group {}", kept.group));
+    let failed = || OpenError::io(format!("cannot read the log of group {}", kept.group));
     let recorded = RecordedGroup::read(&log.group(kept.group)).map_err(failed())?;
     let reaches = sealed.position.map(|position| position.index);
     if (!recorded.has_entries && reaches.is_none()) || recorded.purged > reaches {
@@ -231,10 +231,10 @@ pub(crate) fn check_recovery(config: &ClusterConfig, kept: &[KeptReplica], log: 
     }
     for replica in kept {
         let recorded = RecordedGroup::read(&log.group(replica.group));
-        let recorded = recorded.map_err(OpenError::io(format!("reading the log of group {}", replica.group)))?;
+        let recorded = recorded.map_err(OpenError::io(format!("cannot read the log of group {}", replica.group)))?;
         // Where it is sealed and purged by now, the group has led alone.
         if recorded.voters.is_some_and(|voters| !voters.iter().eq([&replica.replica])) {
-            return Err(OpenError::Recovery("it was cut short: run `assay cluster recover --force` again".into()));
+            return Err(OpenError::Recovery("it was interrupted: run `assay cluster recover --force` again".into()));
         }
     }
     Ok(())
@@ -260,7 +260,7 @@ impl Shared {
             let removed = NodeRecord { state: NodeState::Removed, ..record };
             let put = nodes::put(&removed, Expect::Revision(revision), now_micros());
             self.change(CatalogCommand::Put(put)).await.map_err(failed)?;
-            tracing::warn!(%node, "given up by a recovery");
+            tracing::warn!(%node, "removed by a recovery");
         }
         self.net.set_removed(Removed::of(&self.catalog.read()));
         for group in self.replicas.groups() {

@@ -77,7 +77,7 @@ impl Cluster {
                     sleep(LOOK_AGAIN_AFTER).await;
                     continue;
                 }
-                NodeState::Active => format!("node {new} does not answer: start it first"),
+                NodeState::Active => format!("node {new} does not respond: start it first"),
             };
             return Err(OperateError::Refused(why));
         }
@@ -143,7 +143,7 @@ fn check(
 ) -> Result<(), String> {
     let name = name_of(group);
     if group.leader.is_none() {
-        return Err(format!("{name} has no leader at the moment, so nobody can say what it would be left with"));
+        return Err(format!("{name} has no leader at the moment, so its remaining replicas cannot be determined"));
     }
     let placed = map.group(group.group).is_some_and(|members| members.replicas.iter().any(|one| one.node == node));
     let votes = group.replicas.iter().any(|one| one.node == node && one.votes());
@@ -160,8 +160,8 @@ fn check(
         return Ok(());
     }
     Err(format!(
-        "without node {node} {name} would have {left} of {voters} replicas that answer and have everything, which is no \
-         majority: start the others or wait until `assay cluster status` says settled, and ask again"
+        "without node {node} {name} would have {left} of {voters} replicas that respond and are up to date, which is \
+         no majority: start the others or wait until `assay cluster status` says settled, and ask again"
     ))
 }
 

@@ -86,7 +86,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
         for node in shared.net.strangers().wanted() {
             let vouched = is_known_elsewhere(&shared, node).await;
             if !vouched {
-                tracing::warn!(%node, "a node that nobody knows shows a certificate of this cluster; it is refused");
+                tracing::warn!(%node, "an unknown node presents a certificate of this cluster; it is refused");
             }
             shared.net.strangers().answered(node, vouched, Instant::now());
         }
@@ -107,7 +107,7 @@ pub(crate) struct VoucherService(pub Arc<Shared>);
 
 impl Service for VoucherService {
     fn answer(&self, _from: NodeId, body: Bytes, _within: Duration) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
-        let bad = || NoAnswer::Refused("the question about a node cannot be decoded".into());
+        let bad = || NoAnswer::Refused("the request about a node cannot be decoded".into());
         let node = <[u8; 8]>::try_from(&body[..]).map(u64::from_le_bytes).map(NodeId).map_err(|_| bad());
         let answer = node.map(|node| {
             let knows = Removed::of(&self.0.catalog.read()).vouches_for(node);

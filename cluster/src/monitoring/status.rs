@@ -167,7 +167,7 @@ impl Shared {
             (map, nodes::all(&state), kept_settings(&state), usize::from(settings(&state).replicas))
         };
         let groups = groups_of(&map, reports);
-        let no_quorum = (!quorum).then(|| "no majority of the catalog answers: nothing can be changed".to_owned());
+        let no_quorum = (!quorum).then(|| "no majority of the catalog responds: nothing can be changed".to_owned());
         let mut unsettled: Vec<String> = no_quorum.into_iter().collect();
         unsettled.extend(groups.iter().filter_map(|group| unsettled_group(&map, group)));
         let nodes: Vec<NodeReport> = nodes

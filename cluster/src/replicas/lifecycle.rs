@@ -61,7 +61,7 @@ pub(crate) fn close_damaged(
     node: NodeId,
 ) -> Result<Option<ClosedReplica>, OpenError> {
     let recorded = RecordedGroup::read(&log.group(kept.group));
-    let recorded = recorded.map_err(OpenError::io(format!("reading the log of group {}", kept.group)))?;
+    let recorded = recorded.map_err(OpenError::io(format!("cannot read the log of group {}", kept.group)))?;
     let placed = map.and_then(|map| map.group(kept.group));
     let others = match (&recorded.voters, placed) {
         (Some(voters), _) => voters.iter().any(|voter| *voter != kept.replica),
@@ -124,7 +124,7 @@ fn forget_log(log: &Log, group: GroupId) -> Result<(), OpenError> {
     log.group(group).remove(Box::new(move |result| drop(sender.send(result))));
     match removed.recv() {
         Ok(result) => Ok(result?),
-        Err(_) => Err(OpenError::io("forgetting a group's log")(std::io::Error::other("the log has stopped"))),
+        Err(_) => Err(OpenError::io("cannot remove a group's log")(std::io::Error::other("the log has stopped"))),
     }
 }
 
@@ -220,7 +220,7 @@ impl Shared {
             && let Err(error) = self.stop_replica(group, replica, LEAVING_LET_GO_MAX).await
         {
             // Its consensus has ended. Whoever gives it up waits for its readers again.
-            tracing::debug!(%group, %replica, %error, "a replica is closed and still read");
+            tracing::debug!(%group, %replica, %error, "a replica is closed but still being read");
         }
     }
 
@@ -337,7 +337,7 @@ impl Shared {
         large_writes.purged(group, u64::MAX);
         let (forgotten, removed) = oneshot::channel();
         self.log.group(group).remove(Box::new(move |result| drop(forgotten.send(result))));
-        let stopped = || OpenError::io("forgetting a group's log")(std::io::Error::other("the log has stopped"));
+        let stopped = || OpenError::io("cannot remove a group's log")(std::io::Error::other("the log has stopped"));
         removed.await.map_err(|_| stopped())??;
         let node_files = self.node_files.clone();
         let removing = tokio::task::spawn_blocking(move || match state {
@@ -371,7 +371,7 @@ impl Shared {
         }
         let held = self.resting.held.lock().get(&group).cloned();
         if !let_go(held.unwrap_or_default(), let_go_max).await {
-            let why = format!("replica {replica} of group {group} is still held after {} s", let_go_max.as_secs());
+            let why = format!("replica {replica} of group {group} is still in use after {} s", let_go_max.as_secs());
             return Err(OpenError::io("stopping a replica")(std::io::Error::other(why)));
         }
         self.resting.held.lock().remove(&group);

@@ -179,8 +179,7 @@ impl Shared {
         };
         match response {
             Ok(response) => message.decode(response).ok_or_else(|| {
-                let why =
-                    "its response cannot be decoded; both nodes have to run versions that follow each other".into();
+                let why = "its response cannot be decoded; both nodes have to run consecutive versions".into();
                 AskError::Unknown { node, why }
             }),
             Err(error) => {

@@ -74,7 +74,7 @@ impl Service for NamedService {
         }
         match split(body) {
             Some((principal, body)) => self.answers.answer_for(Some(principal), from, body, within),
-            None => async { Err(NoAnswer::Refused("a question without a principal in front".into())) }.boxed(),
+            None => async { Err(NoAnswer::Refused("the request has no principal in front".into())) }.boxed(),
         }
     }
 }
@@ -133,7 +133,7 @@ impl Cluster {
         let Some(principal) = principal else {
             return match net.answers_unnamed() {
                 true => Ok(()),
-                false => Err(NoAnswer::Refused("the question does not say on whose behalf it is asked".into())),
+                false => Err(NoAnswer::Refused("the request names no principal".into())),
             };
         };
         // Before its start is done this node is asked again a moment later.

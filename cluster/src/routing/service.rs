@@ -66,7 +66,7 @@ impl Handler for ServiceHandler {
         let Received { from, body, within, .. } = received;
         let refuse = |code, why: String, detail| Refusal { code, why, detail };
         let Some(from) = from else {
-            let why = "only nodes of the cluster may ask this".to_owned();
+            let why = "only nodes of the cluster may call this service".to_owned();
             return async move { Err(refuse(RefusalCode::NotAuthenticated, why, Bytes::new())) }.boxed();
         };
         if let Err(refusal) = checked {

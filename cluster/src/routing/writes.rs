@@ -62,7 +62,7 @@ impl Shared {
         let outcomes = self.routed(group, &[command], Manner::Next).await?;
         let count = outcomes.len();
         let one = <[Outcome; 1]>::try_from(outcomes);
-        one.map(|[outcome]| outcome).map_err(|_| unknown(format!("{count} outcomes came for one command")))
+        one.map(|[outcome]| outcome).map_err(|_| unknown(format!("one command returned {count} outcomes")))
     }
 
     async fn routed(&self, group: GroupId, commands: &[Bytes], manner: Manner) -> Result<Vec<Outcome>, WriteFailure> {
@@ -178,7 +178,7 @@ impl Shared {
     /// the deadline while there is no leader, no majority confirms it, or the replica is being replaced.
     pub async fn fence_until(&self, group: GroupId, until: Instant) -> Result<u64, FenceError> {
         loop {
-            let absent = || FenceError::Stopped(format!("there is no group {group} here"));
+            let absent = || FenceError::Stopped(format!("this node has no replica of group {group}"));
             let known = self.replicas.group(group).ok_or_else(absent)?;
             let asked = std::time::Instant::now();
             let refusal = match known.fence().await {

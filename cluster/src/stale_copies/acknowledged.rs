@@ -84,7 +84,7 @@ pub(crate) fn read(disk: &dyn Disk, dir: &Path) -> Result<Entries, HomeError> {
     let path = dir.join(FILE);
     let lines = checksummed_file::read(disk, &path, WHAT)?.unwrap_or_default();
     let entries = lines.iter().map(|(_, value)| parse(value)).collect::<Option<Entries>>();
-    entries.ok_or_else(|| HomeError::Damaged { path, what: "a line that names no replica and what it has".into() })
+    entries.ok_or_else(|| HomeError::Damaged { path, what: "a line names no replica and its position".into() })
 }
 
 fn parse(value: &str) -> Option<(Name, Acknowledged)> {

@@ -115,7 +115,7 @@ impl<'a> Beginning<'a> {
         sealed: &Applied,
     ) -> Result<Option<ClosedReplica>, OpenError> {
         let found = contradiction(&self.log.group(replica.group), sealed);
-        let found = found.map_err(OpenError::io(format!("reading the log of group {}", replica.group)))?;
+        let found = found.map_err(OpenError::io(format!("cannot read the log of group {}", replica.group)))?;
         let Some(why) = found else { return Ok(None) };
         let stays = close_damaged((self.log, self.node_files), replica, self.map, self.node)?;
         if stays.is_some() {

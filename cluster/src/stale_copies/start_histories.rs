@@ -189,7 +189,7 @@ impl StartHistories {
             return Ok(());
         }
         if began.is_some_and(|began| began.elapsed() < AGAIN_AFTER) {
-            return Err(format!("node {node} and this one did not come to an agreement on their starts"));
+            return Err(format!("node {node} and this one could not agree on their starts"));
         }
         *began = Some(Instant::now());
         let exchanged = self.exchange_now(node).await;
@@ -275,7 +275,7 @@ impl StartHistories {
         let shared = self.shared.get().and_then(Weak::upgrade).ok_or("the node starts")?;
         let said: Message = serde_json::from_slice(&body).map_err(|error| error.to_string())?;
         if said.introduction.history.len() > 2 * HISTORY_MAX {
-            return Err("a history that is too long".into());
+            return Err("the history is too long".into());
         }
         let must_look = self.registry.lock().must_look_for(from, &said.introduction);
         let answering = if must_look { self.look_for(&shared, from).await } else { None };
@@ -293,16 +293,16 @@ fn say(node: NodeId, verdict: &Verdict, before: Option<&Verdict>) {
         StartVerdict::Accepted => {
             tracing::info!(%node, start = %verdict.about, "a node introduced itself");
             for (group, replica, why) in &verdict.refused {
-                tracing::error!(%node, %group, %replica, why, "a replica there lacks what it had acknowledged and is refused");
+                tracing::error!(%node, %group, %replica, why, "a replica there lacks acknowledged entries and is refused");
             }
         }
         StartVerdict::Lacks(seen) => tracing::error!(
             %node, start = %verdict.about, %seen,
-            "a node is refused: it runs on an older copy of its data directory, which a later start had used"
+            "a node is refused: it runs on an older copy of its data directory, which was used by a later start"
         ),
         StartVerdict::StillThere(other) => tracing::error!(
             %node, start = %verdict.about, %other,
-            "a process that says that it is this node is refused: another one answers at the node's address"
+            "a process that claims to be this node is refused: another one responds at the node's address"
         ),
     }
 }

@@ -205,7 +205,7 @@ impl StartVerdict {
                 format!("node {by} refuses this node: its data directory is an older copy, which lacks start {seen}")
             }
             StartVerdict::StillThere(other) => format!(
-                "node {by} refuses this node: another process answers at its address (start {other}). Stop one of them"
+                "node {by} refuses this node: another process responds at its address (start {other}). Stop one of them"
             ),
         }
     }
@@ -281,7 +281,7 @@ impl fmt::Display for Stop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Stop::Introduce => "the two nodes have yet to compare their starts",
-            Stop::Refused => "the replica lacks what it had acknowledged",
+            Stop::Refused => "the replica lacks acknowledged entries",
             Stop::Comparing => "the node has yet to compare its starts with others",
         })
     }

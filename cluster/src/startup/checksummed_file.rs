@@ -39,10 +39,10 @@ pub(crate) fn read(disk: &dyn Disk, path: &Path, what: &str) -> Result<Option<Ve
         Some(found) if found > VERSION => {
             return Err(HomeError::Newer { dir: parent(path), found: found.to_string() });
         }
-        _ => return Err(damaged("its first line does not say what it is")),
+        _ => return Err(damaged("its first line does not name its kind")),
     }
     let pair = |line: &str| line.split_once(' ').map(|(name, value)| (name.to_owned(), value.to_owned()));
-    lines.map(pair).collect::<Option<Vec<_>>>().ok_or_else(|| damaged("a line without a value")).map(Some)
+    lines.map(pair).collect::<Option<Vec<_>>>().ok_or_else(|| damaged("a line has no value")).map(Some)
 }
 
 pub(crate) fn write(disk: &dyn Disk, path: &Path, what: &str, lines: &[(String, String)]) -> Result<(), HomeError> {

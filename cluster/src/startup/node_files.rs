@@ -107,7 +107,7 @@ impl NodeFiles {
             Some((NodeId(node.parse().ok()?), address.to_owned()))
         };
         let peers = lines.into_iter().map(peer).collect::<Option<BTreeMap<_, _>>>();
-        peers.map(Some).ok_or_else(|| self.damaged("PEERS", "a line that names no node and its address"))
+        peers.map(Some).ok_or_else(|| self.damaged("PEERS", "a line names no node and its address"))
     }
 
     pub fn set_peers(&self, peers: &BTreeMap<NodeId, String>) -> Result<(), HomeError> {
@@ -121,7 +121,7 @@ impl NodeFiles {
             return Ok(None);
         };
         let replicas = lines.iter().map(|(_, value)| parse_replica(value)).collect::<Option<Vec<_>>>();
-        replicas.map(Some).ok_or_else(|| self.damaged("REPLICAS", "a line that names no replica"))
+        replicas.map(Some).ok_or_else(|| self.damaged("REPLICAS", "a line names no replica"))
     }
 
     pub fn set_replicas(&self, replicas: &[KeptReplica]) -> Result<(), HomeError> {
@@ -203,7 +203,7 @@ pub(crate) fn write_secret(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 fn restrict(path: &Path, mode: u32) -> Result<(), HomeError> {
     use std::os::unix::fs::PermissionsExt;
     let set = std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode));
-    set.map_err(|source| HomeError::Io { doing: format!("closing {} to others", path.display()), source })
+    set.map_err(|source| HomeError::Io { doing: format!("cannot restrict access to {}", path.display()), source })
 }
 
 fn parse_replica(value: &str) -> Option<KeptReplica> {

@@ -94,7 +94,7 @@ async fn open_node(config: ClusterConfig) -> Result<Cluster, OpenError> {
     tracing::info!(cluster = %format.cluster, node = %node.node, ms = began.elapsed().as_millis(), "store opened");
 
     let runtime = ConsensusRuntime::start()?;
-    let seals = SealThreads::start(Arc::clone(&lock)).map_err(OpenError::io("starting the threads that seal"))?;
+    let seals = SealThreads::start(Arc::clone(&lock)).map_err(OpenError::io("cannot start the seal threads"))?;
     let net = Network::default();
     let table = AcknowledgedTable::open(&*config.disk, &config.data_dir)?;
     let start_histories = Arc::new(StartHistories::new(node_files.clone(), states.starts, table)?);
@@ -320,7 +320,7 @@ impl ConsensusRuntime {
     fn start() -> Result<ConsensusRuntime, OpenError> {
         let mut builder = Builder::new_multi_thread();
         let built = builder.worker_threads(CONSENSUS_THREADS).thread_name(CONSENSUS_THREAD).enable_all().build();
-        let runtime = built.map_err(OpenError::io("starting the runtime of consensus"))?;
+        let runtime = built.map_err(OpenError::io("cannot start the runtime of consensus"))?;
         Ok(ConsensusRuntime(Mutex::new(Some(runtime))))
     }
 

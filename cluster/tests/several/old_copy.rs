@@ -321,7 +321,7 @@ async fn a_node_whose_group_went_on_without_its_entries_closes_its_replicas() {
         tokio::time::sleep(Duration::from_millis(200)).await;
         let ended = fatal.lock().expect("no panic").take();
         if let Some(why) = ended {
-            assert!(why.contains("another history") || why.contains("must not go on"), "{why}");
+            assert!(why.contains("another history") || why.contains("must not continue"), "{why}");
             restarts += 1;
             drop(nodes[0].1.take().expect("runs").shutdown().await);
             tokio::time::sleep(Duration::from_secs(1)).await;

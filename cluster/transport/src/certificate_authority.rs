@@ -53,9 +53,9 @@ pub fn new_request() -> Result<(String, CertificateRequest), TransportError> {
 impl CertificateRequest {
     /// `PUBLIC KEY` in PEM; other keys than Ed25519 are refused.
     pub fn from_pem(text: &str) -> Result<CertificateRequest, TransportError> {
-        const WHAT: &str = "a request for a certificate";
+        const WHAT: &str = "the request for a certificate";
         if text.len() > REQUEST_BYTES_MAX {
-            return Err(wrong(WHAT, format!("{} bytes; at most {REQUEST_BYTES_MAX}", text.len())));
+            return Err(wrong(WHAT, format!("it has {} bytes, the limit is {REQUEST_BYTES_MAX}", text.len())));
         }
         let key = SubjectPublicKeyInfoDer::from_pem_slice(text.as_bytes()).map_err(|why| wrong(WHAT, why))?;
         let public = key.strip_prefix(&PUBLIC_KEY_PREFIX).and_then(|public| public.try_into().ok());
@@ -105,7 +105,7 @@ impl Authority {
         let key = KeyPair::from_pem_and_sign_algo(key_pem, &PKCS_ED25519).map_err(|why| wrong(WHAT, why))?;
         let parsed = ParsedCertificate::try_from(&kept).map_err(|why| wrong(WHAT, why))?;
         if parsed.subject_public_key_info().as_ref() != key.subject_public_key_info() {
-            return Err(wrong(WHAT, "the key is not that of the certificate"));
+            return Err(wrong(WHAT, "the key does not belong to the certificate"));
         }
         // Certificates bear their issuer's name letter by letter: under another name nobody would trust them.
         let made = own_params(cluster).self_signed(&key).map_err(|why| wrong(WHAT, why))?;
@@ -227,7 +227,7 @@ mod tests {
             let found = Authority::from_pem(cluster, certificate.certificate_pem(), &key.key_pem());
             found.expect_err("it does not fit").to_string()
         };
-        assert!(why(id(1), &first, &second).contains("the key is not that of the certificate"));
+        assert!(why(id(1), &first, &second).contains("the key does not belong to the certificate"));
         assert!(why(id(2), &first, &first).contains("it is not of cluster"));
         assert!(!format!("{first:?}").contains(&first.key_pem()[40..60]));
     }

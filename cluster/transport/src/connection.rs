@@ -146,7 +146,7 @@ impl Connection {
         match answered.await {
             Ok(Frame::Body(_)) => Ok(()),
             Ok(Frame::Refused(refusal)) => Err(NoConnection::Refused(refusal)),
-            Ok(frame) => Err(NoConnection::NotReached(format!("a greeting was answered with {frame:?}"))),
+            Ok(frame) => Err(NoConnection::NotReached(format!("the response to a greeting was {frame:?}"))),
             Err(NoAnswer::NotSent(why) | NoAnswer::Lost(why)) => Err(NoConnection::NotReached(why)),
         }
     }
@@ -214,7 +214,7 @@ impl fmt::Debug for Connection {
 /// reset.
 pub(crate) async fn only_frame(mut frames: Streaming<Frame>, ends: Instant) -> Result<Frame, NoAnswer> {
     let frame = timeout_at(ends, next_frame(&mut frames)).await;
-    let frame = frame.map_err(|_| NoAnswer::Lost("no answer in time".into()))??;
+    let frame = frame.map_err(|_| NoAnswer::Lost("no response in time".into()))??;
     // The frame is whole; whatever befalls the rest changes nothing.
     drop(timeout_at(ends, frames.message()).await);
     Ok(frame)
@@ -223,7 +223,7 @@ pub(crate) async fn only_frame(mut frames: Streaming<Frame>, ends: Instant) -> R
 pub(crate) async fn next_frame(frames: &mut Streaming<Frame>) -> Result<Frame, NoAnswer> {
     match frames.message().await {
         Ok(Some(frame)) => Ok(frame),
-        Ok(None) => Err(NoAnswer::Lost("the answer ended before it was whole".into())),
+        Ok(None) => Err(NoAnswer::Lost("the response ended early".into())),
         Err(status) => Err(NoAnswer::Lost(with_causes(&status))),
     }
 }

@@ -43,5 +43,5 @@ pub(crate) async fn send_with_faults<Answer: Send>(
         // What failed fails as it did: faults take answers away and give none.
         if faults.lose_answer && answer.is_ok() { std::future::pending().await } else { answer }
     };
-    timeout_at(ends, on_the_way.boxed()).await.unwrap_or_else(|_| Err(CallError::Lost("no answer in time".into())))
+    timeout_at(ends, on_the_way.boxed()).await.unwrap_or_else(|_| Err(CallError::Lost("no response in time".into())))
 }

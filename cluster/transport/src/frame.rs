@@ -79,7 +79,7 @@ impl Frame {
                 let length = from.try_get_u32_le().map_err(|_| "a refusal without a reason")?;
                 let length = usize::try_from(length).unwrap_or(usize::MAX);
                 if length > from.remaining() {
-                    return Err("a refusal cut off");
+                    return Err("the refusal is truncated");
                 }
                 let why = String::from_utf8_lossy(&from.copy_to_bytes(length)).into_owned();
                 let detail = from.copy_to_bytes(from.remaining());
@@ -94,7 +94,7 @@ impl Frame {
 /// Checked where a body is handed in, so that nothing too large is begun.
 pub(crate) fn check_size(bytes: &Bytes) -> Result<(), String> {
     if bytes.len() > MESSAGE_BYTES_MAX {
-        return Err(format!("{} bytes; a message has at most {MESSAGE_BYTES_MAX}", bytes.len()));
+        return Err(format!("{} bytes are too many: a message has at most {MESSAGE_BYTES_MAX}", bytes.len()));
     }
     Ok(())
 }

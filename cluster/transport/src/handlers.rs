@@ -120,7 +120,7 @@ impl fmt::Debug for Handlers {
 
 /// A name is a part of a path.
 fn checked(service: &'static str) -> &'static str {
-    assert!(is_name(service), "`{service}` is no name of a service");
+    assert!(is_name(service), "`{service}` is not a valid name of a service");
     service
 }
 

@@ -57,7 +57,7 @@ impl Identity {
                 Ok(UNIX_EPOCH + Duration::from_secs(not_after.as_secs()))
             }
             Err(why) => Err(wrong(why)),
-            Ok(_) => Err(wrong("its certificate does not say when it runs out")),
+            Ok(_) => Err(wrong("its certificate has no expiry")),
         }
     }
 
@@ -89,7 +89,7 @@ impl Credentials {
         verifier.verify_client_cert(&chain[0], &chain[1..], UnixTime::now()).map_err(wrong)?;
         let name = node_name(cluster, node);
         if !bears(&chain[0], &name) {
-            return Err(wrong(format!("it does not bear the name {name}")));
+            return Err(wrong(format!("it does not have the name {name}")));
         }
         let key = || PrivateKeyDer::from_pem_slice(identity.key_pem.as_bytes()).map_err(wrong);
         let client = client_builder()?.with_root_certificates(roots);

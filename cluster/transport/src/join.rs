@@ -40,7 +40,7 @@ pub async fn join_call(authority_pem: &str, cluster: ClusterId, address: &str, c
         Ok(Ok(frames)) => frames,
         Ok(Err(NoAnswer::NotSent(why))) => return Err(CallError::NotReached(why)),
         Ok(Err(NoAnswer::Lost(why))) => return Err(CallError::Lost(why)),
-        Err(_) => return Err(CallError::Lost("no answer in time".into())),
+        Err(_) => return Err(CallError::Lost("no response in time".into())),
     };
     match only_frame(frames, ends).await {
         Ok(Frame::Body(body)) => Ok(body),

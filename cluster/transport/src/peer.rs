@@ -52,7 +52,7 @@ impl Peer {
         let connection = timeout_at(ends, self.control.connection()).await;
         let connection = connection.map_err(|_| CallError::NotReached("no connection in time".into()))??;
         let greeted = timeout_at(ends, connection.greet(ends)).await;
-        Ok(greeted.map_err(|_| CallError::NotReached("no answer to a greeting in time".into()))??)
+        Ok(greeted.map_err(|_| CallError::NotReached("no response to a greeting in time".into()))??)
     }
 
     pub(crate) async fn call(&self, call: &Call, ends: Instant) -> Result<Bytes, CallError> {
@@ -138,7 +138,7 @@ async fn next_chunk(frames: &mut Streaming<Frame>, within: Duration) -> Result<O
 }
 
 fn no_answer(within: Duration) -> CallError {
-    CallError::Lost(format!("no answer in {} ms", within.as_millis()))
+    CallError::Lost(format!("no response in {} ms", within.as_millis()))
 }
 
 fn lost(why: NoAnswer) -> CallError {

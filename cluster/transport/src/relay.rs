@@ -191,7 +191,7 @@ impl Transport {
         send: SendVia<'_, Answer>,
     ) -> Result<Answer, CallError> {
         let now = Instant::now();
-        let mut why = "no other node can pass it on".to_owned();
+        let mut why = "no other node can relay it".to_owned();
         let may_be_relayed = path.path.may_be_relayed(now) && !sabotage::is(Sabotage::NoRelay);
         if !may_be_relayed || call.body.len() > RELAYED_BYTES_MAX || now >= ends {
             return Err(CallError::NotReached(why));
@@ -267,15 +267,17 @@ impl Transport {
     /// Returns the call that a relay makes, with its place in the room for those. Refused if the receiver does not
     /// respond here either (R1).
     fn onward(&self, received: &Received) -> Result<Onward, Refusal> {
-        let stranger = || Refusal::new(RefusalCode::NotAuthenticated, "only nodes of the cluster may ask this");
+        let stranger =
+            || Refusal::new(RefusalCode::NotAuthenticated, "only nodes of the cluster may call this service");
         let origin = received.from.ok_or_else(stranger)?;
         let wrapped = Wrapped::of(received)?;
         let to = wrapped.node;
         let peer = self.peer(to).map_err(at_relay)?;
         if peer.path.is_down() {
-            return Err(not_reached(format!("node {to} does not answer here either")));
+            return Err(not_reached(format!("node {to} does not respond here either")));
         }
-        let room = self.room().take(wrapped.body.len()).ok_or_else(|| not_reached("too many calls are passed on"))?;
+        let room =
+            self.room().take(wrapped.body.len()).ok_or_else(|| not_reached("too many calls are being relayed"))?;
         let lane = wrapped.lane;
         let body = Wrapped { node: origin, ..wrapped }.encode();
         let call = Call { lane, ..Call::new(RELAY_DELIVER, body, received.within) };
@@ -340,7 +342,7 @@ struct Onward {
 }
 
 fn no_service(service: &str) -> Refusal {
-    Refusal::new(RefusalCode::NoService, format!("nobody answers to `{service}` here"))
+    Refusal::new(RefusalCode::NoService, format!("there is no service `{service}` here"))
 }
 
 #[cfg(test)]

@@ -58,7 +58,7 @@ impl Wire {
             }
             let silent_at = self.heard.max(self.through) + SILENCE_MAX;
             if now >= silent_at {
-                let why = format!("nothing heard for {} ms", now.duration_since(self.heard).as_millis());
+                let why = format!("nothing received for {} ms", now.duration_since(self.heard).as_millis());
                 return Poll::Ready(io::Error::new(io::ErrorKind::TimedOut, why));
             }
             self.alarm.as_mut().reset(silent_at);

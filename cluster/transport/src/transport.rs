@@ -319,7 +319,7 @@ impl Transport {
             return Err(CallError::NotReached("this node is stopping".into()));
         }
         let peer = self.inner.peers.read().get(&to).cloned();
-        peer.ok_or_else(|| CallError::NotReached(format!("no address of node {to} is known")))
+        peer.ok_or_else(|| CallError::NotReached(format!("node {to} has no known address")))
     }
 
     fn fault_injector(&self, to: NodeId, service: &str) -> Option<crate::fault_injection::CallFaults> {
@@ -370,7 +370,7 @@ async fn first<Answer>(
         answer = direct => answer,
         () = peer.path.until_down(), if repeatable => return Err(None),
         () = peer.path.until_down_for(GIVEN_UP_AFTER) => {
-            Err(CallError::Lost("the node stopped answering directly before the answer came".into()))
+            Err(CallError::Lost("the node stopped responding directly before the response came".into()))
         }
     };
     match answer {
@@ -411,7 +411,7 @@ async fn examination(inner: Weak<Inner>, to: NodeId, peer: Weak<Peer>) {
         }
         let why = answer.err().map(|error| error.to_string()).unwrap_or_default();
         if peer.path.set_down(true) {
-            tracing::warn!(node = %to, why, "a node does not answer directly; calls to it go through other nodes");
+            tracing::warn!(node = %to, why, "a node does not respond directly; calls to it are relayed through other nodes");
         }
         break;
     }
@@ -427,6 +427,6 @@ async fn examination(inner: Weak<Inner>, to: NodeId, peer: Weak<Peer>) {
     peer.path.answered();
     peer.path.end_examination();
     if peer.path.set_down(false) {
-        tracing::info!(node = %to, "a node answers directly again");
+        tracing::info!(node = %to, "a node responds directly again");
     }
 }

@@ -59,7 +59,7 @@ impl Blobs {
         let temporary_dir = dir.join(TEMPORARY_DIR);
         disk.create_dir_all(&temporary_dir)?;
         for entry in disk.list(&temporary_dir)? {
-            tracing::info!(dir = %temporary_dir.display(), name = entry.name, "removing a blob that was never finished");
+            tracing::info!(dir = %temporary_dir.display(), name = entry.name, "cannot remove an unfinished blob");
             disk.remove(&temporary_dir.join(entry.name))?;
         }
         let made = std::array::from_fn(|_| AtomicBool::new(false));
@@ -115,7 +115,7 @@ impl Blobs {
         file.read_at(0, &mut content)?;
         if BlobName::of(&content) != name {
             self.note(name, false);
-            return Err(damaged("does not have the hash that is its name".to_owned()));
+            return Err(damaged("does not match the hash in its name".to_owned()));
         }
         Ok(content.into())
     }
@@ -212,7 +212,7 @@ impl Blobs {
     /// Stops the store after a failed sync.
     fn stop_on_error<T>(&self, result: io::Result<T>) -> Result<T, BlobError> {
         if let Err(error) = &result {
-            tracing::error!(%error, dir = %self.dir.display(), "a sync failed: this blob store takes no more writes");
+            tracing::error!(%error, dir = %self.dir.display(), "a sync failed: this blob store accepts no more writes");
             self.stopped.store(true, Ordering::Release);
         }
         Ok(result?)

@@ -58,7 +58,7 @@ impl Catalog {
         };
         let kv = home.open_kv(generation)?;
         if current.is_some() && kv.entries() == 0 {
-            return Err(home.damaged(generation, "it is in use, but nothing is in it".into()));
+            return Err(home.damaged(generation, "it is in use but empty".into()));
         }
         let (stored, state) = Stored::open(kv)?.map_err(|what| home.damaged(generation, what))?;
         if current.is_none() {

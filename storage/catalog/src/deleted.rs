@@ -87,7 +87,7 @@ impl Deleted {
         for page in pages {
             let (records, rest) = page.as_chunks::<BYTES_EACH>();
             if !rest.is_empty() {
-                return Err("a page of deleted records is cut short".into());
+                return Err("a page of deleted records is truncated".into());
             }
             records.iter().try_for_each(|bytes| deleted.load_one(bytes))?;
         }

@@ -68,17 +68,17 @@ pub fn import(bytes: &[u8]) -> Result<Import, CatalogError> {
 }
 
 fn values(bytes: &[u8]) -> Result<Vec<(Name, Vec<u8>)>, &'static str> {
-    let (covered, hash) = bytes.split_last_chunk::<HASH_BYTES>().ok_or("it is cut short")?;
+    let (covered, hash) = bytes.split_last_chunk::<HASH_BYTES>().ok_or("it is truncated")?;
     let mut found = Hash128::default();
     found.update(covered);
     if found.finish() != u128::from_le_bytes(*hash) {
-        return Err("its bytes do not have the hash they were sent with");
+        return Err("its bytes do not match the hash sent with them");
     }
-    let mut rest = covered.strip_prefix(MAGIC).ok_or("it is none, or of another version")?;
+    let mut rest = covered.strip_prefix(MAGIC).ok_or("it is not an export, or has another version")?;
     let mut values = Vec::new();
     while !rest.is_empty() {
-        let (name, value) = value(&mut rest).ok_or("a value is cut short")?;
-        values.push((Name::from_bytes(name).ok_or("a value of an unknown kind")?, value.to_vec()));
+        let (name, value) = value(&mut rest).ok_or("a value is truncated")?;
+        values.push((Name::from_bytes(name).ok_or("a value has an unknown kind")?, value.to_vec()));
     }
     Ok(values)
 }

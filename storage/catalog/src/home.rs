@@ -46,7 +46,7 @@ impl Home {
         match parse_current(&bytes) {
             Some(generation) if self.generations()?.contains(&generation) => Ok(Some(generation)),
             Some(generation) => Err(damaged(&path, format!("it names {}, which is not there", name_of(generation)))),
-            None => Err(damaged(&path, "it does not have the checksum it was written with".into())),
+            None => Err(damaged(&path, "it does not match its checksum".into())),
         }
     }
 

@@ -18,7 +18,7 @@ pub fn check(command: &CatalogCommand) -> Result<(), String> {
         CatalogCommand::ChangeReplicas(ChangeReplicas { replicas, .. }) => check_members(replicas),
         CatalogCommand::GiveIds(GiveIds { nodes, replicas }) => {
             refuse_if(*nodes > IDS_GIVEN_MAX || *replicas > IDS_GIVEN_MAX, || {
-                format!("at most {IDS_GIVEN_MAX} ids are given at once")
+                format!("at most {IDS_GIVEN_MAX} ids can be assigned at once")
             })
         }
     }

@@ -116,7 +116,7 @@ impl Header {
         let header: Header = serde_json::from_slice(bytes).map_err(|error| format!("the header: {error}"))?;
         match header.format {
             HEADER_FORMAT => Ok(header),
-            other => Err(format!("the header has format {other}, this program knows {HEADER_FORMAT}")),
+            other => Err(format!("the header has format {other}, this program supports {HEADER_FORMAT}")),
         }
     }
 }
@@ -161,7 +161,7 @@ pub fn load_state(values: Vec<(Name, Vec<u8>)>) -> Result<(State, Header), Strin
 fn load_record(state: &mut State, kind: RecordKind, id: Uuid, value: &[u8]) -> Result<(), String> {
     let record = Record::decode(value).map_err(|error| format!("{kind} {id}: {error}"))?;
     if (record.kind, record.id) != (kind, id) {
-        return Err(format!("{kind} {id}: another record stands in its place"));
+        return Err(format!("{kind} {id}: another record is in its place"));
     }
     if record.revision > state.version {
         return Err(format!("{kind} {id}: it is newer than the catalog"));
@@ -311,7 +311,7 @@ fn join_chunks(entries: &[(Vec<u8>, Vec<u8>)]) -> Result<Joined, String> {
 fn join_one(entries: &[(Vec<u8>, Vec<u8>)]) -> Result<(Name, Laid, Vec<u8>, usize), String> {
     let (key, first) = &entries[0];
     let (name, chunk) = split_key(key).ok_or("not a key of the catalog")?;
-    let (head, mut value) = read_head(first).ok_or("the first chunk is cut short or of an unknown form")?;
+    let (head, mut value) = read_head(first).ok_or("the first chunk is truncated or has an unknown form")?;
     if chunk != 0 {
         return Err(format!("chunk {chunk} without the one before it"));
     }
@@ -323,7 +323,7 @@ fn join_one(entries: &[(Vec<u8>, Vec<u8>)]) -> Result<(Name, Laid, Vec<u8>, usiz
         value.extend_from_slice(chunk);
     }
     if value.len() != head.length || hash64(&value) != head.hash {
-        return Err("its chunks are not those it was written with".into());
+        return Err("its chunks do not match its checksum".into());
     }
     Ok((name, Laid { chunks: head.chunks, hash: head.hash }, value, usize::from(head.chunks)))
 }

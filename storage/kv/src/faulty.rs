@@ -63,7 +63,7 @@ impl Kv for FaultyKv {
                 if fault == CommitFault::AfterApplying {
                     self.inner.commit(batch)?;
                 }
-                Err(std::io::Error::other("a fault was asked for at this commit").into())
+                Err(std::io::Error::other("a fault was injected at this commit").into())
             }
             _ => self.inner.commit(batch),
         }

@@ -83,7 +83,7 @@ pub(crate) fn read_seal(dir: &Path) -> Result<Option<Summary>, KvError> {
     };
     match Summary::decode(SummaryKind::Seal, &bytes) {
         Some(summary) => Ok(Some(summary)),
-        None => Err(KvError::damaged(dir, format!("{SEAL_FILE} is not as it was written"))),
+        None => Err(KvError::damaged(dir, format!("{SEAL_FILE} does not match its checksum"))),
     }
 }
 

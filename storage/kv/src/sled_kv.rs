@@ -228,7 +228,7 @@ fn open_here(dir: &Path, cache_bytes: u64, seal: Option<Summary>) -> Result<Veri
         let (key, stored) = entry.map_err(|error| foreign(dir, error))?;
         if key == SUMMARY_KEY {
             let summary = Summary::decode(SummaryKind::Record, &stored);
-            recorded = Some(summary.ok_or_else(|| KvError::damaged(dir, "its summary is not as it was written"))?);
+            recorded = Some(summary.ok_or_else(|| KvError::damaged(dir, "its summary does not match its checksum"))?);
             continue;
         }
         let key = checked_key(dir, &key)?;
@@ -252,7 +252,7 @@ fn agreed(counted: Summary, recorded: Option<Summary>, seal: Option<Summary>) ->
     }
     match seal {
         None if recorded.is_none() => Ok(summary), // new, or the process ended while it was being made
-        None => Err(format!("commit {} is there, and the seal that belongs to it is gone", summary.commit)),
+        None => Err(format!("commit {} is there, but its seal is missing", summary.commit)),
         Some(seal) if seal == summary => Ok(summary),
         Some(seal) if seal.commit.checked_add(1) == Some(summary.commit) => Ok(summary), // ended between barrier and seal
         Some(seal) => Err(format!("sled holds commit {}, and commit {} is sealed", summary.commit, seal.commit)),
@@ -260,7 +260,7 @@ fn agreed(counted: Summary, recorded: Option<Summary>, seal: Option<Summary>) ->
 }
 
 fn checked_key<'a>(dir: &Path, stored: &'a [u8]) -> Result<&'a [u8], KvError> {
-    key_of(stored).ok_or_else(|| KvError::damaged(dir, "a key that is none of ours"))
+    key_of(stored).ok_or_else(|| KvError::damaged(dir, "an unknown key"))
 }
 
 fn checked_value(dir: &Path, key: &[u8], stored: &[u8]) -> Result<Vec<u8>, KvError> {

@@ -153,7 +153,7 @@ fn a_missing_file_is_found_or_harmless() {
     unsealed.remove(Path::new("kv.seal"));
     lay_out(&dir, &unsealed);
     let error = SledKv::open(&dir, CACHE_BYTES).unwrap_err();
-    assert!(error.to_string().contains("the seal that belongs to it is gone"), "{error}");
+    assert!(error.to_string().contains("but its seal is missing"), "{error}");
 }
 
 #[test]

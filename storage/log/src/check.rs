@@ -92,7 +92,7 @@ pub fn check(disk: &dyn Disk, dir: &Path) -> Report {
         report.remarks.push(match &cut.torn {
             Some(what) => format!(
                 "{file}: {bytes} bytes from {at} on are torn, above the watermark, and will be cut at the next start: {what}. \
-                 Nobody was told that what they held is durable; the last record below may have been under way too"
+                 Their content was never acknowledged; the last record before them may have been in flight too"
             ),
             None => format!("{file}: {bytes} bytes from {at} on are reserved and unused"),
         });
@@ -121,7 +121,7 @@ fn levels_of(disk: &dyn Disk, dir: &Path, surveyed: &Survey) -> Result<Levels, S
     match disk.exists(&path) {
         Ok(true) => watermark::load(disk, &path).map_err(|error| error.to_string()),
         Ok(false) if surveyed.files.is_empty() => Ok(Levels::default()),
-        Ok(false) => Err(format!("{} is missing: what the log must hold is not known", path.display())),
+        Ok(false) => Err(format!("{} is missing: the required content of the log is unknown", path.display())),
         Err(error) => Err(format!("{}: {error}", path.display())),
     }
 }

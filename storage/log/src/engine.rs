@@ -122,7 +122,7 @@ impl<F: FileSystem> Drop for Opened<F> {
             Ok(())
         });
         if let Err(what) = closed {
-            tracing::error!(what, "closing the log failed; what was acknowledged had been synced before");
+            tracing::error!(what, "closing the log failed; everything acknowledged had been synced before");
         }
     }
 }

@@ -12,7 +12,7 @@ pub enum LogError {
     #[error("{0}")]
     Corrupt(Box<Corruption>),
     /// A write or sync failed. Nothing more is taken; whether the last operations are on disk is unknown. End the process.
-    #[error("the log has failed and takes nothing more: {0}")]
+    #[error("the log has failed and accepts nothing more: {0}")]
     Failed(String),
     /// The caller's mistake; nothing was written and the log goes on.
     #[error("refused: {0}")]

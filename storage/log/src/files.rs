@@ -33,7 +33,7 @@ pub(crate) fn list(dir: &Path) -> Result<Vec<LogFile>, LogError> {
         let entry = entry.map_err(|error| LogError::io(dir.display(), error))?;
         let name = entry.file_name();
         let Some(name) = name.to_str() else {
-            return Err(LogError::io(entry.path().display(), "a name that is not UTF-8 does not belong here"));
+            return Err(LogError::io(entry.path().display(), "a name is not valid UTF-8"));
         };
         if let Some((queue, sequence)) = parse(name) {
             files.push(LogFile { queue, sequence, path: entry.path() });

@@ -78,7 +78,7 @@ pub(crate) fn verify_bytes(bytes: &[u8], group: GroupId, index: u64) -> Result<M
 
 fn check(header: &[u8; HEADER_BYTES], payload: &[u8], group: GroupId, index: u64) -> Result<Mark, String> {
     if header[0] != VERSION {
-        return Err(format!("record version {} is not known", header[0]));
+        return Err(format!("record version {} is unknown", header[0]));
     }
     let length = u32_at(header, 29) as usize;
     if length != payload.len() || length > PAYLOAD_BYTES_MAX {

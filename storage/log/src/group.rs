@@ -150,7 +150,7 @@ impl GroupLog {
             let damaged = |what| Corruption { group: Some(self.group), file: self.log.dir(), index: Some(index), what };
             let (mark, record) = frame.verify(self.group, index).map_err(damaged)?;
             if previous.is_some_and(|previous| previous != mark.previous) {
-                return Err(damaged("this record was not written behind the one before it".to_string()));
+                return Err(damaged("this record does not follow its predecessor".to_string()));
             }
             previous = Some(mark.checksum);
             records.push(record);

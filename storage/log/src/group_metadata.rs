@@ -90,7 +90,7 @@ impl Head {
         let (fixed, note) = body.split_first_chunk::<21>().ok_or("the head is too short")?;
         let flags = fixed[0];
         if flags & !(HAS_PURGED | HAS_END) != 0 {
-            return Err(format!("the head's flags {flags} are not known"));
+            return Err(format!("the head's flags {flags} are unknown"));
         }
         let u64_at = |at: usize| fixed[at..at + 8].iter().rev().fold(0u64, |sum, byte| sum << 8 | u64::from(*byte));
         let checksum = u32::from_le_bytes([fixed[9], fixed[10], fixed[11], fixed[12]]);
@@ -120,7 +120,7 @@ fn unseal<'a>(value: &'a [u8], what: &str) -> Result<&'a [u8], String> {
     }
     match checked.split_first() {
         Some((&VERSION, body)) => Ok(body),
-        _ => Err(format!("the {what}'s version is not known")),
+        _ => Err(format!("the {what}'s version is unknown")),
     }
 }
 

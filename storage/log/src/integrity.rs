@@ -88,20 +88,20 @@ fn below(found: Option<&RecoveredGroup>, level: &Level) -> Option<(Option<u64>, 
         let last = found.group.last.map(|mark| mark.index);
         if last.is_none_or(|last| last < index) {
             let missing = last.map_or(found.group.next_index().unwrap_or(index), |last| last + 1);
-            return Some((Some(missing), format!("records from here to {index} were durable and are not there")));
+            return Some((Some(missing), format!("records from here to {index} were durable and are missing")));
         }
         if found.checksum_at(index) != Some(checksum) {
-            return Some((Some(index), "another record than the one that was durable is in this place".to_string()));
+            return Some((Some(index), "the record here differs from the durable one".to_string()));
         }
     }
     let (number, checksum) = level.vote?;
     match &found.group.vote {
-        None => Some((None, format!("vote {number} was durable and is not there"))),
+        None => Some((None, format!("vote {number} was durable and is missing"))),
         Some(vote) if vote.number < number => {
             Some((None, format!("vote {number} was durable and the files have vote {}", vote.number)))
         }
         Some(vote) if vote.number == number && vote.checksum() != checksum => {
-            Some((None, format!("vote {number} is not the one that was durable")))
+            Some((None, format!("vote {number} differs from the durable one")))
         }
         Some(_) => None,
     }

@@ -227,7 +227,7 @@ fn load_or_create(disk: &dyn Disk, dir: &Path, path: &Path) -> Result<watermark:
     let io = |error| LogError::io(path.display(), error);
     if !disk.exists(path).map_err(io)? {
         if let Some(file) = files::list(dir)?.first() {
-            let what = format!("the watermark is missing and {} is there", file.path.display());
+            let what = format!("the watermark is missing although {} exists", file.path.display());
             return Err(Corruption { group: None, file: path.to_path_buf(), index: None, what }.into());
         }
         let parent = path.parent().unwrap_or(Path::new("."));
@@ -256,7 +256,7 @@ fn make_cut<F: FileSystem>(files: &F, cut: &Cut) -> Result<(), LogError> {
 fn agree(store: &dyn Store, dir: &Path, groups: &BTreeMap<GroupId, Group>) -> Result<(), LogError> {
     for (id, group) in groups {
         let differs = |index, what: &str| {
-            let what = format!("{what}, unlike in the files as they were surveyed");
+            let what = format!("{what} than the survey of the files found");
             LogError::from(Corruption { group: Some(*id), file: dir.to_path_buf(), index, what })
         };
         let notes = [

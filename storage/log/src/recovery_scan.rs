@@ -235,7 +235,7 @@ fn found(table: Table) -> RecoveredGroup {
                 problems.push(Problem { index: Some(from), what });
             }
             _ if mark.previous != previous.map_or(group.before_first(), |previous| previous.checksum) => {
-                let what = "this record was not written behind the one before it".to_string();
+                let what = "this record does not follow its predecessor".to_string();
                 problems.push(Problem { index: Some(mark.index), what });
             }
             _ => {}

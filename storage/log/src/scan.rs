@@ -136,14 +136,14 @@ fn file_header<R: Read + Seek>(window: &mut Window<R>, sequence: u64) -> io::Res
     }
     let bytes = window.at(0, HEADER_V2_BYTES.min(window.length))?;
     if !bytes.starts_with(MAGIC) {
-        return Ok(Err("the file does not begin as a log file does".to_string()));
+        return Ok(Err("the file does not begin like a log file".to_string()));
     }
     let number =
         |at: usize| bytes.get(at..at + 8).map(|bytes| bytes.iter().fold(0u64, |n, byte| n << 8 | u64::from(*byte)));
     Ok(match (number(MAGIC.len()), number(HEADER_V1_BYTES)) {
         (Some(1), _) => Ok((HEADER_V1_BYTES, 0)),
         (Some(2), Some(0)) => Ok((HEADER_V2_BYTES, sequence as u32)),
-        (version, alignment) => Err(format!("version {version:?} and alignment {alignment:?} are not ours")),
+        (version, alignment) => Err(format!("version {version:?} and alignment {alignment:?} are not supported")),
     })
 }
 
@@ -161,7 +161,7 @@ fn next_batch<R: Read + Seek>(
     let number = |bytes: &[u8]| bytes.iter().fold(0u64, |n, byte| n << 8 | u64::from(*byte));
     let (length, compression, footer) = (number(&header[..7]), header[7], number(&header[8..]));
     if compression != 0 {
-        return Ok(Err(format!("compression {compression} is not ours")));
+        return Ok(Err(format!("compression {compression} is not supported")));
     }
     if length > left as u64 || footer < BATCH_HEADER_BYTES as u64 || footer > length {
         return Ok(Err(format!("a batch of {length} bytes with its footer at {footer}, {left} bytes are left")));
@@ -201,7 +201,7 @@ fn decode_item(cursor: &mut Cursor<'_>, records: &[u8], place: &mut usize) -> Re
         2 => match cursor.byte()? {
             1 => Ok(ScanItem::Clean { group }),
             2 => Ok(ScanItem::Compact { group, below: cursor.number()?.saturating_sub(1) }),
-            command => Err(format!("command {command} is not known")),
+            command => Err(format!("command {command} is unknown")),
         },
         3 => {
             let operation = cursor.byte()?;
@@ -209,10 +209,10 @@ fn decode_item(cursor: &mut Cursor<'_>, records: &[u8], place: &mut usize) -> Re
             match operation {
                 1 => Ok(ScanItem::Put { group, key, value: cursor.bytes()?.to_vec() }),
                 2 => Ok(ScanItem::Delete { group, key }),
-                _ => Err(format!("operation {operation} is not known")),
+                _ => Err(format!("operation {operation} is unknown")),
             }
         }
-        kind => Err(format!("item kind {kind} is not known")),
+        kind => Err(format!("item kind {kind} is unknown")),
     }
 }
 

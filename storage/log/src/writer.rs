@@ -101,7 +101,7 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub fn fail(&self, what: &str) {
-        tracing::error!(what, "the log has failed and takes nothing more");
+        tracing::error!(what, "the log has failed and accepts nothing more");
         self.failed.write().get_or_insert_with(|| what.to_string());
     }
 

@@ -9,7 +9,7 @@ pub const BUILT: bool = cfg!(feature = "sabotage");
 /// Environment variable that names the fault.
 pub const VARIABLE: &str = "ASSAY_SABOTAGE";
 /// Warning that such a program prints.
-const WARNING: &str = "SABOTAGED BUILD: IT CAN BE TOLD TO LOSE AND TO FALSIFY DATA. FOR TESTS OF THE STORM ONLY";
+const WARNING: &str = "SABOTAGED BUILD: IT CAN LOSE AND FALSIFY DATA ON REQUEST. FOR CHAOS TESTS ONLY";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sabotage {

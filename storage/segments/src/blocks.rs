@@ -193,7 +193,7 @@ impl Verified {
     /// These bytes, all blocks they touch checked.
     pub fn read(&self, range: Range<u64>) -> Result<Bytes, SegmentError> {
         if range.start > range.end || range.end > self.length {
-            let what = format!("bytes {range:?} were asked for of a file of {}", self.length);
+            let what = format!("bytes {range:?} were requested from a file of {} bytes", self.length);
             return Err(SegmentError::damaged(&self.path, self.length, what));
         }
         if range.is_empty() {
@@ -245,8 +245,9 @@ impl RowsReader {
     /// checksums, so they were never written by a correct program.
     pub fn explain(&self, error: impl Display) -> SegmentError {
         let failure = self.failure.lock().take();
-        failure
-            .unwrap_or_else(|| SegmentError::damaged(&self.file.path, 0, format!("its columns do not decode: {error}")))
+        failure.unwrap_or_else(|| {
+            SegmentError::damaged(&self.file.path, 0, format!("its columns cannot be decoded: {error}"))
+        })
     }
 
     fn read(&self, range: Range<u64>) -> Result<Bytes, String> {

@@ -227,7 +227,7 @@ impl Segment {
         };
         if batch.num_rows() != count {
             let path = self.rows_file.path();
-            return Err(SegmentError::damaged(path, 0, "its pages hold other rows than its footer says"));
+            return Err(SegmentError::damaged(path, 0, "its pages have other rows than its footer lists"));
         }
         Ok(batch)
     }

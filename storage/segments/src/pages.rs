@@ -48,7 +48,7 @@ impl DocumentPages {
             codec = match group.column(at::DOC).compression() {
                 Compression::UNCOMPRESSED => Codec::Plain,
                 Compression::LZ4_RAW => Codec::Lz4,
-                _ => return Err(bad("its documents are compressed in a way that is not ours")),
+                _ => return Err(bad("its documents have an unsupported compression")),
             };
             let index = metadata.offset_index().and_then(|index| index.get(number)?.get(at::DOC));
             let locations = index.ok_or_else(|| bad("the index of its pages is missing"))?.page_locations();

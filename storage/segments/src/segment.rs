@@ -66,7 +66,7 @@ impl Segment {
         let shape = match meta.format {
             WIDE_COLUMNAR_FORMAT | COLUMNAR_FORMAT => {
                 Some(Arc::new(shape_of(&footer, meta.rows).ok_or_else(|| {
-                    SegmentError::damaged(&rows_path, 0, "what its columns mean is missing or makes no sense")
+                    SegmentError::damaged(&rows_path, 0, "the description of its columns is missing or invalid")
                 })?))
             }
             _ => None,
@@ -189,7 +189,7 @@ fn open_file(
     })?;
     let length = file.len().map_err(SegmentError::io(&path))?;
     if length != file_meta.length {
-        let what = format!("it has {length} bytes, the manifest says {}", file_meta.length);
+        let what = format!("it has {length} bytes, the manifest lists {}", file_meta.length);
         return Err(SegmentError::damaged(&path, length.min(file_meta.length), what));
     }
     Ok((path, *file_meta, file))

@@ -239,7 +239,7 @@ impl Sidecar {
         let trailer = read_trailer(&*file, path, meta, ids)?;
         let bad = |offset: u64, what: &str| SegmentError::damaged(path, offset, what);
         if trailer.rows_length != rows.length || trailer.rows_sums_crc != rows.crc {
-            return Err(bad(ids.length - TRAILER_BYTES as u64, "it belongs to another file of rows"));
+            return Err(bad(ids.length - TRAILER_BYTES as u64, "it belongs to another rows file"));
         }
         let (own_sums_at, own_sums_length) = trailer.sections[section::OWN_SUMS];
         let mut own_sums = vec![0; own_sums_length as usize];
@@ -265,15 +265,14 @@ impl Sidecar {
             sums: numbers(&bytes),
         };
         let (at, bytes) = section(section::OBJECTS)?;
-        let objects =
-            objects_from(&bytes, trailer.rows).ok_or_else(|| bad(at, "the table of objects makes no sense"))?;
+        let objects = objects_from(&bytes, trailer.rows).ok_or_else(|| bad(at, "the table of objects is invalid"))?;
         let (at, bytes) = section(section::FILTER)?;
-        let filter = Filter::from_bytes(&bytes).ok_or_else(|| bad(at, "the filter makes no sense"))?;
+        let filter = Filter::from_bytes(&bytes).ok_or_else(|| bad(at, "the filter is invalid"))?;
         let directory = |number: usize, pages: usize| {
             let (start, length) = trailer.sections[pages];
             let (at, bytes) = section(number)?;
             let end = page_number(start + length)?;
-            Directory::from_bytes(&bytes, end).ok_or_else(|| bad(at, "the directory of pages makes no sense"))
+            Directory::from_bytes(&bytes, end).ok_or_else(|| bad(at, "the directory of pages is invalid"))
         };
         let id_pages = directory(section::ID_PAGES, section::IDS)?;
         let trace_pages = directory(section::TRACE_PAGES, section::TRACES)?;
@@ -281,7 +280,7 @@ impl Sidecar {
         let (keys_at, keys_length) = trailer.sections[section::KEYS];
         let form = KeyForm::of(meta.format);
         let key_pages = KeyPages::decode(form, &bytes, trailer.rows, keys_length)
-            .ok_or_else(|| bad(at, "the directory of keys makes no sense"))?;
+            .ok_or_else(|| bad(at, "the directory of keys is invalid"))?;
         let Trailer { rows, xact_base, key_base, .. } = trailer;
         let sidecar = Sidecar {
             file,
@@ -391,7 +390,7 @@ impl Sidecar {
         self.form.put_text(&mut sought, text.as_bytes());
         for (start, end) in pages.pages_of(hash) {
             let bytes = u64::from(start) * PAGE_BYTES as u64..u64::from(end) * PAGE_BYTES as u64;
-            let bad = || SegmentError::damaged(self.file.path(), bytes.start, "a page of the index makes no sense");
+            let bad = || SegmentError::damaged(self.file.path(), bytes.start, "a page of the index is invalid");
             if bytes.end - bytes.start > PAGE_SPAN_MAX {
                 return Err(bad());
             }
@@ -433,7 +432,7 @@ fn read_trailer(file: &dyn DiskFile, path: &Path, meta: &SegmentMeta, ids: &File
         || trailer.seq != meta.seq
         || !trailer.fits(ids.length)
     {
-        return Err(bad("the trailer makes no sense"));
+        return Err(bad("the trailer is invalid"));
     }
     Ok(trailer)
 }

@@ -69,7 +69,7 @@ fn rebuild(segment: &Arc<Segment>) -> Result<Vec<String>, SegmentError> {
     let mut wrong = Vec::new();
     let mut expect = |what: &str, same: bool| {
         if !same {
-            wrong.push(format!("{}: {what} is not what its rows say; rebuild this replica", path.display()));
+            wrong.push(format!("{}: {what} does not match its rows; rebuild this replica", path.display()));
         }
     };
     expect("the index of words", words.are_same());

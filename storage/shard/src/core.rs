@@ -115,7 +115,9 @@ impl Core {
             return Err(ShardError::Damaged(format!("row {id} is in memory without its document")));
         };
         let mut rows = segment.segment.read(&[*row], Columns::Docs)?;
-        let row = rows.pop().ok_or_else(|| ShardError::Damaged(format!("row {id} is not where its segment says")))?;
+        let row = rows
+            .pop()
+            .ok_or_else(|| ShardError::Damaged(format!("row {id} is not at the position in its segment's index")))?;
         Ok(base_of(row))
     }
 

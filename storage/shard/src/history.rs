@@ -129,10 +129,9 @@ impl View {
         let one = |write: &&PastWrite| {
             let mut written = match &write.at {
                 WriteLocation::Memory(row) => of_memory(row),
-                WriteLocation::Segment(number, row) => read
-                    .get(&(*number, *row))
-                    .cloned()
-                    .ok_or_else(|| ShardError::Damaged(format!("row {row} is not where its segment says")))?,
+                WriteLocation::Segment(number, row) => read.get(&(*number, *row)).cloned().ok_or_else(|| {
+                    ShardError::Damaged(format!("row {row} is not at the position in its segment's index"))
+                })?,
             };
             if write.action == Action::Delete {
                 self.complete(&mut written, write.deleted.as_ref())?;

@@ -235,7 +235,7 @@ impl Shard {
                 let whole = self.config.blobs.get(BlobName(hash), length)?;
                 match Entry::decode(&whole)? {
                     Entry::Commands(commands) => Ok(commands),
-                    Entry::Blob { .. } => Err(ShardError::Damaged("a blob that names another blob".into())),
+                    Entry::Blob { .. } => Err(ShardError::Damaged("a blob names another blob".into())),
                 }
             }
         }

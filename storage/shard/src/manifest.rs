@@ -98,7 +98,7 @@ fn load_segments(kv: &dyn Kv) -> Result<Vec<SegmentMeta>, ShardError> {
         let seq = seq
             .try_into()
             .map(u64::from_be_bytes)
-            .map_err(|_| ShardError::Damaged("the list of segments is cut short".into()))?;
+            .map_err(|_| ShardError::Damaged("the list of segments is truncated".into()))?;
         let meta = described
             .remove(&seq)
             .ok_or_else(|| ShardError::Damaged(format!("segment {seq} is listed but not described")))?;
@@ -189,9 +189,9 @@ fn decode(bytes: &[u8], what: &str) -> Result<Value, ShardError> {
     let value: Value = serde_json::from_slice(bytes).map_err(|why| ShardError::Damaged(format!("{what}: {why}")))?;
     match value["version"].as_u64() {
         Some(KEPT_VERSION) => Ok(value),
-        Some(newer) => {
-            Err(ShardError::Newer(format!("{what} has version {newer}; this program knows {KEPT_VERSION}: upgrade it")))
-        }
+        Some(newer) => Err(ShardError::Newer(format!(
+            "{what} has version {newer}, this program supports {KEPT_VERSION}: upgrade the program"
+        ))),
         None => Err(missing("version")),
     }
 }

@@ -344,9 +344,9 @@ impl View {
             .into_iter()
             .map(|step| match step.from {
                 StepFrom::Memory(row) => Ok(memory_row(*row)),
-                StepFrom::Segment(number, row) => read
-                    .remove(&(number, row))
-                    .ok_or_else(|| ShardError::Damaged(format!("row {row} is not where its segment says"))),
+                StepFrom::Segment(number, row) => read.remove(&(number, row)).ok_or_else(|| {
+                    ShardError::Damaged(format!("row {row} is not at the position in its segment's index"))
+                }),
             })
             .collect()
     }

@@ -185,7 +185,7 @@ impl View {
             OpLocation::Memory(row) => Ok(of_row(row, op.whole)),
             OpLocation::Segment(number, row) => read
                 .remove(&(*number, *row))
-                .ok_or_else(|| ShardError::Damaged(format!("row {row} is not where its segment says"))),
+                .ok_or_else(|| ShardError::Damaged(format!("row {row} is not at the position in its segment's index"))),
         };
         ops.iter().map(|op| Ok(WrittenOp { xact: op.xact, ..one(op)? })).collect()
     }

@@ -141,7 +141,7 @@ impl Requests {
                 .ok_or_else(|| ShardError::Damaged(format!("a request page with the key {key:02x?}")))?;
             if let Some(newer) = value.first().filter(|version| **version > PAGE_VERSION) {
                 return Err(ShardError::Newer(format!(
-                    "request page {key:02x?} has version {newer}; this program knows {PAGE_VERSION}: upgrade it"
+                    "request page {key:02x?} has version {newer}, this program supports {PAGE_VERSION}: upgrade the program"
                 )));
             }
             let items = decode_page(value)

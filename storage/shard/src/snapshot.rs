@@ -110,7 +110,7 @@ impl Shard {
         let before = current_generation(disk, &self.config.dir)?;
         let number = before + 1;
         let home = generation_dir(&self.config.dir, number);
-        if disk.exists(&home).map_err(ShardError::io("looking for a leftover"))? {
+        if disk.exists(&home).map_err(ShardError::io("cannot search for leftovers"))? {
             disk.remove_dir_all(&home).map_err(ShardError::io("removing a leftover"))?;
         }
         let segments_dir = home.join("segments");

@@ -21,12 +21,12 @@ const HARMLESS: [(&str, &str); 1] = [(
 /// Alarms that a fault explains, with its kinds. Nothing checks that they are there.
 const EXPECTED: [(&str, &[&str]); 4] = [
     ("is refused: it runs on an older copy", &["old-copy", "hot-old-copy"]),
-    ("lacks what it had acknowledged and is refused", &["old-copy", "hot-old-copy"]),
+    ("lacks acknowledged entries and is refused", &["old-copy", "hot-old-copy"]),
     ("Error accepting connection: Too many open files", &["files"]),
     ("the files in tls/ cannot be used; the certificate in use stays", &["files"]),
 ];
 /// Alarm of a replica that is rebuilt, which follows from damage in one of its files.
-const GIVEN_UP: &str = "this replica was given up";
+const GIVEN_UP: &str = "this replica was discarded";
 /// Faults under which a request may be answered 500: what it reads is gone.
 const DISK_FAULTS: [&str; 3] = ["power-cut", "power-cut-all", "disk-full"];
 /// Alarms kept of one log; the first ones are the most useful.
@@ -223,9 +223,9 @@ mod tests {
         let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).expect("writes");
         write("node-2.damaged", "shards/002-r12/g0002/segments/00000024.parquet\n");
         let owed = "1 ERROR a: compaction met damage shard=2 error=a segment: /d/data/shards/002-r12/g0002/segments/00000024.parquet is damaged\n\
-                    2 ERROR a: this replica was given up; it is rebuilt from the others group=18 replica=12\n";
+                    2 ERROR a: this replica was discarded; it is rebuilt from the others group=18 replica=12\n";
         let other = "3 ERROR a: compaction met damage shard=2 error=a segment: /d/data/shards/002-r12/g0002/segments/00000025.parquet is damaged\n\
-                     4 ERROR a: this replica was given up; it is rebuilt from the others group=18 replica=112\n";
+                     4 ERROR a: this replica was discarded; it is rebuilt from the others group=18 replica=112\n";
         write("node-2-life-1.stderr", owed);
         write("node-2-life-6.stderr", &format!("{owed}{other}"));
         write("node-1-life-1.stderr", owed);

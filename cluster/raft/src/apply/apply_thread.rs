@@ -107,7 +107,7 @@ impl Applier {
         let sent = self.batches.send(ApplyBatch { entries, answer }).await;
         let result = match sent {
             Ok(()) => outcomes.await.unwrap_or_else(|_| Err(MachineError::fatal("the apply thread panicked"))),
-            Err(_) => Err(MachineError::fatal("the apply thread is gone")),
+            Err(_) => Err(MachineError::fatal("the apply thread has ended")),
         };
         self.lag.passed(last);
         result.inspect_err(|error| {

@@ -115,7 +115,7 @@ impl RaftStateMachine<Consensus> for StateMachine {
             SnapshotFiles::Fetched { applied, kept, incoming } => (applied, kept, incoming),
             SnapshotFiles::Exported(export) if export.files.is_empty() => (export.applied, export.kept, None),
             SnapshotFiles::Exported(_) => return Err(snapshot_failed("the files of a snapshot were not fetched")),
-            SnapshotFiles::PositionOnly => return Err(snapshot_failed("a snapshot without its content")),
+            SnapshotFiles::PositionOnly => return Err(snapshot_failed("the snapshot has no content")),
         };
         let (position, membership) = types::applied_state(&applied).map_err(snapshot_failed)?;
         if position != meta.last_log_id || membership != meta.last_membership {

@@ -55,7 +55,7 @@ pub(crate) async fn step_down<T>(
 pub(crate) async fn yield_to(raft: &RaftOf, vote: Vote<Replica>) {
     let is_news = vote > raft.server_metrics().borrow().vote;
     if is_news && let Err(stopped) = raft.append_entries(carrier_of(vote)).await {
-        tracing::debug!(%stopped, "a higher vote came to a replica that has ended");
+        tracing::debug!(%stopped, "a higher vote arrived for an ended replica");
     }
 }
 

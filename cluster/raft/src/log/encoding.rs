@@ -60,14 +60,14 @@ fn in_place(bytes: Bytes) -> BytesMut {
 }
 
 pub(crate) fn decode_record(index: u64, term: u64, record: &Bytes) -> Result<EntryOf, BadRecord> {
-    let body_bytes = record.len().checked_sub(TRAILER_BYTES).ok_or(BadRecord::Damaged("a record cut short"))?;
+    let body_bytes = record.len().checked_sub(TRAILER_BYTES).ok_or(BadRecord::Damaged("the record is truncated"))?;
     let mut trailer = Reader(&record[body_bytes..]);
     let replica = trailer.u64()?;
     let kind = trailer.u8()?;
     let body = record.slice(..body_bytes);
     let payload = match kind {
         KIND_BLANK if body.is_empty() => EntryPayload::Blank,
-        KIND_BLANK => return Err(BadRecord::Damaged("a blank record with a body")),
+        KIND_BLANK => return Err(BadRecord::Damaged("a blank record has a body")),
         KIND_NORMAL => EntryPayload::Normal(EntryBytes(body)),
         KIND_MEMBERSHIP => EntryPayload::Membership(decode_whole(&body, read_membership)?),
         0 => return Err(BadRecord::Damaged("kind 0 does not exist")),
@@ -83,7 +83,7 @@ pub(crate) fn entry_of_record(record: &Bytes) -> EntryBytes {
 
 /// Decodes only the log id of a record.
 pub(crate) fn decode_record_id(index: u64, term: u64, record: &[u8]) -> Result<LogIdOf, BadRecord> {
-    let start = record.len().checked_sub(TRAILER_BYTES).ok_or(BadRecord::Damaged("a record cut short"))?;
+    let start = record.len().checked_sub(TRAILER_BYTES).ok_or(BadRecord::Damaged("the record is truncated"))?;
     Ok(LogId::new(CommittedLeaderId::new(term, Reader(&record[start..]).u64()?), index))
 }
 
@@ -160,7 +160,7 @@ fn read_membership(reader: &mut Reader<'_>) -> Result<MembershipOf, BadRecord> {
     reader.version()?;
     let configs = reader.count(4)?;
     if configs > CONFIGS_MAX {
-        return Err(BadRecord::Damaged("a membership of too many configs"));
+        return Err(BadRecord::Damaged("the membership has too many configs"));
     }
     let mut config = Vec::with_capacity(configs);
     for _ in 0..configs {
@@ -198,7 +198,7 @@ pub(crate) struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
     fn take<const N: usize>(&mut self) -> Result<[u8; N], BadRecord> {
-        let (taken, rest) = self.0.split_first_chunk::<N>().ok_or(BadRecord::Damaged("it is cut short"))?;
+        let (taken, rest) = self.0.split_first_chunk::<N>().ok_or(BadRecord::Damaged("it is truncated"))?;
         self.0 = rest;
         Ok(*taken)
     }
@@ -215,7 +215,7 @@ impl<'a> Reader<'a> {
         match self.u8()? {
             0 => Ok(false),
             1 => Ok(true),
-            _ => Err(BadRecord::Damaged("a flag that is neither 0 nor 1")),
+            _ => Err(BadRecord::Damaged("a flag is neither 0 nor 1")),
         }
     }
 
@@ -231,7 +231,7 @@ impl<'a> Reader<'a> {
     pub(crate) fn count(&mut self, item_bytes: usize) -> Result<usize, BadRecord> {
         let count = u32::from_le_bytes(self.take()?) as usize;
         if count > self.0.len() / item_bytes {
-            return Err(BadRecord::Damaged("more items than bytes"));
+            return Err(BadRecord::Damaged("it claims more items than its bytes can hold"));
         }
         Ok(count)
     }

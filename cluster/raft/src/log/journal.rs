@@ -55,7 +55,7 @@ impl Journal {
     /// Records `from..to`, or as many as stay below `bytes_max`, but at least one if there is one.
     pub async fn read(&self, from: u64, to: u64, bytes_max: usize) -> io::Result<Vec<LogRecord>> {
         let read = self.read_unless_purged(from, to, bytes_max).await?;
-        read.ok_or_else(|| self.broken(format_args!("entry {from} is wanted and was purged")))
+        read.ok_or_else(|| self.broken(format_args!("entry {from} was requested but is purged")))
     }
 
     /// The same; none where the first of them was purged.
@@ -82,7 +82,7 @@ impl Journal {
         match receiver.await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(self.broken(error)),
-            Err(_) => Err(self.broken("its writer is gone")),
+            Err(_) => Err(self.broken("its writer has ended")),
         }
     }
 }

@@ -30,8 +30,8 @@ pub enum StartError {
     )]
     LogGone(GroupId),
     #[error(
-        "group {group}: its log ends at {last} and its state is at {sealed}, so entries that were acknowledged are \
-         missing. Restore the data directory from a backup; on a cluster, let this node join again"
+        "group {group}: its log ends at {last} and its state is at {sealed}, so acknowledged entries are missing. \
+         Restore the data directory from a backup; on a cluster, let this node join again"
     )]
     LogBehind { group: GroupId, last: u64, sealed: u64 },
     /// The state and the log are of two histories of the group.

@@ -59,7 +59,7 @@ impl ForcedRecovery {
         let nothing = || io::Error::other(format!("group {group} has never had a log here"));
         let (last_index, last_term) = last.ok_or_else(nothing)?;
         let highest = vote.map_or(0, |vote| vote.leader_id.term).max(last_term);
-        let used_up = || io::Error::other(format!("group {group} has used up its terms"));
+        let used_up = || io::Error::other(format!("group {group} has no terms left"));
         let term = highest.checked_add(TERMS_SKIPPED).ok_or_else(used_up)?;
         Ok(ForcedRecovery { log, replica, node, follow, index: last_index + 1, term })
     }

@@ -45,7 +45,7 @@ impl Appends {
     }
 
     async fn turn(&self, has_entries: bool) -> Result<OwnedSemaphorePermit, ReceiveError> {
-        let busy = || ReceiveError::Busy("this replica has yet to answer what it was sent before");
+        let busy = || ReceiveError::Busy("this replica has not responded to earlier messages yet");
         if !has_entries {
             return Arc::clone(&self.heartbeats).try_acquire_owned().map_err(|_| busy());
         }

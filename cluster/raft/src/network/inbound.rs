@@ -71,7 +71,7 @@ impl From<BadRecord> for ReceiveError {
 impl From<FetchError> for ReceiveError {
     fn from(error: FetchError) -> Self {
         match error {
-            FetchError::Peer(error) => ReceiveError::Failed(format!("fetching a snapshot: {error}")),
+            FetchError::Peer(error) => ReceiveError::Failed(format!("cannot fetch a snapshot: {error}")),
             FetchError::Bad(BadSnapshot::Damaged(what)) => ReceiveError::Damaged(what),
             other => ReceiveError::Failed(other.to_string()),
         }
@@ -181,10 +181,10 @@ impl Inbound {
             return Ok(()); // heartbeats pass, or a slow follower would begin elections
         }
         if !self.lag.room(ROOM_WAIT_MAX).await {
-            return Err(ReceiveError::Busy("this replica has yet to apply what it has"));
+            return Err(ReceiveError::Busy("this replica has too many entries that are not applied yet"));
         }
         if !self.admission.memory_is_open(ROOM_WAIT_MAX).await {
-            return Err(ReceiveError::Busy("this node's memory is used up"));
+            return Err(ReceiveError::Busy("this node is out of memory for writes"));
         }
         Ok(())
     }
@@ -193,7 +193,7 @@ impl Inbound {
         for (hash, length) in entries.iter().filter_map(|entry| blob_named(&entry.payload)) {
             let others = others_of(raft, way);
             if !self.ahead.is_here(hash, length, &others, ROOM_WAIT_MAX).await {
-                return Err(ReceiveError::Busy("a large write has yet to arrive"));
+                return Err(ReceiveError::Busy("a large write has not arrived yet"));
             }
         }
         Ok(())
@@ -218,9 +218,7 @@ impl Inbound {
             return Ok(wire::encode_installed(&newer)); // nothing to fetch
         }
         if incoming.refused_lately(way.to) {
-            return Err(ReceiveError::Busy(
-                "the last snapshot of this replica was of no use, and it is too soon for another",
-            ));
+            return Err(ReceiveError::Busy("the last snapshot of this replica was unusable; retry later"));
         }
         tracing::info!(group = %way.group, from = %way.to, files = offer.files.len(), "fetching a snapshot");
         let fetched = incoming.fetch(&*self.peers, way, &offer).await?;
@@ -246,7 +244,7 @@ impl Inbound {
 
 fn other_history(committed: LogIdOf, leaders: LogIdOf) -> ReceiveError {
     let [committed, leaders] = [committed, leaders].map(|id| LogPlace::of(crate::types::position_of(&id)));
-    ReceiveError::OtherHistory(format!("{committed} is committed here, and the leader has {leaders}"))
+    ReceiveError::OtherHistory(format!("{committed} is committed here, but the leader has {leaders}"))
 }
 
 /// Makes this replica lead: the leader before has stopped its heartbeats and holds back what it is sent. Answers with
@@ -263,7 +261,7 @@ async fn take_over(raft: &RaftOf, timing: Timing) -> Result<Bytes, ReceiveError>
             return Ok(wire::encode_taken_over(leads.vote.leader_id.term));
         }
     }
-    Err(ReceiveError::Failed("no majority elected this replica".into()))
+    Err(ReceiveError::Failed("this replica was not elected by a majority".into()))
 }
 
 /// The sender's node, then those of the other members as far as they are known here.

@@ -162,7 +162,7 @@ impl RaftNetwork<Consensus> for Peer {
         option: RPCOption,
     ) -> Result<SnapshotResponse<Replica>, StreamingError<Consensus, Fatal<Replica>>> {
         let SnapshotFiles::Exported(export) = *snapshot.snapshot else {
-            let nothing = PeerError::Unreachable("there is nothing of this snapshot to send".into());
+            let nothing = PeerError::Unreachable("this snapshot has no content to send".into());
             return Err(Unreachable::new(&nothing).into());
         };
         let held = self.network.exports.hold(export);

@@ -104,7 +104,7 @@ pub trait Peers: Send + Sync + fmt::Debug + 'static {
 pub struct NoPeers;
 
 fn nobody() -> PeerError {
-    PeerError::Unreachable("this node has no transport to others".into())
+    PeerError::Unreachable("this node has no transport to other nodes".into())
 }
 
 impl Peers for NoPeers {

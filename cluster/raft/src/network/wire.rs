@@ -205,7 +205,7 @@ pub(crate) fn decode_offer(bytes: &[u8]) -> Result<Offer, BadRecord> {
         let kept_bytes = reader.u64()?;
         let count = reader.count(12)?;
         if count > SNAPSHOT_FILES_MAX {
-            return Err(BadRecord::Damaged("a snapshot of too many files"));
+            return Err(BadRecord::Damaged("the snapshot has too many files"));
         }
         let mut files = Vec::with_capacity(count);
         for _ in 0..count {
@@ -221,7 +221,7 @@ fn file_name(bytes: &[u8]) -> Result<String, BadRecord> {
     let fits = !bytes.is_empty() && bytes.len() <= NAME_BYTES_MAX && bytes.iter().all(plain) && bytes[0] != b'.';
     match std::str::from_utf8(bytes) {
         Ok(name) if fits => Ok(name.to_owned()),
-        _ => Err(BadRecord::Damaged("a snapshot's file has a name that no file of ours has")),
+        _ => Err(BadRecord::Damaged("a file of the snapshot has an invalid name")),
     }
 }
 

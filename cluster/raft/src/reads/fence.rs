@@ -107,7 +107,7 @@ impl Fences {
             let read_index = Arc::clone(&read_index);
             async move { read_index.confirm().await }
         });
-        answer.await.unwrap_or_else(|_| Err(FenceError::Stopped("it shut down meanwhile".into())))
+        answer.await.unwrap_or_else(|_| Err(FenceError::Stopped("it was shut down meanwhile".into())))
     }
 
     /// F5: for another replica; fails where this one does not lead.
@@ -117,7 +117,7 @@ impl Fences {
             let read_index = Arc::clone(&read_index);
             async move { read_index.confirm_own_lead().await }
         });
-        answer.await.unwrap_or_else(|_| Err(FenceError::Stopped("it shut down meanwhile".into())))
+        answer.await.unwrap_or_else(|_| Err(FenceError::Stopped("it was shut down meanwhile".into())))
     }
 
     /// Index of the last applied entry, as it changes.
@@ -178,7 +178,7 @@ where
 async fn applied_here(index: u64, mut applied: watch::Receiver<u64>) -> FenceResult {
     match timeout(FENCE_WAIT_MAX, applied.wait_for(|next| *next > index)).await {
         Ok(Ok(_)) => Ok(index),
-        Ok(Err(_)) => Err(FenceError::Stopped("it shut down meanwhile".into())),
+        Ok(Err(_)) => Err(FenceError::Stopped("it was shut down meanwhile".into())),
         Err(_) => Err(FenceError::Late { index, seconds: FENCE_WAIT_MAX.as_secs() }),
     }
 }

@@ -142,7 +142,8 @@ async fn blocking<T: Send + 'static>(
     work: &Work,
     read: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> Result<T, PeerError> {
-    let failed = |error: io::Error| PeerError::Refused { why: format!("reading a snapshot: {error}"), leader: None };
+    let failed =
+        |error: io::Error| PeerError::Refused { why: format!("cannot read a snapshot: {error}"), leader: None };
     work.run(read).await.and_then(|read| read).map_err(failed)
 }
 

@@ -118,7 +118,7 @@ impl Incoming {
     pub async fn check(&mut self, machine: Arc<dyn Machine>, way: Way, fetched: &Fetched) -> Result<(), FetchError> {
         let Fetched { kept, dir } = fetched.clone();
         let Err(bad) = self.work.run(move || machine.check(&kept, dir.as_deref())).await? else { return Ok(()) };
-        tracing::error!(group = %way.group, from = %way.to, node = %way.node, %bad, "a snapshot is of no use and was not installed");
+        tracing::error!(group = %way.group, from = %way.to, node = %way.node, %bad, "a snapshot is unusable and was not installed");
         self.sweep().await?;
         self.refused = Some((way.to, Instant::now()));
         Err(bad.into())
@@ -156,7 +156,10 @@ impl Incoming {
 
     async fn fetch_kept(&self, peers: &dyn Peers, way: Way, offer: &Offer) -> Result<Bytes, FetchError> {
         if offer.kept_bytes > KEPT_BYTES_MAX {
-            return Err(FetchError::Wrong(format!("a snapshot whose kept state has {} bytes", offer.kept_bytes)));
+            return Err(FetchError::Wrong(format!(
+                "the snapshot's state has {} bytes, which is too large",
+                offer.kept_bytes
+            )));
         }
         let file = u32::try_from(offer.files.len()).map_err(|_| FetchError::Wrong("too many files".into()))?;
         let mut chunks = peers.fetch(way, FileWanted { export: offer.export, file, offset: 0 }).await?;
@@ -168,7 +171,11 @@ impl Incoming {
             }
         }
         if kept.len() as u64 != offer.kept_bytes {
-            return Err(FetchError::Wrong(format!("{} of {} bytes of kept state came", kept.len(), offer.kept_bytes)));
+            return Err(FetchError::Wrong(format!(
+                "only {} of {} bytes of the snapshot's state arrived",
+                kept.len(),
+                offer.kept_bytes
+            )));
         }
         Ok(kept.freeze())
     }
@@ -226,7 +233,7 @@ impl Incoming {
             let (handle, have) = self.files.get_mut(&file.name).expect("made before its bytes are asked for");
             let after = *have + chunk.len() as u64;
             if after > file.length {
-                return Err(FetchError::Wrong(format!("{} is longer than it was said to be", file.name)));
+                return Err(FetchError::Wrong(format!("{} is longer than announced", file.name)));
             }
             let handle = Arc::clone(handle);
             let at = *have;

@@ -58,7 +58,7 @@ impl Admission {
         let mut state = self.state.subscribe();
         let open = state.wait_for(|state| *state != AdmissionState::Wait);
         match timeout_at(until, open).await {
-            Err(_) => return Err(NotWritten::busy("memory is used up, and sealing does not keep up")),
+            Err(_) => return Err(NotWritten::busy("memory is exhausted, and sealing does not keep up")),
             Ok(Err(_)) => return Err(NotWritten::Closing),
             Ok(Ok(state)) => {
                 if let AdmissionState::NoSpace(why) = &*state {
@@ -68,7 +68,7 @@ impl Admission {
         }
         let wanted = i64::try_from(bytes).unwrap_or(i64::MAX).saturating_mul(DISK_BYTES_PER_BYTE);
         if self.room.load(Ordering::Acquire) < wanted {
-            return Err(NotWritten::NoSpace("what is free is promised to writes before this one".into()));
+            return Err(NotWritten::NoSpace("the free memory is reserved for earlier writes".into()));
         }
         self.room.fetch_sub(wanted, Ordering::AcqRel);
         Ok(())

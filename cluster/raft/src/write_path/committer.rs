@@ -23,7 +23,7 @@ pub struct Pending(oneshot::Receiver<WriteOutcome>);
 
 impl Pending {
     pub async fn outcome(self) -> WriteOutcome {
-        let lost = || WriteFailure::Unknown { why: "the node shut down meanwhile".into() };
+        let lost = || WriteFailure::Unknown { why: "the node was shut down meanwhile".into() };
         self.0.await.unwrap_or_else(|_| Err(lost()))
     }
 }

@@ -73,7 +73,7 @@ impl Proposer {
             written = sabotaged::written(early, self.raft.client_write(EntryBytes(entry))) => written,
             () = self.forgotten(leader) => {
                 Counters::add(&self.counters.unknown, 1);
-                return Err(WriteFailure::Unknown { why: "this replica lost the lead before it was known".into() });
+                return Err(WriteFailure::Unknown { why: "this replica lost the lead before the outcome was known".into() });
             }
         };
         let written = match written {
@@ -86,7 +86,7 @@ impl Proposer {
                 return Ok(written.data);
             }
             Ok(written) => {
-                let why = format!("{} outcomes came for {commands} commands", written.data.len());
+                let why = format!("{commands} commands returned {} outcomes", written.data.len());
                 self.fatal.report(&why);
                 why
             }
@@ -116,7 +116,7 @@ impl Proposer {
         blob: oneshot::Receiver<Result<LargeWrite, LargeError>>,
         commands: usize,
     ) -> Result<Vec<Outcome>, WriteFailure> {
-        let kept = blob.await.unwrap_or_else(|_| Err(LargeError::Failed("its thread is gone".into())));
+        let kept = blob.await.unwrap_or_else(|_| Err(LargeError::Failed("its thread has ended".into())));
         let LargeWrite { hash, length, hold } = kept.map_err(|error| self.not_kept(error))?;
         Counters::add(&self.counters.large, 1);
         let others = self.other_voters();

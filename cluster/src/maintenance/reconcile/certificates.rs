@@ -25,7 +25,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
             said = problem;
         }
         if let Err(error) = shared.tend_authorities().await {
-            tracing::warn!(%error, "the cluster's certificate authority could not be tended");
+            tracing::warn!(%error, "the maintenance of the cluster's certificate authority failed");
         }
     }
 }
@@ -40,7 +40,7 @@ async fn look(shared: &Arc<Shared>) -> Result<(), OpenError> {
     if transport.identity() != identity {
         transport.set_identity(&identity)?;
         let left = identity.runs_out()?.duration_since(SystemTime::now()).unwrap_or_default();
-        tracing::info!(seconds_left = left.as_secs(), "new connections to other nodes have another certificate");
+        tracing::info!(seconds_left = left.as_secs(), "new connections to other nodes use another certificate");
     }
     renewed.map(drop)
 }

@@ -125,7 +125,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
         if is_slow != was_slow {
             was_slow = is_slow;
             match is_slow {
-                true => tracing::warn!("the disk is slow: this node gives away what it leads, and leads nothing"),
+                true => tracing::warn!("the disk is slow: this node hands over its groups, and leads none"),
                 false => tracing::info!("the disk is no longer slow: this node may lead again"),
             }
         }
@@ -151,7 +151,7 @@ pub(super) async fn probe_files(shared: Arc<Shared>) {
         };
         match (is_news, is_short) {
             (true, true) => tracing::warn!(
-                "this process has no free file descriptor: it gives away what it leads, and leads nothing; raise `ulimit -n`"
+                "this process has no free file descriptor: it hands over its groups, and leads none; raise `ulimit -n`"
             ),
             (true, false) => tracing::info!("this process can open files again: this node may lead again"),
             (false, _) => {}

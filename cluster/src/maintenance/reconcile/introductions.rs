@@ -57,7 +57,7 @@ async fn listen(shared: &Shared) {
     let asked = Instant::now();
     match catalog.fence().await {
         Ok(_) => shared.heard_catalog(asked),
-        Err(why) if !shared.hears_catalog() => tracing::warn!(%why, "the catalog is not heard"),
+        Err(why) if !shared.hears_catalog() => tracing::warn!(%why, "there is no contact with the catalog"),
         Err(_) => {}
     }
 }
@@ -75,7 +75,7 @@ fn tell_addresses(shared: &Shared, known: &mut Option<BTreeMap<NodeId, String>>)
     }
     match shared.node_files.set_peers(&addresses) {
         Ok(()) => *known = Some(addresses),
-        Err(error) => tracing::warn!(%error, "the addresses of other nodes could not be written down"),
+        Err(error) => tracing::warn!(%error, "the addresses of other nodes could not be stored"),
     }
 }
 
@@ -95,7 +95,7 @@ async fn introduce(shared: &Shared) {
     if shared.hears_catalog()
         && let Err(error) = state_own(shared).await
     {
-        tracing::warn!(%error, "the others could not be told where this node is, and what its program can do");
+        tracing::warn!(%error, "the address and features of this node could not be announced to the others");
     }
 }
 
@@ -124,11 +124,11 @@ async fn introduce_through_others(shared: &Shared, address: &str) {
     let mut why = "no other node is known".to_owned();
     while let Some((node, answer)) = answers.next().await {
         match answer {
-            Ok(_) => return tracing::info!(through = %node, address, "the others know the new address"),
+            Ok(_) => return tracing::info!(through = %node, address, "the others have the new address"),
             Err(error) => why = error.to_string(),
         }
     }
-    tracing::warn!(address, why, "no other node could be told where this node is; tried again");
+    tracing::warn!(address, why, "the address of this node could not be announced to any other node; will be retried");
 }
 
 /// Returns when this node has contact with the catalog.
@@ -193,7 +193,7 @@ pub(crate) struct IntroductionService(pub Arc<Shared>);
 
 impl IntroductionService {
     async fn take(shared: &Shared, from: NodeId, body: &[u8]) -> Result<(), String> {
-        let address = std::str::from_utf8(body).map_err(|_| "the address is no text")?;
+        let address = std::str::from_utf8(body).map_err(|_| "the address is not valid UTF-8")?;
         PeerConfig::new(address, None)?;
         let recorded = nodes::addresses(&shared.catalog.read()).remove(&from);
         let mut trial = None;
@@ -204,7 +204,7 @@ impl IntroductionService {
         {
             if transport.is_reached(from, STILL_THERE_MAX).await {
                 let called_at = called_at.unwrap_or_default();
-                return Err(format!("node {from} answers at {called_at}: stop that process first"));
+                return Err(format!("node {from} still responds at {called_at}: stop that process first"));
             }
             transport.set_address(from, address);
             trial = Some(TrialAddress { shared, node: from, is_recorded: false });

@@ -252,7 +252,7 @@ async fn lead_or_give(
             group.hand_over_from_slow_disk(to).await.map_err(|why| why.to_string())
         }
         Some(to) => group.hand_over(to).await.map_err(|why| why.to_string()),
-        None => Err("who should have it does not answer".to_owned()),
+        None => Err("the intended leader does not respond".to_owned()),
     };
     let mut book = book.lock();
     book.balancing -= 1;

@@ -46,7 +46,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
         let reports = shared.reports().await;
         let able = who_is_able(&shared, &reports, &mut heard);
         if let Err(error) = step(&shared, &reports, &able).await {
-            tracing::warn!(%error, "a step of the plan; tried again");
+            tracing::warn!(%error, "a step of the plan failed and will be retried");
         }
     }
 }
@@ -162,7 +162,7 @@ async fn rebuild(
     let CatalogOutcome::IdsGiven { first_replica, .. } =
         shared.change(CatalogCommand::GiveIds(GiveIds { nodes: 0, replicas: 1 })).await?
     else {
-        return Err(OperateError::Failed("the catalog gave no number".into()));
+        return Err(OperateError::Failed("the catalog assigned no number".into()));
     };
     found.id = first_replica;
     let change = ChangeReplicas { group, expect_epoch: members.epoch, replicas };

@@ -60,7 +60,7 @@ async fn step(shared: &Arc<Shared>, map: &ShardMap, not_before: &mut BTreeMap<Gr
         match bring(shared, group, work).await {
             Ok(()) => drop(not_before.remove(&group)),
             Err(error) => {
-                tracing::warn!(%group, error, "a replica could not be started or taken away; tried again");
+                tracing::warn!(%group, error, "a replica could not be started or removed; will be retried");
                 not_before.insert(group, Instant::now() + pause);
             }
         }
@@ -125,13 +125,13 @@ async fn bring(shared: &Arc<Shared>, group: GroupId, work: Work) -> Result<(), S
 async fn give_up(shared: &Arc<Shared>, group: GroupId, replica: ReplicaId) -> Result<(), String> {
     if !dispensable(shared, group, replica).await {
         return Err(format!(
-            "replica {replica} is damaged and closed, and its group was not heard to do without it: what it has stays"
+            "replica {replica} is damaged and closed. Its group has not confirmed that it does without it, so its data stays"
         ));
     }
     match shared.lose_replica(group, replica).await {
-        Ok(()) => tracing::error!(%group, %replica, "this replica was given up; it is rebuilt from the others"),
+        Ok(()) => tracing::error!(%group, %replica, "this replica was discarded; it is rebuilt from the others"),
         // Another replica must not come upon what is left of its log; the next start ends it.
-        Err(error) => shared.config.on_fatal.report(format_args!("giving a damaged replica up: {error}")),
+        Err(error) => shared.config.on_fatal.report(format_args!("cannot discard a damaged replica: {error}")),
     }
     Ok(())
 }

@@ -96,7 +96,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
                 if let Some(replica) = shared.replicas.group(group).map(|found| found.replica())
                     && looked.insert((group, replica), now).is_none()
                 {
-                    tracing::warn!(%group, %replica, "damage was met; looking");
+                    tracing::warn!(%group, %replica, "damage was found; the replica is examined");
                     look_at(&shared, group, replica).await;
                 }
                 continue;
@@ -144,11 +144,11 @@ async fn quarantine(shared: &Arc<Shared>, group: GroupId, replica: ReplicaId) {
     let Some(found) = shared.replicas.replica(group, replica) else { return };
     if found.leads() {
         let Some(successor) = shared.first_there(shared.successors(&found)).await else {
-            tracing::error!(%group, %replica, "this replica is damaged and nobody else can lead its group");
+            tracing::error!(%group, %replica, "this replica is damaged, and no other one can lead its group");
             return;
         };
         if let Err(why) = found.hand_over(successor).await {
-            tracing::error!(%group, %replica, %why, "this replica is damaged and its lead was not taken");
+            tracing::error!(%group, %replica, %why, "this replica is damaged, and no other one took over its lead");
             return;
         }
     }
@@ -164,8 +164,8 @@ async fn quarantine(shared: &Arc<Shared>, group: GroupId, replica: ReplicaId) {
         return;
     }
     match shared.lose_replica(group, replica).await {
-        Ok(()) => tracing::error!(%group, %replica, "this replica was given up; it is rebuilt from the others"),
-        Err(error) => shared.config.on_fatal.report(format_args!("giving a damaged replica up: {error}")),
+        Ok(()) => tracing::error!(%group, %replica, "this replica was discarded; it is rebuilt from the others"),
+        Err(error) => shared.config.on_fatal.report(format_args!("cannot discard a damaged replica: {error}")),
     }
 }
 
@@ -271,14 +271,14 @@ async fn judge(shared: &Arc<Shared>, group: &Group, found: &BTreeMap<ReplicaId, 
             continue;
         }
         let known = right.is_some();
-        tracing::error!(group = %group.id(), %replica, %node, known, "this replica applied something else than others did");
+        tracing::error!(group = %group.id(), %replica, %node, known, "this replica applied different entries than others");
         if known {
             let body = serde_json::to_vec(&(group.id(), *replica)).expect("plain data encodes");
             if *node == shared.node {
                 let (shared, id, replica) = (Arc::clone(shared), group.id(), *replica);
                 tokio::spawn(async move { quarantine(&shared, id, replica).await });
             } else if let Err(why) = shared.ask(*node, QUARANTINE, Bytes::from(body), ASK_MAX).await {
-                tracing::error!(%node, %why, "it could not be told");
+                tracing::error!(%node, %why, "the leader could not be informed");
             }
         }
     }
@@ -326,7 +326,7 @@ impl Service for QuarantineService {
         async move {
             let bad = |_| NoAnswer::Refused("the request cannot be decoded".into());
             let (group, replica): (GroupId, ReplicaId) = serde_json::from_slice(&body).map_err(bad)?;
-            tracing::error!(%group, %replica, %from, "another node says that this replica is damaged");
+            tracing::error!(%group, %replica, %from, "another node reports that this replica is damaged");
             tokio::spawn(async move { quarantine(&shared, group, replica).await });
             Ok(Bytes::new())
         }

@@ -89,7 +89,7 @@ impl Erasing {
             match purge(&replicas, id).await {
                 Ok(()) => drop(purged.insert(id)),
                 Err(why) => {
-                    tracing::warn!(group = %id, why, "rows of deleted objects stay in files for now; this is tried again");
+                    tracing::warn!(group = %id, why, "rows of deleted objects stay in files for now; the erasure will be retried");
                     remains(&replicas, id);
                 }
             }
@@ -116,7 +116,7 @@ async fn purge(replicas: &Replicas, id: GroupId) -> Result<(), String> {
             return Ok(());
         }
         if Instant::now() >= until {
-            return Err(format!("{} entries that are sealed stay in its log", group.sealed_in_log()));
+            return Err(format!("{} sealed entries stay in its log", group.sealed_in_log()));
         }
         tokio::time::sleep(POLL).await;
     }

@@ -118,7 +118,7 @@ async fn nodes_of_two_clusters_do_not_reach_each_other_not_even_under_one_author
     let same_authority =
         Town { cluster: town.cluster, authority: Authority::new(other.cluster).expect("an authority") };
     let refused = Transport::start(same_authority.config(1), Handlers::new());
-    assert!(refused.is_err_and(|error| error.to_string().contains("does not bear the name")));
+    assert!(refused.is_err_and(|error| error.to_string().contains("does not have the name")));
     assert_eq!(count(&heard), 0);
 }
 
@@ -142,7 +142,7 @@ async fn a_stranger_reaches_open_calls_and_nothing_else() {
     for (service, body) in [("echo", token.clone()), ("nobody", token.clone())] {
         let refused = asked(service, &body).await;
         let is_no = |refusal: &Refusal| {
-            refusal.code == RefusalCode::NotAuthenticated && !refusal.why.contains("nobody answers")
+            refusal.code == RefusalCode::NotAuthenticated && !refusal.why.contains("there is no service")
         };
         assert!(matches!(&refused, Err(CallError::Refused(refusal)) if is_no(refusal)), "{refused:?}");
     }
@@ -182,7 +182,7 @@ async fn a_node_does_not_start_with_certificates_that_nobody_would_accept() {
         Transport::start(config, Handlers::new()).expect_err("unusable").to_string()
     };
     let own = town.identity(1);
-    assert!(why(town.identity(3)).contains("does not bear the name node-1."));
+    assert!(why(town.identity(3)).contains("does not have the name node-1."));
     let other_key = town.identity(1).key_pem;
     assert!(why(Identity { key_pem: other_key.clone(), ..own.clone() }).starts_with("the node's identity"));
     let other = Authority::new(town.cluster).expect("an authority");

@@ -8,7 +8,7 @@ use serde_json::{Number, Value};
 use super::MergeError;
 
 pub(super) fn read(text: &[u8]) -> Result<Value, MergeError> {
-    serde_json::from_slice(text).map_err(|e| MergeError::Text { what: "a value that does not read", at: e.column() })
+    serde_json::from_slice(text).map_err(|e| MergeError::Text { what: "a value cannot be decoded", at: e.column() })
 }
 
 /// A set with a cost that does not grow with the product of its sizes. Used for lookups only, so its order is

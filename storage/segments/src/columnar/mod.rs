@@ -48,7 +48,7 @@ impl Parts {
         });
         let parts = Parts { shape: Arc::clone(shape), layout, fields: fields.collect::<Result<_, _>>()? };
         if !parts.sound() {
-            return Err(SegmentError::damaged(file, 0, "a document of a layout that is not there"));
+            return Err(SegmentError::damaged(file, 0, "a document has a missing layout"));
         }
         Ok(Some(parts))
     }

@@ -114,7 +114,7 @@ impl Shape {
         serde_json::to_string(self).expect("texts and numbers always encode")
     }
 
-    /// None if it makes no sense.
+    /// None if it is invalid.
     pub fn decode(text: &str, rows: u32) -> Option<Shape> {
         let shape: Shape = serde_json::from_str(text).ok()?;
         let slots = SAID.len() + shape.fields.len();

@@ -46,7 +46,7 @@ impl WordIndex {
         rows: &[usize],
     ) -> Result<WordIndex, SegmentError> {
         let bad = |at: u64, what: &str| SegmentError::damaged(path, at, what);
-        let trailer_at = meta.length.checked_sub(TRAILER_BYTES as u64).ok_or_else(|| bad(0, "it is cut short"))?;
+        let trailer_at = meta.length.checked_sub(TRAILER_BYTES as u64).ok_or_else(|| bad(0, "it is truncated"))?;
         let mut trailer = [0; TRAILER_BYTES];
         file.read_at(trailer_at, &mut trailer).map_err(SegmentError::io(path))?;
         let u32_at = |at: usize| u32::from_le_bytes(trailer[at..at + 4].try_into().expect("4"));
@@ -55,17 +55,17 @@ impl WordIndex {
             return Err(bad(trailer_at, "its trailer does not match its checksum"));
         }
         if u16::from_le_bytes([trailer[8], trailer[9]]) != FORMAT {
-            return Err(bad(trailer_at, "its format is not known"));
+            return Err(bad(trailer_at, "its format is unknown"));
         }
         let at = u64::from_le_bytes(trailer[16..24].try_into().expect("8"));
         let length = trailer_at.checked_sub(at).filter(|length| *length <= DIRECTORY_BYTES_MAX);
-        let length = length.ok_or_else(|| bad(trailer_at, "its directory lies elsewhere"))?;
+        let length = length.ok_or_else(|| bad(trailer_at, "its directory is at another offset"))?;
         let mut directory = vec![0; length as usize];
         file.read_at(at, &mut directory).map_err(SegmentError::io(path))?;
         if crc32c::crc32c(&directory) != u32_at(24) {
             return Err(bad(at, "its directory does not match its checksum"));
         }
-        let groups = groups_of(&directory, at).ok_or_else(|| bad(at, "its directory makes no sense"))?;
+        let groups = groups_of(&directory, at).ok_or_else(|| bad(at, "its directory is invalid"))?;
         if !groups.iter().map(|group| group.rows).eq(rows.iter().copied()) {
             return Err(bad(at, "it belongs to other rows"));
         }
@@ -109,7 +109,7 @@ impl WordIndex {
 
     fn each_word(&self, page: &WordPage, mut each: impl FnMut(&[u8], WordBlocks<'_>)) -> Result<(), SegmentError> {
         let plain = self.plain(page)?;
-        walk(&plain, &mut each).ok_or_else(|| self.damaged(page, "a page of words makes no sense"))
+        walk(&plain, &mut each).ok_or_else(|| self.damaged(page, "a page of words is invalid"))
     }
 
     fn plain(&self, page: &WordPage) -> Result<Vec<u8>, SegmentError> {
@@ -174,7 +174,7 @@ impl WordBlocks<'_> {
     }
 }
 
-/// None where it makes no sense.
+/// None where it is invalid.
 fn walk(mut page: &[u8], each: &mut impl FnMut(&[u8], WordBlocks<'_>)) -> Option<()> {
     let mut word: Vec<u8> = Vec::with_capacity(WORD_BYTES_MAX);
     while let [shared, more, rest @ ..] = page {

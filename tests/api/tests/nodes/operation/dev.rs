@@ -83,7 +83,7 @@ fn write(writer: usize, url: &str, key: &str, objects: &[String], log: &Mutex<Lo
                 }
                 Ok(Exchange::Answered(answer)) => bail!("{url} answered {}: {}", answer.status, answer.text()),
                 Ok(Exchange::Closed) => bail!("{url} closed a connection without an answer"),
-                Err(_) => *log.refusals.entry("no answer in time".into()).or_default() += 1,
+                Err(_) => *log.refusals.entry("no response in time".into()).or_default() += 1,
             }
             drop(log);
             std::thread::sleep(PAUSE);

@@ -35,7 +35,7 @@ fn says_so(url: &str, dir: &Path) -> Result<()> {
     let begun = Instant::now();
     loop {
         let (status, text) = knock(url, "/readyz")?;
-        if status == 503 && text.contains("no majority of the catalog answers") {
+        if status == 503 && text.contains("no majority of the catalog responds") {
             break;
         }
         ensure!(begun.elapsed() < NOTICED_MAX, "after {NOTICED_MAX:?} it still says {status}: {text}");
@@ -52,7 +52,7 @@ fn says_so(url: &str, dir: &Path) -> Result<()> {
     let unsettled = list(&status, "unsettled");
     let said = |part: &str| unsettled.iter().any(|line| line.contains(part));
     for part in [
-        "no majority of the catalog answers",
+        "no majority of the catalog responds",
         "node 1 does not answer",
         "node 2 does not answer",
         "shard 0 has no leader",

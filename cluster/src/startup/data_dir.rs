@@ -36,9 +36,9 @@ pub enum HomeError {
     /// A bootstrap here would create a second cluster next to the one that this node belongs to.
     #[error(
         "{dir} holds no data, and {why}, so this node belongs to an existing cluster. If it had data, mount the disk \
-         that holds it or name its directory with --data-dir. If it is new, prepare it with `assay cluster init \
-         --data-dir {dir} --peer-address HOST:PORT` as the first node, or with `assay cluster join TOKEN --data-dir {dir} \
-         --peer-address HOST:PORT` as any other, and start it again. Nothing was created", dir = dir.display()
+         that holds it or name its directory with --data-dir. If it is new, prepare the first node \
+         with `assay cluster init --data-dir {dir} --peer-address HOST:PORT`. Prepare any other with `assay cluster join \
+         TOKEN --data-dir {dir} --peer-address HOST:PORT`, and start it again. Nothing was created", dir = dir.display()
     )]
     Empty { dir: PathBuf, why: String },
     #[error("{} is not empty and has no file FORMAT, so it is not a data directory: choose an empty or a new one", .0.display())]

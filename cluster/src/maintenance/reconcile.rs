@@ -3,17 +3,17 @@
 //!
 //! | reconciler | on | compares | does |
 //! |---|---|---|---|
-//! | planner | the catalog's leader | nodes, places | changes the map: a group is to be elsewhere |
-//! | members | a group's leader | the map, the group's members | learners, voters, one change at a time; who leads |
-//! | replicas | every node | the map, what is on this node | starts replicas, takes away those that left |
-//! | scrub | every node | what is on the disk, and what others applied | gives damaged replicas up |
-//! | refusals | every node | what others found of this one's starts | closes replicas, has the catalog's made anew |
-//! | news | every node | the catalog, what this node keeps | addresses of others, its own; whether the catalog is heard |
-//! | certificates | every node | the certificate in use, the files, the day | makes a new one in time, takes another up |
-//! | authorities | every node | the authority, what nodes state | opens its key; on the catalog's leader wraps it, steps |
-//! | strangers | every node | who calls, the catalog | asks others about nodes that it does not know |
-//! | health | every node | which nodes answer, whose disk is slow, who can open no file | remembers who may lead |
-//! | clocks | every node | what time the other nodes say it is | remembers it for whoever assigns ids |
+//! | planner | the catalog's leader | nodes, placement | changes the map: a group is to move |
+//! | members | a group's leader | the map, the group's members | changes learners and voters, one at a time; moves the lead |
+//! | replicas | every node | the map, this node's replicas | starts replicas, removes those that left |
+//! | scrub | every node | the disk, the applied state of others | discards damaged replicas |
+//! | refusals | every node | other nodes' verdicts on its starts | closes replicas, renews the catalog's |
+//! | introductions | every node | the catalog, this node's files | updates addresses; keeps contact with the catalog |
+//! | certificates | every node | the certificate in use, the files, the date | renews it in time, adopts another one |
+//! | authorities | every node | the authority, features of nodes | opens its key; the catalog's leader wraps and rotates it |
+//! | unknown nodes | every node | callers, the catalog | asks others to vouch for unknown nodes |
+//! | health | every node | responses, disk speed, file descriptors | records which nodes may lead |
+//! | clocks | every node | clocks of the other nodes | records them for the assignment of ids |
 
 mod certificates;
 mod clocks;

@@ -1,6 +1,6 @@
 //! Requests to leaders: the retry rules of every request between nodes that concerns a group.
 //!
-//! R1: A request is sent again only if it surely had no effect, or if it is repeatable. The attempt's result tells which.
+//! R1: A request is sent again only if it surely had no effect, or if it is repeatable, according to its result.
 //! R2: While leaders move, a request is retried until its deadline for that; a busy leader is retried until its own.
 //! R3: The leaders named by a failed request are recorded before the next one is routed.
 

@@ -1,4 +1,5 @@
-//! CRC-32 (IEEE), as raft-engine's files carry it; sixteen bytes at a step. Ours is CRC32C, which the processor has.
+//! CRC-32 (IEEE), as used in raft-engine's files, computed sixteen bytes at a time. Our own checksums are CRC32C, which
+//! the processor implements.
 
 const POLYNOMIAL: u32 = 0xedb8_8320;
 const STEP_BYTES: usize = 16;

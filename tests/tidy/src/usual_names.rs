@@ -1,4 +1,4 @@
-//! Usual names: what a newcomer looks for is in a file or folder of that name.
+//! Usual names: a common term is in the name of its file or folder.
 
 /// Heading of the section of CONTRIBUTING that has the table of names.
 pub const HEADING: &str = "## Where to find things";

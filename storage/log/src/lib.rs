@@ -37,7 +37,6 @@
 //! entries). As a last resort work beyond [`QUEUED_BYTES_MAX`] is refused at once, unwritten.
 
 pub mod check;
-mod crc32;
 mod direct;
 mod engine;
 mod error;

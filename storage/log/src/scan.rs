@@ -13,7 +13,6 @@ use std::sync::Arc;
 use assay_storage_model::GroupId;
 use raft_engine::env::{FileSystem, Handle, Permission};
 
-use crate::crc32::crc32;
 use crate::files::{LogFile, Queue};
 use crate::frame::{self, Mark};
 use crate::group_metadata::OWN_GROUP;
@@ -189,7 +188,9 @@ fn decode_batch(records: &[u8], footer: &[u8], signature: u32) -> Result<Vec<Sca
 
 fn checked<'a>(bytes: &'a [u8], signature: u32, what: &str) -> Result<&'a [u8], String> {
     match bytes.split_last_chunk::<CHECKSUM_BYTES>() {
-        Some((content, checksum)) if crc32(content) == u32::from_le_bytes(*checksum) ^ signature => Ok(content),
+        Some((content, checksum)) if crc32fast::hash(content) == u32::from_le_bytes(*checksum) ^ signature => {
+            Ok(content)
+        }
         _ => Err(format!("the checksum of a batch's {what} does not match")),
     }
 }

@@ -49,6 +49,7 @@ const LIBRARIES: &[(&str, &[&str])] = &[
     ),
     ("chacha20poly1305", &["assay-node-secrets"]),
     ("lz4_flex", &["assay-storage-segments"]),
+    ("crc32fast", &["assay-storage-log"]),
     ("tonic", &["assay-cluster-transport"]),
     // Messages between nodes; and those of OTLP, which clients send.
     ("prost", &["assay-cluster-transport", "assay-node-otel"]),

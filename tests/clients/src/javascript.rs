@@ -61,6 +61,11 @@ impl Home {
         self.folder.path().join("scripts").join(name)
     }
 
+    /// Adds a script to those in this directory.
+    pub fn add(&self, name: &str, text: &str) -> Result<()> {
+        Ok(std::fs::write(self.script(name), text)?)
+    }
+
     /// Runs one script; an error where it fails, or where the SDK gave rows up.
     pub fn run(&self, script: &str, run: &str, (url, key): (&str, &str), environment: &[(&str, &str)]) -> Result<()> {
         let mut command = Command::new("node");

@@ -79,21 +79,22 @@ pub struct Config {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct StoreConfig {
+    /// Directory with everything that the node stores.
     pub data_dir: PathBuf,
-    /// Shards of a new directory; one that was founded keeps its own number.
+    /// Number of shards of a new cluster. A cluster keeps the number that it was founded with.
     pub shards: u16,
-    /// The cluster this directory has to belong to; empty for any.
+    /// Id of the cluster that the directory has to belong to; empty for any.
     pub cluster_id: String,
-    /// Whether a start on a directory without data may found a new cluster there. It never does where `cluster_id` or
-    /// `cluster.peer_address` is set. Set it to false once a node has data, so that a disk that is not mounted is an error.
+    /// Whether a start on a directory without data may found a new cluster. It never does if `cluster_id` or
+    /// `cluster.peer_address` is set. Set it to false once a node has data, so that a missing mount is an error.
     pub create_if_missing: bool,
-    /// Rows in memory before they are sealed, all shards together; at twice this writes wait.
+    /// Rows in memory before they are sealed into segments, over all shards. At twice this size writes wait.
     pub memory_budget_bytes: u64,
-    /// From this size on the log gives old files back.
+    /// Size from which the log deletes old files.
     pub log_budget_bytes: u64,
-    /// Rows are sealed when they are this old, however few they are.
+    /// Age at which rows are sealed, however few they are.
     pub seal_age_seconds: u64,
-    /// What was deleted is in no file any more this long after, and as long as it takes to write the files anew that had it.
+    /// Time after which deleted data is removed from all files. Rewriting these files takes additional time.
     pub erase_after_seconds: u64,
 }
 
@@ -101,34 +102,31 @@ pub struct StoreConfig {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ClusterSettings {
-    /// Where other nodes reach this one, as host:port; it is kept, so it need not be said at every start. A node without
-    /// one stays alone.
+    /// Address at which other nodes reach this one, as host:port. It is stored at the first start. A node without one
+    /// stays alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peer_address: Option<String>,
-    /// Where to listen for other nodes, where that is not the address itself.
+    /// Address to listen on for other nodes, if it differs from `peer_address`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peer_listen: Option<String>,
     /// Replicas of each shard, for a new cluster.
     pub replicas: u16,
-    /// A node that was silent for this long counts as gone: what it had is rebuilt on others.
+    /// Time after which a silent node counts as lost, and its replicas are rebuilt on others.
     pub dead_after_seconds: u64,
-    /// How often leaders send heartbeats, in milliseconds. The same on all nodes, like the two settings below. It must be
-    /// longer than a round trip between any two nodes, with a sync of the disk: a third more is a good choice. The
-    /// default serves nodes whose round trip is below 80 ms; for 300 ms one way it is 800, with elections of 2400 to 4000.
+    /// Time between heartbeats of leaders, the same on all nodes. It must be longer than a round trip between any two
+    /// nodes with a sync of the disk; add a third. The default fits round trips below 80 ms. For 300 ms one way use
+    /// 800, with elections of 2400 to 4000.
     pub heartbeat_ms: u64,
-    /// A node that heard no leader for a random time between this and the next setting asks for votes. At least three
-    /// heartbeats.
+    /// Shortest time without a leader after which a node asks for votes. At least three heartbeats.
     pub election_min_ms: u64,
-    /// The longest such time; also how long a voter stays with a leader that it heard. At least half as long again as
-    /// the shortest, and at most 10000.
+    /// Longest such time. At least one and a half times the shortest, and at most 10000.
     pub election_max_ms: u64,
-    /// What replicas on the move may take of the network; 0 is no limit.
+    /// Network bandwidth for moving replicas; 0 means no limit.
     pub move_bytes_per_second: u64,
-    /// The segments of shards are read this often, every byte of them, and replicas are compared. The log, the kept state
-    /// and large writes are not: `assay doctor` reads those, of a node that is stopped.
+    /// Time between two checks of all segments, in which replicas are compared. `assay doctor` checks the log and other
+    /// files of a stopped node.
     pub scrub_every_seconds: u64,
-    /// How long the certificates are valid that nodes show each other. Each node makes its own anew when a third of the
-    /// time is left, and serves on meanwhile.
+    /// Lifetime of the certificates between nodes. Each node renews its own when a third of the time is left.
     pub certificate_valid_seconds: u64,
 }
 
@@ -200,8 +198,9 @@ impl ClusterSettings {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LogConfig {
-    /// As `info`, or `warn,assay_node_http=debug`.
+    /// Levels of log lines, such as `info` or `warn,assay_node_http=debug`.
     pub filter: String,
+    /// Form of log lines: `text` or `json`.
     pub format: LogFormat,
 }
 
@@ -218,7 +217,9 @@ pub enum LogFormat {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct FoundingConfig {
+    /// Name of the organization that the first start makes.
     pub organization: String,
+    /// E-mail address of its owner.
     pub owner_email: String,
 }
 

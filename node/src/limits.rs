@@ -12,21 +12,21 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ObjectsConfig {
-    /// Threads that order writes; one orders some ten thousand a second.
+    /// Threads that order writes. One thread orders about ten thousand writes per second.
     pub threads: usize,
-    /// Writes of one object that are taken in and not yet answered.
+    /// Upper bound of the unanswered writes of one object.
     pub object_writes_max: usize,
-    /// Bytes of those writes. More of them make one busy object faster, and every other object of its shard slower. An
-    /// object holds at most a quarter of its shard's 8 MiB while others wait.
+    /// Upper bound of the bytes of those writes. A larger bound makes one busy object faster and the others of its
+    /// shard slower.
     pub object_bytes_max: usize,
-    /// Writes of all objects of this node that are taken in and not yet answered.
+    /// Upper bound of the unanswered writes of all objects of this node.
     pub node_writes_max: usize,
-    /// Bytes of those writes, which take about twice as much memory. The default is a 64th of the machine's memory or of
-    /// the limit of its control group, at least 32 MiB and at most 256 MiB.
+    /// Upper bound of the bytes of those writes, which take about twice as much memory. The default is a 64th of the
+    /// memory of the machine or control group, from 32 MiB to 256 MiB.
     pub node_bytes_max: usize,
-    /// Objects with something to do, or that had lately.
+    /// Upper bound of the objects with recent writes.
     pub active_max: usize,
-    /// An object that nothing came to for this long is put away.
+    /// Time after which an object without writes is removed from memory.
     pub idle_seconds: u64,
 }
 
@@ -65,31 +65,34 @@ impl ObjectsConfig {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct QueriesConfig {
-    /// Queries that work at once. A query whose reader takes its answer does not count. While others wait an organization
-    /// has at most half of them, and a credential a quarter.
+    /// Queries that run at the same time. A query that waits for its client does not count. While others wait, an
+    /// organization has at most half of them, and a credential a quarter.
     pub running_max: usize,
-    /// Queries that wait for their turn, half of them of one organization. Beyond it the answer is 429 at once.
+    /// Queries that wait, half of them of one organization. Beyond it a query gets a 429 at once.
     pub waiting_max: usize,
-    /// A query that takes longer is ended: 504.
+    /// Time after which a query ends with a 504.
     pub seconds_max: u64,
-    /// Memory of one query, and of all together.
+    /// Upper bound of the memory of one query.
     pub query_bytes_max: usize,
+    /// Upper bound of the memory of all queries.
     pub memory_bytes_max: usize,
-    /// Columns kept in memory for the next query.
+    /// Memory for columns that later queries may use.
     pub cache_bytes_max: usize,
-    /// Threads that work on rows; 0 for one a core.
+    /// Threads that process rows; 0 means one for each processor.
     pub threads: usize,
-    /// Queries that run on after their request (`/btql/async`): how many run at once, may wait of one organization, and are
-    /// kept with their results for a day, half of them of one organization.
+    /// Async queries (`/btql/async`) that run at the same time.
     pub later_running_max: usize,
+    /// Async queries of one organization that may wait.
     pub later_waiting_max: usize,
+    /// Async queries whose results are stored for a day, half of them of one organization.
     pub later_kept_max: usize,
-    /// What one of them may take, not counting what it waits.
+    /// Time that an async query may run, without its wait.
     pub later_seconds_max: u64,
-    /// Results of one, and of all on this node's disk, half of them of one organization.
+    /// Upper bound of the results of one async query.
     pub later_job_bytes_max: u64,
+    /// Upper bound of all results on the disk of this node, half of them of one organization.
     pub later_bytes_max: u64,
-    /// A file of prices that takes the place of the program's own; empty for none.
+    /// File with prices of models, instead of the built-in table; empty for none.
     pub prices: PathBuf,
 }
 

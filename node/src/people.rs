@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PeopleConfig {
-    /// `accept`: people who belong to another organization are invited, and join when they accept. `join`: they join at once, so
-    /// that whoever owns any organization can make a user of any other its member.
+    /// `accept`: a person who belongs to another organization joins by accepting an invitation. `join`: such a person
+    /// joins at once, so an owner of one organization can add users of any other.
     pub invitations: Invitations,
 }
 
@@ -17,11 +17,11 @@ pub struct PeopleConfig {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RecordsConfig {
-    /// API keys of one user in one organization; service tokens of one account.
+    /// Upper bound of the API keys of one user in one organization, and of the service tokens of one account.
     pub keys_per_user_max: usize,
-    /// Records of one kind in one organization, as projects, datasets, members.
+    /// Upper bound of the records of one kind in one organization, such as projects, datasets and members.
     pub per_organization_max: usize,
-    /// The same of experiments, grants, keys and tokens, which there are more of.
+    /// The same bound for experiments, grants, keys and tokens.
     pub per_organization_many_max: usize,
 }
 

@@ -26,74 +26,74 @@ const OFF: &str = "off";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HttpConfig {
-    /// Address and port; with port 0 the system chooses.
+    /// Address and port for clients. With port 0 the system chooses a port.
     pub listen: String,
-    /// The origin that clients reach this server by, such as `https://assay.example.com`. Login hands it out. Without
-    /// it the caller is told the address that it used itself; one that used a domain is refused, unless `http.tls` is set.
+    /// Origin at which clients reach this server, such as `https://assay.example.com`. Login hands it out. Without it,
+    /// a caller is given the address that it used; one that used a domain is refused unless `http.tls` is set.
     pub public_url: Option<String>,
-    /// Address and port of their own for `/metrics`. Without it only programs on this machine are shown
-    /// metrics, by a loopback address and without a proxy.
+    /// Address and port for `/metrics` alone. Without it, only programs on this machine may read metrics, over a
+    /// loopback address and without a proxy.
     pub metrics_listen: Option<String>,
-    /// Address and port where exporters of OpenTelemetry are served over gRPC, or `off`. Without it the port of that name, 4317,
-    /// of the host of `listen`; or one that the system chooses, where it chooses that of `listen`.
+    /// Address and port for OTLP over gRPC, or `off`. The default is port 4317 of the host of `listen`, or a port that
+    /// the system chooses if `listen` has port 0.
     pub otlp_listen: Option<String>,
     /// Without it clients are spoken to in plain text.
     pub tls: Option<TlsFiles>,
-    /// Threads that serve; 0 means one a core.
+    /// Threads that serve requests; 0 means one for each processor.
     pub workers: usize,
-    /// Open connections of `listen`: each costs buffers and a file. Beyond it the idlest one closes for a newcomer, and
-    /// where none is idle newcomers are only told how this node is (`/healthz`, `/readyz`). The limit of open files lowers it.
+    /// Upper bound of the open connections of `listen`. A newcomer beyond it replaces the connection that was idle
+    /// longest. If none is idle, it is served `/healthz` and `/readyz` only. The limit of open files lowers this bound.
     pub connections_max: usize,
-    /// Open connections of `otlp_listen`, likewise.
+    /// Upper bound of the open connections of `otlp_listen`.
     pub otlp_connections_max: usize,
-    /// Connections of one address to each listener. Beyond it its own idlest closes. Addresses in `trusted_proxies` have no
-    /// such limit.
+    /// Upper bound of the connections of one address to each listener. Addresses in `trusted_proxies` are exempt.
     pub connections_per_address_max: usize,
-    /// Networks of proxies and tools that speak for many clients, as `10.0.0.0/8` or one address.
+    /// Networks of proxies that forward requests of many clients, such as `10.0.0.0/8`, or single addresses.
     pub trusted_proxies: Vec<String>,
-    /// Connections that the system keeps ready to be accepted.
+    /// Connections that the system queues until they are accepted.
     pub backlog: u32,
-    /// Request line and headers. No client that is served sends a tenth of it.
+    /// Upper bound of the request line and headers.
     pub head_bytes_max: usize,
-    /// A connection that has not sent its headers by then is closed.
+    /// Time after which a connection without complete headers is closed.
     pub head_seconds_max: u64,
-    /// A TLS handshake that has not ended by then is given up.
+    /// Time after which an unfinished TLS handshake is abandoned.
     pub tls_handshake_seconds_max: u64,
-    /// An idle connection is closed after this; the SDKs keep theirs for as long as they may.
+    /// Time after which an idle connection is closed.
     pub keep_alive_seconds: u64,
-    /// The body of a request that writes or reads rows.
+    /// Upper bound of the body of a request that writes or reads rows.
     pub body_bytes_max: usize,
-    /// The body of every other request: a record of the catalog is at most 1 MiB.
+    /// Upper bound of the body of any other request. A record of the catalog has at most 1 MiB.
     pub small_body_bytes_max: usize,
-    /// A file: an attachment, or the code of functions. It must come within the time for a request.
+    /// Upper bound of a file: an attachment, or the code of a function. It has to arrive within `request_seconds_max`.
     pub file_bytes_max: u64,
-    /// Upper bound of the bytes of all request bodies that are being read or worked on. Requests beyond it wait before their
-    /// bodies are read, fairly by organization and credential, and are answered 429 when they waited too long. By default a
-    /// 32nd of the machine's memory, or of the control group's, from 48 MiB to 512 MiB.
+    /// Upper bound of all request bodies in progress. Requests beyond it wait, fairly by organization and credential,
+    /// and get a 429 after their wait. The default is a 32nd of the memory of the machine or control group, from 48 MiB
+    /// to 512 MiB.
     pub bodies_bytes_max: usize,
-    /// Upper bound of the memory, as estimated, of all parsed bodies. The others wait for their turn as bytes. By default
-    /// as `bodies_bytes_max`, from 64 MiB to 512 MiB.
+    /// Upper bound of the estimated memory of all parsed bodies. The others wait as bytes. The default follows
+    /// `bodies_bytes_max`, from 64 MiB to 512 MiB.
     pub parsed_bytes_max: usize,
-    /// Upper bound of the files that are uploaded at one time. Others wait.
+    /// Upper bound of the files that are uploaded at the same time. Others wait.
     pub uploads_max: usize,
-    /// Answers of rows that are on their way to their readers, of all of them together. Beyond it an answer waits, and after
-    /// 30 s it is 429.
+    /// Upper bound of the responses with rows that are being sent. A response beyond it waits, and gets a 429 after 30
+    /// s.
     pub answers_bytes_max: usize,
-    /// A reader that takes nothing of an answer for so long is left. What it takes earns it time again, up to this.
+    /// Time after which a client that reads nothing of a response is disconnected. Each part that it reads earns it
+    /// more time, up to this.
     pub answer_grace_seconds: u64,
-    /// How fast an answer must be taken, beyond the grace: a slow reader holds memory.
+    /// Lowest rate at which a client has to read a response, after the grace.
     pub answer_bytes_per_second_min: u64,
-    /// A connection whose other end takes nothing of what was sent to it for this long is closed.
+    /// Time after which a connection is closed if its client acknowledges nothing of what was sent.
     pub unread_seconds_max: u32,
-    /// A whole body must have come by then.
+    /// Time within which a whole body has to arrive.
     pub body_seconds_max: u64,
-    /// After the grace a body must have come at least this fast, or it is cut: a slow sender holds memory.
+    /// Lowest rate at which a body has to arrive, after the grace.
     pub body_bytes_per_second_min: u64,
-    /// A body may stall so long before its rate counts.
+    /// Time that a body may stall before its rate counts.
     pub body_grace_seconds: u64,
-    /// A request that is not answered by then is answered 503; what it wrote may have been written.
+    /// Time after which an unanswered request gets a 503. Its write may have been done.
     pub request_seconds_max: u64,
-    /// How long a stop waits for requests under way.
+    /// Time that a shutdown waits for requests in progress.
     pub stop_seconds_max: u64,
 }
 
@@ -106,8 +106,9 @@ fn share(min: u64) -> usize {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TlsFiles {
-    /// The certificate of this server first, then those that signed it.
+    /// File with the certificate of this server, followed by the certificates that signed it.
     pub certificates: PathBuf,
+    /// File with the private key of the certificate.
     pub private_key: PathBuf,
 }
 

@@ -9,9 +9,9 @@ use crate::rate_limiting::{RateRule, check_rates, warnings};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LimitsConfig {
-    /// How many requests may come. All that a request is about must let it in; without rules nothing is counted.
+    /// Rate limits. A request has to be within all limits that apply to it. Without rules there are none.
     pub rates: Vec<RateRule>,
-    /// How much may be stored. All that are about an organization must let a write in.
+    /// Quotas of stored rows and bytes. A write has to be within all quotas of its organization.
     pub quotas: Vec<QuotaRule>,
 }
 

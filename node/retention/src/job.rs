@@ -26,7 +26,7 @@ use crate::rules::{RetainedObject, begin_expiry, end_expiry, expiring_objects, r
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RetentionConfig {
-    /// Time between two rounds.
+    /// Time between two rounds of retention.
     pub every_seconds: u64,
 }
 

@@ -33,11 +33,11 @@ const OTHERS: u32 = 0o077;
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SecretsConfig {
-    /// A file with the master key, the same on every node, as 64 hexadecimal digits or in base64, readable by its owner
-    /// alone. Without it the node that founds a cluster makes one and keeps it as `master.key` in its data directory.
+    /// File with the master key, the same on every node: 64 hexadecimal digits or base64, readable by its owner alone.
+    /// Without it the node that founds a cluster makes `master.key` in its data directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub master_key_file: Option<PathBuf>,
-    /// Files with master keys from before, until `assay admin rotate-master-key` has wrapped everything with the new one.
+    /// Files with earlier master keys, until `assay admin rotate-master-key` has wrapped everything with the new one.
     pub old_master_key_files: Vec<PathBuf>,
 }
 

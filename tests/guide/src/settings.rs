@@ -6,6 +6,9 @@ use std::fmt::Write;
 use assay_tests_tidy::settings::Setting;
 use toml::{Table, Value};
 
+/// How a doc comment begins to describe a default that depends on the machine or on other settings.
+const COMPUTED: &str = "The default ";
+
 /// Returns the reference in Markdown: one table for each section, in their order in the sources.
 pub fn reference(settings: &[Setting], printed: &Table) -> String {
     let mut sections: Vec<(&str, String)> = Vec::new();
@@ -15,7 +18,12 @@ pub fn reference(settings: &[Setting], printed: &Table) -> String {
         if sections.last().is_none_or(|(last, _)| *last != section) {
             sections.push((section, "| setting | default | meaning |\n|---|---|---|\n".to_owned()));
         }
-        let default = defaults.get(&setting.name).map_or_else(|| "none".to_owned(), |value| format!("`{value}`"));
+        // A default that depends on the machine is described in words.
+        let default = match defaults.get(&setting.name) {
+            _ if setting.about.contains(COMPUTED) => "computed".to_owned(),
+            Some(value) => format!("`{value}`"),
+            None => "none".to_owned(),
+        };
         if let Some((_, table)) = sections.last_mut() {
             let about = setting.about.replace('|', "\\|");
             writeln!(table, "| `{}` | {default} | {about} |", setting.name).expect("a text takes all");

@@ -54,11 +54,12 @@ const LINES: &str = "application/x-ndjson";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AdminConfig {
-    /// Address and port; without it there is no such listener. Another address than this machine's own needs `admin.tls`.
+    /// Address and port of the administrators' listener. Without it there is none. An address other than a loopback
+    /// address needs `admin.tls`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub listen: Option<String>,
-    /// A file with the token that administrators show, readable by its owner alone. Without it the node makes one at its
-    /// first start and keeps it in `admin.token` in its data directory.
+    /// File with the administrators' token, readable by its owner alone. Without it the node makes a token at its first
+    /// start, in `admin.token` of its data directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token_file: Option<PathBuf>,
     #[serde(skip_serializing_if = "Option::is_none")]

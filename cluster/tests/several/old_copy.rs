@@ -272,7 +272,7 @@ async fn a_copy_that_runs_beside_its_node_stays_out() {
     let (nodes, copy) = with_old_copy(home.path()).await;
     let place = TestNode { dir: copy, ..TestNode::new(home.path(), "double", 3) };
     let double = place.open().await;
-    wait_for("it is refused", async || says_why(&double, "another process answers")).await;
+    wait_for("it is refused", async || says_why(&double, "another process responds")).await;
     tokio::time::sleep(A_WHILE).await;
     assert!(!double.is_ready() && !double.hears_catalog());
     let third = nodes[2].1.as_ref().expect("runs");

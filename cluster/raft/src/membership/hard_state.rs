@@ -123,7 +123,7 @@ impl HardState {
         let committed = acknowledged.committed;
         if self.last < committed || index(self.last) < index(committed) {
             let had = said(committed);
-            return Some(format!("it had the committed entry {had} and now ends at {}", said(self.last))); // S3
+            return Some(format!("it had {had}, which is committed, and now ends at {}", said(self.last))); // S3
         }
         None
     }

@@ -193,7 +193,7 @@ async fn a_node_does_not_start_with_certificates_that_nobody_would_accept() {
     assert!(!format!("{own:?}").contains(&own.key_pem[30..60]));
     let taken = TransportConfig { listen: transport.local_addr(), ..town.config(1) };
     let error = Transport::start(taken, Handlers::new()).expect_err("the port is taken").to_string();
-    assert!(error.starts_with(&format!("listening on {}", transport.local_addr())), "{error}");
+    assert!(error.starts_with(&format!("cannot listen on {}", transport.local_addr())), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

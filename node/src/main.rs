@@ -38,7 +38,7 @@ static ALLOCATOR: Jemalloc = Jemalloc;
 /// Names the configuration file where no flag does.
 const FILE_VARIABLE: &str = "ASSAY_CONFIG";
 
-/// Assay keeps and questions what AI applications do: traces, experiments, datasets, prompts.
+/// Stores traces, experiments, datasets and prompts of AI applications, and answers queries about them.
 ///
 /// One command starts a node that is a whole product, with everything it keeps in one directory:
 ///

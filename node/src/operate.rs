@@ -32,7 +32,7 @@ pub use founded::{Wanted, init};
 
 /// How long `status --wait` waits.
 pub const SETTLE_MAX: Duration = Duration::from_secs(600);
-pub const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(50);
+pub const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
 /// Progress of what takes long is said at most this often.
 pub const SAID_AGAIN_AFTER: Duration = Duration::from_secs(5);
 /// A drain is short or hangs: who waits for one wants to know sooner.

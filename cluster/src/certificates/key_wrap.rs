@@ -17,6 +17,6 @@ pub trait KeyWrap: Send + Sync + fmt::Debug {
     /// Opens what any of the master keys of this node has wrapped.
     fn unwrap(&self, label: &str, wrapped: &str) -> Result<String, String>;
 
-    /// The id of the master key that opens this; none where it does not read.
+    /// Returns the id of the master key that opens this, or none if it cannot be decoded.
     fn id_of(&self, wrapped: &str) -> Option<String>;
 }

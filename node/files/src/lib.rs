@@ -72,7 +72,7 @@ pub enum FilesError {
     /// Another upload took its place while it was read, or it went.
     #[error("the file was replaced or removed while it was read")]
     Changed,
-    #[error("what is kept of a file does not read: {0}")]
+    #[error("the stored metadata of a file cannot be decoded: {0}")]
     Damaged(String),
 }
 

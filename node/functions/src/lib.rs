@@ -94,5 +94,6 @@ fn row_home(home: &ObjectHome) -> RowHome {
 }
 
 fn read(row: &Bytes) -> Result<Value, FunctionsError> {
-    serde_json::from_slice(row).map_err(|why| FunctionsError::Internal(format!("a prompt's row does not read: {why}")))
+    serde_json::from_slice(row)
+        .map_err(|why| FunctionsError::Internal(format!("a prompt's row cannot be decoded: {why}")))
 }

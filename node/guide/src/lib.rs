@@ -6,16 +6,11 @@
 mod pages;
 mod render;
 
-pub use pages::{IMAGES, PAGES, Page};
+use pages::IMAGES;
 pub use render::page;
 
 /// Path below which the guide is served.
 pub const ROOT: &str = "/docs/guide";
-
-/// Returns the Markdown of a page, by its path without the extension.
-pub fn markdown(path: &str) -> Option<&'static str> {
-    PAGES.iter().find(|page| page.path == path).map(|page| page.markdown)
-}
 
 /// Returns an image of the guide, by its path. All images are SVG.
 pub fn image(path: &str) -> Option<&'static str> {

@@ -2,7 +2,7 @@
 
 /// Page of the guide.
 #[derive(Clone, Copy, Debug)]
-pub struct Page {
+pub(crate) struct Page {
     /// Path below the root of the guide, without extension.
     pub path: &'static str,
     pub markdown: &'static str,
@@ -17,7 +17,7 @@ macro_rules! page {
 }
 
 /// All pages.
-pub const PAGES: &[Page] = &[
+pub(crate) const PAGES: &[Page] = &[
     page!("introduction"),
     page!("quickstart"),
     page!("sdks"),
@@ -55,4 +55,4 @@ pub const PAGES: &[Page] = &[
 ];
 
 /// All images, by path below the root of the guide.
-pub const IMAGES: &[(&str, &str)] = &[("images/architecture.svg", include_str!("../images/architecture.svg"))];
+pub(crate) const IMAGES: &[(&str, &str)] = &[("images/architecture.svg", include_str!("../images/architecture.svg"))];

@@ -1,17 +1,28 @@
 //! Rendering of a page: navigation, text and links.
 
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
 
-use crate::pages::SUMMARY;
-use crate::{ROOT, markdown};
+use crate::ROOT;
+use crate::pages::{PAGES, Page, SUMMARY};
 
+const FIRST_PAGE: &str = "introduction";
 /// Style sheet that each page contains.
 const STYLE: &str = include_str!("style.css");
 
 /// Returns a page as an HTML document, or none if there is no page of this path. The empty path is the first page.
-pub fn page(path: &str) -> Option<String> {
-    let path = if path.is_empty() { "introduction" } else { path };
-    let text = markdown(path)?;
+pub fn page(path: &str) -> Option<&'static str> {
+    /// Pages never change, and anybody may ask for them: each is rendered once.
+    static RENDERED: LazyLock<BTreeMap<&str, String>> =
+        LazyLock::new(|| PAGES.iter().map(|page| (page.path, rendered(page))).collect());
+    let path = if path.is_empty() { FIRST_PAGE } else { path };
+    RENDERED.get(path).map(String::as_str)
+}
+
+fn rendered(page: &Page) -> String {
+    let Page { path, markdown: text } = *page;
     let folder = path.rfind('/').map_or("", |end| &path[..=end]);
     let title = text.lines().find_map(|line| line.strip_prefix("# ")).unwrap_or(path);
     let mut document = String::with_capacity(text.len() * 2);
@@ -25,7 +36,7 @@ pub fn page(path: &str) -> Option<String> {
     document.push_str("</nav>\n<main>\n");
     document.push_str(&body(text, folder));
     document.push_str("</main>\n</body>\n</html>\n");
-    Some(document)
+    document
 }
 
 /// Renders the list of pages, with the current one marked.
@@ -142,7 +153,6 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::PAGES;
 
     #[test]
     fn every_page_is_in_the_summary_and_renders_with_a_title() {
@@ -153,7 +163,7 @@ mod tests {
             assert!(rendered.contains("<h1") && !rendered.contains("<script"), "{}", page.path);
         }
         for path in listed {
-            assert!(markdown(path).is_some(), "{path} is listed and not there");
+            assert!(super::page(path).is_some(), "{path} is listed and not there");
         }
         assert!(super::page("no-such-page").is_none());
         assert_eq!(super::page(""), super::page("introduction"));

@@ -81,7 +81,7 @@ impl Drop for TrustedIssuer {
     }
 }
 
-/// Returns the issuer that the settings name; none where they name none. A file that does not read is an error now; a server
+/// Returns the issuer that the settings name, if they name one. A file that cannot be read is an error now; a server
 /// may answer later than this node starts.
 pub async fn open_issuer(config: &JwtConfig, client: &dyn OutwardClient) -> anyhow::Result<Option<TrustedIssuer>> {
     let (Some(issuer), Some(audience)) = (&config.issuer, &config.audience) else { return Ok(None) };

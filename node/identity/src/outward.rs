@@ -11,7 +11,7 @@ use assay_node_secrets::Secret;
 /// A client for servers of others: https, or plain http on this machine alone.
 pub trait OutwardClient: fmt::Debug + Send + Sync {
     /// Returns the place at a server that an address names. `ca` is a file with the authorities to trust instead of the
-    /// system's; one that does not read is an error.
+    /// system's. A file that cannot be read is an error.
     fn server(&self, url: &str, ca: Option<&Path>) -> anyhow::Result<Arc<dyn OutwardServer>>;
 }
 

@@ -142,7 +142,7 @@ impl RateLimiter {
     /// Answers another node that asks for tokens of a bucket whose home is here, or says why it gets none.
     pub fn answer(&self, body: &[u8]) -> Result<Bytes, String> {
         let limiter = self.0.as_ref().ok_or("this node has no rules")?;
-        let (key, ask) = wire::read_ask(body).ok_or("the question does not read")?;
+        let (key, ask) = wire::read_ask(body).ok_or("the request cannot be decoded")?;
         let place = limiter.places.get(&key.rule).ok_or("this node has no such rule")?;
         let view = limiter.peers.view();
         // Whoever asks sees other nodes than this one does: as long as that is so nobody gives out the whole limit.
@@ -278,7 +278,8 @@ impl Limiter {
         let (limiter, asked) = (Arc::clone(self), self.peers.ask(home, wire::ask(&key, &ask), within));
         self.runtime.spawn(async move {
             let answer = timeout(within, asked).await.unwrap_or_else(|_| Err("no answer in time".into()));
-            let grant = answer.and_then(|bytes| wire::read_grant(&bytes).ok_or("it does not read".into()));
+            let grant =
+                answer.and_then(|bytes| wire::read_grant(&bytes).ok_or("the response cannot be decoded".into()));
             let event = match grant {
                 Ok(grant) => Event::Answered { sent, grant },
                 Err(why) => {

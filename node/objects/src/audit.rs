@@ -165,7 +165,7 @@ impl AuditLog {
         let Some(newest) = page.events.first() else {
             return Ok(Head { sequence: 0, hash: FIRST_HASH.into(), seen });
         };
-        let unreadable = || "the last entry does not read".to_owned();
+        let unreadable = || "the last entry cannot be decoded".to_owned();
         let newest: Value = serde_json::from_slice(newest).map_err(|_| unreadable())?;
         let sequence = newest.get(SEQUENCE).and_then(Value::as_u64).ok_or_else(unreadable)?;
         let hash = newest.get(HASH).and_then(Value::as_str).ok_or_else(unreadable)?.to_owned();

@@ -290,7 +290,7 @@ impl DelegatedService for FetchDoor {
     ) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
         let (door, office, readers) = (self.door, Arc::clone(&self.office), Arc::clone(&self.readers));
         async move {
-            let bad = |_| NoAnswer::Refused("a request for a page that does not read".into());
+            let bad = |_| NoAnswer::Refused("the request for a page cannot be decoded".into());
             let (home, reading) = Reading::parse(door, &body).map_err(bad)?;
             let group = GroupId::of_shard(office.cluster.locate(&home.object));
             if !office.cluster.has_data(group) {

@@ -204,7 +204,7 @@ impl Objects {
         let reading = Reading::Past(PastRequest { from, version });
         let FetchPage { events: lines, cursor, version } =
             fetch::fetch(&self.shared.office, &self.shared.readers, home, reading, &self.asker).await?;
-        let broken = || ReadError::Internal("the place of the next page does not read".into());
+        let broken = || ReadError::Internal("the position of the next page cannot be decoded".into());
         let next = cursor.map(|cursor| place_of(&cursor).ok_or_else(broken)).transpose()?;
         Ok(PastPage { lines, next, version })
     }

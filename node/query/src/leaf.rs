@@ -281,7 +281,7 @@ impl LeaderMessage for LeafRequest {
     }
 }
 
-/// None where it does not read.
+/// None if it cannot be decoded.
 fn unpack(answer: Bytes) -> Option<Result<LeafResponse, AskError>> {
     let (head, part): (Result<LeafHead, AskError>, Bytes) = packed::unpack(answer)?;
     Some(head.map(|LeafHead { versions, lowest }| LeafResponse {
@@ -306,7 +306,7 @@ impl DelegatedService for LeafService {
     ) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
         let context = Arc::clone(&self.context);
         async move {
-            let bad = |why: serde_json::Error| NoAnswer::Refused(format!("a question that does not read: {why}"));
+            let bad = |why: serde_json::Error| NoAnswer::Refused(format!("the request cannot be decoded: {why}"));
             let question: LeafRequest = serde_json::from_slice(&body).map_err(bad)?;
             if let Some(group) = missing(&context.cluster, &question) {
                 return Err(context.cluster.not_leader(group));

@@ -10,10 +10,10 @@
 //! its request, as a job: `jobs`.
 
 mod admission;
+mod async_jobs;
 mod context;
 mod coordinate;
 mod error;
-mod jobs;
 mod leaf;
 mod packed;
 mod plan;
@@ -37,15 +37,15 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::admission::Admission;
+use crate::async_jobs::AsyncJobs;
 use crate::context::{QueryContext, Threads};
 use crate::coordinate::DistributedQuery;
-use crate::jobs::AsyncJobs;
 use crate::leaf::{LEAF, LeafObject, LeafPart, LeafService, StopOnDrop};
 
 pub use assay_node_engine::price::{PriceError, Prices};
 pub use assay_node_engine::{EngineError, Position, Table, Watch, value_bytes};
+pub use async_jobs::{JobCounts, JobLimits, JobRequest, JobStatus, JobView, RESULT_ROWS_MAX, ResultRange};
 pub use error::AskError;
-pub use jobs::{JobCounts, JobLimits, JobRequest, JobStatus, JobView, RESULT_ROWS_MAX, ResultRange};
 pub use request::{Bounded, GROUPS_DEFAULT, Lint, Meant, Question, ROWS_DEFAULT, ROWS_MAX};
 
 /// Rows read at once of an answer that is longer, as long as nobody knows how long they are; and then.

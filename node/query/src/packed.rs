@@ -13,7 +13,7 @@ pub(crate) fn pack(head: &impl Serialize, body: &[u8]) -> Bytes {
     packed.into()
 }
 
-/// None where it does not read.
+/// None if it cannot be decoded.
 pub(crate) fn unpack<H: DeserializeOwned>(mut packed: Bytes) -> Option<(H, Bytes)> {
     let length = packed.remaining().checked_sub(4).map(|_| packed.get_u32_le() as usize)?;
     if length > packed.remaining() {

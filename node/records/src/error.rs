@@ -39,7 +39,7 @@ pub enum RecordsError {
     /// The disk takes no writes.
     #[error("{0}")]
     NoSpace(String),
-    /// What is stored does not read, or an answer makes no sense: a fault of this program or its disk.
+    /// Stored data cannot be decoded, or an answer makes no sense: a fault of this program or its disk.
     #[error("{0}")]
     Internal(String),
 }

@@ -18,7 +18,7 @@ impl Catalog {
         let record = state.find(&pepper_key()).ok_or_else(not_founded)?;
         let body = draft::read(record)?;
         let pepper = body.get("value").and_then(Value::as_str).and_then(Pepper::from_hex);
-        let pepper = pepper.ok_or_else(|| RecordsError::Internal("the pepper of API keys does not read".into()))?;
+        let pepper = pepper.ok_or_else(|| RecordsError::Internal("the pepper of API keys cannot be decoded".into()))?;
         Ok(self.pepper.get_or_init(|| pepper))
     }
 }

@@ -145,7 +145,7 @@ impl Records {
         let body = draft::read(record)?;
         let Some(text) = body.get(SEALED).and_then(Value::as_str) else { return Ok(None) };
         let damaged = |why: &str| RecordsError::Internal(format!("the secret of {} {} {why}", kind.name, record.id));
-        let sealed = Sealed::parse(text).ok_or_else(|| damaged("does not read"))?;
+        let sealed = Sealed::parse(text).ok_or_else(|| damaged("cannot be decoded"))?;
         let org = record.org.ok_or_else(|| damaged("is in no organization"))?;
         let to = Belonging { org, kind: record.kind, record: record.id, version: version_of(&body) };
         let opened = self.secrets.existing_data_key(org)?.open(&to, &sealed);

@@ -78,7 +78,7 @@ impl DataKey {
 
     /// Reads the key of a record that belongs to no organization itself.
     pub fn read_in(record: &Record, org: OrgId) -> Result<DataKey, SecretsError> {
-        let damaged = || SecretsError::Internal(format!("{} {} does not read", record.kind, record.id));
+        let damaged = || SecretsError::Internal(format!("{} {} cannot be decoded", record.kind, record.id));
         let body = read_body(record)?;
         let wrapped = body.get(WRAPPED).and_then(Value::as_str).and_then(Sealed::parse).ok_or_else(damaged)?;
         let version = body.get(VERSION).and_then(Value::as_u64).ok_or_else(damaged)?;
@@ -132,7 +132,7 @@ fn data_key_key(org: OrgId) -> UniqueKey {
 
 /// Returns the body of a record.
 pub(crate) fn read_body(record: &Record) -> Result<Map<String, Value>, SecretsError> {
-    let damaged = |error| SecretsError::Internal(format!("{} {} does not read: {error}", record.kind, record.id));
+    let damaged = |error| SecretsError::Internal(format!("{} {} cannot be decoded: {error}", record.kind, record.id));
     serde_json::from_slice(&record.body).map_err(damaged)
 }
 

@@ -107,7 +107,7 @@ impl KeyWrap for NodeKeys {
     }
 
     fn unwrap(&self, label: &str, wrapped: &str) -> Result<String, String> {
-        let sealed = Sealed::parse(wrapped).ok_or("what is kept does not read")?;
+        let sealed = Sealed::parse(wrapped).ok_or("the stored key cannot be decoded")?;
         let ring = self.given()?;
         let missing = || format!("it is wrapped by the master key {}, which this node does not have", sealed.key);
         let opened = ring.find(sealed.key).ok_or_else(missing)?.open(&Belonging::of_cluster(label), &sealed);

@@ -75,12 +75,12 @@ impl<C: KeyCatalog> Secrets<C> {
         let Some(record) = self.catalog.find(&master_key_key()) else { return Ok(None) };
         let body = read_body(&record)?;
         let id = body.get("id").and_then(Value::as_str).and_then(KeyId::parse);
-        let id = id.ok_or_else(|| SecretsError::Internal("the id of the master key does not read".into()))?;
+        let id = id.ok_or_else(|| SecretsError::Internal("the id of the master key cannot be decoded".into()))?;
         Ok(Some(Recorded { id, record }))
     }
 
     /// Compares the keys of this node with those that are needed, also for data keys that a rotation left under another key.
-    /// A data key that does not read is reported where it is used.
+    /// A data key that cannot be decoded is reported where it is used.
     fn compared(&self, ring: &Keyring, recorded: KeyId) -> MasterKey {
         let keys = self.data_keys().into_iter().filter_map(|record| DataKey::read(&record).ok());
         let mut needed = std::iter::once(recorded).chain(keys.map(|key| key.wrapped.key));

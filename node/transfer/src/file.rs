@@ -236,7 +236,7 @@ impl<R: BufRead> Reader<R> {
         }
         match serde_json::from_slice(&reader.line) {
             Ok(Said::Header(header)) => reader.header = header,
-            _ => return Err(damaged("its header does not read")),
+            _ => return Err(damaged("its header cannot be decoded")),
         }
         Ok(reader)
     }
@@ -261,7 +261,7 @@ impl<R: BufRead> Reader<R> {
                 Ok(Some(Line::Object(object)))
             }
             Ok(Said::Header(_) | Said::Footer(_)) => Err(damaged("a header or a footer stands in its midst")),
-            Err(why) => Err(damaged(format!("a line does not read: {why}"))),
+            Err(why) => Err(damaged(format!("a line cannot be decoded: {why}"))),
         }
     }
 

@@ -21,7 +21,7 @@
 mod annotations;
 mod apply;
 mod bases;
-mod compact;
+mod compaction;
 mod core;
 mod error;
 mod history;
@@ -54,7 +54,7 @@ use parking_lot::{Mutex, RwLock};
 
 pub use crate::annotations::Notes;
 pub use crate::bases::BASES_BYTES_MAX;
-pub use crate::compact::{NEIGHBOURS_MAX, SEGMENTS_PER_TIER, TIER_MAX};
+pub use crate::compaction::{NEIGHBOURS_MAX, SEGMENTS_PER_TIER, TIER_MAX};
 pub use crate::error::ShardError;
 pub use crate::history::{PastWrite, Written};
 pub use crate::manifest::ObjectRecord;

@@ -67,6 +67,7 @@ RULES = [
     (r"which \S+ is not said: .*", "of several fields at least one is given"),
     (r"a \S+ with the slug `.*` is there already, and `if_exists` is `error`", "a slug is given once"),
     (r"nothing is said to be changed: .*", "of several fields at least one is given"),
+    (r"`environment` needs a request that matches one \w+, and several match: .*", "how many match depends on what is stored"),
     (r".* names no object: it needs .*", "which fields name an object depends on the other fields"),
     (r".*: the id is not a UUID", "the names of an object's members have a form"),
     (r"(.*: )?no \S+ .* is in the (organization|project .*)", "an id is one of something that is there"),

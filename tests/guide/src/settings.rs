@@ -6,8 +6,8 @@ use std::fmt::Write;
 use assay_tests_tidy::settings::Setting;
 use toml::{Table, Value};
 
-/// How a doc comment begins to describe a default that depends on the machine or on other settings.
-const COMPUTED: &str = "The default ";
+/// Words with which a doc comment describes a default that depends on the machine or on other settings.
+const COMPUTED: [&str; 2] = ["The default is ", "The default follows "];
 
 /// Returns the reference in Markdown: one table for each section, in their order in the sources.
 pub fn reference(settings: &[Setting], printed: &Table) -> String {
@@ -20,7 +20,7 @@ pub fn reference(settings: &[Setting], printed: &Table) -> String {
         }
         // A default that depends on the machine is described in words.
         let default = match defaults.get(&setting.name) {
-            _ if setting.about.contains(COMPUTED) => "computed".to_owned(),
+            _ if COMPUTED.iter().any(|words| setting.about.contains(words)) => "computed".to_owned(),
             Some(value) => format!("`{value}`"),
             None => "none".to_owned(),
         };

@@ -1,4 +1,4 @@
-//! Cache of a group's newest entries, so that applying does not read recently appended entries from disk.
+//! Cache of a group's newest entries. Applying takes them from here instead of the disk.
 //!
 //! E1: what is in the cache is the tail of the log without a gap.
 //! E2: all caches of a node together stay below their budget, plus the newest entry of each group.

@@ -123,8 +123,9 @@ async fn change_members(shared: &Shared, group: &Group) -> bool {
         if let Some(change) = change {
             tracing::info!(group = %group.id(), ?change, "changing members");
             match make(group, change).await {
-                Ok(()) | Err(ChangeError::UnderWay) => {}
-                Err(ChangeError::NotLeader { .. }) => return false,
+                Ok(()) => {}
+                // The change that is under way may wait for a majority: it is looked at again later.
+                Err(ChangeError::UnderWay | ChangeError::NotLeader { .. }) => return false,
                 Err(ChangeError::Failed(why)) => {
                     tracing::warn!(group = %group.id(), why, "a membership change failed and will be retried");
                     return false;

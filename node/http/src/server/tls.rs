@@ -1,4 +1,4 @@
-//! TLS for clients from certificate files. The files are read again from time to time; a pair that does not read or
+//! TLS for clients from certificate files. The files are read again from time to time; a pair that cannot be read or
 //! does not fit is reported and the one in use stays.
 
 use std::fs;

@@ -202,7 +202,7 @@ async fn only_the_home_gives_and_only_of_rules_that_it_has() {
     }
     let unknown = wire::ask(&BucketKey { rule: 1, ..key }, &Ask::default());
     assert!(nodes[home].answer(&unknown).expect_err("unknown").contains("no such rule"));
-    assert!(nodes[home].answer(b"?").expect_err("unread").contains("does not read"));
+    assert!(nodes[home].answer(b"?").expect_err("unread").contains("cannot be decoded"));
     assert!(RateLimiter::default().answer(&body).expect_err("none").contains("no rules"));
     net.unseen.lock().insert(NodeId(home as u64));
     assert!(nodes[home].answer(&body).is_err(), "it is not the home of what it sees itself");

@@ -24,7 +24,7 @@ impl Guard for Records {
     ) -> BoxFuture<'static, Result<(), String>> {
         let records = self.clone();
         async move {
-            let asker = Asker::from_bytes(&principal).ok_or("the principal of the question does not read")?;
+            let asker = Asker::from_bytes(&principal).ok_or("the principal of the request cannot be decoded")?;
             records.recheck(&asker, deed, &objects).await.map_err(|why| why.to_string())
         }
         .boxed()

@@ -147,9 +147,10 @@ pub fn shown(kind: &Kind, frame: &Frame, mut body: Body) -> Body {
     object
 }
 
-/// A record's body; one that does not read was damaged.
+/// Returns the body of a record. A body that cannot be decoded was damaged.
 pub fn read(record: &Record) -> Result<Body, RecordsError> {
-    let unreadable = |error| RecordsError::Internal(format!("{} {} does not read: {error}", record.kind, record.id));
+    let unreadable =
+        |error| RecordsError::Internal(format!("{} {} cannot be decoded: {error}", record.kind, record.id));
     serde_json::from_slice(&record.body).map_err(unreadable)
 }
 

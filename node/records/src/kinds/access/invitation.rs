@@ -43,7 +43,7 @@ pub fn is_key(keys: &[UniqueKey]) -> bool {
 }
 
 pub fn read(record: &Record) -> Result<Invitation, RecordsError> {
-    let damaged = |error| RecordsError::Internal(format!("the invitation {} does not read: {error}", record.id));
+    let damaged = |error| RecordsError::Internal(format!("the invitation {} cannot be decoded: {error}", record.id));
     serde_json::from_slice(&record.body).map_err(damaged)
 }
 

@@ -41,7 +41,8 @@ pub struct Code {
 
 impl Login {
     pub fn read(record: &Record) -> Result<Login, RecordsError> {
-        let damaged = |error| RecordsError::Internal(format!("{} {} does not read: {error}", record.kind, record.id));
+        let damaged =
+            |error| RecordsError::Internal(format!("{} {} cannot be decoded: {error}", record.kind, record.id));
         serde_json::from_slice(&record.body).map_err(damaged)
     }
 

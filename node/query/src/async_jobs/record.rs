@@ -76,7 +76,7 @@ impl JobRecord {
             return Err("its lines do not match their checksum".into());
         }
         let json = body.strip_prefix(FIRST_LINE).ok_or("it was written by another version of this program")?;
-        serde_json::from_str(json).map_err(|why| format!("its record does not read: {why}"))
+        serde_json::from_str(json).map_err(|why| format!("its record cannot be decoded: {why}"))
     }
 }
 

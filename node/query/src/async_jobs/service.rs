@@ -70,7 +70,7 @@ impl AsyncJobs {
         let (service, body) = self.context.cluster.addressed(node, JOBS, asker, body);
         let answer = self.context.cluster.ask(node, service, body, WAIT_MAX + ON_THE_WAY).await;
         let answer = answer.map_err(|why| AskError::Unavailable(silent(why.to_string())))?;
-        let unread = || AskError::Unavailable(silent("what it says does not read".into()));
+        let unread = || AskError::Unavailable(silent("its response cannot be decoded".into()));
         let (head, lines): (Result<Option<JobHead>, AskError>, Bytes) = packed::unpack(answer).ok_or_else(unread)?;
         Ok(head?.map(|JobHead { status, error, homes, next }| JobView { status, error, homes, lines, next }))
     }
@@ -90,7 +90,7 @@ impl DelegatedService for JobsService {
     ) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
         let jobs = Arc::clone(&self.0);
         async move {
-            let bad = |why: serde_json::Error| NoAnswer::Refused(format!("a question that does not read: {why}"));
+            let bad = |why: serde_json::Error| NoAnswer::Refused(format!("the request cannot be decoded: {why}"));
             let JobQuestion { format, org, name, wanted } = serde_json::from_slice(&body).map_err(bad)?;
             if format != FORMAT {
                 let why = format!("this node reads questions of format {FORMAT}, and this one has format {format}");

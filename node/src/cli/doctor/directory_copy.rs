@@ -1,5 +1,5 @@
-//! A group's directory once more, in a temporary place: its keyed store copied, since sled writes when it opens, its
-//! segments linked to where they are, since they may be large and are only read.
+//! Temporary copy of a group's directory: its keyed store is copied, since sled writes on opening; its segments, which
+//! may be large and are only read, are links.
 
 use std::fs;
 use std::io;
@@ -11,14 +11,14 @@ use tempfile::TempDir;
 const COPIED_BYTES_MAX: u64 = 16 << 30;
 
 #[derive(Debug)]
-pub struct StandIn {
+pub struct DirectoryCopy {
     place: TempDir,
     original: PathBuf,
 }
 
-impl StandIn {
+impl DirectoryCopy {
     /// Copies `CURRENT` and every generation's `kv`; links `segments`.
-    pub fn of(original: &Path) -> io::Result<StandIn> {
+    pub fn new(original: &Path) -> io::Result<DirectoryCopy> {
         let place = tempfile::Builder::new().prefix("assay-doctor-").tempdir()?;
         let mut room = COPIED_BYTES_MAX;
         let absolute = fs::canonicalize(original)?;
@@ -40,14 +40,14 @@ impl StandIn {
                 }
             }
         }
-        Ok(StandIn { place, original: original.to_path_buf() })
+        Ok(DirectoryCopy { place, original: original.to_path_buf() })
     }
 
     pub fn path(&self) -> &Path {
         self.place.path()
     }
 
-    /// A text about the stand-in, as one about the original.
+    /// Replaces the path of the copy by that of the original in a text.
     pub fn about_the_original(&self, text: &str) -> String {
         text.replace(&*self.place.path().to_string_lossy(), &self.original.to_string_lossy())
     }
@@ -90,11 +90,11 @@ mod tests {
         fs::write(dir.path().join("CURRENT"), b"g0001").expect("writes");
         fs::write(home.join("kv/db"), b"before").expect("writes");
         fs::write(home.join("segments/1"), b"rows").expect("writes");
-        let stand_in = StandIn::of(dir.path()).expect("copies");
-        fs::write(stand_in.path().join("g0001/kv/db"), b"after").expect("writes");
+        let copy = DirectoryCopy::new(dir.path()).expect("copies");
+        fs::write(copy.path().join("g0001/kv/db"), b"after").expect("writes");
         assert_eq!(fs::read(home.join("kv/db")).expect("reads"), b"before");
-        assert_eq!(fs::read(stand_in.path().join("g0001/segments/1")).expect("reads"), b"rows");
-        let text = format!("{}: bad", stand_in.path().join("CURRENT").display());
-        assert_eq!(stand_in.about_the_original(&text), format!("{}: bad", dir.path().join("CURRENT").display()));
+        assert_eq!(fs::read(copy.path().join("g0001/segments/1")).expect("reads"), b"rows");
+        let text = format!("{}: bad", copy.path().join("CURRENT").display());
+        assert_eq!(copy.about_the_original(&text), format!("{}: bad", dir.path().join("CURRENT").display()));
     }
 }

@@ -1,4 +1,4 @@
-//! Asking a node through its administrators' listener: one request, one connection, one answer.
+//! Client of the administrators' HTTP listener of a node: one connection for each request.
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
@@ -11,29 +11,29 @@ use anyhow::Context;
 use assay_node_auth::Secret;
 use assay_node_secrets::read_secret_file;
 use clap::Args;
-use rustls::crypto::ring;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use serde_json::{Value, json};
 
+use crate::admin_api::requests::ClusterRequest;
+use crate::admin_api::token::{TOKEN_DESCRIPTION, TOKEN_FILE, TOKEN_VARIABLE};
 use crate::config;
-use crate::desk::{self, TOKEN_FILE, TOKEN_VARIABLE};
-use crate::operate::ClusterRequest;
+use crate::https_client::trust_file;
+use crate::process::secret_variable;
 
 const URL_VARIABLE: &str = "ASSAY_ADMIN_URL";
-/// As the setting of a node, which has such a file too.
+/// Also the name of a setting of a node, which has such a file too.
 const TOKEN_FILE_VARIABLE: &str = "ASSAY_ADMIN_TOKEN_FILE";
 const CA_VARIABLE: &str = "ASSAY_ADMIN_CA";
 const CONNECT_MAX: Duration = Duration::from_secs(10);
-/// Without a byte for this long the node is not waited for any more; a drain takes up to 30 s.
+/// Longest wait for the next byte of a response. A drain takes up to 30 s.
 const SILENCE_MAX: Duration = Duration::from_secs(45);
-/// The status of the largest cluster has a tenth of it.
+/// Upper bound of a response. The status of the largest cluster has a tenth of it.
 const ANSWER_BYTES_MAX: u64 = 16 << 20;
 
-/// Which listener, and how it is known and convinced.
+/// Address of a listener, the certificate to trust and the token to present.
 #[derive(Clone, Debug, Default, Args)]
-pub struct RemoteArgs {
+pub struct ListenerArgs {
     /// Ask the node whose administrators' listener is there, as http://127.0.0.1:8001, instead of the one that runs on
     /// --data-dir; also ASSAY_ADMIN_URL
     #[arg(long, value_name = "URL", global = true)]
@@ -46,13 +46,13 @@ pub struct RemoteArgs {
     pub admin_ca: Option<PathBuf>,
 }
 
-impl RemoteArgs {
-    /// What no flag says is taken from the environment, where an empty variable says nothing.
-    pub fn or_environment(self) -> anyhow::Result<RemoteArgs> {
+impl ListenerArgs {
+    /// Fills missing flags from the environment. An empty variable counts as not set.
+    pub fn or_environment(self) -> anyhow::Result<ListenerArgs> {
         let file = |name: &str| config::variable(name).map(PathBuf::from);
         let url = config::variable(URL_VARIABLE).map(OsString::into_string).transpose();
         let url = url.map_err(|_| anyhow::anyhow!("{URL_VARIABLE} is no text"))?;
-        Ok(RemoteArgs {
+        Ok(ListenerArgs {
             admin: self.admin.or(url),
             admin_token_file: self.admin_token_file.or_else(|| file(TOKEN_FILE_VARIABLE)),
             admin_ca: self.admin_ca.or_else(|| file(CA_VARIABLE)),
@@ -60,8 +60,9 @@ impl RemoteArgs {
     }
 }
 
+/// Client of one listener.
 #[derive(Clone, Debug)]
-pub struct Remote {
+pub struct ListenerClient {
     url: String,
     host: String,
     port: u16,
@@ -69,22 +70,23 @@ pub struct Remote {
     token: Secret,
 }
 
-impl Remote {
-    /// None where no listener is named.
-    pub fn of(args: &RemoteArgs, data_dir: &Path) -> anyhow::Result<Option<Remote>> {
+impl ListenerClient {
+    /// Returns `None` where no listener is named.
+    pub fn new(args: &ListenerArgs, data_dir: &Path) -> anyhow::Result<Option<ListenerClient>> {
         let Some(url) = &args.admin else { return Ok(None) };
-        let Place { is_tls, host, port } = place_of(url)?;
+        let ListenerUrl { is_tls, host, port } = parse_listener_url(url)?;
         let tls = is_tls.then(|| trusting(args.admin_ca.as_deref())).transpose()?;
-        let token = match (&args.admin_token_file, desk::variable(TOKEN_VARIABLE)?) {
-            (Some(file), _) => read_secret_file(file, desk::WHAT)?,
+        let token = match (&args.admin_token_file, secret_variable(TOKEN_VARIABLE)?) {
+            (Some(file), _) => read_secret_file(file, TOKEN_DESCRIPTION)?,
             (None, Some(token)) => token,
-            (None, None) => read_secret_file(&data_dir.join(TOKEN_FILE), desk::WHAT).with_context(|| {
+            (None, None) => read_secret_file(&data_dir.join(TOKEN_FILE), TOKEN_DESCRIPTION).with_context(|| {
                 format!("no token for {url}: name its file with --admin-token-file, or set {TOKEN_VARIABLE}")
             })?,
         };
-        Ok(Some(Remote { url: url.clone(), host, port, tls, token }))
+        Ok(Some(ListenerClient { url: url.clone(), host, port, tls, token }))
     }
 
+    /// Sends a request and returns the body of a successful response.
     pub fn ask(&self, request: &ClusterRequest) -> anyhow::Result<Value> {
         let (operation, fields) = match serde_json::to_value(request)? {
             Value::Object(whole) => whole.into_iter().next().context("a request without its operation")?,
@@ -107,10 +109,10 @@ impl Remote {
         let mut stream = self.connect()?;
         stream.set_read_timeout(Some(SILENCE_MAX))?;
         stream.set_write_timeout(Some(SILENCE_MAX))?;
-        let Some(tls) = &self.tls else { return talk(&mut stream, request) };
+        let Some(tls) = &self.tls else { return exchange_bytes(&mut stream, request) };
         let name = ServerName::try_from(self.host.clone()).context("the host's name")?;
         let connection = ClientConnection::new(Arc::clone(tls), name)?;
-        talk(&mut StreamOwned::new(connection, stream), request)
+        exchange_bytes(&mut StreamOwned::new(connection, stream), request)
     }
 
     fn connect(&self) -> anyhow::Result<TcpStream> {
@@ -125,8 +127,8 @@ impl Remote {
     }
 }
 
-/// Sends all and reads until the other side closes.
-fn talk(stream: &mut (impl Read + Write), request: &[u8]) -> anyhow::Result<Vec<u8>> {
+/// Sends a request and reads until the other side closes the connection.
+fn exchange_bytes(stream: &mut (impl Read + Write), request: &[u8]) -> anyhow::Result<Vec<u8>> {
     stream.write_all(request)?;
     stream.flush()?;
     let mut bytes = Vec::new();
@@ -138,7 +140,7 @@ fn talk(stream: &mut (impl Read + Write), request: &[u8]) -> anyhow::Result<Vec<
     Ok(bytes)
 }
 
-/// The value of a 200; of another answer the sentence that says why.
+/// Returns the body of a response of status 200. Another status is an error with the message of the response.
 fn answer_of(bytes: &[u8]) -> anyhow::Result<Value> {
     let cut = || anyhow::anyhow!("something that is no whole answer");
     let end = bytes.windows(4).position(|window| window == b"\r\n\r\n").ok_or_else(cut)?;
@@ -157,13 +159,13 @@ fn answer_of(bytes: &[u8]) -> anyhow::Result<Value> {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Place {
+struct ListenerUrl {
     is_tls: bool,
     host: String,
     port: u16,
 }
 
-fn place_of(url: &str) -> anyhow::Result<Place> {
+fn parse_listener_url(url: &str) -> anyhow::Result<ListenerUrl> {
     let wrong = |why: &str| anyhow::anyhow!("--admin {url}: {why}; it should be like http://127.0.0.1:8001");
     let (scheme, rest) = url.split_once("://").ok_or_else(|| wrong("it has no scheme"))?;
     let is_tls = match scheme {
@@ -182,25 +184,11 @@ fn place_of(url: &str) -> anyhow::Result<Place> {
     if !is_tls && !is_here() {
         return Err(wrong("the token would travel in plain text to another machine: use https"));
     }
-    Ok(Place { is_tls, host: host.to_owned(), port })
+    Ok(ListenerUrl { is_tls, host: host.to_owned(), port })
 }
 
 fn trusting(file: Option<&Path>) -> anyhow::Result<Arc<ClientConfig>> {
-    trusting_file(file.context("https needs a certificate to trust: name its file with --admin-ca")?)
-}
-
-/// Whoever has a certificate of an authority in this file.
-pub fn trusting_file(file: &Path) -> anyhow::Result<Arc<ClientConfig>> {
-    let mut roots = RootCertStore::empty();
-    let certificates = CertificateDer::pem_file_iter(file).with_context(|| format!("reading {}", file.display()))?;
-    for certificate in certificates {
-        let certificate = certificate.with_context(|| format!("reading {}", file.display()))?;
-        roots.add(certificate).with_context(|| format!("a certificate of {}", file.display()))?;
-    }
-    anyhow::ensure!(!roots.is_empty(), "there is no certificate in {}", file.display());
-    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
-    let builder = builder.with_safe_default_protocol_versions()?;
-    Ok(Arc::new(builder.with_root_certificates(roots).with_no_client_auth()))
+    trust_file(file.context("https needs a certificate to trust: name its file with --admin-ca")?)
 }
 
 #[cfg(test)]
@@ -209,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_url_names_a_place_and_a_plain_one_is_on_this_machine() {
-        let place = |url: &str| place_of(url).map(|place| (place.is_tls, place.host, place.port));
+        let place = |url: &str| parse_listener_url(url).map(|place| (place.is_tls, place.host, place.port));
         assert_eq!(place("http://127.0.0.1:8001").unwrap(), (false, "127.0.0.1".into(), 8001));
         assert_eq!(place("http://[::1]:8001/").unwrap(), (false, "::1".into(), 8001));
         assert_eq!(place("https://node-1.example:8001").unwrap(), (true, "node-1.example".into(), 8001));

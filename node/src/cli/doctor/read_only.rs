@@ -1,4 +1,4 @@
-//! The real disk, without the means to change it: a check that tried to write would fail and not write.
+//! Read-only view of the real disk: a check that tried to write would fail.
 
 use std::io;
 use std::path::Path;
@@ -30,7 +30,7 @@ impl Disk for ReadOnlyDisk {
         Err(refused())
     }
 
-    /// Opening a store takes leftovers of a crash away; here they stay, and nobody reads them.
+    /// Does nothing: leftovers of a crash stay, and are not read.
     fn remove(&self, _: &Path) -> io::Result<()> {
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The groups a directory holds: the catalog and the shards, each with what it has kept.
+//! Groups of a directory: the catalog and the shards, each with its stored state.
 
 use std::error::Error;
 use std::io;
@@ -11,8 +11,8 @@ use assay_storage_disk::{RealDisk, SharedDisk};
 use assay_storage_model::{Applied, GroupId, ShardId};
 
 use super::REBUILD;
+use super::directory_copy::DirectoryCopy;
 use super::finding::Report;
-use super::stand_in::StandIn;
 
 const KV_CACHE_BYTES: u64 = 8 << 20;
 
@@ -22,8 +22,8 @@ pub struct Group {
     dir: PathBuf,
 }
 
-/// The groups whose directories are there. Of a founded directory it is known which must be: those that the node has
-/// written down, or all of a node that was always alone.
+/// Returns the groups with a directory. In a founded directory the expected groups are known: those in the node's file,
+/// or all groups of a node that was always alone.
 pub fn all(disk: &SharedDisk, data_dir: &Path, format: Option<Format>, report: &mut Report) -> Vec<Group> {
     let kept = match read_replicas(Arc::clone(disk), data_dir) {
         Ok(kept) => kept.filter(|_| format.is_some()),
@@ -75,31 +75,31 @@ impl Group {
         name_of(self.id)
     }
 
-    /// What the group has kept; how far it reaches, if that could be found out.
+    /// Checks the stored state of the group. Returns the end of it, if that is readable.
     pub fn check(&self, disk: &SharedDisk, report: &mut Report) -> Option<Applied> {
-        let stand_in = match StandIn::of(&self.dir) {
-            Ok(stand_in) => stand_in,
+        let copy = match DirectoryCopy::new(&self.dir) {
+            Ok(copy) => copy,
             Err(error) => {
                 report.not_checked(&self.name(), format!("{} could not be copied: {error}", self.dir.display()));
                 return None;
             }
         };
         match self.id.shard() {
-            Some(_) => self.check_shard(disk, &stand_in, report),
-            None => self.check_catalog(&stand_in, report),
+            Some(_) => self.check_shard(disk, &copy, report),
+            None => self.check_catalog(&copy, report),
         }
     }
 
-    fn check_shard(&self, disk: &SharedDisk, stand_in: &StandIn, report: &mut Report) -> Option<Applied> {
+    fn check_shard(&self, disk: &SharedDisk, copy: &DirectoryCopy, report: &mut Report) -> Option<Applied> {
         let place = self.name();
-        match assay_storage_shard::check_dir(disk, stand_in.path()) {
+        match assay_storage_shard::check_dir(disk, copy.path()) {
             Err(error) => {
-                self.tell(stand_in, &error, report);
+                self.tell(copy, &error, report);
                 None
             }
             Ok(checked) => {
                 for finding in &checked.findings {
-                    report.damaged(&place, stand_in.about_the_original(finding), REBUILD);
+                    report.damaged(&place, copy.about_the_original(finding), REBUILD);
                 }
                 if checked.findings.is_empty() {
                     report.ok(
@@ -112,17 +112,17 @@ impl Group {
         }
     }
 
-    fn check_catalog(&self, stand_in: &StandIn, report: &mut Report) -> Option<Applied> {
+    fn check_catalog(&self, copy: &DirectoryCopy, report: &mut Report) -> Option<Applied> {
         // All that opening changes is in the stand-in.
         let disk: SharedDisk = Arc::new(RealDisk);
-        if !stand_in.path().join("CURRENT").is_file() {
+        if !copy.path().join("CURRENT").is_file() {
             report.damaged(&self.name(), format!("{} is missing", self.dir.join("CURRENT").display()), REBUILD);
             return None;
         }
-        let config = CatalogConfig { disk, dir: stand_in.path().to_path_buf(), kv_cache_bytes: KV_CACHE_BYTES };
+        let config = CatalogConfig { disk, dir: copy.path().to_path_buf(), kv_cache_bytes: KV_CACHE_BYTES };
         match Catalog::open(config) {
             Err(error) => {
-                self.tell(stand_in, &error, report);
+                self.tell(copy, &error, report);
                 None
             }
             Ok(catalog) => {
@@ -132,8 +132,8 @@ impl Group {
         }
     }
 
-    fn tell(&self, stand_in: &StandIn, error: &(dyn Error + 'static), report: &mut Report) {
-        let text = stand_in.about_the_original(&error.to_string());
+    fn tell(&self, copy: &DirectoryCopy, error: &(dyn Error + 'static), report: &mut Report) {
+        let text = copy.about_the_original(&error.to_string());
         if is_no_damage(error) {
             report.not_checked(&self.name(), text);
         } else {

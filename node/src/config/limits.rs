@@ -1,4 +1,4 @@
-//! What the configuration says of how much may wait and what may be taken: of writes, and of questions.
+//! Settings of the resources that writes and queries may take.
 
 use std::path::PathBuf;
 use std::time::Duration;

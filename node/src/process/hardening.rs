@@ -1,4 +1,4 @@
-//! What a process does to itself before anything else, so that others on its machine learn little of it.
+//! Hardening of this process against other users of its machine, before anything else happens.
 //!
 //! Files that it makes are its owner's alone. Secrets that came with the environment are taken out of it: the environment a
 //! process was started with can be read in `/proc` for as long as it lives, whatever it does to its own copy, so the process
@@ -21,12 +21,12 @@ use rustix::fs::Mode;
 use rustix::io::FdFlags;
 use rustix::process::{Resource, Rlimit};
 
-use crate::desk::TOKEN_VARIABLE;
+use crate::admin_api::token::TOKEN_VARIABLE;
 use crate::serve::API_KEY_VARIABLE;
 
 /// Variables whose values are secrets.
 pub const SECRET_VARIABLES: [&str; 4] = [API_KEY_VARIABLE, MASTER_KEY_VARIABLE, TOKEN_VARIABLE, CLIENT_SECRET_VARIABLE];
-/// Says at which descriptor the secrets of the environment come.
+/// File descriptor of the secrets of the environment.
 const PIPE_VARIABLE: &str = "_ASSAY_SECRETS_FD";
 /// A pipe takes this without a reader.
 const HANDED_OVER_BYTES_MAX: usize = 32 << 10;
@@ -56,7 +56,7 @@ pub fn variable(name: &str) -> Result<String, std::env::VarError> {
     }
 }
 
-/// Gives a process that is started from this one the secrets that this one was given.
+/// Passes the secrets of this process on to a child process.
 pub fn hand_on(command: &mut Command) {
     command.env_remove(PIPE_VARIABLE);
     command.envs(HANDED_OVER.get().into_iter().flatten());
@@ -105,8 +105,8 @@ pub fn close_memory() {
     }
 }
 
-/// Closes a data directory to everybody but its owner. What an earlier program made in it stays as it is: nobody else gets
-/// there.
+/// Removes the permissions of other users on a data directory. Files in it keep their modes, since they are
+/// unreachable.
 pub fn close_directory(dir: &Path) -> anyhow::Result<()> {
     let doing = || format!("closing {} to others", dir.display());
     let Ok(found) = std::fs::metadata(dir) else { return Ok(()) };

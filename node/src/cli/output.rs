@@ -1,11 +1,11 @@
-//! What commands print to stdout, where the reader may be gone: `assay cluster status | head` ends quietly.
+//! Output of commands to stdout. A reader that is gone is no failure: `assay cluster status | head` ends quietly.
 
 use std::fmt;
 use std::io::{self, ErrorKind, Write};
 
 use serde::Serialize;
 
-/// Nobody reads stdout any more, which is no failure of the command.
+/// The reader of stdout is gone, which is no failure of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReaderGone;
 

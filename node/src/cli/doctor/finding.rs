@@ -1,4 +1,4 @@
-//! What the doctor says: one line a finding, with how bad it is, where, what, and what to do.
+//! Findings of the doctor: one line for each, with severity, location, problem and remedy.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ pub const EXIT_NOT_CHECKED: u8 = 2;
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     Ok,
-    /// A write that was under way at a crash is torn: it was acknowledged to nobody.
+    /// A write was interrupted by a crash. It was not acknowledged.
     AmbiguousTail,
     NotChecked,
     Damaged,

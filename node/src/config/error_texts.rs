@@ -1,8 +1,8 @@
-//! What is said of settings that are not understood, without the names that types have in the program.
+//! Error texts about invalid settings, without the type names of the program.
 
 use toml::Value;
 
-/// Names of types as errors of the parser have them, and what they are called here.
+/// Type names in errors of the parser, and their replacements.
 const TYPES: [(&str, &str); 12] = [
     ("expected usize", "expected a whole number, 0 or more"),
     ("expected u64", "expected a whole number, 0 or more"),
@@ -24,7 +24,7 @@ pub fn in_plain_words(said: &str) -> String {
     TYPES.iter().fold(said.to_owned(), |said, (name, plain)| said.replace(name, plain))
 }
 
-/// What a value of this type is called.
+/// Returns the name of the type of a value.
 pub fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::String(_) => "text",

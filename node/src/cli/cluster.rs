@@ -1,16 +1,16 @@
-//! `assay cluster`: making nodes into one cluster and running it, for whoever owns the data directory.
+//! `assay cluster`: makes nodes into one cluster and operates it, for the owner of the data directory.
 //!
-//! `init` and `join` prepare a directory while no node runs on it, and `recover` changes one. Everything else is asked of
-//! a running node, through the socket in its directory or its administrators' listener (`remote`, `desk`); any node of the
-//! cluster will do.
+//! `init` and `join` prepare a directory while no node runs on it, and `recover` changes one. Everything else is a
+//! request to a running node, through the socket in its directory or its administrators' listener; any node of the cluster
+//! will do.
 //!
-//! Asked again, each finds its work done: `init` and `join` also where a node runs on the directory by now, and without
-//! asking it. Only a token that is printed is another one every time; one that is in a file (`--output`) stays, and nobody
-//! is asked for it. So whatever prepares a cluster may run before every start of it, when no majority is there yet.
+//! Commands are idempotent: `init` and `join` also where a node runs on the directory by now, and without a request to it.
+//! A printed token is a new one every time; a token in a file (`--output`) stays, without a request. A script that prepares
+//! a cluster can therefore run before every start, when there is no majority yet.
 
-mod founded;
-mod stopping;
-mod ticket;
+mod init;
+mod status_text;
+mod token_file;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,28 +18,25 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use assay_cluster::{Cluster, ClusterConfig, ClusterStatus, NodeState, OperateError, PeerConfig, Recovery};
+use assay_cluster::{ClusterConfig, ClusterStatus, PeerConfig, Recovery};
 use assay_storage_disk::RealDisk;
-use assay_storage_model::{NodeId, ShardId};
+use assay_storage_model::ShardId;
 use clap::{Args, Subcommand};
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::admin::{Answer, Request, ask};
-use crate::out;
-use crate::remote::{Remote, RemoteArgs};
-pub use founded::{Wanted, init};
+use super::listener_client::{ListenerArgs, ListenerClient};
+use super::output;
+use crate::admin_api::requests::{
+    ClusterRequest, PROGRESS_INTERVAL, SETTLE_MAX, STATUS_POLL_INTERVAL, SocketReply, SocketRequest,
+    TOKEN_VALID_MINUTES, not_settled,
+};
+use crate::admin_api::socket::ask;
+pub use init::{InitRequest, init};
+use status_text::status_text;
 
-/// How long `status --wait` waits.
-pub const SETTLE_MAX: Duration = Duration::from_secs(600);
-pub const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(50);
-/// Progress of what takes long is said at most this often.
-pub const SAID_AGAIN_AFTER: Duration = Duration::from_secs(5);
-/// A drain is short or hangs: who waits for one wants to know sooner.
-const DRAIN_SAID_AFTER: Duration = Duration::from_secs(1);
-const TOKEN_VALID_MINUTES: u64 = 60;
-
-/// `assay cluster`: which node is asked, how the answer is to look, and what is asked.
+/// Shortest time between two progress lines of a drain, which is short unless it hangs.
+const DRAIN_PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
+/// Arguments of `assay cluster`.
 #[derive(Debug, Args)]
 pub struct ClusterArgs {
     /// The data directory of a node
@@ -49,12 +46,12 @@ pub struct ClusterArgs {
     #[arg(long, global = true)]
     json: bool,
     #[command(flatten)]
-    remote: RemoteArgs,
+    remote: ListenerArgs,
     #[command(subcommand)]
     command: ClusterCommand,
 }
 
-/// What `assay cluster` does.
+/// Commands of `assay cluster`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum ClusterCommand {
     /// Found a cluster in an empty directory; its first node is then started with `assay serve`
@@ -122,34 +119,7 @@ pub enum ClusterCommand {
     },
 }
 
-/// What a running node is asked.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum ClusterRequest {
-    Token {
-        #[serde(default = "token_valid_minutes")]
-        minutes: u64,
-    },
-    Status,
-    Drain {
-        node: u64,
-    },
-    Undrain {
-        node: u64,
-    },
-    Remove {
-        node: u64,
-    },
-    Replace {
-        old: u64,
-        new: u64,
-    },
-}
-
-fn token_valid_minutes() -> u64 {
-    TOKEN_VALID_MINUTES
-}
-
+/// Runs a command and prints its result.
 pub fn run(args: ClusterArgs) -> anyhow::Result<()> {
     let ClusterArgs { data_dir, json: as_json, remote, command } = args;
     let (data_dir, remote) = (&data_dir, remote.or_environment()?);
@@ -162,25 +132,25 @@ pub fn run(args: ClusterArgs) -> anyhow::Result<()> {
     }
     match command {
         ClusterCommand::Init { peer_address, shards, replicas } => {
-            let node = init(data_dir, Wanted { peer_address: &peer_address, shards, replicas })?;
-            made(data_dir, &peer_address, as_json, &node)
+            let node = init(data_dir, InitRequest { peer_address: &peer_address, shards, replicas })?;
+            print_prepared(data_dir, &peer_address, as_json, &node)
         }
         ClusterCommand::Join { token, token_file, peer_address } => {
-            let node = join(data_dir, &given(token, token_file)?, &peer_address)?;
-            made(data_dir, &peer_address, as_json, &node)
+            let node = join(data_dir, &token_from(token, token_file)?, &peer_address)?;
+            print_prepared(data_dir, &peer_address, as_json, &node)
         }
         ClusterCommand::Recover { force, yes } => recover(data_dir, force, yes, as_json),
         command => {
-            let node = match Remote::of(&remote, data_dir)? {
-                Some(remote) => Node::Listener(remote),
-                None => Node::Directory(data_dir.to_owned()),
+            let node = match ListenerClient::new(&remote, data_dir)? {
+                Some(remote) => RunningNode::Listener(remote),
+                None => RunningNode::Directory(data_dir.to_owned()),
             };
             ask_node(&node, command, as_json)
         }
     }
 }
 
-/// What is done without a running node.
+/// Returns the name of a command that needs no running node.
 fn on_a_directory(command: &ClusterCommand) -> Option<&'static str> {
     match command {
         ClusterCommand::Init { .. } => Some("init"),
@@ -190,16 +160,16 @@ fn on_a_directory(command: &ClusterCommand) -> Option<&'static str> {
     }
 }
 
-fn ask_node(node: &Node, command: ClusterCommand, as_json: bool) -> anyhow::Result<()> {
+fn ask_node(node: &RunningNode, command: ClusterCommand, as_json: bool) -> anyhow::Result<()> {
     match command {
         ClusterCommand::Token { minutes, output, anew } => {
             let ask = || node.ask(ClusterRequest::Token { minutes });
             match output {
                 Some(file) => {
                     let make = || Ok(text(&ask()?["token"]).to_owned());
-                    said(as_json, &ticket::keep(&file, anew, make)?, ticket::in_words)
+                    print(as_json, &token_file::keep(&file, anew, make)?, token_file::in_words)
                 }
-                None => said(as_json, &ask()?, |answer| text(&answer["token"]).to_owned()),
+                None => print(as_json, &ask()?, |answer| text(&answer["token"]).to_owned()),
             }
         }
         ClusterCommand::Status { wait } => show(node, wait, as_json),
@@ -214,18 +184,18 @@ fn ask_node(node: &Node, command: ClusterCommand, as_json: bool) -> anyhow::Resu
     }
 }
 
-/// A running node, and the way to it.
-enum Node {
+/// A running node and the entrance by which it is asked.
+enum RunningNode {
     /// Through the socket in its data directory.
     Directory(PathBuf),
-    Listener(Remote),
+    Listener(ListenerClient),
 }
 
-impl Node {
+impl RunningNode {
     fn ask(&self, request: ClusterRequest) -> anyhow::Result<Value> {
         match self {
-            Node::Directory(data_dir) => asked(data_dir, request),
-            Node::Listener(remote) => remote.ask(&request),
+            RunningNode::Directory(data_dir) => asked(data_dir, request),
+            RunningNode::Listener(remote) => remote.ask(&request),
         }
     }
 
@@ -238,31 +208,31 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-fn said(as_json: bool, value: &Value, in_words: impl Fn(&Value) -> String) -> anyhow::Result<()> {
+fn print(as_json: bool, value: &Value, in_words: impl Fn(&Value) -> String) -> anyhow::Result<()> {
     match as_json {
-        true => out::json(value),
-        false => out::line(in_words(value)),
+        true => output::json(value),
+        false => output::line(in_words(value)),
     }
 }
 
-fn done(node: &Node, as_json: bool, request: ClusterRequest) -> anyhow::Result<()> {
-    said(as_json, &node.ask(request)?, |answer| match answer["warning"].as_str() {
+fn done(node: &RunningNode, as_json: bool, request: ClusterRequest) -> anyhow::Result<()> {
+    print(as_json, &node.ask(request)?, |answer| match answer["warning"].as_str() {
         Some(warning) => format!("{}; {warning}", text(&answer["done"])),
         None => text(&answer["done"]).to_owned(),
     })
 }
 
-/// Says on stderr what the node still leads, while it is waited for.
-fn drain(node: &Node, drained: u64, as_json: bool) -> anyhow::Result<()> {
+/// Drains a node and reports on stderr what it still leads.
+fn drain(node: &RunningNode, drained: u64, as_json: bool) -> anyhow::Result<()> {
     let (ended, end) = channel::<()>();
     std::thread::scope(|scope| {
         scope.spawn(move || {
-            while let Err(RecvTimeoutError::Timeout) = end.recv_timeout(DRAIN_SAID_AFTER) {
+            while let Err(RecvTimeoutError::Timeout) = end.recv_timeout(DRAIN_PROGRESS_INTERVAL) {
                 // The drain itself says what went wrong.
                 let status = node.status().ok();
                 let led = status.and_then(|status| status.nodes.into_iter().find(|found| found.id.0 == drained));
                 if let Some(led) = led.filter(|led| led.leads > 0) {
-                    out::note(format_args!("waiting: node {drained} still leads {} groups", led.leads));
+                    output::note(format_args!("waiting: node {drained} still leads {} groups", led.leads));
                 }
             }
         });
@@ -272,11 +242,11 @@ fn drain(node: &Node, drained: u64, as_json: bool) -> anyhow::Result<()> {
     })
 }
 
-/// Of the node that runs on this directory.
+/// Sends a request to the node that runs on this directory.
 fn asked(data_dir: &Path, request: ClusterRequest) -> anyhow::Result<Value> {
-    match ask(data_dir, &Request::Cluster(request))? {
-        Some(Answer::Done(value)) => Ok(value),
-        Some(Answer::Refused(why)) => anyhow::bail!(why),
+    match ask(data_dir, &SocketRequest::Cluster(request))? {
+        Some(SocketReply::Done(value)) => Ok(value),
+        Some(SocketReply::Refused(why)) => anyhow::bail!(why),
         None => anyhow::bail!(
             "no node runs on {}: start it with `assay serve --data-dir {}`, or name another with --data-dir",
             data_dir.display(),
@@ -285,6 +255,7 @@ fn asked(data_dir: &Path, request: ClusterRequest) -> anyhow::Result<Value> {
     }
 }
 
+/// Prepares an empty directory as a node of the cluster of a token.
 pub fn join(data_dir: &Path, token: &str, peer_address: &str) -> anyhow::Result<Value> {
     PeerConfig::new(peer_address, None).map_err(anyhow::Error::msg)?;
     let runtime = tokio::runtime::Runtime::new()?;
@@ -292,8 +263,8 @@ pub fn join(data_dir: &Path, token: &str, peer_address: &str) -> anyhow::Result<
     Ok(serde_json::to_value(joined)?)
 }
 
-fn made(data_dir: &Path, peer_address: &str, as_json: bool, node: &Value) -> anyhow::Result<()> {
-    said(as_json, node, |node| {
+fn print_prepared(data_dir: &Path, peer_address: &str, as_json: bool, node: &Value) -> anyhow::Result<()> {
+    print(as_json, node, |node| {
         let (number, cluster, dir) = (&node["node"], text(&node["cluster"]), data_dir.display());
         format!(
             "{dir} is node {number} of cluster {cluster}; start it with `assay serve --data-dir {dir} --peer-address \
@@ -302,7 +273,7 @@ fn made(data_dir: &Path, peer_address: &str, as_json: bool, node: &Value) -> any
     })
 }
 
-fn given(token: Option<String>, file: Option<PathBuf>) -> anyhow::Result<String> {
+fn token_from(token: Option<String>, file: Option<PathBuf>) -> anyhow::Result<String> {
     match (token, file) {
         (Some(token), _) => Ok(token),
         (None, Some(file)) => std::fs::read_to_string(&file).with_context(|| format!("reading {}", file.display())),
@@ -310,7 +281,7 @@ fn given(token: Option<String>, file: Option<PathBuf>) -> anyhow::Result<String>
     }
 }
 
-/// What is asked before a recovery.
+/// Describes what a recovery would give up, for the confirmation.
 fn would_be_lost(found: &Recovery) -> String {
     let list = |items: Vec<String>| items.join(", ");
     let shards = |shards: &[ShardId]| list(shards.iter().map(ToString::to_string).collect());
@@ -343,47 +314,43 @@ fn recover(data_dir: &Path, force: bool, yes: bool, as_json: bool) -> anyhow::Re
     let found = assay_cluster::recovery(&config)?;
     if !force {
         let nothing_done = " Nothing was changed: --force does it.";
-        return said(as_json, &serde_json::to_value(&found)?, |_| would_be_lost(&found) + nothing_done);
+        return print(as_json, &serde_json::to_value(&found)?, |_| would_be_lost(&found) + nothing_done);
     }
     if !as_json {
-        out::line(would_be_lost(&found))?;
+        output::line(would_be_lost(&found))?;
     } else if !yes {
-        out::note(would_be_lost(&found)); // what is asked about; the output is one document
+        output::note(would_be_lost(&found)); // what is asked about; the output is one document
     }
     anyhow::ensure!(yes || agreed()?, "nothing was changed");
     let runtime = tokio::runtime::Runtime::new()?;
     let done = runtime.block_on(assay_cluster::recover(&config))?;
-    said(as_json, &serde_json::to_value(&done)?, |_| {
+    print(as_json, &serde_json::to_value(&done)?, |_| {
         format!("Done; start the node with `assay serve --data-dir {}`, then let others join.", data_dir.display())
     })
 }
 
 fn agreed() -> anyhow::Result<bool> {
-    out::note("Type the word yes to go on:");
+    output::note("Type the word yes to go on:");
     let mut line = String::new();
     std::io::stdin().read_line(&mut line)?;
     Ok(line.trim() == "yes")
 }
 
-fn show(node: &Node, wait: bool, as_json: bool) -> anyhow::Result<()> {
+fn show(node: &RunningNode, wait: bool, as_json: bool) -> anyhow::Result<()> {
     let status = match wait {
         true => settled_of(node, &|| false)?.context("waiting for the cluster was ended")?,
         false => node.status()?,
     };
-    said(as_json, &serde_json::to_value(&status)?, |_| in_words(&status))
+    print(as_json, &serde_json::to_value(&status)?, |_| status_text(&status))
 }
 
-/// Waits until the cluster of the node that runs on this directory has settled; none where `ends` said so before.
+/// Waits until the cluster of the node that runs on this directory has settled. Returns `None` where `ends` became true first.
 pub fn settled(data_dir: &Path, ends: &dyn Fn() -> bool) -> anyhow::Result<Option<ClusterStatus>> {
-    settled_of(&Node::Directory(data_dir.to_owned()), ends)
+    settled_of(&RunningNode::Directory(data_dir.to_owned()), ends)
 }
 
-pub fn not_settled(left: &str) -> String {
-    format!("not settled after {} s: {left}", SETTLE_MAX.as_secs())
-}
-
-/// Says on stderr what is still to be done.
-fn settled_of(node: &Node, ends: &dyn Fn() -> bool) -> anyhow::Result<Option<ClusterStatus>> {
+/// Waits until the cluster has settled, and reports on stderr what is left.
+fn settled_of(node: &RunningNode, ends: &dyn Fn() -> bool) -> anyhow::Result<Option<ClusterStatus>> {
     let until = Instant::now() + SETTLE_MAX;
     let (mut last, mut said_at) = (String::new(), None::<Instant>);
     while !ends() {
@@ -391,7 +358,7 @@ fn settled_of(node: &Node, ends: &dyn Fn() -> bool) -> anyhow::Result<Option<Clu
             Ok(status) => status,
             Err(error) => {
                 // A node that stops answers nobody; what it stops for may be heard here a moment later.
-                std::thread::sleep(LOOK_AGAIN_AFTER);
+                std::thread::sleep(STATUS_POLL_INTERVAL);
                 if ends() {
                     break;
                 }
@@ -403,115 +370,19 @@ fn settled_of(node: &Node, ends: &dyn Fn() -> bool) -> anyhow::Result<Option<Clu
         }
         let left = status.unsettled.join("; ");
         anyhow::ensure!(Instant::now() < until, not_settled(&left));
-        if left != last && said_at.is_none_or(|at| at.elapsed() >= SAID_AGAIN_AFTER) {
-            out::note(format_args!("waiting: {left}"));
+        if left != last && said_at.is_none_or(|at| at.elapsed() >= PROGRESS_INTERVAL) {
+            output::note(format_args!("waiting: {left}"));
             (last, said_at) = (left, Some(Instant::now()));
         }
-        std::thread::sleep(LOOK_AGAIN_AFTER);
+        std::thread::sleep(STATUS_POLL_INTERVAL);
     }
     Ok(None)
 }
 
-fn in_words(status: &ClusterStatus) -> String {
-    let mut lines = vec![format!("cluster {}, asked on node {}", status.cluster, status.node)];
-    for node in &status.nodes {
-        let state = match (node.state, node.answers) {
-            (NodeState::Removed, _) => "removed",
-            (NodeState::Draining, _) => "draining",
-            (NodeState::Active, true) => "active",
-            (NodeState::Active, false) => "silent",
-        };
-        let address = node.address.as_deref().unwrap_or("no address");
-        lines.push(format!("node {:<4} {state:<9} {address:<24} leads {} groups", node.id, node.leads));
-    }
-    for group in &status.groups {
-        let name = group.shard.map_or_else(|| "catalog".to_owned(), |shard| format!("shard {shard}"));
-        let leader = group.leader.map_or_else(|| "nobody".to_owned(), |node| format!("node {node}"));
-        let voters = group.replicas.iter().filter(|replica| replica.votes()).map(|replica| replica.node);
-        let voters: Vec<String> = voters.map(|node| node.to_string()).collect();
-        let learners = group.replicas.iter().filter(|replica| !replica.votes()).count();
-        let learners = if learners > 0 { format!(", {learners} learning") } else { String::new() };
-        lines.push(format!("{name:<10} led by {leader:<8} on nodes {}{learners}", voters.join(", ")));
-    }
-    lines.push(match status.settled {
-        true => "settled".to_owned(),
-        false => format!("not settled: {}", status.unsettled.join("; ")),
-    });
-    lines.join("\n")
-}
-
-/// Why something was not done.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refused {
-    /// The state of the cluster does not allow it.
-    State(String),
-    /// The catalog does not answer: it may be asked again, and may have been done.
-    Unavailable(String),
-}
-
-impl Refused {
-    pub fn why(self) -> String {
-        match self {
-            Refused::State(why) | Refused::Unavailable(why) => why,
-        }
-    }
-}
-
-impl From<OperateError> for Refused {
-    fn from(error: OperateError) -> Refused {
-        match error {
-            OperateError::Write(_) | OperateError::Fence(_) => Refused::Unavailable(error.to_string()),
-            _ => Refused::State(error.to_string()),
-        }
-    }
-}
-
-/// What a running node does when it is asked.
-pub async fn carry_out(cluster: &Cluster, request: ClusterRequest) -> Result<Value, Refused> {
-    if request != ClusterRequest::Status {
-        tracing::info!(?request, "an operator asks");
-    }
-    let what = match request {
-        ClusterRequest::Token { minutes } => {
-            let token = cluster.make_token(Duration::from_secs(minutes.saturating_mul(60))).await?;
-            return Ok(json!({ "token": token }));
-        }
-        ClusterRequest::Status => {
-            let status = serde_json::to_value(cluster.status().await);
-            return status.map_err(|error| Refused::State(error.to_string()));
-        }
-        ClusterRequest::Drain { node } => {
-            cluster.drain(NodeId(node)).await?;
-            if let Some(warning) = stopping::against(cluster, NodeId(node)).await {
-                return Ok(json!({ "done": format!("node {node} leads nothing"), "warning": warning }));
-            }
-            format!("node {node} leads nothing and may be stopped")
-        }
-        ClusterRequest::Undrain { node } => {
-            cluster.undrain(NodeId(node)).await?;
-            format!("node {node} may lead again")
-        }
-        ClusterRequest::Remove { node } => {
-            cluster.remove(NodeId(node)).await?;
-            format!("node {node} is removed; `assay cluster status --wait` says when all of it is rebuilt")
-        }
-        ClusterRequest::Replace { old, new } => {
-            cluster.replace(NodeId(old), NodeId(new)).await?;
-            format!("node {new} takes the place of node {old}; `assay cluster status --wait` says when")
-        }
-    };
-    Ok(json!({ "done": what }))
-}
-
-/// Of the node that runs on this directory.
+/// Returns a token of the node that runs on this directory.
 pub fn token(data_dir: &Path) -> anyhow::Result<String> {
     let answer = asked(data_dir, ClusterRequest::Token { minutes: TOKEN_VALID_MINUTES })?;
     Ok(text(&answer["token"]).to_owned())
-}
-
-/// Where the data of a node of `assay dev` is.
-pub fn dev_dir(data_dir: &Path, node: usize) -> PathBuf {
-    data_dir.join(format!("node-{node}"))
 }
 
 #[cfg(test)]

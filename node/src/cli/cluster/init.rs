@@ -1,4 +1,4 @@
-//! `assay cluster init`: founding a directory, or saying that it was; never with other words than those that stand.
+//! `assay cluster init`: founds a directory. A directory that was founded before must agree with the arguments.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,19 +11,19 @@ use assay_cluster::{
 use assay_storage_disk::RealDisk;
 use serde_json::{Value, json};
 
-use super::ClusterRequest;
-use crate::admin::{Answer, Request, ask};
+use crate::admin_api::requests::{ClusterRequest, SocketReply, SocketRequest};
+use crate::admin_api::socket::ask;
 
-/// What a directory is to be founded with; without a number it takes the default, or what stands.
+/// Arguments of `init`. A number that is not given is the default, or that of the founded directory.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a> {
+pub struct InitRequest<'a> {
     pub peer_address: &'a str,
     pub shards: Option<u16>,
     pub replicas: Option<u16>,
 }
 
-/// Founds a directory, or says that it was.
-pub fn init(data_dir: &Path, wanted: Wanted<'_>) -> anyhow::Result<Value> {
+/// Founds a directory, or reports that it was founded before.
+pub fn init(data_dir: &Path, wanted: InitRequest<'_>) -> anyhow::Result<Value> {
     let peer = PeerConfig::new(wanted.peer_address, None).map_err(anyhow::Error::msg)?;
     let format = read_format(&RealDisk, data_dir)?;
     if let Some(format) = format {
@@ -50,7 +50,7 @@ fn founded(format: Format, node: &NodeFile, before: bool) -> Value {
     json!({"cluster": format.cluster, "node": node.node, "before": before})
 }
 
-fn check_shards(data_dir: &Path, format: Format, wanted: Wanted<'_>) -> anyhow::Result<()> {
+fn check_shards(data_dir: &Path, format: Format, wanted: InitRequest<'_>) -> anyhow::Result<()> {
     let (dir, stands) = (data_dir.display(), format.shards);
     anyhow::ensure!(
         wanted.shards.is_none_or(|shards| shards == stands),
@@ -60,7 +60,7 @@ fn check_shards(data_dir: &Path, format: Format, wanted: Wanted<'_>) -> anyhow::
     Ok(())
 }
 
-fn check_address(data_dir: &Path, node: &NodeFile, wanted: Wanted<'_>) -> anyhow::Result<()> {
+fn check_address(data_dir: &Path, node: &NodeFile, wanted: InitRequest<'_>) -> anyhow::Result<()> {
     let (dir, address, number) = (data_dir.display(), wanted.peer_address, node.node);
     match node.address.as_deref() {
         Some(stands) if stands == address => Ok(()),
@@ -75,7 +75,7 @@ fn check_address(data_dir: &Path, node: &NodeFile, wanted: Wanted<'_>) -> anyhow
     }
 }
 
-fn check_replicas(data_dir: &Path, wanted: Wanted<'_>) -> anyhow::Result<()> {
+fn check_replicas(data_dir: &Path, wanted: InitRequest<'_>) -> anyhow::Result<()> {
     let Some(replicas) = wanted.replicas else { return Ok(()) };
     let dir = data_dir.display();
     match status(data_dir)?.replicas {
@@ -91,11 +91,11 @@ fn check_replicas(data_dir: &Path, wanted: Wanted<'_>) -> anyhow::Result<()> {
     }
 }
 
-/// Of the node that runs there, or of the directory itself where none runs.
+/// Returns the status from the node that runs there, or from the directory itself where none runs.
 fn status(data_dir: &Path) -> anyhow::Result<ClusterStatus> {
-    match ask(data_dir, &Request::Cluster(ClusterRequest::Status))? {
-        Some(Answer::Done(status)) => Ok(serde_json::from_value(status)?),
-        Some(Answer::Refused(why)) => anyhow::bail!(why),
+    match ask(data_dir, &SocketRequest::Cluster(ClusterRequest::Status))? {
+        Some(SocketReply::Done(status)) => Ok(serde_json::from_value(status)?),
+        Some(SocketReply::Refused(why)) => anyhow::bail!(why),
         None => open(ClusterConfig { data_dir: data_dir.to_owned(), ..ClusterConfig::default() }),
     }
 }
@@ -121,7 +121,7 @@ mod tests {
         format!("127.{}.{middle}.{low}:7400", 64 + high)
     }
 
-    fn refused(data_dir: &Path, wanted: Wanted<'_>, parts: [&str; 2]) {
+    fn refused(data_dir: &Path, wanted: InitRequest<'_>, parts: [&str; 2]) {
         let why = init(data_dir, wanted).unwrap_err().to_string();
         assert!(parts.iter().all(|part| why.contains(part)), "{why}");
     }
@@ -130,17 +130,17 @@ mod tests {
     fn a_directory_is_founded_once_and_never_said_to_be_what_it_is_not() {
         let dir = tempfile::tempdir().unwrap();
         let (dir, peer_address) = (dir.path().join("data"), own_address());
-        let wanted = Wanted { peer_address: &peer_address, shards: Some(4), replicas: Some(2) };
+        let wanted = InitRequest { peer_address: &peer_address, shards: Some(4), replicas: Some(2) };
         let made = init(&dir, wanted).unwrap();
         assert_eq!((&made["node"], &made["before"]), (&json!(1), &json!(false)));
-        let less = Wanted { shards: None, replicas: None, ..wanted };
+        let less = InitRequest { shards: None, replicas: None, ..wanted };
         for again in [wanted, less] {
             let found = init(&dir, again).unwrap();
             assert_eq!((&found["cluster"], &found["before"]), (&made["cluster"], &json!(true)), "{again:?}");
         }
-        refused(&dir, Wanted { shards: Some(8), ..wanted }, ["with 4 shards", "--shards 4"]);
-        refused(&dir, Wanted { replicas: Some(3), ..wanted }, ["to have 2 replicas", "--replicas 2"]);
-        let other = Wanted { peer_address: "127.0.0.1:1", ..wanted };
+        refused(&dir, InitRequest { shards: Some(8), ..wanted }, ["with 4 shards", "--shards 4"]);
+        refused(&dir, InitRequest { replicas: Some(3), ..wanted }, ["to have 2 replicas", "--replicas 2"]);
+        let other = InitRequest { peer_address: "127.0.0.1:1", ..wanted };
         refused(&dir, other, [&format!("--peer-address {peer_address}"), "serve --peer-address 127.0.0.1:1"]);
     }
 
@@ -149,7 +149,7 @@ mod tests {
     fn what_serve_founded_is_told_how_to_get_an_address() {
         let dir = tempfile::tempdir().unwrap();
         open(ClusterConfig { data_dir: dir.path().to_owned(), shards: 4, ..ClusterConfig::default() }).unwrap();
-        let wanted = Wanted { peer_address: "10.0.0.1:7400", shards: None, replicas: None };
+        let wanted = InitRequest { peer_address: "10.0.0.1:7400", shards: None, replicas: None };
         refused(dir.path(), wanted, ["has no address", "serve --peer-address 10.0.0.1:7400"]);
     }
 }

@@ -1,5 +1,5 @@
-//! `assay dev`: a cluster on one machine, for trying it out. Each node is a process of its own, started from this very
-//! program, on a directory of its own; what they say goes to one log, each line behind the number of its node.
+//! `assay dev`: a cluster on one machine, for trials. Each node is a process of this program on a directory of its own.
+//! Their output goes to one log, with the number of the node in front of each line.
 
 use std::io::{BufRead, BufReader};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
@@ -19,29 +19,29 @@ use clap::Args;
 use parking_lot::Mutex;
 use uuid::Uuid;
 
+use super::cluster::{self, InitRequest};
+use super::output;
 use crate::config::Config;
-use crate::operate::{self, Wanted};
-use crate::out;
-use crate::{desk, hardening};
+use crate::process::{hardening, secret_variable};
 
 /// More would only share the same disk and cores.
 const NODES_MAX: usize = 9;
-/// A node that does not say that it is ready within this time does not start.
+/// Time within which a node has to report that it is ready.
 const READY_MAX: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(100);
 /// Nodes that have not stopped by then, counted from the first signal, are killed. It is as safe as a crash.
 const STOP_MAX: Duration = Duration::from_secs(8);
 const READY: &str = "Assay is ready at ";
-/// Where the first node listens unless it is told otherwise.
+/// Default address of the first node.
 const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8000);
-/// Where ports are taken, the nodes move on by this many, for so many times.
+/// Step to other ports where some are in use, and the number of such steps.
 const PORTS_APART: u16 = 10;
 const PORTS_TRIED: u16 = 10;
 
 /// Ports for other nodes. Systems give higher ones to outgoing connections, which could take one before its node listens.
 const PEER_PORTS: Range<u16> = 20_000..32_000;
 const PEER_PORTS_TRIED_MAX: usize = 100;
-/// Starts of one node at another address, where a program took its port between the look at it and the start.
+/// Upper bound of starts of one node, where another program took its port between the check and the start.
 const STARTS_MAX: usize = 3;
 
 #[derive(Clone, Debug, Args)]
@@ -69,7 +69,7 @@ impl Processes {
         self.0.lock().push((number, process));
     }
 
-    /// Asks the one that was started last to stop, as an operator would, and waits for it. False when none is left.
+    /// Stops the last started node with a signal and waits for it. Returns false if there is none.
     fn stop_last(&self) -> bool {
         let Some(number) = self.0.lock().last().map(|(number, process)| {
             let id = rustix::process::Pid::from_child(process);
@@ -118,7 +118,12 @@ impl Drop for Ending<'_> {
     }
 }
 
-/// Starts the nodes, which take their settings from the same places as any node, and runs them until it is told to stop.
+/// Returns the data directory of a node.
+fn node_dir(data_dir: &Path, node: usize) -> PathBuf {
+    data_dir.join(format!("node-{node}"))
+}
+
+/// Starts the nodes with the usual settings, and runs them until a signal.
 pub fn run(args: &DevArgs, config: &Config) -> anyhow::Result<()> {
     let DevArgs { nodes, listen, data_dir, settings } = args;
     anyhow::ensure!((1..=NODES_MAX).contains(nodes), "--nodes {nodes}: between 1 and {NODES_MAX} nodes");
@@ -127,11 +132,11 @@ pub fn run(args: &DevArgs, config: &Config) -> anyhow::Result<()> {
     let asked = heed_signals(processes.clone())?;
     let asked = || asked.load(Ordering::Relaxed);
     let listen = free_listen(*listen, *nodes)?;
-    let first = operate::dev_dir(data_dir, 1);
+    let first = node_dir(data_dir, 1);
     if !is_prepared(&first) {
-        operate::init(
+        cluster::init(
             &first,
-            Wanted { peer_address: &free_address()?, shards: Some(config.store.shards), replicas: None },
+            InitRequest { peer_address: &free_address()?, shards: Some(config.store.shards), replicas: None },
         )?;
     }
     let launcher = Launcher {
@@ -144,7 +149,7 @@ pub fn run(args: &DevArgs, config: &Config) -> anyhow::Result<()> {
     };
     let mut running = Vec::new();
     let (prepared, missing): (Vec<usize>, Vec<usize>) =
-        (1..=*nodes).partition(|number| is_prepared(&operate::dev_dir(data_dir, *number)));
+        (1..=*nodes).partition(|number| is_prepared(&node_dir(data_dir, *number)));
     for number in prepared {
         running.push(launcher.start(number)?);
     }
@@ -156,8 +161,8 @@ pub fn run(args: &DevArgs, config: &Config) -> anyhow::Result<()> {
         if asked() {
             break;
         }
-        let dir = operate::dev_dir(data_dir, number);
-        operate::join(&dir, &operate::token(&first)?, &free_address()?)?;
+        let dir = node_dir(data_dir, number);
+        cluster::join(&dir, &cluster::token(&first)?, &free_address()?)?;
         running.push(launcher.start(number)?);
     }
     running.sort_by_key(|started| started.number);
@@ -165,8 +170,8 @@ pub fn run(args: &DevArgs, config: &Config) -> anyhow::Result<()> {
     for node in &mut running {
         addresses.extend(launcher.wait_ready(node, &asked)?);
     }
-    if !asked() && operate::settled(&first, &asked)?.is_some() {
-        out::line(format_args!("A cluster of {nodes} is ready: {}", addresses.join(" ")))?;
+    if !asked() && cluster::settled(&first, &asked)?.is_some() {
+        output::line(format_args!("A cluster of {nodes} is ready: {}", addresses.join(" ")))?;
     }
     while !asked() {
         thread::sleep(LOOK);
@@ -178,7 +183,7 @@ pub fn run(args: &DevArgs, config: &Config) -> anyhow::Result<()> {
 
 /// The file with the master key of secrets that all nodes share; none where the settings name one.
 fn master_key(data_dir: &Path, config: &Config) -> anyhow::Result<Option<PathBuf>> {
-    if config.secrets.master_key_file.is_some() || desk::variable(MASTER_KEY_VARIABLE)?.is_some() {
+    if config.secrets.master_key_file.is_some() || secret_variable(MASTER_KEY_VARIABLE)?.is_some() {
         return Ok(None);
     }
     let file = data_dir.join(MASTER_KEY_FILE);
@@ -211,10 +216,10 @@ fn free_address() -> anyhow::Result<String> {
     Ok(listener.local_addr()?.to_string())
 }
 
-/// A node and the line with which it will say that it is ready.
+/// A started node and the line by which it reports that it is ready.
 struct Started {
     number: usize,
-    /// Where other nodes reach it.
+    /// Address for other nodes.
     peer_address: String,
     ready: mpsc::Receiver<String>,
     address: Option<String>,
@@ -232,9 +237,9 @@ struct Launcher<'c> {
 }
 
 impl Launcher<'_> {
-    /// Starts a node at the address that other nodes know, or at another one where that is taken.
+    /// Starts a node at its known address for other nodes, or at another one if that is in use.
     fn start(&self, number: usize) -> anyhow::Result<Started> {
-        let dir = operate::dev_dir(self.data_dir, number);
+        let dir = node_dir(self.data_dir, number);
         let node = assay_cluster::read_node(Arc::new(RealDisk), &dir)?;
         let is_free = |address: &String| TcpListener::bind(address).is_ok();
         let peer_address = match node.address {
@@ -242,7 +247,7 @@ impl Launcher<'_> {
             recorded => {
                 let other = free_address()?;
                 if let Some(recorded) = recorded {
-                    out::note(format_args!(
+                    output::note(format_args!(
                         "{recorded} is in use: node {number} listens on {other} for other nodes from now on"
                     ));
                 }
@@ -273,7 +278,7 @@ impl Launcher<'_> {
         let (out, err) = (pipes.0.context("its output")?, pipes.1.context("its log")?);
         thread::spawn(move || {
             for line in BufReader::new(out).lines().map_while(Result::ok) {
-                let _ = out::line(format_args!("node {number} | {line}")); // the node goes on where nobody reads
+                let _ = output::line(format_args!("node {number} | {line}")); // the node goes on where nobody reads
                 if let Some(address) = line.strip_prefix(READY) {
                     let _ = sender.send(address.to_owned()); // nobody waits any more for who started before
                 }
@@ -281,7 +286,7 @@ impl Launcher<'_> {
         });
         thread::spawn(move || {
             for line in BufReader::new(err).lines().map_while(Result::ok) {
-                out::note(format_args!("node {number} | {line}"));
+                output::note(format_args!("node {number} | {line}"));
             }
         });
         Ok(ready)
@@ -317,7 +322,7 @@ impl Launcher<'_> {
     }
 }
 
-/// The first address, such that the ports of all nodes are free. One that was asked for is not replaced.
+/// Returns the first address with free ports for all nodes. A requested address is not replaced.
 fn free_listen(asked: Option<SocketAddr>, nodes: usize) -> anyhow::Result<SocketAddr> {
     let taken = |listen: SocketAddr| {
         let all = (1..=nodes).map(|number| port_of(listen, number));
@@ -329,7 +334,7 @@ fn free_listen(asked: Option<SocketAddr>, nodes: usize) -> anyhow::Result<Socket
     let free = (1..=PORTS_TRIED).map(on).find(|listen| taken(*listen).is_none());
     match (asked, free) {
         (None, Some(free)) => {
-            out::note(format_args!("{busy} is in use: the nodes listen on {free} and the ports behind it"));
+            output::note(format_args!("{busy} is in use: the nodes listen on {free} and the ports behind it"));
             Ok(free)
         }
         (Some(_), Some(free)) => {
@@ -341,8 +346,8 @@ fn free_listen(asked: Option<SocketAddr>, nodes: usize) -> anyhow::Result<Socket
     }
 }
 
-/// Says when a signal came. Nodes hear Ctrl-C as well, from the terminal, and are waited for all the same, up to
-/// `STOP_MAX` or a second signal.
+/// Returns a flag that a signal sets. Nodes get Ctrl-C from the terminal, too, and are waited for up to `STOP_MAX` or a
+/// second signal.
 fn heed_signals(processes: Processes) -> anyhow::Result<Arc<AtomicBool>> {
     use tokio::signal::unix::{SignalKind, signal};
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -366,7 +371,7 @@ fn heed_signals(processes: Processes) -> anyhow::Result<Arc<AtomicBool>> {
         });
         let killed = processes.kill();
         if !killed.is_empty() {
-            out::note(format_args!(
+            output::note(format_args!(
                 "nodes {killed:?} did not stop in time and were killed; nothing acknowledged is lost"
             ));
         }

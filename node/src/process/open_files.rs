@@ -1,4 +1,4 @@
-//! Open files: the limit of this process, and what of it is left for connections.
+//! The limit of open files, and the share of it for connections.
 //!
 //! A process that is out of files can neither seal rows nor open what it needs, so connections never take what the store
 //! may need.
@@ -11,7 +11,7 @@ const STORE_FILES_MAX: u64 = 4_096;
 /// Divisor that gives the share of the store where there are few files.
 const STORE_SHARE: u64 = 2;
 
-/// Raises the limit of open files as far as it may be raised without privileges; returns what it is now.
+/// Raises the limit of open files as far as possible without privileges. Returns the new limit.
 pub fn raise() -> Option<u64> {
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_some() && limit.current != limit.maximum {
@@ -23,7 +23,7 @@ pub fn raise() -> Option<u64> {
     getrlimit(Resource::Nofile).current
 }
 
-/// Lowers the numbers of connections to what a limit of open files allows.
+/// Lowers the limits of connections to fit the limit of open files.
 pub fn fit(limit: Option<u64>, http: &mut HttpConfig) {
     let Some(limit) = limit else { return };
     let before = (http.connections_max, http.otlp_connections_max);
@@ -40,7 +40,7 @@ pub fn fit(limit: Option<u64>, http: &mut HttpConfig) {
     }
 }
 
-/// What is left for connections.
+/// Returns the share of connections.
 fn for_connections(limit: u64) -> u64 {
     limit - (limit / STORE_SHARE).min(STORE_FILES_MAX)
 }

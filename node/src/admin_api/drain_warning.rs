@@ -1,4 +1,4 @@
-//! What a drained node may still be needed for: its vote, where others that vote are away.
+//! Warning about stopping a drained node whose vote a group still needs, because other voters are away.
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use assay_cluster::{Cluster, ClusterStatus, GroupReport, NodeState};
 use assay_storage_model::NodeId;
 use tokio::time::{Instant, sleep};
 
-use super::LOOK_AGAIN_AFTER;
+use super::requests::STATUS_POLL_INTERVAL;
 
-/// Groups that were just handed over are led again by then.
+/// Upper bound of the time until groups that were handed over have a leader again.
 const LED_AGAIN_MAX: Duration = Duration::from_secs(5);
 
-/// Why a node had better not be stopped now; none where nothing speaks against it.
-pub async fn against(cluster: &Cluster, node: NodeId) -> Option<String> {
+/// Returns the reason for which a node should not be stopped now, if there is one.
+pub async fn drain_warning(cluster: &Cluster, node: NodeId) -> Option<String> {
     let until = Instant::now() + LED_AGAIN_MAX;
     loop {
         let status = cluster.status().await;
@@ -20,11 +20,11 @@ pub async fn against(cluster: &Cluster, node: NodeId) -> Option<String> {
         if all_led || Instant::now() >= until {
             return cost(&status, node);
         }
-        sleep(LOOK_AGAIN_AFTER).await;
+        sleep(STATUS_POLL_INTERVAL).await;
     }
 }
 
-/// Who votes in a group is known from its leader: of a group without one, only that is said.
+/// Groups that would lose their majority. The voters of a group are known from its leader, so groups without one are named apart.
 fn cost(status: &ClusterStatus, node: NodeId) -> Option<String> {
     let (led, unled): (Vec<_>, Vec<_>) = status.groups.iter().partition(|group| group.leader.is_some());
     let lost: Vec<&GroupReport> = led.into_iter().filter(|group| needs(status, group, node)).collect();
@@ -41,7 +41,7 @@ fn cost(status: &ClusterStatus, node: NodeId) -> Option<String> {
     (!against.is_empty()).then(|| format!("node {node} should not be stopped yet: {}", against.join("; ")))
 }
 
-/// Whether those who vote in a group and answer are a majority only with this node.
+/// Returns whether the voters of a group that answer are a majority only with this node.
 fn needs(status: &ClusterStatus, group: &GroupReport, node: NodeId) -> bool {
     let answers = |id: NodeId| status.nodes.iter().any(|found| found.id == id && found.answers);
     let voters: Vec<NodeId> =
@@ -89,7 +89,7 @@ mod tests {
         }
     }
 
-    /// Of four nodes, those of `silent` say nothing.
+    /// Returns the warning in a cluster of four nodes, in which those of `silent` do not answer.
     fn said(silent: &[u64], groups: Vec<GroupReport>, stopped: u64) -> Option<String> {
         let report = |id: u64| NodeReport {
             id: NodeId(id),

@@ -1,5 +1,5 @@
-//! The client for servers of others: https, or plain http on this machine alone; no redirects; and limits of time
-//! and size.
+//! HTTPS client for servers outside of the cluster, with limits of time and size. It follows no redirects; plain HTTP is
+//! allowed only on this machine.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use assay_node_auth::{JWKS_BYTES_MAX, Secret};
 use assay_node_identity::{BadStatus, OutwardClient, OutwardServer, ServerUrl, parse_url};
-use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ClientConnection, StreamOwned};
-
-use crate::remote;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 /// Upper bound of the time from the question to the last byte.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
-/// The body of an answer. Nothing that is asked for is longer than a set of keys.
+/// Upper bound of a response body: the size of the largest document, a set of keys.
 const ANSWER_BYTES_MAX: usize = JWKS_BYTES_MAX;
 const HEAD_BYTES_MAX: usize = 64 << 10;
 const READ_BYTES: usize = 16 << 10;
@@ -48,11 +48,25 @@ struct Server {
 
 fn trusted(ca: Option<&Path>) -> anyhow::Result<Arc<ClientConfig>> {
     if let Some(file) = ca {
-        return remote::trusting_file(file);
+        return trust_file(file);
     }
     let file = TRUSTED.iter().map(Path::new).find(|file| file.exists());
     let file = file.context("this system has no file of authorities to trust: name one with jwt.ca or oidc.ca")?;
-    remote::trusting_file(file)
+    trust_file(file)
+}
+
+/// Returns a TLS configuration that trusts the certificates in a file.
+pub fn trust_file(file: &Path) -> anyhow::Result<Arc<ClientConfig>> {
+    let mut roots = RootCertStore::empty();
+    let certificates = CertificateDer::pem_file_iter(file).with_context(|| format!("reading {}", file.display()))?;
+    for certificate in certificates {
+        let certificate = certificate.with_context(|| format!("reading {}", file.display()))?;
+        roots.add(certificate).with_context(|| format!("a certificate of {}", file.display()))?;
+    }
+    anyhow::ensure!(!roots.is_empty(), "there is no certificate in {}", file.display());
+    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let builder = builder.with_safe_default_protocol_versions()?;
+    Ok(Arc::new(builder.with_root_certificates(roots).with_no_client_auth()))
 }
 
 impl Server {

@@ -1,4 +1,4 @@
-//! `assay cluster token --output`: a token in a file, on its way to the node that joins with it.
+//! `assay cluster token --output`: a file with a token for the node that will join.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use serde_json::{Value, json};
 
-/// A token has some two thousand bytes.
+/// Upper bound of a token file. A token has about two thousand bytes.
 const FILE_BYTES_MAX: u64 = 16 << 10;
 const OWNER_ALONE: u32 = 0o600;
-/// Others than the owner.
+/// Permission bits of users other than the owner.
 const OTHERS: u32 = 0o077;
 
-/// A file that holds a token already is left as it is, whatever became of the token, unless another is wanted: who starts
-/// a cluster again starts nodes that joined, and making a token takes a majority of them.
+/// Writes a token to a file. A file that holds a token stays as it is unless `anew` is set: at a restart of a cluster its
+/// nodes have joined already, and making a token takes a majority of them.
 pub fn keep(file: &Path, anew: bool, make: impl FnOnce() -> anyhow::Result<String>) -> anyhow::Result<Value> {
     let before = holds_token(file).with_context(|| format!("reading {}", file.display()))? && !anew;
     let doing = || format!("writing {}", file.display());
@@ -45,7 +45,7 @@ fn holds_token(file: &Path) -> anyhow::Result<bool> {
     Ok(std::str::from_utf8(&bytes).is_ok_and(assay_cluster::is_token))
 }
 
-/// Earlier programs left a file that was there as readable as it was.
+/// Takes away the permissions of other users, which earlier versions left on existing files.
 fn close_to_others(file: &Path) -> io::Result<()> {
     match fs::metadata(file)?.mode() & OTHERS {
         0 => Ok(()),
@@ -53,7 +53,7 @@ fn close_to_others(file: &Path) -> io::Result<()> {
     }
 }
 
-/// By way of a new file: one that is there keeps its mode when it is written to, and others may have it open.
+/// Writes through a new file: an existing one keeps its mode, and other users may have it open.
 fn write(file: &Path, token: &str) -> io::Result<()> {
     let new = beside(file);
     match fs::remove_file(&new) {

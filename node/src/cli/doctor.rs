@@ -1,13 +1,13 @@
-//! `assay doctor`: looks at a data directory that no node is using, and changes nothing in it.
+//! `assay doctor`: checks a data directory that no node uses, and changes nothing in it.
 //!
 //! Our own files are read through a disk that refuses to write. sled changes its files whenever it opens them, so the
 //! keyed stores, which are small, are copied to a temporary directory and opened there. The order is the order of
 //! trust: whose directory this is, the log, what each group has kept, whether the log goes on from there, the blobs.
 
+mod directory_copy;
 mod finding;
 mod groups;
 mod read_only;
-mod stand_in;
 
 use std::fs::{File, TryLockError};
 use std::path::Path;
@@ -27,7 +27,7 @@ use read_only::ReadOnlyDisk;
 const REBUILD: &str =
     "restore this directory from a backup or, in a cluster, remove the node and join it again as a new one";
 
-/// All that can be said of a data directory.
+/// Checks a data directory.
 pub fn examine(dir: &Path) -> Report {
     let mut report = Report::new(dir);
     // Held until the end, so that no node starts meanwhile.
@@ -45,7 +45,7 @@ pub fn examine(dir: &Path) -> Report {
     report
 }
 
-/// For people who wait; not part of the answer.
+/// Prints progress to stderr.
 fn progress(text: &str) {
     eprintln!("{text} ...");
 }
@@ -78,7 +78,7 @@ fn lock(dir: &Path, report: &mut Report) -> Option<File> {
     }
 }
 
-/// Whose directory this is, and how many shards it must have.
+/// Checks the format file, which has the number of shards.
 fn check_format(disk: &SharedDisk, dir: &Path, report: &mut Report) -> Option<Format> {
     match read_format(disk.as_ref(), dir) {
         Ok(Some(format)) if !format.founded => {
@@ -132,7 +132,7 @@ fn check_log(disk: &SharedDisk, dir: &Path, report: &mut Report) -> Option<assay
     None
 }
 
-/// Files in which the node keeps what it knows of itself and of others.
+/// Checks the node's own files.
 fn check_own_files(disk: &SharedDisk, dir: &Path, report: &mut Report) {
     for (file, error) in check_node_files(Arc::clone(disk), dir) {
         match error {
@@ -159,7 +159,7 @@ fn check_closed(disk: &SharedDisk, dir: &Path, report: &mut Report) {
     }
 }
 
-/// A group's kept state, and whether the log goes on where it ends.
+/// Checks a group's stored state, and whether the log continues at its end.
 fn check_group(disk: &SharedDisk, group: &Group, log: &Option<assay_storage_log::Report>, report: &mut Report) {
     let place = group.name();
     let Some(applied) = group.check(disk, report) else { return };

@@ -1,5 +1,5 @@
-//! `assay admin export-organization` and `import-organization`: through the socket of the running node, or on the directory
-//! itself.
+//! `assay admin export-organization` and `import-organization`, through the socket of the running node or on the directory of
+//! a stopped one.
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
@@ -7,19 +7,12 @@ use std::path::Path;
 
 use assay_node_transfer::{LocalFile, TransferContext, TransferRequest, converse, serve};
 
-use crate::admin::{AdminCommand, Request, connect, on_directory};
-use crate::out;
+use super::admin::on_directory;
+use super::output;
+use crate::admin_api::requests::{AdminCommand, SocketRequest};
+use crate::admin_api::socket::connect;
 
-/// Returns what a command asks for, if it is an export or an import.
-pub fn request_of(command: &AdminCommand) -> Option<TransferRequest> {
-    match command {
-        AdminCommand::ExportOrganization { name, .. } => Some(TransferRequest::Export { organization: name.clone() }),
-        AdminCommand::ImportOrganization { name, .. } => Some(TransferRequest::Import { organization: name.clone() }),
-        _ => None,
-    }
-}
-
-/// Carries a command out on the side of its caller.
+/// Runs the side of an export or import that has the file.
 pub fn run(data_dir: &Path, command: AdminCommand, request: TransferRequest) -> anyhow::Result<()> {
     let file = match &command {
         AdminCommand::ExportOrganization { to, .. } => LocalFile::target(to)?,
@@ -28,7 +21,7 @@ pub fn run(data_dir: &Path, command: AdminCommand, request: TransferRequest) -> 
     };
     let done = match connect(data_dir)? {
         Some(stream) => {
-            writeln!(&stream, "{}", serde_json::to_string(&Request::Admin(command))?)?;
+            writeln!(&stream, "{}", serde_json::to_string(&SocketRequest::Admin(command))?)?;
             converse(stream, file)?
         }
         None => on_directory(data_dir, async move |records, objects| {
@@ -40,6 +33,6 @@ pub fn run(data_dir: &Path, command: AdminCommand, request: TransferRequest) -> 
             done
         })?,
     };
-    out::json(&done)?;
+    output::json(&done)?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What the configuration says of how people join organizations, and of how many records there may be.
+//! Settings of invitations and of the number of records.
 
 use assay_node_identity::Invitations;
 use assay_node_records::RecordRules;
@@ -36,10 +36,13 @@ impl Default for RecordsConfig {
     }
 }
 
-pub fn rules(records: &RecordsConfig) -> RecordRules {
-    RecordRules {
-        keys_per_user_max: records.keys_per_user_max,
-        per_organization_max: records.per_organization_max,
-        per_organization_many_max: records.per_organization_many_max,
+impl RecordsConfig {
+    /// Returns the rules for the catalog.
+    pub fn rules(&self) -> RecordRules {
+        RecordRules {
+            keys_per_user_max: self.keys_per_user_max,
+            per_organization_max: self.per_organization_max,
+            per_organization_many_max: self.per_organization_many_max,
+        }
     }
 }

@@ -1,12 +1,12 @@
-//! What has to be written so that an object's rows are again as they were at a version. Pure.
+//! Writes that restore the rows of an object to an earlier version. Pure.
 //!
-//! What was then and is otherwise now is written whole; what came since is deleted. All of that is new writes: history stays.
+//! Rows that changed or were deleted are written whole, and rows that were added are deleted. History is not changed.
 
 use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-/// What is said of a row beside what was written to it.
+/// System fields of a row, which are not part of its document.
 const NOT_WRITTEN: [&str; 9] = [
     "_xact_id",
     "_pagination_key",

@@ -5,7 +5,7 @@ pub(crate) mod records;
 use std::io::Write;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use assay_node_objects::{AuditLog, PastPlace, ReadError};
+use assay_node_objects::{AuditLog, HistoryPosition, ReadError};
 use assay_storage_model::ObjectKey;
 use assay_storage_model::event::format_micros;
 
@@ -63,7 +63,7 @@ impl<W: Write> Exporting<'_, W> {
     /// One that nothing was written to, or that was deleted meanwhile before anything was read, is left out.
     fn object(&mut self, object: ObjectKey) -> Result<(), TransferError> {
         self.objects += 1;
-        let (mut from, mut version) = (PastPlace::default(), None);
+        let (mut from, mut version) = (HistoryPosition::default(), None);
         loop {
             let page = match past(self.context, object, from, version) {
                 Ok(page) => page,
@@ -94,9 +94,9 @@ impl<W: Write> Exporting<'_, W> {
 pub(crate) fn past(
     context: &TransferContext,
     object: ObjectKey,
-    from: PastPlace,
+    from: HistoryPosition,
     version: Option<assay_storage_model::Xact>,
-) -> Result<assay_node_objects::PastPage, ReadError> {
+) -> Result<assay_node_objects::HistoryPage, ReadError> {
     let mut attempts = 0;
     loop {
         match context.runtime.block_on(context.objects.past(object, from, version)) {

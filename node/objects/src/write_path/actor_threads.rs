@@ -1,4 +1,4 @@
-//! The threads of the actors: each runs an actix system of its own, so that callers need none.
+//! Threads of the actors. Each runs an actix system of its own, so that callers need none.
 //!
 //! An object's actor stays on one thread for its life. Reading ahead for merges and encoding large writes happen on the
 //! blocking threads of the same runtime, which have the same name: a panic on any of them is one where order is made.
@@ -11,12 +11,12 @@ use assay_storage_model::ObjectKey;
 use parking_lot::Mutex;
 use tokio::runtime::Builder;
 
-/// Threads of actors begin with this; a number follows.
+/// Prefix of the names of actor threads; a number follows.
 pub const OBJECTS_THREAD: &str = "assay-objects";
-/// For each thread of actors: reads ahead and encodings that go on at once.
+/// Upper bound of concurrent reads and encodings for each actor thread.
 const BLOCKING_THREADS_MAX: usize = 4;
 
-/// Starts actors on the threads; does not keep these alive.
+/// Starts actors on the threads without keeping these alive.
 #[derive(Clone, Debug)]
 pub(crate) struct ActorSpawner(Vec<ArbiterHandle>);
 

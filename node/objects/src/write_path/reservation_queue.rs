@@ -1,19 +1,16 @@
-//! The write queue: calls that wait for the places of their writes, and whose turn it is. Pure.
+//! Queue of calls that wait for reservations, with fair order between organizations and credentials. Pure.
 //!
 //! ```text
-//! enter ──> [ a line per object that lacks room ] ──front of all its lines, objects have room──> lanes and node ──> places
+//! enter ──> [ queue of each full object ] ──front of all its queues, objects have capacity──> lanes and node ──> granted
 //! ```
-//! A call of several writes waits until all of them have room, and holds nothing meanwhile (B1), so calls cannot wait for
-//! each other in a circle.
+//! A call of several writes holds nothing while it waits (B1), so calls cannot wait for each other in a circle.
 //!
-//! W1: calls to one object get their places in the order in which they came, for as long as each waits for that object.
-//! W2: a call that lacks room at one of its objects stands in the line of that object only. It delays no other object,
-//!     lane or organization, however long that line is. Once it stood in a line it stays there until it has its places:
-//!     what drains meanwhile is kept for it, which is why a call over several objects is not passed for ever.
-//! W3: a call whose objects have room, but not its lane or the node, holds later ones back from that lane or the node.
-//!     Of several such calls the next is one of the organization that holds least, then of the credential that holds
-//!     least, then the oldest.
-//! W4: a call that leaves gives its turn up at once.
+//! W1: calls to one object are granted in the order of their arrival, as long as each waits for that object.
+//! W2: a call that lacks capacity at one object waits in the queue of that object only. It delays no other object, lane or
+//!     organization. It keeps its position until it is granted, so a call over several objects does not starve.
+//! W3: a call that lacks capacity at its lane or the node holds later calls back from that lane or the node. Among such
+//!     calls the next one is of the organization with the fewest reserved bytes, then of such a credential, then the oldest.
+//! W4: a call that leaves gives up its position at once.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -21,23 +18,25 @@ use assay_node_limits::Holder;
 use assay_storage_model::{NodeId, NotWritten, ObjectKey, ShardId};
 use uuid::Uuid;
 
-use crate::book::{Book, BookLimits, Demand, Held, NODE_FULL, OBJECT_FULL, SHARD_FULL, Wanted};
+use crate::write_path::reservations::{
+    Demand, NODE_FULL, OBJECT_FULL, ReservationLimits, ReservationRequest, Reservations, Reserved, SHARD_FULL,
+};
 
-/// Calls that wait at once. Their bodies are counted where they are read; this bounds what the lines themselves take.
+/// Upper bound of waiting calls, for the memory of the queues. The bodies of calls are counted where they are read.
 pub const CALLS_WAITING_MAX: usize = 65_536;
 
-/// A call that got its places: the handles of those on this node, in their order.
+/// A call with its reservations, and the handles of its objects on this node in the order of its writes.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Granted<H> {
     pub call: u64,
     pub handles: Vec<H>,
 }
 
-/// Where a call can stand in line: at an object that is written here, or at one that is written on another node.
+/// Key of the queue of an object that is written on this node or on another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Line {
-    Here(ObjectKey),
-    There(ObjectKey),
+enum ObjectQueue {
+    Local(ObjectKey),
+    Remote(ObjectKey),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -47,21 +46,21 @@ enum Lane {
 }
 
 #[derive(Debug)]
-struct Call {
+struct QueuedCall {
     holder: Holder,
     here: Demand<ShardId>,
     there: Demand<NodeId>,
-    lines: Vec<Line>,
+    lines: Vec<ObjectQueue>,
     lacks: &'static str,
 }
 
-impl Call {
-    fn all(&self) -> Held {
+impl QueuedCall {
+    fn all(&self) -> Reserved {
         self.here.all.plus(self.there.all)
     }
 }
 
-/// Bytes that have a place, by whom.
+/// Reserved bytes by organization and by credential.
 #[derive(Debug, Default)]
 struct Shares {
     organizations: HashMap<Uuid, usize>,
@@ -93,37 +92,37 @@ impl Shares {
     }
 }
 
-/// `H` is how an object's actor is reached.
+/// Calls that wait for reservations. `H` is the handle of an object's actor.
 #[derive(Debug)]
-pub struct WriteQueue<H> {
-    here: Book<H, ShardId>,
-    there: Book<(), NodeId>,
+pub struct ReservationQueue<H> {
+    here: Reservations<H, ShardId>,
+    there: Reservations<(), NodeId>,
     next: u64,
-    calls: BTreeMap<u64, Call>,
-    lines: HashMap<Line, BTreeSet<u64>>,
+    calls: BTreeMap<u64, QueuedCall>,
+    lines: HashMap<ObjectQueue, BTreeSet<u64>>,
     shares: Shares,
-    waiting: Held,
+    waiting: Reserved,
 }
 
-impl<H: Clone> WriteQueue<H> {
-    pub fn new(here: BookLimits, there: BookLimits) -> WriteQueue<H> {
-        WriteQueue {
-            here: Book::new(here),
-            there: Book::new(there),
+impl<H: Clone> ReservationQueue<H> {
+    pub fn new(here: ReservationLimits, there: ReservationLimits) -> ReservationQueue<H> {
+        ReservationQueue {
+            here: Reservations::new(here),
+            there: Reservations::new(there),
             next: 0,
             calls: BTreeMap::new(),
             lines: HashMap::new(),
             shares: Shares::default(),
-            waiting: Held::default(),
+            waiting: Reserved::default(),
         }
     }
 
-    /// A call comes in and waits, at least until the next [`WriteQueue::advance`].
+    /// Adds a call, which waits at least until the next [`ReservationQueue::advance`].
     pub fn enter(
         &mut self,
         holder: Holder,
-        here: Vec<Wanted<ShardId>>,
-        there: Vec<Wanted<NodeId>>,
+        here: Vec<ReservationRequest<ShardId>>,
+        there: Vec<ReservationRequest<NodeId>>,
     ) -> Result<u64, NotWritten> {
         if self.here.is_closed() {
             return Err(NotWritten::Closing);
@@ -132,27 +131,27 @@ impl<H: Clone> WriteQueue<H> {
             return Err(NotWritten::busy(NODE_FULL));
         }
         let (here, there) = (Demand::of(here), Demand::of(there));
-        let call = Call { holder, here, there, lines: Vec::new(), lacks: OBJECT_FULL };
+        let call = QueuedCall { holder, here, there, lines: Vec::new(), lacks: OBJECT_FULL };
         self.waiting = self.waiting.plus(call.all());
         let number = self.next;
         self.next += 1;
         self.calls.insert(number, call);
-        self.stands(number);
+        self.queue_up(number);
         Ok(number)
     }
 
-    /// Gives places to every call whose turn it is.
-    pub fn advance(&mut self, mut make: impl FnMut(&Wanted<ShardId>) -> H) -> Vec<Granted<H>> {
+    /// Grants reservations to every call whose turn it is.
+    pub fn advance(&mut self, mut make: impl FnMut(&ReservationRequest<ShardId>) -> H) -> Vec<Granted<H>> {
         let mut granted = Vec::new();
         if self.calls.is_empty() {
             return granted;
         }
         let fronts: BTreeSet<u64> = self.lines.values().filter_map(|line| line.first().copied()).collect();
-        let mut ready: Vec<u64> = fronts.into_iter().filter(|number| self.stands(*number)).collect();
+        let mut ready: Vec<u64> = fronts.into_iter().filter(|number| self.queue_up(*number)).collect();
         let mut claimed: HashSet<Lane> = HashSet::new();
         while let Some(number) = self.take_next(&mut ready) {
-            // What was given since may have filled its objects, and an older call may stand before it by now.
-            if !self.stands(number) {
+            // Grants of this round may have filled its objects or moved an older call in front of it.
+            if !self.queue_up(number) {
                 continue;
             }
             let Some(call) = self.calls.get_mut(&number) else { continue };
@@ -173,43 +172,44 @@ impl<H: Clone> WriteQueue<H> {
             granted.push(Granted { call: number, handles });
             let behind = call.lines.iter().filter_map(|line| self.lines.get(line)?.first().copied());
             let behind: BTreeSet<u64> = behind.filter(|number| !ready.contains(number)).collect();
-            ready.extend(behind.into_iter().filter(|number| self.stands(*number)));
+            ready.extend(behind.into_iter().filter(|number| self.queue_up(*number)));
         }
         granted
     }
 
-    /// The one of these whose turn comes first.
+    /// Removes and returns the first call in the order of W3.
     fn take_next(&self, ready: &mut Vec<u64>) -> Option<u64> {
         let order = |number: &u64| self.calls.get(number).map(|call| (self.shares.of(&call.holder), *number));
         let (place, _) = ready.iter().enumerate().min_by_key(|(_, number)| order(number))?;
         Some(ready.swap_remove(place))
     }
 
-    /// Puts a call in line where it has to wait; whether all of its objects have room and it is first everywhere.
-    fn stands(&mut self, number: u64) -> bool {
+    /// Adds a call to the queues where it has to wait. Returns whether all of its objects have capacity and it is first in
+    /// their queues.
+    fn queue_up(&mut self, number: u64) -> bool {
         let Some(call) = self.calls.get_mut(&number) else { return false };
-        let waits = |line: Line, takes: bool| {
+        let waits = |line: ObjectQueue, takes: bool| {
             let is_behind = self.lines.get(&line).and_then(BTreeSet::first).is_some_and(|front| *front < number);
             !takes || is_behind
         };
-        let others = |line: &Line| {
+        let others = |line: &ObjectQueue| {
             let mine = usize::from(self.lines.contains_key(line));
             self.lines.len() > mine
         };
         let here = call.here.objects.iter().map(|one| {
-            let line = Line::Here(one.0);
+            let line = ObjectQueue::Local(one.0);
             (line, waits(line, self.here.object_takes(one, others(&line))))
         });
         let there = call.there.objects.iter().map(|one| {
-            let line = Line::There(one.0);
+            let line = ObjectQueue::Remote(one.0);
             (line, waits(line, self.there.object_takes(one, others(&line))))
         });
-        let all: Vec<(Line, bool)> = here.chain(there).collect();
+        let all: Vec<(ObjectQueue, bool)> = here.chain(there).collect();
         let is_ready = all.iter().all(|(_, waits)| !waits);
         if !is_ready {
             call.lacks = OBJECT_FULL;
         }
-        // Ready, it stands in all of its lines, so that none of its objects' later calls passes it at its lane.
+        // A ready call is in all of its queues, so that no later call to its objects overtakes it at its lane.
         for (line, _) in all.into_iter().filter(|(_, waits)| is_ready || *waits) {
             if self.lines.entry(line).or_default().insert(number) {
                 call.lines.push(line);
@@ -218,7 +218,7 @@ impl<H: Clone> WriteQueue<H> {
         is_ready
     }
 
-    fn remove(&mut self, number: u64) -> Option<Call> {
+    fn remove(&mut self, number: u64) -> Option<QueuedCall> {
         let call = self.calls.remove(&number)?;
         self.waiting = self.waiting.less(call.all());
         for line in &call.lines {
@@ -232,30 +232,30 @@ impl<H: Clone> WriteQueue<H> {
         Some(call)
     }
 
-    /// A call does not wait any more; what it lacked, if it waited.
+    /// Removes a call. Returns the limit it waited for, if it waited.
     pub fn leave(&mut self, number: u64) -> Option<&'static str> {
         self.remove(number).map(|call| call.lacks)
     }
 
-    /// Gives back the place of one write on this node.
-    pub fn release(&mut self, holder: &Holder, given: &Wanted<ShardId>) {
+    /// Releases the reservation of one write on this node.
+    pub fn release(&mut self, holder: &Holder, given: &ReservationRequest<ShardId>) {
         self.shares.remove(holder, given.bytes);
         self.here.release(given);
     }
 
-    /// Gives back the place of one write that another node was sent.
-    pub fn release_sent(&mut self, holder: &Holder, given: &Wanted<NodeId>) {
+    /// Releases the reservation of one write to another node.
+    pub fn release_sent(&mut self, holder: &Holder, given: &ReservationRequest<NodeId>) {
         self.shares.remove(holder, given.bytes);
         self.there.release(given);
         self.there.put_away(&given.object);
     }
 
-    /// Forgets an object that nothing waits for; whether it did.
+    /// Removes an object without reservations. Returns whether it was removed.
     pub fn put_away(&mut self, object: &ObjectKey) -> bool {
         self.here.put_away(object)
     }
 
-    /// No call gets a place from here on. What waits is given up.
+    /// Stops granting reservations. Returns the calls that waited.
     pub fn close(&mut self) -> Vec<u64> {
         self.here.close();
         let waiting: Vec<u64> = self.calls.keys().copied().collect();
@@ -265,18 +265,18 @@ impl<H: Clone> WriteQueue<H> {
         waiting
     }
 
-    /// Whether nothing has a place on this node. Other nodes answer for what they were sent.
+    /// Returns whether there are no reservations on this node. Those of writes to other nodes do not count.
     pub fn is_idle(&self) -> bool {
         self.here.is_idle()
     }
 
-    /// What has a place on this node.
-    pub fn held(&self) -> Held {
+    /// Returns the sum of reservations on this node.
+    pub fn held(&self) -> Reserved {
         self.here.held()
     }
 
-    /// What waits for one.
-    pub fn waiting(&self) -> Held {
+    /// Returns the sum of the writes that wait.
+    pub fn waiting(&self) -> Reserved {
         self.waiting
     }
 
@@ -290,9 +290,9 @@ impl<H: Clone> WriteQueue<H> {
 }
 
 fn lacking_lanes<H: Clone>(
-    here: &Book<H, ShardId>,
-    there: &Book<(), NodeId>,
-    call: &Call,
+    here: &Reservations<H, ShardId>,
+    there: &Reservations<(), NodeId>,
+    call: &QueuedCall,
     claimed: &HashSet<Lane>,
 ) -> Vec<Lane> {
     let shards = call.here.lanes.iter().filter(|one| !here.lane_takes(one)).map(|one| Lane::Shard(one.0));

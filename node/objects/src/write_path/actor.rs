@@ -1,13 +1,12 @@
-//! One object's actor: a thin shell around its line.
+//! Actor of one object: runs its write queue.
 //!
 //! ```text
-//! Enter ── line.enter ──> made here, or, with merges or large, on a blocking thread (bases read ahead, encoded)
-//!                              └──> line.made ──> front of the line ──> committer ──> outcome ──> answer
+//! EnqueueWrite ── queue.enqueue ──> encoded here or, if large or with merges, on a blocking thread
+//!                              └──> queue.mark_ready ──> front of the queue ──> committer ──> outcome ──> answer
 //! ```
-//! Messages are handled without an await, so they enter the line in the order in which they came. A write is submitted
-//! without waiting for the outcome of the one before. Its place in the mailbox is held until it is answered, which bounds
-//! what the line and the committer hold for this object. A committer that is full is asked again by the front of the line
-//! until that write's deadline, and the others stay behind it.
+//! The handler does not await, so messages enter the queue in the order of their arrival. A write is submitted without
+//! waiting for the previous outcome. Its reservation lasts until it is answered, which bounds the memory for this object.
+//! When the committer is full, the front of the queue retries until its deadline, and the others stay behind it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,84 +21,85 @@ use tokio::sync::oneshot;
 use tokio::task;
 use tokio::time::Instant;
 
-use crate::line::{Entered, Line};
-use crate::office::{Counters, Office, Place};
-use crate::outcomes::{Acknowledged, WriteAttempt};
-use crate::work::Work;
+use crate::write_path::outcomes::{Acknowledged, WriteAttempt};
+use crate::write_path::registry::{Counters, ObjectRegistry, Reservation};
+use crate::write_path::work::Work;
+use crate::write_path::write_queue::{Enqueued, WriteQueue};
 
-/// Up to here a write is encoded on the actor's thread: some tens of microseconds.
+/// Size up to which a write is encoded on the actor's thread, which takes some tens of microseconds.
 const ENCODED_HERE_BYTES_MAX: usize = 256 << 10;
-/// The front of the line asks a full committer again after this: about what an entry takes.
-const COMMITTER_ASKED_AGAIN_AFTER: Duration = Duration::from_millis(2);
+/// Pause before a retry at a full committer: about the time of one log entry.
+const COMMITTER_RETRY_AFTER: Duration = Duration::from_millis(2);
 
-/// One write, prepared and with its place.
+/// Message with one prepared write and its reservation.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub(crate) struct Enter {
+pub(crate) struct EnqueueWrite {
     pub write: Work,
-    pub place: Place,
-    /// How long it may wait to become part of an entry.
+    pub reservation: Reservation,
+    /// Deadline of the wait for the committer.
     pub until: Instant,
     pub answer: oneshot::Sender<WriteAttempt>,
 }
 
-/// Ready to be submitted.
-struct Made {
+/// Encoded write that can be submitted.
+struct ReadyWrite {
     command: Bytes,
     reply: Reply,
 }
 
-/// Who waits for a write, and the place it holds.
+/// Caller that waits for a write, and the reservation of the write.
 struct Reply {
     request: Option<RequestId>,
     rows: usize,
     until: Instant,
     answer: oneshot::Sender<WriteAttempt>,
-    place: Place,
+    reservation: Reservation,
 }
 
 impl Reply {
     fn send(self, attempt: WriteAttempt) {
-        drop(self.place); // before the answer: who has it may write again at once
-        let _ = self.answer.send(attempt); // who asked may have given up; the write stands all the same
+        drop(self.reservation); // before the answer, so that the caller can write again at once
+        let _ = self.answer.send(attempt); // the caller may have given up
     }
 }
 
+/// Actor of one object.
 pub(crate) struct ObjectActor {
-    office: Arc<Office>,
+    registry: Arc<ObjectRegistry>,
     object: ObjectKey,
     shard: ShardId,
-    line: Line<Made>,
-    /// The committer was full, and will be asked again.
+    queue: WriteQueue<ReadyWrite>,
+    /// Whether a retry at a full committer is scheduled.
     asks_again: bool,
     last_entered: Instant,
 }
 
 impl ObjectActor {
-    pub fn new(office: Arc<Office>, object: ObjectKey, shard: ShardId) -> ObjectActor {
-        let (line, last_entered) = (Line::default(), Instant::now());
-        ObjectActor { office, object, shard, line, asks_again: false, last_entered }
+    pub fn new(registry: Arc<ObjectRegistry>, object: ObjectKey, shard: ShardId) -> ObjectActor {
+        let (queue, last_entered) = (WriteQueue::default(), Instant::now());
+        ObjectActor { registry, object, shard, queue, asks_again: false, last_entered }
     }
 
-    fn enter(&mut self, message: Enter, context: &mut Context<ObjectActor>) {
-        let Enter { write, place, until, answer } = message;
+    fn enter(&mut self, message: EnqueueWrite, context: &mut Context<ObjectActor>) {
+        let EnqueueWrite { write, reservation, until, answer } = message;
         let request = write.request();
-        let reply = Reply { request, rows: write.rows(), until, answer, place };
-        let now = (self.office.clock)();
-        let Some(shard) = self.office.cluster.shard(self.shard) else {
+        let reply = Reply { request, rows: write.rows(), until, answer, reservation };
+        let now = (self.registry.clock)();
+        let Some(shard) = self.registry.cluster.shard(self.shard) else {
             let placeholder = Xact::at_micros(u64::try_from(now).unwrap_or(0));
             return reply.send(Attempt::Elsewhere(write.command(placeholder)));
         };
         if shard.object(&self.object).is_some_and(|record| record.dropped) {
             return reply.send(Attempt::Done(Ok(Outcome::ObjectGone)));
         }
-        match self.line.enter(now, shard.last(), request.as_ref()) {
-            Entered::Known { xact } => {
-                Counters::add(&self.office.counters.duplicates, 1);
+        match self.queue.enqueue(now, shard.last(), request.as_ref()) {
+            Enqueued::Duplicate { xact } => {
+                Counters::add(&self.registry.counters.duplicates, 1);
                 reply.send(Attempt::Done(Ok(Outcome::Duplicate { xact })));
             }
-            Entered::Reused { xact } => reply.send(Attempt::Done(Ok(Outcome::KeyReused { xact }))),
-            Entered::Go { number, assigned } => self.make(write, number, assigned, reply, shard, context),
+            Enqueued::KeyReused { xact } => reply.send(Attempt::Done(Ok(Outcome::KeyReused { xact }))),
+            Enqueued::Queued { number, assigned } => self.make(write, number, assigned, reply, shard, context),
         }
     }
 
@@ -122,7 +122,7 @@ impl ObjectActor {
             if !merged.is_empty()
                 && let Err(why) = shard.fetch_bases(&object, &merged)
             {
-                // Apply reads them itself then, and has the last word on damage.
+                // The state machine reads them itself then, and decides on damage.
                 tracing::warn!(%object, %why, "could not read ahead for merges");
             }
             write.command(assigned)
@@ -136,27 +136,27 @@ impl ObjectActor {
     }
 
     fn made(&mut self, number: u64, command: Bytes, reply: Reply, context: &mut Context<ObjectActor>) {
-        self.line.made(number, Made { command, reply });
+        self.queue.mark_ready(number, ReadyWrite { command, reply });
         if !self.asks_again {
             self.submit(context);
         }
     }
 
-    /// Submits from the front of the line what is ready.
+    /// Submits from the front of the queue what is ready.
     fn submit(&mut self, context: &mut Context<ObjectActor>) {
-        while let Some(front) = self.line.front() {
+        while let Some(front) = self.queue.front() {
             let command = front.command.clone();
             let until = front.reply.until;
-            let submitted = self.office.cluster.submit(self.shard, command.clone(), until);
+            let submitted = self.registry.cluster.submit(self.shard, command.clone(), until);
             if matches!(submitted, Err(NotWritten::Busy(_))) && Instant::now() < until {
                 self.asks_again = true;
-                context.run_later(COMMITTER_ASKED_AGAIN_AFTER, |actor, context| {
+                context.run_later(COMMITTER_RETRY_AFTER, |actor, context| {
                     actor.asks_again = false;
                     actor.submit(context);
                 });
                 return;
             }
-            let Some(Made { reply, .. }) = self.line.pop() else { return };
+            let Some(ReadyWrite { reply, .. }) = self.queue.pop() else { return };
             match submitted {
                 Err(why) => reply.send(attempt_of(Err(why.into()), command)),
                 Ok(pending) => {
@@ -168,10 +168,10 @@ impl ObjectActor {
     }
 
     fn settle(&mut self, reply: Reply, outcome: WriteOutcome, command: Bytes) {
-        let counters = &self.office.counters;
+        let counters = &self.registry.counters;
         if let Some(Acknowledged { xact, duplicate }) = Acknowledged::of(&outcome) {
             if let Some(request) = &reply.request {
-                self.line.settled(request, xact);
+                self.queue.note_written(request, xact);
             }
             if duplicate {
                 Counters::add(&counters.duplicates, 1);
@@ -186,7 +186,7 @@ impl ObjectActor {
     }
 }
 
-/// Gives the command back if another replica leads: the sender tries again there.
+/// Returns the command if another replica leads, so that the sender can retry there.
 fn attempt_of(outcome: WriteOutcome, command: Bytes) -> WriteAttempt {
     match outcome {
         Err(WriteFailure::NotWritten(NotWritten::NotLeader)) => Attempt::Elsewhere(command),
@@ -198,18 +198,18 @@ impl Actor for ObjectActor {
     type Context = Context<ObjectActor>;
 
     fn started(&mut self, context: &mut Context<ObjectActor>) {
-        context.run_interval(self.office.idle, |actor, context| {
-            if actor.last_entered.elapsed() >= actor.office.idle && actor.office.put_away(&actor.object) {
+        context.run_interval(self.registry.idle, |actor, context| {
+            if actor.last_entered.elapsed() >= actor.registry.idle && actor.registry.put_away(&actor.object) {
                 context.stop();
             }
         });
     }
 }
 
-impl Handler<Enter> for ObjectActor {
+impl Handler<EnqueueWrite> for ObjectActor {
     type Result = ();
 
-    fn handle(&mut self, message: Enter, context: &mut Context<ObjectActor>) {
+    fn handle(&mut self, message: EnqueueWrite, context: &mut Context<ObjectActor>) {
         self.last_entered = Instant::now();
         self.enter(message, context);
     }

@@ -92,7 +92,7 @@ mod tests {
                 r#"{"row":{"row":3,"problem":"is too large"}}"#.into(),
             ),
             (not_written(NotWritten::NotLeader), r#""not_leader""#.into()),
-            (not_written(NotWritten::busy(crate::deliver::BUSY_THERE)), r#""busy""#.into()),
+            (not_written(NotWritten::busy(crate::write_path::deliver::BUSY_THERE)), r#""busy""#.into()),
             (not_written(NotWritten::NoSpace("full".into())), r#"{"no_space":"full"}"#.into()),
             (not_written(NotWritten::Failed("disk".into())), r#"{"not_written":"disk"}"#.into()),
             (Err(WriteFailure::Unknown { why: "lost".into() }), r#"{"unknown":"lost"}"#.into()),

@@ -1,18 +1,19 @@
-//! A write on its way to its object's actor: as it was prepared on this node, or as another node sent it.
+//! A write on its way to its object's actor: prepared on this node, or encoded by another one.
 
 use assay_storage_model::command::{Action, Command, DecodeError, RequestId};
 use assay_storage_model::{ObjectKey, Xact};
 use bytes::Bytes;
 
-use crate::prepare::Prepared;
+use crate::write_path::prepare::Prepared;
 
+/// A write on its way to its object's actor.
 #[derive(Debug)]
 pub(crate) enum Work {
     Prepared(Prepared),
     Encoded(Encoded),
 }
 
-/// A command whose id is still to be given; what else is known of it was read once.
+/// Encoded command without its final id, and the fields that were decoded from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Encoded {
     pub object: ObjectKey,
@@ -23,7 +24,7 @@ pub(crate) struct Encoded {
 }
 
 impl Encoded {
-    /// Of a command that a node of this cluster made; anything but a write is refused.
+    /// Decodes a command from a node of this cluster. Refuses commands other than writes.
     pub fn read(command: Bytes) -> Result<Encoded, DecodeError> {
         match Command::decode(&command)? {
             Command::Write(write) => Ok(Encoded {
@@ -60,7 +61,7 @@ impl Work {
         }
     }
 
-    /// At least what its command takes.
+    /// Returns an upper bound of the bytes of its command.
     pub fn bytes(&self) -> usize {
         match self {
             Work::Prepared(write) => write.bytes,
@@ -75,7 +76,7 @@ impl Work {
         }
     }
 
-    /// The rows that merges will be folded into.
+    /// Returns the ids of rows that merges will be folded into.
     pub fn merged(&self) -> Vec<String> {
         match self {
             Work::Prepared(write) => write.merged().into_iter().map(str::to_owned).collect(),
@@ -84,7 +85,7 @@ impl Work {
                     let merges = write.rows.iter().filter(|row| row.action == Action::Merge);
                     merges.map(|row| row.id.to_owned()).collect()
                 }
-                // It was read when it came.
+                // It was decoded on arrival.
                 Ok(_) | Err(_) => Vec::new(),
             },
         }

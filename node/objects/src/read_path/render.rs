@@ -1,5 +1,4 @@
-//! A stored row as clients read it: what the row does not keep itself is put in front of and behind its document, whose
-//! text stays as it is. Pure.
+//! Rows as clients read them: system fields before and after the document, whose text is unchanged. Pure.
 //!
 //! | field | from |
 //! |---|---|
@@ -16,12 +15,12 @@ use bytes::Bytes;
 
 use crate::RowHome;
 
-/// What the system fields of one row take at most, without notes.
+/// Upper bound of the system fields of one row, without notes.
 const FRAME_BYTES: usize = 384;
-/// What a note takes beside its texts.
+/// Size of a note without its texts.
 const NOTE_BYTES: usize = 128;
 
-/// The fields that all rows of an object share, each with a comma behind it.
+/// Returns the fields that all rows of an object share, each followed by a comma.
 pub fn object_fields(home: &RowHome) -> String {
     let (id, project, org) = (home.object.id, home.project_id, home.org);
     match home.object.kind {

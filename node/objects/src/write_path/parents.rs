@@ -14,12 +14,12 @@ const PARENT: &str = "_parent_id";
 
 /// Span and trace of a row that others name as their parent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Place {
+struct SpanPosition {
     span_id: String,
     root_span_id: String,
 }
 
-/// Ids of the rows to read before [`adopt`]: parents whose place in their trace the request itself does not tell.
+/// Returns the ids of the rows to read before [`adopt`]: parents that are not in the request itself.
 pub fn unknown_parents(rows: &[Sent]) -> Vec<String> {
     if !names_parents(rows) {
         return Vec::new();
@@ -35,7 +35,7 @@ pub fn adopt(rows: &mut [Sent], stored: &[Bytes]) {
     if !names_parents(rows) {
         return;
     }
-    let mut places: HashMap<String, Place> = stored.iter().filter_map(stored_place).collect();
+    let mut places: HashMap<String, SpanPosition> = stored.iter().filter_map(stored_place).collect();
     // A row of the request that replaces comes after what is stored; one that merges keeps the stored place.
     let mut by_id: HashMap<String, usize> = HashMap::new();
     for (at, row) in rows.iter().enumerate() {
@@ -57,7 +57,7 @@ fn names_parents(rows: &[Sent]) -> bool {
 }
 
 /// Resolves one row after the rows of the request that it descends from.
-fn settle(rows: &mut [Sent], at: usize, by_id: &HashMap<String, usize>, places: &mut HashMap<String, Place>) {
+fn settle(rows: &mut [Sent], at: usize, by_id: &HashMap<String, usize>, places: &mut HashMap<String, SpanPosition>) {
     // From the row up to the first ancestor whose place is known; a circle ends where it closes.
     let (mut line, mut on_line, mut next) = (Vec::new(), HashSet::new(), Some(at));
     while let Some(here) = next.filter(|here| on_line.insert(*here)) {
@@ -77,7 +77,7 @@ fn settle(rows: &mut [Sent], at: usize, by_id: &HashMap<String, usize>, places: 
         let Some(id) = id_of(row).map(str::to_owned) else { continue };
         if by_id.get(&id) == Some(&here) {
             let own = |name| text(row, name).unwrap_or(&id).to_owned();
-            places.insert(id.clone(), Place { span_id: own("span_id"), root_span_id: own("root_span_id") });
+            places.insert(id.clone(), SpanPosition { span_id: own("span_id"), root_span_id: own("root_span_id") });
         }
     }
 }
@@ -108,7 +108,7 @@ fn merges(row: &SentRow) -> bool {
     row.get("_is_merge").and_then(Value::as_bool).unwrap_or(false)
 }
 
-fn stored_place(row: &Bytes) -> Option<(String, Place)> {
+fn stored_place(row: &Bytes) -> Option<(String, SpanPosition)> {
     #[derive(serde::Deserialize)]
     struct Ids {
         id: String,
@@ -116,7 +116,7 @@ fn stored_place(row: &Bytes) -> Option<(String, Place)> {
         root_span_id: String,
     }
     let Ids { id, span_id, root_span_id } = serde_json::from_slice(row).ok()?;
-    Some((id, Place { span_id, root_span_id }))
+    Some((id, SpanPosition { span_id, root_span_id }))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A client's rows as what will be proposed: checked, folded, measured. Nothing is written before this passed.
+//! Preparation of a client's rows: validation, merging of rows with the same id, and size. It precedes every write.
 
 use assay_storage_model::command::{Action, Command, ROWS_PER_WRITE_MAX, RequestId, RowOp, TooLarge, Write};
 use assay_storage_model::event::{PrepareContext, PreparedRow, Sent, prepare};
@@ -10,21 +10,21 @@ use uuid::{Builder, Uuid};
 
 use crate::{ObjectWrite, WriteError};
 
-/// Bytes of documents that are prepared on the caller's thread: about a tenth of a millisecond.
+/// Size of documents up to which they are prepared on the caller's thread, about a tenth of a millisecond.
 const PREPARED_HERE_BYTES_MAX: usize = 32 << 10;
-/// What a row counts for beside its document, which may be next to nothing.
+/// Size that a row counts for in addition to its document.
 const ROW_BYTES: usize = 256;
-/// Rows of one write as they are looked at. As many as fit, and as many again, since some fold into others and an item of
-/// feedback makes two; each takes about a kilobyte, however little it says.
+/// Upper bound of the rows of one write before rows are merged. Twice the rows of a command, since some merge and an item of
+/// feedback makes two. Each takes about a kilobyte of memory.
 const SENT_ROWS_MAX: usize = 2 * ROWS_PER_WRITE_MAX;
 
-/// One write that lacks only its id.
+/// A write without its id.
 #[derive(Debug)]
 pub struct Prepared {
     pub object: ObjectKey,
     pub request: Option<RequestId>,
     pub rows: Vec<PreparedRow>,
-    /// At least what its command takes.
+    /// Upper bound of the bytes of its command.
     pub bytes: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Where reads wait for the disk: a few threads of their own, so that neither actors nor callers' threads do.
+//! Threads for reads, which wait for the disk there and not on the threads of actors or callers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,15 +9,16 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::Semaphore;
 
 use crate::ReadError;
-use crate::outcomes::RETRY_AFTER;
+use crate::write_path::outcomes::RETRY_AFTER;
 
-/// Not named like the actors' threads: a panic in a read ends the read.
+/// Name of the threads. It differs from that of actor threads: a panic in a read ends only the read.
 const READERS_THREAD: &str = "assay-read";
-/// Reads at once are twice the cores, since most of them wait for the disk for a while, and at least this many.
+/// Lower bound of concurrent reads. There are twice as many as cores, since most of them wait for the disk.
 const READERS_MIN: usize = 4;
-/// Reads that wait for a thread. A page takes up to some hundred milliseconds; who comes later would wait too long.
+/// Upper bound of reads that wait for a thread. A page takes up to some hundred milliseconds.
 const READS_WAITING_MAX: usize = 256;
 
+/// Thread pool for reads.
 #[derive(Debug)]
 pub(crate) struct Readers {
     /// Only its blocking threads are used.
@@ -27,10 +28,10 @@ pub(crate) struct Readers {
     waiting: AtomicUsize,
 }
 
-/// Counts whoever waits, also one who gives up.
-struct Waiting<'a>(&'a AtomicUsize);
+/// Count of one waiting read, also of one that gives up.
+struct WaitingRead<'a>(&'a AtomicUsize);
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitingRead<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
@@ -57,7 +58,7 @@ impl Readers {
         let closed = || ReadError::Unavailable("this node shuts down".into());
         let permit = {
             let before = self.waiting.fetch_add(1, Ordering::AcqRel);
-            let _waiting = Waiting(&self.waiting);
+            let _waiting = WaitingRead(&self.waiting);
             if before >= READS_WAITING_MAX {
                 return Err(ReadError::Busy { why: "too many reads wait".into(), retry_after: RETRY_AFTER });
             }

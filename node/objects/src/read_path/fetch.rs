@@ -1,4 +1,4 @@
-//! Reading pages: the fence, the version, the walk over traces, each on the thread where it may wait.
+//! Reads of pages: routing to a replica, the version of the view, and the iteration over traces.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -16,21 +16,21 @@ use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use crate::office::Office;
-use crate::outcomes::RETRY_AFTER;
-use crate::page::{Cursor, PAGE_BYTES_MAX, Progress, before_of};
-use crate::readers::Readers;
-use crate::render::{event, object_fields};
-use crate::replay::{PastRequest, past};
+use crate::read_path::page::{Cursor, PAGE_BYTES_MAX, Progress, before_of};
+use crate::read_path::readers::Readers;
+use crate::read_path::render::{event, object_fields};
+use crate::replay::{HistoryRequest, past};
+use crate::write_path::outcomes::RETRY_AFTER;
+use crate::write_path::registry::ObjectRegistry;
 use crate::{FetchPage, FetchRequest, ReadError, RowHome, RowsRequest};
 
 pub(crate) const FETCH: ServiceNames = ServiceNames { plain: "objects.fetch", on_behalf: "objects.fetch.for" };
 pub(crate) const ROWS: ServiceNames = ServiceNames { plain: "objects.rows", on_behalf: "objects.rows.for" };
 pub(crate) const PAST: ServiceNames = ServiceNames { plain: "objects.past", on_behalf: "objects.past.for" };
-/// One page from another node.
+/// Time limit of a page from another node.
 const FETCH_MAX: Duration = Duration::from_secs(60);
 
-/// Where a page starts.
+/// Start of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Start {
     Newest,
@@ -42,15 +42,16 @@ pub enum Start {
     },
 }
 
-/// What a request says, before anything was read.
+/// Validated request for a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct PageQuery {
     pub version: Option<Xact>,
     pub start: Start,
     pub limit: Option<u64>,
 }
 
-pub fn asked(object: &ObjectKey, request: FetchRequest) -> Result<Asked, ReadError> {
+/// Validates a request for a page.
+pub fn page_query(object: &ObjectKey, request: FetchRequest) -> Result<PageQuery, ReadError> {
     let refuse = |why: &str| Err(ReadError::BadRequest(why.to_owned()));
     let FetchRequest { limit, cursor, version, max_xact_id, max_root_span_id, stale: _ } = request;
     if let Some(text) = cursor.filter(|text| !text.is_empty()) {
@@ -60,7 +61,7 @@ pub fn asked(object: &ObjectKey, request: FetchRequest) -> Result<Asked, ReadErr
         if version.is_some_and(|version| version != cursor.version) {
             return refuse("`version` is not the one of the page that the cursor comes from");
         }
-        return Ok(Asked { version: Some(cursor.version), start: Start::Before(cursor.before), limit });
+        return Ok(PageQuery { version: Some(cursor.version), start: Start::Before(cursor.before), limit });
     }
     let start = match (max_xact_id, max_root_span_id.filter(|root| !root.is_empty())) {
         (None, None) => Start::Newest,
@@ -68,24 +69,24 @@ pub fn asked(object: &ObjectKey, request: FetchRequest) -> Result<Asked, ReadErr
         (Some(max), Some(root_span_id)) => Start::After { root_span_id, otherwise: before_of(max) },
         (None, Some(_)) => return refuse("`max_root_span_id` needs `max_xact_id` beside it"),
     };
-    Ok(Asked { version, start, limit })
+    Ok(PageQuery { version, start, limit })
 }
 
-/// What can be read of an object, each by a service of its own.
+/// Kinds of reads of an object, each with a service of its own.
 #[derive(Clone, Debug)]
 pub(crate) enum Reading {
     Page(FetchRequest),
     Rows(RowsRequest),
-    Past(PastRequest),
+    Past(HistoryRequest),
 }
 
 impl Reading {
-    fn parse(door: ServiceNames, body: &[u8]) -> serde_json::Result<(RowHome, Reading)> {
-        if door.plain == ROWS.plain {
+    fn parse(service: ServiceNames, body: &[u8]) -> serde_json::Result<(RowHome, Reading)> {
+        if service.plain == ROWS.plain {
             let (home, request) = serde_json::from_slice(body)?;
             return Ok((home, Reading::Rows(request)));
         }
-        if door.plain == PAST.plain {
+        if service.plain == PAST.plain {
             let (home, request) = serde_json::from_slice(body)?;
             return Ok((home, Reading::Past(request)));
         }
@@ -126,37 +127,36 @@ impl LeaderMessage for ReadMessage<'_> {
     }
 }
 
-/// Reads here where there is a replica, else where the shard is led; there also where the replica here turns out to be
-/// damaged. That one is being looked at then, and gives its lead away if it has it. While leads move nobody may be able
-/// to answer: then it is asked again.
+/// Reads from the replica of this node, or from the leader where there is none or it is damaged. A damaged replica is checked
+/// and gives its leadership away. While leaders change the read is retried.
 pub(crate) async fn fetch(
-    office: &Office,
+    registry: &ObjectRegistry,
     readers: &Readers,
     home: RowHome,
     reading: Reading,
     asker: &Bytes,
 ) -> Result<FetchPage, ReadError> {
-    let group = GroupId::of_shard(office.cluster.locate(&home.object));
+    let group = GroupId::of_shard(registry.cluster.locate(&home.object));
     let last = ReadError::Unavailable(format!("no leader of group {group} could be found in time; try again"));
-    let mut read = PageCall { office, readers, group, home, reading, asker, damaged_here: false, last };
+    let mut read = PageCall { registry, readers, group, home, reading, asker, damaged_here: false, last };
     let until = RetryUntil::both(Instant::now() + ROUTE_WAIT_MAX);
-    let Ok(mut pages) = office.cluster.ask_leaders(&mut read, vec![(group, ())], until).await;
+    let Ok(mut pages) = registry.cluster.ask_leaders(&mut read, vec![(group, ())], until).await;
     match pages.pop() {
         Some(Ok(page)) => page,
         Some(Err(_)) | None => Err(read.last),
     }
 }
 
-/// Reading on its way to a replica that can serve it.
+/// A read on its way to a replica that can serve it.
 struct PageCall<'a> {
-    office: &'a Office,
+    registry: &'a ObjectRegistry,
     readers: &'a Readers,
     group: GroupId,
     home: RowHome,
     reading: Reading,
     asker: &'a Bytes,
     damaged_here: bool,
-    /// Why the last attempt gave no page.
+    /// Error of the last attempt.
     last: ReadError,
 }
 
@@ -173,11 +173,11 @@ impl LeaderCall for PageCall<'_> {
         let page = match round.node() {
             // The damaged replica of this node gives its lead away.
             None if self.damaged_here => return Ok(vec![(0, Attempt::Elsewhere(()))]),
-            None => fetch_here(self.office, self.readers, self.home, self.reading.clone()).await,
+            None => fetch_here(self.registry, self.readers, self.home, self.reading.clone()).await,
             Some(node) => self.fetch_there(node).await,
         };
         let last = match page {
-            // A replica that is gone by now was given up: others have the rows.
+            // A replica that was removed meanwhile does not matter: others have the rows.
             Err(ReadError::Damaged(why)) if round.node().is_none() && !self.is_alone() => {
                 tracing::error!(group = %self.group, why, "read on another node instead");
                 self.damaged_here = true;
@@ -194,31 +194,31 @@ impl LeaderCall for PageCall<'_> {
 
 impl PageCall<'_> {
     fn is_alone(&self) -> bool {
-        self.office.cluster.group(self.group).is_some_and(|group| group.is_alone())
+        self.registry.cluster.group(self.group).is_some_and(|group| group.is_alone())
     }
 
     async fn fetch_there(&self, node: NodeId) -> Result<FetchPage, ReadError> {
         let message = ReadMessage { home: &self.home, reading: &self.reading };
-        let page = self.office.cluster.send_about(node, &[self.group], self.asker, &message, FETCH_MAX).await;
+        let page = self.registry.cluster.send_about(node, &[self.group], self.asker, &message, FETCH_MAX).await;
         page.unwrap_or_else(|why| Err(ReadError::Unavailable(why.to_string())))
     }
 }
 
 async fn fetch_here(
-    office: &Office,
+    registry: &ObjectRegistry,
     readers: &Readers,
     home: RowHome,
     reading: Reading,
 ) -> Result<FetchPage, ReadError> {
-    let cluster = &office.cluster;
+    let cluster = &registry.cluster;
     let shard = cluster.locate(&home.object);
-    let view = async |version, stale| cluster.view(shard, version, (office.clock)(), stale).await.map_err(no_view);
+    let view = async |version, stale| cluster.view(shard, version, (registry.clock)(), stale).await.map_err(no_view);
     let page = match reading {
         Reading::Page(request) => {
             let stale = request.stale;
-            let asked = asked(&home.object, request)?;
-            let view = view(asked.version, stale).await?;
-            readers.run(move || page(&view, &home, &asked)).await?
+            let query = page_query(&home.object, request)?;
+            let view = view(query.version, stale).await?;
+            readers.run(move || page(&view, &home, &query)).await?
         }
         Reading::Rows(request) => {
             let view = view(request.version, false).await?;
@@ -244,17 +244,17 @@ fn no_view(why: ViewError) -> ReadError {
     }
 }
 
-/// What a page is beside its rows.
+/// Head of an encoded page.
 #[derive(Serialize, Deserialize)]
-struct Head {
+struct PageHead {
     cursor: Option<String>,
     version: Xact,
 }
 
-/// A JSON text of the head or of a refusal, then the rows, each behind its length.
+/// Encodes a page: JSON of the head or of an error, then the rows, each after its length.
 fn pack(page: Result<FetchPage, ReadError>) -> Bytes {
     let (head, events) = match page {
-        Ok(FetchPage { events, cursor, version }) => (Ok(Head { cursor, version }), events),
+        Ok(FetchPage { events, cursor, version }) => (Ok(PageHead { cursor, version }), events),
         Err(why) => (Err(why), Vec::new()),
     };
     let head = serde_json::to_vec(&head).expect("plain data encodes");
@@ -263,24 +263,24 @@ fn pack(page: Result<FetchPage, ReadError>) -> Bytes {
 
 fn unpack(packed: Bytes) -> Option<Result<FetchPage, ReadError>> {
     let mut parts = decode_frames(packed, usize::MAX)?.into_iter();
-    let head: Result<Head, ReadError> = serde_json::from_slice(&parts.next()?).ok()?;
-    Some(head.map(|Head { cursor, version }| FetchPage { events: parts.collect(), cursor, version }))
+    let head: Result<PageHead, ReadError> = serde_json::from_slice(&parts.next()?).ok()?;
+    Some(head.map(|PageHead { cursor, version }| FetchPage { events: parts.collect(), cursor, version }))
 }
 
-/// Reads pages for nodes that do not have the shard.
-pub(crate) struct FetchDoor {
-    pub door: ServiceNames,
-    pub office: Arc<Office>,
+/// Service that reads for nodes without a replica of the shard.
+pub(crate) struct ReadService {
+    pub service: ServiceNames,
+    pub registry: Arc<ObjectRegistry>,
     pub readers: Arc<Readers>,
 }
 
-impl std::fmt::Debug for FetchDoor {
+impl std::fmt::Debug for ReadService {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("FetchDoor")
+        f.write_str("ReadService")
     }
 }
 
-impl DelegatedService for FetchDoor {
+impl DelegatedService for ReadService {
     fn answer_for(
         &self,
         principal: Option<Bytes>,
@@ -288,22 +288,23 @@ impl DelegatedService for FetchDoor {
         body: Bytes,
         _within: Duration,
     ) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
-        let (door, office, readers) = (self.door, Arc::clone(&self.office), Arc::clone(&self.readers));
+        let (service, registry, readers) = (self.service, Arc::clone(&self.registry), Arc::clone(&self.readers));
         async move {
             let bad = |_| NoAnswer::Refused("a request for a page that does not read".into());
-            let (home, reading) = Reading::parse(door, &body).map_err(bad)?;
-            let group = GroupId::of_shard(office.cluster.locate(&home.object));
-            if !office.cluster.has_data(group) {
-                return Err(office.cluster.not_leader(group));
+            let (home, reading) = Reading::parse(service, &body).map_err(bad)?;
+            let group = GroupId::of_shard(registry.cluster.locate(&home.object));
+            if !registry.cluster.has_data(group) {
+                return Err(registry.cluster.not_leader(group));
             }
-            office.cluster.check(principal, ObjectAccess::Read, vec![home.object]).await?;
-            Ok(pack(fetch_here(&office, &readers, home, reading).await))
+            registry.cluster.check(principal, ObjectAccess::Read, vec![home.object]).await?;
+            Ok(pack(fetch_here(&registry, &readers, home, reading).await))
         }
         .boxed()
     }
 }
 
-pub fn page(view: &View, home: &RowHome, asked: &Asked) -> Result<FetchPage, ReadError> {
+/// Reads a page of traces.
+pub fn page(view: &View, home: &RowHome, asked: &PageQuery) -> Result<FetchPage, ReadError> {
     let object = &home.object;
     let at = asked.version.unwrap_or_else(|| view.version());
     let explain = |why| explain(object, why);
@@ -324,8 +325,7 @@ pub fn page(view: &View, home: &RowHome, asked: &Asked) -> Result<FetchPage, Rea
     Ok(FetchPage { events, cursor, version: at })
 }
 
-/// The rows of these ids, those that there are; where they are many, the cursor is the place of the first id that was not
-/// looked at.
+/// Reads the rows that exist of these ids. The cursor is the index of the first id that did not fit in the page.
 pub fn rows(view: &View, home: &RowHome, asked: &RowsRequest) -> Result<FetchPage, ReadError> {
     let object = &home.object;
     let at = asked.version.unwrap_or_else(|| view.version());
@@ -351,7 +351,7 @@ pub fn rows(view: &View, home: &RowHome, asked: &RowsRequest) -> Result<FetchPag
 fn start_of(view: &View, object: &ObjectKey, at: Xact, start: &Start) -> Result<Option<PaginationKey>, ShardError> {
     match start {
         Start::Newest => {
-            // Asked for nothing, a refusal of the version still has to show.
+            // PageQuery for nothing, a refusal of the version still has to show.
             view.page(object, at, None, 0).map(|_| None)
         }
         Start::Before(key) => view.page(object, at, None, 0).map(|_| Some(*key)),
@@ -362,7 +362,7 @@ fn start_of(view: &View, object: &ObjectKey, at: Xact, start: &Start) -> Result<
     }
 }
 
-/// Appends the rows of these traces; answers their bytes.
+/// Appends the rows of these traces and returns their size.
 fn render(
     view: &View,
     home: &RowHome,
@@ -406,7 +406,7 @@ mod tests {
     }
 
     fn start(request: FetchRequest) -> Result<(Option<Xact>, Start), ReadError> {
-        asked(&object(), request).map(|asked| (asked.version, asked.start))
+        page_query(&object(), request).map(|query| (query.version, query.start))
     }
 
     #[test]

@@ -1,26 +1,26 @@
-//! One page of a fetch: where it starts, how much of it is read at once, when it ends. Pure.
+//! Pages of a fetch: the cursor, the size of reads, and the end of a page. Pure.
 
 use assay_storage_model::{ObjectKey, PaginationKey, Xact};
 
-/// Traces of a page unless the client says less; more are given over several pages.
+/// Upper bound of the traces of a page, and the default.
 pub const TRACES_PER_PAGE_MAX: u64 = 1000;
-/// A page ends with the trace that reaches this; what is read at once is bounded by it too.
+/// Size at which a page ends, with the trace that reaches it. It also bounds each read.
 pub const PAGE_BYTES_MAX: usize = 16 << 20;
-/// Traces read before anything is known of their size.
+/// Traces of the first read, before their size is known.
 const TRACES_READ_FIRST: usize = 8;
-/// Traces read at once.
+/// Upper bound of the traces of one read.
 const TRACES_READ_MAX: usize = 256;
-/// What is read at once is meant to have this many bytes.
+/// Intended size of one read.
 const READ_BYTES: usize = 2 << 20;
 
-/// Where the next page starts. Holds all it needs: it works on any node, after any restart. It is no secret and gives
-/// no right: who may read the object is asked again for every page.
+/// Start of the next page. A cursor is valid on every node and after restarts. It is no secret and grants nothing: every page
+/// is authorized anew.
 ///
-/// Text: small hexadecimal digits of the version, the key, and a check sum of both and the object. There is one text of a
-/// cursor, so that equal cursors are equal texts.
+/// Text form: lower-case hexadecimal digits of the version, the key, and a checksum of both and the object. Equal cursors have
+/// equal texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor {
-    /// Every page of one fetch is read at the version of the first, so that none is skipped or seen twice.
+    /// Version of the first page. All pages are read at it, so that no row is missing or repeated.
     pub version: Xact,
     pub before: PaginationKey,
 }
@@ -41,7 +41,7 @@ impl Cursor {
         (number(&text[32..])? == u64::from(cursor.check(object))).then_some(cursor)
     }
 
-    /// FNV-1a: against cursors of other objects and cut ones, not against those who want to make one.
+    /// Returns an FNV-1a checksum, which detects cut cursors and those of other objects. It is no protection against forgery.
     fn check(self, object: &ObjectKey) -> u32 {
         let bytes =
             object.to_bytes().into_iter().chain(self.version.0.to_be_bytes()).chain(self.before.0.to_be_bytes());
@@ -49,7 +49,7 @@ impl Cursor {
     }
 }
 
-/// How far a page has come.
+/// Progress of a page.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
     traces_left: u64,
@@ -58,13 +58,13 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// A page of at most this many traces.
+    /// Starts a page of at most this many traces.
     pub fn new(limit: Option<u64>) -> Progress {
         let traces_left = limit.unwrap_or(TRACES_PER_PAGE_MAX).min(TRACES_PER_PAGE_MAX);
         Progress { traces_left, traces: 0, bytes: 0 }
     }
 
-    /// Traces to read next; none when the page is full.
+    /// Returns the number of traces to read next; `None` when the page is full.
     pub fn next(&self) -> Option<usize> {
         if self.traces_left == 0 || self.bytes >= PAGE_BYTES_MAX {
             return None;
@@ -84,7 +84,7 @@ impl Progress {
     }
 }
 
-/// Where the deprecated cursor without a known trace starts: below all rows that were first written after it.
+/// Returns the start of a deprecated cursor without a known trace: below all rows that were first written after it.
 pub fn before_of(max: Xact) -> PaginationKey {
     PaginationKey::new(max.next(), 0)
 }

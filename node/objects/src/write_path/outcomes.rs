@@ -1,4 +1,4 @@
-//! What became of each write of a call, and the result of the call as a whole. Pure.
+//! Outcomes of the writes of a call, and the result of the call as a whole. Pure.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use bytes::Bytes;
 
 use crate::WriteError;
 
-/// When to come again after a refusal, where no rate was measured.
+/// Time before a retry after a refusal, where no rate was measured.
 pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// Attempt at one write. The command comes back if it has to be sent again.
+/// Attempt at one write. It contains the command if the write has to be repeated.
 pub(crate) type WriteAttempt = Attempt<Bytes, WriteOutcome>;
 
 /// Id of a write that is written, now or before.
@@ -24,7 +24,7 @@ pub(crate) struct Acknowledged {
 }
 
 impl Acknowledged {
-    /// The id of a write; none if it was refused, or if nothing is known.
+    /// Returns the id of a write; `None` if it was refused or its outcome is unknown.
     pub fn of(outcome: &WriteOutcome) -> Option<Acknowledged> {
         match outcome {
             // A write without rows is done as soon as the shard's last id is known.
@@ -38,7 +38,7 @@ impl Acknowledged {
     }
 }
 
-/// Names a refused row by its place among the rows as sent. `indexes` has the place of each row that was written.
+/// Replaces the number of a refused row by its index among the rows that were sent. `indexes` has the index of each row.
 pub(crate) fn as_sent(outcome: WriteOutcome, indexes: &[usize]) -> WriteOutcome {
     match outcome {
         Ok(Outcome::Refused { row, reason }) => {
@@ -49,10 +49,10 @@ pub(crate) fn as_sent(outcome: WriteOutcome, indexes: &[usize]) -> WriteOutcome 
     }
 }
 
-/// Combines the outcomes of a call's writes. A refusal is passed on as such only if nothing of the call was written. A
-/// mixture is `Unknown`, since the call becomes whole by being sent again.
+/// Combines the outcomes of a call's writes. A refusal is returned as such only if nothing of the call was written. A mixture
+/// is `Unknown`, since a repeated call completes it.
 ///
-/// `objects`: each with its place among the writes of the call.
+/// `objects` have their indexes among the writes of the call.
 pub(crate) fn combine(
     objects: &[(usize, ObjectKey)],
     outcomes: Vec<WriteOutcome>,

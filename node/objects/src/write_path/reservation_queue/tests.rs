@@ -4,18 +4,18 @@ use assay_storage_model::{ObjectKind, OrgId};
 use proptest::prelude::*;
 
 use super::*;
-use crate::book::Room;
+use crate::write_path::reservations::Capacity;
 
-const HERE: BookLimits = BookLimits {
-    object: Room { writes: 8, bytes: 100 },
-    lane: Room { writes: 16, bytes: 200 },
-    node: Room { writes: 32, bytes: 400 },
+const HERE: ReservationLimits = ReservationLimits {
+    object: Capacity { writes: 8, bytes: 100 },
+    lane: Capacity { writes: 16, bytes: 200 },
+    node: Capacity { writes: 32, bytes: 400 },
     objects: 64,
 };
-const THERE: BookLimits = BookLimits {
-    object: Room { writes: 8, bytes: 160 },
-    lane: Room { writes: 8, bytes: 160 },
-    node: Room { writes: usize::MAX, bytes: usize::MAX },
+const THERE: ReservationLimits = ReservationLimits {
+    object: Capacity { writes: 8, bytes: 160 },
+    lane: Capacity { writes: 8, bytes: 160 },
+    node: Capacity { writes: usize::MAX, bytes: usize::MAX },
     objects: usize::MAX,
 };
 
@@ -31,32 +31,32 @@ fn key(object: u128) -> ObjectKey {
 }
 
 /// What a call wants of objects here, two of which share a shard, and of objects on two other nodes.
-fn wanted(writes: &[(u128, usize)]) -> (Vec<Wanted<ShardId>>, Vec<Wanted<NodeId>>) {
+fn wanted(writes: &[(u128, usize)]) -> (Vec<ReservationRequest<ShardId>>, Vec<ReservationRequest<NodeId>>) {
     let (here, there): (Vec<_>, Vec<_>) = writes.iter().copied().partition(|(object, _)| *object < FIRST_THERE);
     let here = here.into_iter().map(|(object, bytes)| {
         let lane = ShardId(u16::try_from(object / 2).expect("small"));
-        Wanted { object: key(object), lane, bytes }
+        ReservationRequest { object: key(object), lane, bytes }
     });
     let there = there.into_iter().map(|(object, bytes)| {
         let lane = NodeId(u64::try_from(object % 2).expect("small"));
-        Wanted { object: key(object), lane, bytes }
+        ReservationRequest { object: key(object), lane, bytes }
     });
     (here.collect(), there.collect())
 }
 
-/// Call, holder, and the bytes of each object that the call was given places for.
-type Given = (u64, Holder, Vec<(u128, usize)>);
+/// QueuedCall, holder, and the bytes of each object that the call was given places for.
+type GrantedCall = (u64, Holder, Vec<(u128, usize)>);
 
 /// The queue, with what was given and what waits, for tests that only say what they want.
-struct Queue {
-    queue: WriteQueue<u128>,
+struct QueueModel {
+    queue: ReservationQueue<u128>,
     waits: BTreeMap<u64, (Holder, Vec<(u128, usize)>)>,
-    held: Vec<Given>,
+    held: Vec<GrantedCall>,
 }
 
-impl Queue {
-    fn new() -> Queue {
-        Queue { queue: WriteQueue::new(HERE, THERE), waits: BTreeMap::new(), held: Vec::new() }
+impl QueueModel {
+    fn new() -> QueueModel {
+        QueueModel { queue: ReservationQueue::new(HERE, THERE), waits: BTreeMap::new(), held: Vec::new() }
     }
 
     /// The number of the call, and of the calls that got their places because of it.
@@ -91,15 +91,15 @@ impl Queue {
         self.advance()
     }
 
-    fn sum(&self, of: impl Fn(u128) -> bool) -> Held {
+    fn sum(&self, of: impl Fn(u128) -> bool) -> Reserved {
         let writes = self.held.iter().flat_map(|(_, _, writes)| writes).filter(|(object, _)| of(*object));
-        writes.fold(Held::default(), |sum, (_, bytes)| sum.plus(Held { writes: 1, bytes: *bytes }))
+        writes.fold(Reserved::default(), |sum, (_, bytes)| sum.plus(Reserved { writes: 1, bytes: *bytes }))
     }
 }
 
 #[test]
 fn what_finds_room_gets_it_and_what_does_not_waits_in_its_order() {
-    let (mut queue, who) = (Queue::new(), holder(1, 1));
+    let (mut queue, who) = (QueueModel::new(), holder(1, 1));
     let (first, granted) = queue.enter(who, &[(0, 100)]);
     assert_eq!(granted, [first]);
     let (second, granted) = queue.enter(who, &[(0, 60)]);
@@ -107,12 +107,12 @@ fn what_finds_room_gets_it_and_what_does_not_waits_in_its_order() {
     let (third, granted) = queue.enter(who, &[(0, 1)]);
     assert!(granted.is_empty(), "a small one does not pass the one before it");
     assert_eq!(queue.release(0), [second, third]);
-    assert_eq!(queue.queue.waiting(), Held::default());
+    assert_eq!(queue.queue.waiting(), Reserved::default());
 }
 
 #[test]
 fn a_flood_of_one_object_delays_no_other_of_its_shard() {
-    let (mut queue, who) = (Queue::new(), holder(1, 1));
+    let (mut queue, who) = (QueueModel::new(), holder(1, 1));
     for _ in 0..200 {
         queue.enter(who, &[(0, 30)]);
     }
@@ -128,7 +128,7 @@ fn a_flood_of_one_object_delays_no_other_of_its_shard() {
 
 #[test]
 fn a_flood_on_its_way_to_another_node_leaves_room_for_other_objects() {
-    let (mut queue, who) = (Queue::new(), holder(1, 1));
+    let (mut queue, who) = (QueueModel::new(), holder(1, 1));
     for _ in 0..50 {
         queue.enter(who, &[(100, 20)]);
     }
@@ -142,7 +142,7 @@ fn a_flood_on_its_way_to_another_node_leaves_room_for_other_objects() {
 
 #[test]
 fn a_call_over_two_objects_takes_all_or_nothing_and_is_not_passed_for_ever() {
-    let (mut queue, who) = (Queue::new(), holder(1, 1));
+    let (mut queue, who) = (QueueModel::new(), holder(1, 1));
     for object in [0, 2] {
         queue.enter(who, &[(object, 50)]);
         queue.enter(who, &[(object, 50)]);
@@ -156,13 +156,13 @@ fn a_call_over_two_objects_takes_all_or_nothing_and_is_not_passed_for_ever() {
         queue.enter(who, &[(2, 50)]);
         queue.release(0);
         rounds += 1;
-        assert!(rounds <= 4, "only what had its place before stands before it");
+        assert!(rounds <= 4, "only what had its place before queue_up before it");
     }
 }
 
 #[test]
 fn a_call_that_waits_at_a_flooded_object_does_not_hold_its_other_object_back() {
-    let (mut queue, who) = (Queue::new(), holder(1, 1));
+    let (mut queue, who) = (QueueModel::new(), holder(1, 1));
     for _ in 0..20 {
         queue.enter(who, &[(0, 50)]);
     }
@@ -175,7 +175,7 @@ fn a_call_that_waits_at_a_flooded_object_does_not_hold_its_other_object_back() {
 
 #[test]
 fn the_node_is_shared_between_organizations_and_then_between_credentials() {
-    let mut queue = Queue::new();
+    let mut queue = QueueModel::new();
     // The first organization fills the node and has many more waiting, over as many objects.
     for object in 0..40 {
         queue.enter(holder(1, 1 + object % 2), &[(object, 40)]);
@@ -191,7 +191,7 @@ fn the_node_is_shared_between_organizations_and_then_between_credentials() {
 
 #[test]
 fn whoever_leaves_gives_its_turn_up_at_once() {
-    let (mut queue, who) = (Queue::new(), holder(1, 1));
+    let (mut queue, who) = (QueueModel::new(), holder(1, 1));
     queue.enter(who, &[(0, 60)]);
     let (large, _) = queue.enter(who, &[(0, 90)]);
     let (small, granted) = queue.enter(who, &[(0, 30)]);
@@ -201,7 +201,7 @@ fn whoever_leaves_gives_its_turn_up_at_once() {
 
 #[test]
 fn a_closed_queue_gives_up_what_waits_and_keeps_what_was_given() {
-    let (mut queue, who) = (Queue::new(), holder(1, 1));
+    let (mut queue, who) = (QueueModel::new(), holder(1, 1));
     queue.enter(who, &[(0, 100)]);
     let (waits, _) = queue.enter(who, &[(0, 100)]);
     assert_eq!(queue.queue.close(), [waits]);
@@ -212,38 +212,38 @@ fn a_closed_queue_gives_up_what_waits_and_keeps_what_was_given() {
 }
 
 #[derive(Clone, Debug)]
-enum Step {
+enum ReservationQueueStep {
     Enter { org: u128, credential: u128, writes: Vec<(u128, usize)> },
     Release(usize),
     Leave(usize),
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = ReservationQueueStep> {
     let object = prop_oneof![3 => 0..6_u128, 2 => FIRST_THERE..FIRST_THERE + 4];
     let writes = proptest::collection::vec((object, 0..90_usize), 1..4);
     prop_oneof![
         4 => (1..4_u128, 1..3_u128, writes)
-            .prop_map(|(org, credential, writes)| Step::Enter { org, credential, writes }),
-        3 => (0..16_usize).prop_map(Step::Release),
-        1 => (0..16_usize).prop_map(Step::Leave),
+            .prop_map(|(org, credential, writes)| ReservationQueueStep::Enter { org, credential, writes }),
+        3 => (0..16_usize).prop_map(ReservationQueueStep::Release),
+        1 => (0..16_usize).prop_map(ReservationQueueStep::Leave),
     ]
 }
 
 /// Whether a counter that held `before` may hold so much more.
-fn may(before: Held, more: Held, room: Room) -> bool {
+fn may(before: Reserved, more: Reserved, room: Capacity) -> bool {
     let after = before.plus(more);
     before.writes == 0 || (after.writes <= room.writes && after.bytes <= room.bytes)
 }
 
 /// The places of a call just given were within every limit, beside what is held by others.
-fn check_given(queue: &Queue, given: &[u64]) {
+fn check_given(queue: &QueueModel, given: &[u64]) {
     for number in given {
         let position = queue.held.iter().position(|(call, ..)| call == number).expect("held");
-        let (mut before, writes) = (Queue::new(), &queue.held[position].2);
+        let (mut before, writes) = (QueueModel::new(), &queue.held[position].2);
         before.held = queue.held[..position].to_vec();
         let of = |all: &[(u128, usize)], of: &dyn Fn(u128) -> bool| {
             let mine = all.iter().filter(|(object, _)| of(*object));
-            mine.fold(Held::default(), |sum, (_, bytes)| sum.plus(Held { writes: 1, bytes: *bytes }))
+            mine.fold(Reserved::default(), |sum, (_, bytes)| sum.plus(Reserved { writes: 1, bytes: *bytes }))
         };
         for (object, _) in writes {
             let here = *object < FIRST_THERE;
@@ -262,7 +262,7 @@ fn check_given(queue: &Queue, given: &[u64]) {
 }
 
 /// Calls to one object alone got their places in their order.
-fn check_order(queue: &Queue) {
+fn check_order(queue: &QueueModel) {
     for (number, _, writes) in &queue.held {
         let [(object, _)] = writes[..] else { continue };
         let earlier = queue
@@ -278,16 +278,16 @@ proptest! {
     fn places_are_given_within_limits_and_in_order_and_everyone_gets_some(
         steps in proptest::collection::vec(step(), 1..120),
     ) {
-        let mut queue = Queue::new();
+        let mut queue = QueueModel::new();
         for step in steps {
             let given = match step {
-                Step::Enter { org, credential, writes } => queue.enter(holder(org, credential), &writes).1,
-                Step::Release(at) if !queue.held.is_empty() => queue.release(at % queue.held.len()),
-                Step::Leave(at) if !queue.waits.is_empty() => {
+                ReservationQueueStep::Enter { org, credential, writes } => queue.enter(holder(org, credential), &writes).1,
+                ReservationQueueStep::Release(at) if !queue.held.is_empty() => queue.release(at % queue.held.len()),
+                ReservationQueueStep::Leave(at) if !queue.waits.is_empty() => {
                     let number = *queue.waits.keys().nth(at % queue.waits.len()).expect("one");
                     queue.leave(number)
                 }
-                Step::Release(_) | Step::Leave(_) => Vec::new(),
+                ReservationQueueStep::Release(_) | ReservationQueueStep::Leave(_) => Vec::new(),
             };
             check_given(&queue, &given);
             check_order(&queue);
@@ -309,7 +309,7 @@ proptest! {
             queue.release(0);
         }
         prop_assert!(queue.queue.is_idle() && queue.queue.lines.is_empty() && queue.queue.shares.organizations.is_empty());
-        prop_assert_eq!(queue.queue.waiting(), Held::default());
+        prop_assert_eq!(queue.queue.waiting(), Reserved::default());
     }
 
     /// However many later calls come, only what stood before a call is waited for.
@@ -319,7 +319,7 @@ proptest! {
         call in proptest::collection::vec((0..4_u128, 1..150_usize), 1..4),
         after in proptest::collection::vec(proptest::collection::vec((0..4_u128, 1..90_usize), 1..3), 200),
     ) {
-        let (mut queue, who) = (Queue::new(), holder(1, 1));
+        let (mut queue, who) = (QueueModel::new(), holder(1, 1));
         for writes in &before {
             queue.enter(who, writes);
         }

@@ -1,4 +1,4 @@
-//! Writes that came to other nodes, for shards that are led here.
+//! Service for writes that other nodes forward to the leader of a shard.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -17,19 +17,19 @@ use uuid::Uuid;
 
 use super::{ANSWER_AFTER_MAX, answered, legacy, send_here};
 use crate::Patience;
-use crate::office::Office;
-use crate::outcomes::WriteAttempt;
-use crate::work::{Encoded, Work};
+use crate::write_path::outcomes::WriteAttempt;
+use crate::write_path::registry::ObjectRegistry;
+use crate::write_path::work::{Encoded, Work};
 
-/// Writes of one message from another node.
+/// Upper bound of the writes in one message.
 const WRITES_MAX: usize = 1024;
 
 /// Form of the outcomes in the response to a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OutcomeForm {
-    /// As the model has them.
+    /// Outcomes of the storage model.
     Outcomes,
-    /// As versions before 0.6 read them.
+    /// Form of versions before 0.6.
     Legacy,
 }
 
@@ -61,9 +61,9 @@ impl OutcomeForm {
     }
 }
 
-/// Takes writes that came to other nodes, for shards that are led here.
+/// Handler of forwarded writes.
 pub(crate) struct WriteService {
-    pub office: Arc<Office>,
+    pub registry: Arc<ObjectRegistry>,
     pub form: OutcomeForm,
 }
 
@@ -88,7 +88,7 @@ impl DelegatedService for WriteService {
         body: Bytes,
         within: Duration,
     ) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
-        let (office, form) = (Arc::clone(&self.office), self.form);
+        let (registry, form) = (Arc::clone(&self.registry), self.form);
         let until = Instant::now() + within.saturating_sub(ANSWER_AFTER_MAX); // D4
         let patience = Patience { until, credential: sharer(principal.as_ref(), from) };
         async move {
@@ -97,25 +97,24 @@ impl DelegatedService for WriteService {
             let writes: Vec<Encoded> =
                 commands.into_iter().map(Encoded::read).collect::<Result<_, _>>().map_err(|_| bad())?;
             let objects: BTreeSet<ObjectKey> = writes.iter().map(|write| write.object).collect();
-            office.cluster.check(principal, ObjectAccess::Write, objects.into_iter().collect()).await?;
-            Ok(form.encode(take(&office, writes, patience).await))
+            registry.cluster.check(principal, ObjectAccess::Write, objects.into_iter().collect()).await?;
+            Ok(form.encode(take(&registry, writes, patience).await))
         }
         .boxed()
     }
 }
 
-/// Takes the writes whose shards are led here. The sender hears who does not lead the others: they do not go through a
-/// third node.
-async fn take(office: &Arc<Office>, writes: Vec<Encoded>, patience: Patience) -> Vec<WriteOutcome> {
-    let group = |write: &Encoded| GroupId::of_shard(office.cluster.locate(&write.object));
-    let is_here = |write: &Encoded| office.cluster.route(group(write), Prefer::Leader) == Route::Here;
+/// Accepts the writes of shards that this node leads. The others are refused, and not forwarded to a third node.
+async fn take(registry: &Arc<ObjectRegistry>, writes: Vec<Encoded>, patience: Patience) -> Vec<WriteOutcome> {
+    let group = |write: &Encoded| GroupId::of_shard(registry.cluster.locate(&write.object));
+    let is_here = |write: &Encoded| registry.cluster.route(group(write), Prefer::Leader) == Route::Here;
     let here: Vec<bool> = writes.iter().map(is_here).collect();
     let mut outcomes: Vec<WriteOutcome> = writes.iter().map(|_| Err(NotWritten::NotLeader.into())).collect();
     let mine: Vec<Work> =
         writes.into_iter().zip(&here).filter(|(_, here)| **here).map(|(write, _)| Work::Encoded(write)).collect();
     let Some(org) = mine.first().map(|work| work.object().org) else { return outcomes };
     let holder = Holder::new(org.0, patience.credential);
-    let sent = send_here(office, holder, mine, Vec::new(), patience.until).await;
+    let sent = send_here(registry, holder, mine, Vec::new(), patience.until).await;
     let places = here.iter().enumerate().filter(|(_, here)| **here).map(|(place, _)| place);
     match sent {
         Ok(sent) => {
@@ -127,7 +126,7 @@ async fn take(office: &Arc<Office>, writes: Vec<Encoded>, patience: Patience) ->
     outcomes
 }
 
-/// Outcome of a write as the sender hears of it. A node that shuts down has not written it, and another one will.
+/// Returns the outcome for the sender. A node that shuts down answers that it does not lead, so that the sender retries.
 fn told(attempt: WriteAttempt) -> WriteOutcome {
     match attempt {
         Attempt::Done(Err(WriteFailure::NotWritten(NotWritten::Closing))) | Attempt::Elsewhere(_) => {

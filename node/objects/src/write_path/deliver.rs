@@ -1,11 +1,11 @@
-//! Writes to where their shards are led: to actors here, or in one message to each other node that leads some of them.
+//! Delivery of writes to the leaders of their shards: to actors here, or in one message to each other node.
 //!
-//! D1: every place on this node is taken, or none, before anything is sent anywhere: those of writes that are led here, and
-//!     those on the way to another node. The call waits for them until its deadline.
-//! D2: a write is sent again only where it is sure that it was not written: its node was not reached, said that another
-//!     one leads, or said that it is busy. An answer that is lost is unknown.
-//! D3: looking for a leader, and asking a busy one again, end after a while, and then nothing of that write is written.
-//! D4: the time that a write may still wait goes with it to the other node, as the time within which that has to answer.
+//! D1: a call reserves capacity for all of its writes, here and on the way to other nodes, before it sends the first one.
+//!     It waits for the reservations until its deadline.
+//! D2: a write is repeated only if it was certainly not written: its node was not reached, does not lead, or is busy. The
+//!     outcome of a lost response is unknown.
+//! D3: the search for a leader and retries at a busy one end after a while, and then that write is not written.
+//! D4: the remaining time of a write goes to the other node as the time limit of the response.
 
 mod legacy;
 mod service;
@@ -27,21 +27,21 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
 use crate::Patience;
-use crate::book::Wanted;
-use crate::office::{Office, OutboundPlace, Sent, Wants};
-use crate::outcomes::WriteAttempt;
-use crate::work::{Encoded, Work};
+use crate::write_path::outcomes::WriteAttempt;
+use crate::write_path::registry::{AdmittedCall, ObjectRegistry, OutboundReservation, WriteCall};
+use crate::write_path::reservations::ReservationRequest;
+use crate::write_path::work::{Encoded, Work};
 
 pub(crate) use service::{OutcomeForm, WriteService};
 
-/// A write that still has no answer so long after its deadline is answered as unknown. Up to the deadline it may wait for
-/// its place and for memory, and an entry takes milliseconds: whoever waits this long waits for a quorum that is not there.
+/// Time after its deadline at which a write without an outcome counts as unknown. A log entry takes milliseconds, so such a
+/// write waits for a quorum that is missing.
 const ANSWER_AFTER_MAX: Duration = Duration::from_secs(10);
 const BUSY_THERE: &str = "too many writes wait on the node that leads this shard";
 
 /// Writes of a call on their way to the nodes that lead their shards.
 struct Delivery<'a> {
-    office: &'a Arc<Office>,
+    registry: &'a Arc<ObjectRegistry>,
     holder: Holder,
     until: Instant,
     asker: &'a Bytes,
@@ -50,7 +50,7 @@ struct Delivery<'a> {
 
 /// Sends writes to where their shards are led. An error says that none of them was sent.
 pub(crate) async fn deliver(
-    office: &Arc<Office>,
+    registry: &Arc<ObjectRegistry>,
     works: Vec<Work>,
     patience: Patience,
     asker: &Bytes,
@@ -58,11 +58,11 @@ pub(crate) async fn deliver(
     let Some(holder) = works.first().map(|work| Holder::new(work.object().org.0, patience.credential)) else {
         return Ok(Vec::new());
     };
-    let group = |work: &Work| GroupId::of_shard(office.cluster.locate(&work.object()));
+    let group = |work: &Work| GroupId::of_shard(registry.cluster.locate(&work.object()));
     let requests = works.into_iter().map(|work| (group(&work), work)).collect();
-    let mut delivery = Delivery { office, holder, until: patience.until, asker, sent_any: false };
+    let mut delivery = Delivery { registry, holder, until: patience.until, asker, sent_any: false };
     let until = RetryUntil::both(patience.until); // D3
-    let outcomes = office.cluster.ask_leaders(&mut delivery, requests, until).await?;
+    let outcomes = registry.cluster.ask_leaders(&mut delivery, requests, until).await?;
     Ok(outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(unserved)).collect())
 }
 
@@ -82,7 +82,7 @@ impl LeaderCall for Delivery<'_> {
     async fn attempt(&mut self, round: Round<Work>) -> Attempts<Self> {
         let Round { here, there } = round;
         let (places, works): (Vec<usize>, Vec<Work>) = here.into_iter().map(|one| (one.place, one.request)).unzip();
-        let sent = match send_here(self.office, self.holder, works, wanted_there(&there), self.until).await {
+        let sent = match send_here(self.registry, self.holder, works, remote_requests(&there), self.until).await {
             Ok(sent) => sent,
             Err(refusal) if !self.sent_any => return Err(refusal), // D1
             Err(refusal) => {
@@ -90,27 +90,27 @@ impl LeaderCall for Delivery<'_> {
                 return Ok(all.map(|place| (place, Attempt::Done(Err(refusal.clone().into())))).collect());
             }
         };
-        let Sent { attempts: local, outbound } = sent;
+        let AdmittedCall { attempts: local, outbound } = sent;
         self.sent_any |= !local.is_empty() || !there.is_empty();
-        let remote = there.into_iter().map(|(node, writes)| send(self.office, node, writes, self.until, self.asker));
-        let remote = with_places(join_all(remote), outbound);
+        let remote = there.into_iter().map(|(node, writes)| send(self.registry, node, writes, self.until, self.asker));
+        let remote = with_reservations(join_all(remote), outbound);
         let (local, remote) = join(answered(local, self.until), remote).await;
         let attempts = places.into_iter().zip(local).chain(remote.into_iter().flatten());
         Ok(attempts.map(|(place, attempt)| (place, with_work(attempt))).collect())
     }
 }
 
-/// Places on the way to other nodes are held until these have answered.
-async fn with_places<T>(sending: impl Future<Output = T>, _outbound: Vec<OutboundPlace>) -> T {
+/// Holds the reservations of writes to other nodes until these have responded.
+async fn with_reservations<T>(sending: impl Future<Output = T>, _outbound: Vec<OutboundReservation>) -> T {
     sending.await
 }
 
-fn wanted_there(there: &BTreeMap<NodeId, Vec<LeaderRequest<Work>>>) -> Vec<Wanted<NodeId>> {
+fn remote_requests(there: &BTreeMap<NodeId, Vec<LeaderRequest<Work>>>) -> Vec<ReservationRequest<NodeId>> {
     let each = there.iter().flat_map(|(node, writes)| writes.iter().map(move |one| (*node, &one.request)));
-    each.map(|(lane, work)| Wanted { object: work.object(), lane, bytes: work.bytes() }).collect()
+    each.map(|(lane, work)| ReservationRequest { object: work.object(), lane, bytes: work.bytes() }).collect()
 }
 
-/// Makes the command of a write that has to be sent again ready for that. D2.
+/// Decodes the command of a write that has to be repeated. D2.
 fn with_work(attempt: WriteAttempt) -> Attempt<Work, WriteOutcome> {
     let (command, is_busy) = match attempt {
         Attempt::Done(outcome) => return Attempt::Done(outcome),
@@ -124,31 +124,31 @@ fn with_work(attempt: WriteAttempt) -> Attempt<Work, WriteOutcome> {
     }
 }
 
-/// To the actors of this node, with the places of what goes to others; a write without rows has nothing to be ordered and
-/// is answered with what is there.
+/// Sends writes to the actors of this node and reserves capacity for those to other nodes. A write without rows needs no
+/// order and returns the last id of its shard.
 async fn send_here(
-    office: &Arc<Office>,
+    registry: &Arc<ObjectRegistry>,
     holder: Holder,
     works: Vec<Work>,
-    there: Vec<Wanted<NodeId>>,
+    there: Vec<ReservationRequest<NodeId>>,
     until: Instant,
-) -> Result<Sent, NotWritten> {
+) -> Result<AdmittedCall, NotWritten> {
     let empty: Vec<Option<ObjectKey>> = works.iter().map(|work| (work.rows() == 0).then(|| work.object())).collect();
     let works = works.into_iter().filter(|work| work.rows() > 0).collect();
-    let sent = office.send(Wants { holder, works, there, until }).await?;
+    let sent = registry.send(WriteCall { holder, works, there, until }).await?;
     let mut with_rows = sent.attempts.into_iter();
     let each = empty.into_iter().map(|empty| {
         let (answer, attempt) = oneshot::channel();
         let Some(object) = empty else { return with_rows.next().unwrap_or(attempt) };
-        let _ = answer.send(Attempt::Done(last_of(office, &object))); // its other end is right here
+        let _ = answer.send(Attempt::Done(last_of(registry, &object))); // its other end is right here
         attempt
     });
-    Ok(Sent { attempts: each.collect(), outbound: sent.outbound })
+    Ok(AdmittedCall { attempts: each.collect(), outbound: sent.outbound })
 }
 
-/// The last id of the shard of an object that can be written to.
-fn last_of(office: &Office, object: &ObjectKey) -> WriteOutcome {
-    let shard = office.cluster.shard(office.cluster.locate(object));
+/// Returns the last id of the shard of an object, or that the object is deleted.
+fn last_of(registry: &ObjectRegistry, object: &ObjectKey) -> WriteOutcome {
+    let shard = registry.cluster.shard(registry.cluster.locate(object));
     let shard = shard.ok_or(NotWritten::NotLeader)?;
     Ok(match shard.object(object) {
         Some(record) if record.dropped => Outcome::ObjectGone,
@@ -156,7 +156,7 @@ fn last_of(office: &Office, object: &ObjectKey) -> WriteOutcome {
     })
 }
 
-/// Waits for the answers of actors, in their order. They are under way together, so one deadline holds for all of them.
+/// Waits for the outcomes from actors, in order and with one deadline for all.
 async fn answered(attempts: Vec<oneshot::Receiver<WriteAttempt>>, until: Instant) -> Vec<WriteAttempt> {
     let deadline = until.max(Instant::now()) + ANSWER_AFTER_MAX;
     let unknown = |why: String| Attempt::Done(Err(WriteFailure::Unknown { why }));
@@ -196,29 +196,29 @@ impl LeaderMessage for WriteMessage {
 
 /// Sends writes to another node in one message, and returns the attempts by the places of the writes.
 async fn send(
-    office: &Office,
+    registry: &ObjectRegistry,
     node: NodeId,
     writes: Vec<LeaderRequest<Work>>,
     until: Instant,
     asker: &Bytes,
 ) -> Vec<(usize, WriteAttempt)> {
-    // The leader gives the id; this one is only as long as any that it gives.
-    let placeholder = Xact::at_micros(u64::try_from((office.clock)()).unwrap_or(0));
+    // The leader assigns the id; this one only has the length of any id.
+    let placeholder = Xact::at_micros(u64::try_from((registry.clock)()).unwrap_or(0));
     let places: Vec<usize> = writes.iter().map(|one| one.place).collect();
     let groups: Vec<GroupId> = writes.iter().map(|one| one.group).collect();
     let commands = writes.into_iter().map(|one| one.request.command(placeholder)).collect();
-    let has_outcomes = office.cluster.has_feature(node, Feature::WriteOutcomes);
+    let has_outcomes = registry.cluster.has_feature(node, Feature::WriteOutcomes);
     let form = if has_outcomes { OutcomeForm::Outcomes } else { OutcomeForm::Legacy };
     let message = WriteMessage { commands, form };
     let within = until.saturating_duration_since(Instant::now()) + ANSWER_AFTER_MAX; // D4
-    let response = office.cluster.send_about(node, &groups, asker, &message, within).await;
+    let response = registry.cluster.send_about(node, &groups, asker, &message, within).await;
     let mut attempts = Vec::with_capacity(places.len());
     match response {
         Ok(outcomes) => {
             for ((outcome, command), group) in outcomes.into_iter().zip(message.commands).zip(groups) {
                 let attempt = there(outcome, command);
                 if matches!(attempt, Attempt::Elsewhere(_)) {
-                    office.cluster.note_leader(group, node, None);
+                    registry.cluster.note_leader(group, node, None);
                 }
                 attempts.push(attempt);
             }
@@ -228,7 +228,7 @@ async fn send(
     places.into_iter().zip(attempts).collect()
 }
 
-/// Whether the outcome that another node tells stands, or the write is to be sent again. D2.
+/// Returns whether the outcome from another node is final or the write has to be repeated. D2.
 fn there(outcome: WriteOutcome, command: Bytes) -> WriteAttempt {
     match outcome {
         Err(WriteFailure::NotWritten(NotWritten::NotLeader)) => Attempt::Elsewhere(command),

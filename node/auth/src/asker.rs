@@ -1,5 +1,4 @@
-//! On whose behalf one node asks another, in the form in which it travels: ids alone. What they may do is worked out anew where
-//! it arrives.
+//! Principal of a request between nodes, encoded as ids. The receiving node computes its rights anew.
 
 use std::sync::Arc;
 

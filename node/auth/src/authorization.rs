@@ -1,4 +1,4 @@
-//! Authorization: the one decision of who may do what. Pure; the caller brings the facts.
+//! Authorization: the decision on every access. Pure; the caller provides the facts.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What was done to access, in an order that cannot be changed unseen: every entry holds the hash of the one before it.
+//! Hash chain of the audit log: every entry has the hash of the one before it, so that changes are detectable.
 //!
 //! An entry's hash is over all that it says, its number and the hash before it included, as JSON with its keys in order.
 //! Whoever takes one out, puts one in or changes one has to change all that come after it, and so has to have the last one,

@@ -1,4 +1,4 @@
-//! Who may pass rights on: nobody gives more than they have.
+//! Delegation of rights: nobody can grant more than they have.
 //!
 //! A change of grants, groups, roles or groups of projects gives rights to somebody. The change is allowed where its author holds
 //! each of those rights on the object that it is given on, or on something the object is in. Whether the author may change

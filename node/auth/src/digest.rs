@@ -1,4 +1,4 @@
-//! SHA-256 of what comes piece by piece: check sums that other programs compute as well.
+//! SHA-256 of data in pieces: checksums that other programs compute, too.
 
 use std::fmt;
 

@@ -26,11 +26,11 @@ pub const JWKS_BYTES_MAX: usize = 256 << 10;
 pub const JWT_SECRET_BYTES_MIN: usize = 32;
 /// Keys of one set. A token that names none is held against each.
 const KEYS_MAX: usize = 32;
-/// How far the clocks of the issuer and of this node may be apart, in seconds.
+/// Accepted difference between the clocks of the issuer and of this node, in seconds.
 const LEEWAY: f64 = 60.0;
-/// Audiences that one token names.
+/// Upper bound of the audiences of one token.
 const AUDIENCES_MAX: usize = 100;
-/// Of RSA, in bytes: 2048 bits and 8192.
+/// Accepted lengths of an RSA modulus in bytes: 2048 to 8192 bits.
 const MODULUS_BYTES: std::ops::RangeInclusive<usize> = 256..=1024;
 /// One coordinate of a point on P-256.
 const COORDINATE_BYTES: usize = 32;
@@ -234,7 +234,7 @@ impl JwtKeys {
         }
         let (message, signature) = token.rsplit_once('.').ok_or_else(|| malformed("it has no three parts"))?;
         let (header, claims) = message.split_once('.').ok_or_else(|| malformed("it has no three parts"))?;
-        let header: Header = part(header, "header")?;
+        let header: JwtHeader = part(header, "header")?;
         let signature = decoded(signature).ok_or_else(|| malformed("its signature is not base64url"))?;
         if header.crit.is_some() {
             return Err(malformed("its header demands an extension, and none is known here"));
@@ -247,7 +247,7 @@ impl JwtKeys {
     }
 
     /// The keys that it may be signed with.
-    fn candidates(&self, header: &Header) -> Result<Vec<&Key>, JwtRefusal> {
+    fn candidates(&self, header: &JwtHeader) -> Result<Vec<&Key>, JwtRefusal> {
         let algorithm = Algorithm::of(&header.alg).ok_or(JwtRefusal::Algorithm)?;
         let is_named = |key: &&Key| match (&key.id, &header.kid) {
             (Some(id), Some(named)) => id == named,
@@ -302,7 +302,7 @@ fn checker_of(jwk: &Jwk) -> Result<Option<Checker>, String> {
 }
 
 #[derive(Deserialize)]
-struct Header {
+struct JwtHeader {
     alg: String,
     kid: Option<String>,
     crit: Option<Value>,

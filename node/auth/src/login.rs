@@ -1,4 +1,4 @@
-//! Logins of people by OAuth 2.1 with PKCE: what is handed out on the way, and the tokens at its end.
+//! Logins of people by OAuth 2.1 with PKCE: the tickets in between, and the tokens at the end.
 //!
 //! ```text
 //! login key = derived from the master key of secrets: the same on every node, written down nowhere
@@ -19,11 +19,11 @@ use uuid::Uuid;
 
 use crate::jwt::{JWT_BYTES_MAX, decoded};
 
-/// Random bytes of a verifier or a nonce of ours.
+/// Random bytes of a code verifier or a nonce.
 pub const LOGIN_SECRET_BYTES: usize = 32;
-/// A longer ticket is none.
+/// Upper bound of a ticket.
 const TICKET_BYTES_MAX: usize = 8 << 10;
-/// Of a verifier and of a challenge: RFC 7636.
+/// Accepted lengths of a code verifier and of a challenge (RFC 7636).
 const PKCE_LETTERS: std::ops::RangeInclusive<usize> = 43..=128;
 /// Frozen: what was made before a restart is opened after it.
 const SEAL_CONTEXT: &str = "assay 2026-11-28 tickets of logins 1";
@@ -85,17 +85,17 @@ pub trait Ticket: Serialize + DeserializeOwned {
 pub struct LoginAsked {
     pub client_id: String,
     pub redirect_uri: String,
-    /// Given back as it came.
+    /// `state` of the client, returned unchanged.
     pub state: Option<String>,
     /// By S256.
     pub challenge: String,
     pub scope: String,
-    /// Of a program that waits apart from the browser: the login that is made has this id, and the person is asked first.
+    /// Id of the login for a program that waits outside of the browser. The person has to confirm such a login.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Uuid>,
 }
 
-/// A login that is under way at the provider: the `state` that the provider is given. Nothing is kept of it here.
+/// A login in progress at the provider, encoded in the `state` for the provider. The node stores nothing of it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingLogin {
     pub asked: LoginAsked,
@@ -273,17 +273,17 @@ impl LoginKey {
         (claims.iss == origin && claims.aud == origin && now < claims.exp).then_some(claims)
     }
 
-    /// The master key below the key that an access token says it is signed with; none where it says nothing of ours.
+    /// Returns the id of the master key that an access token names, if it is a token of this cluster.
     pub fn of_token(token: &str) -> Option<KeyId> {
         #[derive(Deserialize)]
-        struct Header {
+        struct AccessTokenHeader {
             alg: String,
             kid: String,
         }
         if token.len() > JWT_BYTES_MAX {
             return None;
         }
-        let header: Header = serde_json::from_slice(&decoded(token.split_once('.')?.0)?).ok()?;
+        let header: AccessTokenHeader = serde_json::from_slice(&decoded(token.split_once('.')?.0)?).ok()?;
         KeyId::parse(header.kid.strip_prefix(KEY_NAME)?).filter(|_| header.alg == ALGORITHM)
     }
 

@@ -1,4 +1,4 @@
-//! What can be granted, and on what: the words of access control, and what lies within what.
+//! Permissions, types of objects, and the containment of objects.
 
 use assay_storage_model::OrgId;
 use uuid::Uuid;

@@ -1,4 +1,4 @@
-//! From groups, roles and grants to what one user may do: worked out once after each change of them, so that a decision is
+//! Rights of one user from groups, roles and grants. They are computed once after each change, so that a decision takes
 //! a few lookups.
 
 use std::collections::{HashMap, HashSet};

@@ -1,4 +1,4 @@
-//! API keys and service tokens: how one is made, what is kept of it, what is shown of it later.
+//! API keys and service tokens: their creation, their stored form, and the part that is displayed later.
 //!
 //! Either has 256 random bits. What is kept is its fingerprint, a hash under a key of the cluster's own (the pepper), so
 //! that whoever reads a stolen catalog can neither use a key nor test a guess without the pepper. A key is found by

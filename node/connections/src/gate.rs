@@ -1,4 +1,4 @@
-//! The table as connections share it, on all threads.
+//! The table of connections, shared between threads.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

@@ -103,7 +103,7 @@ pub struct Counts {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum ConnectionClass {
     Main,
     Reserve,
     /// Told to close.
@@ -112,7 +112,7 @@ enum Place {
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    place: Place,
+    class: ConnectionClass,
     address: Option<IpAddr>,
     owner: Option<Owner>,
     /// Requests under way.
@@ -217,13 +217,13 @@ impl Table {
         } else {
             true
         };
-        let place = if has_room { Place::Main } else { Place::Reserve };
-        if place == Place::Reserve && self.counts.reserve >= reserve {
-            let idlest = self.entries.iter().filter(|(_, entry)| entry.place == Place::Reserve);
+        let class = if has_room { ConnectionClass::Main } else { ConnectionClass::Reserve };
+        if class == ConnectionClass::Reserve && self.counts.reserve >= reserve {
+            let idlest = self.entries.iter().filter(|(_, entry)| entry.class == ConnectionClass::Reserve);
             let idlest = idlest.min_by_key(|(id, entry)| (entry.moved, **id)).map(|(id, _)| *id);
             idlest.into_iter().for_each(|idlest| self.close(idlest, Why::Idlest, &mut effects));
         }
-        let entry = Entry { place, address, owner: None, busy: 0, moved: now, busy_since: now };
+        let entry = Entry { class, address, owner: None, busy: 0, moved: now, busy_since: now };
         self.count(&entry);
         self.entries.insert(id, entry);
         effects.push(if has_room { Effect::Admit(id) } else { Effect::AdmitToReserve(id) });
@@ -232,7 +232,7 @@ impl Table {
 
     /// Closes the connection that is to go first among those that `may`. Looks at all of them: only when the table is full.
     fn make_room(&mut self, now: Millis, why: Why, effects: &mut Vec<Effect>, may: impl Fn(&Entry) -> bool) -> bool {
-        let candidates = self.entries.iter().filter(|(_, entry)| entry.place == Place::Main && may(entry));
+        let candidates = self.entries.iter().filter(|(_, entry)| entry.class == ConnectionClass::Main && may(entry));
         let ranked = candidates.filter_map(|(id, entry)| Some((self.rank(now, entry)?, entry.moved, *id)));
         let Some((rank, _, id)) = ranked.min() else { return false };
         self.close(id, if rank == Rank::OverShare { Why::Share } else { why }, effects);
@@ -260,7 +260,7 @@ impl Table {
     fn known(&mut self, now: Millis, id: Id, owner: Owner) -> Vec<Effect> {
         let mut effects = Vec::new();
         let Some(entry) = self.entries.get(&id).copied() else { return effects };
-        if entry.owner == Some(owner) || entry.place != Place::Main {
+        if entry.owner == Some(owner) || entry.class != ConnectionClass::Main {
             return effects;
         }
         self.uncount(&entry);
@@ -292,14 +292,14 @@ impl Table {
     fn close(&mut self, id: Id, why: Why, effects: &mut Vec<Effect>) {
         let Some(entry) = self.entries.get(&id).copied() else { return };
         self.uncount(&entry);
-        self.entries.insert(id, Entry { place: Place::Leaving, ..entry });
+        self.entries.insert(id, Entry { class: ConnectionClass::Leaving, ..entry });
         self.counts.closed += 1;
         effects.push(Effect::Close(id, why));
     }
 
     fn count(&mut self, entry: &Entry) {
-        match entry.place {
-            Place::Main => {
+        match entry.class {
+            ConnectionClass::Main => {
                 self.counts.open += 1;
                 entry.address.iter().for_each(|address| *self.of_address.entry(*address).or_default() += 1);
                 entry.owner.iter().for_each(|owner| {
@@ -307,14 +307,14 @@ impl Table {
                     *self.of_credential.entry(owner.credential).or_default() += 1;
                 });
             }
-            Place::Reserve => self.counts.reserve += 1,
-            Place::Leaving => {}
+            ConnectionClass::Reserve => self.counts.reserve += 1,
+            ConnectionClass::Leaving => {}
         }
     }
 
     fn uncount(&mut self, entry: &Entry) {
-        match entry.place {
-            Place::Main => {
+        match entry.class {
+            ConnectionClass::Main => {
                 self.counts.open -= 1;
                 entry.address.iter().for_each(|address| less(&mut self.of_address, address));
                 entry.owner.iter().for_each(|owner| {
@@ -322,8 +322,8 @@ impl Table {
                     less(&mut self.of_credential, &owner.credential);
                 });
             }
-            Place::Reserve => self.counts.reserve -= 1,
-            Place::Leaving => {}
+            ConnectionClass::Reserve => self.counts.reserve -= 1,
+            ConnectionClass::Leaving => {}
         }
     }
 }

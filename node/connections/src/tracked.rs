@@ -1,4 +1,4 @@
-//! A stream of a connection that the gate knows.
+//! Stream of a connection that is registered at the gate.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;

@@ -1,4 +1,5 @@
-//! Files of an organization: attachments that rows name, code of functions, and rows that one request was too small for.
+//! Files of an organization: attachments of rows, code of functions, and bodies of rows that are too large for one
+//! request.
 //!
 //! A file is rows, as everything else that is written: durable on a quorum, checksummed, copied to new replicas and gone from
 //! the disk when its object is dropped, with no second way of keeping bytes beside it (node/decisions/0020).

@@ -1,4 +1,4 @@
-//! What a file is called: its organization, what it is for, and the key that its client gave it.
+//! Name of a file: its organization, its purpose, and the key of its client.
 
 use assay_storage_model::{ObjectKey, ObjectKind, OrgId};
 use uuid::Uuid;

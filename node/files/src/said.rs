@@ -1,4 +1,4 @@
-//! What is said of a file: its row, read.
+//! Metadata of a file, decoded from its row.
 
 use std::collections::BTreeMap;
 

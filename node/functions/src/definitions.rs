@@ -1,4 +1,4 @@
-//! One prompt or function: created, read, replaced, changed, deleted; and lists of them.
+//! Operations on one prompt or function: create, read, replace, patch, delete; and lists.
 
 use std::collections::HashMap;
 

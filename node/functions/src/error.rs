@@ -1,4 +1,4 @@
-//! Why a prompt or function was not read or changed: what the rooms below refuse, and what is refused here.
+//! Errors of prompts and functions, from the crates below and from this one.
 
 use assay_node_objects::{ReadError, WriteError};
 use assay_node_records::RecordsError;

@@ -1,4 +1,4 @@
-//! Prompts and functions: what a client means by them, and the rows and records that they are.
+//! Prompts and functions: requests of clients, and the rows and records behind them.
 //!
 //! | step of a create | after a crash |
 //! |---|---|

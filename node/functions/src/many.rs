@@ -1,4 +1,4 @@
-//! Several functions at once, as build tools push them; and tools that a prompt names by slug.
+//! Batches of functions, as build tools push them, and tools that a prompt names by slug.
 
 use assay_node_auth::{Permission, Principal};
 use assay_node_records::{ListRequest, RecordsError};

@@ -1,4 +1,4 @@
-//! The row of a prompt or function, as it is written and as it is shown. Pure.
+//! The row of a prompt or function, in its stored form and in that of responses. Pure.
 
 use assay_node_records::Definition;
 use assay_storage_model::command::RequestId;

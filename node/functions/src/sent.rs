@@ -1,5 +1,5 @@
-//! Rows of prompts and functions that clients write as rows, as exports and the user interface do: each has its slug taken
-//! before it is written, and leaves it when it goes.
+//! Rows of prompts and functions that clients write as plain rows. Each slug is reserved before the write and released
+//! on deletion.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! The messages of OTLP, of which only what is read or answered is declared: unknown fields are skipped.
+//! Messages of OTLP with only the fields that are read or answered. Unknown fields are skipped.
 //!
 //! Declared here and not taken from a library, because the one there is brings the whole SDK of exporters with it, and
 //! its JSON takes neither snake case nor numbers as text. Numbers and names are those of the public definitions.

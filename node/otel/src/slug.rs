@@ -1,5 +1,5 @@
-//! Slugs of exported spans: where a span belongs, as text that services hand to each other. Four versions are read, the
-//! two newest are written.
+//! Slugs of exported spans: the position of a span, as text that services exchange. Four versions are read; the two
+//! newest are written.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,11 +1,11 @@
-//! The grammar of expressions, by precedence (btql.md, section 10).
+//! Parser of expressions, by precedence (btql.md, section 10).
 
 use super::{NESTED_MAX, Parser};
 use crate::ast::{Binary, DEPTH_MAX, Expr, Logic, Node, Path, Precedence, Step, Type, Unary};
 use crate::error::QueryError;
 use crate::lex::Token;
 
-/// Of a comparison: which kind, and so what stands behind it.
+/// Operator of a comparison, which decides on the operand that follows.
 enum Operator {
     Symbol(Binary),
     In,

@@ -1,4 +1,4 @@
-//! From a text or a tree to a [`Query`].
+//! Parsers from text or JSON to a [`Query`].
 //!
 //! One expression grammar (`expr`) stands under SQL (`sql`), clauses (`clauses`) and expressions alone; the tree (`json`) has
 //! the same nodes. What a quote means is settled last (`settle`), when the columns and the aliases are known.
@@ -70,7 +70,7 @@ struct Parser<'a> {
     next: usize,
     dialect: Dialect,
     nodes: usize,
-    /// Of calls within calls of `expr`, so that no text exhausts the stack.
+    /// Depth of nested calls of `expr`, which is bounded to protect the stack.
     nested: u16,
     /// Queries within each other.
     queries: usize,

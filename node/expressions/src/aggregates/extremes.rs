@@ -353,7 +353,7 @@ impl Grouped for Extremes {
     }
 }
 
-/// Of a group that has none it is infinite.
+/// Reads a float; infinity stands for a group without one.
 fn float(from: &mut Reader<'_>) -> Result<f64, Damaged> {
     let float = from.f64()?;
     if float.is_finite() || float == f64::INFINITY { Ok(float) } else { Err(Damaged) }

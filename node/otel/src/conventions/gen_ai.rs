@@ -1,11 +1,11 @@
-//! `gen_ai.*`, the semantic conventions of OpenTelemetry, from the first to the newest, as attributes and as events.
-//! Several conventions lean on them and add names of their own, which are here where they begin with `gen_ai.`.
+//! `gen_ai.*`, the semantic conventions of OpenTelemetry from the first to the newest version, as attributes and as
+//! events. Several conventions extend them; their names that begin with `gen_ai.` are here.
 
 use serde_json::{Map, Value};
 
 use super::kind_of;
 use crate::attributes::Attributes;
-use crate::draft::{Convention, Metric, SILENT, Source};
+use crate::draft::{Convention, MetricAttribute, SILENT, Source};
 use crate::value::{parse, parse_meant};
 
 pub(super) const CONVENTION: Convention = Convention {
@@ -65,30 +65,30 @@ pub(super) const CONVENTION: Convention = Convention {
     ],
     payloads: &[(Source::Json("gen_ai.tool.definitions"), "tools"), (Source::Json("gen_ai.request.tools"), "tools")],
     metrics: &[
-        Metric("gen_ai.usage.input_tokens", "prompt_tokens", 1.0),
-        Metric("gen_ai.usage.prompt_tokens", "prompt_tokens", 1.0),
-        Metric("gen_ai.usage.output_tokens", "completion_tokens", 1.0),
-        Metric("gen_ai.usage.completion_tokens", "completion_tokens", 1.0),
-        Metric("gen_ai.usage.total_tokens", "tokens", 1.0),
-        Metric("gen_ai.usage.cache_read.input_tokens", "prompt_cached_tokens", 1.0),
-        Metric("gen_ai.usage.cache_read_input_tokens", "prompt_cached_tokens", 1.0),
-        Metric("gen_ai.usage.input_tokens.cached", "prompt_cached_tokens", 1.0),
-        Metric("gen_ai.usage.cached_tokens", "prompt_cached_tokens", 1.0),
-        Metric("gen_ai.usage.details.cache_read_tokens", "prompt_cached_tokens", 1.0),
-        Metric("gen_ai.usage.details.cache_read_input_tokens", "prompt_cached_tokens", 1.0),
-        Metric("gen_ai.usage.cache_creation.input_tokens", "prompt_cache_creation_tokens", 1.0),
-        Metric("gen_ai.usage.cache_creation_input_tokens", "prompt_cache_creation_tokens", 1.0),
-        Metric("gen_ai.usage.input_tokens.cache_write", "prompt_cache_creation_tokens", 1.0),
-        Metric("gen_ai.usage.details.cache_write_tokens", "prompt_cache_creation_tokens", 1.0),
-        Metric("gen_ai.usage.details.cache_creation_input_tokens", "prompt_cache_creation_tokens", 1.0),
-        Metric("gen_ai.usage.reasoning.output_tokens", "completion_reasoning_tokens", 1.0),
-        Metric("gen_ai.usage.reasoning_tokens", "completion_reasoning_tokens", 1.0),
-        Metric("gen_ai.usage.output_tokens.reasoning", "completion_reasoning_tokens", 1.0),
-        Metric("gen_ai.usage.details.reasoning_tokens", "completion_reasoning_tokens", 1.0),
-        Metric("gen_ai.usage.cost", "estimated_cost", 1.0),
-        Metric("gen_ai.response.time_to_first_chunk", "time_to_first_token", 1.0),
-        Metric("gen_ai.client.operation.time_to_first_chunk", "time_to_first_token", 1.0),
-        Metric("gen_ai.server.time_to_first_token", "time_to_first_token", 1.0),
+        MetricAttribute("gen_ai.usage.input_tokens", "prompt_tokens", 1.0),
+        MetricAttribute("gen_ai.usage.prompt_tokens", "prompt_tokens", 1.0),
+        MetricAttribute("gen_ai.usage.output_tokens", "completion_tokens", 1.0),
+        MetricAttribute("gen_ai.usage.completion_tokens", "completion_tokens", 1.0),
+        MetricAttribute("gen_ai.usage.total_tokens", "tokens", 1.0),
+        MetricAttribute("gen_ai.usage.cache_read.input_tokens", "prompt_cached_tokens", 1.0),
+        MetricAttribute("gen_ai.usage.cache_read_input_tokens", "prompt_cached_tokens", 1.0),
+        MetricAttribute("gen_ai.usage.input_tokens.cached", "prompt_cached_tokens", 1.0),
+        MetricAttribute("gen_ai.usage.cached_tokens", "prompt_cached_tokens", 1.0),
+        MetricAttribute("gen_ai.usage.details.cache_read_tokens", "prompt_cached_tokens", 1.0),
+        MetricAttribute("gen_ai.usage.details.cache_read_input_tokens", "prompt_cached_tokens", 1.0),
+        MetricAttribute("gen_ai.usage.cache_creation.input_tokens", "prompt_cache_creation_tokens", 1.0),
+        MetricAttribute("gen_ai.usage.cache_creation_input_tokens", "prompt_cache_creation_tokens", 1.0),
+        MetricAttribute("gen_ai.usage.input_tokens.cache_write", "prompt_cache_creation_tokens", 1.0),
+        MetricAttribute("gen_ai.usage.details.cache_write_tokens", "prompt_cache_creation_tokens", 1.0),
+        MetricAttribute("gen_ai.usage.details.cache_creation_input_tokens", "prompt_cache_creation_tokens", 1.0),
+        MetricAttribute("gen_ai.usage.reasoning.output_tokens", "completion_reasoning_tokens", 1.0),
+        MetricAttribute("gen_ai.usage.reasoning_tokens", "completion_reasoning_tokens", 1.0),
+        MetricAttribute("gen_ai.usage.output_tokens.reasoning", "completion_reasoning_tokens", 1.0),
+        MetricAttribute("gen_ai.usage.details.reasoning_tokens", "completion_reasoning_tokens", 1.0),
+        MetricAttribute("gen_ai.usage.cost", "estimated_cost", 1.0),
+        MetricAttribute("gen_ai.response.time_to_first_chunk", "time_to_first_token", 1.0),
+        MetricAttribute("gen_ai.client.operation.time_to_first_chunk", "time_to_first_token", 1.0),
+        MetricAttribute("gen_ai.server.time_to_first_token", "time_to_first_token", 1.0),
     ],
     ..SILENT
 };

@@ -1,5 +1,5 @@
-//! Experiment: one run of an evaluation, within a project. Creating one can ask for a new one under a name that is
-//! taken, leave the name to the service, and name a base to compare with by id, by name or by commits.
+//! Experiment: one run of an evaluation, within a project. A create request can ask for a new one under an existing
+//! name, let the service choose the name, and name a base experiment by id, by name or by commits.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
-//! Prompt or function. What it says is a row of its project, with all its versions; what stands here is that its slug is
-//! taken, by which id, and in which project, so that an id leads to its rows and a slug to one id.
+//! Prompt or function. Its content is a row of its project, with all versions. The record reserves its slug and leads
+//! from an id to the rows.
 
 use assay_node_auth::ObjectType;
 use assay_storage_model::catalog::RecordKind;

@@ -75,10 +75,11 @@ pub struct Config {
     pub founding: FoundingConfig,
 }
 
-/// Where and how rows are kept.
+/// Storage of rows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct StoreConfig {
+    /// Directory with all data of the node.
     pub data_dir: PathBuf,
     /// Shards of a new directory; one that was founded keeps its own number.
     pub shards: u16,
@@ -89,46 +90,46 @@ pub struct StoreConfig {
     pub create_if_missing: bool,
     /// Rows in memory before they are sealed, all shards together; at twice this writes wait.
     pub memory_budget_bytes: u64,
-    /// From this size on the log gives old files back.
+    /// Size above which the log deletes old files.
     pub log_budget_bytes: u64,
-    /// Rows are sealed when they are this old, however few they are.
+    /// Age at which rows are sealed, however few they are.
     pub seal_age_seconds: u64,
-    /// What was deleted is in no file any more this long after, and as long as it takes to write the files anew that had it.
+    /// Time after which deleted rows are removed from files, which are rewritten then.
     pub erase_after_seconds: u64,
 }
 
-/// How this node and others make a cluster.
+/// Membership of this node in a cluster.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ClusterSettings {
-    /// Where other nodes reach this one, as host:port; it is kept, so it need not be said at every start. A node without
-    /// one stays alone.
+    /// Address for other nodes, as host:port. The node remembers it, so it need not be given at every start. A node
+    /// without one stays alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peer_address: Option<String>,
-    /// Where to listen for other nodes, where that is not the address itself.
+    /// Listen address for other nodes, if it differs from `peer_address`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peer_listen: Option<String>,
     /// Replicas of each shard, for a new cluster.
     pub replicas: u16,
-    /// A node that was silent for this long counts as gone: what it had is rebuilt on others.
+    /// Time after which a silent node counts as lost, and its replicas are rebuilt on others.
     pub dead_after_seconds: u64,
-    /// How often leaders send heartbeats, in milliseconds. The same on all nodes, like the two settings below. It must be
-    /// longer than a round trip between any two nodes, with a sync of the disk: a third more is a good choice. The
-    /// default serves nodes whose round trip is below 80 ms; for 300 ms one way it is 800, with elections of 2400 to 4000.
+    /// Interval of the heartbeats of leaders, in milliseconds. The same on all nodes, like the two settings below. It
+    /// must be longer than a round trip between any two nodes plus a sync of the disk; a third more is a good choice.
+    /// The default suits round trips below 80 ms; for 300 ms one way use 800, with elections of 2400 to 4000.
     pub heartbeat_ms: u64,
-    /// A node that heard no leader for a random time between this and the next setting asks for votes. At least three
+    /// Lower bound of the random time without a leader after which a node starts an election. At least three
     /// heartbeats.
     pub election_min_ms: u64,
-    /// The longest such time; also how long a voter stays with a leader that it heard. At least half as long again as
-    /// the shortest, and at most 10000.
+    /// Upper bound of that time, and the time that a voter stays with its leader. At least one and a half times the
+    /// lower bound, and at most 10000.
     pub election_max_ms: u64,
-    /// What replicas on the move may take of the network; 0 is no limit.
+    /// Upper bound of the network traffic of moving replicas; 0 is no limit.
     pub move_bytes_per_second: u64,
-    /// The segments of shards are read this often, every byte of them, and replicas are compared. The log, the kept state
-    /// and large writes are not: `assay doctor` reads those, of a node that is stopped.
+    /// Interval at which all segments of shards are verified, and replicas are compared. The log, the stored state and
+    /// large writes are verified only by `assay doctor`, on a stopped node.
     pub scrub_every_seconds: u64,
-    /// How long the certificates are valid that nodes show each other. Each node makes its own anew when a third of the
-    /// time is left, and serves on meanwhile.
+    /// Validity of the certificates of nodes. Each node renews its own when a third of the time is left, without an
+    /// interruption.
     pub certificate_valid_seconds: u64,
 }
 
@@ -196,12 +197,13 @@ impl ClusterSettings {
     }
 }
 
-/// What the program says of itself while it runs.
+/// Log of the program.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LogConfig {
-    /// As `info`, or `warn,assay_node_http=debug`.
+    /// Filter of lines, such as `info` or `warn,assay_node_http=debug`.
     pub filter: String,
+    /// Format of lines: `text` or `json`.
     pub format: LogFormat,
 }
 
@@ -210,15 +212,17 @@ pub struct LogConfig {
 pub enum LogFormat {
     #[default]
     Text,
-    /// One object a line.
+    /// One JSON object for each line.
     Json,
 }
 
-/// What a first start makes; later starts ignore it.
+/// Records that a first start creates. Later starts ignore these settings.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct FoundingConfig {
+    /// Name of the first organization.
     pub organization: String,
+    /// E-mail address of its owner.
     pub owner_email: String,
 }
 

@@ -30,7 +30,7 @@ impl Sha256 {
         sum
     }
 
-    /// As 64 hexadecimal digits.
+    /// Returns 64 hexadecimal digits.
     pub fn hex(self) -> String {
         use fmt::Write;
         self.finish().iter().fold(String::with_capacity(64), |mut text, byte| {

@@ -16,10 +16,10 @@ const ORGANIZATION_SHARE: usize = 2;
 const CREDENTIAL_SHARE: usize = 4;
 /// Share that a holder of its whole share gets nothing of: it is there for the others.
 const KEPT_FREE: usize = 8;
-/// A request of nobody known may take this long before its connection counts as idle: a login takes less.
+/// Time after which the connection of an unauthenticated request counts as idle. A login takes less.
 const UNKNOWN_BUSY_MAX: Millis = 2_000;
 
-/// How many connections there may be.
+/// Limits of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Connections that are served.
@@ -37,14 +37,14 @@ impl Limits {
     }
 }
 
-/// Whose a connection is, as its last request showed.
+/// Owner of a connection, by its last request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner {
     pub organization: Uuid,
     pub credential: Uuid,
 }
 
-/// What happens to connections.
+/// Event of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A connection was accepted; `address` is none where it does not count, as that of a trusted proxy.
@@ -61,7 +61,7 @@ pub enum Event {
     Closed(Id),
 }
 
-/// What is to be done.
+/// Effect of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Serve the connection.
@@ -70,24 +70,24 @@ pub enum Effect {
     AdmitToReserve(Id),
     /// Close a connection that was admitted before.
     Close(Id, Why),
-    /// Close a connection that was just accepted: so many are on their way out that there is no room.
+    /// Close a new connection, because too many are closing already.
     Refuse(Id),
-    /// Refuse the request that showed this owner: the owner holds its share, and others need what is left.
+    /// Refuse the request of this owner, who holds its share while others need the rest.
     TurnAway(Id),
 }
 
-/// Why a connection closes.
+/// Reason for closing a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Why {
     /// Its address has as many as it may.
     Address,
     /// Its owner holds more than its share.
     Share,
-    /// It was the idlest.
+    /// The connection was the idlest.
     Idlest,
 }
 
-/// What the table has, and what it did.
+/// Counts of the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Connections that are served.
@@ -96,7 +96,7 @@ pub struct Counts {
     pub reserve: usize,
     /// Connections that closed for others.
     pub closed: u64,
-    /// Connections for which there was no room at all.
+    /// Connections that were refused for want of capacity.
     pub refused: u64,
     /// Requests of owners that hold their share.
     pub turned_away: u64,
@@ -106,7 +106,7 @@ pub struct Counts {
 enum ConnectionClass {
     Main,
     Reserve,
-    /// Told to close.
+    /// The connection is closing.
     Leaving,
 }
 
@@ -117,20 +117,20 @@ struct Entry {
     owner: Option<Owner>,
     /// Requests under way.
     busy: u32,
-    /// When bytes last moved, or a request began or ended.
+    /// Time of the last moved bytes, or of the last start or end of a request.
     moved: Millis,
-    /// When the oldest request under way began.
+    /// Start of the oldest running request.
     busy_since: Millis,
 }
 
-/// Which connections close first. The order of the variants is the order of the closing.
+/// Order of closing, first variants first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     /// Idle, of an owner over its share.
     OverShare,
     /// Idle, and no credential was shown.
     Unknown,
-    /// A request of nobody known takes long.
+    /// An unauthenticated request takes long.
     UnknownBusy,
     /// Idle.
     Idle,
@@ -168,7 +168,7 @@ impl Table {
         self.counts
     }
 
-    /// Takes in what happened. An event of a connection that is not there changes nothing.
+    /// Processes an event. Events of unknown connections are ignored.
     pub fn step(&mut self, now: Millis, event: Event) -> Vec<Effect> {
         match event {
             Event::Opened { id, address } => self.opened(now, id, address),
@@ -230,7 +230,8 @@ impl Table {
         effects
     }
 
-    /// Closes the connection that is to go first among those that `may`. Looks at all of them: only when the table is full.
+    /// Closes the first connection in the order among those that `may`. Scans all of them, but only when the table is
+    /// full.
     fn make_room(&mut self, now: Millis, why: Why, effects: &mut Vec<Effect>, may: impl Fn(&Entry) -> bool) -> bool {
         let candidates = self.entries.iter().filter(|(_, entry)| entry.class == ConnectionClass::Main && may(entry));
         let ranked = candidates.filter_map(|(id, entry)| Some((self.rank(now, entry)?, entry.moved, *id)));
@@ -239,7 +240,7 @@ impl Table {
         true
     }
 
-    /// None for a connection that must not close: a request of somebody known is under way.
+    /// Returns the rank of a connection; `None` if it must not close because of an authenticated request.
     fn rank(&self, now: Millis, entry: &Entry) -> Option<Rank> {
         match (entry.owner, entry.busy) {
             (Some(owner), 0) if self.is_over_share(owner, 0) => Some(Rank::OverShare),

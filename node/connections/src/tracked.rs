@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::gate::Connection;
 
-/// Says when bytes move, and fails once the connection has to close.
+/// Stream that reports moved bytes, and fails once the connection has to close.
 #[derive(Debug)]
 pub struct Tracked<S> {
     stream: S,

@@ -20,13 +20,13 @@ use crate::{Ages, Collected, Files, FilesError};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct FilesConfig {
-    /// How often files are looked through.
+    /// Interval of the removal of unused files.
     pub collect_every_seconds: u64,
-    /// An attachment that no object names goes after this.
+    /// Age at which an unreferenced attachment is removed.
     pub unnamed_seconds: u64,
-    /// Rows that were uploaded because one request was too small for them go after this.
+    /// Age at which uploaded bodies of large requests are removed.
     pub overflow_seconds: u64,
-    /// An upload that was not ended, or that another one replaced, goes after this.
+    /// Age at which an unfinished or replaced upload is removed.
     pub upload_seconds: u64,
 }
 

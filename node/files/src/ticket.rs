@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::name::{FileName, Purpose};
 
-/// The signature stands before what it signs.
+/// Bytes of the signature, which precedes the claims.
 const SIGNATURE_BYTES: usize = 16;
 /// A key, ids and numbers; nothing of ours is longer.
 const TICKET_BYTES_MAX: usize = 2048;
@@ -27,9 +27,9 @@ pub enum Deed {
 pub struct Ticket {
     pub name: FileName,
     pub deed: Deed,
-    /// Whoever it was given to.
+    /// User of the ticket.
     pub user: Uuid,
-    /// Whoever asked for it while acting as the user.
+    /// Impersonator of the user.
     pub impersonator: Option<Uuid>,
     /// Seconds since the epoch.
     pub until: u64,
@@ -62,7 +62,7 @@ impl Ticket {
         URL_SAFE_NO_PAD.encode(whole)
     }
 
-    /// None of what this cluster did not sign.
+    /// Verifies a ticket; `None` if this cluster has not signed it.
     pub fn parse(text: &str, secret: &[u8; 32]) -> Option<Ticket> {
         if text.len() > TICKET_BYTES_MAX {
             return None;

@@ -12,7 +12,7 @@ pub enum FunctionsError {
     Read(#[from] ReadError),
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// A row of those that a client sent to a project's prompts; its place and what is wrong.
+    /// Invalid row of a project's prompts, with its index.
     #[error("row {row}: {why}")]
     Row { row: usize, why: RecordsError },
     #[error("{0}")]

@@ -17,17 +17,17 @@ use crate::outward::{OutwardClient, parse_url};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct JwtConfig {
-    /// Who signs: the claim `iss`, letter by letter.
+    /// Issuer of the tokens: exact value of the claim `iss`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub issuer: Option<String>,
-    /// For whom: the claim `aud` has to name it.
+    /// Audience of the tokens, which the claim `aud` has to name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audience: Option<String>,
-    /// The issuer's public keys (RS256, ES256) as a JWK set: a file, or an https address. Read again every five minutes, and
-    /// at once where a token names a key that is not known, though not more often than every 30 s.
+    /// Public keys of the issuer (RS256, ES256) as a JWK set: a file or an https URL. It is read every five minutes,
+    /// and for a token with an unknown key, at most every 30 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jwks: Option<String>,
-    /// The authorities to trust for https, as PEM, instead of those of the system.
+    /// Certificate authorities for https, as a PEM file, instead of those of the system.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ca: Option<PathBuf>,
     /// A file with the secret that is shared with the issuer (HS256), readable by its owner alone; at least 32 bytes.

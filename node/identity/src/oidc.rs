@@ -43,30 +43,30 @@ const LOGIN_SECONDS: std::ops::RangeInclusive<u64> = 3600..=90 * 24 * 3600;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OidcConfig {
-    /// The provider, as it names itself: an https address. What it says of itself is at `/.well-known/openid-configuration`
-    /// below it.
+    /// Issuer URL of the provider (https). Its metadata is at `/.well-known/openid-configuration` below it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub issuer: Option<String>,
-    /// What the provider calls this server. It has to know `<http.public_url>/oauth/callback` as its redirect address.
+    /// Client id of this server at the provider, with `<http.public_url>/oauth/callback` as its redirect URI.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_id: Option<String>,
-    /// A file with the secret that is shared with the provider, readable by its owner alone. Without it this server is a public
-    /// client of the provider's.
+    /// File with the client secret, readable by its owner only. Without it this server is a public client of the
+    /// provider.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_secret_file: Option<PathBuf>,
-    /// What the provider is asked for; it has to tell the address of who logs in.
+    /// Requested scopes, which must include the e-mail address.
     pub scopes: String,
-    /// The authorities to trust for https, as PEM, instead of those of the system.
+    /// Certificate authorities for https, as a PEM file, instead of those of the system.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ca: Option<PathBuf>,
-    /// The `client_id`s that people may log in through; none means any. Clients have no secrets, so a name proves nothing:
-    /// what counts is where browsers are sent.
+    /// Allowed `client_id`s of clients; all if it is empty. Clients have no secrets, so only redirect URIs protect
+    /// logins.
     pub clients: Vec<String>,
-    /// Where browsers may be sent beside `http://127.0.0.1:<port>/callback` (`[::1]`, `localhost`), letter by letter.
+    /// Allowed redirect URIs in addition to `http://127.0.0.1:<port>/callback` (also `[::1]`, `localhost`), compared
+    /// exactly.
     pub redirect_uris: Vec<String>,
-    /// How long an access token is good.
+    /// Lifetime of an access token.
     pub access_seconds: u64,
-    /// How long a login goes on before the person has to log in again.
+    /// Lifetime of a login, after which the person has to log in again.
     pub login_seconds: u64,
 }
 

@@ -9,9 +9,9 @@ use crate::rate_limiting::{RateRule, check_rates, warnings};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LimitsConfig {
-    /// How many requests may come. All that a request is about must let it in; without rules nothing is counted.
+    /// Rules of rate limiting. A request needs a token of every rule that matches it; without rules nothing is counted.
     pub rates: Vec<RateRule>,
-    /// How much may be stored. All that are about an organization must let a write in.
+    /// Rules of quotas. A write has to satisfy all rules of its organization.
     pub quotas: Vec<QuotaRule>,
 }
 

@@ -232,7 +232,7 @@ fn cut_short(_: oneshot::error::RecvError) -> String {
     "the node stops".into()
 }
 
-/// One for each number that a write begins with, whoever asks for it; its content is that of the write.
+/// Returns the idempotency key of a write: its key is the number of the first entry, its content that of the write.
 fn request(org: OrgId, sequence: u64, hash: &str) -> RequestId {
     let key = (org.0.as_u128() ^ 0x6173_7361_7920_6175_6469_7420_6c6f_6731).wrapping_add(u128::from(sequence));
     let mut content = [0; 16];

@@ -154,7 +154,7 @@ fn line_of(op: &WrittenOp) -> Bytes {
     Bytes::from(line)
 }
 
-/// Ends of lines stand between the parts of a JSON text and never in one, where a space says as much.
+/// Appends a JSON text on one line: line ends, which occur between tokens only, become spaces.
 fn put_on_one_line(line: &mut Vec<u8>, text: &[u8]) {
     line.extend(text.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }));
 }
@@ -195,8 +195,8 @@ fn place_of(cursor: &str) -> Option<HistoryPosition> {
 }
 
 impl Objects {
-    /// What was written to an object, from a place on; sees everything acknowledged before the call. What comes later is asked
-    /// for with the version of the first page.
+    /// Returns a page of the history of an object from a position. Sees every write acknowledged before the call. Later
+    /// pages are read at the version of the first.
     pub async fn past(
         &self,
         object: ObjectKey,
@@ -213,8 +213,7 @@ impl Objects {
         Ok(HistoryPage { lines, next, version })
     }
 
-    /// Writes operations again as one write, which the request names: sent again it counts once. They are what was written
-    /// elsewhere and are not made ready again.
+    /// Writes operations again as one write with an idempotency key. They are stored documents, and not prepared again.
     pub async fn write_again(
         &self,
         object: ObjectKey,

@@ -27,7 +27,7 @@ pub struct Restoring {
     pub deleted: usize,
 }
 
-/// From the rows as they were and as they are, in any order, as a fetch gives them.
+/// Returns the writes, given the rows at the version and the current ones, in any order.
 pub fn restoring(then: Vec<Value>, now: Vec<Value>) -> Restoring {
     let mut now: HashMap<String, Map<String, Value>> = now.into_iter().filter_map(written).collect();
     let mut restoring = Restoring::default();
@@ -46,7 +46,7 @@ pub fn restoring(then: Vec<Value>, now: Vec<Value>) -> Restoring {
     restoring
 }
 
-/// What was written of a row, by its id.
+/// Returns the id and the document of a row.
 fn written(row: Value) -> Option<(String, Map<String, Value>)> {
     let Value::Object(mut row) = row else { return None };
     for field in NOT_WRITTEN {

@@ -63,7 +63,7 @@ pub(crate) struct MetricAttribute(pub &'static str, pub &'static str, pub f64);
 pub(crate) struct Convention {
     /// Names, or beginnings that end with a dot, without any of which a span is not of this convention.
     pub signs: &'static [&'static str],
-    /// Type of a span with an explicit type.
+    /// Returns the type of a span from its attributes.
     pub span_type: fn(&Attributes) -> Option<&'static str>,
     /// Signs that only spans of model calls have.
     pub llm: &'static [&'static str],

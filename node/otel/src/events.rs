@@ -87,7 +87,7 @@ impl Messages {
         }
     }
 
-    /// Returns the text of the last exception. Its event with the stack trace is then dropped only if the text is used.
+    /// Returns the text of the last exception with its stack trace, which is removed from the event.
     pub fn exception(&mut self) -> Option<String> {
         let event = self.events.iter_mut().rfind(|event| event.name == "exception")?;
         let text = |name: &str| event.attributes.get(name).and_then(Value::as_str).map(str::to_owned);

@@ -131,7 +131,7 @@ pub struct Link {
     pub attributes: Vec<KeyValue>,
 }
 
-/// How the span ended; `code` is 0 unset, 1 ok, 2 error.
+/// Status of the span; `code` is 0 for unset, 1 for ok, 2 for error.
 #[derive(Clone, PartialEq, prost::Message, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Status {

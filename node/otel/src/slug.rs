@@ -136,7 +136,7 @@ impl Slug {
         Ok(STANDARD.encode(bytes))
     }
 
-    /// What every slug holds to, read or written.
+    /// Checks the invariants of slugs, on reading and writing.
     fn check(&self) -> Result<(), OtelError> {
         match &self.object {
             SlugObject::Id(id) if id.is_empty() => return Err(OtelError::slug("has an empty object_id")),

@@ -128,7 +128,7 @@ pub struct Created {
     pub secret: Option<Secret>,
 }
 
-/// Where the rows of an object are kept, and whose they are.
+/// Object of rows, with its organization and project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObjectHome {
     pub key: ObjectKey,

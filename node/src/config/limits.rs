@@ -7,26 +7,26 @@ use assay_node_objects::ObjectLimits;
 use assay_node_query::{JobLimits, PriceError, Prices, QueryLimits};
 use serde::{Deserialize, Serialize};
 
-/// How much may be on its way to the disk at once. What comes beyond it waits, and is refused with 429 and `Retry-After` only
-/// when its deadline has passed: 30 s for JSON, 5 s for OpenTelemetry's exporters.
+/// Limits of writes on their way to the disk. Writes beyond them wait, and are refused with 429 and `Retry-After` only
+/// at their deadline: 30 s for JSON, 5 s for OpenTelemetry exporters.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ObjectsConfig {
-    /// Threads that order writes; one orders some ten thousand a second.
+    /// Threads that order writes. One orders about ten thousand a second.
     pub threads: usize,
-    /// Writes of one object that are taken in and not yet answered.
+    /// Accepted and unanswered writes of one object.
     pub object_writes_max: usize,
-    /// Bytes of those writes. More of them make one busy object faster, and every other object of its shard slower. An
-    /// object holds at most a quarter of its shard's 8 MiB while others wait.
+    /// Bytes of those writes. A higher value makes one busy object faster, and the other objects of its shard slower.
+    /// An object holds at most a quarter of its shard's 8 MiB while others wait.
     pub object_bytes_max: usize,
-    /// Writes of all objects of this node that are taken in and not yet answered.
+    /// Accepted and unanswered writes of all objects of this node.
     pub node_writes_max: usize,
     /// Bytes of those writes, which take about twice as much memory. The default is a 64th of the machine's memory or of
     /// the limit of its control group, at least 32 MiB and at most 256 MiB.
     pub node_bytes_max: usize,
-    /// Objects with something to do, or that had lately.
+    /// Objects with recent writes.
     pub active_max: usize,
-    /// An object that nothing came to for this long is put away.
+    /// Time without a write after which the actor of an object is stopped.
     pub idle_seconds: u64,
 }
 
@@ -60,17 +60,17 @@ impl ObjectsConfig {
     }
 }
 
-/// How many queries run at once, and what they take. A query waits for its turn up to 30 s, or 1 s less than its client
-/// waits (`x-stainless-timeout`); then the answer is 429 with `Retry-After`.
+/// Limits of queries. A query waits for its turn up to 30 s, or 1 s less than the timeout of its client
+/// (`x-stainless-timeout`); then the answer is 429 with `Retry-After`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct QueriesConfig {
-    /// Queries that work at once. A query whose reader takes its answer does not count. While others wait an organization
-    /// has at most half of them, and a credential a quarter.
+    /// Queries that run at a time. A query whose client is reading the response does not count. While others wait, an
+    /// organization has at most half of them, and a credential a quarter.
     pub running_max: usize,
-    /// Queries that wait for their turn, half of them of one organization. Beyond it the answer is 429 at once.
+    /// Queries that wait for their turn, at most half of them of one organization. More are answered with 429 at once.
     pub waiting_max: usize,
-    /// A query that takes longer is ended: 504.
+    /// Time limit of a query, which is answered with 504.
     pub seconds_max: u64,
     /// Memory of one query, and of all together.
     pub query_bytes_max: usize,
@@ -79,17 +79,18 @@ pub struct QueriesConfig {
     pub cache_bytes_max: usize,
     /// Threads that work on rows; 0 for one a core.
     pub threads: usize,
-    /// Queries that run on after their request (`/btql/async`): how many run at once, may wait of one organization, and are
-    /// kept with their results for a day, half of them of one organization.
+    /// Async queries (`/btql/async`): upper bounds of those that run at a time, that wait in one organization, and that
+    /// are kept with their results for a day. At most half of the kept ones are of one organization.
     pub later_running_max: usize,
     pub later_waiting_max: usize,
     pub later_kept_max: usize,
-    /// What one of them may take, not counting what it waits.
+    /// Time limit of an async query, without its wait.
     pub later_seconds_max: u64,
-    /// Results of one, and of all on this node's disk, half of them of one organization.
+    /// Bytes of the results of one async query, and of all on this node's disk, at most half of them of one
+    /// organization.
     pub later_job_bytes_max: u64,
     pub later_bytes_max: u64,
-    /// A file of prices that takes the place of the program's own; empty for none.
+    /// File of prices instead of the built-in ones; empty for none.
     pub prices: PathBuf,
 }
 

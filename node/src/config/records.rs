@@ -4,16 +4,16 @@ use assay_node_identity::Invitations;
 use assay_node_records::RecordRules;
 use serde::{Deserialize, Serialize};
 
-/// How people join organizations. All nodes of a cluster should have the same.
+/// Membership of people in organizations. All nodes of a cluster should have the same settings.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PeopleConfig {
-    /// `accept`: people who belong to another organization are invited, and join when they accept. `join`: they join at once, so
-    /// that whoever owns any organization can make a user of any other its member.
+    /// `accept`: people who belong to another organization are invited, and join when they accept. `join`: they join at
+    /// once, so that owners of one organization can add users of any other.
     pub invitations: Invitations,
 }
 
-/// How many records there may be in memory, which every node has all of. Beyond it a request that makes one is answered 400.
+/// Upper bounds of records, all of which every node has in memory. A request for more is answered with 400.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RecordsConfig {
@@ -21,7 +21,7 @@ pub struct RecordsConfig {
     pub keys_per_user_max: usize,
     /// Records of one kind in one organization, as projects, datasets, members.
     pub per_organization_max: usize,
-    /// The same of experiments, grants, keys and tokens, which there are more of.
+    /// The same for the frequent kinds: experiments, grants, keys and tokens.
     pub per_organization_many_max: usize,
 }
 

@@ -14,11 +14,11 @@ use crate::{Say, TransferContext, TransferError};
 
 /// Time between two messages about the progress.
 const SAID_EVERY: Duration = Duration::from_secs(5);
-/// A page that is refused because others read is asked for again.
+/// Upper bound of attempts for a page while readers are busy.
 const ATTEMPTS_MAX: u32 = 60;
 const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// The organization of this name. What comes out is an export only once this has returned.
+/// Exports the organization of this name. The output is valid only after a successful return.
 pub fn export(context: &TransferContext, name: &str, out: impl Write, say: Say<'_>) -> Result<Footer, TransferError> {
     let exported = context.runtime.block_on(records::records_of(&context.records, name))?;
     let header = Header {
@@ -90,7 +90,7 @@ impl<W: Write> Exporting<'_, W> {
     }
 }
 
-/// A page, asked for again where there was no context for the reader.
+/// Reads a page, with retries while readers are busy.
 pub(crate) fn past(
     context: &TransferContext,
     object: ObjectKey,

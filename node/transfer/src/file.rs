@@ -28,7 +28,7 @@ const LINE_BYTES_MAX: usize = 16 << 20;
 const FOOTER_BYTES_MAX: usize = 1 << 10;
 /// First bytes of a member of gzip: deflate, no name, no time, no system.
 const GZIP_HEAD: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
-/// Fast: most of the time goes to reading rows.
+/// Fast compression, since most of the time goes to reading rows.
 const LEVEL: Compression = Compression::new(3);
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -123,7 +123,7 @@ impl<W: Write> Writer<W> {
         self.say(&TransferLine::Object(object))
     }
 
-    /// On the object before it.
+    /// Writes an operation of the preceding object.
     pub fn operation(&mut self, text: &[u8]) -> io::Result<()> {
         self.footer.operations += 1;
         self.gzip.write_all(OPERATION)?;
@@ -135,7 +135,7 @@ impl<W: Write> Writer<W> {
         self.footer.operations
     }
 
-    /// The end of the file, and what it says.
+    /// Writes the footer and returns it.
     pub fn finish(self) -> io::Result<Footer> {
         let Writer { gzip, mut footer } = self;
         let Summing { mut inner, sum } = gzip.finish()?;
@@ -182,7 +182,7 @@ pub struct Reader<R: BufRead> {
 struct Summed<R> {
     inner: R,
     sum: Sha256,
-    /// What was looked at last.
+    /// Bytes that were read last.
     seen: Vec<u8>,
 }
 
@@ -296,7 +296,7 @@ impl<R: BufRead> Reader<R> {
     }
 }
 
-/// What does not decompress was changed or cut; anything else is the disk's.
+/// Returns the error of a read: a decompression error means a changed or cut file, others come from the disk.
 fn unreadable(error: io::Error) -> TransferError {
     use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
     match error.kind() {

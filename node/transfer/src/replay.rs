@@ -22,7 +22,7 @@ use crate::{TransferContext, TransferError};
 /// Transactions are written together up to here.
 const TOGETHER_ROWS: usize = 1000;
 const TOGETHER_BYTES: usize = 4 << 20;
-/// What no write may have.
+/// Value that no write has.
 const WRITE_BYTES_MAX: usize = COMMAND_BYTES_MAX - (1 << 20);
 /// A write that found no place, no leader or no answer is sent again.
 const ATTEMPTS_MAX: u32 = 120;
@@ -32,7 +32,7 @@ const SENT_AGAIN_AFTER: Duration = Duration::from_secs(1);
 pub(crate) struct Replay<'r> {
     context: &'r TransferContext,
     object: ObjectKey,
-    /// What was read of the file and neither found nor written yet.
+    /// Operations that were read from the file and are neither found nor written yet.
     waiting: Vec<HistoryOp>,
     bytes: usize,
     here: Here,
@@ -41,7 +41,7 @@ pub(crate) struct Replay<'r> {
     pub written: u64,
 }
 
-/// What is here already.
+/// Existing history of the object.
 enum Here {
     /// The next transaction, and what was read behind it.
     Some {
@@ -253,7 +253,7 @@ fn is_same(mut there: Vec<HistoryOp>, mut here: Vec<HistoryOp>) -> bool {
     there.len() == here.len() && there.iter().zip(&here).all(|(there, here)| is_equal(there, here))
 }
 
-/// What a merge says of a row that it found is the row's, in both places.
+/// Returns whether operations are equal. The span ids of a merge are those of its row, in both histories.
 fn is_equal(there: &HistoryOp, here: &HistoryOp) -> bool {
     let (a, b) = (&there.row, &here.row);
     (&a.id, a.action, &a.doc, &a.rules, &a.audit, a.created) == (&b.id, b.action, &b.doc, &b.rules, &b.audit, b.created)

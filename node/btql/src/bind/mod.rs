@@ -143,7 +143,7 @@ struct Binder<'a> {
     /// expressions.
     nested: u16,
     expanded: usize,
-    /// Memory of compiled patterns so far.
+    /// Bytes of compiled patterns so far.
     pattern_bytes: usize,
 }
 

@@ -119,7 +119,7 @@ impl<'a> Binder<'a> {
         bound.map(Some)
     }
 
-    /// Binds an expression before the unpivot, without its names.
+    /// Binds an expression that is evaluated before the unpivot and cannot use its names.
     pub(super) fn before_unpivot(&mut self, expr: &'a ast::Expr) -> Result<BoundExpr, QueryError> {
         let bound = self.expr(expr)?;
         if names_unpivoted(&bound) {

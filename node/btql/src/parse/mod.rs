@@ -25,7 +25,7 @@ pub struct Parsed {
     pub unknown_keys: Vec<String>,
 }
 
-/// What a request's `query` says: a text of either kind, or a tree.
+/// Field `query` of a request: a text of either dialect, or the JSON form.
 pub fn parse(query: &Value) -> Result<Parsed, QueryError> {
     match query {
         Value::String(text) => Ok(Parsed { query: parse_text(text)?, unknown_keys: Vec::new() }),

@@ -188,7 +188,7 @@ impl Parser<'_> {
         Ok((From { source, shape, alias }, depth))
     }
 
-    /// What belongs to the source.
+    /// Parses the clauses of the source.
     fn table_clauses(&mut self, query: &mut Query) -> Result<(), QueryError> {
         loop {
             if self.take_word("tablesample") {

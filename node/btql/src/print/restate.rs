@@ -120,7 +120,7 @@ fn by_name(sort: Sort, items: &[SelectItem]) -> Sort {
     Sort { expr, ..sort }
 }
 
-/// What SQL has no words for.
+/// Returns the part of a query that SQL cannot express.
 fn beyond_sql(query: &Query) -> Option<&'static str> {
     let has_dimensions = !query.dimensions.is_empty() || !query.measures.is_empty();
     let has_finals = !query.final_dimensions.is_empty() || !query.final_measures.is_empty();

@@ -42,7 +42,7 @@ enum Best {
     Values(Vec<Value<'static>>),
 }
 
-/// What makes of the greatest number the least, and of one without a sign one that has the same neighbours.
+/// Mapping that turns a maximum into a minimum, and unsigned numbers into signed ones of the same order.
 #[derive(Clone, Copy, Debug)]
 struct Turn(i64);
 

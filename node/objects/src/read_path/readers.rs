@@ -38,7 +38,7 @@ impl Drop for WaitingRead<'_> {
 }
 
 impl Readers {
-    /// Panics where the system gives no runtime: it is called once, at the start of the program.
+    /// Starts the threads. Panics if the system has no resources; called once, at the start of the program.
     pub fn start() -> Readers {
         let cores = thread::available_parallelism().map_or(READERS_MIN, usize::from);
         let threads = (2 * cores).max(READERS_MIN);
@@ -53,7 +53,7 @@ impl Readers {
         }
     }
 
-    /// Runs `work` on one of the threads. Work that began ends, also where nobody waits for it any more.
+    /// Runs `work` on one of the threads. It completes even if the future is dropped.
     pub async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, ReadError> {
         let closed = || ReadError::Unavailable("this node shuts down".into());
         let permit = {

@@ -64,7 +64,7 @@ fn put_xact(out: &mut Vec<u8>, xact: Xact) {
     out.extend_from_slice(format!(r#""_xact_id":"{xact}""#).as_bytes());
 }
 
-/// What stands between the braces of a stored object, which is never empty.
+/// Returns the members of a stored object, which is never empty, without the braces.
 fn members(object: &[u8]) -> Result<&[u8], MergeError> {
     match object {
         [b'{', members @ .., b'}'] if !members.is_empty() => Ok(members),

@@ -142,7 +142,7 @@ impl ObjectActor {
         }
     }
 
-    /// Submits from the front of the queue what is ready.
+    /// Submits ready writes from the front of the queue.
     fn submit(&mut self, context: &mut Context<ObjectActor>) {
         while let Some(front) = self.queue.front() {
             let command = front.command.clone();

@@ -39,7 +39,7 @@ pub(crate) struct ActorThreads {
 }
 
 impl ActorThreads {
-    /// Panics where the system gives no thread: it is called once, at the start of the program.
+    /// Starts the threads. Panics if the system has no resources; called once, at the start of the program.
     pub fn start(count: usize) -> ActorThreads {
         let (mut arbiters, mut systems, mut threads) = (Vec::new(), Vec::new(), Vec::new());
         for number in 0..count.max(1) {

@@ -48,7 +48,7 @@ struct Delivery<'a> {
     sent_any: bool,
 }
 
-/// Sends writes to where their shards are led. An error says that none of them was sent.
+/// Sends writes to the leaders of their shards. An error means that none of them was sent.
 pub(crate) async fn deliver(
     registry: &Arc<ObjectRegistry>,
     works: Vec<Work>,
@@ -194,7 +194,7 @@ impl LeaderMessage for WriteMessage {
     }
 }
 
-/// Sends writes to another node in one message, and returns the attempts by the places of the writes.
+/// Sends writes to another node in one message, and returns the attempts by the indexes of the writes.
 async fn send(
     registry: &ObjectRegistry,
     node: NodeId,

@@ -100,7 +100,7 @@ mod tests {
     use assay_storage_model::{ObjectKind, OrgId};
     use uuid::Uuid;
 
-    /// Their places begin at 3.
+    /// Returns objects with indexes from 3 on.
     fn objects(count: u128) -> Vec<(usize, ObjectKey)> {
         let key = |n| ObjectKey::new(OrgId(Uuid::from_u128(1)), ObjectKind::Dataset, Uuid::from_u128(n));
         (3..).zip((0..count).map(key)).collect()

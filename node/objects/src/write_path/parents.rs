@@ -30,7 +30,7 @@ pub fn unknown_parents(rows: &[Sent]) -> Vec<String> {
     parents.filter(|id| !told.contains(id) && seen.insert(*id)).map(str::to_owned).collect()
 }
 
-/// Replaces `_parent_id` in every row by the parent's place. `stored` are the rows that [`unknown_parents`] asked for.
+/// Replaces `_parent_id` in every row by the position of the parent. `stored` are the rows of [`unknown_parents`].
 pub fn adopt(rows: &mut [Sent], stored: &[Bytes]) {
     if !names_parents(rows) {
         return;

@@ -43,7 +43,7 @@ impl Prepared {
         Bytes::from(self.unencoded(assigned).encode())
     }
 
-    /// What its command takes, if it fits.
+    /// Returns the size of its command, if it fits.
     pub(crate) fn checked_bytes(&self) -> Result<usize, TooLarge> {
         let command = self.unencoded(Xact::ZERO);
         command.check_limits()?;
@@ -108,8 +108,7 @@ fn one(
     prepare(object.kind, index, row, &mut PrepareContext { now_micros, new_id: &mut || new.next() })
 }
 
-/// Ids for rows that were sent without one. A request with a key gets the same ones whenever it is sent, since it is
-/// written once and answered as often as it is asked.
+/// Generator of ids for rows without one. A request with an idempotency key always gets the same ones.
 struct NewIds {
     request: Option<RequestId>,
     made: u64,

@@ -50,7 +50,7 @@ struct QueuedCall {
     holder: Holder,
     here: Demand<ShardId>,
     there: Demand<NodeId>,
-    lines: Vec<ObjectQueue>,
+    queues: Vec<ObjectQueue>,
     lacks: &'static str,
 }
 
@@ -99,7 +99,7 @@ pub struct ReservationQueue<H> {
     there: Reservations<(), NodeId>,
     next: u64,
     calls: BTreeMap<u64, QueuedCall>,
-    lines: HashMap<ObjectQueue, BTreeSet<u64>>,
+    queues: HashMap<ObjectQueue, BTreeSet<u64>>,
     shares: Shares,
     waiting: Reserved,
 }
@@ -111,7 +111,7 @@ impl<H: Clone> ReservationQueue<H> {
             there: Reservations::new(there),
             next: 0,
             calls: BTreeMap::new(),
-            lines: HashMap::new(),
+            queues: HashMap::new(),
             shares: Shares::default(),
             waiting: Reserved::default(),
         }
@@ -131,7 +131,7 @@ impl<H: Clone> ReservationQueue<H> {
             return Err(NotWritten::busy(NODE_FULL));
         }
         let (here, there) = (Demand::of(here), Demand::of(there));
-        let call = QueuedCall { holder, here, there, lines: Vec::new(), lacks: OBJECT_FULL };
+        let call = QueuedCall { holder, here, there, queues: Vec::new(), lacks: OBJECT_FULL };
         self.waiting = self.waiting.plus(call.all());
         let number = self.next;
         self.next += 1;
@@ -146,7 +146,7 @@ impl<H: Clone> ReservationQueue<H> {
         if self.calls.is_empty() {
             return granted;
         }
-        let fronts: BTreeSet<u64> = self.lines.values().filter_map(|line| line.first().copied()).collect();
+        let fronts: BTreeSet<u64> = self.queues.values().filter_map(|queue| queue.first().copied()).collect();
         let mut ready: Vec<u64> = fronts.into_iter().filter(|number| self.queue_up(*number)).collect();
         let mut claimed: HashSet<Lane> = HashSet::new();
         while let Some(number) = self.take_next(&mut ready) {
@@ -167,10 +167,10 @@ impl<H: Clone> ReservationQueue<H> {
             }
             let Some(call) = self.remove(number) else { continue };
             self.shares.add(&call.holder, call.all().bytes);
-            let handles = self.here.place(&call.here.each, &mut make);
-            self.there.place(&call.there.each, |_| ());
+            let handles = self.here.reserve_unchecked(&call.here.each, &mut make);
+            self.there.reserve_unchecked(&call.there.each, |_| ());
             granted.push(Granted { call: number, handles });
-            let behind = call.lines.iter().filter_map(|line| self.lines.get(line)?.first().copied());
+            let behind = call.queues.iter().filter_map(|queue| self.queues.get(queue)?.first().copied());
             let behind: BTreeSet<u64> = behind.filter(|number| !ready.contains(number)).collect();
             ready.extend(behind.into_iter().filter(|number| self.queue_up(*number)));
         }
@@ -188,21 +188,21 @@ impl<H: Clone> ReservationQueue<H> {
     /// their queues.
     fn queue_up(&mut self, number: u64) -> bool {
         let Some(call) = self.calls.get_mut(&number) else { return false };
-        let waits = |line: ObjectQueue, takes: bool| {
-            let is_behind = self.lines.get(&line).and_then(BTreeSet::first).is_some_and(|front| *front < number);
+        let waits = |queue: ObjectQueue, takes: bool| {
+            let is_behind = self.queues.get(&queue).and_then(BTreeSet::first).is_some_and(|front| *front < number);
             !takes || is_behind
         };
-        let others = |line: &ObjectQueue| {
-            let mine = usize::from(self.lines.contains_key(line));
-            self.lines.len() > mine
+        let others = |queue: &ObjectQueue| {
+            let mine = usize::from(self.queues.contains_key(queue));
+            self.queues.len() > mine
         };
         let here = call.here.objects.iter().map(|one| {
-            let line = ObjectQueue::Local(one.0);
-            (line, waits(line, self.here.object_takes(one, others(&line))))
+            let queue = ObjectQueue::Local(one.0);
+            (queue, waits(queue, self.here.object_takes(one, others(&queue))))
         });
         let there = call.there.objects.iter().map(|one| {
-            let line = ObjectQueue::Remote(one.0);
-            (line, waits(line, self.there.object_takes(one, others(&line))))
+            let queue = ObjectQueue::Remote(one.0);
+            (queue, waits(queue, self.there.object_takes(one, others(&queue))))
         });
         let all: Vec<(ObjectQueue, bool)> = here.chain(there).collect();
         let is_ready = all.iter().all(|(_, waits)| !waits);
@@ -210,9 +210,9 @@ impl<H: Clone> ReservationQueue<H> {
             call.lacks = OBJECT_FULL;
         }
         // A ready call is in all of its queues, so that no later call to its objects overtakes it at its lane.
-        for (line, _) in all.into_iter().filter(|(_, waits)| is_ready || *waits) {
-            if self.lines.entry(line).or_default().insert(number) {
-                call.lines.push(line);
+        for (queue, _) in all.into_iter().filter(|(_, waits)| is_ready || *waits) {
+            if self.queues.entry(queue).or_default().insert(number) {
+                call.queues.push(queue);
             }
         }
         is_ready
@@ -221,11 +221,11 @@ impl<H: Clone> ReservationQueue<H> {
     fn remove(&mut self, number: u64) -> Option<QueuedCall> {
         let call = self.calls.remove(&number)?;
         self.waiting = self.waiting.less(call.all());
-        for line in &call.lines {
-            if let Some(standing) = self.lines.get_mut(line) {
+        for queue in &call.queues {
+            if let Some(standing) = self.queues.get_mut(queue) {
                 standing.remove(&number);
                 if standing.is_empty() {
-                    self.lines.remove(line);
+                    self.queues.remove(queue);
                 }
             }
         }

@@ -156,12 +156,12 @@ impl<H: Clone, L: Copy + Eq + Hash> Reservations<H, L> {
         if let Some(why) = self.node_lacks(&demand) {
             return Err(NotWritten::busy(why));
         }
-        Ok(self.place(wanted, make)) // B1: nothing has changed up to here
+        Ok(self.reserve_unchecked(wanted, make)) // B1: nothing has changed up to here
     }
 
     /// Returns whether an object of a call has capacity.
     pub(crate) fn object_takes(&self, (object, lane, more): &(ObjectKey, L, Reserved), others_wait: bool) -> bool {
-        let held = self.objects.get(object).map_or(Reserved::default(), |seat| seat.held);
+        let held = self.objects.get(object).map_or(Reserved::default(), |entry| entry.held);
         if held.writes == 0 {
             return true; // B2
         }
@@ -193,7 +193,7 @@ impl<H: Clone, L: Copy + Eq + Hash> Reservations<H, L> {
     }
 
     /// Counts reservations without a check of the limits.
-    pub(crate) fn place(
+    pub(crate) fn reserve_unchecked(
         &mut self,
         wanted: &[ReservationRequest<L>],
         mut make: impl FnMut(&ReservationRequest<L>) -> H,
@@ -203,10 +203,10 @@ impl<H: Clone, L: Copy + Eq + Hash> Reservations<H, L> {
             self.node = self.node.plus(one);
             let lane = self.lanes.entry(want.lane).or_default();
             *lane = lane.plus(one);
-            let seat = self.objects.entry(want.object);
-            let seat = seat.or_insert_with(|| ObjectReservations { held: Reserved::default(), handle: make(want) });
-            seat.held = seat.held.plus(one);
-            seat.handle.clone()
+            let entry = self.objects.entry(want.object);
+            let entry = entry.or_insert_with(|| ObjectReservations { held: Reserved::default(), handle: make(want) });
+            entry.held = entry.held.plus(one);
+            entry.handle.clone()
         });
         each.collect()
     }
@@ -218,14 +218,14 @@ impl<H: Clone, L: Copy + Eq + Hash> Reservations<H, L> {
         if let Some(lane) = self.lanes.get_mut(&given.lane) {
             *lane = lane.less(one);
         }
-        if let Some(seat) = self.objects.get_mut(&given.object) {
-            seat.held = seat.held.less(one);
+        if let Some(entry) = self.objects.get_mut(&given.object) {
+            entry.held = entry.held.less(one);
         }
     }
 
     /// Removes an object without reservations. Returns whether it was removed.
     pub fn put_away(&mut self, object: &ObjectKey) -> bool {
-        let idle = self.objects.get(object).is_some_and(|seat| seat.held.writes == 0); // B3
+        let idle = self.objects.get(object).is_some_and(|entry| entry.held.writes == 0); // B3
         idle && self.objects.remove(object).is_some()
     }
 

@@ -121,7 +121,7 @@ fn span_type(attributes: &Attributes) -> Option<&'static str> {
     operation.or_else(|| is_tool().then_some("tool"))
 }
 
-/// What the model was told to be is the first of its messages.
+/// Takes the input messages. The system instructions are the first one.
 fn input_messages(attributes: &mut Attributes) -> Option<Value> {
     let messages = parse_meant(attributes.take("gen_ai.input.messages")?);
     let Value::Array(mut messages) = messages else { return Some(messages) };
@@ -133,7 +133,7 @@ fn input_messages(attributes: &mut Attributes) -> Option<Value> {
     Some(Value::Array(messages))
 }
 
-/// What was found, or what was to be stored: the same attribute, by the operation.
+/// Takes memory records: results or inputs, by the operation.
 fn memory_records(attributes: &mut Attributes, are_found: bool) -> Option<Value> {
     let is_search = attributes.text("gen_ai.operation.name") == Some("search_memory");
     if is_search == are_found { attributes.take("gen_ai.memory.records").map(parse_meant) } else { None }
@@ -169,7 +169,7 @@ pub(super) fn tool_call(value: Value) -> Value {
     Value::Object(call)
 }
 
-/// Who speaks in events that are messages; `gen_ai.choice` alone is an answer.
+/// Roles of events that are messages. Only `gen_ai.choice` is an output.
 const SPEAKERS: [(&str, &str, bool); 5] = [
     ("gen_ai.system.message", "system", true),
     ("gen_ai.user.message", "user", true),

@@ -159,7 +159,7 @@ fn tool(value: Value) -> Value {
     parse_meant(unwrapped(unwrapped(value, &["tool"]), &["json_schema"]))
 }
 
-/// What an object holds, if that is all it holds.
+/// Returns the only member of an object, if it is a wrapper.
 fn unwrapped(value: Value, wrappers: &[&str]) -> Value {
     let is_wrapper =
         |map: &Map<String, Value>| map.len() == 1 && wrappers.iter().any(|wrapper| map.contains_key(*wrapper));

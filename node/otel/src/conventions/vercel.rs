@@ -81,7 +81,7 @@ fn span_type(attributes: &Attributes) -> Option<&'static str> {
     kind_of(OPERATIONS, operation).or_else(|| operation.contains(".do").then_some("llm"))
 }
 
-/// What the application says of its call, under the names that it chose.
+/// Takes the metadata of the application, under its own names.
 fn after(attributes: &mut Attributes, draft: &mut Draft) {
     let said = attributes.under("ai.telemetry.metadata.").map(|(name, value)| (name.to_owned(), value.clone()));
     draft.add_metadata(said.collect());

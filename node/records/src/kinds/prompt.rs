@@ -32,7 +32,7 @@ pub static PROMPT: Kind = Kind {
     join: None,
 };
 
-/// What the row of a prompt says.
+/// Fields of the row of a prompt.
 pub(crate) const PROMPT_FIELDS: &[Field] = &[
     Field::required("project_id", Shape::Uuid, OnPatch::Fixed),
     Field::required("name", NAME, OnPatch::Replaced),
@@ -44,7 +44,7 @@ pub(crate) const PROMPT_FIELDS: &[Field] = &[
     Field::optional("function_type", FUNCTION_TYPE, OnPatch::Fixed),
 ];
 
-/// What the row of a function says: a prompt is one too.
+/// Fields of the row of a function; a prompt is one, too.
 pub(crate) const FUNCTION_FIELDS: &[Field] = &[
     Field::required("project_id", Shape::Uuid, OnPatch::Fixed),
     Field::required("name", NAME, OnPatch::Replaced),

@@ -4,7 +4,7 @@ use assay_storage_model::command::Outcome;
 use assay_storage_model::{NotWritten, WriteFailure, WriteOutcome, Xact};
 use serde::{Deserialize, Serialize};
 
-/// What became of one write.
+/// Outcome of one write.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum LegacyOutcome {

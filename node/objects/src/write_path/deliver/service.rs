@@ -73,8 +73,8 @@ impl fmt::Debug for WriteService {
     }
 }
 
-/// Whose share of places forwarded writes take: the credential's on whose behalf they are sent, where it is known, else
-/// the sending node's, which shares its own places between credentials.
+/// Returns the holder of the reservations of forwarded writes: the credential of the principal or, if it is unknown,
+/// the sending node, which shares its reservations between credentials itself.
 fn sharer(principal: Option<&Bytes>, from: NodeId) -> Uuid {
     let who = principal.and_then(|bytes| Asker::from_bytes(bytes)?.principal());
     who.map_or(Uuid::from_u128(u128::from(from.0)), |who| who.credential.record())

@@ -1,4 +1,4 @@
-//! The write queue, held against its rules and against a model that counts everything anew.
+//! The reservation queue, compared with its rules and with a model that counts everything anew.
 
 use assay_storage_model::{ObjectKind, OrgId};
 use proptest::prelude::*;
@@ -308,7 +308,7 @@ proptest! {
         while !queue.held.is_empty() {
             queue.release(0);
         }
-        prop_assert!(queue.queue.is_idle() && queue.queue.lines.is_empty() && queue.queue.shares.organizations.is_empty());
+        prop_assert!(queue.queue.is_idle() && queue.queue.queues.is_empty() && queue.queue.shares.organizations.is_empty());
         prop_assert_eq!(queue.queue.waiting(), Reserved::default());
     }
 

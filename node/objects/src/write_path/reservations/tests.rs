@@ -1,4 +1,4 @@
-//! The reservations of places, held against its rules and against a model that counts everything anew.
+//! Reservations, compared with their rules and against a model that counts everything anew.
 
 use assay_storage_model::{ObjectKind, OrgId};
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! Capabilities of this machine. A missing one is reported as not covered, never passed over in silence.
+//! Capabilities of this machine. A missing one is reported as not covered, never skipped silently.
 
 use std::path::{Path, PathBuf};
 
@@ -11,23 +11,23 @@ pub fn everything_required() -> bool {
     std::env::var_os(REQUIRE).is_some_and(|value| value == "all")
 }
 
-/// Where the product's program is, if not beside this one.
+/// Environment variable with the path of the product's program, if it is not beside this one.
 const PROGRAM_VARIABLE: &str = "ASSAY_BIN";
 
-/// Whether this process is root.
+/// Returns whether this process runs as root.
 pub fn is_root() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
     ids.is_some_and(|ids| ids.split_ascii_whitespace().nth(1) == Some("0"))
 }
 
-/// Whether `program` is on the path.
+/// Returns whether `program` is on the path.
 pub fn has(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]).any(|dir| dir.join(program).is_file())
 }
 
-/// Which of what is needed is missing, as one line each.
+/// Returns the missing requirements, one line each.
 pub fn missing(root: bool, programs: &[&str]) -> Vec<String> {
     let mut missing = Vec::new();
     if root && !is_root() {
@@ -40,7 +40,7 @@ pub fn missing(root: bool, programs: &[&str]) -> Vec<String> {
     missing
 }
 
-/// The product's program beside this one, where it was built.
+/// Returns the product's program beside this one, if it was built.
 pub fn assay_program() -> Option<PathBuf> {
     let program = std::env::current_exe().ok()?.with_file_name("assay");
     program.is_file().then_some(program)

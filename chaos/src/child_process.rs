@@ -1,4 +1,4 @@
-//! Child processes: their lines as they come, their end by their own pid, and their last lines.
+//! Child processes: their output line by line, their end by their own pid, and their last lines of stderr.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
-/// How often an ending process is looked at.
+/// Interval at which an ending process is polled.
 const POLL: Duration = Duration::from_millis(2);
-/// What is shown of a process's stderr.
+/// Bytes of a process's stderr that are shown.
 const LAST_WORDS_BYTES: usize = 2000;
 
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl Child {
         Child::spawn(command, stderr)
     }
 
-    /// As `start`, and what it is told on its stdin.
+    /// Starts the process like `start`, with a pipe to its stdin.
     pub fn start_listening(mut command: Command, stderr: &Path) -> anyhow::Result<(Child, ChildStdin)> {
         command.stdin(Stdio::piped());
         let mut child = Child::spawn(command, stderr)?;
@@ -70,7 +70,7 @@ impl Child {
         Ok(Child { process, lines, stderr: stderr.to_path_buf() })
     }
 
-    /// Its pid, which is nobody else's until its end was waited for.
+    /// Returns its pid, which is not reused until the process was waited for.
     pub fn id(&self) -> u32 {
         self.process.id()
     }
@@ -88,7 +88,7 @@ impl Child {
         }
     }
 
-    /// `kill -9` by its pid; lines it said before remain to be read.
+    /// Kills it by its pid with `kill -9`; lines written before can still be read.
     pub fn kill(&mut self) -> anyhow::Result<ExitStatus> {
         // An error means that it has ended already.
         let _ = self.process.kill();
@@ -143,7 +143,7 @@ pub fn output(command: Command, stderr: &Path, wait: Duration) -> anyhow::Result
     }
 }
 
-/// Runs a tool to its end; its stdout, or what it said against it.
+/// Runs a tool to its end; returns its stdout, or its error output.
 pub fn tool(program: &str, arguments: &[&str]) -> anyhow::Result<String> {
     let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();
     let output = output.with_context(|| format!("starting {program}"))?;

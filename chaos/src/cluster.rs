@@ -1,5 +1,5 @@
-//! The storm over a whole cluster: real processes, a network and disks of their own, clients at every node, faults by
-//! schedule, and checkers that hold the history against what is there afterwards.
+//! Chaos test of a whole cluster: real processes with a network and disks of their own, clients at every node,
+//! scheduled faults, and checkers that compare the history with the final state.
 //!
 //! ```text
 //! environment  nodes with namespaces and disks, founded and joined as an operator would
@@ -10,8 +10,8 @@
 //! check        the checkers; figures: the numbers of a run
 //! ```
 //!
-//! One number makes topology, timings, faults and workload. Times of a real run are not repeated by it; the history is
-//! the evidence. A trouble of the harness is `unknown`, never a pass and never an excuse.
+//! One seed determines topology, timings, faults and workload, but not the times of a real run; the history is the
+//! evidence. A failure of the harness is `unknown`, never a pass.
 
 pub mod check;
 mod environment;
@@ -50,30 +50,30 @@ pub use scenario::{far_apart, old_leader, upgrade};
 /// Shards and memory of a run are one of these.
 const SHARDS: [u16; 2] = [4, 8];
 const MEMORY_BUDGET_BYTES: std::ops::RangeInclusive<u64> = 1_000_000..=4_000_000;
-/// A node that is asked to stop at the end is given so long.
+/// Time limit for a node to stop at the end.
 const STOP_MAX: Duration = Duration::from_secs(40);
 /// A run of this length has at least so many kinds of faults.
 const LONG_SECONDS: u64 = 90;
 const KINDS_MIN: u64 = 6;
 /// A second of a run has at least so many acknowledged writes, however slow the build.
 const WRITES_PER_SECOND_MIN: u64 = 3;
-/// What counts snapshots that a node took from another, beside what its log says.
+/// Metric of the snapshots that a node took from another, in addition to its log.
 const SNAPSHOTS_METRIC: &str = "assay_snapshots_installed_total";
 
-/// What a run is told.
+/// Options of a run.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ClusterRunOptions {
     pub seed: u64,
     pub seconds: u64,
     pub nodes: u8,
-    /// Only these faults; all that can be done if there are none.
+    /// Only these faults; all supported ones if empty.
     pub faults: Vec<Kind>,
     /// Everything is kept, also of a run that held.
     pub keep: bool,
 }
 
-impl Options {
-    /// What follows the program's name to have it again.
+impl ClusterRunOptions {
+    /// Returns the arguments that repeat the run.
     pub fn words(&self) -> String {
         let mut words = format!("--seconds {} --nodes {}", self.seconds, self.nodes);
         if !self.faults.is_empty() {
@@ -85,7 +85,7 @@ impl Options {
 }
 
 /// Runs the storm; what is to be looked at afterwards. `interrupted` ends it early, with everything torn down.
-pub fn run(options: &Options, interrupted: &AtomicBool, report: &mut Report) -> anyhow::Result<Vec<PathBuf>> {
+pub fn run(options: &ClusterRunOptions, interrupted: &AtomicBool, report: &mut Report) -> anyhow::Result<Vec<PathBuf>> {
     let dir = tempfile::Builder::new().prefix("assay-chaos-run-").tempdir().context("making a directory")?;
     let mut rng = ChaCha8Rng::seed_from_u64(options.seed);
     let (mut conductor, planned) = prepare(options, dir.path(), &mut rng, interrupted, report)?;
@@ -109,7 +109,7 @@ pub fn check_again(dir: &Path, report: &mut Report) -> anyhow::Result<()> {
 
 /// Everything that a run is made of. No process runs yet.
 fn prepare<'a>(
-    options: &Options,
+    options: &ClusterRunOptions,
     dir: &Path,
     rng: &mut ChaCha8Rng,
     interrupted: &'a AtomicBool,
@@ -155,8 +155,8 @@ fn possible(wanted: &BTreeSet<Kind>, nodes: u8, means: &FaultSupport, report: &m
     possible
 }
 
-/// What the run must have done to prove anything.
-fn wanted_coverage(options: &Options, planned: &[Planned], report: &mut Report) {
+/// Sets the coverage that the run must reach to prove anything.
+fn wanted_coverage(options: &ClusterRunOptions, planned: &[Planned], report: &mut Report) {
     let coverage = &mut report.coverage;
     coverage.want("writes acknowledged", options.seconds * WRITES_PER_SECOND_MIN);
     for (what, at_least) in [("reads", 2), ("reads at a version", 4), ("asks answered", 2)] {
@@ -182,10 +182,10 @@ fn wanted_coverage(options: &Options, planned: &[Planned], report: &mut Report) 
     }
 }
 
-/// From the first start to the last look.
+/// Runs everything from the first start to the final reads.
 fn play(
     conductor: &mut Conductor<'_>,
-    options: &Options,
+    options: &ClusterRunOptions,
     planned: &[Planned],
     rng: &mut ChaCha8Rng,
 ) -> anyhow::Result<()> {
@@ -219,7 +219,11 @@ fn conclude(conductor: &mut Conductor<'_>) -> anyhow::Result<()> {
 }
 
 /// The storm and the calm after it.
-fn storm_and_calm(conductor: &mut Conductor<'_>, options: &Options, planned: &[Planned]) -> anyhow::Result<()> {
+fn storm_and_calm(
+    conductor: &mut Conductor<'_>,
+    options: &ClusterRunOptions,
+    planned: &[Planned],
+) -> anyhow::Result<()> {
     let begun = Instant::now();
     let calm = Duration::from_secs(CALM_SECONDS.min(options.seconds));
     conductor.stage.enter(Phase::Storm);
@@ -258,7 +262,7 @@ fn judge(dir: &Path, report: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What was tried, as the history has it.
+/// Counts the coverage from the history.
 fn cover(evidence: &Evidence, report: &mut Report) {
     let history = &evidence.history;
     let coverage = &mut report.coverage;

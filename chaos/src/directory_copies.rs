@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-/// Holds nothing but room, and much of it; nobody writes to it.
+/// Reserves disk space only, and much of it; not copied.
 const BALLAST: &str = "BALLAST";
 
 /// Copies a directory with all below it. The ballast is shared, not copied; a socket that a dead process left is neither.

@@ -1,4 +1,4 @@
-//! A plain HTTP/1.1 client on one connection that is kept: no library between the harness and the bytes.
+//! Plain HTTP/1.1 client on one persistent connection, without a library between the harness and the bytes.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -42,8 +42,8 @@ impl HttpClient {
         Ok(HttpClient { connection: BufReader::new(connection), key: key.to_owned() })
     }
 
-    /// Whether the other side still holds it, as far as this one knows: what is sent on a closed connection leaves one in
-    /// doubt for nothing.
+    /// Returns whether the other side seems to hold the connection: a send on a closed one would have an unknown
+    /// outcome for no reason.
     pub fn is_open(&self) -> bool {
         let stream = self.connection.get_ref();
         let peeked = stream.set_nonblocking(true).and_then(|()| stream.peek(&mut [0]));
@@ -51,12 +51,12 @@ impl HttpClient {
         stream.set_nonblocking(false).is_ok() && quiet
     }
 
-    /// What comes next is waited for so long.
+    /// Sets the timeout of the following requests.
     pub fn set_wait(&self, wait: Duration) -> anyhow::Result<()> {
         self.connection.get_ref().set_read_timeout(Some(wait)).context("setting how long to wait")
     }
 
-    /// An error means that there was no whole answer: nobody knows what became of the request.
+    /// Sends a POST. An error means an incomplete response: the outcome of the request is unknown.
     pub fn post(&mut self, path: &str, body: &Value) -> anyhow::Result<HttpResponse> {
         self.send("POST", path, &[], &serde_json::to_vec(body)?)
     }
@@ -91,7 +91,7 @@ impl HttpClient {
         Ok(String::from_utf8_lossy(&self.bytes()?.2).into_owned())
     }
 
-    /// What time it is there: seconds of the day, as the answer's head says.
+    /// Returns the server's time, in seconds of the day, from a response's header.
     pub fn time_of_day(&mut self) -> anyhow::Result<i64> {
         self.connection.get_mut().write_all(b"GET /healthz HTTP/1.1\r\nHost: assay\r\n\r\n")?;
         let (_, headers, _) = self.bytes()?;

@@ -1,9 +1,9 @@
-//! `kill -9` of the whole program under HTTP load: what a client was told is held against what the next start reads.
+//! `kill -9` of the whole program under HTTP load: compares the responses of clients with what the next start reads.
 //!
-//! Each client writes rows of its own to its own object, one request at a time, and so knows what each row must say: what
-//! was acknowledged, there once; what was refused, not there; what got no answer, whole or not at all (`ledger`). Plain
-//! clients say themselves what they send (`http_client`); beside them the Python SDK logs spans (`sdk`). The server is the
-//! program as it is shipped (`server`), with budgets so small that it seals and compacts all the while.
+//! Each client writes rows of its own to its own object, one request at a time. So it can tell the content of each row:
+//! acknowledged rows are there once, refused ones are not, unanswered ones are whole or absent (`ledger`). Plain
+//! clients send raw requests (`http_client`); the Python SDK logs spans (`sdk`). The server is the released program
+//! (`server`), with budgets so small that it seals and compacts all the time.
 
 mod ledger;
 mod sdk;
@@ -35,12 +35,12 @@ const LIFE_MS: std::ops::RangeInclusive<u64> = 100..=1500;
 const ROWS_PER_REQUEST_MAX: usize = 20;
 /// Traces of one page when everything is read back.
 const PAGE: u64 = 500;
-/// Findings of one client that are told: so few that every client is heard.
+/// Findings reported of one client: so few that every client is included.
 const FINDINGS_MAX: usize = 4;
 /// An answer that does not come within this time is none.
 const WAIT: Duration = Duration::from_secs(20);
 
-/// One client: its object's path and what it knows of its rows.
+/// One client: its object's path and the expected state of its rows.
 #[derive(Debug)]
 struct HttpWriter {
     number: u64,
@@ -49,11 +49,11 @@ struct HttpWriter {
     rng: ChaCha8Rng,
 }
 
-/// A directory with everybody who writes to it.
+/// A directory with all its writers.
 #[derive(Debug)]
 struct ProgramHarness<'a> {
     dir: &'a Path,
-    /// Where its server listens, from the first start on.
+    /// Address of its server, from the first start on.
     address: Option<SocketAddr>,
     writers: Vec<HttpWriter>,
     /// Python with the SDK, if it is there; its process starts with the first server.
@@ -149,7 +149,7 @@ impl ProgramHarness<'_> {
         Ok(())
     }
 
-    /// At what the last kill left; then at what the SDK made of it.
+    /// Checks the state after the last kill; then after the retries of the SDK.
     fn last_look(&mut self, report: &mut Report) -> anyhow::Result<()> {
         let server = self.start()?;
         self.check(&server, report)?;

@@ -1,4 +1,4 @@
-//! A small ext4 of our own in a file, mounted through a loop device; unmounted for sure when it goes.
+//! A small private ext4 in a file, mounted through a loop device; unmounted reliably on drop.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -52,7 +52,7 @@ impl LoopImage {
         tool("xfs_io", &["-x", "-c", "shutdown", &self.mount.to_string_lossy()]).map(drop)
     }
 
-    /// What is lost with the power is lost; who still has files open must be gone.
+    /// Unmounts it; unsynced data is lost. Processes with open files must be gone.
     pub fn unmount(&mut self) -> anyhow::Result<()> {
         let mut tries = 0;
         while let Err(why) = tool("umount", &[&self.mount.to_string_lossy()]) {

@@ -1,4 +1,4 @@
-//! assay-chaos: breaks a store of its own making in many ways and says whether it held.
+//! assay-chaos: breaks a store of its own in many ways and reports whether it held.
 
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -15,9 +15,9 @@ use clap::{Args, Parser, Subcommand};
 use cluster::Kind;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Breaks a store of its own making and says whether it held: valid, invalid or unknown. Only valid exits with 0.
+/// Breaks a store of its own and reports whether it held: valid, invalid or unknown. Only valid exits with 0.
 ///
-/// What needs something that this machine lacks (root, a program, the Python SDK) is not tried. Where the rest held the
+/// Parts that need something this machine lacks (root, a program, the Python SDK) are skipped. If the rest held, the
 /// verdict is "not covered", and the exit code is 0; with ASSAY_REQUIRE=all it is unknown, a failure.
 #[derive(Debug, Parser)]
 #[command(name = "assay-chaos", version = version())]
@@ -81,11 +81,11 @@ enum Command {
     },
     /// A cluster of real processes under attack: kills, pauses, partitions, power cuts, full disks, changes of members
     Run(RunArgs),
-    /// What only an old leader has or knows: a story that is always the same, on a cluster of three (needs root, iptables)
+    /// State that only an old leader has: a fixed scenario on a cluster of three (needs root, iptables)
     OldLeader(Common),
     /// Three nodes with a relay between them that delays every byte, and clients at all of them: a story
     FarApart {
-        /// How long clients work
+        /// Seconds that clients work
         #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(10..=43_200))]
         seconds: u64,
         /// Delay from one node to another; half of a round trip
@@ -99,7 +99,7 @@ enum Command {
         /// The earlier program; the later one is that of this build, or the one that ASSAY_BIN names
         #[arg(long)]
         from: PathBuf,
-        /// How long clients work; the last 25 seconds or more are without restarts
+        /// Seconds that clients work; the last 25 seconds or more are without restarts
         #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u64).range(40..=43_200))]
         seconds: u64,
         #[command(flatten)]
@@ -109,18 +109,18 @@ enum Command {
     Check {
         /// The directory that the run named
         dir: PathBuf,
-        /// Where the report goes, as JSON
+        /// File for the report, as JSON
         #[arg(long)]
         report: Option<PathBuf>,
     },
-    /// Whole clusters in one thread each, on simulated time, wires and disks: as many seeds as are asked for
-    Sim(sim::Options),
+    /// Whole clusters in one thread each, on simulated time, network and disks, for the given number of seeds
+    Sim(sim::SimOptions),
     /// Deliberate faults of the product, each of which a short run has to see (needs the feature `sabotage`)
     Sabotage {
-        /// Only these faults, as skip-fsync,stale-read
+        /// Only these faults, such as skip-fsync,stale-read
         #[arg(long, value_delimiter = ',')]
         only: Vec<String>,
-        /// Where the report goes, as JSON
+        /// File for the report, as JSON
         #[arg(long)]
         report: Option<PathBuf>,
     },
@@ -130,7 +130,7 @@ enum Command {
     Dump {
         #[arg(long)]
         dir: PathBuf,
-        /// An object and a version to read beside the newest: 3:1000192656880881099
+        /// An object and a version to read besides the newest: 3:1000192656880881099
         #[arg(long, value_parser = object_and_version)]
         at: Vec<(u8, u64)>,
     },
@@ -138,13 +138,13 @@ enum Command {
 
 #[derive(Clone, Debug, Args)]
 struct RunArgs {
-    /// How long clients work; the last 25 seconds are without faults
+    /// Seconds that clients work; the last 25 seconds are without faults
     #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u64).range(40..=43_200))]
     seconds: u64,
     /// Nodes of the cluster; one is a node alone
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=5))]
     nodes: u8,
-    /// Only these faults, as kill,pause,power-cut; without it all that this machine can do
+    /// Only these faults, such as kill,pause,power-cut; by default all that this machine supports
     #[arg(long, value_delimiter = ',')]
     faults: Vec<Kind>,
     /// Keep history, logs and data also of a run that held
@@ -159,12 +159,12 @@ struct Common {
     /// Repeats the schedule of an earlier run; a fresh one if not given
     #[arg(long)]
     seed: Option<u64>,
-    /// Where the report goes, as JSON
+    /// File for the report, as JSON
     #[arg(long)]
     report: Option<PathBuf>,
 }
 
-type Scenario = fn(u64, u32, &mut Report) -> anyhow::Result<Vec<PathBuf>>;
+type ScenarioRun = fn(u64, u32, &mut Report) -> anyhow::Result<Vec<PathBuf>>;
 
 fn version() -> &'static str {
     told::version(env!("CARGO_PKG_VERSION"))
@@ -195,13 +195,17 @@ fn main() -> ExitCode {
         Command::FarApart { seconds, delay_ms, common } => {
             let words = format!("--seconds {seconds} --delay-ms {delay_ms}");
             tell("far-apart", &words, &common, |seed, interrupted, report| {
-                cluster::far_apart::run(cluster::far_apart::Options { seed, seconds, delay_ms }, interrupted, report)
+                cluster::far_apart::run(
+                    cluster::far_apart::FarApartOptions { seed, seconds, delay_ms },
+                    interrupted,
+                    report,
+                )
             })
         }
         Command::Upgrade { from, seconds, common } => {
             let words = format!("--from {} --seconds {seconds}", from.display());
             tell("upgrade", &words, &common, |seed, interrupted, report| {
-                cluster::upgrade::run(&cluster::upgrade::Options { seed, seconds, from }, interrupted, report)
+                cluster::upgrade::run(&cluster::upgrade::UpgradeOptions { seed, seconds, from }, interrupted, report)
             })
         }
         Command::Check { dir, report } => check_again(&dir, report.as_deref()),
@@ -219,7 +223,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn storm(name: &str, unit: &str, size: u32, common: &Common, scenario: Scenario) -> anyhow::Result<ExitCode> {
+fn storm(name: &str, unit: &str, size: u32, common: &Common, scenario: ScenarioRun) -> anyhow::Result<ExitCode> {
     let seed = common.seed.unwrap_or_else(rand::random);
     let mut report = Report::new(name, seed, &format!("{unit} {size}"));
     let kept = match scenario(seed, size, &mut report) {
@@ -242,7 +246,7 @@ fn finish(report: Report, file: Option<&Path>, kept: &[PathBuf]) -> anyhow::Resu
 fn run_cluster(args: RunArgs) -> anyhow::Result<ExitCode> {
     let RunArgs { seconds, nodes, faults, keep, common } = args;
     let seed = common.seed.unwrap_or_else(rand::random);
-    let options = cluster::Options { seed, seconds, nodes, faults, keep };
+    let options = cluster::ClusterRunOptions { seed, seconds, nodes, faults, keep };
     let mut report = Report::new("run", seed, &options.words());
     let interrupted = interrupted_by_signals()?;
     let kept = cluster::run(&options, interrupted, &mut report).unwrap_or_else(|why| {
@@ -252,7 +256,7 @@ fn run_cluster(args: RunArgs) -> anyhow::Result<ExitCode> {
     finish(report, common.report.as_deref(), &kept)
 }
 
-fn simulate(options: &sim::Options) -> anyhow::Result<ExitCode> {
+fn simulate(options: &sim::SimOptions) -> anyhow::Result<ExitCode> {
     let first = options.seed.unwrap_or_else(rand::random);
     let mut report = Report::new("sim", first, "--seeds 1");
     if let Err(why) = sim::run(options, first, &mut report) {
@@ -261,7 +265,7 @@ fn simulate(options: &sim::Options) -> anyhow::Result<ExitCode> {
     finish(report, options.report.as_deref(), &[])
 }
 
-/// Tells a story and reports how it went.
+/// Runs a scenario and reports its result.
 fn tell(
     name: &str,
     words: &str,

@@ -20,7 +20,7 @@ pub enum Verdict {
     Invalid,
     /// Something kept the run from saying either; it is not a pass.
     Unknown,
-    /// This machine lacks what the run or a part of it needs, and nobody required it: the rest held.
+    /// This machine lacks a requirement of the run or of a part of it, and it was not required: the rest held.
     NotCovered,
 }
 
@@ -30,15 +30,15 @@ pub struct Report {
     pub version: &'static str,
     pub seed: u64,
     pub replay: String,
-    /// What must not be: each makes the run invalid.
+    /// Violations: each makes the run invalid.
     pub findings: Vec<String>,
-    /// What kept the harness from its work.
+    /// Problems that kept the harness from its work.
     pub troubles: Vec<String>,
-    /// What this machine lacks.
+    /// Missing capabilities of this machine.
     pub not_covered: Vec<String>,
     pub coverage: Coverage,
     pub runs: Vec<Value>,
-    /// What else a storm has to say, each under its own name.
+    /// Further results of a test, each under its own name.
     #[serde(flatten)]
     pub details: Map<String, Value>,
     /// The same in lines for people.

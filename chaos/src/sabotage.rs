@@ -1,9 +1,9 @@
-//! The storm on trial: fifteen deliberate faults of the product, each of which a short run has to see. Without the fault
-//! the same run is valid, or a longer one that contains it; otherwise the run proves nothing.
+//! Trial of the chaos tests: fifteen deliberate faults of the product, each of which a short run has to detect. Without
+//! the fault the same run, or a longer one that contains it, has to be valid; otherwise the run proves nothing.
 //!
-//! Every run is this program again, in a process of its own, with the fault named in its environment; what it starts
-//! inherits that. A run counts only where one of the checkers speaks that the fault is for: that a cluster breaks is
-//! easily seen, that it broke a promise is what has to be seen.
+//! Every run is this program again, in a process of its own, with the fault named in its environment, which its
+//! children inherit. A run counts only if a checker for that fault reports it: a broken cluster is easily noticed, a
+//! broken guarantee has to be.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use crate::report::Report;
 
 /// A run that takes longer hangs.
 const RUN_MAX: Duration = Duration::from_secs(400);
-/// What was interrupted takes down what it made.
+/// Time for an interrupted run to remove what it made.
 const TEAR_DOWN_MAX: Duration = Duration::from_secs(60);
 const PROGRAM_WAIT: Duration = Duration::from_secs(10);
 /// Upper bound of the characters of a finding in the table.
@@ -35,7 +35,7 @@ struct Trial {
     run: &'static str,
     /// The run that is valid without the fault.
     control: &'static str,
-    /// What a finding says that is about this fault.
+    /// Texts of findings that are about this fault.
     seen_by: &'static [&'static str],
 }
 
@@ -74,7 +74,7 @@ const SLOW_DISK: &str = "run --seconds 55 --nodes 3 --faults slow-disk --seed 3"
 
 const TRIALS: [Trial; 15] = [
     trial(Sabotage::AckBeforeQuorum, SIMULATED, &["no loss"]),
-    trial(Sabotage::SkipFsync, POWER_CUT, &["no loss", "were durable and are not there", "its log ends at"]),
+    trial(Sabotage::SkipFsync, POWER_CUT, &["no loss", "were durable and are missing", "its log ends at"]),
     trial(Sabotage::AckOnLeaderOnly, OLD_LEADER, &["C1 no loss"]),
     trial(Sabotage::StaleRead, OLD_LEADER, &["C6 session"]),
     trial(Sabotage::ForgetRequests, CRASH, &["exactly once"]),
@@ -94,9 +94,9 @@ const TRIALS: [Trial; 15] = [
     in_storm(Sabotage::KeepLeadsOnSlowDisk, SLOW_DISK, &["is slow; after"]),
 ];
 
-/// What one run said.
+/// Result of one run.
 #[derive(Clone, Debug, Default)]
-struct StormReport {
+struct RunReport {
     verdict: String,
     findings: Vec<String>,
     troubles: Vec<String>,
@@ -104,9 +104,9 @@ struct StormReport {
     seconds: f64,
 }
 
-/// What a run says of the storm.
+/// Result of a run, as evidence about the tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Sight {
+enum Detection {
     Seen(String),
     Missed(String),
     NotCovered(String),
@@ -146,8 +146,8 @@ pub fn run(only: &[String], report: &mut Report) -> anyhow::Result<Vec<PathBuf>>
     Ok(if kept { vec![work.keep()] } else { Vec::new() })
 }
 
-/// Runs the controls of these trials; what each of them said.
-fn controls(trials: &[&Trial], work: &Path) -> anyhow::Result<BTreeMap<&'static str, StormReport>> {
+/// Runs the controls of these trials; returns the result of each.
+fn controls(trials: &[&Trial], work: &Path) -> anyhow::Result<BTreeMap<&'static str, RunReport>> {
     let mut runs: Vec<&'static str> = Vec::new();
     for trial in trials {
         if !runs.contains(&trial.control) {
@@ -200,7 +200,7 @@ fn program_is_sabotaged(work: &Path) -> anyhow::Result<()> {
 }
 
 /// One run to its end, in a directory of its own.
-fn one(words: &str, fault: Option<&str>, place: &Path) -> anyhow::Result<StormReport> {
+fn one(words: &str, fault: Option<&str>, place: &Path) -> anyhow::Result<RunReport> {
     eprintln!("sabotage: {} in {words} ...", fault.unwrap_or("no fault"));
     std::fs::create_dir_all(place).context("making a directory")?;
     let file = place.join("report.json");
@@ -219,9 +219,9 @@ fn one(words: &str, fault: Option<&str>, place: &Path) -> anyhow::Result<StormRe
             Next::Late => {
                 process.signal("INT")?;
                 process.wait(Instant::now() + TEAR_DOWN_MAX)?;
-                return Ok(StormReport {
+                return Ok(RunReport {
                     troubles: vec![format!("it did not end within {RUN_MAX:?}")],
-                    ..StormReport::default()
+                    ..RunReport::default()
                 });
             }
         }
@@ -230,18 +230,18 @@ fn one(words: &str, fault: Option<&str>, place: &Path) -> anyhow::Result<StormRe
     std::fs::write(place.join("stdout"), said)?;
     let seconds = began.elapsed().as_secs_f64();
     let Ok(text) = std::fs::read(&file) else {
-        return Ok(StormReport { troubles: vec![process.last_words()], seconds, ..StormReport::default() });
+        return Ok(RunReport { troubles: vec![process.last_words()], seconds, ..RunReport::default() });
     };
     let report: Value = serde_json::from_slice(&text).with_context(|| format!("reading {}", file.display()))?;
     Ok(said_in(&report, seconds))
 }
 
-fn said_in(report: &Value, seconds: f64) -> StormReport {
+fn said_in(report: &Value, seconds: f64) -> RunReport {
     let lines = |name: &str| {
         let lines = report[name].as_array().into_iter().flatten();
         lines.filter_map(|line| line.as_str().map(str::to_owned)).collect::<Vec<String>>()
     };
-    StormReport {
+    RunReport {
         verdict: report["verdict"].as_str().unwrap_or("none").to_owned(),
         findings: lines("findings"),
         troubles: lines("troubles"),
@@ -251,33 +251,33 @@ fn said_in(report: &Value, seconds: f64) -> StormReport {
 }
 
 /// Nothing is wrong, so nothing may be found.
-fn of_control(said: &StormReport) -> Sight {
+fn of_control(said: &RunReport) -> Detection {
     match said.verdict.as_str() {
-        _ if !said.not_covered.is_empty() => Sight::NotCovered(said.not_covered.join(", ")),
-        "valid" => Sight::Seen("valid".into()),
-        _ => Sight::Missed(told_instead(said)),
+        _ if !said.not_covered.is_empty() => Detection::NotCovered(said.not_covered.join(", ")),
+        "valid" => Detection::Seen("valid".into()),
+        _ => Detection::Missed(told_instead(said)),
     }
 }
 
-fn of_fault(trial: &Trial, said: &StormReport) -> Sight {
+fn of_fault(trial: &Trial, said: &RunReport) -> Detection {
     let found = |by: &&str| said.findings.iter().find(|finding| finding.contains(by));
     match trial.seen_by.iter().find_map(found) {
-        Some(finding) if said.verdict == "invalid" => Sight::Seen(finding.clone()),
-        _ => Sight::Missed(told_instead(said)),
+        Some(finding) if said.verdict == "invalid" => Detection::Seen(finding.clone()),
+        _ => Detection::Missed(told_instead(said)),
     }
 }
 
-fn told_instead(said: &StormReport) -> String {
+fn told_instead(said: &RunReport) -> String {
     let first = said.findings.iter().chain(&said.troubles).next().map_or("", String::as_str);
     format!("{}: {first}", if said.verdict.is_empty() { "no verdict" } else { &said.verdict })
 }
 
 /// One line of the table, and of the report. Whether the run is to be looked at afterwards.
-fn tell(name: &str, run: &str, said: &StormReport, sight: &Sight, report: &mut Report) -> bool {
+fn tell(name: &str, run: &str, said: &RunReport, sight: &Detection, report: &mut Report) -> bool {
     let (word, words) = match sight {
-        Sight::Seen(words) => ("seen", words),
-        Sight::Missed(words) => ("MISSED", words),
-        Sight::NotCovered(words) => ("not covered", words),
+        Detection::Seen(words) => ("seen", words),
+        Detection::Missed(words) => ("MISSED", words),
+        Detection::NotCovered(words) => ("not covered", words),
     };
     let shown: String = words.chars().take(SHOWN_CHARS).collect();
     report.notes.push(format!("{name:<27} {run:<65} {:>5.1} s  {word}: {shown}", said.seconds));
@@ -285,20 +285,20 @@ fn tell(name: &str, run: &str, said: &StormReport, sight: &Sight, report: &mut R
         "fault": name, "run": run, "seconds": said.seconds, "sight": word, "words": words, "verdict": said.verdict,
     }));
     match sight {
-        Sight::Seen(_) => {}
-        Sight::Missed(words) => report.findings.push(format!("{name} in {run}: {words}")),
-        Sight::NotCovered(words) => report.not_covered.push(format!("{run}: {words}")),
+        Detection::Seen(_) => {}
+        Detection::Missed(words) => report.findings.push(format!("{name} in {run}: {words}")),
+        Detection::NotCovered(words) => report.not_covered.push(format!("{run}: {words}")),
     }
-    matches!(sight, Sight::Missed(_))
+    matches!(sight, Detection::Missed(_))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn said(verdict: &str, findings: &[&str]) -> StormReport {
+    fn said(verdict: &str, findings: &[&str]) -> RunReport {
         let findings = findings.iter().map(|finding| (*finding).to_owned()).collect();
-        StormReport { verdict: verdict.into(), findings, ..StormReport::default() }
+        RunReport { verdict: verdict.into(), findings, ..RunReport::default() }
     }
 
     #[test]
@@ -343,19 +343,19 @@ mod tests {
     fn only_a_finding_of_the_right_checker_counts() {
         let trial = trial(Sabotage::MergeTwice, CRASH, &["exactly once"]);
         let right = of_fault(&trial, &said("invalid", &["run 1: fold: a", "run 1: exactly once: b"]));
-        assert_eq!(right, Sight::Seen("run 1: exactly once: b".into()));
+        assert_eq!(right, Detection::Seen("run 1: exactly once: b".into()));
         for wrong in [said("invalid", &["run 1: fold: a"]), said("valid", &[]), said("unknown", &[])] {
-            assert!(matches!(of_fault(&trial, &wrong), Sight::Missed(_)), "{wrong:?}");
+            assert!(matches!(of_fault(&trial, &wrong), Detection::Missed(_)), "{wrong:?}");
         }
     }
 
     #[test]
     fn a_control_that_is_not_valid_proves_nothing() {
-        assert_eq!(of_control(&said("valid", &[])), Sight::Seen("valid".into()));
-        assert!(matches!(of_control(&said("invalid", &["x"])), Sight::Missed(_)));
-        assert!(matches!(of_control(&said("", &[])), Sight::Missed(_)));
-        let lacking = StormReport { not_covered: vec!["root".into()], ..said("not_covered", &[]) };
-        assert_eq!(of_control(&lacking), Sight::NotCovered("root".into()));
+        assert_eq!(of_control(&said("valid", &[])), Detection::Seen("valid".into()));
+        assert!(matches!(of_control(&said("invalid", &["x"])), Detection::Missed(_)));
+        assert!(matches!(of_control(&said("", &[])), Detection::Missed(_)));
+        let lacking = RunReport { not_covered: vec!["root".into()], ..said("not_covered", &[]) };
+        assert_eq!(of_control(&lacking), Detection::NotCovered("root".into()));
     }
 
     #[test]

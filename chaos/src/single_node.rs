@@ -1,4 +1,5 @@
-//! Storms over one node's store: a worker process that writes, faults that break it, and checks of what survived.
+//! Chaos tests of one node's store: a worker process that writes, faults that break it, and checks of the surviving
+//! state.
 
 pub mod bit_flip;
 pub mod crash;

@@ -1,10 +1,10 @@
-//! The short storms that run with every test: the whole harness in processes of its own. What needs root is in the
-//! binary alone.
+//! Short chaos tests that run with every test: the whole harness in processes of its own. Tests that need root are in
+//! the binary alone.
 
 use std::io::Write;
 use std::process::Command;
 
-/// Runs a storm; anything but a valid verdict fails with what it said, the command that repeats it included.
+/// Runs a test; any other verdict than valid fails with its output, including the command that repeats it.
 fn storm(arguments: &[&str]) {
     let output = Command::new(env!("CARGO_BIN_EXE_assay-chaos")).args(arguments).output().expect("starts");
     let said = String::from_utf8_lossy(&output.stdout);

@@ -13,7 +13,7 @@ use assay_storage_model::ClusterId;
 
 use crate::certificates::key_wrap::KeyWrap;
 
-/// Shards of a cluster unless its founder says otherwise; fixed from then on.
+/// Default number of shards of a cluster, fixed when it is bootstrapped.
 pub const SHARDS_DEFAULT: u16 = 16;
 /// Memory tables of all groups together; at twice this writes wait.
 pub const MEMORY_BUDGET_BYTES: u64 = 128 << 20;
@@ -24,27 +24,27 @@ const ERASE_AFTER: Duration = Duration::from_secs(600);
 /// The keyed store of one group.
 const KV_CACHE_BYTES: u64 = 2 << 20;
 
-/// Replicas of a shard where there are nodes enough, unless the founder says otherwise.
+/// Default number of replicas of a shard, if there are enough nodes.
 pub const REPLICAS_DEFAULT: u16 = 3;
-/// A node that was not heard of for this long counts as gone, and what it has is rebuilt elsewhere.
+/// Time after which a silent node counts as gone and its replicas are rebuilt elsewhere.
 pub const DEAD_AFTER: Duration = Duration::from_secs(600);
 /// Rate at which moved replicas may use the network and disks.
 pub const MOVE_BYTES_A_SECOND: u64 = 64 << 20;
 
-/// Damage that nobody reads is found within this time.
+/// Interval of scrubs, within which damage is found even if it is never read.
 pub const SCRUB_EVERY: Duration = Duration::from_secs(24 * 3600);
 
 /// A node's certificate runs out after this, and is made anew when a third of it is left: a clock may be months wrong
 /// before a node is not understood.
 pub const CERTIFICATE_VALID: Duration = Duration::from_secs(365 * 24 * 3600);
-/// Shorter, and a look at the day could come too late.
+/// Minimum validity of a certificate. With a shorter one, the check for renewal could come too late.
 pub const CERTIFICATE_VALID_MIN: Duration = Duration::from_secs(10);
 
-/// How other nodes reach this one.
+/// Settings by which other nodes reach this one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerConfig {
     pub listen: SocketAddr,
-    /// Address that others are told: a host name or an address, and a port.
+    /// Address announced to others: a host name or an address, and a port.
     pub address: String,
 }
 
@@ -66,7 +66,7 @@ impl PeerConfig {
 #[derive(Clone, Debug)]
 pub struct ClusterConfig {
     pub data_dir: PathBuf,
-    /// For a new directory; one that was founded keeps its own number.
+    /// Number of shards for a new directory; an existing one keeps its own number.
     pub shards: u16,
     /// Replicas of each shard, for a new cluster.
     pub replicas: u16,

@@ -1,4 +1,4 @@
-//! Errors of a start, and what to do about them.
+//! Errors of a start. Each message names the action to take.
 
 use std::io;
 
@@ -18,53 +18,51 @@ pub enum OpenError {
     Home(#[from] HomeError),
     #[error("{found} shards: a cluster has between {min} and {max}")]
     Shards { found: u16, min: usize, max: usize },
-    #[error("this directory names no replica of the catalog: restore it from a backup, or let this node join anew")]
+    #[error("this directory names no replica of the catalog: restore it from a backup, or let this node join again")]
     NoCatalog,
-    #[error("this node is alone: there is no majority that it could have lost, and nothing to recover from")]
+    #[error("this node is the only one of its cluster: there is no lost majority to recover from")]
     Alone,
-    #[error("nothing of the catalog is on this node, which was to be filled: recover on another one")]
+    #[error("this node's replica of the catalog is still empty: recover on another node")]
     NothingOfCatalog,
-    #[error("nothing whole of shards {} is on this node: recover on one that has them, or restore from backups", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
+    #[error("this node has no complete replica of shards {}: recover on a node that has them, or restore from backups", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
     NotAllHere(Vec<ShardId>),
-    #[error("finishing a recovery: {0}")]
+    #[error("cannot finish the recovery: {0}")]
     Recovery(String),
     #[error("the catalog has no certificate authority for this cluster")]
     NoAuthority,
-    #[error("the key of the cluster's certificate authority: {0}")]
+    #[error("cannot use the key of the cluster's certificate authority: {0}")]
     Keys(String),
-    #[error(
-        "tls/ lacks authority.pem, node.key or node.pem: put them back, or restart this node, which makes them anew"
-    )]
+    #[error("tls/ lacks authority.pem, node.key or node.pem: restore them, or restart this node to make new ones")]
     NoIdentity,
     #[error(
-        "this node has no certificate that others accept any more, and cannot make one: give it the master key \
-         (secrets.master_key_file) if it has none, or let it join anew, with an empty directory"
+        "this node has no certificate that other nodes accept, and cannot make one: give it the master key \
+         (secrets.master_key_file) if it has none, or let it join again, with an empty directory"
     )]
     NoCertificate,
     #[error(transparent)]
     Network(#[from] TransportError),
     #[error(transparent)]
     Log(#[from] LogError),
-    #[error("the catalog: {0}")]
+    #[error("the catalog failed: {0}")]
     Catalog(#[from] CatalogError),
     #[error(
-        "shard {shard} does not open, and nothing of it was changed: {source}. Mend what keeps it from opening (the limit \
-         of open files, permissions, room on the disk, this program's version), then start again"
+        "shard {shard} cannot be opened, and nothing was changed: {source}. Fix the cause (limit of open files, \
+         permissions, disk space, version of this program), then start again"
     )]
     Shard { shard: ShardId, source: ShardError },
     #[error(
-        "shard {shard} is damaged, and no other node has it as far as this one knows: {source}. Nothing was changed: \
-         restore this node's directory from a backup, or run `assay doctor` to see more"
+        "shard {shard} is damaged, and no other node is known to have it: {source}. Nothing was changed: restore this \
+         node's directory from a backup, or run `assay doctor` for details"
     )]
     DamagedAlone { shard: ShardId, source: ShardError },
     #[error(
-        "log/ was not last used by this data directory: it is of another time, and no other node has what it may lack of \
-         group {0}. Put the whole data directory back from one backup"
+        "log/ was not last used by this data directory: it is of another time. No other node has the entries of group \
+         {0} that it may lack. Restore the whole data directory from one backup"
     )]
     LogOfOtherTime(GroupId),
     #[error(transparent)]
     Group(#[from] StartError),
-    #[error("a group did not come to lead: {0}")]
+    #[error("a group could not elect a leader: {0}")]
     Lead(#[from] FenceError),
     #[error("the shard map could not be written: {0}")]
     Map(#[from] WriteFailure),

@@ -1,9 +1,10 @@
-//! Large writes as blobs, and which of them are still needed: those that an entry of some group's log names, and those
-//! that are on their way there. The others go, from the upkeep's thread.
+//! Large writes as blobs, and garbage collection of blobs. A blob is needed while an entry of a group's log names it or
+//! it is in transit. Others are deleted by the upkeep thread.
 //!
-//! A large write is on a majority of its group's nodes before its entry is proposed: the leader sends it ahead, and who
-//! gets it keeps it until the entry comes, or for a minute. Who lacks it when the entry comes fetches it before the
-//! entry goes into the log. So whoever has the entry has the blob, until the entry is purged, and gives it to others.
+//! A large write is on a majority of its group's nodes before its entry is proposed. The leader sends it ahead, and a
+//! receiver keeps it until the entry comes, or for a minute. A node that lacks the blob when the entry comes fetches it
+//! before the entry goes into the log. So a node with the entry has the blob until the entry is purged, and provides it
+//! to others.
 //!
 //! Nothing of this is on disk: a start learns the names from the log, then sweeps what none of them is.
 
@@ -34,11 +35,12 @@ const EXPECTED_FOR: Duration = Duration::from_secs(60);
 /// One blob to or from another node.
 const SPREAD_MAX: Duration = Duration::from_secs(15);
 const FETCH_MAX: Duration = Duration::from_secs(30);
-/// A node without room for a blob is sent it again after this.
+/// Interval after which a blob is sent again to a node without space for it.
 const SENT_AGAIN_AFTER: Duration = Duration::from_millis(50);
 const FETCHED_AGAIN_AFTER: Duration = Duration::from_millis(200);
 const TRIES_PER_WARNING: u32 = 50;
-/// A node that has nobody to ask for so long is alone; the addresses of others are known a moment after its start.
+/// Attempts after which a node without known peers counts as alone; the addresses of others are known shortly after its
+/// start.
 const ALONE_TRIES_MAX: u32 = 25;
 
 #[derive(Debug)]
@@ -52,7 +54,7 @@ pub(crate) struct BlobWrites {
 #[derive(Debug, Default)]
 struct Needed {
     by_entry: BTreeMap<(GroupId, u64), BlobName>,
-    /// By how many entries and holds.
+    /// Number of entries and holds that use each blob.
     uses: HashMap<BlobName, usize>,
     /// Here ahead of the entries that will name them; each is a use.
     expected: HashMap<BlobName, Instant>,
@@ -155,7 +157,7 @@ impl BlobWrites {
         old.into_iter().for_each(|name| needed.came(name));
     }
 
-    /// After a start: blobs that no entry names are left over from before.
+    /// Deletes blobs that no entry names, left over from before a start.
     pub fn sweep(&self) -> std::io::Result<()> {
         let _alone = self.gate.write();
         let listed = self.blobs.list()?;
@@ -266,7 +268,7 @@ async fn spread(
     length: u64,
     others: Vec<NodeId>,
 ) -> Result<(), LargeError> {
-    let missing = || LargeError::Failed("a blob that was just kept is gone".into());
+    let missing = || LargeError::Failed("a blob that was just stored is missing".into());
     let body = blocking(move || read(&writes, name, length)).await?.ok_or_else(missing)?;
     // This node has it: of the n + 1 voters as many others are needed as half of n, rounded up.
     let wanted = others.len().div_ceil(2);
@@ -289,7 +291,7 @@ async fn spread(
     Ok(())
 }
 
-/// Sends a blob to one other node. Where that has no room for it now it is sent again, for as long as one call may take.
+/// Sends a blob to one other node. If that has no space for it now, it is sent again, within the time of one call.
 async fn put_to(net: Network, node: NodeId, body: Bytes) -> Result<Bytes, CallError> {
     let began = Instant::now();
     loop {
@@ -310,8 +312,8 @@ fn wanted(name: BlobName, length: u64) -> Bytes {
     Bytes::from([&name.0[..], &length.to_le_bytes()].concat())
 }
 
-/// From any of the others, for as long as it takes: those of the group first, then whoever else there is, since a replica
-/// that is new to its group does not know yet who they are.
+/// Fetches a blob from another node, for as long as it takes. Members of the group are tried first, then all other
+/// nodes, since a replica that is new to its group does not have its membership yet.
 ///
 /// One that is here and damaged is fetched like one that is not, and replaced: an entry that names it could not be applied,
 /// which would end this node at each of its starts. Where there is no other node at all, that is how it has to be.
@@ -344,10 +346,14 @@ async fn ensure(
                 blocking(move || here.blobs.put(&framed).map(drop)).await?;
                 return Ok(());
             }
-            tracing::warn!(%node, bytes = framed.len(), "another node gave a large write that is not what it says");
+            tracing::warn!(%node, bytes = framed.len(), "another node sent a large write that does not match its name");
         }
         if tries.is_multiple_of(TRIES_PER_WARNING) {
-            tracing::warn!(tries, nodes = net.peers().len(), "a large write is not here, and no other node gives it");
+            tracing::warn!(
+                tries,
+                nodes = net.peers().len(),
+                "a large write is missing here, and no other node has provided it"
+            );
         }
         tries = tries.saturating_add(1);
         tokio::time::sleep(FETCHED_AGAIN_AFTER).await;

@@ -1,5 +1,5 @@
-//! Which node keeps what, and agreement on it: the groups of this node, the other nodes, who leads, who is to lead.
-//! Knows the store; knows nothing of HTTP, of users, of queries.
+//! The cluster: placement of replicas and agreement on it. It covers the groups of this node, the other nodes, and the
+//! current and wanted leaders. It builds on the store; HTTP, users and queries are in upper layers.
 //!
 //! ```text
 //! data directory
@@ -14,13 +14,13 @@
 //!   catalog/      the control group
 //!   shards/000/   one directory a shard; 000-r57 for a replica that came later
 //! ```
-//! A start takes the lock, reads what the node keeps about itself, opens the log, then every replica's state, and lets
-//! consensus apply again what was committed since the last seals. A node that is alone is open when every group leads
-//! and has applied all of it; one of several is open when its replicas run, and ready when it heard from the catalog
-//! (`Cluster::is_ready`). A founding that a crash cut short is begun again: until it ended nothing was acknowledged.
+//! A start takes the lock, reads the node's files, opens the log, then every replica's state, and lets consensus
+//! reapply what was committed since the last seals. A single node is open when every group leads and has applied all of
+//! it. One of several is open when its replicas run, and ready when it has contact with the catalog
+//! (`Cluster::is_ready`). A bootstrap interrupted by a crash starts again: nothing was acknowledged before its end.
 //!
-//! Beside serving, reconcilers bring what is to what is wanted (`maintenance::reconcile`): each compares the two and
-//! makes one step.
+//! Concurrently, reconcilers move the actual state to the wanted state (`maintenance::reconcile`): each compares the
+//! two and makes one step.
 
 mod certificates;
 mod config;
@@ -58,7 +58,7 @@ pub use assay_cluster_raft::{
 };
 pub use assay_cluster_transport::{CallFaults, FaultInjector, PeerCounts};
 pub use assay_storage_log::LogConfig;
-pub use assay_storage_shard::Held;
+pub use assay_storage_shard::StoredAmount;
 pub use certificates::key_rotation::AuthorityStatus;
 pub use certificates::key_wrap::KeyWrap;
 pub use config::{
@@ -116,18 +116,18 @@ pub(crate) struct Shared {
     pub node_files: NodeFiles,
     /// Content of `REPLICAS`.
     pub kept: Mutex<Vec<KeptReplica>>,
-    /// Groups whose replica here is being taken away.
+    /// Groups whose replica is being removed from this node.
     pub ending: Mutex<BTreeSet<GroupId>>,
-    /// Which damaged replicas the groups led here were last asked to do without.
+    /// Damaged replicas that groups led here were recently asked to do without.
     pub spared: Spared,
     /// Clocks of the other nodes.
     pub clocks: Clocks,
     /// Replicas that do not run.
     pub resting: RestingReplicas,
     pub catalog_heard: CatalogHeard,
-    /// Which processes of other nodes are heard, and which replicas here must not run.
+    /// Accepted processes of other nodes, and replicas here that must not run.
     pub start_histories: Arc<StartHistories>,
-    /// How the other nodes are that may lead something.
+    /// Health of the other nodes that may lead groups.
     pub health: Health,
     pub closing: AtomicBool,
 }
@@ -140,7 +140,8 @@ pub struct Cluster {
     reconcilers: Reconcilers,
     seals: SealThreads,
     runtime: ConsensusRuntime,
-    /// The threads of the upkeep and of seals hold it too: whoever takes the directory next finds nobody in it.
+    /// Lock on the directory, shared with the threads of the upkeep and of seals: the next owner of the directory finds
+    /// it unused.
     _lock: Arc<Lock>,
 }
 
@@ -158,7 +159,7 @@ impl Cluster {
         self.shared.node
     }
 
-    /// Directory of this node's files, for upper layers that keep some beside them; the directory is locked.
+    /// Returns the directory of this node's files, for upper layers that keep files of their own in it; it is locked.
     pub fn data_dir(&self) -> &Path {
         &self.shared.config.data_dir
     }
@@ -167,7 +168,7 @@ impl Cluster {
         &self.shared.config.disk
     }
 
-    /// Whether the node is part of the cluster, and others know where it is.
+    /// Returns whether the node is part of the cluster and has a known address.
     pub fn has_node(&self, node: NodeId) -> bool {
         membership::nodes::addresses(&self.shared.catalog.read()).contains_key(&node)
     }
@@ -209,7 +210,7 @@ impl Cluster {
         self.shared.replicas.group(group)
     }
 
-    /// Whether reads can be asked of the group's replica on this node: it is there, and is no learner that may be far
+    /// Returns whether the group's replica on this node can serve reads: it exists and is no learner that may be far
     /// behind.
     pub fn has_data(&self, group: GroupId) -> bool {
         self.group(group).is_some_and(|group| group.votes())
@@ -227,28 +228,30 @@ impl Cluster {
         self.shared.fence_until(group, tokio::time::Instant::now() + ROUTE_WAIT_MAX).await
     }
 
-    /// Whether this node is being stopped: whoever waits for something should not wait on.
+    /// Returns whether this node is shutting down: waits should be abandoned.
     pub fn is_closing(&self) -> bool {
         self.shared.is_closing()
     }
 
     /// Makes what the group applied durable without the log, which is then purged up to there.
     pub async fn seal(&self, group: GroupId) -> Result<Applied, SealError> {
-        let known = self.group(group).ok_or_else(|| SealError::Stopped(format!("there is no group {group} here")))?;
+        let known = self
+            .group(group)
+            .ok_or_else(|| SealError::Stopped(format!("this node has no replica of group {group}")))?;
         known.seal().await
     }
 
-    /// Whether this node has the catalog to itself, as far as it knows.
+    /// Returns whether this node is the only member of the catalog, as far as it can tell.
     pub fn is_alone(&self) -> bool {
         self.shared.replicas.group(GroupId::CATALOG).is_some_and(|catalog| catalog.is_alone() && catalog.leads())
     }
 
-    /// Whether this node heard from the catalog's majority lately.
+    /// Returns whether this node recently had contact with the catalog's majority.
     pub fn hears_catalog(&self) -> bool {
         self.shared.hears_catalog()
     }
 
-    /// The same for whoever can wait for a node that has just started.
+    /// Waits for contact with the catalog, for a node that has just started.
     pub async fn hears_catalog_soon(&self) -> bool {
         if !self.hears_catalog() {
             self.shared.catalog_heard.first().await;
@@ -256,21 +259,22 @@ impl Cluster {
         self.hears_catalog()
     }
 
-    /// Why the catalog is not heard, as far as this node can tell.
+    /// Returns the reason for the missing contact with the catalog, as far as this node can tell.
     pub fn catalog_silence(&self) -> String {
         let status = self.group(GroupId::CATALOG).map(|catalog| catalog.status()).unwrap_or_default();
         let leader = status.leader.filter(|_| !status.leads).or(status.unheard_leader);
         let home = status.members.iter().find(|member| Some(member.replica) == leader).map(|member| member.node);
         match home.filter(|node| *node != self.node()) {
             Some(node) => format!(
-                "the catalog's leader, node {node}, is not heard, neither directly nor through another node: check the \
-                 network between this node and the others"
+                "the catalog's leader, node {node}, cannot be reached, neither directly nor through another node: check \
+                 the network between this node and the others"
             ),
-            None => "no majority of the catalog answers".to_owned(),
+            None => "no majority of the catalog responds".to_owned(),
         }
     }
 
-    /// Whether requests can be served here: the catalog is heard, and every replica on this node knows its leader.
+    /// Returns whether requests can be served here: there is contact with the catalog, and every replica on this node
+    /// has a leader.
     pub fn is_ready(&self) -> bool {
         self.not_ready().is_empty()
     }
@@ -288,12 +292,12 @@ impl Cluster {
         }
         why.extend(self.shared.start_histories.against().into_iter().map(|(node, found)| found.why_not(node)));
         if self.shared.replicas.group(GroupId::CATALOG).is_none() {
-            why.push("this node's copy of the catalog is closed and has yet to be rebuilt".to_owned());
+            why.push("this node's copy of the catalog is closed and waits to be rebuilt".to_owned());
         }
         why
     }
 
-    /// When the certificate that other nodes are shown runs out; none where nobody is shown one.
+    /// Returns the expiry of the certificate used towards other nodes; none without one.
     pub fn certificate_runs_out(&self) -> Option<SystemTime> {
         self.shared.certificate_runs_out()
     }
@@ -318,8 +322,8 @@ impl Cluster {
         self.upkeep.counts()
     }
 
-    /// Answers what was taken in, stops consensus and upkeep, and lets go of the directory with the last handle. What
-    /// this node leads is handed over first, so that nobody waits for an election.
+    /// Completes accepted work, stops consensus and upkeep, and releases the directory with the last handle.
+    /// Leaderships of this node are handed over first, so that no election is needed.
     pub async fn shutdown(&self) -> Result<(), SealError> {
         let stopped = |why: String| SealError::Stopped(why);
         self.shared.closing.store(true, Ordering::Release);

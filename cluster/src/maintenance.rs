@@ -1,4 +1,4 @@
-//! Work beside serving: seals, compaction, disk space, and reconciliation of actual with wanted state.
+//! Background work: seals, compaction, disk space, and reconciliation of actual with wanted state.
 
 pub(crate) mod reconcile;
 pub(crate) mod upkeep;

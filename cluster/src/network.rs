@@ -1,6 +1,6 @@
-//! Network of this node: messages of groups and services are sent from here, and received here.
+//! Network of this node: sends and receives the messages of groups and services.
 //!
-//! There may be no transport, on a node that was told no address: then nobody is reached. It is set once, where the node
+//! On a node without an address there may be no transport: then no other node can be reached. It is set once the node
 //! has its certificate.
 
 use std::fmt;
@@ -31,7 +31,7 @@ use crate::stale_copies::starts::{Consequence, Stop};
 /// A piece of a snapshot that does not come within this time does not come.
 const CHUNK_WAIT_MAX: Duration = Duration::from_secs(10);
 const SNAPSHOT_FILE: &str = "raft.snapshot-file";
-/// The detail of a refused snapshot that is not what its sender once wrote. A replica, which is what else stands there, has
+/// Detail of a refused snapshot that differs from what its sender once wrote. A replica, the alternative detail, has
 /// eight bytes.
 const DAMAGED: &[u8] = b"damaged";
 /// The detail of a refusal by a node that has yet to compare its starts with the sender's.
@@ -42,11 +42,11 @@ const SENT_TIMES_MAX: u32 = 2;
 #[derive(Clone, Default)]
 pub(crate) struct Network {
     transport: Arc<OnceLock<Transport>>,
-    /// Their certificates stay good; what they say is not heard any more.
+    /// Removed nodes. Their certificates stay valid; their messages are refused.
     removed: Arc<RwLock<Removed>>,
-    /// Nodes that the catalog here does not know.
+    /// Nodes missing in this node's catalog.
     strangers: Arc<UnknownNodes>,
-    /// Since when every node says on whose behalf it asks; none while one does not.
+    /// Time since which every node names the principal; none while one does not.
     named_since: Arc<Mutex<Option<Instant>>>,
     guard: Arc<RwLock<Option<Arc<dyn Guard>>>>,
     suspects: Arc<Suspects>,
@@ -61,7 +61,7 @@ impl fmt::Debug for Network {
 }
 
 fn no_transport() -> String {
-    "this node was given no address for other nodes".into()
+    "this node has no address for other nodes".into()
 }
 
 impl Network {
@@ -71,12 +71,12 @@ impl Network {
         *self.removed.write() = removed;
     }
 
-    /// Whether a question that does not say on whose behalf it is asked is answered.
+    /// Returns whether requests without a principal are answered.
     pub fn answers_unnamed(&self) -> bool {
         self.named_since.lock().is_none_or(|since| since.elapsed() < UNNAMED_ANSWERED_FOR)
     }
 
-    /// None lets go of the guard, which holds what holds this.
+    /// Sets the guard. None releases it, since it holds a reference to the holder of this network.
     pub fn guard_with(&self, guard: Option<Arc<dyn Guard>>) {
         *self.guard.write() = guard;
     }
@@ -85,7 +85,7 @@ impl Network {
         self.guard.read().clone()
     }
 
-    /// Refuses what a node says, or passes on, that was removed from the cluster, or that nobody knows.
+    /// Refuses messages sent or relayed by a removed or unknown node.
     pub fn check(&self, received: &Received) -> Result<(), Refusal> {
         received.from.into_iter().chain(received.via).try_for_each(|node| self.check_member(node))
     }
@@ -99,12 +99,12 @@ impl Network {
             }
             Membership::Unknown if self.strangers.is_vouched(from, Instant::now()) => Ok(()),
             Membership::Unknown => {
-                Err(refuse(RefusalCode::NotAuthenticated, format!("this node does not know a node {from}")))
+                Err(refuse(RefusalCode::NotAuthenticated, format!("node {from} is unknown to this node")))
             }
         }
     }
 
-    /// Nodes that the catalog here does not know.
+    /// Returns the nodes missing in this node's catalog.
     pub fn strangers(&self) -> &Arc<UnknownNodes> {
         &self.strangers
     }
@@ -124,7 +124,8 @@ impl Network {
         self.start_histories.get()
     }
 
-    /// Says which process speaks to which, and sends. A receiver that does not know this process yet has done nothing.
+    /// Adds the ids of the sending and the receiving process, and sends. A receiver without this process's introduction
+    /// has done nothing.
     async fn call_replica(&self, way: Way, call: Call) -> Result<Bytes, CallError> {
         let Some(start_histories) = self.start_histories() else { return self.call(way.node, call).await };
         for _ in 0..SENT_TIMES_MAX {
@@ -160,7 +161,7 @@ impl Network {
         let _ = self.transport.set(transport);
     }
 
-    /// Every node that has an address, whatever group it has replicas of.
+    /// Returns every node that has an address, whatever its groups.
     pub fn peers(&self) -> Vec<NodeId> {
         self.transport.get().map(|transport| transport.counts().into_keys().collect()).unwrap_or_default()
     }
@@ -370,7 +371,7 @@ impl StreamHandler for SnapshotFileService {
         let arrived = arrived(&self.replicas, &self.net, &received);
         let opened = async move {
             let (group, _) = arrived?;
-            let bad = || refuse(RefusalCode::BadRequest, "a request for a file that does not read");
+            let bad = || refuse(RefusalCode::BadRequest, "the request for a file cannot be decoded");
             let wanted = file_wanted(&received.body).ok_or_else(bad)?;
             let failed = |error: PeerError| refuse(RefusalCode::Unavailable, error.to_string());
             let chunks = group.read_export(wanted).await.map_err(failed)?;
@@ -437,6 +438,6 @@ pub(crate) mod tests {
 
         let (net, sent) = send_snapshot(group, ReceiveError::Failed("no room".into())).await;
         assert!(matches!(sent, Err(PeerError::Refused { .. })), "{sent:?}");
-        assert!(net.suspects().waiting().is_empty(), "that says nothing of what it has");
+        assert!(net.suspects().waiting().is_empty(), "the error tells nothing about its data");
     }
 }

@@ -1,4 +1,4 @@
-//! Registry of the replicas that run on this node, by group. They come and go, so each user asks for one each time.
+//! Registry of the replicas that run on this node, by group. Replicas come and go, so each user looks one up each time.
 
 pub(crate) mod lifecycle;
 
@@ -44,7 +44,7 @@ impl Replicas {
         self.hosted.read().get(&GroupId::of_shard(shard))?.shard.clone()
     }
 
-    /// By group.
+    /// Returns the replicas by group.
     pub fn all(&self) -> Vec<HostedReplica> {
         self.hosted.read().values().cloned().collect()
     }

@@ -1,4 +1,4 @@
-//! Routing of requests to the leader of a group: where it is, how it is asked, and when it is asked again.
+//! Routing of requests to the leader of a group: finding it, sending to it, and retries.
 
 mod ask_leader;
 pub(crate) mod delegated;
@@ -29,7 +29,7 @@ pub enum Route {
     Nobody,
 }
 
-/// Which replica of a group a request prefers. The one of this node is meant if it votes; it serves reads after a fence.
+/// Preferred replica of a group for a request. The one of this node is used if it votes; it serves reads after a fence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prefer {
     Leader,
@@ -40,8 +40,8 @@ pub enum Prefer {
 }
 
 impl Shared {
-    /// Learns the leader from a voting replica on this node. A node without one asks the members in turn, until one leads
-    /// or names the leader.
+    /// Learns the leader from a voting replica on this node. A node without one asks the members in turn, until one
+    /// leads or names the leader.
     pub fn route(&self, group: GroupId) -> Route {
         let Some(found) = self.replicas.group(group) else { return self.guess(group) };
         if found.leads() {
@@ -70,7 +70,7 @@ impl Shared {
         members.replicas.iter().map(|replica| replica.node).filter(|node| *node != self.node).collect()
     }
 
-    /// Notes what node `asked` said of the leader; none if it did not say.
+    /// Records the leader named by node `asked`; none if it named none.
     pub fn note_leader(&self, group: GroupId, asked: NodeId, leader: Option<NodeId>) {
         let leader = leader.filter(|leader| *leader != self.node);
         self.hints.note(group, &self.others(group), asked, leader);
@@ -98,7 +98,7 @@ impl Cluster {
         }
     }
 
-    /// Notes what node `asked` said of the leader; none if it did not say.
+    /// Records the leader named by node `asked`; none if it named none.
     pub fn note_leader(&self, group: GroupId, asked: NodeId, leader: Option<NodeId>) {
         self.shared.note_leader(group, asked, leader);
     }

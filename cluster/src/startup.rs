@@ -1,4 +1,4 @@
-//! Opening of a node: its data directory, the files it keeps about itself, and the order of a start.
+//! Opening of a node: its data directory, its own files, and the order of a start.
 
 pub(crate) mod checksummed_file;
 pub(crate) mod data_dir;

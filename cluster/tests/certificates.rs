@@ -1,5 +1,5 @@
-//! Certificates of two nodes that run: an operator's own, taken up without a restart and never written over; another authority
-//! of the cluster; forged ones; and on whose behalf nodes ask each other.
+//! Certificates of two running nodes: an operator's own, adopted without a restart and never overwritten; another
+//! authority of the cluster; forged ones; principals in requests between nodes.
 
 mod addresses;
 mod keys;
@@ -59,7 +59,7 @@ fn valid_for(cluster: &Cluster) -> Duration {
     runs_out.duration_since(SystemTime::now()).unwrap_or_default()
 }
 
-/// As an operator does it: what is to be trusted first, on all nodes, then each its own pair.
+/// Installs files like an operator: first the trusted authorities, on all nodes, then each node's own pair.
 fn put(dir: &Path, name: &str, text: &str) {
     let (file, new) = (dir.join("tls").join(name), dir.join("tls").join(format!("{name}.new")));
     std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, &file)).expect("written");
@@ -143,7 +143,7 @@ impl Pair {
     }
 }
 
-/// The authority with its private key, as whoever has a copy of the directory and the master key gets it.
+/// Returns the authority with its private key, as available to a thief of the directory and the master key.
 fn stolen(cluster: &Cluster) -> Authority {
     let state = cluster.catalog().read();
     let record = state.find(&UniqueKey::new("cluster_setting", "authority")).cloned().expect("it is kept");
@@ -155,7 +155,7 @@ fn stolen(cluster: &Cluster) -> Authority {
     Authority::from_pem(cluster.id(), certificate, &key).expect("fits")
 }
 
-/// Somebody who calls as this node, with a certificate of this authority.
+/// Returns a caller that claims to be this node, with a certificate of this authority.
 fn impostor(cluster: &Cluster, authority: &Authority, node: NodeId, address: &str) -> Transport {
     let (key_pem, request) = new_request().expect("a key pair");
     let certificate_pem = authority.issue(node, &request, OWN_VALID).expect("a certificate");
@@ -180,7 +180,7 @@ async fn asks(transport: &Transport) -> Result<Bytes, CallError> {
     transport.call(NodeId(1), Call::new("cluster.status", Bytes::new(), Duration::from_secs(5))).await
 }
 
-/// A certificate that anybody had minted with a copied key was answered for good, also under a number that never joined.
+/// Regression: a certificate made with a copied key was accepted for good, also under a number that never joined.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn forged_certificates_are_refused_once_the_authority_was_rotated_and_unknown_numbers_always() {
     let pair = pair().await;
@@ -222,7 +222,7 @@ async fn forged_certificates_are_refused_once_the_authority_was_rotated_and_unkn
 
 const NAMES: ServiceNames = ServiceNames { plain: "test.service", on_behalf: "test.service.for" };
 
-/// Answers who asked.
+/// Service that returns the caller.
 #[derive(Debug)]
 struct Echo(Arc<Cluster>);
 
@@ -259,7 +259,7 @@ impl Guard for OnlyAlice {
     }
 }
 
-/// Any node's question was answered, whoever had asked that node.
+/// Regression: any node's request was answered, whatever the principal of its own request.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_checks_on_whose_behalf_another_one_asks() {
     let Pair { _home, first, second, .. } = pair().await;

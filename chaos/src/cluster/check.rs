@@ -1,4 +1,4 @@
-//! The checkers: each holds the history against what could be read after the storm, and names what does not fit.
+//! Checkers: each compares the history with the final reads, and reports contradictions.
 
 pub mod availability;
 mod convergence;
@@ -29,10 +29,10 @@ use super::workload::rows::{Rows, write_of};
 use crate::single_node::worker_history::{Event, load};
 use logs::Log;
 
-/// Findings told of one checker; the rest are counted.
+/// Findings reported of one checker; the rest are counted.
 pub const TOLD_MAX: usize = 8;
 
-/// What a node had of an object after the storm.
+/// State of an object on a node after the run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ObjectPicture {
     pub version: u64,
@@ -84,12 +84,12 @@ impl Evidence {
         Evidence { history, pictures, xacts, ..Evidence::default() }
     }
 
-    /// The one id of a write that was applied. Where there are more, another checker says so.
+    /// Returns the one id of an applied write. Several ids are reported by another checker.
     fn xact(&self, write: u64) -> Option<u64> {
         self.xacts.get(&write)?.first().copied()
     }
 
-    /// What the nodes had of an object, the first first.
+    /// Returns the states of the object on the nodes, the first first.
     fn pictures_of(&self, object: &str) -> impl Iterator<Item = (u8, &ObjectPicture)> {
         let from = (object.to_owned(), u8::MIN)..=(object.to_owned(), u8::MAX);
         self.pictures.range(from).map(|((_, node), picture)| (*node, picture))
@@ -115,12 +115,12 @@ pub const CHECKERS: [(&str, ClusterChecker); 14] = [
     ("C12 names and what is under them", names::check),
 ];
 
-/// What one checker found.
+/// Findings of one checker.
 #[derive(Clone, Debug)]
 pub struct Findings {
     pub checker: &'static str,
     pub findings: Vec<String>,
-    /// How many it found; not all are told.
+    /// Number of findings; not all are reported.
     pub found: usize,
 }
 
@@ -134,7 +134,7 @@ pub fn all(evidence: &Evidence) -> Vec<Findings> {
     CHECKERS.iter().map(run).collect()
 }
 
-/// What no checker could decide.
+/// Returns the reasons why checkers could not decide.
 pub fn unsure(evidence: &Evidence) -> Vec<String> {
     let parts = [settings::unsure(evidence), names::unsure(evidence), liveness::unsure(evidence)];
     parts.into_iter().flatten().collect()
@@ -142,7 +142,7 @@ pub fn unsure(evidence: &Evidence) -> Vec<String> {
 
 #[cfg(test)]
 pub mod hand_made {
-    //! A small history that is right, for checkers to be shown what is wrong with copies of it.
+    //! A small correct history, of which checkers get corrupted copies.
 
     use std::collections::BTreeMap;
 
@@ -233,7 +233,7 @@ pub mod hand_made {
         RunHistory::of(&events)
     }
 
-    /// What every node has after these writes.
+    /// Returns the rows of every node after these writes.
     pub fn rows(writes: &[(u64, &[Row])]) -> Rows {
         let mut model = Model::default();
         writes.iter().for_each(|(xact, rows)| model.write(*xact, rows));
@@ -255,7 +255,7 @@ pub mod hand_made {
         evidence_of(&good(), &good_rows())
     }
 
-    /// What one checker says, by the first words of its name.
+    /// Returns the findings of one checker, selected by the beginning of its name.
     pub fn found(name: &str, evidence: &Evidence) -> Vec<String> {
         let (_, check) = CHECKERS.iter().find(|(checker, _)| checker.starts_with(name)).expect("a checker");
         check(evidence)

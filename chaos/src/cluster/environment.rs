@@ -1,4 +1,4 @@
-//! Everything a storm runs on: nodes, their network, delays between them, and what the machine allows.
+//! Environment of a run: nodes, their network, delays between them, and the machine's support for faults.
 
 pub(super) mod fault_support;
 pub(super) mod network;

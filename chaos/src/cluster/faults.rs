@@ -1,4 +1,4 @@
-//! Faults of a storm: their schedule, their injection, and the conductor that runs them.
+//! Faults of a cluster run: their schedule, their injection, and the conductor that runs them.
 
 pub(super) mod conductor;
 pub(super) mod fault;

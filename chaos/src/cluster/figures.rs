@@ -1,4 +1,4 @@
-//! Figures of a run: how many of what, how long it took, how long nothing went, and when it went again.
+//! Figures of a run: counts, durations, outages and recovery.
 
 use std::collections::BTreeMap;
 
@@ -80,7 +80,7 @@ fn latencies(evidence: &Evidence) -> Value {
     times.into_iter().map(|(name, times)| (name, percentiles(times))).collect::<Map<String, Value>>().into()
 }
 
-/// The longest time without a success between two successes, of everything that was asked for.
+/// Returns the longest time between two successes, for everything in use.
 fn outages(evidence: &Evidence) -> Value {
     let longest = |gaps: Vec<Gap>| gaps.iter().map(Gap::long).max().unwrap_or(0);
     let gaps = gaps(evidence).into_iter();
@@ -112,7 +112,7 @@ fn outage(gaps: &[Gap], begun: u64, healed: u64) -> u64 {
     within.map(Gap::long).max().unwrap_or(0)
 }
 
-/// How long after the heal everything had succeeded again.
+/// Returns the time from the heal until everything had succeeded again.
 fn recovery(gaps: &[Gap], healed: u64) -> u64 {
     let over = gaps.iter().filter(|gap| gap.from <= healed && gap.to > healed);
     over.map(|gap| gap.to - healed).max().unwrap_or(0)
@@ -122,7 +122,7 @@ fn seconds(micros: u64) -> f64 {
     (micros / 1000) as f64 / 1000.0
 }
 
-/// How often a group was seen to have another leader than before.
+/// Returns how often a group was seen with another leader than before.
 pub fn leader_changes(evidence: &Evidence) -> u64 {
     let mut leaders: BTreeMap<String, u64> = BTreeMap::new();
     let mut changes = 0;
@@ -137,7 +137,7 @@ pub fn leader_changes(evidence: &Evidence) -> u64 {
     changes
 }
 
-/// What each node last said of its sizes.
+/// Returns the last gauges of each node.
 fn last_gauges(evidence: &Evidence) -> Value {
     let mut last: BTreeMap<String, Value> = BTreeMap::new();
     for (_, said) in &evidence.history.others {

@@ -1,4 +1,4 @@
-//! Fixed scenarios, and what they share: a cluster in a directory of its own, the steps, and the verdict at the end.
+//! Fixed scenarios and their common parts: a cluster in a directory of its own, the steps, and the final verdict.
 
 pub mod far_apart;
 pub mod old_leader;
@@ -21,13 +21,13 @@ use super::recording::events::{Phase, RunEvent};
 use super::workload::shared::{ClientContext, Patience};
 use crate::report::{Report, Verdict};
 
-/// What a story starts with.
+/// Setup of a scenario.
 #[derive(Clone, Debug)]
 pub struct Opening {
     pub seed: u64,
     pub seconds: u64,
     pub plan: Plan,
-    /// Without it the story is not told.
+    /// Requirement without which the scenario is skipped.
     pub need: Option<Need>,
     pub patience: Patience,
 }

@@ -1,4 +1,4 @@
-//! Clients of a storm, what they share, and the workloads they run.
+//! Clients of a run, their shared state, and their workloads.
 
 pub(super) mod client;
 pub(super) mod rows;

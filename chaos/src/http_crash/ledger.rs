@@ -1,4 +1,4 @@
-//! Ledger of one client about its rows: a plain model of replace, merge and delete, and of requests whose end is unknown.
+//! Ledger of one client's rows: a plain model of replace, merge and delete, and of requests with unknown outcome.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,22 +6,22 @@ use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Map, Value, json};
 
-/// Fields that a write sets, beside the id.
+/// Fields of a write, without the id.
 type Fields = Map<String, Value>;
 
-/// What a row may say: one of these, or nothing where it may be absent.
-type RowState = Option<Fields>;
+/// Content of a row; none if it is absent.
+type LedgerRow = Option<Fields>;
 
 /// The fields that are compared.
 const FIELDS: [&str; 8] = ["input", "output", "expected", "error", "metadata", "scores", "metrics", "span_attributes"];
 
 #[derive(Debug, Default)]
 pub struct Ledger {
-    /// What each row is known to say; absent or deleted is none.
-    rows: BTreeMap<String, RowState>,
+    /// Known content of each row; none if absent or deleted.
+    rows: BTreeMap<String, LedgerRow>,
     written: u64,
-    /// The request under way: what each of its rows says if it is applied.
-    open: BTreeMap<String, RowState>,
+    /// Request in flight: the content of each of its rows if it is applied.
+    open: BTreeMap<String, LedgerRow>,
     /// The last request had no answer, and nothing has been read since.
     in_doubt: bool,
     counts: BTreeMap<&'static str, u64>,
@@ -136,14 +136,14 @@ impl Ledger {
         found
     }
 
-    /// Whether the request that had no answer was applied: all of its rows, or none.
+    /// Returns whether the unanswered request was applied: all of its rows, or none.
     fn whole_or_absent(
         &self,
-        open: &BTreeMap<String, RowState>,
+        open: &BTreeMap<String, LedgerRow>,
         seen: &BTreeMap<&str, &Value>,
         found: &mut Vec<String>,
     ) -> bool {
-        let as_now = |id: &String, state: &RowState| match (state, seen.get(id.as_str())) {
+        let as_now = |id: &String, state: &LedgerRow| match (state, seen.get(id.as_str())) {
             (Some(fields), Some(row)) => says(row, fields),
             (None, None) => true,
             _ => false,
@@ -166,8 +166,8 @@ fn says(row: &Value, fields: &Fields) -> bool {
     })
 }
 
-/// What a row says once this was written to it.
-fn after(before: Option<&Fields>, row: &Value) -> RowState {
+/// Returns the content of a row after this write.
+fn after(before: Option<&Fields>, row: &Value) -> LedgerRow {
     if row["_object_delete"] == json!(true) {
         return None;
     }

@@ -1,6 +1,6 @@
-//! The Python SDK as a client: a process that logs spans through it and outlives every kill of the server, and what it
-//! says of its requests. It waits after the one that the kill left without an answer, so that what is there can be
-//! read before the SDK sends that request again.
+//! The Python SDK as a client: a process that logs spans and survives every kill of the server, and the reports on its
+//! requests. It pauses after the request left unanswered by the kill, so that the state can be read before the SDK
+//! retries.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -17,15 +17,15 @@ use super::ledger::Ledger;
 use super::server::API_KEY;
 use crate::child_process::{Child, Next};
 
-/// Runs in the environment of `tests/clients`; its first page says what its lines mean.
+/// Script for the environment of `tests/clients`; its head documents its output.
 const SCRIPT: &str = include_str!("spans.py");
 /// A Python that starts, an SDK that logs in, rests between two tries: on a busy machine.
 const WAIT: Duration = Duration::from_secs(60);
 
-/// What the SDK does about a request without an answer.
+/// Behaviour of the SDK after a request without a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manner {
-    /// As it comes: it sends it again and again.
+    /// Default behaviour: unlimited retries.
     Patient,
     /// It gives the rows up.
     Hasty,
@@ -39,18 +39,18 @@ pub struct Sdk {
     pub account: Account,
 }
 
-/// What its lines amount to.
+/// Summary of its output.
 #[derive(Debug, Default)]
 pub struct Account {
     pub ledger: Ledger,
-    /// It hears nothing of its last request's end, and sends nothing.
+    /// It got no response to its last request, and sends nothing.
     waiting: bool,
     /// The rows of the request under way, and those that were acknowledged since the last flush.
     sent: Vec<String>,
     acknowledged: BTreeSet<String>,
     /// Flushes after which the SDK took its rows for kept.
     pub flushes: u64,
-    /// Rows that it takes for kept although nobody said so.
+    /// Rows that it treats as stored without an acknowledgement.
     pub findings: Vec<String>,
 }
 
@@ -86,7 +86,7 @@ impl Sdk {
         Ok(())
     }
 
-    /// After a kill: follows it until it waits. Everything it sent before has had its answer.
+    /// Follows it after a kill until it pauses. All earlier requests have had a response.
     pub fn until_it_waits(&mut self) -> anyhow::Result<()> {
         while !self.account.waiting {
             self.follow()?;
@@ -127,7 +127,7 @@ impl Sdk {
         Ok(said)
     }
 
-    /// The next thing it says; none when it has ended.
+    /// Returns its next report; none when it has ended.
     fn next(&mut self) -> anyhow::Result<Option<Value>> {
         match self.process.next(Instant::now() + WAIT) {
             Next::Line(line) => {

@@ -1,4 +1,4 @@
-//! The program as it is shipped, in a process of its own.
+//! The released program, in a process of its own.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -11,8 +11,8 @@ use crate::capabilities;
 use crate::child_process::{Child, Next};
 
 pub const API_KEY: &str = "sk-http-crash-storm-0001";
-/// Where the first start listens. Connections go out from 127.0.0.1, so that none of them can take the port while the
-/// server is dead: later starts need it again.
+/// Address of the first start. Outgoing connections use 127.0.0.1, so that none of them can take the port while the
+/// server is down: later starts need it again.
 const FIRST_ADDRESS: &str = "127.0.0.2:0";
 const READY_WAIT: Duration = Duration::from_secs(60);
 /// So small that a second of writing seals several times.
@@ -26,7 +26,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Returns when it says that it is ready, at the address that an earlier one had.
+    /// Starts the program. Returns when it reports ready, at the address of an earlier one.
     pub fn start(dir: &Path, again_at: Option<SocketAddr>) -> anyhow::Result<Server> {
         let listen = again_at.map_or_else(|| FIRST_ADDRESS.to_owned(), |address| address.to_string());
         let mut command = Command::new(capabilities::program()?);

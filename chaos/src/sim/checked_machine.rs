@@ -1,5 +1,5 @@
-//! State machine of a group under observation: every entry that is applied is held against what others applied, and
-//! against what was durable when it was.
+//! State machine of a group under observation: every applied entry is compared with those applied by others, and with
+//! the durable ones at that time.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
@@ -15,7 +15,7 @@ use bytes::Bytes;
 use super::process::SimProcess;
 use super::world::SimWorld;
 
-/// What a group keeps.
+/// Content of a group's state machine.
 #[derive(Clone, Debug)]
 pub enum MachineState {
     Catalog(Arc<Catalog>),
@@ -48,7 +48,7 @@ pub struct Watched {
     pub inner: Arc<dyn Machine>,
 }
 
-/// What an entry is, beside its place.
+/// Returns a hash of an entry's content, without its position.
 fn content(kind: u8, bytes: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     (kind, bytes).hash(&mut hasher);
@@ -56,7 +56,7 @@ fn content(kind: u8, bytes: &[u8]) -> u64 {
 }
 
 impl Watched {
-    /// Before it is applied. What a process does that is dead already, nobody sees.
+    /// Checks an entry before it is applied. Actions of a dead process are ignored.
     fn before(&self, position: LogPosition, content: u64) {
         let (Some(world), Some(life)) = (self.world.upgrade(), self.life.upgrade()) else { return };
         if life.is_dead() {

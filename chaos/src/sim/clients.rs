@@ -1,4 +1,4 @@
-//! Clients of a simulated cluster: each writes and reads through any node, one operation after the other, and says
+//! Clients of a simulated cluster: each reads and writes through any node, one operation after the other, and records
 //! each step in the history.
 
 use std::sync::Arc;
@@ -34,7 +34,7 @@ struct SimKeyedWrite {
     acknowledged: bool,
 }
 
-/// What all clients remember together.
+/// Shared memory of all clients.
 #[derive(Debug, Default)]
 pub struct SimClients {
     keyed: Mutex<Vec<SimKeyedWrite>>,
@@ -114,7 +114,7 @@ impl SimClient {
         }
     }
 
-    /// Whether it was acknowledged.
+    /// Returns whether it was acknowledged.
     async fn write(&self, op: &str, wanted: SimWrite, other: bool) -> bool {
         let SimWrite { object, request, rows, .. } = wanted.clone();
         let client = self.number;

@@ -1,5 +1,5 @@
-//! Disk of a simulated machine, and what a crash leaves of it. A process in a simulation uses it through
-//! [`CrashPoint`], which ends the process at a chosen step of what it does there.
+//! Disk of a simulated machine, and its state after a crash. A simulated process uses it through [`CrashPoint`], which
+//! ends the process at a chosen step.
 
 use std::fmt;
 use std::io;
@@ -17,7 +17,7 @@ use super::randomness::Dice;
 pub enum Cut {
     /// The process ended: all that was written is there.
     Kill,
-    /// The machine lost power: of what was not synced the dice say what is there.
+    /// The machine lost power: a random part of the unsynced changes remains.
     Power,
 }
 
@@ -30,7 +30,7 @@ pub struct MachineDisk {
 }
 
 impl MachineDisk {
-    /// What another process finds when this one ends now. It goes on here as if nothing had happened.
+    /// Returns the state that another process finds if this one ends now. It continues here as if nothing had happened.
     pub fn after(&self, cut: Cut, dice: &Dice) -> MachineDisk {
         match cut {
             Cut::Kill => MachineDisk {
@@ -49,7 +49,7 @@ impl MachineDisk {
     }
 }
 
-/// Counts the steps that change something on the disk, and says when the chosen one is reached.
+/// Counts the steps that change the disk, and reports when the chosen one is reached.
 pub struct CrashPoint {
     /// Steps that are left, plus one; 0 where none was chosen.
     left: AtomicU64,
@@ -75,7 +75,7 @@ impl CrashPoint {
         self.left.store(0, Ordering::Relaxed);
     }
 
-    /// Before a step.
+    /// Called before a step.
     fn step(&self) {
         let left = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
         if left == Ok(1) {

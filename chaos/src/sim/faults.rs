@@ -1,4 +1,4 @@
-//! Injection of the plan's faults, each into a machine that is drawn at random.
+//! Injection of the planned faults, each into a randomly drawn machine.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,11 +14,11 @@ use super::randomness::Dice;
 use super::stale_copies;
 use super::world::{SimWorld, groups};
 
-/// How long a wire is cut, or a disk slow, before all is mended at once.
+/// Duration of a cut link or a slow disk, before everything is repaired at once.
 const LASTS: std::ops::Range<u64> = 100_000..3_000_000;
 /// Steps on a disk before a process ends within one.
 const STEPS_MAX: u64 = 120;
-/// How far a clock jumps at most, either way: two hours.
+/// Maximum clock jump, either way: two hours.
 const CLOCK_MICROS: u64 = 7_200_000_000;
 
 /// Returns when the last fault of the plan has happened; some may still last.
@@ -130,8 +130,8 @@ fn purge_all(world: &Arc<SimWorld>) {
     }
 }
 
-/// Every group has the members that it is to have, as a majority knows, and each has nearly all there is. Else the loss
-/// of one more is the loss of a quorum, which is promised to nobody.
+/// Returns whether every group has its intended members, according to a majority, and each member has nearly all
+/// entries. Otherwise the loss of one more would be the loss of a quorum, against which there is no guarantee.
 pub fn is_whole(world: &SimWorld) -> bool {
     // Its leader still counts on what the replica had.
     if world.has_old_copy() {

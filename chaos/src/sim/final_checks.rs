@@ -1,4 +1,4 @@
-//! Final checks of a simulation: everything is mended, and the cluster has to converge, serve, and have what it
+//! Final checks of a simulation: everything is repaired, and the cluster has to converge, serve, and have everything
 //! acknowledged.
 
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ use crate::single_node::worker_history::{WorkerEvent, WorkerHistory};
 /// Promise P12: after the last mending everything is served within this.
 const SERVED_WITHIN: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(50);
-/// Versions of one object that are read in the end, beside the newest.
+/// Versions of one object that are read in the end, besides the newest.
 const VERSIONS_READ: usize = 4;
 
 pub async fn check(world: &Arc<SimWorld>, shared: &SimClients) {

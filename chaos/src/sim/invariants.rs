@@ -1,7 +1,7 @@
 //! Invariants that hold at every moment, whatever fails: each is checked when it could first be broken.
 //!
-//! An entry that was applied anywhere is the same everywhere, was durable on a majority before, and
-//! leads to the same state. Nothing that a replica says of itself goes back while its process lives.
+//! An entry that was applied anywhere is the same everywhere, was durable on a majority before, and leads to the same
+//! state. No reported position of a replica goes back while its process lives.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use assay_cluster_raft::GroupStatus;
 use assay_storage_model::{GroupId, LogPosition, NodeId, ReplicaId};
 use parking_lot::Mutex;
 
-/// Findings kept of one simulation: the first say what went wrong.
+/// Findings kept of one simulation: the first ones are the most useful.
 const FINDINGS_MAX: usize = 20;
 
 #[derive(Debug, Default)]
@@ -18,14 +18,14 @@ pub struct Facts(Mutex<InvariantState>);
 #[derive(Debug, Default)]
 struct InvariantState {
     findings: Vec<String>,
-    /// A term may have several in turn, which differ in their replica; their entries are told apart by it.
+    /// A term may have several leaders in turn, which differ in their replica; their entries are distinguished by it.
     leaders: BTreeSet<(GroupId, u64, ReplicaId)>,
     entries: BTreeMap<(GroupId, u64), (LogPosition, u64)>,
     states: BTreeMap<(GroupId, u64), u128>,
     said: BTreeMap<(NodeId, u32, GroupId, ReplicaId), ReportedProgress>,
 }
 
-/// What a replica last said of itself.
+/// Last positions reported by a replica.
 #[derive(Clone, Copy, Debug, Default)]
 struct ReportedProgress {
     term: u64,
@@ -63,7 +63,7 @@ impl Facts {
         before.is_none()
     }
 
-    /// What the log on the disk has no more must be in the state on the disk.
+    /// Checks that entries missing in the log on the disk are in the state on the disk.
     pub fn purged(&self, group: GroupId, replica: ReplicaId, purged: Option<u64>, sealed: Option<u64>) {
         if purged > sealed {
             self.find(format!(

@@ -1,5 +1,5 @@
-//! Large writes of a simulated node: blobs on its disk, spread and fetched over the simulated wires. As in the product
-//! they go when no entry of its log names them any more, and at a start when none does.
+//! Large writes of a simulated node: blobs on its disk, spread and fetched over the simulated network. As in the
+//! product they are deleted when no entry of its log names them, and unreferenced ones at a start.
 
 use std::any::Any;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -29,7 +29,7 @@ pub struct Large {
     pub life: Weak<SimProcess>,
 }
 
-/// What a process knows of the blobs on its disk.
+/// A process's records of the blobs on its disk.
 #[derive(Debug, Default)]
 pub struct BlobNames {
     by_entry: BTreeMap<(GroupId, u64), [u8; 32]>,
@@ -55,7 +55,7 @@ impl BlobNames {
 }
 
 impl SimProcess {
-    /// After a start, when all logs have said what they name.
+    /// Deletes unreferenced blobs after a start, when all logs have reported their names.
     pub fn sweep_blobs(&self) {
         let Ok(listed) = self.blobs.list() else { return };
         let names = self.names.lock();

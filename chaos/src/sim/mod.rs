@@ -1,17 +1,17 @@
-//! The deterministic layer: a whole cluster in one thread, on simulated time, wires and disks, from one seed.
+//! Deterministic simulation: a whole cluster in one thread, on simulated time, network and disks, from one seed.
 //!
 //! ```text
 //! plan (seed) ─> clients ─> object_access: the product's line of an object ─> Group: committer, openraft, log store
 //!            └─> faults ─> world: machines ─> processes ─> replicas       │ wires (network)      │ apply, shard, catalog
 //!                                          log in memory (crash_disk) <───┘ disk, keyed stores <─┘
 //! ```
-//! What is simulated is the product's own code: objects' lines, consensus with its members, snapshots and handovers, the
-//! shard and the catalog. What stands below is given in memory: the log's file, the disk, the keyed store, the network,
-//! the clock. A crash takes a copy of what was durable at that moment and leaves the process, unheard, to its end.
+//! The simulated code is the product's own: objects' lines, consensus with its members, snapshots and handovers, the
+//! shard and the catalog. The layers below are in memory: the log's file, the disk, the keyed store, the network, the
+//! clock. A crash takes a copy of the durable state at that moment and lets the isolated process run to its end.
 //!
-//! `invariants` are looked at while it runs; in the end, with everything mended, the checkers of the other storms hold the
-//! history against what every node reads. One seed gives one trace, where tokio was built to let its dice be seeded
-//! (`--cfg tokio_unstable`, as `chaos/simulate` builds it).
+//! `invariants` are checked while it runs. In the end, with everything repaired, the checkers of the other tests
+//! compare the history with what every node reads. One seed gives one trace if tokio was built with a seedable random
+//! source (`--cfg tokio_unstable`, as `chaos/simulate` builds it).
 
 mod checked_machine;
 mod clients;
@@ -42,18 +42,18 @@ use plan::SimPlan;
 use randomness::Dice;
 use world::{SimWorld, groups};
 
-pub use seeds::{Options, run};
+pub use seeds::{SimOptions, run};
 
-/// What one seed came to.
+/// Outcome of one seed.
 #[derive(Clone, Debug)]
 pub struct SimOutcome {
     pub seed: u64,
     pub findings: Vec<String>,
     /// Digest of the trace.
     pub digest: u64,
-    /// The trace, where it was asked for.
+    /// The trace, if requested.
     pub trace: String,
-    /// What happened, so that nothing at all is seen.
+    /// Event counts, so that an empty run is noticed.
     pub entries: usize,
     pub elections: usize,
     pub acknowledged: usize,
@@ -62,7 +62,7 @@ pub struct SimOutcome {
 
 /// A simulation that takes longer on its own clock hangs.
 const SIMULATED_MAX: Duration = Duration::from_secs(300);
-/// Between two looks at what replicas say of themselves.
+/// Interval between two checks of the replicas' reports.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Whether a seed gives the same trace each time in this build.
@@ -129,7 +129,7 @@ async fn live(world: &Arc<SimWorld>) {
     final_checks::check(world, &shared).await;
 }
 
-/// Looks again and again at what replicas say of themselves.
+/// Checks the replicas' reports periodically.
 async fn watch(world: Arc<SimWorld>) {
     loop {
         for life in world.lives() {

@@ -1,4 +1,4 @@
-//! Network between simulated nodes: messages that take their time, come late, twice, in another order or never.
+//! Network between simulated nodes: messages are delayed, duplicated, reordered or lost.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -19,9 +19,9 @@ use super::process::SimProcess;
 use super::stale_copies::introduce;
 use super::world::SimWorld;
 
-/// What a refused connection takes.
+/// Duration of a refused connection.
 const REFUSED_AFTER: Duration = Duration::from_micros(300);
-/// A connection that is silent for so long is given up, with all that waits on it, as the transport does by its pings.
+/// Time after which a silent connection is closed, with all its requests, as the transport does by its pings.
 const SILENT_MAX: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Default)]
@@ -29,12 +29,12 @@ pub struct Wires(Mutex<NetworkState>);
 
 #[derive(Debug, Default)]
 struct NetworkState {
-    /// From one node to another.
+    /// Cut directions, from one node to another.
     cut: BTreeSet<(NodeId, NodeId)>,
     faults: NetworkFaults,
 }
 
-/// How messages fare, in messages of a thousand; and how much later they may come, in microseconds.
+/// Faults of messages, in messages of a thousand; and their maximum delay, in microseconds.
 #[derive(Clone, Debug, Default)]
 pub struct NetworkFaults {
     pub lost: u64,
@@ -81,7 +81,7 @@ impl SimWorld {
         self.life(to).filter(|life| !life.is_dead())
     }
 
-    /// Asks a group's replica on another node, and waits no longer than `within` for the answer.
+    /// Sends a request to a group's replica on another node, and waits at most `within` for the response.
     async fn ask(self: Arc<Self>, from: Arc<SimProcess>, message: Message) -> Result<Bytes, PeerError> {
         let Message { way, kind, body, within } = message;
         let until = Instant::now() + within;
@@ -137,7 +137,7 @@ impl SimWorld {
         timeout_at(until, whole).await.unwrap_or_else(|_| Err(PeerError::Lost("too late".into())))
     }
 
-    /// The same message once more, whose answer nobody waits for.
+    /// Sends the same message once more, ignoring its response.
     async fn again(
         self: Arc<Self>,
         from: Arc<SimProcess>,
@@ -156,7 +156,7 @@ impl SimWorld {
     }
 }
 
-/// As the receiver sees it.
+/// Returns the way from the receiver's side.
 fn back(way: Way, from: NodeId) -> Way {
     Way { from: way.to, to: way.from, node: from, ..way }
 }

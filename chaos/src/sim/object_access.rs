@@ -1,5 +1,5 @@
-//! Writes to an object and reads of it through a simulated node, as the product's actors and readers do: another shell
-//! around the same write queue.
+//! Reads and writes of an object through a simulated node, like the product's actors and readers: another shell around
+//! the same queue.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,9 +22,9 @@ use crate::single_node::store::{StoreReply, object_key};
 
 /// Objects of a simulation.
 pub const OBJECTS: u8 = 4;
-/// Pause before the front of a queue retries at a full committer.
+/// Pause before the front of a queue retries a full committer.
 const ASKED_AGAIN_AFTER: Duration = Duration::from_millis(2);
-/// What was surely not written is sent again so often, after this.
+/// Number of tries of a write that surely failed.
 const TRIES_MAX: u32 = 4;
 const TRIED_AGAIN_AFTER: Duration = Duration::from_millis(40);
 /// A client waits no longer.
@@ -36,12 +36,12 @@ pub struct Lines(Mutex<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    queue: WriteQueue<Made>,
+    queue: WriteQueue<AssignedWrite>,
     asks_again: bool,
 }
 
 #[derive(Debug)]
-struct Made {
+struct AssignedWrite {
     command: Bytes,
     request: Option<RequestId>,
     answer: oneshot::Sender<StoreReply>,
@@ -52,7 +52,7 @@ struct Made {
 pub struct SimWrite {
     pub object: u8,
     pub request: Option<String>,
-    /// What its rows bear, to be found by.
+    /// Name stored in its rows, by which they are found.
     pub name: String,
     pub rows: Vec<RowSpec>,
 }
@@ -74,7 +74,7 @@ fn unknown(why: impl ToString) -> StoreReply {
 }
 
 impl SimWorld {
-    /// What a client of this node is told.
+    /// Writes through this node; returns the client's result.
     pub async fn write(self: &Arc<Self>, node: NodeId, wanted: &SimWrite) -> StoreReply {
         let Some(life) = self.life(node) else { return refused("nobody listens") };
         let answer = async {
@@ -136,7 +136,7 @@ impl SimWorld {
         let (answer, told) = oneshot::channel();
         let made = {
             let (world, shard, wanted) = (Arc::clone(self), Arc::clone(shard), wanted.clone());
-            async move { Made { command: world.make(&shard, &wanted, assigned).await, request, answer } }
+            async move { AssignedWrite { command: world.make(&shard, &wanted, assigned).await, request, answer } }
         };
         let (lines, running) = (Arc::clone(&lines), running.clone());
         tokio::spawn(async move {
@@ -176,7 +176,7 @@ impl SimWorld {
         }
     }
 
-    /// What is on the node, however old.
+    /// Returns the node's view, however old.
     pub fn stale_view(&self, node: NodeId, object: u8) -> Option<View> {
         match self.life(node)?.running(group_of(object))?.state {
             MachineState::Shard(shard) => Some(shard.view()),
@@ -185,7 +185,7 @@ impl SimWorld {
     }
 }
 
-/// Submits ready writes from the front of the queue.
+/// Submits the ready writes from the front of the queue.
 fn submit(lines: &Arc<Lines>, running: &Running) {
     let mut inner = lines.0.lock();
     if inner.asks_again {
@@ -203,7 +203,7 @@ fn submit(lines: &Arc<Lines>, running: &Running) {
             });
             return;
         }
-        let Some(Made { request, answer, .. }) = inner.queue.pop() else { return };
+        let Some(AssignedWrite { request, answer, .. }) = inner.queue.pop() else { return };
         match submitted {
             Err(why) => drop(answer.send(refused(why))),
             Ok(pending) => {

@@ -1,16 +1,16 @@
-//! Plan of a simulation, made from its seed: how large the cluster is, how fast its disks and wires are, and which
-//! faults it meets when.
+//! Plan of a simulation, derived from its seed: size of the cluster, speed of its disks and network, and its faults
+//! with their times.
 
 use std::ops::Range;
 use std::time::Duration;
 
 use super::randomness::Dice;
 
-/// How long faults come; then everything is mended, and the cluster has to show that it is whole.
+/// Duration of the faults; afterwards everything is repaired, and the cluster has to be whole.
 const FAULTS_FOR: Range<u64> = 4_000_000..12_000_000;
 const FAULTS_MAX: u64 = 10;
 
-/// What befalls the cluster. Whom it befalls is thrown when it comes.
+/// Fault of the cluster. Its target is drawn when it begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
     /// A process ends; what it wrote is there.
@@ -20,7 +20,7 @@ pub enum Fault {
     PowerCutAll,
     /// A process ends, or a machine loses power, in the middle of what it does on its disk.
     CrashWithin,
-    /// Nobody reaches a node and it reaches nobody.
+    /// A node is isolated in both directions.
     Isolate,
     /// Messages pass one way only.
     OneWay,
@@ -32,11 +32,11 @@ pub enum Fault {
     /// A node's clock jumps.
     Clock,
     HandOver,
-    /// Every replica lets go of its log, so that who is behind needs a snapshot.
+    /// Every replica purges its log, so that a lagging one needs a snapshot.
     PurgeAll,
     /// A node is gone for good, and another takes its place.
     Replace,
-    /// A replica is given up and made anew under another id.
+    /// A replica is discarded and made anew under another id.
     Rebuild,
     /// A machine is put back to what it was when it was last stopped, after it ran once more.
     OldCopy,
@@ -67,17 +67,17 @@ const FAULTS: [Fault; 16] = [
 pub struct SimPlan {
     pub nodes: u64,
     pub clients: u32,
-    /// In their order.
+    /// Faults in their order.
     pub faults: Vec<(Duration, Fault)>,
     pub faults_end: Duration,
     /// Between two operations of one client, in microseconds.
     pub rest: Range<u64>,
-    /// What a message takes.
+    /// Duration of a message.
     pub wire: Range<u64>,
-    /// What a write to the log takes, and making it durable.
+    /// Duration of a write to the log, and of its sync.
     pub write: Range<u64>,
     pub sync: Range<u64>,
-    /// What any other piece of work takes.
+    /// Duration of any other piece of work.
     pub work: Range<u64>,
     /// A node seals one of its groups this often.
     pub seal: Range<u64>,

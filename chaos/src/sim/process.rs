@@ -1,5 +1,5 @@
-//! Process of a simulated node: its log writer, its replicas, its upkeep. It ends with a crash, after which nothing
-//! that its tasks still do reaches anybody: its disk is a copy, its wires are cut, its log has failed.
+//! Process of a simulated node: its log writer, its replicas, its upkeep. It ends with a crash, after which its tasks
+//! have no effect on others: its disk is a copy, its links are cut, its log has failed.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -38,7 +38,7 @@ const COMPACTED_ONE_IN: u64 = 4;
 
 pub struct SimProcess {
     pub node: NodeId,
-    /// Which of the node's processes this is.
+    /// Number of this process among the node's processes.
     pub number: u32,
     pub kept: MachineDisk,
     pub blobs: Arc<Blobs>,
@@ -46,12 +46,12 @@ pub struct SimProcess {
     pub groups: RwLock<BTreeMap<GroupId, Running>>,
     pub lines: Mutex<BTreeMap<u8, Arc<Lines>>>,
     pub point: Arc<CrashPoint>,
-    /// Which processes of other nodes are heard.
+    /// Accepted processes of other nodes.
     pub starts: Mutex<Registry>,
     /// Held while a replica starts or is replaced: both decide by what the other leaves.
     pub replacing: tokio::sync::Mutex<()>,
     dead: AtomicBool,
-    /// Told when it dies.
+    /// Notified when it dies.
     died: Notify,
     log: Log,
     disk: SharedDisk,
@@ -126,7 +126,7 @@ impl SimProcess {
         }
     }
 
-    /// From here on nobody hears of it, and it hears of nobody.
+    /// Ends all communication of this process.
     pub fn die(&self) {
         self.dead.store(true, Ordering::Relaxed);
         self.died.notify_waiters();

@@ -16,7 +16,7 @@ impl Dice {
         Dice(Arc::new(Mutex::new(ChaCha8Rng::seed_from_u64(seed))))
     }
 
-    /// Dice of their own for one part, so that what another part throws changes nothing here.
+    /// Returns a separate random source for one part, independent of the draws of others.
     pub fn apart(&self) -> Dice {
         Dice::new(self.with(|rng| rng.random()))
     }

@@ -1,5 +1,5 @@
-//! Counters in the catalog, each changed by comparing its revision: no step may be lost, made twice, or made on what
-//! was no longer so.
+//! Counters in the catalog, each changed by comparing its revision: no step may be lost, applied twice, or applied to
+//! an outdated value.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::world::SimWorld;
 
 pub const REGISTERS: u64 = 3;
 
-/// What clients were told.
+/// Results returned to clients.
 #[derive(Debug, Default)]
 pub struct CatalogRegisters(Mutex<BTreeMap<u64, RegisterHistory>>);
 
@@ -110,7 +110,7 @@ impl CatalogRegisters {
         }
     }
 
-    /// Holds what was told against what is there in the end.
+    /// Compares the results with the final state.
     pub fn check(&self, catalog: &Catalog) -> Vec<String> {
         let mut findings = Vec::new();
         for (number, told) in &*self.0.lock() {

@@ -14,13 +14,13 @@ use crate::report::Report;
 
 /// Every so many seeds one is run twice, and must do the same.
 const TWICE_ONE_IN: u64 = 40;
-/// Failing seeds kept; more say little.
+/// Number of failing seeds kept; more add little.
 const FAILURES_MAX: usize = 10;
 /// A seed that takes longer on the machine's clock hangs, also on a machine that has little time for it.
 const SEED_TAKES_MAX: Duration = Duration::from_secs(600);
 
-/// Seeds that found something once, and what it was. They are run before any other. A change of the simulation's own dice
-/// gives a seed another history, so a test beside the code that was mended is what holds it, where one can be written.
+/// Seeds that once found an error, with its description. They run before any other. A change of the simulation's random
+/// draws gives a seed another history, so each error should also have a test beside the fixed code.
 const REGRESSIONS: &[(u64, &str)] = &[
     (23, "a node ended itself at every start: its log was purged up to where another leader's began to differ"),
     (8187, "members that no majority knew of yet passed for settled, and one more was given up"),
@@ -33,11 +33,11 @@ const REGRESSIONS: &[(u64, &str)] = &[
 ];
 
 #[derive(Clone, Debug, clap::Args)]
-pub struct Options {
-    /// How many seeds
+pub struct SimOptions {
+    /// Number of seeds
     #[arg(long, default_value_t = 200)]
     pub seeds: u64,
-    /// For so many seconds, however many seeds that is
+    /// Run for this many seconds, with any number of seeds
     #[arg(long)]
     pub seconds: Option<u64>,
     /// The first seed; a fresh one if not given. With --seeds 1 it repeats one run
@@ -46,13 +46,13 @@ pub struct Options {
     /// Threads; all processors if not given
     #[arg(long)]
     pub threads: Option<usize>,
-    /// What the nodes log, to stderr: error, warn, info, debug or trace. With --seeds 1
+    /// Log level of the nodes, to stderr: error, warn, info, debug or trace. With --seeds 1
     #[arg(long)]
     pub log: Option<tracing::Level>,
-    /// Where the trace of the last seed goes
+    /// File for the trace of the last seed
     #[arg(long)]
     pub trace: Option<PathBuf>,
-    /// Where the report goes, as JSON
+    /// File for the report, as JSON
     #[arg(long)]
     pub report: Option<PathBuf>,
 }
@@ -78,7 +78,7 @@ struct SeedRuns {
 }
 
 /// Runs the seeds and fills the report.
-pub fn run(options: &Options, first: u64, report: &mut Report) -> anyhow::Result<()> {
+pub fn run(options: &SimOptions, first: u64, report: &mut Report) -> anyhow::Result<()> {
     if let Some(level) = options.log {
         tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(level).with_ansi(false).init();
     }
@@ -119,7 +119,7 @@ fn seed_of(place: u64, first: u64) -> u64 {
     }
 }
 
-fn work(number: usize, shared: &SeedRuns, options: &Options, first: u64, began: Instant) -> anyhow::Result<()> {
+fn work(number: usize, shared: &SeedRuns, options: &SimOptions, first: u64, began: Instant) -> anyhow::Result<()> {
     let alone = options.seeds == 1 && options.seconds.is_none();
     let skipped = if alone { REGRESSIONS.len() as u64 } else { 0 };
     let enough = |done: u64| match options.seconds {

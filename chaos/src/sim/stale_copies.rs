@@ -17,9 +17,9 @@ use super::world::SimWorld;
 
 /// Between two looks of a process at nodes that it has yet to be compared with.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long a later start may take to be seen by all others, before an old copy is put back.
+/// Time limit for a later start to be seen by all others, before an old copy is restored.
 const SEEN_WITHIN: Duration = Duration::from_secs(8);
-/// How long the later start is in use.
+/// Time for which the later start is in use.
 const IN_USE: std::ops::Range<u64> = 200_000..2_000_000;
 
 /// A disk as it was.
@@ -35,7 +35,7 @@ pub fn start_of(node: NodeId, number: u32) -> StartId {
     StartId((u128::from(node.0) << 32) | u128::from(number))
 }
 
-/// Puts a machine back to what it was before a start that every other node has seen, if all is well until then.
+/// Restores a machine to the state before a start that every other node has seen, if all is well until then.
 pub async fn put_back(world: Arc<SimWorld>, dice: Dice, node: NodeId, hot: bool) {
     // Other faults may have come before this task ran.
     let Some(copy) = is_whole(&world).then(|| world.copy(node, hot)).flatten() else { return };
@@ -82,7 +82,8 @@ pub async fn introduce(world: &Arc<SimWorld>, from: &Arc<SimProcess>, to: NodeId
     hear(world, &there, back.node, &on_there);
 }
 
-/// Only one process of a node runs at a time here, so it answers itself. What logs lack is left to other tests.
+/// Returns the introduction. Only one process of a node runs at a time here, so it responds itself. Gaps in logs are
+/// left to other tests.
 fn introduction(life: &SimProcess) -> Introduction {
     let starts = life.starts.lock();
     Introduction { start: starts.own(), history: starts.kept().history.clone(), replicas: Vec::new() }
@@ -128,12 +129,12 @@ pub async fn rebuild_closed(world: &Arc<SimWorld>, life: &Arc<SimProcess>) {
 }
 
 impl SimProcess {
-    /// Whether a message may leave for another node, and for which of its processes.
+    /// Returns whether a message may be sent to another node, and for which of its processes.
     pub fn way_out(&self, to: NodeId, own: Name, theirs: Name) -> Result<Option<StartId>, Stop> {
         self.starts.lock().outgoing(to, own, theirs)
     }
 
-    /// Whether a message of that process may be taken.
+    /// Returns whether a message of that process may be accepted.
     pub fn way_in(&self, from: &SimProcess, meant: Option<StartId>, (own, theirs): (Name, Name)) -> Result<(), Stop> {
         let start = from.starts.lock().own();
         self.starts.lock().incoming(from.node, Some((start, meant)), own, theirs)

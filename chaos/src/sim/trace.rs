@@ -1,4 +1,4 @@
-//! Trace of a simulation, line by line: two runs of one seed must say the same.
+//! Trace of a simulation, line by line: two runs of one seed must produce the same one.
 
 use std::fmt::Arguments;
 use std::hash::{DefaultHasher, Hasher};

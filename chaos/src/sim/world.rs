@@ -1,4 +1,4 @@
-//! World of a simulation: its machines, and what happens to them.
+//! World of a simulation: its machines and their events.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::single_node::worker_history::{Event, WorkerEvent};
 pub const SHARDS: u16 = 2;
 /// The clock of a simulation begins here.
 const BEGINS_AT_MICROS: i64 = 1_767_225_600_000_000;
-/// How long a machine is off.
+/// Time for which a machine is off.
 const OFF_FOR: std::ops::Range<u64> = 20_000..2_500_000;
 /// A slow disk is slower by this.
 const SLOW: u32 = 20;
@@ -55,17 +55,17 @@ struct Machine {
     places: BTreeMap<GroupId, ReplicaPlacement>,
     life: Option<Arc<SimProcess>>,
     lives: u32,
-    /// For good.
+    /// Off for good.
     gone: bool,
     clock_off_micros: i64,
     slow: bool,
     /// Crashes at this step of its disk, once it runs again.
     crashes_at: Option<u64>,
-    /// Groups whose log here is of this replica, which was given up.
+    /// Groups whose log here belongs to this discarded replica.
     to_clear: BTreeMap<GroupId, ReplicaId>,
     /// Replicas whose disk was put back from an older copy. They are lost until they are made anew.
     put_back: BTreeMap<GroupId, ReplicaId>,
-    /// What replicas had that were given up; of one that is still to end, what it has.
+    /// Data of discarded replicas; for one that is still ending, its current data.
     given_up: BTreeMap<ReplicaId, MachineDisk>,
 }
 
@@ -205,7 +205,7 @@ impl SimWorld {
         }
     }
 
-    /// What is on a machine's disk: while it runs, or after it was stopped, which is done then. It runs again later.
+    /// Returns the content of a machine's disk: while it runs, or after a stop, in which case it is restarted later.
     pub fn copy(self: &Arc<Self>, node: NodeId, hot: bool) -> Option<OldCopy> {
         let life = self.life(node)?;
         // A replica that is being cleared is noted beside the disk, where a copy would not have it.
@@ -221,7 +221,7 @@ impl SimWorld {
         Some(OldCopy { kept: if hot { kept } else { stopped }, starts, replicas })
     }
 
-    /// Whether a start behind the copy is known to every other node.
+    /// Returns whether every other node has seen a start after the copy.
     pub fn last_start_is_seen(&self, node: NodeId, copy: &OldCopy) -> bool {
         let machines = self.machines.lock();
         let Some(last) = machines.get(&node).and_then(|machine| machine.starts.history.last().copied()) else {
@@ -240,7 +240,7 @@ impl SimWorld {
         }
     }
 
-    /// Whether a replica that was put back from an older copy has yet to be made anew.
+    /// Returns whether a replica restored from an older copy has yet to be made anew.
     pub fn has_old_copy(&self) -> bool {
         let is_there = |machine: &Machine, group, replica: &ReplicaId| {
             machine.places.get(group).is_some_and(|place| place.replica == *replica)
@@ -257,7 +257,7 @@ impl SimWorld {
         places.map(|(group, place)| (*group, place.replica)).collect()
     }
 
-    /// What a process writes down of starts.
+    /// Stores the starts that a process writes.
     pub fn keep_starts(&self, life: &SimProcess, kept: starts::KeptStarts) {
         if let Some(machine) = self.machines.lock().get_mut(&life.node).filter(|_| !life.is_dead()) {
             machine.starts = kept;
@@ -297,7 +297,7 @@ impl SimWorld {
         self.start(new).await;
     }
 
-    /// A replica is given up and made anew under another id, unless that was done already.
+    /// Discards a replica and makes it anew under another id, unless that was done already.
     pub async fn rebuild(self: &Arc<Self>, node: NodeId, group: GroupId, old: ReplicaId) {
         let Some(life) = self.life(node) else { return };
         let _replacing = life.replacing.lock().await;
@@ -362,14 +362,14 @@ impl SimWorld {
         machines.iter().filter(|(_, machine)| !machine.gone).map(|(node, _)| *node).collect()
     }
 
-    /// Who is to be in a group.
+    /// Returns the intended members of a group.
     pub fn wanted(&self, group: GroupId) -> BTreeMap<ReplicaId, NodeId> {
         let machines = self.machines.lock();
         let places = machines.iter().filter_map(|(node, machine)| Some((machine.places.get(&group)?.replica, *node)));
         places.collect()
     }
 
-    /// The process that leads a group, as far as it knows.
+    /// Returns the process that leads a group, according to its own state.
     pub fn leader(&self, group: GroupId) -> Option<Arc<SimProcess>> {
         self.lives().into_iter().find(|life| life.running(group).is_some_and(|running| running.group.leads()))
     }
@@ -380,7 +380,7 @@ impl SimWorld {
         }
     }
 
-    /// What a node takes for the time, in microseconds since 1970.
+    /// Returns a node's clock, in microseconds since 1970.
     pub fn clock(&self, node: NodeId) -> i64 {
         let off = self.machines.lock().get(&node).map_or(0, |machine| machine.clock_off_micros);
         BEGINS_AT_MICROS + i64::try_from(self.trace.micros()).unwrap_or(0) + off
@@ -392,14 +392,14 @@ impl SimWorld {
         }
     }
 
-    /// What a write to the log of a node takes, and making it durable.
+    /// Returns the durations of a write to the log of a node, and of its sync.
     pub fn log_takes(&self, node: NodeId) -> (Duration, Duration) {
         let slow = self.machines.lock().get(&node).is_some_and(|machine| machine.slow);
         let times = if slow { SLOW } else { 1 };
         (self.dice.micros(&self.plan.write), self.dice.micros(&self.plan.sync) * times)
     }
 
-    /// No fault lasts longer than this, and none is to come.
+    /// Ends all faults, running and planned ones.
     pub fn mend(&self) {
         self.wires.mend();
         for machine in self.machines.lock().values_mut() {
@@ -410,7 +410,7 @@ impl SimWorld {
         }
     }
 
-    /// What is applied must be durable on a majority of those who vote.
+    /// Checks that applied entries are durable on a majority of the voters.
     pub fn check_quorum(&self, life: &SimProcess, group: GroupId, position: LogPosition) {
         let Some(running) = life.running(group) else { return };
         let status = running.group.status();

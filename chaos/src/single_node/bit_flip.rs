@@ -1,7 +1,7 @@
-//! One flipped bit in one file of a stopped node: seen, or without effect; never a wrong or missing row in silence.
+//! One flipped bit in one file of a stopped node is detected or has no effect; a wrong or missing row is never silent.
 //!
-//! After a clean stop everything is below the watermark. After a kill only what was above it may go, which was
-//! acknowledged to nobody, and the doctor's look at the log must have called its tail torn.
+//! After a clean stop everything is below the watermark. After a kill only data above it may be lost, which was never
+//! acknowledged, and the doctor must have called the log's tail torn.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -39,11 +39,11 @@ const OPEN_MAX: Duration = Duration::from_secs(30);
 const AT_ONCE: usize = 3;
 /// One flip in so many is made after a kill instead of a clean stop.
 const KILLED_ONE_IN: u32 = 5;
-/// Where the last records are, counted from the end of what was written: nobody may have been told of these.
+/// Range of the last records, counted from the end of the written part: these may be unacknowledged.
 const LAST: Option<u64> = Some(1 << 10);
 /// And these were acknowledged, most of them, and are in the log alone; how many that are is a matter of the last seal.
 const RECENT: [Option<u64>; 2] = [Some(32 << 10), Some(128 << 10)];
-/// After a kill the log and its watermark are what is asked about: their turns, in a round of turns.
+/// After a kill mainly the log and its watermark are tested: their turns, in a round of turns.
 const KILLED_TURNS: [(&str, Option<u64>); 8] = [
     ("log", LAST),
     ("log", None),
@@ -54,7 +54,7 @@ const KILLED_TURNS: [(&str, Option<u64>); 8] = [
     ("watermark", None),
     ("segment", None),
 ];
-/// After a clean stop the doctor is asked about one flip in so many; after a kill about each.
+/// After a clean stop the doctor runs for one flip in this many; after a kill for each.
 const DOCTOR_ONE_IN: usize = 3;
 /// Empty space is less worth a flip.
 const TRIES_FOR_A_WRITTEN_BYTE: u32 = 4;
@@ -85,7 +85,7 @@ struct Subject {
 enum Effect {
     None,
     Detected(String),
-    /// Unacknowledged writes above the watermark are gone, and the doctor says so.
+    /// Unacknowledged writes above the watermark are gone, as reported by the doctor.
     TailGone,
     Wrong(String),
 }
@@ -341,7 +341,7 @@ fn kind_of(path: &Path) -> Option<&'static str> {
     }
 }
 
-/// Flips one bit of a copy, asks the doctor where that is wanted, and reads everything.
+/// Flips one bit of a copy, runs the doctor if wanted, and reads everything.
 fn examine(subject: &Subject, flip: &Flip, asked: bool, place: &Path) -> anyhow::Result<Effect> {
     let dir = place.join("data");
     copy(&subject.dir, &dir)?;
@@ -365,7 +365,7 @@ fn examine(subject: &Subject, flip: &Flip, asked: bool, place: &Path) -> anyhow:
     Ok(effect)
 }
 
-/// A refusal is good if it says why, and if the doctor sees the same.
+/// Judges a refusal: it must name the reason, and the doctor must find the same.
 fn refused(status: &str, words: String, doctor: Option<(i32, String)>) -> Effect {
     if words.is_empty() {
         return Effect::Wrong(format!("it ended without a word: {status}"));
@@ -381,7 +381,7 @@ fn refused(status: &str, words: String, doctor: Option<(i32, String)>) -> Effect
     }
 }
 
-/// It reads, but not what was expected: allowed after a kill, for what was acknowledged to nobody.
+/// Judges a readable but different state: allowed after a kill, for unacknowledged writes.
 fn changed(subject: &Subject, dump: &Dump, log: LogVerdict, doctor: Option<(i32, String)>) -> Effect {
     if !subject.killed {
         let found = store_checks::all(&subject.history, dump);
@@ -398,7 +398,7 @@ fn changed(subject: &Subject, dump: &Dump, log: LogVerdict, doctor: Option<(i32,
     Effect::TailGone
 }
 
-/// What the doctor says of a directory, where the program is there.
+/// Returns the doctor's result for a directory, if the program exists.
 fn doctor(dir: &Path) -> anyhow::Result<Option<(i32, String)>> {
     let Some(program) = capabilities::assay_program() else { return Ok(None) };
     let output =

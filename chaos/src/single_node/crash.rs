@@ -1,4 +1,4 @@
-//! `kill -9` at random moments: while writing, while sealing and compacting, while recovering from the last one.
+//! `kill -9` at random moments: during writes, seals and compactions, and during the recovery from the last one.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ const RUNS_PER_DIRECTORY: u32 = 8;
 const LIFE_MS: std::ops::RangeInclusive<u64> = 50..=1500;
 /// A kill during recovery comes within this time of the start.
 const RECOVERY_MS_MAX: u64 = 150;
-/// How long after an upkeep began it is killed at most.
+/// Maximum time from the start of an upkeep to the kill.
 const UPKEEP_MS_MAX: u64 = 60;
 const UPKEEP_WAIT: Duration = Duration::from_secs(5);
 
@@ -104,7 +104,7 @@ pub fn live(
     Ok(scene.follow(worker, Instant::now() + moment, |_| false)?.0)
 }
 
-/// What happened in a scene, for the report's coverage.
+/// Counts the events of a scene for the report's coverage.
 pub fn count(scene: &StoreHarness, report: &mut Report) {
     let history = scene.history();
     let writes = history.writes.values();

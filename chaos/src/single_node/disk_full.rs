@@ -1,4 +1,4 @@
-//! The disk fills while writing goes on, and empties again: nothing acknowledged is lost, and writing goes on.
+//! The disk fills while writes continue, and empties again: nothing acknowledged is lost, and writes continue.
 
 use std::fs::File;
 use std::io::Write;
@@ -20,7 +20,7 @@ const IMAGE_BYTES: u64 = 512 << 20;
 const CHUNK_BYTES: usize = 1 << 20;
 /// Writing on the full disk goes on so long.
 const FULL_FOR: Duration = Duration::from_secs(4);
-/// After this time with room again the next write must have been acknowledged.
+/// Time limit for the next acknowledged write once there is space again.
 const RECOVERY_MAX: Duration = Duration::from_secs(30);
 const EXIT_MAX: Duration = Duration::from_secs(20);
 
@@ -100,7 +100,7 @@ fn one(
     Ok(scene.check(rng, report)? && met)
 }
 
-/// A process that ends by itself must fail and say why.
+/// Checks that a process that ended by itself failed with an explanation.
 pub fn exited_clearly(worker: &mut Child, report: &mut Report) -> anyhow::Result<bool> {
     let words = worker.last_words();
     match worker.wait(Instant::now() + EXIT_MAX)? {

@@ -1,5 +1,5 @@
-//! Model of the documents that an object should hold: whole documents in a map, folded one write after the other. It
-//! shares no code with the shard; what it knows of merging is written down here again, the slow and plain way.
+//! Model of an object's documents: whole documents in a map, folded one write after the other. It shares no code with
+//! the shard; the merge rules are implemented again in a simple way.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::single_node::documents::{RULE_ARRAY_DELETE, RULE_PATHS, RowSpec, condensed};
 use crate::single_node::dump::{DumpRow, DumpedTrace};
 
-/// What a row that a merge makes says of its time: the workload sends none, so it is the epoch.
+/// Creation time of a row made by a merge: the workload sends none, so it is the epoch.
 const EPOCH: &str = "1970-01-01T00:00:00.000Z";
 const KEY_LOW_BITS: u64 = (1 << 48) - 1;
 const KEY_ROW_BITS: u32 = 16;
@@ -18,7 +18,7 @@ const KEY_ROW_BITS: u32 = 16;
 #[derive(Clone, Debug, Default)]
 pub struct ModelObject {
     pub rows: BTreeMap<String, DumpRow>,
-    /// What should be found about each id. A comment that was written again is found once.
+    /// Expected versions of each id. A comment that was written again is found once.
     pub traces: Vec<DumpedTrace>,
 }
 
@@ -35,7 +35,7 @@ impl ModelObject {
         }
     }
 
-    /// Whether the operation leaves a trace.
+    /// Folds a row; returns whether the operation leaves a trace.
     fn fold(&mut self, row: &RowSpec, key: u64, xact: u64) -> bool {
         match row.action {
             Action::Comment => {

@@ -1,5 +1,4 @@
-//! Documents that the workload writes: rows described in a few numbers, from which worker and checker make the same
-//! documents.
+//! Documents of the workload: rows described by a few numbers, from which worker and checker make the same documents.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -92,7 +91,7 @@ impl RowSpec {
         format!("t{}", self.value % 7)
     }
 
-    /// The tag that a merge with `RULE_ARRAY_DELETE` takes away.
+    /// Returns the tag that a merge with `RULE_ARRAY_DELETE` removes.
     pub fn deleted_tag(&self) -> String {
         format!("t{}", (self.value + 1) % 7)
     }
@@ -138,7 +137,7 @@ pub fn ids() -> u32 {
     IDS
 }
 
-/// The rows of one random write; the first is one that leaves a trace whatever was there before.
+/// Returns the rows of one random write; the first one leaves a trace whatever was there before.
 pub fn random_write(rng: &mut impl Rng) -> Vec<RowSpec> {
     if rng.random_ratio(1, LARGE_WRITE_ONE_IN) {
         return large_write(rng);
@@ -192,7 +191,7 @@ fn random_row(rng: &mut impl Rng, lasting: bool) -> RowSpec {
     }
 }
 
-/// The command of a write; `name` is what its rows bear, to be found by.
+/// Returns the command of a write; `name` is stored in its rows, by which they are found.
 pub fn write_command(object: ObjectKey, assigned: Xact, request: Option<&str>, name: &str, rows: &[RowSpec]) -> Bytes {
     let audit = json!({ "source": "external", "metadata": { "write": name } }).to_string();
     let texts: Vec<(String, String)> = rows.iter().map(|row| (row.document().to_string(), row.rules())).collect();
@@ -209,7 +208,7 @@ pub fn request_id(request: &str, rows: &[RowSpec]) -> RequestId {
     RequestId { key: fingerprint(request), content: fingerprint(&format!("{rows:?}")) }
 }
 
-/// Sixteen bytes that stand for a text.
+/// Returns a sixteen-byte fingerprint of a text.
 fn fingerprint(text: &str) -> [u8; 16] {
     let mut bytes = [0; 16];
     for (half, salt) in bytes.chunks_mut(8).zip(["one", "other"]) {

@@ -1,5 +1,5 @@
-//! Dump of everything that can be read from a directory, as lines: a process opens it, prints, and ends with a line that
-//! says it is complete. What does not end with that line is no answer, whatever came before.
+//! Dump of everything that can be read from a directory, as lines: a process opens it, prints, and ends with a line
+//! that marks completeness. Without that line the dump is invalid.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::single_node::documents::condensed;
 use crate::single_node::store::{OBJECTS, Store};
 
-/// Traces asked for at once.
+/// Number of traces read at once.
 const TRACE_PAGE: usize = 7;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -37,7 +37,7 @@ pub enum DumpLine {
         root: String,
         doc: Value,
     },
-    /// What was written about an id of the object last named, newest first.
+    /// Writes to an id of the object last named, newest first.
     Written {
         id: String,
         xact: u64,
@@ -45,7 +45,7 @@ pub enum DumpLine {
         own: String,
         write: String,
     },
-    /// How many `written` lines the object has.
+    /// Number of `written` lines of the object.
     Past {
         object: u8,
         written: usize,
@@ -101,7 +101,7 @@ impl Dump {
         for line in text.lines() {
             ensure!(!ended, "lines after the end");
             let line: DumpLine =
-                serde_json::from_str(line).with_context(|| format!("a line that does not read: {line}"))?;
+                serde_json::from_str(line).with_context(|| format!("cannot decode the line: {line}"))?;
             if !matches!(line, DumpLine::Row { .. }) {
                 let found = dump.pictures.get(&at).map_or(0, |picture| picture.rows.len());
                 ensure!(
@@ -194,7 +194,7 @@ pub fn print_object(
     print_past(key, view, object, &ids, out)
 }
 
-/// The line that says that all was printed.
+/// Prints the line that marks completeness.
 pub fn print_end(objects: u8, out: &mut impl Write) -> anyhow::Result<()> {
     writeln!(out, "{}", serde_json::to_string(&DumpLine::End { objects })?)?;
     Ok(())
@@ -227,7 +227,7 @@ fn print_at(
     Ok(rows.iter().map(|row| row.id.to_string()).collect())
 }
 
-/// By id and by trace the same rows are found: the sidecars agree with the rows.
+/// Checks that lookups by id and by trace find the same rows: the sidecars agree with the rows.
 fn check_other_ways(view: &View, key: &ObjectKey, version: Xact, rows: &[Row]) -> anyhow::Result<()> {
     let mut known: BTreeMap<&str, &Row> = rows.iter().map(|row| (row.id.as_str(), row)).collect();
     for number in 0..crate::single_node::documents::ids() {

@@ -1,5 +1,5 @@
 //! Harness of one data directory under attack: the worker that writes to it, the history of all its lives, and the
-//! check of what is there after each.
+//! check of the state after each.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -36,7 +36,7 @@ pub struct StoreHarness {
     dumps: u32,
 }
 
-/// What a worker is told beside its directory.
+/// Options of a worker besides its directory.
 #[derive(Clone, Debug, Default)]
 pub struct Orders {
     /// Force a seal and a compaction so long after the start.
@@ -44,11 +44,11 @@ pub struct Orders {
     /// Stop cleanly after so many operations.
     pub operations: Option<u32>,
     pub clients: Option<u32>,
-    /// What the worker's process is started through, such as a tracer.
+    /// Wrapper of the worker's process, such as a tracer.
     pub through: Vec<String>,
 }
 
-/// How a worker's life went on.
+/// Outcome of a worker's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkerLife {
     /// Still running when the time was over.
@@ -57,7 +57,7 @@ pub enum WorkerLife {
     Ended,
 }
 
-/// What came of opening and reading everything.
+/// Outcome of opening and reading everything.
 #[derive(Debug)]
 pub enum Opened {
     Whole(Box<Dump>),
@@ -122,7 +122,7 @@ impl StoreHarness {
         Child::start(command, &self.work.path().join(format!("worker-{}.stderr", self.run)))
     }
 
-    /// Records what the worker says until `until`, or until it says something that `stop` waits for.
+    /// Records the worker's output until `until`, or until an event that `stop` waits for.
     pub fn follow(
         &mut self,
         worker: &mut Child,
@@ -163,7 +163,7 @@ impl StoreHarness {
         Ok(false)
     }
 
-    /// `kill -9`; records what was still said.
+    /// Kills it with `kill -9`; records its remaining output.
     pub fn kill(&mut self, worker: &mut Child, why: &str) -> anyhow::Result<()> {
         let status = worker.kill()?;
         let outcome = if status.code().is_none() { "installed" } else { "skipped" };
@@ -171,7 +171,7 @@ impl StoreHarness {
         self.recorder.record(WorkerEvent::Fault { what: format!("kill -9, {why}"), outcome: outcome.into() })
     }
 
-    /// Records what an ended worker has still said.
+    /// Records the remaining output of an ended worker.
     pub fn drain(&mut self, worker: &mut Child) -> anyhow::Result<()> {
         while let Next::Line(line) = worker.next(Instant::now() + READY_MAX) {
             let said = serde_json::from_str(&line).with_context(|| format!("the worker said {line}"))?;
@@ -204,7 +204,7 @@ impl StoreHarness {
         Ok(report.findings.len() == before)
     }
 
-    /// What a dump shows is a read like any other: it must hold later.
+    /// Records a dump as a read: it must be repeatable later.
     fn remember(&mut self, dump: &Dump, seen: Vec<(String, u64)>) -> anyhow::Result<()> {
         for (write, xact) in seen {
             self.recorder.record(WorkerEvent::Seen { write, xact })?;
@@ -240,7 +240,7 @@ impl StoreHarness {
     }
 }
 
-/// Opens `dir` in a process of its own and reads all of it; what it says goes to files named after `output`.
+/// Opens `dir` in a process of its own and reads all of it; its output goes to files named after `output`.
 pub fn open(dir: &Path, versions: &[(u8, u64)], time: Duration, output: &Path) -> anyhow::Result<Opened> {
     let mut command = myself()?;
     command.arg("dump").arg("--dir").arg(dir);

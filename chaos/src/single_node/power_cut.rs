@@ -1,4 +1,4 @@
-//! The power goes: the file system is shut down without its journal being flushed, so what was not synced is lost.
+//! Power cut: the file system is shut down without flushing its journal, so unsynced data is lost.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ const IMAGE_BYTES: u64 = 1 << 30;
 /// A disk suffers so many cuts before a fresh one is taken.
 const CUTS_PER_DISK: u32 = 6;
 const LIFE_MS: std::ops::RangeInclusive<u64> = 100..=1500;
-/// How long the process may still run on the dead disk.
+/// Maximum time that the process may still run on the dead disk.
 const AFTERLIFE_MS_MAX: u64 = 30;
 
 pub fn run(seed: u64, cuts: u32, report: &mut Report) -> anyhow::Result<Vec<PathBuf>> {

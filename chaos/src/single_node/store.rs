@@ -1,5 +1,5 @@
-//! Store under test: a node of one, with budgets so small that seals and compactions never rest. The only
-//! file here that names the cluster's API.
+//! Store under test: a node of one, with budgets so small that seals and compactions never rest. The only file here
+//! that names the cluster's API.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ const LOG_BUDGET_BYTES: u64 = 4 << 20;
 const LOG_FILE_BYTES: u64 = 1 << 20;
 const KV_CACHE_BYTES: u64 = 1 << 20;
 
-/// What became of one write.
+/// Result of one write.
 #[derive(Debug)]
 pub enum StoreReply {
     Written {

@@ -22,7 +22,7 @@ const CALL_MAX: u32 = 60;
 const OPERATIONS_BEFORE: u32 = 80;
 /// A failure that has not come by then will not.
 const LIFE_MAX: Duration = Duration::from_secs(8);
-/// How long the process may live on after a failed call.
+/// Time limit for the process to end after a failed call.
 const EXIT_MAX: Duration = Duration::from_secs(20);
 const FAULTS: [&str; 4] =
     ["fdatasync:error=EIO", "fsync:error=EIO", "pwrite64:error=EIO", "fdatasync,fsync:error=ENOSPC"];

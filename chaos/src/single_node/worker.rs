@@ -1,4 +1,4 @@
-//! The process that is killed: clients that write and read through the shards, and say each step on stdout.
+//! Worker process that is killed: clients that read and write through the shards, and report each step on stdout.
 //!
 //! A line goes out whole, in one write, before the step it announces; the parent reads the pipe after our death too.
 
@@ -19,7 +19,7 @@ use crate::single_node::dump::digest;
 use crate::single_node::store::{OBJECTS, Store, StoreReply};
 use crate::single_node::worker_history::{self, WorkerEvent, WorkerHistory};
 
-/// A worker nobody kills ends by itself.
+/// Lifetime of a worker that is not killed.
 const LIFE_MAX: Duration = Duration::from_secs(600);
 /// Keyed requests remembered for sending again.
 const KEYED_MAX: usize = 400;
@@ -35,7 +35,7 @@ pub struct WorkerArgs {
     /// The number of this life; makes its operations' names unlike those of others.
     #[arg(long)]
     run: u32,
-    /// What happened before; keyed requests of it are sent again.
+    /// Earlier history; its keyed requests are sent again.
     #[arg(long)]
     history: Option<PathBuf>,
     #[arg(long, default_value_t = 4)]
@@ -206,7 +206,7 @@ impl WorkerState {
         self.write(client, &op, known.object, Some(known.name), other, &rows).await.map(drop)
     }
 
-    /// Whether it was acknowledged.
+    /// Returns whether it was acknowledged.
     async fn write(
         &self,
         client: u32,
@@ -273,7 +273,7 @@ impl WorkerState {
     }
 }
 
-/// What a client's clock gives it as an id.
+/// Returns a client's current time as an id.
 fn now() -> anyhow::Result<Xact> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).context("the clock is before 1970")?;
     Ok(Xact::at_micros(u64::try_from(now.as_micros())?))

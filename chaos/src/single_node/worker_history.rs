@@ -1,5 +1,6 @@
-//! History of a worker, one JSON line an event, in the order in which it became known to one process: the line's place is
-//! its time. An invocation's line is complete before its write is proposed, an answer's line begins after it was given.
+//! History of a worker, one JSON line per event, in the order in which one process received them: the line number is
+//! the time. An invocation's line is complete before its write is proposed, a response's line begins after it was
+//! given.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -12,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::single_node::documents::RowSpec;
 
-/// Something a worker or the parent says.
+/// Event reported by a worker or the parent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "phase", rename_all = "snake_case")]
 pub enum WorkerEvent {
@@ -36,7 +37,7 @@ pub enum WorkerEvent {
         #[serde(default, skip_serializing_if = "is_false")]
         again: bool,
     },
-    /// Not written, now or ever.
+    /// Never written.
     Refused { op: String, why: String },
     /// Refused because the key was used with other content, under this id.
     Reused { op: String, xact: u64 },
@@ -44,8 +45,8 @@ pub enum WorkerEvent {
     Unknown { op: String, why: String },
     /// A read began.
     Asks { client: u32, object: u8 },
-    /// What the read found: everything the object has at a version, as a digest. `asked` is the version where one was
-    /// named; otherwise the newest was read.
+    /// Result of a read: the digest of everything in the object at a version. `asked` is the requested version, if any;
+    /// otherwise the newest was read.
     Read { client: u32, object: u8, version: u64, digest: String, asked: bool },
     /// A write of unknown outcome was seen to be there.
     Seen { write: String, xact: u64 },
@@ -119,7 +120,7 @@ pub struct WorkerWrite {
     /// Place of the first invocation.
     pub invoked: usize,
     pub answers: Vec<RecordedAnswer>,
-    /// Operations without an answer, or with one that says nothing.
+    /// Operations without a response, or with an inconclusive one.
     pub open: u32,
 }
 
@@ -184,7 +185,7 @@ pub struct WorkerHistory {
     pub writes: BTreeMap<String, WorkerWrite>,
     pub reads: Vec<WorkerRead>,
     pub reused: Vec<ReusedRecord>,
-    /// What does not fit together in the history itself: the harness's fault.
+    /// Contradictions in the history itself: errors of the harness.
     pub broken: Vec<String>,
 }
 

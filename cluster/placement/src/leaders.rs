@@ -1,4 +1,4 @@
-//! Who is to lead which group: as many on each node as on any other, or one more.
+//! Choice of group leaders: the numbers of groups led by two nodes differ by at most one.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -6,8 +6,8 @@ use assay_storage_model::{GroupId, NodeId};
 
 use crate::nodes_of;
 
-/// Assigns a leader to every group that has a candidate. The candidate that rendezvous puts first leads, as long as no
-/// node leads two groups more than another that could take one over, directly or by passing one on.
+/// Assigns a leader to every group that has a candidate. The first candidate by rendezvous hashing leads, unless the
+/// node would lead two groups more than another that could take one over, directly or by passing one on.
 ///
 /// The same input gives the same answer on every node, so nodes agree without talking about it.
 pub fn leaders(candidates: &BTreeMap<GroupId, BTreeSet<NodeId>>) -> BTreeMap<GroupId, NodeId> {

@@ -1,5 +1,5 @@
-//! Which shard an object belongs to, and which nodes keep a shard. Pure: numbers in, numbers out; knows neither the
-//! network nor what is kept now.
+//! Placement: the shard of an object, and the nodes of a shard. Pure: numbers in, numbers out; independent of the
+//! network and of the current state.
 //!
 //! P1: an object's shard depends on its key and the number of shards alone, in every version of the program.
 //! P2: the same nodes give the same places, in whatever order they are named.
@@ -28,10 +28,10 @@ const CATALOG_REPLICAS: usize = 5;
 /// Keeps the scores of nodes apart from every other use of the hash. On disk in effect: it decides who keeps what.
 const SCORE_SEED: u64 = 0x6173_7361_7901;
 
-/// Where an object's rows are kept (P1).
+/// Returns the shard that holds an object's rows (P1).
 ///
 /// # Panics
-/// If there are no shards; a map has at least four.
+/// Panics if there are no shards; a map has at least four.
 pub fn shard_of(object: &ObjectKey, shards: u16) -> ShardId {
     assert!(shards > 0, "a cluster has shards");
     let shard = xxh3_64(&object.to_bytes()) % u64::from(shards);

@@ -1,4 +1,4 @@
-//! Which groups are to be on other nodes than they are: what the planner does next. Pure.
+//! Planning of replica moves: the next change on the way to the wanted placement. Pure.
 //!
 //! L1: a group is on the nodes that rendezvous chooses among those that may keep something.
 //! L2: it never has fewer replicas than it had because a node is silent: one that is silent keeps its place until
@@ -17,7 +17,7 @@ use crate::nodes_of;
 /// Voters of the catalog; the other nodes have learners of it.
 pub const CATALOG_VOTERS: usize = 5;
 
-/// What may be known of the nodes when a plan is made.
+/// Facts about the nodes on which a plan is based.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Nodes {
     /// They may be given something.
@@ -74,7 +74,8 @@ fn wanted(group: GroupId, now: &[NodeId], nodes: &Nodes, replicas: usize) -> Vec
     kept
 }
 
-/// Of the nodes that have the catalog, in their order, how many vote: an odd number, so that none is there for nothing.
+/// Returns how many of the catalog's nodes vote, in their order. The number is odd, since an even one adds no fault
+/// tolerance.
 pub fn catalog_voters(nodes: usize) -> usize {
     match nodes.min(CATALOG_VOTERS) {
         0 => 0,

@@ -1,4 +1,4 @@
-//! Counters of the groups of a node since it started. Written from everywhere, read for metrics.
+//! Counters of a node's groups since its start, for metrics.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -36,7 +36,7 @@ counters! {
     busy,
     /// Proposals whose outcome is not known.
     unknown,
-    /// Reads that asked for a fence.
+    /// Reads that requested a fence.
     fences,
     /// Rounds that answered them.
     fence_rounds,

@@ -1,4 +1,4 @@
-//! Errors of fences and seals. Failures of writes are in the model: other nodes hear of them.
+//! Errors of fences and seals. Failures of writes are in the model, since they are sent to other nodes.
 
 use assay_storage_model::ReplicaId;
 use thiserror::Error;
@@ -17,8 +17,8 @@ pub enum FenceError {
 
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SealError {
-    /// Nothing has changed; tried again when there is room.
-    #[error("not sealed, the disk has no room: {0}")]
+    /// Nothing has changed; retried when there is space.
+    #[error("not sealed, the disk has no space: {0}")]
     NoSpace(String),
     #[error("the group has stopped: {0}")]
     Stopped(String),

@@ -1,5 +1,6 @@
-//! How a replica that must not go on ends the process: a failed write or fsync, damage, a panic where order is made.
-//! A write that was not acknowledged then is unknown to its writer, and nothing acknowledged is lost (decision 11).
+//! End of the process for a replica that must not continue: a failed write or fsync, damage, a panic in the write path.
+//! The outcome of an unacknowledged write is then unknown to its writer, and nothing acknowledged is lost (decision
+//! 11).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -40,7 +41,7 @@ pub struct OnFatal {
 }
 
 impl OnFatal {
-    /// For tests: `hook` instead of the end of the process.
+    /// Calls `hook` instead of ending the process, for tests.
     pub fn call(hook: impl Fn(String) + Send + Sync + 'static) -> OnFatal {
         let reported = Arc::new(AtomicBool::new(false));
         OnFatal { hook: Arc::new(hook), reported, close_damaged: None, damaged: Arc::default() }
@@ -73,12 +74,12 @@ impl OnFatal {
             return self.report(format_args!("replica {replica} of group {group}: {why}"));
         };
         if self.damaged.lock().insert((group, replica)) {
-            tracing::error!(%group, %replica, %why, "a replica met damage in its files and stops");
+            tracing::error!(%group, %replica, %why, "a replica found damage in its files and stops");
             close(group, replica);
         }
     }
 
-    /// Whether damage of this replica was reported.
+    /// Returns whether damage of this replica was reported.
     pub fn is_damaged(&self, group: GroupId, replica: ReplicaId) -> bool {
         self.damaged.lock().contains(&(group, replica))
     }
@@ -93,7 +94,7 @@ impl OnFatal {
         (self.hook)(why);
     }
 
-    /// Whether something was reported. Only a hook that returned lets anyone ask.
+    /// Returns whether an error was reported. Only observable if the hook returned.
     pub fn was_reported(&self) -> bool {
         self.reported.load(Ordering::SeqCst)
     }

@@ -1,4 +1,4 @@
-//! One replica of one group on this node: what it takes to start it, and the handle that everyone holds.
+//! One replica of one group on this node: its start, and the shared handle.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -50,21 +50,21 @@ use crate::write_path::committer::{Committer, Pending};
 use crate::write_path::large_writes::LargeWrites;
 use crate::write_path::proposer::Proposer;
 
-/// How long a snapshot may take to reach a follower.
+/// Time limit for sending a snapshot to a follower.
 const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(600);
 /// Entries one message to a follower carries at most; bytes are bounded apart from that.
 const ENTRIES_PER_MESSAGE_MAX: u64 = 64;
 /// Proposals of one group that do not go through its committer and are under way at once.
 pub const PROPOSALS_IN_FLIGHT_MAX: usize = 8;
 
-/// Entries that a group of several members keeps behind a seal, so that one which lags a little, or was away for a
-/// moment, needs no snapshot.
+/// Entries that a group of several members keeps behind a seal, so that a member with a small lag or a short absence
+/// needs no snapshot.
 pub const ENTRIES_KEPT: u64 = 64;
-/// How long what was taken in may take to be answered when a replica stops.
+/// Time limit for answering accepted work when a replica stops.
 const CLOSED_WITHIN: Duration = Duration::from_secs(5);
-/// How long consensus may take to hear of a seal that ended.
+/// Time limit for consensus to notice a finished seal.
 const SEAL_NOTICED_WITHIN: Duration = Duration::from_secs(2);
-/// A seal that has not ended by then is asked for again.
+/// Time after which an unfinished seal is requested again.
 const SEAL_ASKED_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
 /// Parts that all groups of a node share.
@@ -147,7 +147,7 @@ impl Group {
         started.unwrap_or_else(|error| Err(StartError::Consensus { group, why: error.to_string() }))
     }
 
-    /// Starts the tasks that tell consensus of higher votes and of elections, and end with this replica.
+    /// Starts the tasks that report higher votes and run elections, and end with this replica.
     fn watch(&self, votes: watch::Receiver<Option<Vote<Replica>>>) {
         let runtime = &self.shared.proposer.runtime;
         runtime.spawn(step_down(Arc::downgrade(&self.shared), |shared| &shared.raft, votes));
@@ -201,7 +201,7 @@ impl Group {
         &self.shared.machine
     }
 
-    /// Whether this replica leads, as far as it knows.
+    /// Returns whether this replica leads, according to its own state.
     pub fn leads(&self) -> bool {
         self.shared.proposer.leading.borrow().state == ServerState::Leader
     }
@@ -209,7 +209,7 @@ impl Group {
     /// Returns when this replica leads and has applied everything that was committed.
     pub async fn lead(&self) -> Result<(), FenceError> {
         let mut leading = self.shared.proposer.leading.clone();
-        let stopped = || FenceError::Stopped("it shut down meanwhile".into());
+        let stopped = || FenceError::Stopped("it was shut down meanwhile".into());
         leading.wait_for(|metrics| metrics.state == ServerState::Leader).await.map_err(|_| stopped())?;
         self.fence().await.map(|_| ())
     }
@@ -220,12 +220,13 @@ impl Group {
         self.shared.committer.submit(command, until)
     }
 
-    /// Waits for room, then does as [`Group::submit`], and returns the outcome. It is busy only after [`WRITE_WAIT_MAX`].
+    /// Waits for room, then does as [`Group::submit`], and returns the outcome. Reports busy only after
+    /// [`WRITE_WAIT_MAX`].
     pub async fn write(&self, command: Bytes) -> WriteOutcome {
         self.shared.committer.write(command, Instant::now() + WRITE_WAIT_MAX).await
     }
 
-    /// One entry of these commands, beside what the committer does. Goes on when the caller no longer waits.
+    /// Proposes one entry of these commands, bypassing the committer. Continues if the caller no longer waits.
     pub async fn propose(&self, commands: Vec<Bytes>) -> Result<Vec<Outcome>, WriteFailure> {
         let proposer = self.shared.proposer.clone();
         if commands.is_empty() {
@@ -236,7 +237,7 @@ impl Group {
         let permit = timeout_at(until, Arc::clone(&self.shared.in_flight).acquire_owned()).await;
         let Ok(Ok(permit)) = permit else {
             Counters::add(&proposer.counters.busy, 1);
-            return Err(NotWritten::busy("too many proposals are under way").into());
+            return Err(NotWritten::busy("too many proposals are in flight").into());
         };
         let proposed = proposer.runtime.clone().spawn(async move {
             let _permit = permit;
@@ -272,7 +273,7 @@ impl Group {
         let mut ended = self.shared.seals_ended.clone();
         let before = ended.borrow_and_update().count;
         let stopped = |why: String| SealError::Stopped(why);
-        let gone = || stopped("it shut down meanwhile".into());
+        let gone = || stopped("it was shut down meanwhile".into());
         // Consensus ignores a trigger while it still tidies up after the seal before, which has been reported by then;
         // and one that comes during this seal. So asking again is needed sometimes and harmless always.
         let last = loop {
@@ -294,7 +295,7 @@ impl Group {
         }
     }
 
-    /// Consensus hears of a seal after it was reported, and purges nothing that it has not heard of.
+    /// Waits until consensus has noticed a seal. It learns of a seal after the report, and purges nothing before.
     async fn wait_noticed(&self, applied: &Applied) {
         let index = applied.position.map(|position| position.index);
         let mut metrics = self.shared.raft.metrics();
@@ -303,7 +304,7 @@ impl Group {
         let _ = timeout(SEAL_NOTICED_WITHIN, noticed).await;
     }
 
-    /// Lets go of log entries that are sealed.
+    /// Purges log entries that are sealed.
     pub async fn purge(&self, keep: LogRetention) -> Result<(), SealError> {
         let Some(sealed) = self.shared.machine.sealed().position else { return Ok(()) };
         let few = if keep == LogRetention::Some && !self.is_alone() { ENTRIES_KEPT } else { 0 };
@@ -314,7 +315,7 @@ impl Group {
         purged.map_err(|fatal| SealError::Stopped(fatal.to_string()))
     }
 
-    /// The last entry that no other member will ask for, as far as is known; none where nobody asks.
+    /// Returns the last entry that no other member will request, as far as known; none if no member needs any.
     fn needed_behind(&self) -> Option<u64> {
         let matched: Vec<_> = {
             let receiver = self.shared.raft.metrics();
@@ -327,34 +328,35 @@ impl Group {
         self.shared.inbound.exports.needed_behind().into_iter().chain(nearer).min()
     }
 
-    /// Whether sealed entries are in the log for other members that need them.
+    /// Returns whether sealed entries are kept in the log for other members that need them.
     pub fn keeps_needed(&self) -> bool {
         let sealed = self.shared.machine.sealed().position.map_or(0, |position| position.index);
         self.sealed_in_log() > 0 && self.needed_behind().is_some_and(|needed| needed < sealed)
     }
 
-    /// How many members the group has, asked of consensus itself and not of what it last reported; none once it stopped.
+    /// Returns the group's number of members, queried from consensus itself and not from its last report; none once it
+    /// stopped.
     pub async fn count_members(&self) -> Option<usize> {
         let count =
             self.shared.raft.with_raft_state(|state| state.membership_state.effective().membership().nodes().count());
         count.await.ok()
     }
 
-    /// Whether this replica has not heard of its group yet.
+    /// Returns whether this replica has not received its membership yet.
     pub fn is_joining(&self) -> bool {
         let metrics = self.shared.raft.server_metrics();
         let metrics = metrics.borrow();
         metrics.membership_config.membership().nodes().next().is_none()
     }
 
-    /// Whether this replica votes in its group: one that only learns may be far behind.
+    /// Returns whether this replica votes in its group: a learner may be far behind.
     pub fn votes(&self) -> bool {
         let metrics = self.shared.raft.server_metrics();
         let metrics = metrics.borrow();
         metrics.membership_config.membership().voter_ids().any(|voter| voter == self.shared.replica.0)
     }
 
-    /// Whether this replica is all there is of its group.
+    /// Returns whether this replica is the only member of its group.
     pub fn is_alone(&self) -> bool {
         let metrics = self.shared.raft.server_metrics();
         let metrics = metrics.borrow();
@@ -395,7 +397,7 @@ impl Group {
         }
     }
 
-    /// For after [`Group::shutdown`], or after its runtime was shut down.
+    /// Returns the apply thread, for use after [`Group::shutdown`] or the shutdown of its runtime.
     pub fn apply_thread(&self) -> ApplyThread {
         self.shared.apply_thread.clone()
     }
@@ -444,7 +446,7 @@ fn start_on_its_runtime(config: GroupConfig, node: NodeParts) -> JoinHandle<Resu
     node.runtime.clone().spawn(start(config, node))
 }
 
-/// Tells the index of the next entry that the state machine takes.
+/// Returns a function for the index of the next entry that the state machine takes.
 fn applied_next(machine: &dyn Machine) -> Arc<AppliedNext> {
     let next = machine.applied().position.map_or(0, |position| position.index + 1);
     Arc::new(watch::Sender::new(next))
@@ -521,7 +523,7 @@ async fn start(config: GroupConfig, node: NodeParts) -> Result<Group, StartError
     Ok(group)
 }
 
-/// A replica whose consensus runs, and that nobody can write to or read from yet.
+/// A replica with running consensus that does not accept writes or reads yet.
 struct Started {
     group: GroupId,
     replica: ReplicaId,
@@ -570,8 +572,8 @@ impl Started {
     }
 }
 
-/// Consensus stops on any error of its own, which nobody else hears of: a replica whose consensus is gone would refuse
-/// everything for ever, so it ends the process. A replica that was asked to stop ends quietly, and so does a damaged one,
+/// Ends the process when consensus stops on an error of its own, which is not reported otherwise: a replica without
+/// consensus would refuse everything for ever. A replica that was stopped ends normally, and so does a damaged one,
 /// which is closed.
 async fn end_with_consensus((group, replica): (GroupId, ReplicaId), raft: RaftOf, fatal: OnFatal) {
     let mut metrics = raft.metrics();

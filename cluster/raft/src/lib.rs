@@ -1,5 +1,5 @@
-//! Agreement: each group of replicas as one openraft, over our log and our state machines. The only crate that names
-//! openraft; what is above it sees [`Group`], what is below it implements [`Machine`].
+//! Consensus: one openraft instance per group of replicas, over our log and our state machines. The only crate that
+//! names openraft; upper layers use [`Group`], lower layers implement [`Machine`].
 //!
 //! ```text
 //! write ─> committer ─> proposer ─> openraft ─> log store ─> log (durable)

@@ -1,4 +1,4 @@
-//! The log of a group: its encoding on disk, openraft's view of it, and what a purge retains.
+//! The log of a group: its encoding on disk, the adapter to openraft, and retention at a purge.
 
 pub(crate) mod encoding;
 pub(crate) mod entry_cache;

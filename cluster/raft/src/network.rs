@@ -1,4 +1,4 @@
-//! Messages between the replicas of a group: their encoding, their sending and their receipt.
+//! Messages between the replicas of a group: encoding, sending and receipt.
 
 pub(crate) mod append_limit;
 pub(crate) mod blob_prefetch;

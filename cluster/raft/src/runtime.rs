@@ -1,5 +1,5 @@
-//! The runtime that consensus runs on: tokio's. Two things are ours: the dice of election timeouts, so that a simulation
-//! can throw them again the same way, and the beat of the ticks.
+//! Runtime of consensus: tokio, with two own parts: the random source of election timeouts, so that a simulation is
+//! reproducible, and the common beat of ticks.
 
 use std::cell::RefCell;
 use std::fmt::Debug;
@@ -17,12 +17,12 @@ thread_local! {
     static SEEDED: RefCell<Option<StdRng>> = const { RefCell::new(None) };
 }
 
-/// From here on the election timeouts of groups on this thread follow from `seed`. For simulations.
+/// Derives the election timeouts of groups on this thread from `seed`. For simulations.
 pub fn seed_elections(seed: u64) {
     SEEDED.with_borrow_mut(|seeded| *seeded = Some(StdRng::seed_from_u64(seed)));
 }
 
-/// The dice of this thread: the machine's, unless they were seeded.
+/// Random source of this thread: the system's, unless it was seeded.
 #[derive(Clone, Copy, Debug)]
 pub struct Dice;
 
@@ -60,8 +60,8 @@ pub(crate) fn beat_every(tick: Duration) {
     let _ = BEAT_MICROS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, shorter);
 }
 
-/// The beat that all groups of a node tick to. What leads there sends its heartbeats together then, in few packets, and
-/// wakes the other nodes once and not once for each group (decisions/0012).
+/// Aligns a deadline to the beat of all groups of a node. Leaders then send their heartbeats together, in few packets,
+/// and wake the other nodes once and not once for each group (decisions/0012).
 fn on_the_beat(deadline: Instant) -> Instant {
     static FIRST: OnceLock<Instant> = OnceLock::new();
     if SEEDED.with_borrow(Option::is_some) {
@@ -105,7 +105,7 @@ impl AsyncRuntime for Runtime {
         TokioRuntime::sleep(duration)
     }
 
-    /// In openraft only ticks sleep until a time.
+    /// In openraft only ticks sleep until a deadline.
     fn sleep_until(deadline: Self::Instant) -> Self::Sleep {
         TokioRuntime::sleep_until(on_the_beat(deadline))
     }

@@ -1,5 +1,4 @@
-//! Deliberate faults of replicas that take more than a line. In an honest program nothing of this
-//! ever happens.
+//! Deliberate faults of replicas that need more than a line. Not part of a regular build.
 
 use std::mem;
 use std::time::Duration;

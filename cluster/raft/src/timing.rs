@@ -1,4 +1,4 @@
-//! How soon the replicas of a group suspect each other, and what follows from it for every wait in consensus.
+//! Timing of failure detection between replicas, and the waits in consensus that follow from it.
 
 use std::time::Duration;
 
@@ -9,9 +9,10 @@ use thiserror::Error;
 pub struct Timing {
     /// A leader sends heartbeats this often, and waits this long for the answer to an append. Longer than a round trip.
     pub heartbeat: Duration,
-    /// A follower that heard no leader for a random time between these two asks for votes.
+    /// Lower bound of the random time without a leader after which a follower requests votes.
     pub election_min: Duration,
-    /// Also the lease: a voter that heard its leader within this time votes for no other.
+    /// Upper bound of that time. Also the lease: a voter that had contact with its leader within this time votes for no
+    /// other.
     pub election_max: Duration,
 }
 
@@ -63,12 +64,12 @@ impl Timing {
         Ok(self)
     }
 
-    /// How often consensus looks at its timers: openraft makes it of the heartbeat.
+    /// Interval at which consensus checks its timers: openraft derives it from the heartbeat.
     pub(crate) fn tick(self) -> Duration {
         self.heartbeat * 3 / 2
     }
 
-    /// How long a candidate may take to be elected before it tries again.
+    /// Time limit of a candidacy before a retry.
     pub(crate) fn election_wait(self) -> Duration {
         self.election_min * 5 / 8
     }
@@ -78,34 +79,34 @@ impl Timing {
         self.election_min / 2
     }
 
-    /// How long one question to a leader may take: there and back, and a round of its own in between that the question
-    /// may have to wait for.
+    /// Time limit of one request to a leader: a round trip, and a round of its own in between that the request may have
+    /// to wait for.
     pub(crate) fn ask_max(self) -> Duration {
         (self.heartbeat * 5).max(Duration::from_secs(2))
     }
 
-    /// How long a read looks for a leader before whoever asked is told that there is none.
+    /// Time for which a read searches for a leader before it fails.
     pub(crate) fn leader_wait(self) -> Duration {
         (self.election_max * 4).max(Duration::from_secs(5))
     }
 
-    /// How long a replica may take to lead after it was asked to.
+    /// Time limit for a replica to lead after it was asked to.
     pub(crate) fn take_over_max(self) -> Duration {
         (self.election_max * 3).max(Duration::from_secs(3))
     }
 
-    /// How long a replica that leaves elections to others hears no leader before it stands all the same. Others have
-    /// had time for two tries by then.
+    /// Time without a leader after which a yielding replica stands for election. Others have had time for two tries by
+    /// then.
     pub fn yield_max(self) -> Duration {
         self.take_over_max()
     }
 
-    /// How long the writes under way may take to end before a handover is given up.
+    /// Time limit for the writes in flight to end before a handover is cancelled.
     pub(crate) fn quiet_wait(self) -> Duration {
         (self.heartbeat * 3).max(Duration::from_secs(1))
     }
 
-    /// After the other replica said that it leads: how long until the one that led has noticed.
+    /// Time for the old leader to notice that the other replica leads.
     pub(crate) fn notice_wait(self) -> Duration {
         (self.heartbeat * 3).max(Duration::from_millis(500))
     }

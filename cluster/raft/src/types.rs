@@ -1,4 +1,4 @@
-//! Types that openraft carries for us, and how they map to our nouns.
+//! Types that openraft carries for us, and their conversion to our types.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::log::encoding::{self, BadRecord};
 use crate::runtime::Runtime;
 
 openraft::declare_raft_types!(
-    /// One group's consensus, whatever it keeps.
+    /// Consensus instance of one group of any kind.
     pub Consensus:
         D = EntryBytes,
         R = Vec<Outcome>,
@@ -24,7 +24,7 @@ openraft::declare_raft_types!(
         AsyncRuntime = Runtime,
 );
 
-/// The number consensus knows a replica by; a `ReplicaId`.
+/// Number of a replica in consensus; a `ReplicaId`.
 pub(crate) type Replica = u64;
 pub(crate) type LogIdOf = LogId<Replica>;
 pub(crate) type EntryOf = openraft::Entry<Consensus>;
@@ -70,7 +70,7 @@ impl<'de> Deserialize<'de> for EntryBytes {
     }
 }
 
-/// The node a replica lives on. Its address is the catalog's to know, since it may change and this may not.
+/// Node of a replica. Its address is in the catalog, since it may change and this may not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Home {
     pub node: u64,
@@ -79,7 +79,7 @@ pub struct Home {
 /// Content of a snapshot: files with checksums, and the kept state.
 #[derive(Clone, Debug, Default)]
 pub enum SnapshotFiles {
-    /// Only the position was asked for: a group that starts, or the report of a seal.
+    /// Only the position was requested: at the start of a group, or for the report of a seal.
     #[default]
     PositionOnly,
     /// Here, where they were exported.

@@ -1,5 +1,5 @@
-//! Execution of blocking work: on threads; or in place, where a whole cluster is simulated on one thread. In place a
-//! pause stands for the time it takes, so that other things happen meanwhile.
+//! Execution of blocking work: on threads, or in place if a whole cluster is simulated on one thread. In place a pause
+//! represents its duration, so that other things happen meanwhile.
 
 use std::fmt;
 use std::io;
@@ -16,7 +16,7 @@ pub enum Work {
     InPlace(Pause),
 }
 
-/// How long the next piece of work takes.
+/// Duration of the next piece of work.
 pub type Pause = Arc<dyn Fn() -> Duration + Send + Sync>;
 
 impl fmt::Debug for Work {

@@ -1,4 +1,4 @@
-//! The write path: admission, the queue of commands, entries made of them, and their proposal to consensus.
+//! The write path: admission, command queue, batching into entries, and proposal to consensus.
 
 pub(crate) mod admission;
 pub(crate) mod command_queue;

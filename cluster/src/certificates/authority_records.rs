@@ -1,4 +1,4 @@
-//! The certificate authority of the cluster as the catalog keeps it, and the steps in which another one takes its place.
+//! Records of the cluster's certificate authority in the catalog, and the steps of its rotation.
 //!
 //! ```text
 //! rotation asked for    the next authority is written down     every node comes to trust it
@@ -37,7 +37,7 @@ pub(crate) struct Authorities {
     /// Certificates of the one before, which is trusted until no node shows a certificate from it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub previous: Vec<String>,
-    /// Fingerprints of authorities that nobody may trust any more.
+    /// Fingerprints of authorities that are no longer trusted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub retired: Vec<String>,
 }
@@ -248,7 +248,7 @@ mod tests {
             self.authorities.push(next);
         }
 
-        /// As a reconciler of the node does it.
+        /// Applies the change like a node's reconciler.
         fn take_up(&mut self, node: usize) {
             let kept = &mut self.kept[node - 1];
             match self.body.due(kept, VALID).expect("reads") {
@@ -275,7 +275,7 @@ mod tests {
             (1..).zip(&self.kept).map(record).collect()
         }
 
-        /// Whether every node would accept every other one, each with what it trusts now.
+        /// Returns whether every node would accept every other one, each with its current trust.
         fn all_accept_each_other(&self) -> bool {
             self.kept.iter().all(|one| self.kept.iter().all(|other| other.is_by(&one.authority_pem).expect("reads")))
         }

@@ -1,5 +1,5 @@
-//! What becomes of the cluster's authority while nodes run: its key is wrapped once every node can read that, another
-//! authority takes its place where an operator asks for it, and its key is wrapped again when the master key changes.
+//! Rotation of the cluster's authority and of the key that wraps it. The authority's key is wrapped once every node can
+//! read a wrapped key, is replaced on request of an operator, and is wrapped again when the master key changes.
 
 use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, PutRecord, Record};
 use assay_storage_model::{GroupId, NodeId};
@@ -12,12 +12,12 @@ use crate::membership::nodes::{self, Feature, NodeRecord};
 use crate::membership::operations::OperateError;
 use crate::{Cluster, Shared};
 
-/// How the cluster's authority stands.
+/// Status of the cluster's authority.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AuthorityStatus {
     /// The id of the master key that its private key is wrapped with. None where it is in the catalog in plain text.
     pub master_key: Option<String>,
-    /// Whether another authority takes its place.
+    /// Whether a rotation to another authority is in progress.
     pub rotating: bool,
     /// The nodes that this waits for.
     pub waits_for: Vec<NodeId>,
@@ -28,7 +28,7 @@ fn failed(error: impl std::fmt::Display) -> OperateError {
 }
 
 impl Shared {
-    /// Opens the authority's key where a node was started without the master key, and makes the next step where this node
+    /// Opens the authority's key if the node was started without the master key, and makes the next step if this node
     /// leads the catalog.
     pub async fn tend_authorities(&self) -> Result<(), OperateError> {
         self.open_for_all().await?;
@@ -43,7 +43,10 @@ impl Shared {
             (body, record, nodes, lacks)
         };
         if let Some(stepped) = body.step(&nodes) {
-            tracing::info!(rotating = stepped.is_rotating(), "the cluster's certificate authority makes a step");
+            tracing::info!(
+                rotating = stepped.is_rotating(),
+                "the rotation of the cluster's certificate authority advances"
+            );
             return self.put_authorities(&record, &stepped).await;
         }
         if let Some(keys) = &self.config.keys
@@ -55,8 +58,8 @@ impl Shared {
             let wrapped = wrapped(body, &**keys)?;
             self.put_authorities(&record, &wrapped).await?;
             tracing::warn!(
-                "the key of the cluster's certificate authority is wrapped by the master key from now on. Copies of data \
-                 directories from before hold it in plain text: `assay admin rotate-secrets` makes them worthless"
+                "the key of the cluster's certificate authority is wrapped by the master key from now on. Earlier \
+                 copies of data directories hold it in plain text: `assay admin rotate-secrets` makes them worthless"
             );
         }
         Ok(())
@@ -140,7 +143,7 @@ fn wrapped_again(body: &Authorities, keys: &dyn KeyWrap) -> Result<Option<Author
 }
 
 impl Cluster {
-    /// Whether every node that was not removed runs a program with this feature.
+    /// Returns whether every node that was not removed runs a program with this feature.
     pub fn all_nodes_have(&self, feature: Feature) -> bool {
         self.nodes_lacking(feature).is_empty()
     }
@@ -155,7 +158,7 @@ impl Cluster {
         nodes::without_key(&self.shared.catalog.read(), id)
     }
 
-    /// How the cluster's authority stands; none where there is none yet.
+    /// Returns the status of the cluster's authority; none if there is none yet.
     pub fn authority_status(&self) -> Option<AuthorityStatus> {
         let state = self.shared.catalog.read();
         let (body, _) = record_of(&state).ok()?;
@@ -165,12 +168,12 @@ impl Cluster {
         Some(AuthorityStatus { master_key, rotating: body.is_rotating(), waits_for: body.waits_for(&nodes) })
     }
 
-    /// Begins to put another authority in the place of this one. Nodes take it up by themselves, which takes some seconds;
-    /// [`Cluster::authority_status`] says how far they are.
+    /// Begins the rotation to another authority. Nodes adopt it within some seconds; [`Cluster::authority_status`]
+    /// reports the progress.
     pub async fn rotate_authority(&self) -> Result<(), OperateError> {
         self.fence(GroupId::CATALOG).await?;
         let shared = &self.shared;
-        let keys = shared.config.keys.as_ref().ok_or_else(|| failed("this node was given no master key"))?;
+        let keys = shared.config.keys.as_ref().ok_or_else(|| failed("this node has no master key"))?;
         let (body, record) = record_of(&shared.catalog.read()).map_err(failed)?;
         if body.is_rotating() {
             return Ok(());

@@ -1,11 +1,11 @@
-//! The master key as the cluster sees it: something that wraps the key of its certificate authority. What such a key is,
-//! and where a node has it from, is for upper layers to know.
+//! Interface to the master key: it wraps the key of the cluster's certificate authority. Its kind and origin are left
+//! to upper layers.
 
 use std::fmt;
 
 /// Wraps keys of the cluster with the master key that this node was given.
 pub trait KeyWrap: Send + Sync + fmt::Debug {
-    /// Makes a master key where this node has none. Asked of a node that founds a cluster, before it writes anything down.
+    /// Makes a master key if this node has none. Called on a node that bootstraps a cluster, before it writes anything.
     fn make(&self) -> Result<(), String>;
 
     /// Ids of the master keys that this node has, the one in use first.

@@ -1,12 +1,13 @@
-//! The certificates of nodes: the cluster's own authority, kept in the catalog, and this node's door to the network.
+//! Certificates of nodes: the cluster's own authority, kept in the catalog, and this node's transport.
 //!
-//! The founder makes the authority when it first leads the catalog alone and has a master key, also on a directory of
-//! before there were several nodes. The private key is in the catalog, wrapped by the master key: a copy of a data directory
-//! opens it only together with that key. Clusters of before 0.5.0 have it in plain text until every node runs 0.5.0 and
-//! has the master key; the catalog's leader then wraps it.
+//! The founder makes the authority when it first leads the catalog alone and has a master key, also on a directory from
+//! before clusters of several nodes. The private key is in the catalog, wrapped by the master key: a copy of a data
+//! directory opens it only together with that key. Clusters from before 0.5.0 have it in plain text until every node
+//! runs 0.5.0 and has the master key; the catalog's leader then wraps it.
 //!
-//! A node with the master key makes its own next certificate from its copy of the catalog, and needs nobody for it. A node
-//! without it asks one that has it. An operator may put a certificate of their own authority into `tls/`, and renews it.
+//! A node with the master key makes its own next certificate from its copy of the catalog, independently of other
+//! nodes. A node without it requests one from a node that has it. An operator may put a certificate of their own
+//! authority into `tls/`, and renews it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -44,9 +45,9 @@ use crate::routing::{PROPOSE, ProposeService};
 use crate::stale_copies::start_histories::{START_HISTORY, START_ID, StartHistoryService, StartIdService};
 use crate::startup::node_files::NodeFile;
 
-/// Asks a node with the master key for a certificate.
+/// Service by which a node with the master key issues a certificate.
 pub(crate) const CERTIFY: &str = "cluster.certify";
-/// For the certificate; the other node looks into its catalog and signs.
+/// Time limit of the request for a certificate; the other node reads its catalog and signs.
 const CERTIFY_MAX: Duration = Duration::from_secs(5);
 
 /// Settings of the cluster that its founder chose.
@@ -147,12 +148,12 @@ impl Shared {
             match self.ask(other, CERTIFY, body.clone(), CERTIFY_MAX).await {
                 Ok(answer) => match serde_json::from_slice::<Certified>(&answer) {
                     Ok(answer) => return Ok(answer.certificate),
-                    Err(error) => why = format!("the answer of node {other} cannot be decoded: {error}"),
+                    Err(error) => why = format!("node {other} sent a response that cannot be decoded: {error}"),
                 },
                 Err(error) => why = error.to_string(),
             }
         }
-        Err(format!("a certificate for node {node}: this node does not have the master key, and {why}"))
+        Err(format!("no certificate for node {node}: this node does not have the master key, and {why}"))
     }
 
     /// Statement of this node about its program.
@@ -164,8 +165,8 @@ impl Shared {
         NodeProgram { keys: Some(keys), trusts, certified_by, ..NodeProgram::own() }
     }
 
-    /// Records that the first node writes to the catalog once: the authority, the settings, itself. Leading it alone,
-    /// it needs nobody's agreement.
+    /// Writes the records of the first node to the catalog once: the authority, the settings, itself. It leads the
+    /// catalog alone and so needs no majority.
     pub async fn introduce_founder(&self, catalog: &Group) -> Result<(), OpenError> {
         let now = now_micros();
         let missing = |name: &str| self.catalog.read().find(&setting(name)).is_none();
@@ -296,7 +297,7 @@ impl Shared {
     ) -> Result<T, OpenError> {
         let shared = Arc::clone(self);
         let done = tokio::task::spawn_blocking(move || work(&shared)).await;
-        done.map_err(|error| OpenError::io("working on the certificates")(std::io::Error::other(error)))?
+        done.map_err(|error| OpenError::io("cannot use the certificates")(std::io::Error::other(error)))?
     }
 
     fn keep_trust(&self, kept: Identity, authority_pem: String) -> Result<Identity, OpenError> {
@@ -304,7 +305,7 @@ impl Shared {
             return Ok(kept);
         }
         self.node_files.set_authority(&authority_pem)?;
-        tracing::info!("this node trusts other certificate authorities of the cluster than before");
+        tracing::info!("this node's trusted certificate authorities changed");
         Ok(Identity { authority_pem, ..kept })
     }
 
@@ -317,11 +318,11 @@ impl Shared {
         let left = kept.runs_out()?.duration_since(SystemTime::now()).unwrap_or_default();
         let kept = self.keep_trust(kept, authority_pem)?;
         self.node_files.set_certificate(&certificate_pem)?;
-        tracing::info!(seconds_left = left.as_secs(), "this node's certificate was made anew");
+        tracing::info!(seconds_left = left.as_secs(), "this node's certificate was renewed");
         Ok(Identity { certificate_pem, ..kept })
     }
 
-    /// Address at which others reach this node: the configured one, else the one it was told before, which it keeps.
+    /// Returns the address at which others reach this node: the configured one, else the previous one from its files.
     fn own_address(&self) -> Result<Option<String>, OpenError> {
         let kept = self.node_files.node()?;
         match &self.config.peer {
@@ -334,7 +335,7 @@ impl Shared {
         }
     }
 
-    /// Opens the door for other nodes, if there is an address and a certificate, and it is not open.
+    /// Starts the transport for other nodes, if there is an address and a certificate and it does not run yet.
     pub async fn open_network(self: &Arc<Self>) -> Result<(), OpenError> {
         let Some(peer) = &self.config.peer else { return Ok(()) };
         if self.net.transport().is_some() {
@@ -388,12 +389,12 @@ impl Shared {
         Ok(addresses)
     }
 
-    /// When the certificate that other nodes are shown runs out; none where nobody is shown one.
+    /// Returns the expiry of the certificate used towards other nodes; none without one.
     pub fn certificate_runs_out(&self) -> Option<SystemTime> {
         self.net.transport()?.identity().runs_out().ok()
     }
 
-    /// Whether this node is all there is of its cluster: every group has one member, which is here.
+    /// Returns whether this node is its whole cluster: every group has one member, which is here.
     pub async fn is_alone(&self) -> bool {
         if self.replicas.group(GroupId::CATALOG).is_none() {
             return false; // it is closed, and others have it
@@ -407,8 +408,8 @@ impl Shared {
     }
 }
 
-/// How soon the direct path to a node counts as down: before its silence makes followers ask for votes, so that
-/// heartbeats go another way in time. Never sooner than a round trip, which is shorter than a heartbeat.
+/// Returns how soon the direct path to a node counts as down. It is before the node's silence makes followers request
+/// votes, so that heartbeats are relayed in time. It is never below a round trip, which is shorter than a heartbeat.
 fn patience(timing: Timing) -> Patience {
     let default = Patience::default();
     Patience {
@@ -435,7 +436,7 @@ impl Shared {
         let is_known = node == from || crate::membership::join::was_admitted(&self.catalog.read(), node, &key);
         if !is_known {
             return Err(format!(
-                "node {from} asks for a certificate of node {node}, which was not let in with this key"
+                "node {from} asks for a certificate of node {node}, which was not admitted with this key"
             ));
         }
         let request = CertificateRequest::from_pem(&key).map_err(|error| error.to_string())?;

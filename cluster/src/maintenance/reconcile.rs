@@ -1,19 +1,19 @@
-//! Reconciliation of actual with wanted state. Each reconciler compares the two, makes a step, and takes no other
-//! input; what a crash cut short is found again by looking.
+//! Reconciliation of actual with wanted state. Each reconciler compares the two and makes a step, without any other
+//! input; work interrupted by a crash is found again by the comparison.
 //!
 //! | reconciler | on | compares | does |
 //! |---|---|---|---|
-//! | planner | the catalog's leader | nodes, places | changes the map: a group is to be elsewhere |
-//! | members | a group's leader | the map, the group's members | learners, voters, one change at a time; who leads |
-//! | replicas | every node | the map, what is on this node | starts replicas, takes away those that left |
-//! | scrub | every node | what is on the disk, and what others applied | gives damaged replicas up |
-//! | refusals | every node | what others found of this one's starts | closes replicas, has the catalog's made anew |
-//! | news | every node | the catalog, what this node keeps | addresses of others, its own; whether the catalog is heard |
-//! | certificates | every node | the certificate in use, the files, the day | makes a new one in time, takes another up |
-//! | authorities | every node | the authority, what nodes state | opens its key; on the catalog's leader wraps it, steps |
-//! | strangers | every node | who calls, the catalog | asks others about nodes that it does not know |
-//! | health | every node | which nodes answer, whose disk is slow, who can open no file | remembers who may lead |
-//! | clocks | every node | what time the other nodes say it is | remembers it for whoever assigns ids |
+//! | planner | the catalog's leader | nodes, placement | changes the map: a group is to move |
+//! | members | a group's leader | the map, the group's members | changes learners and voters, one at a time; moves the lead |
+//! | replicas | every node | the map, this node's replicas | starts replicas, removes those that left |
+//! | scrub | every node | the disk, the applied state of others | discards damaged replicas |
+//! | refusals | every node | other nodes' verdicts on its starts | closes replicas, renews the catalog's |
+//! | introductions | every node | the catalog, this node's files | updates addresses; keeps contact with the catalog |
+//! | certificates | every node | the certificate in use, the files, the date | renews it in time, adopts another one |
+//! | authorities | every node | the authority, features of nodes | opens its key; the catalog's leader wraps and rotates it |
+//! | unknown nodes | every node | callers, the catalog | asks others to vouch for unknown nodes |
+//! | health | every node | responses, disk speed, file descriptors | records which nodes may lead |
+//! | clocks | every node | clocks of the other nodes | records them for the assignment of ids |
 
 mod certificates;
 mod clocks;
@@ -80,7 +80,7 @@ impl Reconcilers {
         Reconcilers { tasks: Mutex::new(tasks) }
     }
 
-    /// Whatever they were doing is found again by the next start.
+    /// Stops the reconcilers. Unfinished work is found again by the next start.
     pub async fn stop(&self) {
         let tasks = std::mem::take(&mut *self.tasks.lock());
         tasks.iter().for_each(JoinHandle::abort);
@@ -120,7 +120,7 @@ impl CatalogChanges {
     }
 }
 
-/// Which of a group's replicas are to vote: all of a shard's, of the catalog the first few.
+/// Returns the replicas of a group that are to vote: all of a shard's, the first few of the catalog's.
 pub(crate) fn voters_wanted(group: GroupId, replicas: &[Replica]) -> Vec<ReplicaId> {
     let count = if group == GroupId::CATALOG { catalog_voters(replicas.len()) } else { replicas.len() };
     replicas.iter().take(count).map(|replica| replica.id).collect()

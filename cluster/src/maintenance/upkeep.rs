@@ -1,10 +1,10 @@
-//! Upkeep beside serving: seals, compaction, room on the disk, blobs out of use.
+//! Upkeep: seals, compaction, disk space, unused blobs.
 //!
-//! One thread looks at the node several times a second and decides by `seal_choice`, which is plain arithmetic; seals run on
-//! threads of their own, through consensus, which then purges the log; compaction has a thread of its own, which
-//! stands behind the others where processors are few, and rests while memory is short, unless a shard has too many
-//! segments. The same look opens or closes the door for writes: they wait while memory is at twice its budget, and are
-//! refused while the disk is nearly full.
+//! One thread examines the node several times a second and decides by `seal_choice`, which is pure. Seals run on
+//! threads of their own, through consensus, which then purges the log. Compaction has a thread of its own, with low
+//! priority on few processors. It rests while memory is short, unless a shard has too many segments. The same thread
+//! admits or blocks writes: they wait while memory is at twice its budget, and are refused while the disk is nearly
+//! full.
 
 mod erasure;
 mod seal_choice;
@@ -56,9 +56,9 @@ const SEGMENTS_URGENT: usize = 2 * SEGMENTS_PER_TIER;
 const COMPACTION_REST: Duration = Duration::from_millis(500);
 /// Nothing was sealed for so long: what the seals left is made columnar, which waits for its turn while much is written.
 const SETTLED_AFTER: Duration = Duration::from_secs(20);
-/// After a compaction failed for want of room.
+/// Pause after a compaction failed for lack of space.
 const COMPACTION_NO_SPACE_REST: Duration = Duration::from_secs(5);
-/// After damage was met in a shard, which is given up meanwhile, or was lately and is a new one.
+/// Pause after damage in a shard, which is discarded meanwhile or was recently replaced.
 const DAMAGED_REST: Duration = Duration::from_secs(60);
 /// Documents of generations sealed last, over all shards: they save reads to merges that come right after a seal.
 const CACHED_BYTES_MAX: usize = 64 << 20;
@@ -69,7 +69,7 @@ pub struct UpkeepCounts {
     pub seals: u64,
     pub seals_without_room: u64,
     pub compactions: u64,
-    /// Seals asked for and not ended.
+    /// Seals requested and not finished.
     pub sealing: u64,
 }
 
@@ -88,7 +88,7 @@ pub(crate) struct UpkeepParts {
     pub admission: Arc<Admission>,
     pub runtime: Handle,
     pub lock: Arc<Lock>,
-    /// Told of a replica in which compaction met damage.
+    /// Receives replicas in which compaction found damage.
     pub suspects: Arc<Suspects>,
 }
 
@@ -104,7 +104,7 @@ struct UpkeepState {
     /// Memory is short.
     pressed: AtomicBool,
     counts: Counts,
-    /// Groups whose seal was asked for and has not ended.
+    /// Groups with a requested and unfinished seal.
     sealing: Mutex<BTreeSet<GroupId>>,
     /// A seal ended: there may be something to compact.
     sealed: (Mutex<bool>, Condvar),
@@ -307,7 +307,7 @@ impl Looking {
         }
     }
 
-    /// The log is copied by this thread, which alone gives its files back, and where there is room for a copy.
+    /// Runs the erasure. Only this thread gives the log's files back, and it copies the log if there is space.
     fn erase(&self, now: Instant, has_room: bool) {
         let erasing = &self.shared.erasing;
         if let Some(shards) = erasing.look(&self.replicas, self.config.erase_after, now) {
@@ -333,7 +333,7 @@ impl Looking {
         }
     }
 
-    /// `pinning` says what is to be left of the log, where its old files are kept by this group.
+    /// Starts a seal. `pinning` states what the log has to retain, if this group pins its old files.
     fn seal(&mut self, id: GroupId, pinning: Option<LogRetention>) {
         let Some(group) = self.replicas.group(id) else { return };
         self.shared.sealing.lock().insert(id);
@@ -350,7 +350,7 @@ impl Looking {
                 }
                 Err(SealError::NoSpace(why)) => {
                     shared.counts.seals_without_room.fetch_add(1, Ordering::Relaxed);
-                    tracing::warn!(group = %group.id(), %why, "a seal found no room; it is tried again");
+                    tracing::warn!(group = %group.id(), %why, "a seal found no space and will be retried");
                     tokio::time::sleep(LOOK_AT_DISK).await;
                 }
                 Err(SealError::Stopped(why)) => tracing::debug!(group = %group.id(), %why, "not sealed"),
@@ -367,7 +367,7 @@ struct Compacting {
     replicas: Replicas,
     config: ClusterConfig,
     suspects: Arc<Suspects>,
-    /// Shards in which damage was met. Reads and seals go on until the replica is given up.
+    /// Shards with damage. Reads and seals continue until the replica is discarded.
     not_before: RefCell<BTreeMap<ShardId, Instant>>,
 }
 
@@ -393,7 +393,7 @@ impl Compacting {
         }
     }
 
-    /// One shard after the other, each held no longer than its own turn: a replica that leaves waits for whoever holds it.
+    /// Visits one shard after the other, each held only for its turn: a leaving replica waits for all holders.
     fn each_shard(&self, work: &dyn Fn(ShardId, &Shard)) {
         for id in self.replicas.ids().into_iter().filter_map(GroupId::shard) {
             if self.shared.stopped() {
@@ -439,7 +439,7 @@ impl Compacting {
         }
     }
 
-    /// Until a seal wants to be compacted.
+    /// Settles segments until a seal needs compaction.
     fn settle(&self, id: ShardId, shard: &Shard) {
         let has_time = || !self.shared.stopped() && !*self.shared.sealed.0.lock();
         while has_time() && self.did(id, shard.settle(&self.pace(shard))) {}
@@ -453,16 +453,16 @@ impl Compacting {
             }
             Ok(false) => {}
             Err(error @ ShardError::Segment(_)) if disk_was_full(&error) || files_ran_out(&error) => {
-                tracing::warn!(shard = %id, %error, "a compaction found no room; it is tried again");
+                tracing::warn!(shard = %id, %error, "a compaction found no space and will be retried");
                 thread::sleep(COMPACTION_NO_SPACE_REST);
             }
             Err(error @ ShardError::Io { .. }) if files_ran_out(&error) => {
-                tracing::warn!(shard = %id, %error, "a compaction could open no more files; it is tried again");
+                tracing::warn!(shard = %id, %error, "a compaction could open no more files and will be retried");
                 thread::sleep(COMPACTION_NO_SPACE_REST);
             }
             // The one replica is given up where the others do without it, as where a reader meets damage.
             Err(error) if error.is_damage() && !sabotage::is(Sabotage::RotInCompactionIsFatal) => {
-                tracing::error!(shard = %id, %error, "compaction met damage; the replica is looked at");
+                tracing::error!(shard = %id, %error, "compaction found damage; the replica is examined");
                 self.not_before.borrow_mut().insert(id, Instant::now() + DAMAGED_REST);
                 self.suspects.add(GroupId::of_shard(id));
             }

@@ -1,9 +1,9 @@
 //! Joining of a cluster by a new node.
 //!
-//! An operator asks a node that is in for a token: the cluster, where to go, the authority to believe, and a secret that
-//! works once. The new node makes a key, goes there, checks that it reached the cluster of its token, and shows the
-//! secret; it gets a number that was never used, a certificate for it, and the number of its copy of the catalog. The
-//! same request sent again with the same key, because its answer was lost, is answered the same.
+//! An operator obtains a token from a member: the cluster, its address, the trusted authority, and a secret for one
+//! use. The new node makes a key, connects, checks that it reached the cluster of its token, and presents the secret.
+//! It gets an unused number, a certificate, and the number of its copy of the catalog. If the response was lost, the
+//! same request with the same key gets the same response.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -95,7 +95,7 @@ struct Admission {
     peers: BTreeMap<u64, String>,
 }
 
-/// A token as the catalog keeps it: who has used it, if anybody has.
+/// A token in the catalog, with the node that used it, if any.
 #[derive(Serialize, Deserialize)]
 struct TokenBody {
     /// Microseconds since the epoch.
@@ -110,14 +110,14 @@ struct UsedBy {
     catalog_replica: ReplicaId,
 }
 
-/// Whether the node was let in with this public key.
+/// Returns whether the node was admitted with this public key.
 pub(crate) fn was_admitted(state: &State, node: NodeId, key: &str) -> bool {
     let tokens = state.all(RecordKind::JOIN_TOKEN);
     let mut used = tokens.filter_map(|token| serde_json::from_slice::<TokenBody>(&token.body).ok()?.used_by);
     used.any(|used| used.node == node && used.key == key)
 }
 
-/// When a token stops working, in microseconds; none of a record that is no token.
+/// Returns the expiry of a token in microseconds; none if the record is no token.
 pub(crate) fn expires(token: &Record) -> Option<i64> {
     serde_json::from_slice::<TokenBody>(&token.body).ok().map(|body| body.expires)
 }
@@ -128,13 +128,13 @@ fn token_key(secret: &str) -> UniqueKey {
 
 #[derive(Debug, Error)]
 pub enum JoinError {
-    #[error("the token does not work: {0}")]
+    #[error("the token is not valid: {0}")]
     Token(String),
     #[error(transparent)]
     Home(#[from] HomeError),
     #[error("{} belongs to cluster {found}: give the new node an empty directory", dir.display())]
     Other { dir: std::path::PathBuf, found: ClusterId },
-    #[error("{address} did not let this node in: {why}")]
+    #[error("{address} refused to admit this node: {why}")]
     Refused { address: String, why: String },
     #[error(transparent)]
     Certificate(#[from] assay_cluster_transport::TransportError),
@@ -149,7 +149,8 @@ pub struct Joined {
     pub before: bool,
 }
 
-/// Whether this is what `assay cluster token` prints. Whether it still lets a node in only the cluster knows.
+/// Returns whether the text has the form of an `assay cluster token`. Only the cluster can tell whether it is still
+/// valid.
 pub fn is_token(text: &str) -> bool {
     Token::decode(text).is_ok()
 }
@@ -160,7 +161,8 @@ impl Cluster {
         let peer = self.shared.config.peer.as_ref().ok_or(OperateError::NoAddress)?;
         let authority = self.shared.authorities().map_err(|error| OperateError::Failed(error.to_string()))?.trusted();
         let mut secret = [0; SECRET_BYTES];
-        getrandom::fill(&mut secret).map_err(|error| OperateError::Failed(format!("no random bytes: {error}")))?;
+        getrandom::fill(&mut secret)
+            .map_err(|error| OperateError::Failed(format!("cannot get random bytes: {error}")))?;
         let secret = URL_SAFE_NO_PAD.encode(secret);
         let now = now_micros();
         let valid = i64::try_from(valid.as_micros()).unwrap_or(i64::MAX);
@@ -271,7 +273,7 @@ impl Handler for JoinService {
     fn call(&self, received: Received) -> BoxFuture<'static, Result<Bytes, Refusal>> {
         let shared = Arc::clone(&self.0);
         async move {
-            let bad = || Refusal::new(RefusalCode::BadRequest, "a request to join that does not read");
+            let bad = || Refusal::new(RefusalCode::BadRequest, "the request to join cannot be decoded");
             let request: Request = serde_json::from_slice(&received.body).map_err(|_| bad())?;
             let admitted =
                 shared.admit(request).await.map_err(|why| Refusal::new(RefusalCode::NotAuthenticated, why))?;
@@ -285,9 +287,9 @@ impl Shared {
     async fn admit(self: &Arc<Self>, request: Request) -> Result<Admission, String> {
         let key = CertificateRequest::from_pem(&request.key).map_err(|error| error.to_string())?;
         let catalog = self.replicas.group(GroupId::CATALOG).ok_or("the catalog is not on this node")?;
-        catalog.fence().await.map_err(|error| format!("the catalog does not answer: {error}"))?;
+        catalog.fence().await.map_err(|error| format!("the catalog is unavailable: {error}"))?;
         let token = self.catalog.read().find(&token_key(&request.secret)).cloned();
-        let token = token.ok_or("its token is not known here; make a new one with `assay cluster token`")?;
+        let token = token.ok_or("its token is unknown here; make a new one with `assay cluster token`")?;
         let body: TokenBody = serde_json::from_slice(&token.body).map_err(|error| error.to_string())?;
         let used = match body.used_by.clone() {
             Some(used) if used.key == request.key => used,
@@ -318,7 +320,7 @@ impl Shared {
     async fn use_token(self: &Arc<Self>, token: &Record, body: TokenBody, request: &Request) -> Result<UsedBy, String> {
         let given = self.change(CatalogCommand::GiveIds(GiveIds { nodes: 1, replicas: 1 })).await;
         let CatalogOutcome::IdsGiven { first_node, first_replica } = given.map_err(|error| error.to_string())? else {
-            return Err("the catalog gave no number".into());
+            return Err("the catalog assigned no number".into());
         };
         let used = UsedBy { key: request.key.clone(), node: first_node, catalog_replica: first_replica };
         self.note_used(token, body, &used).await?;
@@ -357,8 +359,8 @@ impl Shared {
         }
     }
 
-    /// Its replica of the catalog. The number that it was given may have been overtaken: whoever places replicas at the
-    /// same time, the planner or another node that joins, may place one with a higher number first.
+    /// Adds the node's replica of the catalog. Its assigned number may be outdated: the planner or another joining node
+    /// may have placed a replica with a higher number meanwhile.
     async fn add_to_catalog(self: &Arc<Self>, mut used: UsedBy, token: &UniqueKey) -> Result<UsedBy, String> {
         for _ in 0..ATTEMPTS_MAX {
             let map = self.catalog.read().shard_map().cloned().ok_or("this cluster has no shard map yet")?;
@@ -372,23 +374,23 @@ impl Shared {
                 CatalogOutcome::ReplicasChanged { .. } => return Ok(used),
                 CatalogOutcome::StaleEpoch { .. } => {}
                 CatalogOutcome::Refused { reason } => {
-                    tracing::info!(reason, "a node that joins gets another number for its copy of the catalog");
+                    tracing::info!(reason, "a joining node gets another number for its copy of the catalog");
                     used = self.renumber(used, token).await?;
                 }
                 other => return Err(format!("the catalog answered {other:?}")),
             }
         }
-        Err("others keep changing the members of the catalog: try again".into())
+        Err("the members of the catalog are being changed concurrently: try again".into())
     }
 
     /// Another number for the replica of the catalog, noted with the token first: the request may be sent again.
     async fn renumber(self: &Arc<Self>, used: UsedBy, token: &UniqueKey) -> Result<UsedBy, String> {
         let given = self.change(CatalogCommand::GiveIds(GiveIds { nodes: 0, replicas: 1 })).await;
         let CatalogOutcome::IdsGiven { first_replica, .. } = given.map_err(|error| error.to_string())? else {
-            return Err("the catalog gave no number".into());
+            return Err("the catalog assigned no number".into());
         };
         let used = UsedBy { catalog_replica: first_replica, ..used };
-        let record = self.catalog.read().find(token).cloned().ok_or("its token was forgotten meanwhile")?;
+        let record = self.catalog.read().find(token).cloned().ok_or("its token was deleted meanwhile")?;
         let body: TokenBody = serde_json::from_slice(&record.body).map_err(|error| error.to_string())?;
         self.note_used(&record, body, &used).await?;
         Ok(used)
@@ -473,7 +475,7 @@ mod tests {
         Token { cluster, address, authority, secret }.encode()
     }
 
-    /// Asked again while its node runs, a join failed for the lock, and what waited for it never started.
+    /// Regression: repeated while its node ran, a join failed on the lock, and its caller never started.
     #[tokio::test]
     async fn a_directory_that_joined_says_so_also_while_its_node_runs() {
         let dir = tempfile::tempdir().expect("a directory");

@@ -1,4 +1,4 @@
-//! The nodes of the cluster as the catalog has them: one record a node, under its number.
+//! Nodes of the cluster in the catalog: one record per node, under its number.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub enum NodeState {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeRecord {
     pub node: NodeId,
-    /// Address at which other nodes reach it; none before it was told.
+    /// Address at which other nodes reach it; none before its first introduction.
     pub address: Option<String>,
     pub state: NodeState,
     /// Statement of the node about its program. None for 0.4.0 and older, which neither read nor write this field: where
@@ -35,10 +35,10 @@ pub struct NodeRecord {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeProgram {
     pub version: String,
-    /// Names of [`Feature`]s, also of ones that this program does not know.
+    /// Names of [`Feature`]s, including unknown ones.
     #[serde(default)]
     pub features: Vec<String>,
-    /// Ids of the master keys that it has. None until its first start: a node that has only joined serves nobody.
+    /// Ids of its master keys. None until its first start: a node that has only joined serves no requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keys: Option<Vec<String>>,
     /// Fingerprints of the certificate authorities that it trusts.
@@ -54,7 +54,7 @@ pub struct NodeProgram {
 pub enum Feature {
     /// Reading signing keys and an authority that are wrapped by the master key, and issuing certificates.
     WrappedKeys,
-    /// Saying on whose behalf it asks other nodes, and answering whether a node is known.
+    /// Names the principal in requests to other nodes, and vouches for nodes.
     Principals,
     /// Responding to writes of other nodes with the `WriteOutcome` of the model.
     WriteOutcomes,
@@ -63,7 +63,7 @@ pub enum Feature {
 impl Feature {
     pub const ALL: [Feature; 3] = [Feature::WrappedKeys, Feature::Principals, Feature::WriteOutcomes];
 
-    /// Frozen: it stands in the records of nodes.
+    /// Returns the name. Frozen: it is stored in the records of nodes.
     pub fn name(self) -> &'static str {
         match self {
             Feature::WrappedKeys => "wrapped-keys",
@@ -147,7 +147,7 @@ pub(crate) fn put(node: &NodeRecord, expect: Expect, at: i64) -> PutRecord {
     PutRecord { kind: RecordKind::NODE, id: record_id(node.node), org: None, expect, keys: Vec::new(), body, at }
 }
 
-/// Which nodes are no part of the cluster, as the catalog of this node has it.
+/// Nodes that are not part of the cluster, according to this node's catalog.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Removed {
     /// Each node that has a record, and whether it was removed.
@@ -158,7 +158,7 @@ pub(crate) struct Removed {
     refuses_unknown: bool,
 }
 
-/// How a node stands to the cluster.
+/// Relation of a node to the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Membership {
     Member,
@@ -183,12 +183,12 @@ impl Removed {
         }
     }
 
-    /// Whether every node says on whose behalf it asks, and vouches for others.
+    /// Returns whether every node names the principal in its requests and vouches for others.
     pub fn all_name_principals(&self) -> bool {
         self.refuses_unknown
     }
 
-    /// Whether the node has a record and was not removed.
+    /// Returns whether the node has a record and was not removed.
     pub fn vouches_for(&self, node: NodeId) -> bool {
         self.known.get(&node) == Some(&false)
     }
@@ -207,7 +207,7 @@ fn removed_below(state: &State) -> Option<(NodeId, &Record)> {
     Some((serde_json::from_slice(&record.body).ok()?, record))
 }
 
-/// From here on a node below this number is no part of the cluster unless it has a record.
+/// Excludes all nodes below this number without a record from the cluster.
 pub(crate) fn put_removed_below(state: &State, below: NodeId, at: i64) -> PutRecord {
     let before = removed_below(state).map(|(_, record)| record);
     PutRecord {
@@ -231,7 +231,8 @@ pub(crate) fn addresses(state: &State) -> BTreeMap<NodeId, String> {
 mod tests {
     use super::*;
 
-    /// A recovery on a node that lagged did not know the node that the others had let in, and listened to it.
+    /// Regression: a recovery on a lagging node lacked the node that the others had admitted, and accepted its
+    /// messages.
     #[test]
     fn below_the_floor_only_nodes_with_a_record_are_of_the_cluster() {
         let known = BTreeMap::from([(NodeId(1), true), (NodeId(3), false), (NodeId(10_004), false)]);
@@ -258,7 +259,7 @@ mod tests {
         }
     }
 
-    /// Records of 0.4.0 can be read, and rewriting them loses nothing that 0.4.0 knows.
+    /// Records of 0.4.0 can be read, and rewriting them loses no field of 0.4.0.
     #[test]
     fn a_record_of_a_node_before_0_5_states_nothing() {
         let old = r#"{"node":2,"address":"10.0.0.2:7400","state":"active"}"#;

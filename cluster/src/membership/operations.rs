@@ -1,5 +1,5 @@
-//! Operations of administrators on a running cluster. Every operation states what is wanted in the catalog and is done
-//! when asked again; reconcilers on the nodes bring it about.
+//! Operations of administrators on a running cluster. Every operation writes the wanted state to the catalog and may be
+//! repeated; reconcilers on the nodes realize it.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ use crate::{Cluster, Shared};
 
 /// Another operator or a reconciler may be faster this often.
 const ATTEMPTS_MAX: usize = 8;
-/// How long a drain waits until the node leads nothing.
+/// Maximum time that a drain waits until the node leads nothing.
 const DRAIN_WAIT_MAX: Duration = Duration::from_secs(30);
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
 /// Handovers that a stopping node has under way at once.
@@ -38,7 +38,7 @@ pub enum OperateError {
     Refused(String),
     #[error(transparent)]
     Write(#[from] WriteFailure),
-    #[error("the catalog does not answer: {0}")]
+    #[error("the catalog is unavailable: {0}")]
     Fence(#[from] assay_cluster_raft::FenceError),
     #[error("{0}")]
     Failed(String),
@@ -53,7 +53,7 @@ impl Shared {
         }
     }
 
-    /// Changes the record of a node, whatever else changes it meanwhile.
+    /// Changes the record of a node, with retries on concurrent changes.
     pub async fn change_node(
         &self,
         node: NodeId,
@@ -71,7 +71,7 @@ impl Shared {
                 return Ok(changed);
             }
         }
-        Err(OperateError::Failed("others keep changing the same node: try again".into()))
+        Err(OperateError::Failed("the same node is being changed concurrently: try again".into()))
     }
 }
 
@@ -96,7 +96,7 @@ impl Cluster {
                 return Ok(());
             }
             if Instant::now() >= until {
-                let why = format!("node {node} still leads {led} groups: nobody else can lead them at the moment");
+                let why = format!("node {node} still leads {led} groups: no other node can lead them at the moment");
                 return Err(OperateError::Failed(why));
             }
             sleep(LOOK_AGAIN_AFTER).await;
@@ -137,8 +137,8 @@ async fn hand_over(group: &Group, to: ReplicaId) -> Result<(), HandOverError> {
 }
 
 impl Shared {
-    /// Candidates to lead a group that this node leads: voters on nodes that are to lead things, those that have most first.
-    /// Whether they answer is not known here: what a leader knows of one that died stays as it was.
+    /// Returns candidates to lead a group that this node leads: voters on nodes that may lead, the most up to date
+    /// first. Whether they respond is unknown here: a leader's state of a dead member does not change.
     pub fn successors(&self, group: &Group) -> Vec<Member> {
         let status = group.status();
         if !status.leads {

@@ -1,13 +1,13 @@
 //! Recovery with one node after a majority was lost for good.
 //!
-//! Done on a directory that no node runs on. First everything is looked at: each replica must have entries in its log, and
-//! a state that opens and reaches them. Then `RECOVERING` is written, every replica gets a new number, and is made the
-//! only one of its group (`ForcedRecovery`). The next start leads everything alone, gives the other nodes up and takes their
-//! replicas from the map before anything else can happen, and then removes the file. Asked again it does the same again.
+//! Runs on a directory without a running node. First it checks that each replica has entries in its log, and a state
+//! that opens and reaches them. Then it writes `RECOVERING`, gives every replica a new number, and makes it the only
+//! one of its group (`ForcedRecovery`). The next start leads everything alone, removes the other nodes and their
+//! replicas from the map before anything else can happen, and then deletes the file. A repetition does the same again.
 //!
-//! The directories of the nodes that were given up must never be started again: together they may still be a majority.
-//! What this node never heard of is not counted on: nodes that the lost ones let in are no part of the cluster, and
-//! numbers that they may have given out are left out.
+//! The directories of the removed nodes must never be started again: together they may still be a majority. The
+//! recovery does not rely on events unknown to this node: nodes admitted by the lost ones are not part of the cluster,
+//! and numbers that they may have assigned are skipped.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -35,10 +35,10 @@ use crate::startup::node_files::{KeptReplica, KeptState, NodeFiles};
 use crate::startup::open::kept_replicas;
 
 const RECOVERING: &str = "RECOVERING";
-/// Numbers of nodes and of replicas that the lost side may have given out since this node heard of it last. Both are
-/// written down as a floor, so they cost nothing. Each node that joins takes one of each; each replica that is placed
-/// takes one, two groups at a time: many hours of nothing but moving everything, or the largest cluster (256 shards with
-/// three replicas) filled anew a dozen times, while this node heard nothing.
+/// Numbers of nodes and of replicas that the lost side may have assigned since this node's last contact. Both are
+/// stored as a floor, so they cost nothing. Each joining node takes one of each, each placed replica takes one, two
+/// groups at a time. That is many hours of moves only, or a dozen refills of the largest cluster (256 shards with three
+/// replicas), without contact to this node.
 const NUMBERS_SKIPPED: u64 = 10_000;
 const _: () = assert!(NUMBERS_SKIPPED <= IDS_GIVEN_MAX as u64, "given out with one command");
 
@@ -46,14 +46,14 @@ const _: () = assert!(NUMBERS_SKIPPED <= IDS_GIVEN_MAX as u64, "given out with o
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Recovery {
     pub node: NodeId,
-    /// Nodes that are given up for good.
+    /// Nodes that are removed for good.
     pub given_up: Vec<NodeId>,
     /// Shards with a replica here: they go on with what it has.
     pub kept: usize,
     /// Shards without a whole one here: it has none, or one that was never filled, or one that is damaged.
     pub lost: Vec<ShardId>,
-    /// Kept shards whose replica here has no vote, as far as it knows. It was being filled, or was
-    /// about to leave, and may lack acknowledged writes from long ago.
+    /// Kept shards whose replica here has no vote, according to this node. It was being filled, or was about to leave,
+    /// and may lack acknowledged writes from long ago.
     pub not_voting: Vec<ShardId>,
     /// The same of the catalog. Of more than a few nodes not all vote for it, so this may be as it should.
     pub catalog_not_voting: bool,
@@ -63,9 +63,9 @@ struct Opened {
     node_files: NodeFiles,
     kept: Vec<KeptReplica>,
     recovery: Recovery,
-    /// How far the state of each replica reaches.
+    /// Sealed position of each replica.
     sealed: BTreeMap<GroupId, Option<LogPosition>>,
-    /// No replica that this node heard of has this number or one above.
+    /// Above the numbers of all replicas known to this node.
     next_replica: ReplicaId,
     log: Log,
     _lock: Lock,
@@ -131,7 +131,7 @@ enum Had {
 }
 
 fn had(log: &Log, kept: &KeptReplica, sealed: &Applied) -> Result<Had, OpenError> {
-    let failed = || OpenError::io(format!("reading the log of group {}", kept.group));
+    let failed = || OpenError::io(format!("cannot read the log of group {}", kept.group));
     let recorded = RecordedGroup::read(&log.group(kept.group)).map_err(failed())?;
     let reaches = sealed.position.map(|position| position.index);
     if (!recorded.has_entries && reaches.is_none()) || recorded.purged > reaches {
@@ -231,10 +231,10 @@ pub(crate) fn check_recovery(config: &ClusterConfig, kept: &[KeptReplica], log: 
     }
     for replica in kept {
         let recorded = RecordedGroup::read(&log.group(replica.group));
-        let recorded = recorded.map_err(OpenError::io(format!("reading the log of group {}", replica.group)))?;
+        let recorded = recorded.map_err(OpenError::io(format!("cannot read the log of group {}", replica.group)))?;
         // Where it is sealed and purged by now, the group has led alone.
         if recorded.voters.is_some_and(|voters| !voters.iter().eq([&replica.replica])) {
-            return Err(OpenError::Recovery("it was cut short: run `assay cluster recover --force` again".into()));
+            return Err(OpenError::Recovery("it was interrupted: run `assay cluster recover --force` again".into()));
         }
     }
     Ok(())
@@ -260,7 +260,7 @@ impl Shared {
             let removed = NodeRecord { state: NodeState::Removed, ..record };
             let put = nodes::put(&removed, Expect::Revision(revision), now_micros());
             self.change(CatalogCommand::Put(put)).await.map_err(failed)?;
-            tracing::warn!(%node, "given up by a recovery");
+            tracing::warn!(%node, "removed by a recovery");
         }
         self.net.set_removed(Removed::of(&self.catalog.read()));
         for group in self.replicas.groups() {
@@ -279,8 +279,7 @@ impl Shared {
         self.config.disk.remove(&marker).map_err(OpenError::io(format!("removing {}", marker.display())))
     }
 
-    /// What the lost side may have given out is not given out again, and a node whose number is among it is no part of
-    /// the cluster.
+    /// Skips numbers that the lost side may have assigned, and excludes nodes with these numbers.
     async fn skip_numbers(self: &Arc<Self>) -> Result<(), OpenError> {
         let own = self.replicas.groups().iter().map(|group| group.replica().0).max().unwrap_or(0);
         let mut nodes_skipped = NUMBERS_SKIPPED;

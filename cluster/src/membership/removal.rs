@@ -1,10 +1,10 @@
-//! Removal of nodes: the others are asked whether they can do without a node before it is cut off for good. Once it is
-//! written down that a node was removed nobody hears it any more, while the members of its groups are changed only
-//! later: a group that loses its majority by it could never change them again, with all of its disks whole.
+//! Removal of nodes. Before a node is cut off for good, the others confirm that they can do without it. A node's
+//! messages are refused once its removal is recorded, while the members of its groups change only later. A group that
+//! lost its majority that way could never change its members, although all of its disks are whole.
 //!
-//! R1: of each group's voters a majority is on other nodes that answer, and is close behind.
-//! R2: who asks for two nodes at once is held against both: what was let go last is written down before it is done, by
-//!     whoever was the only one to have looked since.
+//! R1: of each group's voters a majority is on other nodes that respond and are close behind.
+//! R2: two concurrent removals are checked together: each is recorded before it takes effect, and only if no other was
+//!     recorded since its check.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -24,7 +24,7 @@ use crate::{Cluster, Shared};
 /// Leaders change and replicas catch up: so long it is looked again before an operator is refused.
 const LOOKED_FOR: Duration = Duration::from_secs(10);
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(250);
-/// A removal that was written down and is not done by then was given up by whoever asked for it.
+/// Time after which a recorded but unfinished removal counts as abandoned.
 const UNDER_WAY_FOR: Duration = Duration::from_secs(60);
 const SETTING: &str = "removal";
 
@@ -77,7 +77,7 @@ impl Cluster {
                     sleep(LOOK_AGAIN_AFTER).await;
                     continue;
                 }
-                NodeState::Active => format!("node {new} does not answer: start it first"),
+                NodeState::Active => format!("node {new} does not respond: start it first"),
             };
             return Err(OperateError::Refused(why));
         }
@@ -102,7 +102,7 @@ impl Shared {
         }
     }
 
-    /// Whether this was the first to write since `before` was read.
+    /// Returns whether this was the first write since `before` was read.
     async fn write_removal(&self, node: NodeId, before: &Before) -> Result<bool, OperateError> {
         let at = now_micros();
         let put = PutRecord {
@@ -143,7 +143,7 @@ fn check(
 ) -> Result<(), String> {
     let name = name_of(group);
     if group.leader.is_none() {
-        return Err(format!("{name} has no leader at the moment, so nobody can say what it would be left with"));
+        return Err(format!("{name} has no leader at the moment, so its remaining replicas cannot be determined"));
     }
     let placed = map.group(group.group).is_some_and(|members| members.replicas.iter().any(|one| one.node == node));
     let votes = group.replicas.iter().any(|one| one.node == node && one.votes());
@@ -160,8 +160,8 @@ fn check(
         return Ok(());
     }
     Err(format!(
-        "without node {node} {name} would have {left} of {voters} replicas that answer and have everything, which is no \
-         majority: start the others or wait until `assay cluster status` says settled, and ask again"
+        "without node {node} {name} would have {left} of {voters} replicas that respond and are up to date, which is \
+         no majority: start the others or wait until `assay cluster status` says settled, and ask again"
     ))
 }
 

@@ -1,9 +1,8 @@
-//! Nodes that the catalog of this node does not know, and whether their certificates are to be believed.
+//! Nodes that are missing in this node's catalog, and the decision whether to accept their certificates.
 //!
-//! A certificate proves that whoever issued it had the authority's key. A forged one can bear a number that never joined,
-//! so the number has to be one that the catalog knows. This node's copy of the catalog may be behind, and the node that it
-//! does not know may be the very one that brings it up to date. So a node that this one knows is asked whether it knows the
-//! number; until it says yes the number is refused.
+//! A certificate proves that its issuer had the authority's key. A forged one can carry a number that never joined, so
+//! the number has to be in the catalog. This node's copy of the catalog may be behind, and the unknown node may be the
+//! one that would update it. So a known node is asked to vouch for the number; until then the number is refused.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,16 +23,17 @@ pub(crate) const VOUCH: &str = "cluster.vouch";
 /// A node that does not answer within this time does not vouch.
 const ASK_MAX: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(100);
-/// An answer is good for this long. Then the catalog here knows the number, or it is asked for again.
+/// Validity of a voucher. After it the number is in the catalog here, or the request is repeated.
 const VOUCHED_FOR: Duration = Duration::from_secs(60);
-/// After nobody vouched, others are not asked about the number again for this long.
+/// Time in which a number that was not vouched for is not asked about again.
 const REFUSED_FOR: Duration = Duration::from_secs(2);
-/// Numbers that are remembered: more than a cluster ever has at once. Whoever can forge certificates cannot make this grow.
+/// Maximum number of remembered numbers: more than a cluster ever has at once. Forged certificates cannot make this
+/// grow.
 const NUMBERS_MAX: usize = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum VouchState {
-    /// Somebody asks for it; nobody was asked yet.
+    /// A call carried the number; no node was asked yet.
     Wanted,
     VouchedUntil(Instant),
     RefusedUntil(Instant),
@@ -44,7 +44,7 @@ enum VouchState {
 pub(crate) struct UnknownNodes(Mutex<BTreeMap<NodeId, VouchState>>);
 
 impl UnknownNodes {
-    /// Whether a known node vouched for the number; where nobody was asked lately, somebody will be.
+    /// Returns whether a known node vouched for the number. If there was no recent request, one is made.
     pub fn is_vouched(&self, node: NodeId, now: Instant) -> bool {
         let mut numbers = self.0.lock();
         match numbers.get(&node) {
@@ -79,14 +79,14 @@ impl UnknownNodes {
     }
 }
 
-/// Asks known nodes about the numbers that called.
+/// Asks known nodes to vouch for the numbers of callers.
 pub(crate) async fn run(shared: Arc<Shared>) {
     loop {
         sleep(LOOK).await;
         for node in shared.net.strangers().wanted() {
             let vouched = is_known_elsewhere(&shared, node).await;
             if !vouched {
-                tracing::warn!(%node, "a node that nobody knows shows a certificate of this cluster; it is refused");
+                tracing::warn!(%node, "an unknown node presents a certificate of this cluster; it is refused");
             }
             shared.net.strangers().answered(node, vouched, Instant::now());
         }
@@ -101,13 +101,13 @@ async fn is_known_elsewhere(shared: &Shared, node: NodeId) -> bool {
     futures::future::join_all(asked).await.into_iter().flatten().any(|answer| answer[..] == [1])
 }
 
-/// Service that tells whether the catalog of this node knows a number.
+/// Service that vouches for numbers in this node's catalog.
 #[derive(Debug)]
 pub(crate) struct VoucherService(pub Arc<Shared>);
 
 impl Service for VoucherService {
     fn answer(&self, _from: NodeId, body: Bytes, _within: Duration) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
-        let bad = || NoAnswer::Refused("the question about a node cannot be decoded".into());
+        let bad = || NoAnswer::Refused("the request about a node cannot be decoded".into());
         let node = <[u8; 8]>::try_from(&body[..]).map(u64::from_le_bytes).map(NodeId).map_err(|_| bad());
         let answer = node.map(|node| {
             let knows = Removed::of(&self.0.catalog.read()).vouches_for(node);

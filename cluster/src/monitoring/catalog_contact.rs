@@ -1,15 +1,15 @@
-//! Contact with the catalog's majority: a node without it must not decide what principals may do.
+//! Contact with the catalog's majority: a node without it must not decide on permissions.
 
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-/// Without a word from the catalog for this long, a node answers 503 where access is decided.
+/// Time without contact to the catalog after which a node answers 503 to requests that need authorization.
 pub const CATALOG_SILENCE_MAX: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub(crate) struct CatalogHeard {
-    /// When the last fence of the catalog that passed was asked for: what was acknowledged since may not be here.
+    /// Start of the latest successful fence of the catalog: later acknowledged changes may be missing here.
     last: watch::Sender<Option<Instant>>,
     opened: Instant,
 }
@@ -21,8 +21,8 @@ impl Default for CatalogHeard {
 }
 
 impl CatalogHeard {
-    /// A fence passed that was asked for then. It may have waited long, or this node been stopped before it took the answer:
-    /// what counts is what is known for sure, which is nothing of the time since.
+    /// Records a fence that was requested at this time and passed. It may have waited long, or this node may have been
+    /// paused before it took the response. So only changes before the request are certain.
     pub fn as_of(&self, asked: Instant) {
         self.last.send_modify(|last| *last = (*last).max(Some(asked)));
     }
@@ -36,8 +36,8 @@ impl CatalogHeard {
         self.last.borrow().is_some_and(|heard| heard.elapsed() < CATALOG_SILENCE_MAX)
     }
 
-    /// Returns when something was heard, or when that can no longer be put down to the start: a node that has started is
-    /// given as long to hear first as it would be trusted after it had heard.
+    /// Returns after the first contact, or when its absence can no longer be due to the start. A started node gets as
+    /// long for it as its trust lasts after a contact.
     pub async fn first(&self) {
         let mut heard = self.last.subscribe();
         let first = heard.wait_for(Option::is_some);

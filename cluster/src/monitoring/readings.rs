@@ -20,7 +20,7 @@ pub struct GroupReading {
     pub term: u64,
     pub last: Option<u64>,
     pub applied: Option<u64>,
-    /// Entries that the slowest member lacks, as its leader knows it.
+    /// Entries that the slowest member lacks, according to its leader.
     pub behind: Option<u64>,
     pub waiting: u64,
     pub unapplied_bytes: u64,
@@ -79,7 +79,7 @@ mod tests {
 
     use super::*;
 
-    /// A leader that was cut off was told to lead, and to have a leader, for as long as it was.
+    /// Regression: an isolated leader was reported as leading, and as having a leader, for as long as it was isolated.
     #[test]
     fn a_leader_that_nobody_confirms_leads_nothing() {
         let member = |replica: u64, matched| Member {

@@ -1,4 +1,4 @@
-//! Status of the whole cluster, gathered from every node: for people, for `cluster status`, for the planner.
+//! Status of the whole cluster, gathered from every node: for operators, for `cluster status`, for the planner.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,22 +19,22 @@ use crate::startup::node_files::KeptState;
 use crate::{Cluster, Shared};
 
 pub(crate) const STATUS: &str = "cluster.status";
-/// A node that does not say within this time how it is counts as silent.
+/// Time limit of a status request; a slower node counts as silent.
 const ASK_MAX: Duration = Duration::from_millis(1500);
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClusterStatus {
     pub cluster: ClusterId,
-    /// Node that was asked.
+    /// Node that answered the request.
     pub node: NodeId,
     pub nodes: Vec<NodeReport>,
     pub groups: Vec<GroupReport>,
-    /// That each shard is to have, as its founder chose; none where the node that was asked does not know, or is of before
-    /// this was said.
+    /// Wanted number of replicas of each shard, as chosen at bootstrap; none if the node cannot tell or is too old to
+    /// report it.
     #[serde(default)]
     pub replicas: Option<u16>,
-    /// Whether a majority of the catalog answered just now. Without it nothing can be changed, and what is shown is what
-    /// the node that was asked knew last.
+    /// Whether a majority of the catalog responded. Without it nothing can be changed, and the report shows the node's
+    /// last state.
     #[serde(default = "answered")]
     pub quorum: bool,
     /// Every group is led, and has exactly the members that it is to have, all close behind.
@@ -53,7 +53,7 @@ pub struct NodeReport {
     pub id: NodeId,
     pub address: Option<String>,
     pub state: NodeState,
-    /// Whether it answered just now.
+    /// Whether it responded.
     pub answers: bool,
     pub leads: usize,
 }
@@ -66,7 +66,7 @@ pub struct GroupReport {
     pub leader: Option<NodeId>,
     pub term: u64,
     pub replicas: Vec<ReplicaReport>,
-    /// At the leader.
+    /// Applied index at the leader.
     pub applied: Option<u64>,
     /// Members are being changed.
     pub changing: bool,
@@ -90,7 +90,7 @@ pub struct ReplicaReport {
     pub replica: ReplicaId,
     pub node: NodeId,
     pub role: Role,
-    /// How much of the log it has, as the leader knows it.
+    /// Last index of its log, according to the leader.
     pub matched: Option<u64>,
 }
 
@@ -98,7 +98,7 @@ pub struct ReplicaReport {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct OwnReport {
     pub led: Vec<GroupReport>,
-    /// Replicas that have nothing any more: found damaged and given up, or gone from their group.
+    /// Replicas without data: found damaged and discarded, or removed from their group.
     #[serde(default)]
     pub lost: Vec<(GroupId, ReplicaId)>,
     /// Replicas that it has and that do not run: damaged and closed, or not started yet.
@@ -155,7 +155,7 @@ impl Shared {
         reports
     }
 
-    /// Whether the node says anything just now.
+    /// Returns whether the node responds now.
     pub async fn answers(&self, node: NodeId) -> bool {
         node == self.node || self.ask_repeatable(node, STATUS, Bytes::new(), ASK_MAX).await.is_ok()
     }
@@ -167,7 +167,7 @@ impl Shared {
             (map, nodes::all(&state), kept_settings(&state), usize::from(settings(&state).replicas))
         };
         let groups = groups_of(&map, reports);
-        let no_quorum = (!quorum).then(|| "no majority of the catalog answers: nothing can be changed".to_owned());
+        let no_quorum = (!quorum).then(|| "no majority of the catalog responds: nothing can be changed".to_owned());
         let mut unsettled: Vec<String> = no_quorum.into_iter().collect();
         unsettled.extend(groups.iter().filter_map(|group| unsettled_group(&map, group)));
         let nodes: Vec<NodeReport> = nodes
@@ -202,7 +202,7 @@ impl Shared {
     }
 }
 
-/// As a plan wants them; a node that is silent for a moment has not gone yet, and none is planned for on its account.
+/// Returns the nodes for a plan. A node that is briefly silent has not gone yet, and no moves are planned for it.
 fn answering(nodes: &[NodeReport]) -> Nodes {
     let with = |state: fn(NodeState) -> bool| nodes.iter().filter(move |node| state(node.state)).map(|node| node.id);
     Nodes {
@@ -212,7 +212,7 @@ fn answering(nodes: &[NodeReport]) -> Nodes {
     }
 }
 
-/// The group as its newest leader sees it, else as the map says it should be.
+/// Returns the group as reported by its newest leader, else as in the map.
 pub(crate) fn groups_of(map: &ShardMap, reports: &BTreeMap<NodeId, OwnReport>) -> Vec<GroupReport> {
     let ids = std::iter::once(GroupId::CATALOG).chain(
         (0..map.shards.len())

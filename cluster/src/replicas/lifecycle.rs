@@ -1,12 +1,12 @@
-//! Life of a replica on this node: it is opened, started, taken away, or given up.
+//! Lifecycle of a replica on this node: opened, started, removed, or discarded.
 //!
 //! A new replica is written down in `REPLICAS` before its directory is made. One that leaves is written down as leaving,
 //! stopped, its log forgotten, its directory removed, and then its line. What fails in between is done again as long as
 //! the node runs, and by its next start. The log is kept by group, so a group's next replica comes to this node only
 //! after the one before is gone.
 //!
-//! A replica whose state is damaged stays closed, with its log, its votes and its directory as they are. It is given up
-//! only once the others were heard to do without it, and its number never comes back.
+//! A replica with damaged state stays closed, with its log, its votes and its directory unchanged. It is discarded only
+//! once the others confirmed that they do without it, and its number is never used again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
@@ -32,16 +32,16 @@ use crate::startup::node_files::{KeptReplica, KeptState, NodeFiles, dir_of};
 
 /// Below the directory of the replica that fetches.
 const INCOMING: &str = "incoming";
-/// How long readers, seals and compaction may hold on to a shard that is damaged.
+/// Maximum time that readers, seals and compaction may hold a damaged shard.
 const LET_GO_MAX: Duration = Duration::from_secs(60);
 /// And to one that leaves: that is tried again, and other replicas wait meanwhile.
 const LEAVING_LET_GO_MAX: Duration = Duration::from_secs(2);
 
-/// Replicas of this node that do not run, beside what `REPLICAS` says of them.
+/// Replicas of this node that do not run, in addition to their lines in `REPLICAS`.
 #[derive(Debug, Default)]
 pub(crate) struct RestingReplicas {
     damaged: Mutex<BTreeSet<(GroupId, ReplicaId)>>,
-    /// Shards of replicas that ended, as long as somebody may still hold them.
+    /// Shards of ended replicas, as long as they may still be in use.
     held: Mutex<BTreeMap<GroupId, Weak<Shard>>>,
 }
 
@@ -52,8 +52,8 @@ pub(crate) struct ClosedReplica {
     pub blobs: Vec<(u64, [u8; 32])>,
 }
 
-/// Decides about a damaged replica at a start: it stays closed where others vote in its group. Where nobody else can have
-/// what it has, the node does not start without it. Blocking.
+/// Decides about a damaged replica at a start: it stays closed if others vote in its group. If no other node can have
+/// its data, the start fails. Blocking.
 pub(crate) fn close_damaged(
     (log, node_files): (&Log, &NodeFiles),
     kept: &KeptReplica,
@@ -61,7 +61,7 @@ pub(crate) fn close_damaged(
     node: NodeId,
 ) -> Result<Option<ClosedReplica>, OpenError> {
     let recorded = RecordedGroup::read(&log.group(kept.group));
-    let recorded = recorded.map_err(OpenError::io(format!("reading the log of group {}", kept.group)))?;
+    let recorded = recorded.map_err(OpenError::io(format!("cannot read the log of group {}", kept.group)))?;
     let placed = map.and_then(|map| map.group(kept.group));
     let others = match (&recorded.voters, placed) {
         (Some(voters), _) => voters.iter().any(|voter| *voter != kept.replica),
@@ -124,7 +124,7 @@ fn forget_log(log: &Log, group: GroupId) -> Result<(), OpenError> {
     log.group(group).remove(Box::new(move |result| drop(sender.send(result))));
     match removed.recv() {
         Ok(result) => Ok(result?),
-        Err(_) => Err(OpenError::io("forgetting a group's log")(std::io::Error::other("the log has stopped"))),
+        Err(_) => Err(OpenError::io("cannot remove a group's log")(std::io::Error::other("the log has stopped"))),
     }
 }
 
@@ -137,7 +137,8 @@ fn remove_dir(node_files: &NodeFiles, replica: &KeptReplica) -> Result<(), OpenE
     Ok(())
 }
 
-/// While a replica is on its way out no other of its group may come, and nobody is told that it is gone.
+/// Guard of a leaving replica. Until it is dropped, no other replica of the group may come, and the removal is not
+/// reported.
 struct Ending<'a>(&'a Shared, GroupId);
 
 impl Ending<'_> {
@@ -179,7 +180,7 @@ impl Shared {
         Ok(started)
     }
 
-    /// Changes what `REPLICAS` says, on the disk first.
+    /// Changes `REPLICAS`, first on the disk.
     fn write_down(&self, change: impl FnOnce(&mut Vec<KeptReplica>)) -> Result<(), OpenError> {
         let mut kept = self.kept.lock();
         let mut next = kept.clone();
@@ -194,12 +195,12 @@ impl Shared {
         self.kept.lock().iter().find(|kept| kept.group == group).cloned()
     }
 
-    /// Whether its replica is on its way out at this moment.
+    /// Returns whether its replica is leaving at this moment.
     pub fn is_ending(&self, group: GroupId) -> bool {
         self.ending.lock().contains(&group)
     }
 
-    /// Whether the state of this replica was found damaged, so that it is closed.
+    /// Returns whether the state of this replica was found damaged, so that it is closed.
     pub fn is_damaged(&self, group: GroupId, replica: ReplicaId) -> bool {
         self.resting.damaged.lock().contains(&(group, replica))
     }
@@ -212,14 +213,14 @@ impl Shared {
         self.resting.damaged.lock().insert((group, replica));
     }
 
-    /// Stops a replica that must not run again, and keeps all that it has. It is given up when others do without it.
+    /// Stops a replica that must not run again, and keeps its data. It is discarded when others do without it.
     pub async fn close_replica(&self, group: GroupId, replica: ReplicaId) {
         self.resting.damaged.lock().insert((group, replica));
         if self.replicas.replica(group, replica).is_some()
             && let Err(error) = self.stop_replica(group, replica, LEAVING_LET_GO_MAX).await
         {
             // Its consensus has ended. Whoever gives it up waits for its readers again.
-            tracing::debug!(%group, %replica, %error, "a replica is closed and still read");
+            tracing::debug!(%group, %replica, %error, "a replica is closed but still being read");
         }
     }
 
@@ -274,8 +275,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Makes room for a replica that the map names, and starts it empty: the group's leader fills it. One that was given
-    /// up makes way for it.
+    /// Makes room for a replica of the map and starts it empty: the group's leader fills it. A discarded one is removed
+    /// first.
     pub async fn add_replica(self: &Arc<Self>, group: GroupId, replica: ReplicaId) -> Result<(), OpenError> {
         let new = KeptReplica { group, replica, dir: dir_of(group, replica), state: KeptState::Kept };
         let mut made = false;
@@ -308,7 +309,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Stops a replica that left its group, and takes it from the disk. To be asked again until that is done.
+    /// Stops a replica that left its group, and removes it from the disk. To be repeated until that is done.
     pub async fn drop_replica(self: &Arc<Self>, group: GroupId, replica: ReplicaId) -> Result<(), OpenError> {
         self.end_replica(group, replica, KeptState::Leaving, LEAVING_LET_GO_MAX).await
     }
@@ -336,7 +337,7 @@ impl Shared {
         large_writes.purged(group, u64::MAX);
         let (forgotten, removed) = oneshot::channel();
         self.log.group(group).remove(Box::new(move |result| drop(forgotten.send(result))));
-        let stopped = || OpenError::io("forgetting a group's log")(std::io::Error::other("the log has stopped"));
+        let stopped = || OpenError::io("cannot remove a group's log")(std::io::Error::other("the log has stopped"));
         removed.await.map_err(|_| stopped())??;
         let node_files = self.node_files.clone();
         let removing = tokio::task::spawn_blocking(move || match state {
@@ -356,7 +357,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Ends consensus of the replica, if it runs, and returns when nobody holds its files any more.
+    /// Ends consensus of the replica, if it runs, and returns when its files are no longer in use.
     async fn stop_replica(&self, group: GroupId, replica: ReplicaId, let_go_max: Duration) -> Result<(), OpenError> {
         if let Some(HostedReplica { group: stopped, shard }) = self.replicas.remove(group) {
             if let Some(shard) = &shard {
@@ -370,7 +371,7 @@ impl Shared {
         }
         let held = self.resting.held.lock().get(&group).cloned();
         if !let_go(held.unwrap_or_default(), let_go_max).await {
-            let why = format!("replica {replica} of group {group} is still held after {} s", let_go_max.as_secs());
+            let why = format!("replica {replica} of group {group} is still in use after {} s", let_go_max.as_secs());
             return Err(OpenError::io("stopping a replica")(std::io::Error::other(why)));
         }
         self.resting.held.lock().remove(&group);
@@ -378,7 +379,7 @@ impl Shared {
     }
 }
 
-/// Waits until nobody holds the shard.
+/// Waits until the shard is no longer in use.
 async fn let_go(held: Weak<Shard>, at_most: Duration) -> bool {
     let until = Instant::now() + at_most;
     while held.strong_count() > 0 {

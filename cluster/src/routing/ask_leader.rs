@@ -1,8 +1,8 @@
-//! Asking leaders: the retry rules of every request between nodes that is about a group.
+//! Requests to leaders: the retry rules of every request between nodes that concerns a group.
 //!
-//! R1: A request is sent again only if it surely had no effect, or if it is repeatable. Whoever makes an attempt says so.
-//! R2: While leaders move, a request is sent again until its deadline for that; a busy leader is asked until its own.
-//! R3: What a failed request says of leaders is noted before the next one is routed.
+//! R1: A request is sent again only if it surely had no effect, or if it is repeatable, according to its result.
+//! R2: While leaders move, a request is retried until its deadline for that; a busy leader is retried until its own.
+//! R3: The leaders named by a failed request are recorded before the next one is routed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,12 +18,13 @@ use crate::routing::delegated::ServiceNames;
 use crate::routing::service::AskError;
 use crate::{Cluster, Shared};
 
-/// How long a read or a write looks for a leader before it is refused. An election takes about a second, a handover less;
-/// with the longest election times that can be set there are two in this time.
+/// Time for which a read or a write searches for a leader before it is refused. An election takes about a second, a
+/// handover less; with the longest configurable election times, two fit into this time.
 pub const ROUTE_WAIT_MAX: Duration = Duration::from_secs(25);
 /// Pause before a request is routed again.
 pub(super) const ASKED_AGAIN_AFTER: Duration = Duration::from_millis(25);
-/// Pause before a busy leader is asked again. One of version 0.5 waits before it says so; an older one answers at once.
+/// Pause before a busy leader is asked again. One of version 0.5 waits before it responds; an older one responds at
+/// once.
 const BUSY_AGAIN_AFTER: Duration = Duration::from_millis(200);
 
 /// Request about a group, with its place among the requests of a call.
@@ -48,7 +49,7 @@ pub enum Attempt<R, T> {
     Done(T),
     /// Another node may serve the request; sending it again is safe.
     Elsewhere(R),
-    /// The node has no room yet; sending the request again is safe.
+    /// The node has no capacity yet; repeating the request is safe.
     Busy(R),
 }
 
@@ -59,7 +60,7 @@ pub enum Unserved<R> {
     NoLeader(R),
     /// The leader was busy. The request surely had no effect.
     Busy(R),
-    /// An attempt did not say what became of the request. It may have had an effect.
+    /// The outcome of an attempt is unknown. It may have had an effect.
     Lost,
 }
 
@@ -104,7 +105,7 @@ pub trait LeaderCall: Send {
     type Response: Send;
     type Error: Send;
 
-    /// Which replica the requests of a round prefer.
+    /// Returns the preferred replica for the requests of a round.
     fn prefer(&self, _round: usize) -> Prefer {
         Prefer::Leader
     }
@@ -137,7 +138,7 @@ impl Cluster {
         ask_leaders(call, requests, until, route, || self.is_closing()).boxed()
     }
 
-    /// Sends a message about groups to another node, on behalf of a principal. Notes what a failure says of their leaders.
+    /// Sends a message about groups to another node, on behalf of a principal. Records the leaders named by a failure.
     pub async fn send_about<M: LeaderMessage>(
         &self,
         node: NodeId,
@@ -178,8 +179,7 @@ impl Shared {
         };
         match response {
             Ok(response) => message.decode(response).ok_or_else(|| {
-                let why =
-                    "its response cannot be decoded; both nodes have to run versions that follow each other".into();
+                let why = "its response cannot be decoded; both nodes have to run consecutive versions".into();
                 AskError::Unknown { node, why }
             }),
             Err(error) => {
@@ -246,7 +246,7 @@ async fn ask_leaders<C: LeaderCall>(
     Ok(responses)
 }
 
-/// Requests by the node that is asked, and those without one.
+/// Groups requests by their node; also returns those without one.
 fn split<R>(pending: Vec<LeaderRequest<R>>, route: impl Fn(GroupId) -> Route) -> (Round<R>, Vec<LeaderRequest<R>>) {
     let mut round = Round { here: Vec::new(), there: BTreeMap::new() };
     let mut unrouted = Vec::new();

@@ -1,8 +1,8 @@
-//! Services that are called on behalf of a principal. A principal is given as bytes that upper layers write and read;
-//! here they only travel, in front of the body, to a service of another name.
+//! Services that are called on behalf of a principal. A principal is an opaque byte string of upper layers. It is sent
+//! in front of the body, to a service of another name.
 //!
-//! Nodes before 0.5.0 say nothing and know only the service's plain name. They are asked by that name, and are answered by
-//! it until every node says on whose behalf it asks.
+//! Nodes before 0.5.0 send no principal and have only the service's plain name. They are called by that name, and their
+//! calls are answered until every node names the principal.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use crate::membership::nodes::{self, Feature};
 use crate::routing::service::{NoAnswer, Service};
 use crate::{Cluster, Shared};
 
-/// Once every node says on whose behalf it asks, one that does not is answered for this long: its copy of the catalog may
-/// not know yet what this node can do.
+/// Time for which a call without a principal is still answered once every node names one: the caller's copy of the
+/// catalog may lack this node's feature.
 pub(crate) const UNNAMED_ANSWERED_FOR: Duration = Duration::from_secs(30);
 /// A principal is a few ids.
 const PRINCIPAL_BYTES_MAX: usize = 4 << 10;
@@ -28,11 +28,11 @@ const PRINCIPAL_BYTES_MAX: usize = 4 << 10;
 pub struct ServiceNames {
     /// The body alone, as before 0.5.0.
     pub plain: &'static str,
-    /// With a principal in front of the body.
+    /// Name of the service with a principal in front of the body.
     pub on_behalf: &'static str,
 }
 
-/// Access to objects that is asked for.
+/// Requested access to objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ObjectAccess {
     Read,
@@ -49,7 +49,7 @@ pub trait Guard: Send + Sync + fmt::Debug + 'static {
     ) -> BoxFuture<'static, Result<(), String>>;
 }
 
-/// A service that is called on behalf of a principal. `principal` is none where a node before 0.5.0 asks.
+/// A service that is called on behalf of a principal. `principal` is none if the caller is a node before 0.5.0.
 pub trait DelegatedService: Send + Sync + fmt::Debug + 'static {
     fn answer_for(
         &self,
@@ -74,7 +74,7 @@ impl Service for NamedService {
         }
         match split(body) {
             Some((principal, body)) => self.answers.answer_for(Some(principal), from, body, within),
-            None => async { Err(NoAnswer::Refused("a question without a principal in front".into())) }.boxed(),
+            None => async { Err(NoAnswer::Refused("the request has no principal in front".into())) }.boxed(),
         }
     }
 }
@@ -101,28 +101,28 @@ fn split(mut joined: Bytes) -> Option<(Bytes, Bytes)> {
 }
 
 impl Cluster {
-    /// From here on this node asks the guard before it does what another node asks for.
+    /// Sets the guard that this node consults before it serves another node's request.
     pub fn guard_with(&self, guard: Arc<dyn Guard>) {
         self.shared.net.guard_with(Some(guard));
     }
 
-    /// From here on this node answers the service by both of its names.
+    /// Registers the service under both of its names.
     pub fn serve_on_behalf(&self, names: ServiceNames, answers: Arc<dyn DelegatedService>) {
         self.serve(names.plain, Arc::new(NamedService { answers: Arc::clone(&answers), has_principal: false }));
         self.serve(names.on_behalf, Arc::new(NamedService { answers, has_principal: true }));
     }
 
-    /// By which name the node is asked, and with which body.
+    /// Returns the name and body with which the node is called.
     pub fn addressed(&self, node: NodeId, names: ServiceNames, principal: &[u8], body: Bytes) -> (&'static str, Bytes) {
         self.shared.addressed(node, names, principal, body)
     }
 
-    /// Whether a node has stated that it has the feature.
+    /// Returns whether a node has announced the feature.
     pub fn has_feature(&self, node: NodeId, feature: Feature) -> bool {
         self.shared.has_feature(node, feature)
     }
 
-    /// Whether a principal may do something to objects here, as the catalog of this node has it.
+    /// Checks whether a principal may access objects here, according to this node's catalog.
     pub async fn check(
         &self,
         principal: Option<Bytes>,
@@ -133,7 +133,7 @@ impl Cluster {
         let Some(principal) = principal else {
             return match net.answers_unnamed() {
                 true => Ok(()),
-                false => Err(NoAnswer::Refused("the question does not say on whose behalf it is asked".into())),
+                false => Err(NoAnswer::Refused("the request names no principal".into())),
             };
         };
         // Before its start is done this node is asked again a moment later.

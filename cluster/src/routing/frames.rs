@@ -1,4 +1,4 @@
-//! Frames: byte strings of one message between nodes, each behind its length.
+//! Frames: byte strings of one message between nodes, each preceded by its length.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 

@@ -1,4 +1,4 @@
-//! Leaders of groups without a replica on this node, as other nodes name them.
+//! Leaders of groups without a replica on this node, as named by other nodes.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ pub(crate) struct LeaderHints(RwLock<HashMap<GroupId, LeaderHint>>);
 struct LeaderHint {
     /// Node that another node named.
     leader: Option<NodeId>,
-    /// Number of nodes that were asked in vain. It says whose turn it is among the members.
+    /// Number of failed requests. It selects the next member in turn.
     in_vain: usize,
 }
 
@@ -29,8 +29,8 @@ impl LeaderHints {
         self.0.read().get(&group).copied().unwrap_or_default().whom(members)
     }
 
-    /// Notes that `asked` named the leader, or gave no response, or does not know the leader. In the last two cases it is
-    /// the next member's turn, once for all requests that were sent to `asked` at the same time.
+    /// Records that `asked` named the leader, did not respond, or has no leader. In the last two cases the next member
+    /// is asked, once for all requests that were sent to `asked` at the same time.
     pub fn note(&self, group: GroupId, members: &[NodeId], asked: NodeId, leader: Option<NodeId>) {
         let mut hints = self.0.write();
         let hint = hints.entry(group).or_default();
@@ -51,8 +51,8 @@ mod tests {
     const GROUP: GroupId = GroupId(16);
     const MEMBERS: [NodeId; 3] = [NodeId(1), NodeId(2), NodeId(3)];
 
-    /// A node that is not among the members of a group has to find its leader wherever that is: the first member was asked
-    /// for ever where it did not lead and did not say who does.
+    /// A node that is not a member of a group has to find its leader anywhere. Regression: the first member was asked
+    /// for ever if it did not lead and named no leader.
     #[test]
     fn members_are_asked_in_turn_until_one_leads() {
         let hints = LeaderHints::default();

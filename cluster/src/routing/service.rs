@@ -1,4 +1,4 @@
-//! Services between nodes beside those of groups: upper layers name a service, serve it, and call it.
+//! Services between nodes besides those of groups: upper layers name, serve and call them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,8 +20,8 @@ const LARGE_BODY_BYTES: usize = 64 << 10;
 /// Why a question was not answered.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum AskError {
-    /// Nobody has seen the question.
-    #[error("node {node} was not reached: {why}")]
+    /// The request did not reach any node.
+    #[error("node {node} could not be reached: {why}")]
     NotReached { node: NodeId, why: String },
     /// The other node does not lead the group that this is about; nothing was done.
     #[error("node {node} does not lead the group{}", leader.map(|leader| format!(", node {leader} does")).unwrap_or_default())]
@@ -29,11 +29,11 @@ pub enum AskError {
     /// Nothing was done.
     #[error("node {node} refused: {why}")]
     Refused { node: NodeId, why: String },
-    /// Nothing was done, for want of room; asked again, it may be.
+    /// Nothing was done for lack of capacity; a repeated request may succeed.
     #[error("node {node} is busy: {why}")]
     Busy { node: NodeId, why: String },
     /// It may have been done.
-    #[error("node {node} gave no answer: {why}")]
+    #[error("node {node} did not respond: {why}")]
     Unknown { node: NodeId, why: String },
 }
 
@@ -66,7 +66,7 @@ impl Handler for ServiceHandler {
         let Received { from, body, within, .. } = received;
         let refuse = |code, why: String, detail| Refusal { code, why, detail };
         let Some(from) = from else {
-            let why = "only nodes of the cluster may ask this".to_owned();
+            let why = "only nodes of the cluster may call this service".to_owned();
             return async move { Err(refuse(RefusalCode::NotAuthenticated, why, Bytes::new())) }.boxed();
         };
         if let Err(refusal) = checked {
@@ -105,8 +105,8 @@ impl Shared {
         self.send(node, Call::new(service, body, within)).await
     }
 
-    /// For questions that change nothing: one that is under way when the node stops to answer directly is sent again
-    /// through another node.
+    /// Sends a request that changes nothing. If the node stops responding directly, it is sent again through another
+    /// node.
     pub async fn ask_repeatable(
         &self,
         node: NodeId,
@@ -124,7 +124,7 @@ impl Shared {
 }
 
 impl Cluster {
-    /// From here on this node answers the service. On a node without peers nobody will ask.
+    /// Registers the service on this node. On a node without peers it is never called.
     pub fn serve(&self, service: &'static str, answers: Arc<dyn Service>) {
         self.shared.serve(service, answers);
     }
@@ -139,7 +139,7 @@ impl Cluster {
         self.shared.ask(node, service, body, within).await
     }
 
-    /// The same for questions that change nothing and may be heard twice.
+    /// Sends a request that changes nothing and may be received twice.
     pub async fn ask_repeatable(
         &self,
         node: NodeId,

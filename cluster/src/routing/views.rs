@@ -1,4 +1,4 @@
-//! Views of shards that have a replica here: a reader sees everything that was acknowledged before it asked.
+//! Views of shards that have a replica here: a reader sees everything acknowledged before its request.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub enum ViewError {
     Future { asked: Xact, last: Xact },
     #[error("{0}")]
     Busy(String),
-    /// A version ahead of the last write has to be noted, and there is no room to do it.
+    /// A version ahead of the last write has to be recorded, and there is no space for it.
     #[error("{0}")]
     NoSpace(String),
     /// Another node may have one, or this one later.
@@ -29,8 +29,9 @@ pub enum ViewError {
 }
 
 impl Cluster {
-    /// A view that holds version `at`, if one is named: where that lies ahead of the last write, the shard moves on to it
-    /// first, so that the answer for it can never change. `stale` asks for no proof that nothing newer was acknowledged.
+    /// Returns a view that holds version `at`, if one is given. If that is ahead of the last write, the shard first
+    /// advances to it, so that the result for it can never change. `stale` requires no proof that nothing newer was
+    /// acknowledged.
     pub async fn view(
         &self,
         shard: ShardId,

@@ -1,6 +1,6 @@
-//! Writes of a group from a node that does not lead it.
+//! Writes to a group from a node that does not lead it.
 //!
-//! What was surely not written is sent again, to whoever leads by then, for a while; what may have been written is not.
+//! A write that surely failed is sent again for a while, to the current leader; one that may have succeeded is not.
 
 mod legacy;
 
@@ -27,11 +27,11 @@ use crate::routing::service::{AskError, NoAnswer, Service};
 use crate::{Cluster, Shared};
 
 pub(crate) const PROPOSE: &str = "cluster.propose";
-/// One forwarded write: it waits for room and memory for [`WRITE_WAIT_MAX`] at most.
+/// Time limit of one forwarded write: it waits for space and memory for [`WRITE_WAIT_MAX`] at most.
 const FORWARD_MAX: Duration = Duration::from_secs(40);
 const COMMANDS_MAX: usize = 10_000;
 
-/// How commands are put into entries.
+/// Form in which commands are put into entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Manner {
     /// One command, in the next entry of the group's committer.
@@ -62,7 +62,7 @@ impl Shared {
         let outcomes = self.routed(group, &[command], Manner::Next).await?;
         let count = outcomes.len();
         let one = <[Outcome; 1]>::try_from(outcomes);
-        one.map(|[outcome]| outcome).map_err(|_| unknown(format!("{count} outcomes came for one command")))
+        one.map(|[outcome]| outcome).map_err(|_| unknown(format!("one command returned {count} outcomes")))
     }
 
     async fn routed(&self, group: GroupId, commands: &[Bytes], manner: Manner) -> Result<Vec<Outcome>, WriteFailure> {
@@ -79,9 +79,10 @@ impl Shared {
         })
     }
 
-    /// Returns when a write that another node made can be read from the replica here, where there is one: its writer reads
-    /// there next. The leader's answer says what has to be applied for that. A leader of version 0.4 does not say it, and a
-    /// replica that is replaced meanwhile may not get there, so these are fenced: that takes two more round trips.
+    /// Returns when a write that another node made can be read from the replica here, if there is one, since its writer
+    /// reads there next. The leader's response names the index to be applied for that. A leader of version 0.4 does not
+    /// name it, and a replica that is replaced meanwhile may never reach it. These cases use a fence, which takes two
+    /// more round trips.
     async fn wait_until_readable(
         &self,
         group: GroupId,
@@ -163,8 +164,8 @@ type WriteAttempt = Attempt<(), Result<Vec<Outcome>, WriteFailure>>;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Written {
     outcomes: Vec<Outcome>,
-    /// Index of the last entry that the replica had applied by then, which is this write or a later one. A leader of
-    /// version 0.4 does not say it.
+    /// Index of the last entry that the replica had applied by then, which is this write or a later one. Absent from a
+    /// leader of version 0.4.
     applied: Option<u64>,
 }
 
@@ -173,11 +174,11 @@ fn unknown(why: String) -> WriteFailure {
 }
 
 impl Shared {
-    /// Returns when everything acknowledged before the call can be read from the replica on this node. Asks again until
-    /// then while nobody leads, no majority confirms who does, or the replica is being replaced.
+    /// Returns when everything acknowledged before the call can be read from the replica on this node. Retries until
+    /// the deadline while there is no leader, no majority confirms it, or the replica is being replaced.
     pub async fn fence_until(&self, group: GroupId, until: Instant) -> Result<u64, FenceError> {
         loop {
-            let absent = || FenceError::Stopped(format!("there is no group {group} here"));
+            let absent = || FenceError::Stopped(format!("this node has no replica of group {group}"));
             let known = self.replicas.group(group).ok_or_else(absent)?;
             let asked = std::time::Instant::now();
             let refusal = match known.fence().await {
@@ -217,12 +218,12 @@ const READS_APPLIED: u8 = 2;
 /// The sender understands [`ResponseForm::Failures`].
 const READS_FAILURES: u8 = 4;
 
-/// Form of a response, as the sender of the write asks for it.
+/// Form of a response, as requested by the sender of the write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ResponseForm {
     /// Outcomes alone, for version 0.4.
     Outcomes,
-    /// With the index that was applied, for version 0.5.
+    /// With the applied index, for version 0.5.
     Applied,
     /// [`Written`], or the failure as the model has it.
     Failures,

@@ -1,5 +1,5 @@
-//! Positions that followers acknowledged to the leaders on this node, kept on the disk at most a second late: a
-//! follower that comes back with less was put back from an older copy.
+//! Positions that followers acknowledged to the leaders on this node, persisted within a second. A follower that comes
+//! back with less was restored from an older copy.
 //!
 //! ```text
 //! ACKNOWLEDGED  at <group> <replica> <vote: term replica> <matched: term replica index> <committed: the same, or ->
@@ -71,7 +71,7 @@ impl Shared {
         self.start_histories.table.get((group, replica))
     }
 
-    /// Takes over what a leader here knows now.
+    /// Records the current state of a leader here.
     pub fn note_acknowledged(&self, group: GroupId) {
         let Some(found) = self.replicas.group(group) else { return };
         for (replica, acknowledged) in found.acknowledged() {
@@ -84,7 +84,7 @@ pub(crate) fn read(disk: &dyn Disk, dir: &Path) -> Result<Entries, HomeError> {
     let path = dir.join(FILE);
     let lines = checksummed_file::read(disk, &path, WHAT)?.unwrap_or_default();
     let entries = lines.iter().map(|(_, value)| parse(value)).collect::<Option<Entries>>();
-    entries.ok_or_else(|| HomeError::Damaged { path, what: "a line that names no replica and what it has".into() })
+    entries.ok_or_else(|| HomeError::Damaged { path, what: "a line names no replica and its position".into() })
 }
 
 fn parse(value: &str) -> Option<(Name, Acknowledged)> {

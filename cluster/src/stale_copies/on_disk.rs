@@ -1,4 +1,4 @@
-//! Detection, by a start itself, of a directory whose files are not all of one time, before any other node is asked.
+//! Detection of a directory with files of different times, by a start itself, before any other node is asked.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -26,8 +26,7 @@ pub fn closed_groups(disk: SharedDisk, dir: &Path) -> Result<Vec<GroupId>, HomeE
     Ok(kept.iter().filter(must_not).map(|one| one.group).collect())
 }
 
-/// Files in which a node keeps what it knows of itself and of others, each with the error that a start would meet. Needs
-/// no lock.
+/// Checks the files that hold the node's own state, and returns each error that a start would meet. Needs no lock.
 pub fn check_node_files(disk: SharedDisk, dir: &Path) -> Vec<(&'static str, HomeError)> {
     let node_files = NodeFiles { disk, dir: dir.to_owned() };
     let disk = &*node_files.disk;
@@ -42,15 +41,15 @@ pub fn check_node_files(disk: SharedDisk, dir: &Path) -> Vec<(&'static str, Home
     read.into_iter().filter_map(|(file, error)| Some((file, error?))).collect()
 }
 
-/// Whether the log was last used by another copy of the data directory: the next start closes every replica. False where
-/// that cannot be read.
+/// Returns whether the log was last used by another copy of the data directory: the next start closes every replica.
+/// False if that cannot be read.
 pub fn log_is_of_other_time(disk: &dyn Disk, dir: &Path) -> bool {
     let Ok(kept) = starts::read(disk, dir) else { return false };
     let Ok(marker) = read_marker(disk, &dir.join("log")) else { return false };
     !fits(&kept.unwrap_or_default().history, marker)
 }
 
-/// A start that nobody has heard of yet.
+/// A start that has not been announced yet.
 pub(crate) struct Beginning<'a> {
     log: &'a Log,
     node_files: &'a NodeFiles,
@@ -59,7 +58,7 @@ pub(crate) struct Beginning<'a> {
     node: NodeId,
     before: KeptStarts,
     start: StartId,
-    /// The start that the log was used by, where this directory has never heard of it, or where the log lacks the last.
+    /// The start that last used the log, if it is not in this directory's history, or if the log lacks the last one.
     strange: Option<StartId>,
     closed: BTreeSet<Name>,
 }
@@ -97,7 +96,7 @@ impl<'a> Beginning<'a> {
         Ok(())
     }
 
-    /// A replica that must not run, unless nobody else has it.
+    /// Returns the reason why a replica must not run, unless it is the only copy.
     pub fn closed(&self, replica: &KeptReplica) -> Result<Option<ClosedReplica>, OpenError> {
         if !self.closed.contains(&(replica.group, replica.replica)) {
             return Ok(None);
@@ -116,7 +115,7 @@ impl<'a> Beginning<'a> {
         sealed: &Applied,
     ) -> Result<Option<ClosedReplica>, OpenError> {
         let found = contradiction(&self.log.group(replica.group), sealed);
-        let found = found.map_err(OpenError::io(format!("reading the log of group {}", replica.group)))?;
+        let found = found.map_err(OpenError::io(format!("cannot read the log of group {}", replica.group)))?;
         let Some(why) = found else { return Ok(None) };
         let stays = close_damaged((self.log, self.node_files), replica, self.map, self.node)?;
         if stays.is_some() {
@@ -127,7 +126,7 @@ impl<'a> Beginning<'a> {
         Ok(stays)
     }
 
-    /// Makes the start durable: at the log first, so that a crash in between is told from a log of another time.
+    /// Makes the start durable: at the log first, so that a crash in between differs from a log of another time.
     pub fn write(self) -> Result<KeptStarts, OpenError> {
         let Beginning { node_files, log_dir, before, start, strange, closed, .. } = self;
         let disk = &*node_files.disk;

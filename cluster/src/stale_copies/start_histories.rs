@@ -1,5 +1,4 @@
-//! Exchange of start histories between nodes: the decisions of `starts` are written, sent and waited for
-//! here.
+//! Exchange of start histories between nodes: writes, sends and awaits the decisions of `starts`.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, Weak};
@@ -30,7 +29,7 @@ pub(crate) const START_ID: &str = "cluster.start-id";
 /// longer than a round trip.
 const LOOK_FOR_MAX: Duration = Duration::from_secs(1);
 const LOOK_FOR_HEARTBEATS: u32 = 5;
-/// An exchange has a write on each side, and a look for the process before.
+/// Time limit of an exchange: a write on each side, after a lookup of the process.
 const EXCHANGE_MAX: Duration = Duration::from_secs(5);
 const EXCHANGE_HEARTBEATS: u32 = 15;
 /// Between two exchanges with a node that came to nothing.
@@ -38,7 +37,7 @@ const AGAIN_AFTER: Duration = Duration::from_millis(200);
 
 type ExchangeTurn = Arc<tokio::sync::Mutex<Option<Instant>>>;
 
-/// Starts that one process knows, and their exchange with others.
+/// Starts known to one process, and their exchange with others.
 #[derive(Debug)]
 pub(crate) struct StartHistories {
     registry: Mutex<Registry>,
@@ -84,7 +83,7 @@ impl StartHistories {
         self.registry.lock().own()
     }
 
-    /// Whether the history of this node has this start.
+    /// Returns whether the history of this node has this start.
     pub fn has_start(&self, start: StartId) -> bool {
         self.registry.lock().kept().history.contains(&start)
     }
@@ -146,7 +145,7 @@ impl StartHistories {
         Ok(())
     }
 
-    /// For whoever holds `writing`.
+    /// Writes the starts; the caller holds `writing`.
     async fn write(&self, next: KeptStarts) -> Result<(), OpenError> {
         let node_files = self.node_files.clone();
         let written = tokio::task::spawn_blocking(move || starts::write(&*node_files.disk, &node_files.dir, &next));
@@ -171,13 +170,13 @@ impl StartHistories {
         found.map(|to| Processes { from: self.own().0, to: to.map(|to| to.0) }).map_err(|stop| stop.to_string())
     }
 
-    /// Whether a message that came may be taken; `way` leads back to its sender.
+    /// Decides whether an incoming message may be accepted; `way` leads back to its sender.
     pub fn way_in(&self, way: Way, processes: Option<Processes>) -> Result<(), Stop> {
         let processes = processes.map(|both| (StartId(both.from), both.to.map(StartId)));
         self.registry.lock().incoming(way.node, processes, (way.group, way.from), (way.group, way.to))
     }
 
-    /// A node said that it does not know this process, or that another one is there.
+    /// Forgets a node that does not have this process, or at which another process runs.
     pub fn forget(&self, node: NodeId) {
         self.registry.lock().forget(node);
     }
@@ -190,7 +189,7 @@ impl StartHistories {
             return Ok(());
         }
         if began.is_some_and(|began| began.elapsed() < AGAIN_AFTER) {
-            return Err(format!("node {node} and this one did not come to an agreement on their starts"));
+            return Err(format!("node {node} and this one could not agree on their starts"));
         }
         *began = Some(Instant::now());
         let exchanged = self.exchange_now(node).await;
@@ -240,7 +239,7 @@ impl StartHistories {
         Ok(Bytes::from(serde_json::to_vec(&message).expect("plain data encodes")))
     }
 
-    /// Judges another node's process and hears its judgement on this one.
+    /// Judges another node's process and receives its verdict on this one.
     async fn take(
         &self,
         shared: &Arc<Shared>,
@@ -265,7 +264,7 @@ impl StartHistories {
         Ok(verdict)
     }
 
-    /// Which process answers at a node's address.
+    /// Asks for the process at a node's address.
     async fn look_for(&self, shared: &Shared, node: NodeId) -> Option<StartId> {
         let within = LOOK_FOR_MAX.max(shared.config.timing.heartbeat * LOOK_FOR_HEARTBEATS);
         let answer = shared.net.call(node, Call::new(START_ID, Bytes::new(), within).repeatable()).await.ok()?;
@@ -276,7 +275,7 @@ impl StartHistories {
         let shared = self.shared.get().and_then(Weak::upgrade).ok_or("the node starts")?;
         let said: Message = serde_json::from_slice(&body).map_err(|error| error.to_string())?;
         if said.introduction.history.len() > 2 * HISTORY_MAX {
-            return Err("a history that is too long".into());
+            return Err("the history is too long".into());
         }
         let must_look = self.registry.lock().must_look_for(from, &said.introduction);
         let answering = if must_look { self.look_for(&shared, from).await } else { None };
@@ -294,16 +293,16 @@ fn say(node: NodeId, verdict: &Verdict, before: Option<&Verdict>) {
         StartVerdict::Accepted => {
             tracing::info!(%node, start = %verdict.about, "a node introduced itself");
             for (group, replica, why) in &verdict.refused {
-                tracing::error!(%node, %group, %replica, why, "a replica there lacks what it had acknowledged and is refused");
+                tracing::error!(%node, %group, %replica, why, "a replica there lacks acknowledged entries and is refused");
             }
         }
         StartVerdict::Lacks(seen) => tracing::error!(
             %node, start = %verdict.about, %seen,
-            "a node is refused: it runs on an older copy of its data directory, which a later start had used"
+            "a node is refused: it runs on an older copy of its data directory, which was used by a later start"
         ),
         StartVerdict::StillThere(other) => tracing::error!(
             %node, start = %verdict.about, %other,
-            "a process that says that it is this node is refused: another one answers at the node's address"
+            "a process that claims to be this node is refused: another one responds at the node's address"
         ),
     }
 }
@@ -339,7 +338,7 @@ impl Service for StartHistoryService {
     }
 }
 
-/// Says which process answers here.
+/// Service that returns the id of the process here.
 #[derive(Debug)]
 pub(crate) struct StartIdService(pub Arc<StartHistories>);
 

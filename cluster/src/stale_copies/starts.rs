@@ -1,27 +1,27 @@
-//! Registry of starts, which decides which process of a node may speak for its replicas: a data directory that was put
-//! back from an older copy must not vote.
+//! Registry of starts, which decides which process of a node may act for its replicas: a data directory restored from
+//! an older copy must not vote.
 //!
-//! Each start of a node draws a random [`StartId`] and appends it to the history in its directory before anybody hears of
-//! the process. A node keeps the last id that it saw of each other node. Two processes introduce themselves to each other
-//! before one counts a vote or an acknowledgement of the other, and each refuses a history without the id that it saw:
-//! what that start promised is not on this disk.
+//! Each start of a node draws a random [`StartId`] and appends it to the history in its directory before it announces
+//! the process. A node keeps the last id seen of each other node. Two processes introduce themselves to each other
+//! before one counts a vote or an acknowledgement of the other. Each refuses a history without the id it has seen:
+//! promises of that start are not on this disk.
 //!
 //! # What holds
 //!
-//! - C1: a message of a replica names the process that sends it and the process that it is meant for. The receiver takes
-//!   it only from a process whose history it has compared, and only where it is itself the process that is meant. So no
-//!   answer counts that comes from a process which was not compared.
-//! - C2: an id is durable in its own directory before it is told, and at whoever saw it before that one answers. A start
-//!   costs each side one write, a message none.
-//! - C3: a node whose history is refused closes its replicas durably, takes the missing id into its history in the same
-//!   write, and goes on under an id of its own. A history that contains an id says: this disk has what that start
-//!   promised, or the replicas that promised it are closed for good. New replicas come under numbers that were given later: what the directory had after it was
-//!   copied is not known to it ([`Floor`]).
+//! - C1: a message of a replica names the sending and the receiving process. The receiver accepts it only from a
+//!   process whose history it has compared, and only if it is itself the named receiver. So a response of a process
+//!   that was not compared never counts.
+//! - C2: an id is durable in its own directory before it is sent, and at a node that saw it before that node responds.
+//!   A start costs each side one write, a message none.
+//! - C3: a node with a refused history closes its replicas durably, adds the missing id to its history in the same
+//!   write, and continues under an id of its own. A history that contains an id means: this disk holds the promises of
+//!   that start, or the replicas that made them are closed for good. New replicas come under later numbers: what the
+//!   directory had after it was copied is unknown to it ([`Floor`]).
 //! - C4: a process that was accepted and is refused later is one of two that run from copies of one directory. It stops.
 //! - C5: a new start is not accepted while the process before it still answers.
-//! - C6: a node speaks for its replicas only when every node it reaches has compared, or [`COMPARED_WITHIN`] has passed.
+//! - C6: a node acts for its replicas only when every reachable node has compared, or [`COMPARED_WITHIN`] has passed.
 //!
-//! Programs before 0.5 name no process. They are heard as they were before, and nothing is compared with them.
+//! Programs before 0.5 name no process. Their messages are accepted without a comparison.
 //!
 //! This module is plain arithmetic; `start_histories` writes, calls and waits.
 
@@ -44,7 +44,7 @@ pub(crate) use file::{fits, read, read_marker, write, write_marker};
 /// Starts that a history keeps. A node that was away for more of another node's starts refuses it, and the replicas of
 /// that one are rebuilt.
 pub const HISTORY_MAX: usize = 1000;
-/// How long a process that has started waits for the comparison with nodes that do not answer.
+/// Time that a started process waits for the comparison with nodes that do not respond.
 pub const COMPARED_WITHIN: Duration = Duration::from_secs(2);
 
 /// One start of one node.
@@ -99,7 +99,7 @@ pub struct KeptStarts {
     pub floor: Floor,
 }
 
-/// From which number on replicas are new to this node.
+/// Number from which replicas are new to this node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Floor {
     /// The kept starts cover everything that this node ever had.
@@ -145,13 +145,13 @@ impl KeptStarts {
         next
     }
 
-    /// The content of a node that heard which number will be given next: everything below may have run here.
+    /// Returns the content for a node that received the next number to be assigned: everything below may have run here.
     #[must_use]
     pub fn with_floor(&self, next_replica: ReplicaId) -> KeptStarts {
         KeptStarts { floor: Floor::At(next_replica), ..self.clone() }
     }
 
-    /// Whether a replica of this number is surely new to this node.
+    /// Returns whether a replica of this number is surely new to this node.
     pub fn may_take(&self, replica: ReplicaId) -> bool {
         match self.floor {
             Floor::None => true,
@@ -205,7 +205,7 @@ impl StartVerdict {
                 format!("node {by} refuses this node: its data directory is an older copy, which lacks start {seen}")
             }
             StartVerdict::StillThere(other) => format!(
-                "node {by} refuses this node: another process answers at its address (start {other}). Stop one of them"
+                "node {by} refuses this node: another process responds at its address (start {other}). Stop one of them"
             ),
         }
     }
@@ -215,11 +215,11 @@ impl StartVerdict {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
     pub introduction: Introduction,
-    /// On the process that this is sent to, where there is one already.
+    /// Verdict on the process that this is sent to, if there is one already.
     pub verdict: Option<Verdict>,
 }
 
-/// Action that follows after another node was heard.
+/// Action that follows from another node's message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Consequence {
     /// The directory is an older copy: all replicas are to be closed.
@@ -229,7 +229,7 @@ pub enum Consequence {
         group: GroupId,
         replica: ReplicaId,
         why: String,
-        /// What it has applied is not what its group has, and not merely less.
+        /// Its applied state differs from that of its group, and is not merely behind.
         diverged: bool,
     },
     /// Another process has taken this node's place.
@@ -249,9 +249,9 @@ enum Process {
 #[derive(Clone, Debug, Default)]
 struct Peer {
     process: Process,
-    /// The process whose replicas were judged. They are judged once: later they have acknowledged more than they said.
+    /// Process with judged replicas. They are judged once: later they have acknowledged more than they reported.
     judged: Option<StartId>,
-    /// Its replicas that are not heard.
+    /// Its refused replicas.
     refused: Vec<(GroupId, ReplicaId, String)>,
     verdict: Option<Verdict>,
     /// It has accepted this process once.
@@ -273,7 +273,7 @@ pub enum Stop {
     Introduce,
     /// A replica lacks what it had acknowledged.
     Refused,
-    /// This process has yet to hear whether its directory is an old copy.
+    /// This process still waits for the verdict whether its directory is an old copy.
     Comparing,
 }
 
@@ -281,13 +281,13 @@ impl fmt::Display for Stop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Stop::Introduce => "the two nodes have yet to compare their starts",
-            Stop::Refused => "the replica lacks what it had acknowledged",
+            Stop::Refused => "the replica lacks acknowledged entries",
             Stop::Comparing => "the node has yet to compare its starts with others",
         })
     }
 }
 
-/// Starts that one process knows.
+/// Starts known to one process.
 #[derive(Debug)]
 pub struct Registry {
     own: StartId,
@@ -300,7 +300,8 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Makes the registry of a process whose start is the last in the history. The `others` are nodes that may know it.
+    /// Makes the registry of a process whose start is the last in the history. The `others` are nodes that may have
+    /// seen it.
     pub fn new(kept: KeptStarts, others: impl IntoIterator<Item = NodeId>) -> Registry {
         let own = kept.history.last().copied().unwrap_or(StartId(0));
         Registry { own, kept, peers: BTreeMap::new(), waits_for: others.into_iter().collect(), suspended: false }
@@ -359,13 +360,13 @@ impl Registry {
         if self.is_closed(own) { Err(Stop::Refused) } else { Ok(()) }
     }
 
-    /// Whether the node at this one's address has to be asked who it is, before `said` can be judged: C5.
+    /// Returns whether the process at the node's known address has to be identified before `said` can be judged: C5.
     pub fn must_look_for(&self, from: NodeId, said: &Introduction) -> bool {
         self.kept.seen.get(&from).is_some_and(|seen| *seen != said.start)
     }
 
-    /// Judges a process. `answering` is the process that answers at the node's address, where one does; `acknowledged`
-    /// says what a replica is known to have acknowledged.
+    /// Judges a process. `answering` is the process that responds at the node's address, if any; `acknowledged` returns
+    /// the known acknowledgements of a replica.
     pub fn judge(
         &self,
         from: NodeId,
@@ -422,7 +423,7 @@ impl Registry {
         peer.verdict = Some(verdict);
     }
 
-    /// Hears what another node thinks of this process.
+    /// Takes another node's verdict on this process.
     pub fn heard(&mut self, from: NodeId, verdict: &Verdict) -> Vec<Consequence> {
         if verdict.about != self.own {
             return Vec::new();
@@ -479,17 +480,17 @@ impl Registry {
         self.waits_for.clear();
     }
 
-    /// The process of a node is not the one that was compared, or says that it does not know this one.
+    /// Forgets a node whose process is not the compared one, or that does not have this one.
     pub fn forget(&mut self, node: NodeId) {
         self.peers.entry(node).or_default().process = Process::Unknown;
     }
 
-    /// Whether this node and that one have yet to be compared, or should be looked at again.
+    /// Returns whether this node and that one have yet to be compared, or should be compared again.
     pub fn is_due(&self, node: NodeId) -> bool {
         self.peers.get(&node).is_none_or(|peer| peer.process == Process::Unknown || peer.against.is_some())
     }
 
-    /// Whether a node is of a program before 0.5, as far as is known; it may have been upgraded since.
+    /// Returns whether a node runs a program before 0.5, as far as is known; it may have been upgraded since.
     pub fn says_nothing(&self, node: NodeId) -> bool {
         self.peers.get(&node).is_some_and(|peer| peer.process == Process::Silent)
     }
@@ -499,18 +500,18 @@ impl Registry {
         self.peers.get(&node)?.verdict.clone()
     }
 
-    /// Which nodes do not accept this process, and why.
+    /// Returns the nodes that do not accept this process, with their verdicts.
     pub fn against(&self) -> Vec<(NodeId, StartVerdict)> {
         self.peers.iter().filter_map(|(node, peer)| Some((*node, peer.against?))).collect()
     }
 }
 
-/// Whether logs that lost what was acknowledged are to be believed, as a test of the storm: it has to see the loss.
+/// Fault for chaos tests: accepts logs that lost acknowledged entries. The tests have to detect the loss.
 fn trusts_logs() -> bool {
     trusts_all() || sabotage::is(Sabotage::AckOnLeaderOnly) || sabotage::is(Sabotage::SkipFsync)
 }
 
-/// Whether old copies are to be believed, as a test of the storm.
+/// Fault for chaos tests: accepts old copies.
 fn trusts_all() -> bool {
     sabotage::is(Sabotage::BelieveOldCopies)
 }

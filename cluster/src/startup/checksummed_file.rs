@@ -1,5 +1,5 @@
-//! Checksummed text files that a node keeps about itself: lines of `name value`, under a first line that names what
-//! they are and their version, above a checksum. Replaced whole, so that a crash leaves the old one or the new one.
+//! Checksummed text files for the node's own state: lines of `name value`, below a first line with the file's kind and
+//! version, above a checksum. Replaced whole, so that a crash leaves the old one or the new one.
 //!
 //! ```text
 //! assay node 1
@@ -39,10 +39,10 @@ pub(crate) fn read(disk: &dyn Disk, path: &Path, what: &str) -> Result<Option<Ve
         Some(found) if found > VERSION => {
             return Err(HomeError::Newer { dir: parent(path), found: found.to_string() });
         }
-        _ => return Err(damaged("its first line does not say what it is")),
+        _ => return Err(damaged("its first line does not name its kind")),
     }
     let pair = |line: &str| line.split_once(' ').map(|(name, value)| (name.to_owned(), value.to_owned()));
-    lines.map(pair).collect::<Option<Vec<_>>>().ok_or_else(|| damaged("a line without a value")).map(Some)
+    lines.map(pair).collect::<Option<Vec<_>>>().ok_or_else(|| damaged("a line has no value")).map(Some)
 }
 
 pub(crate) fn write(disk: &dyn Disk, path: &Path, what: &str, lines: &[(String, String)]) -> Result<(), HomeError> {

@@ -1,4 +1,4 @@
-//! The data directory of a node: its format file and its lock.
+//! Data directory of a node: its format file and its lock.
 //!
 //! ```text
 //! assay 1                                       the version of what is below
@@ -29,19 +29,19 @@ const FORMAT_BYTES_MAX: u64 = 4096;
 pub enum HomeError {
     #[error("{} is in use by another process: stop that one, or give this one a directory of its own", .0.display())]
     Locked(PathBuf),
-    #[error("{} was written by a newer version (format {found}, this program knows {FORMAT_VERSION}): upgrade this program", dir.display())]
+    #[error("{} was written by a newer version (format {found}, this program supports {FORMAT_VERSION}): upgrade this program", dir.display())]
     Newer { dir: PathBuf, found: String },
     #[error("{} belongs to cluster {found}, not to {wanted}: give this node the directory it had, or an empty one", dir.display())]
     OtherCluster { dir: PathBuf, found: ClusterId, wanted: ClusterId },
-    /// Founding here would make a second cluster beside the one that this node belongs to.
+    /// A bootstrap here would create a second cluster next to the one that this node belongs to.
     #[error(
-        "{dir} holds no data, and {why}, so this node belongs to a cluster that exists. If it had data, mount the disk \
-         that holds it or name its directory with --data-dir. If it is new, prepare it with `assay cluster init \
-         --data-dir {dir} --peer-address HOST:PORT` as the first node, or with `assay cluster join TOKEN --data-dir {dir} \
-         --peer-address HOST:PORT` as any other, and start it again. Nothing was created", dir = dir.display()
+        "{dir} holds no data, and {why}, so this node belongs to an existing cluster. If it had data, mount the disk \
+         that holds it or name its directory with --data-dir. If it is new, prepare the first node \
+         with `assay cluster init --data-dir {dir} --peer-address HOST:PORT`. Prepare any other with `assay cluster join \
+         TOKEN --data-dir {dir} --peer-address HOST:PORT`, and start it again. Nothing was created", dir = dir.display()
     )]
     Empty { dir: PathBuf, why: String },
-    #[error("{} is not empty and has no file FORMAT, so it is not a data directory: give an empty or a new one", .0.display())]
+    #[error("{} is not empty and has no file FORMAT, so it is not a data directory: choose an empty or a new one", .0.display())]
     NotOurs(PathBuf),
     #[error("{}: {what}. Restore the file from a backup; `assay doctor` checks the rest", path.display())]
     Damaged { path: PathBuf, what: String },
@@ -91,7 +91,7 @@ impl Format {
 pub struct Lock(#[expect(dead_code, reason = "the lock goes when the file is closed")] File);
 
 impl Lock {
-    /// Takes the directory, or says who may have it.
+    /// Locks the directory, or reports the owner.
     pub fn take(dir: &Path) -> Result<Lock, HomeError> {
         let path = dir.join(LOCK);
         let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
@@ -128,14 +128,15 @@ pub fn read_format(disk: &dyn Disk, dir: &Path) -> Result<Option<Format>, HomeEr
     }
 }
 
-/// A newer file ends in a checksum too; one that does not match is damage, whatever version it claims.
+/// Recognizes a format file of any version. A newer file ends in a checksum too; a mismatch is damage, whatever version
+/// it claims.
 fn format_of_any_version(text: &str) -> bool {
     text.rfind("sum ").is_some_and(|at| text[at..] == format!("sum {:08x}\n", crc32c::crc32c(&text.as_bytes()[..at])))
 }
 
 /// Refuses a directory that `read_or_found` would refuse or must not found in, before anything is written to it.
 ///
-/// `expects_data` says why the directory has to be a node's already.
+/// `expects_data` is the reason why the directory has to belong to a node already.
 pub(crate) fn check_before_lock(disk: &dyn Disk, dir: &Path, expects_data: Option<&str>) -> Result<(), HomeError> {
     if read_format(disk, dir)?.is_some() {
         return Ok(());

@@ -6,9 +6,9 @@
 //! REPLICAS    replica <group> <replica> <directory> <kept | leaving | lost> ...
 //! tls/        authority.pem, node.pem, node.key
 //! ```
-//! A replica stands in `REPLICAS` before its directory is made, and until nothing of it is left: one that says `leaving`
-//! is taken away by the next start. One that was found damaged is lost: its directory is set aside and its number never
-//! used again; the planner gives the group another one here.
+//! A replica is in `REPLICAS` before its directory is made, and until nothing of it is left: a `leaving` one is removed
+//! by the next start. A damaged one is lost: its directory is set aside and its number never used again; the planner
+//! assigns the group another one here.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ pub struct NodeFile {
 pub(crate) enum KeptState {
     Kept,
     Leaving,
-    /// It has nothing any more: it left, or was damaged and given up. Its number is not used again here.
+    /// Without data: it left, or was damaged and discarded. Its number is not used again here.
     Lost,
 }
 
@@ -107,7 +107,7 @@ impl NodeFiles {
             Some((NodeId(node.parse().ok()?), address.to_owned()))
         };
         let peers = lines.into_iter().map(peer).collect::<Option<BTreeMap<_, _>>>();
-        peers.map(Some).ok_or_else(|| self.damaged("PEERS", "a line that names no node and its address"))
+        peers.map(Some).ok_or_else(|| self.damaged("PEERS", "a line names no node and its address"))
     }
 
     pub fn set_peers(&self, peers: &BTreeMap<NodeId, String>) -> Result<(), HomeError> {
@@ -121,7 +121,7 @@ impl NodeFiles {
             return Ok(None);
         };
         let replicas = lines.iter().map(|(_, value)| parse_replica(value)).collect::<Option<Vec<_>>>();
-        replicas.map(Some).ok_or_else(|| self.damaged("REPLICAS", "a line that names no replica"))
+        replicas.map(Some).ok_or_else(|| self.damaged("REPLICAS", "a line names no replica"))
     }
 
     pub fn set_replicas(&self, replicas: &[KeptReplica]) -> Result<(), HomeError> {
@@ -171,7 +171,7 @@ impl NodeFiles {
         self.set_certificate(&identity.certificate_pem)
     }
 
-    /// Whom this node trusts from now on.
+    /// Sets the authority that this node trusts from now on.
     pub fn set_authority(&self, authority_pem: &str) -> Result<(), HomeError> {
         self.write_tls("authority.pem", authority_pem)
     }
@@ -190,7 +190,7 @@ impl NodeFiles {
     }
 }
 
-/// A file that nobody but the owner can read at any moment.
+/// Writes a file that only its owner can read at any moment.
 pub(crate) fn write_secret(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     use std::io::Write;
     use std::os::unix::fs::OpenOptionsExt;
@@ -199,11 +199,11 @@ pub(crate) fn write_secret(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     file.sync_all()
 }
 
-/// Nobody but the owner.
+/// Restricts access to the owner.
 fn restrict(path: &Path, mode: u32) -> Result<(), HomeError> {
     use std::os::unix::fs::PermissionsExt;
     let set = std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode));
-    set.map_err(|source| HomeError::Io { doing: format!("closing {} to others", path.display()), source })
+    set.map_err(|source| HomeError::Io { doing: format!("cannot restrict access to {}", path.display()), source })
 }
 
 fn parse_replica(value: &str) -> Option<KeptReplica> {

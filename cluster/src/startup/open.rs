@@ -1,4 +1,4 @@
-//! Opening of a node, in order: directory, log, states, network, consensus, what the cluster must know of it, upkeep.
+//! Opening of a node, in order: directory, log, states, network, consensus, registration in the cluster, upkeep.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ struct States {
     log: Log,
     blobs: Arc<Blobs>,
     catalog: Arc<Catalog>,
-    /// With the state of each shard.
+    /// Replicas with the state of each shard.
     replicas: Vec<(KeptReplica, Option<Arc<Shard>>)>,
     /// Damaged ones.
     closed: Vec<ClosedReplica>,
@@ -94,7 +94,7 @@ async fn open_node(config: ClusterConfig) -> Result<Cluster, OpenError> {
     tracing::info!(cluster = %format.cluster, node = %node.node, ms = began.elapsed().as_millis(), "store opened");
 
     let runtime = ConsensusRuntime::start()?;
-    let seals = SealThreads::start(Arc::clone(&lock)).map_err(OpenError::io("starting the threads that seal"))?;
+    let seals = SealThreads::start(Arc::clone(&lock)).map_err(OpenError::io("cannot start the seal threads"))?;
     let net = Network::default();
     let table = AcknowledgedTable::open(&*config.disk, &config.data_dir)?;
     let start_histories = Arc::new(StartHistories::new(node_files.clone(), states.starts, table)?);
@@ -203,11 +203,11 @@ fn take_home(config: &ClusterConfig) -> Result<Home, OpenError> {
     Ok(Home { lock, format, node_files, node })
 }
 
-/// Reserves room for a start on a disk that was full. A warning says if there is none: a full disk must be able to start.
-/// Nobody else may have the directory meanwhile, so the lock is held.
+/// Reserves space for a start on a full disk. Logs a warning if there is none: a node must be able to start on a full
+/// disk. The lock is held, so no other process has the directory meanwhile.
 fn reserve_ballast(config: &ClusterConfig, _lock: &Lock) {
     if let Err(error) = Ballast::reserve(config.disk.as_ref(), &config.data_dir.join(BALLAST)) {
-        tracing::warn!(%error, "no room for the ballast; freeing disk space is urgent");
+        tracing::warn!(%error, "no space for the ballast; free disk space urgently");
     }
 }
 
@@ -216,7 +216,7 @@ fn founding_map(format: Format) -> ShardMap {
     first_map(&[FOUNDER], format.shards, 1)
 }
 
-/// Which replicas a directory has; one that never got or lost any has those of its founding.
+/// Returns the replicas of a directory; one that never got or lost any has those of its bootstrap.
 pub(crate) fn kept_replicas(node_files: &NodeFiles, format: Format) -> Result<Vec<KeptReplica>, OpenError> {
     Ok(node_files.replicas()?.unwrap_or_else(|| replicas_of_founder(&founding_map(format))))
 }
@@ -320,7 +320,7 @@ impl ConsensusRuntime {
     fn start() -> Result<ConsensusRuntime, OpenError> {
         let mut builder = Builder::new_multi_thread();
         let built = builder.worker_threads(CONSENSUS_THREADS).thread_name(CONSENSUS_THREAD).enable_all().build();
-        let runtime = built.map_err(OpenError::io("starting the runtime of consensus"))?;
+        let runtime = built.map_err(OpenError::io("cannot start the runtime of consensus"))?;
         Ok(ConsensusRuntime(Mutex::new(Some(runtime))))
     }
 
@@ -328,7 +328,7 @@ impl ConsensusRuntime {
         self.0.lock().as_ref().expect("taken only at shutdown").handle().clone()
     }
 
-    /// To be dropped where blocking is allowed, which waits for its threads.
+    /// Takes the runtime. It must be dropped where blocking is allowed, which waits for its threads.
     pub fn take(&self) -> Option<Runtime> {
         self.0.lock().take()
     }

@@ -1,4 +1,4 @@
-//! A master key of tests: what it wraps is turned around, so that it is seen whether something was wrapped.
+//! Master key for tests: it reverses the wrapped bytes, so that a test can tell whether something was wrapped.
 
 use assay_cluster::KeyWrap;
 

@@ -1,4 +1,5 @@
-//! A replica that does not open at a start: nothing is taken away before the others were heard to do without it.
+//! Tests of a replica that does not open at a start: nothing is removed before the others have responded that they do
+//! without it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,7 +10,7 @@ use assay_storage_disk::faulty::{Fault, FaultPlan, FaultyDisk, Operation};
 use assay_storage_model::{GroupId, ShardId};
 
 use crate::nodes::{
-    Place, SEALS_TO_COMPACT, SETTLED_MAX, file_below, files_below, flip_a_bit, founded, merge_rows, rows_are_there,
+    SEALS_TO_COMPACT, SETTLED_MAX, TestNode, file_below, files_below, flip_a_bit, founded, merge_rows, rows_are_there,
     seal_all, settled, stop, wait_for, write_rows,
 };
 
@@ -22,7 +23,7 @@ fn group() -> GroupId {
 }
 
 /// Waits until a node has another replica of the group than the damaged one.
-async fn rebuilt(place: &Place, node: &Cluster, damaged: u64) {
+async fn rebuilt(place: &TestNode, node: &Cluster, damaged: u64) {
     wait_for("it is rebuilt", async || {
         let now = &place.replicas()[&group()];
         now.0 != damaged && now.2 == "kept" && node.has_data(group())
@@ -48,7 +49,7 @@ async fn of_two_voters_neither_damage_nor_a_failing_disk_takes_one_away() {
     let refused = place.open_on(Arc::new(FaultyDisk::new(Arc::new(RealDisk), no_files))).await;
     let refused = refused.expect_err("a start that cannot read its files is none");
     assert!(matches!(refused, OpenError::Shard { .. }), "{refused}");
-    assert!(refused.to_string().contains("nothing of it was changed"), "{refused}");
+    assert!(refused.to_string().contains("nothing was changed"), "{refused}");
     assert_eq!(place.replicas(), kept, "nothing was given up");
     // Like a node that was dropped, it ends in the background.
     tokio::time::sleep(Duration::from_millis(500)).await;

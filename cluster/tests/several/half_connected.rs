@@ -1,4 +1,4 @@
-//! Nodes that do not reach each other and all reach a third one; a node at a new address.
+//! Tests of nodes that do not reach each other and all reach a third one, and of a node at a new address.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,10 +9,10 @@ use assay_storage_model::{GroupId, NodeId, ShardId};
 use bytes::Bytes;
 use futures::future::join_all;
 
-use crate::nodes::{Place, SHARDS, founded, rows_are_there, settled, stop, wait_for, write_row, write_rows};
+use crate::nodes::{SHARDS, TestNode, founded, rows_are_there, settled, stop, wait_for, write_row, write_rows};
 
-/// Detection takes a third of a second, an election one, and a write under way is given up after two; the rest is for
-/// busy machines.
+/// Detection takes a third of a second, an election one, and a write in flight is cancelled after two; the rest is
+/// margin for busy machines.
 const SERVED_AGAIN_MAX: Duration = Duration::from_secs(30);
 const HELD: Duration = Duration::from_secs(4);
 const LOST_FOR: Duration = Duration::from_secs(2);
@@ -25,13 +25,13 @@ fn groups() -> impl Iterator<Item = GroupId> {
     (0..SHARDS).map(|number| GroupId::of_shard(ShardId(number))).chain([GroupId::CATALOG])
 }
 
-fn terms(all: &[(Place, Cluster)]) -> BTreeMap<GroupId, u64> {
+fn terms(all: &[(TestNode, Cluster)]) -> BTreeMap<GroupId, u64> {
     let highest = |group| all.iter().filter_map(|(_, node)| Some(node.group(group)?.status().term)).max().unwrap_or(0);
     groups().map(|group| (group, highest(group))).collect()
 }
 
-/// Every node takes a write to some shard and reads what it wrote, and may say who may do what. All at once.
-async fn some_serve(all: &[(Place, Cluster)], id: &str) {
+/// Checks that every node takes a write to some shard, reads it, and may decide on permissions, all concurrently.
+async fn some_serve(all: &[(TestNode, Cluster)], id: &str) {
     let each = all.iter().zip(0..).map(|((_, node), object)| async move {
         write_row(node, id, object).await;
         for group in groups() {
@@ -42,8 +42,8 @@ async fn some_serve(all: &[(Place, Cluster)], id: &str) {
     join_all(each).await;
 }
 
-/// Every node takes writes to all shards, reads what all wrote, and may say who may do what.
-async fn all_serve(all: &[(Place, Cluster)], id: &str) {
+/// Checks that every node takes writes to all shards, reads all writes, and may decide on permissions.
+async fn all_serve(all: &[(TestNode, Cluster)], id: &str) {
     for (number, (_, node)) in all.iter().enumerate() {
         let id = format!("{id}-{number}");
         write_rows(node, &id).await;
@@ -84,9 +84,9 @@ async fn nodes_that_do_not_reach_each_other_are_served_through_a_third() {
     }
 }
 
-fn moved_to_another_address(place: &Place) -> Place {
-    let address = Place::new(Path::new("unused"), "unused", 3).address;
-    Place { address, ..place.clone() }
+fn moved_to_another_address(place: &TestNode) -> TestNode {
+    let address = TestNode::new(Path::new("unused"), "unused", 3).address;
+    TestNode { address, ..place.clone() }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -118,8 +118,8 @@ async fn a_node_whose_address_changed_comes_back() {
     }
 }
 
-/// The two need each other for a majority. The one that did not move calls the other at its old address until it is told
-/// the new one, and no record can be changed before.
+/// The two need each other for a majority. The unmoved one calls the other at its old address until it gets the new
+/// one, and no record can be changed before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_moved_node_is_found_by_the_only_other_one() {
     let home = tempfile::tempdir().expect("a directory");

@@ -1,4 +1,4 @@
-//! Who leads: nobody on a slow disk, and nobody much more than others after a restart of all.
+//! Tests of leader placement: none on a slow disk, and an even spread after a restart of all.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use assay_cluster::Cluster;
 use tokio::time::sleep;
 
-use crate::nodes::{Place, founded, founded_with, stop, wait_for, write_rows};
+use crate::nodes::{TestNode, founded, founded_with, stop, wait_for, write_rows};
 
 /// Longer than what counts as slow, and short enough that a slow node is not deposed by itself.
 const SLOW_MILLIS: u64 = 400;
@@ -21,13 +21,13 @@ fn leads(node: &Cluster) -> usize {
     node.readings().iter().filter(|reading| reading.leads).count()
 }
 
-fn spread(all: &[(Place, Cluster)]) -> (Vec<usize>, usize) {
+fn spread(all: &[(TestNode, Cluster)]) -> (Vec<usize>, usize) {
     let counts: Vec<usize> = all.iter().map(|(_, node)| leads(node)).collect();
     let spread = counts.iter().max().expect("some") - counts.iter().min().expect("some");
     (counts, spread)
 }
 
-async fn balanced(all: &[(Place, Cluster)], groups: usize) {
+async fn balanced(all: &[(TestNode, Cluster)], groups: usize) {
     let begun = Instant::now();
     loop {
         let (counts, spread) = spread(all);
@@ -80,7 +80,7 @@ async fn leads_are_spread_also_after_a_restart_of_all() {
     let mut all = founded_with(home.path(), 3, 3, SHARDS).await;
     let groups = usize::from(SHARDS) + 1;
     balanced(&all, groups).await;
-    let places: Vec<Place> = all.iter().map(|(place, _)| place.clone()).collect();
+    let places: Vec<TestNode> = all.iter().map(|(place, _)| place.clone()).collect();
     for (_, node) in all.drain(..) {
         stop(node).await;
     }

@@ -1,4 +1,4 @@
-//! Several nodes in one process: what is damaged, what fails for a while, and going on with one of them.
+//! Tests with several nodes in one process: damage, temporary failures, and recovery with one of them.
 
 #[path = "../addresses/mod.rs"]
 mod addresses;

@@ -1,4 +1,4 @@
-//! Nodes on this machine, rows on them, and what they have on the disk.
+//! Nodes on this machine, their rows, and their files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -26,9 +26,9 @@ const OBJECTS: u128 = 24;
 pub const SETTLED_MAX: Duration = Duration::from_secs(60);
 const TOKEN_VALID: Duration = Duration::from_secs(60);
 
-/// Where one node lives.
+/// Home of one node.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct TestNode {
     pub dir: PathBuf,
     pub address: String,
     pub replicas: u16,
@@ -39,7 +39,7 @@ pub struct Place {
     pub write_delay: Arc<AtomicU64>,
 }
 
-/// From which node nothing reaches which other.
+/// Pairs of nodes; messages from the first to the second are dropped.
 #[derive(Debug, Default)]
 pub struct Cuts(Mutex<BTreeSet<(u64, u64)>>);
 
@@ -57,10 +57,10 @@ impl FaultInjector for Cuts {
     }
 }
 
-impl Place {
-    pub fn new(home: &Path, name: &str, replicas: u16) -> Place {
+impl TestNode {
+    pub fn new(home: &Path, name: &str, replicas: u16) -> TestNode {
         let (cuts, write_delay) = (Arc::default(), Arc::default());
-        Place { dir: home.join(name), address: addresses::unused(), replicas, shards: SHARDS, cuts, write_delay }
+        TestNode { dir: home.join(name), address: addresses::unused(), replicas, shards: SHARDS, cuts, write_delay }
     }
 
     pub fn config(&self, disk: SharedDisk) -> ClusterConfig {
@@ -104,7 +104,7 @@ impl Place {
         join(Arc::new(RealDisk), &self.dir, &token, &self.address).await.expect("joins").node
     }
 
-    /// What `REPLICAS` says of each group: number, directory, state. A founder has none before anything moves.
+    /// Returns the lines of `REPLICAS` by group: number, directory, state. A founder has none before anything moves.
     pub fn replicas(&self) -> BTreeMap<GroupId, (u64, PathBuf, String)> {
         let text = std::fs::read_to_string(self.dir.join("REPLICAS")).unwrap_or_default();
         let lines = text.lines().filter_map(|line| line.strip_prefix("replica "));
@@ -137,17 +137,17 @@ pub async fn settled(cluster: &Cluster) {
     }
 }
 
-/// That many nodes, each with its replicas, and rows on them.
-pub async fn founded(home: &Path, nodes: usize, replicas: u16) -> Vec<(Place, Cluster)> {
+/// Founds a cluster with this many nodes, each with its replicas, and writes rows.
+pub async fn founded(home: &Path, nodes: usize, replicas: u16) -> Vec<(TestNode, Cluster)> {
     founded_with(home, nodes, replicas, SHARDS).await
 }
 
-pub async fn founded_with(home: &Path, nodes: usize, replicas: u16, shards: u16) -> Vec<(Place, Cluster)> {
-    let mut all: Vec<(Place, Cluster)> = Vec::new();
+pub async fn founded_with(home: &Path, nodes: usize, replicas: u16, shards: u16) -> Vec<(TestNode, Cluster)> {
+    let mut all: Vec<(TestNode, Cluster)> = Vec::new();
     let cuts: Arc<Cuts> = Arc::default();
     for number in 1..=nodes {
         let cuts = Arc::clone(&cuts);
-        let place = Place { shards, cuts, ..Place::new(home, &number.to_string(), replicas) };
+        let place = TestNode { shards, cuts, ..TestNode::new(home, &number.to_string(), replicas) };
         if let Some((_, first)) = all.first() {
             place.join(first).await;
         }
@@ -205,7 +205,7 @@ async fn act_on_row(cluster: &Cluster, id: &str, number: u128, action: Action) {
         .await;
 }
 
-/// Of every object whose shard is on this node the row is there; answers how many those are.
+/// Checks the row of every object whose shard is on this node; returns their number.
 pub async fn rows_are_there(cluster: &Cluster, id: &str) -> usize {
     let mut found = 0;
     for object in (0..OBJECTS).map(object) {

@@ -1,4 +1,4 @@
-//! Directories that were put back from an older copy, whole or in part, and copies that run beside what they are copies of.
+//! Tests of directories restored from an older copy, whole or in part, and of copies that run beside the original.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -9,14 +9,14 @@ use assay_cluster::{Cluster, ClusterConfig, OnFatal, OpenError, closed_groups};
 use assay_storage_disk::RealDisk;
 use assay_storage_model::GroupId;
 
-use crate::nodes::{Place, copy_all, founded, rows_are_there, seal_all, settled, stop, wait_for, write_rows};
+use crate::nodes::{TestNode, copy_all, founded, rows_are_there, seal_all, settled, stop, wait_for, write_rows};
 
 /// Longer than elections take, and than a process waits for nodes that do not answer.
 const A_WHILE: Duration = Duration::from_secs(5);
-/// From a start on an old copy to a cluster that is whole again. It takes a few seconds on an idle machine.
+/// Time limit from a start on an old copy to a cluster that is whole again. It takes a few seconds on an idle machine.
 const REBUILT_WITHIN: Duration = Duration::from_secs(45);
 
-fn copy_of(place: &Place) -> PathBuf {
+fn copy_of(place: &TestNode) -> PathBuf {
     let copy = place.dir.with_extension("copy");
     if copy.exists() {
         std::fs::remove_dir_all(&copy).expect("removed");
@@ -25,7 +25,7 @@ fn copy_of(place: &Place) -> PathBuf {
     copy
 }
 
-fn put_back(copy: &Path, place: &Place) {
+fn put_back(copy: &Path, place: &TestNode) {
     std::fs::remove_dir_all(&place.dir).expect("removed");
     copy_all(copy, &place.dir);
 }
@@ -36,19 +36,19 @@ fn remove_if_there(path: &Path) {
     }
 }
 
-/// As if a program before 0.5 had used the directory last.
+/// Removes the starts, as if a program before 0.5 had used the directory last.
 fn forget_starts(dir: &Path) {
     remove_if_there(&dir.join("STARTS"));
     remove_if_there(&dir.join("log").join("START"));
 }
 
-fn numbers(place: &Place) -> BTreeMap<GroupId, u64> {
+fn numbers(place: &TestNode) -> BTreeMap<GroupId, u64> {
     place.replicas().into_iter().map(|(group, (number, ..))| (group, number)).collect()
 }
 
 /// Three nodes, and an older copy of the third one's directory, which a later start has used since.
-async fn with_old_copy(home: &Path) -> (Vec<(Place, Option<Cluster>)>, PathBuf) {
-    let mut nodes: Vec<(Place, Option<Cluster>)> =
+async fn with_old_copy(home: &Path) -> (Vec<(TestNode, Option<Cluster>)>, PathBuf) {
+    let mut nodes: Vec<(TestNode, Option<Cluster>)> =
         founded(home, 3, 3).await.into_iter().map(|(place, node)| (place, Some(node))).collect();
     stop_one(&mut nodes, 2).await;
     let copy = copy_of(&nodes[2].0);
@@ -60,24 +60,24 @@ async fn with_old_copy(home: &Path) -> (Vec<(Place, Option<Cluster>)>, PathBuf) 
     (nodes, copy)
 }
 
-/// Whether a node has kept the last start of another one. Nobody tells an older copy from a directory whose later starts
-/// were not seen.
-fn has_seen_last_start(place: &Place, other: &Place) -> bool {
-    let starts = |place: &Place| std::fs::read_to_string(place.dir.join("STARTS")).expect("reads");
+/// Returns whether a node has kept the last start of another one. An older copy cannot be distinguished from a
+/// directory whose later starts were not seen.
+fn has_seen_last_start(place: &TestNode, other: &TestNode) -> bool {
+    let starts = |place: &TestNode| std::fs::read_to_string(place.dir.join("STARTS")).expect("reads");
     let last = starts(other).lines().filter_map(|line| line.strip_prefix("start ")).next_back().map(str::to_owned);
     let last = last.expect("a start");
     starts(place).lines().any(|line| line.starts_with("seen ") && line.ends_with(&last))
 }
 
-async fn stop_one(nodes: &mut [(Place, Option<Cluster>)], at: usize) {
+async fn stop_one(nodes: &mut [(TestNode, Option<Cluster>)], at: usize) {
     stop(nodes[at].1.take().expect("runs")).await;
 }
 
-async fn start_one(nodes: &mut [(Place, Option<Cluster>)], at: usize) {
+async fn start_one(nodes: &mut [(TestNode, Option<Cluster>)], at: usize) {
     nodes[at].1 = Some(nodes[at].0.open().await);
 }
 
-async fn stop_all(nodes: Vec<(Place, Option<Cluster>)>) {
+async fn stop_all(nodes: Vec<(TestNode, Option<Cluster>)>) {
     for node in nodes.into_iter().filter_map(|(_, node)| node) {
         stop(node).await;
     }
@@ -87,7 +87,7 @@ fn says_why(node: &Cluster, what: &str) -> bool {
     node.not_ready().iter().any(|why| why.contains(what))
 }
 
-/// One old disk and two short outages lost nearly all that two nodes had acknowledged, and nobody said a word.
+/// Regression: one old disk and two short outages silently lost nearly all that two nodes had acknowledged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_old_copy_does_not_vote_where_the_quorum_would_move_to_it() {
     let home = tempfile::tempdir().expect("a directory");
@@ -126,7 +126,7 @@ async fn an_old_copy_does_not_vote_where_the_quorum_would_move_to_it() {
     stop_all(nodes).await;
 }
 
-/// The returned node was not ready for as long as the leaders stayed where they were, and nothing said why.
+/// Regression: the returned node was not ready for as long as the leaders stayed, without any report of the reason.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_old_copy_is_rebuilt_soon_where_the_others_are_there() {
     let home = tempfile::tempdir().expect("a directory");
@@ -144,7 +144,7 @@ async fn an_old_copy_is_rebuilt_soon_where_the_others_are_there() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_old_copy_is_refused_through_a_third_node() {
     let home = tempfile::tempdir().expect("a directory");
-    let mut nodes: Vec<(Place, Option<Cluster>)> =
+    let mut nodes: Vec<(TestNode, Option<Cluster>)> =
         founded(home.path(), 3, 3).await.into_iter().map(|(place, node)| (place, Some(node))).collect();
     stop_one(&mut nodes, 2).await;
     let copy = copy_of(&nodes[2].0);
@@ -174,7 +174,7 @@ async fn an_old_copy_is_refused_through_a_third_node() {
     stop_all(nodes).await;
 }
 
-/// The history has nothing against it, and its log is shorter than the leaders know.
+/// Its history has no conflict, and its log is shorter than the leaders' record.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_copy_of_a_running_node_is_told_by_what_that_one_had_acknowledged() {
     let home = tempfile::tempdir().expect("a directory");
@@ -194,7 +194,7 @@ async fn a_copy_of_a_running_node_is_told_by_what_that_one_had_acknowledged() {
     stop_all(nodes).await;
 }
 
-async fn is_rebuilt(nodes: &[(Place, Option<Cluster>)], began: Instant) {
+async fn is_rebuilt(nodes: &[(TestNode, Option<Cluster>)], began: Instant) {
     let third = nodes[2].1.as_ref().expect("runs");
     wait_for("it is ready", async || third.is_ready()).await;
     settled(nodes[0].1.as_ref().expect("runs")).await;
@@ -207,7 +207,7 @@ async fn is_rebuilt(nodes: &[(Place, Option<Cluster>)], began: Instant) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_old_log_under_a_newer_state_is_seen_at_the_start() {
     let home = tempfile::tempdir().expect("a directory");
-    let mut nodes: Vec<(Place, Option<Cluster>)> =
+    let mut nodes: Vec<(TestNode, Option<Cluster>)> =
         founded(home.path(), 3, 3).await.into_iter().map(|(place, node)| (place, Some(node))).collect();
     stop_one(&mut nodes, 2).await;
     let copy = copy_of(&nodes[2].0);
@@ -250,7 +250,7 @@ async fn a_node_that_is_alone_refuses_an_old_log() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_of_three_start_alone_after_all_were_stopped() {
     let home = tempfile::tempdir().expect("a directory");
-    let mut nodes: Vec<(Place, Option<Cluster>)> =
+    let mut nodes: Vec<(TestNode, Option<Cluster>)> =
         founded(home.path(), 3, 3).await.into_iter().map(|(place, node)| (place, Some(node))).collect();
     for at in 0..3 {
         stop_one(&mut nodes, at).await;
@@ -265,12 +265,12 @@ async fn two_of_three_start_alone_after_all_were_stopped() {
     stop_all(nodes).await;
 }
 
-/// A copy that runs beside what it is a copy of must neither be heard nor take the other one's place.
+/// A copy that runs beside the original must neither be accepted nor take its place.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_copy_that_runs_beside_its_node_stays_out() {
     let home = tempfile::tempdir().expect("a directory");
     let (nodes, copy) = with_old_copy(home.path()).await;
-    let place = Place { dir: copy, ..Place::new(home.path(), "double", 3) };
+    let place = TestNode { dir: copy, ..TestNode::new(home.path(), "double", 3) };
     let double = place.open().await;
     wait_for("it is refused", async || says_why(&double, "another process answers")).await;
     tokio::time::sleep(A_WHILE).await;
@@ -283,7 +283,7 @@ async fn a_copy_that_runs_beside_its_node_stays_out() {
     stop_all(nodes).await;
 }
 
-/// Where nobody could tell that a copy was old, the node that still had the lost writes ended itself at every start.
+/// Regression: if an old copy was not detected, the node that still had the lost writes ended itself at every start.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_whose_group_went_on_without_its_entries_closes_its_replicas() {
     let home = tempfile::tempdir().expect("a directory");
@@ -304,7 +304,7 @@ async fn a_node_whose_group_went_on_without_its_entries_closes_its_replicas() {
 
     // Where its catalog is of another history, too, it ends itself with a sentence and renews it at the next start.
     let fatal = Arc::new(Mutex::new(None));
-    let open = async |place: &Place| {
+    let open = async |place: &TestNode| {
         let fatal = Arc::clone(&fatal);
         let on_fatal = OnFatal::call(move |why| *fatal.lock().expect("no panic") = Some(why));
         let config = ClusterConfig { on_fatal, ..place.config(Arc::new(RealDisk)) };
@@ -321,7 +321,7 @@ async fn a_node_whose_group_went_on_without_its_entries_closes_its_replicas() {
         tokio::time::sleep(Duration::from_millis(200)).await;
         let ended = fatal.lock().expect("no panic").take();
         if let Some(why) = ended {
-            assert!(why.contains("another history") || why.contains("must not go on"), "{why}");
+            assert!(why.contains("another history") || why.contains("must not continue"), "{why}");
             restarts += 1;
             drop(nodes[0].1.take().expect("runs").shutdown().await);
             tokio::time::sleep(Duration::from_secs(1)).await;

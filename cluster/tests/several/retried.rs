@@ -1,4 +1,4 @@
-//! What a reconciler began and could not end is ended while the node runs.
+//! Tests of interrupted work of a reconciler, which is finished while the node runs.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,19 +8,19 @@ use assay_storage_disk::RealDisk;
 use assay_storage_disk::faulty::{Fault, FaultPlan, FaultyDisk, Operation};
 use assay_storage_model::{GroupId, ShardId};
 
-use crate::nodes::{Place, SHARDS, founded, rows_are_there, settled, stop, wait_for};
+use crate::nodes::{SHARDS, TestNode, founded, rows_are_there, settled, stop, wait_for};
 
 /// Longer than a round of the reconciler, and than what it waits for holders of a shard.
 const A_WHILE: Duration = Duration::from_secs(4);
 
-/// A replica was written down, its directory found no room, and nobody came back to it before the next start. And until
-/// it was filled, a recovery on that node took it for a whole one.
+/// Regression: a replica was recorded, its directory found no space, and it was not retried before the next start.
+/// Until it was filled, a recovery on that node took it for a whole one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_replica_that_found_no_room_starts_when_there_is() {
     let home = tempfile::tempdir().expect("a directory");
     let mut nodes = founded(home.path(), 1, 2).await;
     let (_, first) = nodes.pop().expect("one");
-    let place = Place::new(home.path(), "2", 2);
+    let place = TestNode::new(home.path(), "2", 2);
     place.join(&first).await;
     let full = || FaultPlan::fail(Operation::CreateDirAll, 1, Fault::NoSpace).on_path("/shards/").lasting();
     let second = place.open_on(Arc::new(FaultyDisk::new(Arc::new(RealDisk), full()))).await.expect("opens");
@@ -45,7 +45,7 @@ async fn a_replica_that_found_no_room_starts_when_there_is() {
     assert!(rows_are_there(&second, "first").await > 0);
     stop(second).await;
 
-    let third = Place::new(home.path(), "3", 2);
+    let third = TestNode::new(home.path(), "3", 2);
     let second = place.open().await;
     settled(&first).await;
     third.join(&first).await;
@@ -63,14 +63,14 @@ async fn a_replica_that_found_no_room_starts_when_there_is() {
     }
 }
 
-/// A replica that left was still read by somebody, and its directory stayed until the next start.
+/// Regression: a leaving replica was still being read, and its directory stayed until the next start.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_replica_that_leaves_goes_when_nobody_holds_it() {
     let home = tempfile::tempdir().expect("a directory");
     let mut nodes = founded(home.path(), 1, 1).await;
     let (own, first) = nodes.pop().expect("one");
     let held: Vec<_> = (0..SHARDS).filter_map(|shard| first.shard(ShardId(shard))).collect();
-    let place = Place::new(home.path(), "2", 1);
+    let place = TestNode::new(home.path(), "2", 1);
     place.join(&first).await;
     let second = place.open().await;
     let leaving = || own.replicas().into_values().filter(|(_, _, state)| state == "leaving").collect::<Vec<_>>();
@@ -86,7 +86,7 @@ async fn a_replica_that_leaves_goes_when_nobody_holds_it() {
     stop(first).await;
 }
 
-/// Requests that came right after a start were refused, each at once, until the catalog was heard.
+/// Regression: requests right after a start were refused at once until there was contact with the catalog.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_start_is_waited_for_and_silence_is_not() {
     let home = tempfile::tempdir().expect("a directory");

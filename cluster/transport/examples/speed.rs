@@ -1,5 +1,5 @@
-//! How fast two nodes speak over loopback with TLS: small calls one after another and side by side, calls of a
-//! mebibyte, a stream. `cargo run --release -p assay-cluster-transport --example speed`.
+//! Measures the transport between two nodes over loopback with TLS: small calls one after another and concurrently,
+//! calls of a mebibyte, a stream. `cargo run --release -p assay-cluster-transport --example speed`.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

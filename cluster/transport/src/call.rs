@@ -1,4 +1,4 @@
-//! Calls as a caller sees them: whom they concern, and how they can fail.
+//! Calls from the caller's side: their target, and their errors.
 
 use std::time::Duration;
 
@@ -14,16 +14,16 @@ use crate::refusal::Refusal;
 #[derive(Clone, Debug)]
 pub struct Call {
     pub service: &'static str,
-    /// Which replica asks which, where replicas speak; the transport carries it and looks at none of it.
+    /// Sending and receiving replica, for calls between replicas; opaque to the transport.
     pub address: Option<Address>,
-    /// Which process speaks to which; carried like the address.
+    /// Sending and receiving process; carried like the address.
     pub processes: Option<Processes>,
     pub body: Bytes,
-    /// For the answer; in a stream for each chunk.
+    /// Time limit of the response; in a stream, of each chunk.
     pub within: Duration,
     pub lane: Lane,
-    /// Whether the receiver may hear it twice: it is sent again through another node when the direct path goes down
-    /// while it waits for its answer.
+    /// Whether the receiver may get it twice: it is sent again through another node if the direct path goes down while
+    /// it waits for its response.
     pub repeatable: bool,
 }
 
@@ -40,7 +40,7 @@ impl Call {
         Call { lane: Lane::Bulk, ..self }
     }
 
-    /// May be heard twice by its receiver.
+    /// Marks the call as repeatable: its receiver may get it twice.
     pub fn repeatable(self) -> Call {
         Call { repeatable: true, ..self }
     }
@@ -59,11 +59,11 @@ pub struct Address {
 
 /// The process that sends a call, and the process that it is meant for, by numbers that are drawn at each start.
 ///
-/// A node keeps its name over restarts, so the certificate alone does not tell one process of it from the next.
+/// A node keeps its name over restarts, so the certificate alone does not distinguish its successive processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Processes {
     pub from: u128,
-    /// None where the sender does not know who runs there.
+    /// Receiving process; none if the sender does not have its id.
     pub to: Option<u128>,
 }
 
@@ -82,18 +82,18 @@ pub type ByteStream = BoxStream<'static, Result<Bytes, CallError>>;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CallError {
     /// Surely never handed to a handler: no address, no connection, no time left before it was sent.
-    #[error("not reached: {0}")]
+    #[error("could not be reached: {0}")]
     NotReached(String),
-    /// The other side answered no; the code says whether something may have been done.
+    /// The receiver refused the call; the code tells whether it may have taken effect.
     #[error("refused: {0}")]
     Refused(Refusal),
-    /// Sent, and no answer came: nobody here knows whether it was done.
+    /// Sent without a response: it may have taken effect.
     #[error("lost: {0}")]
     Lost(String),
 }
 
 impl CallError {
-    /// Whether the outcome is unknown, rather than surely "not done".
+    /// Returns whether the outcome is unknown, rather than surely "not done".
     pub fn may_have_been_done(&self) -> bool {
         match self {
             CallError::NotReached(_) => false,

@@ -20,7 +20,7 @@ const PROCESSES: HeaderName = HeaderName::from_static("assay-processes");
 const WITHIN: HeaderName = HeaderName::from_static("assay-within-us");
 const BYTES: HeaderName = HeaderName::from_static("assay-bytes");
 
-/// No caller waits longer; one that says so is taken at this.
+/// Maximum time limit of a call; longer ones are reduced to it.
 pub(crate) const WITHIN_MAX: Duration = Duration::from_secs(3600);
 
 /// The first part of every path. A change that older peers cannot read gets another number, and both are answered.
@@ -31,7 +31,7 @@ const PREFIX: &str = "/assay.peer.v1/";
 pub(crate) enum Form {
     Call,
     Stream,
-    /// Asked once on each new connection, so that a caller knows that it stands before it sends anything.
+    /// Called once on each new connection, so that a caller can be sure of it before it sends anything.
     Greeting,
 }
 
@@ -57,7 +57,7 @@ impl Form {
     }
 }
 
-/// Headers that do not change from call to call. A node that joins has no number yet, and knows no other.
+/// Headers that do not change from call to call. A joining node has no number yet, and has no number of another node.
 pub(crate) fn lasting(cluster: ClusterId, from: Option<NodeId>, to: Option<NodeId>) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(8);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));

@@ -1,8 +1,8 @@
-//! The cluster's own certificate authority: made once, kept by whoever may let nodes in.
+//! The cluster's own certificate authority: made once, kept by nodes that may admit others.
 //!
-//! A node makes its key pair itself and sends the public half; the authority decides which names go into the
-//! certificate, so a request has nothing else to say. A node's certificate runs out, and whoever has the authority makes
-//! the next one before it does; the authority's own does not. Showing another one is `set_identity`.
+//! A node makes its key pair itself and sends the public half; the authority decides on the names in the certificate,
+//! so a request has no other content. A node's certificate expires, and a holder of the authority issues the next one
+//! before that; the authority's own certificate does not expire. A node switches certificates with `set_identity`.
 
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -19,16 +19,16 @@ use rustls::server::ParsedCertificate;
 use crate::certificate_names::{any_name, node_name};
 use crate::error::TransportError;
 
-/// How every Ed25519 key is written: this, then its 32 bytes (RFC 8410).
+/// Prefix of every encoded Ed25519 key, followed by its 32 bytes (RFC 8410).
 const PUBLIC_KEY_PREFIX: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
 const PUBLIC_KEY_BYTES: usize = 32;
 /// Larger is no request.
 const REQUEST_BYTES_MAX: usize = 4 << 10;
-/// Before the first cluster: a certificate is good at once, also where a clock is behind.
+/// Before the first cluster: a certificate is valid at once, also if a clock is behind.
 const VALID_FROM_YEAR: i32 = 2020;
 /// End of the authority's validity: after the last cluster.
 const VALID_TO_YEAR: i32 = 2120;
-/// Longest validity of a node's certificate, whatever is asked for.
+/// Longest validity of a node's certificate, whatever is requested.
 const VALID_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 pub struct Authority {
@@ -53,9 +53,9 @@ pub fn new_request() -> Result<(String, CertificateRequest), TransportError> {
 impl CertificateRequest {
     /// `PUBLIC KEY` in PEM; other keys than Ed25519 are refused.
     pub fn from_pem(text: &str) -> Result<CertificateRequest, TransportError> {
-        const WHAT: &str = "a request for a certificate";
+        const WHAT: &str = "the request for a certificate";
         if text.len() > REQUEST_BYTES_MAX {
-            return Err(wrong(WHAT, format!("{} bytes; at most {REQUEST_BYTES_MAX}", text.len())));
+            return Err(wrong(WHAT, format!("it has {} bytes, the limit is {REQUEST_BYTES_MAX}", text.len())));
         }
         let key = SubjectPublicKeyInfoDer::from_pem_slice(text.as_bytes()).map_err(|why| wrong(WHAT, why))?;
         let public = key.strip_prefix(&PUBLIC_KEY_PREFIX).and_then(|public| public.try_into().ok());
@@ -63,7 +63,7 @@ impl CertificateRequest {
         Ok(CertificateRequest { pem: text.to_owned(), public })
     }
 
-    /// For a key pair that was made before, as PEM: its next certificate.
+    /// Creates a request for the next certificate of an existing key pair, as PEM.
     pub fn of_key(key_pem: &str) -> Result<CertificateRequest, TransportError> {
         let pair = KeyPair::from_pem_and_sign_algo(key_pem, &PKCS_ED25519).map_err(|why| wrong("a key pair", why))?;
         CertificateRequest::from_pem(&pair.public_key_pem())
@@ -105,7 +105,7 @@ impl Authority {
         let key = KeyPair::from_pem_and_sign_algo(key_pem, &PKCS_ED25519).map_err(|why| wrong(WHAT, why))?;
         let parsed = ParsedCertificate::try_from(&kept).map_err(|why| wrong(WHAT, why))?;
         if parsed.subject_public_key_info().as_ref() != key.subject_public_key_info() {
-            return Err(wrong(WHAT, "the key is not that of the certificate"));
+            return Err(wrong(WHAT, "the key does not belong to the certificate"));
         }
         // Certificates bear their issuer's name letter by letter: under another name nobody would trust them.
         let made = own_params(cluster).self_signed(&key).map_err(|why| wrong(WHAT, why))?;
@@ -121,7 +121,7 @@ impl Authority {
         &self.certificate_pem
     }
 
-    /// Whoever has it can let nodes in.
+    /// Returns the private key. Its holder can admit nodes.
     pub fn key_pem(&self) -> String {
         self.issuer.key().serialize_pem()
     }
@@ -227,7 +227,7 @@ mod tests {
             let found = Authority::from_pem(cluster, certificate.certificate_pem(), &key.key_pem());
             found.expect_err("it does not fit").to_string()
         };
-        assert!(why(id(1), &first, &second).contains("the key is not that of the certificate"));
+        assert!(why(id(1), &first, &second).contains("the key does not belong to the certificate"));
         assert!(why(id(2), &first, &first).contains("it is not of cluster"));
         assert!(!format!("{first:?}").contains(&first.key_pem()[40..60]));
     }

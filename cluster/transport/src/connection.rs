@@ -1,10 +1,10 @@
-//! One connection to another node, from the dial to the exchange of a request for an answer.
+//! One connection to another node, from the dial to the exchange of a request for a response.
 //!
 //! A connection counts as made when the other side has answered a greeting: under TLS 1.3 a caller learns only then
-//! that its certificate was accepted. So whatever goes wrong before was surely not executed.
+//! that its certificate was accepted. So a call that fails before was surely not executed.
 //!
-//! HTTP/2 is spoken through hyper and not through tonic's channel, which would not tell a request that was never
-//! written from one whose answer was lost.
+//! HTTP/2 goes through hyper and not through tonic's channel, which does not distinguish a request that was never
+//! written from one with a lost response.
 
 use std::fmt;
 use std::sync::Arc;
@@ -40,8 +40,8 @@ pub(crate) const HTTP_FRAME_BYTES_MAX: u32 = 64 << 10;
 pub(crate) const SEND_BUFFER_BYTES: usize = 1 << 20;
 /// Headers of one request or answer.
 pub(crate) const HEADER_BYTES_MAX: u32 = 16 << 10;
-/// Requests at once that a server takes on one connection; also how many that were let go are remembered, until what
-/// was on its way for them has come. Both sides are nodes of one cluster: letting go of many calls is no attack.
+/// Concurrent requests that a server accepts on one connection. Also the number of cancelled ones that are remembered
+/// until their pending frames have come. Both sides are nodes of one cluster: cancelling many calls is no attack.
 pub(crate) const REQUESTS_MAX: u32 = 1024;
 /// The wire itself watches for silence; the limit on pongs must never come first.
 pub(crate) const PONG_WITHIN: Duration = Duration::from_secs(24 * 3600);
@@ -83,15 +83,15 @@ pub(crate) enum NoAnswer {
     Lost(String),
 }
 
-/// Whom to dial, and as whom.
+/// Target of a dial, and the identity used for it.
 #[derive(Debug)]
 pub(crate) struct DialTarget<'a> {
     /// `host:port`.
     pub(crate) address: &'a str,
-    /// Name that the other side's certificate has to bear.
+    /// Name required in the other side's certificate.
     pub(crate) name: &'a str,
     pub(crate) tls: Arc<ClientConfig>,
-    /// For TCP, TLS and the greeting together.
+    /// Time limit for TCP, TLS and the greeting together.
     pub(crate) within: Duration,
     /// The lasting part of every request's headers.
     pub(crate) headers: HeaderMap,
@@ -146,7 +146,7 @@ impl Connection {
         match answered.await {
             Ok(Frame::Body(_)) => Ok(()),
             Ok(Frame::Refused(refusal)) => Err(NoConnection::Refused(refusal)),
-            Ok(frame) => Err(NoConnection::NotReached(format!("a greeting was answered with {frame:?}"))),
+            Ok(frame) => Err(NoConnection::NotReached(format!("the response to a greeting was {frame:?}"))),
             Err(NoAnswer::NotSent(why) | NoAnswer::Lost(why)) => Err(NoConnection::NotReached(why)),
         }
     }
@@ -155,7 +155,7 @@ impl Connection {
         !self.requests.is_closed()
     }
 
-    /// When its turn comes.
+    /// Waits for a place among the large bodies.
     pub(crate) async fn place(&self, form: Form, body_bytes: usize) -> ExchangePermit {
         const NEVER_CLOSED: &str = "the semaphore is never closed";
         let under_way = if form == Form::Stream { &self.shared.streams } else { &self.shared.calls };
@@ -210,10 +210,11 @@ impl fmt::Debug for Connection {
     }
 }
 
-/// The one frame of an answer that is no stream. Reads to the end: an answer let go before would be reset.
+/// Returns the single frame of a response that is no stream. Reads to the end: a response dropped before would be
+/// reset.
 pub(crate) async fn only_frame(mut frames: Streaming<Frame>, ends: Instant) -> Result<Frame, NoAnswer> {
     let frame = timeout_at(ends, next_frame(&mut frames)).await;
-    let frame = frame.map_err(|_| NoAnswer::Lost("no answer in time".into()))??;
+    let frame = frame.map_err(|_| NoAnswer::Lost("no response in time".into()))??;
     // The frame is whole; whatever befalls the rest changes nothing.
     drop(timeout_at(ends, frames.message()).await);
     Ok(frame)
@@ -222,7 +223,7 @@ pub(crate) async fn only_frame(mut frames: Streaming<Frame>, ends: Instant) -> R
 pub(crate) async fn next_frame(frames: &mut Streaming<Frame>) -> Result<Frame, NoAnswer> {
     match frames.message().await {
         Ok(Some(frame)) => Ok(frame),
-        Ok(None) => Err(NoAnswer::Lost("the answer ended before it was whole".into())),
+        Ok(None) => Err(NoAnswer::Lost("the response ended early".into())),
         Err(status) => Err(NoAnswer::Lost(with_causes(&status))),
     }
 }
@@ -264,7 +265,7 @@ async fn dial(goal: DialTarget<'_>) -> Result<Connection, String> {
     Ok(Connection { requests, shared: Arc::new(shared) })
 }
 
-/// An error and what it comes from: the outermost sentence alone rarely says it.
+/// Formats an error with its causes: the outermost message alone rarely explains it.
 pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

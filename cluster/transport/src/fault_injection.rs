@@ -17,13 +17,13 @@ pub trait FaultInjector: Send + Sync + fmt::Debug {
 /// Faults of one call. The default has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallFaults {
-    /// The receiver never hears of it.
+    /// The request does not reach the receiver.
     pub lose_request: bool,
-    /// The receiver does it, the caller never hears of it.
+    /// The receiver executes the call, but its response is lost.
     pub lose_answer: bool,
     pub delay_before: Duration,
     pub delay_after: Duration,
-    /// The receiver hears it twice, at about the same time. A stream is pulled by its reader and has no double.
+    /// The receiver gets it twice, at about the same time. A stream is pulled by its reader and cannot be duplicated.
     pub duplicate: bool,
 }
 
@@ -43,5 +43,5 @@ pub(crate) async fn send_with_faults<Answer: Send>(
         // What failed fails as it did: faults take answers away and give none.
         if faults.lose_answer && answer.is_ok() { std::future::pending().await } else { answer }
     };
-    timeout_at(ends, on_the_way.boxed()).await.unwrap_or_else(|_| Err(CallError::Lost("no answer in time".into())))
+    timeout_at(ends, on_the_way.boxed()).await.unwrap_or_else(|_| Err(CallError::Lost("no response in time".into())))
 }

@@ -1,12 +1,12 @@
-//! What one message carries, in the framing of gRPC: a body, a refusal, or the end of a stream.
+//! Content of a message, in the framing of gRPC: a body, a refusal, or the end of a stream.
 //!
 //! ```text
 //! body     1 | bytes
 //! refusal  2 | code u8 | length of why u32 LE | why | detail
 //! end      3 |
 //! ```
-//! A refusal is a message and not a status in the trailers: headers have a limit, a reason with its detail may not fit.
-//! A stream says its end, since HTTP/2 has resets that look like one.
+//! A refusal is a message and not a status in the trailers: headers have a limit, and a reason with its detail may not
+//! fit. The end of a stream is explicit, since HTTP/2 has resets that look like one.
 
 use bytes::{Buf, BufMut, Bytes};
 use futures::Stream;
@@ -17,9 +17,10 @@ use tonic::codec::{BufferSettings, DecodeBuf, Decoder, EncodeBody, EncodeBuf, En
 
 use crate::refusal::{Refusal, RefusalCode};
 
-/// Largest body of a request or an answer, and largest chunk of a stream. A log entry with a large write in it, and room.
+/// Largest body of a request or a response, and largest chunk of a stream: a log entry with a large write, with a
+/// margin.
 pub const MESSAGE_BYTES_MAX: usize = 80 << 20;
-/// Bytes of a frame beside its body: the kind; for a refusal more, but that has no body.
+/// Bytes of a frame in addition to its body: the kind. A refusal has more, but no body.
 const BESIDE_BODY_BYTES: usize = 1;
 /// The length and the flag in front of every message of gRPC.
 const BEFORE_FRAME_BYTES: usize = 5;
@@ -78,7 +79,7 @@ impl Frame {
                 let length = from.try_get_u32_le().map_err(|_| "a refusal without a reason")?;
                 let length = usize::try_from(length).unwrap_or(usize::MAX);
                 if length > from.remaining() {
-                    return Err("a refusal cut off");
+                    return Err("the refusal is truncated");
                 }
                 let why = String::from_utf8_lossy(&from.copy_to_bytes(length)).into_owned();
                 let detail = from.copy_to_bytes(from.remaining());
@@ -93,7 +94,7 @@ impl Frame {
 /// Checked where a body is handed in, so that nothing too large is begun.
 pub(crate) fn check_size(bytes: &Bytes) -> Result<(), String> {
     if bytes.len() > MESSAGE_BYTES_MAX {
-        return Err(format!("{} bytes; a message has at most {MESSAGE_BYTES_MAX}", bytes.len()));
+        return Err(format!("{} bytes are too many: a message has at most {MESSAGE_BYTES_MAX}", bytes.len()));
     }
     Ok(())
 }

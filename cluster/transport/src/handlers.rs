@@ -1,4 +1,4 @@
-//! Handlers by the name of their service, and what a handler is given.
+//! Handlers by the name of their service, and the input of a handler.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,7 +21,7 @@ pub struct Received {
     /// The node that passed the call on, proven by its certificate; it vouches for `from`. None for direct calls.
     pub via: Option<NodeId>,
     pub address: Option<Address>,
-    /// Which process of the sender speaks, and which one here it means; none from a program before 0.5.
+    /// Sending process, and the intended process here; none from a program before 0.5.
     pub processes: Option<Processes>,
     pub body: Bytes,
     /// Rest of the caller's time; for a stream the time that it waits for each chunk.
@@ -34,7 +34,8 @@ pub trait Handler: Send + Sync {
     fn call(&self, received: Received) -> BoxFuture<'static, Result<Bytes, Refusal>>;
 }
 
-/// Answers with chunks, each made when there is room for it on the way. The first error is the last item.
+/// Handler of streams. It responds with chunks, each made when there is room for it on the way. The first error is the
+/// last item.
 pub trait StreamHandler: Send + Sync {
     fn stream(&self, received: Received) -> BoxStream<'static, Result<Bytes, Refusal>>;
 }
@@ -69,7 +70,7 @@ pub struct Handlers {
 #[derive(Clone)]
 pub(crate) struct Registered {
     pub(crate) handler: Arc<dyn Handler>,
-    /// Also for callers without a certificate.
+    /// Whether callers without a certificate are accepted.
     pub(crate) open: bool,
 }
 
@@ -119,7 +120,7 @@ impl fmt::Debug for Handlers {
 
 /// A name is a part of a path.
 fn checked(service: &'static str) -> &'static str {
-    assert!(is_name(service), "`{service}` is no name of a service");
+    assert!(is_name(service), "`{service}` is not a valid name of a service");
     service
 }
 

@@ -1,5 +1,5 @@
-//! A node's certificate and key, and what TLS makes of them. TLS 1.3 alone, both sides show a certificate of the
-//! cluster's authority; a caller may show none, and then reaches open calls only (`serve_request`).
+//! A node's certificate and key, and their TLS configuration. TLS 1.3 only; both sides present a certificate of the
+//! cluster's authority. A caller without one reaches open calls only (`serve_request`).
 //!
 //! Sessions are never resumed: each connection is checked anew, with the certificates of its day.
 
@@ -20,9 +20,9 @@ use rustls::{CertificateError, ClientConfig, RootCertStore, ServerConfig};
 use crate::certificate_names::{bears, node_name};
 use crate::error::TransportError;
 
-/// HTTP/2, said in the handshake.
+/// HTTP/2, as named in the handshake.
 const PROTOCOL: &[u8] = b"h2";
-/// An authority and its successor, with room to spare.
+/// Maximum number of authorities: the current one and its successor, with a margin.
 const CERTIFICATES_MAX: usize = 16;
 /// The first moment of the year 10000, which no certificate can name (RFC 5280, 4.1.2.5): by then each has run out.
 const AFTER_ALL_TIMES: Duration = Duration::from_secs(253_402_300_800);
@@ -46,7 +46,7 @@ impl fmt::Debug for Identity {
 }
 
 impl Identity {
-    /// When its certificate runs out, whoever made it.
+    /// Returns the expiry of its certificate, whoever issued it.
     pub fn runs_out(&self) -> Result<SystemTime, TransportError> {
         let chain = certificates(&self.certificate_pem)?;
         let verifier = verifier_of(Arc::new(roots_of(&self.authority_pem)?))?;
@@ -57,11 +57,11 @@ impl Identity {
                 Ok(UNIX_EPOCH + Duration::from_secs(not_after.as_secs()))
             }
             Err(why) => Err(wrong(why)),
-            Ok(_) => Err(wrong("its certificate does not say when it runs out")),
+            Ok(_) => Err(wrong("its certificate has no expiry")),
         }
     }
 
-    /// Whether its certificate is by this authority, also if it has run out.
+    /// Returns whether its certificate is by this authority, even if it has expired.
     pub fn is_by(&self, authority_pem: &str) -> Result<bool, TransportError> {
         let chain = certificates(&self.certificate_pem)?;
         let verifier = verifier_of(Arc::new(roots_of(authority_pem)?))?;
@@ -89,7 +89,7 @@ impl Credentials {
         verifier.verify_client_cert(&chain[0], &chain[1..], UnixTime::now()).map_err(wrong)?;
         let name = node_name(cluster, node);
         if !bears(&chain[0], &name) {
-            return Err(wrong(format!("it does not bear the name {name}")));
+            return Err(wrong(format!("it does not have the name {name}")));
         }
         let key = || PrivateKeyDer::from_pem_slice(identity.key_pem.as_bytes()).map_err(wrong);
         let client = client_builder()?.with_root_certificates(roots);
@@ -105,7 +105,7 @@ impl Credentials {
         Ok(Credentials { identity, client, server, verifier })
     }
 
-    /// Whether a new connection with this certificate would be let in now.
+    /// Returns whether a new connection with this certificate would be accepted now.
     pub(crate) fn trusts(&self, certificate: &CertificateDer<'_>) -> bool {
         self.verifier.verify_client_cert(certificate, &[], UnixTime::now()).is_ok()
     }
@@ -152,7 +152,7 @@ pub fn split_certificates(pem: &str) -> Result<Vec<(String, Vec<u8>)>, Transport
     Ok(found)
 }
 
-/// At least one.
+/// Parses certificates; requires at least one.
 fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, TransportError> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).take(CERTIFICATES_MAX + 1).collect();
     let found = found.map_err(wrong)?;

@@ -1,4 +1,5 @@
-//! The one call of a node that is not in the cluster yet: no certificate, no id, only what its token told it.
+//! The one call of a node that is not in the cluster yet: without certificate and id, only with the content of its
+//! token.
 
 use std::sync::Arc;
 
@@ -15,8 +16,8 @@ use crate::identity::client_without_certificate;
 use crate::peer_counters::Traffic;
 use crate::refusal::{Refusal, RefusalCode};
 
-/// Calls an open service of whatever node of the cluster listens at `address` (`host:port`). The node has to show a
-/// certificate of the cluster by the authority that the caller was told of. The lane means nothing here.
+/// Calls an open service of any node of the cluster at `address` (`host:port`). The node has to present a certificate
+/// of the cluster by the given authority. The lane is ignored here.
 pub async fn join_call(authority_pem: &str, cluster: ClusterId, address: &str, call: Call) -> Result<Bytes, CallError> {
     let ends = Instant::now() + call.within();
     let bad = |why: String| CallError::Refused(Refusal::new(RefusalCode::BadRequest, why));
@@ -39,7 +40,7 @@ pub async fn join_call(authority_pem: &str, cluster: ClusterId, address: &str, c
         Ok(Ok(frames)) => frames,
         Ok(Err(NoAnswer::NotSent(why))) => return Err(CallError::NotReached(why)),
         Ok(Err(NoAnswer::Lost(why))) => return Err(CallError::Lost(why)),
-        Err(_) => return Err(CallError::Lost("no answer in time".into())),
+        Err(_) => return Err(CallError::Lost("no response in time".into())),
     };
     match only_frame(frames, ends).await {
         Ok(Frame::Body(body)) => Ok(body),

@@ -1,4 +1,4 @@
-//! One lane to one peer: at most one connection, made when it is needed, by one attempt that all callers share.
+//! One lane to one peer: at most one connection, made on demand, by one attempt that all callers share.
 //!
 //! ```text
 //!   Idle ──call──> Connecting ──made──> Up ──closed, and a call──> Connecting
@@ -24,11 +24,11 @@ use crate::connection::{Connection, DialTarget, NoConnection};
 use crate::identity::Credentials;
 use crate::peer_counters::Traffic;
 
-/// After the first failure; each further one doubles it.
+/// Pause after the first failure; each further one doubles it.
 const PAUSE_FIRST: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_millis(200);
 
-/// As whom this node dials.
+/// Identity with which this node dials.
 #[derive(Debug)]
 pub(crate) struct Dialer {
     pub(crate) cluster: ClusterId,
@@ -88,7 +88,7 @@ impl LaneConnection {
         attempt.await
     }
 
-    /// In a task of its own: a caller that gives up takes nobody's connection with it.
+    /// Starts an attempt in a task of its own: a caller that gives up does not cancel the shared connection.
     fn begin(self: &Arc<LaneConnection>) -> Attempt {
         let lane = Arc::clone(self);
         let task = self.dialer.runtime.spawn(async move {

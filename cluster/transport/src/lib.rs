@@ -1,31 +1,33 @@
-//! How the nodes of a cluster speak to each other: calls and streams of bytes, by the name of a service.
+//! Transport between the nodes of a cluster: calls and streams of bytes, by the name of a service.
 //!
-//! Owns sockets, TLS, certificates, deadlines and flow control; the only crate that names tonic. Must never know what
-//! the bytes mean, which replica is where, or who leads: it is told addresses and carries what it is given.
+//! Owns sockets, TLS, certificates, deadlines and flow control; the only crate that names tonic. Contents, the location
+//! of replicas and leadership are opaque to it: it is given addresses and carries bytes.
 //!
 //! ```text
 //!   call(node, Call) ──> peer ──> lane (control | bulk) ──> connection ──TLS 1.3──> server ──> serve ──> Handler
 //!                          fault_injection, before and after                                 checks, deadline, panics
 //! ```
-//! A lane is one connection, so that a heartbeat never stands behind a snapshot. It is made when it is first needed,
-//! greeted once, pinged while it is idle, and made anew when it broke. Messages have the framing of gRPC; inside, each
-//! is a frame of ours (`frame`), and every request says in headers for whom it is and from whom (`call_headers`).
+//! A lane is one connection, so that a heartbeat never waits behind a snapshot. It is made on first use, greeted once,
+//! pinged while it is idle, and made anew when it broke. Messages have the framing of gRPC; inside, each is a frame of
+//! ours (`frame`), and every request names receiver and sender in headers (`call_headers`).
 //!
 //! # What holds
 //!
-//! - T1: a handler hears a call only if cluster, receiver and sender are proven: the receiver's name by its certificate
-//!   to the caller, the sender's by its certificate to the receiver, and the cluster by both. Addresses that were mixed
-//!   up reach nobody. Open calls alone come without a sender. A relayed call names its origin; the relay is proven.
-//! - T2: `NotReached` means that no handler heard it. What is not certain is `Lost`, or a refusal that says so.
-//! - T3: every wait has an end: the caller's time, which travels along, so that the receiver lets go as well.
+//! - T1: a handler gets a call only if cluster, receiver and sender are authenticated: the receiver's name by its
+//!   certificate to the caller, the sender's by its certificate to the receiver, and the cluster by both. Calls to
+//!   mixed-up addresses fail. Only open calls come without a sender. A relayed call names its origin; the relay is
+//!   authenticated.
+//! - T2: `NotReached` means that no handler got it. An uncertain outcome is `Lost`, or a refusal with such a code.
+//! - T3: every wait has an end: the caller's time limit, which is sent along, so that the receiver stops as well.
 //! - T4: a peer is gone after two seconds of silence, counted from when all that was written must have reached it; a
 //!   connection that moves data stays, however slowly.
-//! - T5: a reader that does not read holds its sender back, and nobody else. Large bodies wait for their turn at their
-//!   sender; a node that has no room for one refuses it.
-//! - T6: a stream is whole only if the sender said so.
+//! - T5: a slow reader blocks its own sender only. Large bodies wait for their turn at their sender; a node without
+//!   space for one refuses it.
+//! - T6: a stream is whole only if the sender marked its end.
 //!
-//! Nothing is retried: who knows what a call means decides that. Two exceptions: what was surely never heard, and calls
-//! that say that they may be heard twice. Both go through another node where the direct path is down (`reachability`, `relay`).
+//! There are no retries: the caller decides on them by the meaning of the call. Two exceptions: calls that surely were
+//! not received, and calls marked as repeatable. Both go through another node if the direct path is down
+//! (`reachability`, `relay`).
 
 mod call;
 mod call_headers;

@@ -1,4 +1,4 @@
-//! One peer at one address: its two lanes, and how a call and a stream go over them.
+//! One peer at one address: its two lanes, and the sending of calls and streams over them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,11 +52,11 @@ impl Peer {
         let connection = timeout_at(ends, self.control.connection()).await;
         let connection = connection.map_err(|_| CallError::NotReached("no connection in time".into()))??;
         let greeted = timeout_at(ends, connection.greet(ends)).await;
-        Ok(greeted.map_err(|_| CallError::NotReached("no answer to a greeting in time".into()))??)
+        Ok(greeted.map_err(|_| CallError::NotReached("no response to a greeting in time".into()))??)
     }
 
     pub(crate) async fn call(&self, call: &Call, ends: Instant) -> Result<Bytes, CallError> {
-        let begun = Begun::new(self, call, ends, Form::Call).await?;
+        let begun = OpenExchange::new(self, call, ends, Form::Call).await?;
         match only_frame(begun.frames, ends).await.map_err(lost)? {
             Frame::Body(body) => Ok(body),
             frame => Err(not_a_body(frame)),
@@ -65,7 +65,7 @@ impl Peer {
 
     /// Returns with the first chunk, so that a refusal is seen here.
     pub(crate) async fn stream(&self, call: &Call, ends: Instant) -> Result<ByteStream, CallError> {
-        let mut begun = Begun::new(self, call, ends, Form::Stream).await?;
+        let mut begun = OpenExchange::new(self, call, ends, Form::Stream).await?;
         let within = call.within();
         let Some(first) = next_chunk(&mut begun.frames, within).await? else {
             return Ok(stream::empty().boxed());
@@ -89,15 +89,15 @@ impl Peer {
 }
 
 /// A request that was sent and whose answer has begun.
-struct Begun {
+struct OpenExchange {
     frames: Streaming<Frame>,
     // Both are held until the answer is whole: the place to bound what is under way, the connection to keep it open.
     _place: ExchangePermit,
     _connection: Connection,
 }
 
-impl Begun {
-    async fn new(peer: &Peer, call: &Call, ends: Instant, form: Form) -> Result<Begun, CallError> {
+impl OpenExchange {
+    async fn new(peer: &Peer, call: &Call, ends: Instant, form: Form) -> Result<OpenExchange, CallError> {
         check_size(&call.body).map_err(|why| CallError::Refused(Refusal::new(RefusalCode::BadRequest, why)))?;
         let too_late = |what: &str| CallError::NotReached(format!("{what} in {} ms", call.within().as_millis()));
         let mut gone = String::new();
@@ -117,7 +117,7 @@ impl Begun {
             let request = connection.request(form, call.service, (call.address, call.processes), within, frame);
             let request = request.map_err(CallError::Refused)?;
             match timeout_at(ends, connection.send(request)).await {
-                Ok(Ok(frames)) => return Ok(Begun { frames, _place: place, _connection: connection }),
+                Ok(Ok(frames)) => return Ok(OpenExchange { frames, _place: place, _connection: connection }),
                 Ok(Err(NoAnswer::NotSent(why))) => gone = why,
                 Ok(Err(NoAnswer::Lost(why))) => return Err(CallError::Lost(why)),
                 Err(_) => return Err(no_answer(call.within())),
@@ -138,7 +138,7 @@ async fn next_chunk(frames: &mut Streaming<Frame>, within: Duration) -> Result<O
 }
 
 fn no_answer(within: Duration) -> CallError {
-    CallError::Lost(format!("no answer in {} ms", within.as_millis()))
+    CallError::Lost(format!("no response in {} ms", within.as_millis()))
 }
 
 fn lost(why: NoAnswer) -> CallError {
@@ -147,7 +147,7 @@ fn lost(why: NoAnswer) -> CallError {
     }
 }
 
-/// An answer of a kind that was not asked for says nothing of what was done.
+/// Error of an unexpected kind of response, which leaves the outcome unknown.
 fn not_a_body(frame: Frame) -> CallError {
     CallError::Refused(match frame {
         Frame::Refused(refusal) => refusal,

@@ -12,15 +12,15 @@ pub struct PeerCounts {
     pub calls: u64,
     /// Those that ended in any error; a stream that breaks off later counts too.
     pub failures: u64,
-    /// On the wire, with all that TLS and HTTP/2 add.
+    /// Bytes on the wire, including TLS and HTTP/2.
     pub bytes_out: u64,
     pub bytes_in: u64,
     pub connections_made: u64,
-    /// Whether a connection stands right now, in either lane.
+    /// Whether a connection is open right now, in either lane.
     pub connected: bool,
     /// Calls and streams that reached the peer through another node.
     pub relayed: u64,
-    /// When the last bytes came, over a connection that this node made or through another node.
+    /// Time of the last received bytes, over a connection of this node or through another node.
     pub last_heard: Option<Instant>,
 }
 

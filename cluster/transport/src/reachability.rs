@@ -1,4 +1,4 @@
-//! Reachability of a peer over its own connections, judged by the calls that are made to it.
+//! Reachability of a peer over its own connections, judged by the calls made to it.
 //!
 //! ```text
 //!   up ──a call has no answer for `ping_after`──> examined ──any answer──> up
@@ -14,12 +14,12 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// How long a peer is left out as a relay after it said that it does not know how.
+/// Time for which a peer is not used as a relay after it reported that it does not support it.
 const RELAY_UNKNOWN_FOR: Duration = Duration::from_secs(30);
-/// How long no relay is tried after every one of them failed to reach the peer.
+/// Time without relay attempts after all relays failed to reach the peer.
 const RELAY_PAUSE: Duration = Duration::from_millis(500);
 
-/// How soon silence counts. It must be longer than a round trip.
+/// Time limits of silence. They must be longer than a round trip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
     /// A call without an answer for this long makes the node ping the peer.
@@ -48,13 +48,13 @@ pub(crate) struct Path {
 
 #[derive(Debug, Default)]
 struct PathState {
-    /// When the oldest call began that no answer came after.
+    /// Start of the oldest call without a later response.
     unanswered_since: Option<Instant>,
     examined: bool,
     /// The relay that reached the peer last.
     via: Option<NodeId>,
     no_relay_before: Option<Instant>,
-    /// Until then this peer is not asked to relay calls to others.
+    /// Time before which this peer is not asked to relay calls to others.
     relays_nothing_before: Option<Instant>,
 }
 

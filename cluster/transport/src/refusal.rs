@@ -1,4 +1,4 @@
-//! Refusals by the other side, and whether anything may have been done all the same.
+//! Refusals by the other side, and whether the call may have taken effect.
 
 use std::fmt;
 
@@ -12,9 +12,9 @@ pub enum RefusalCode {
     WrongCluster = 1,
     /// The call is meant for another node.
     WrongReceiver = 2,
-    /// The caller is not who it says it is, or says nothing where it must.
+    /// The caller's claimed identity is wrong, or a required one is missing.
     NotAuthenticated = 3,
-    /// Nobody answers to this name here, or not in this form.
+    /// There is no such service here, or not in this form.
     NoService = 4,
     /// The replica that was named is not on this node.
     NotHere = 5,
@@ -28,9 +28,9 @@ pub enum RefusalCode {
     Unavailable = 9,
     /// The request cannot be understood, or is larger than allowed.
     BadRequest = 10,
-    /// The receiver does not know whether it was done.
+    /// The outcome is unknown to the receiver.
     Unknown = 11,
-    /// Something broke, a panic included. Also every code that this version does not know.
+    /// An internal failure, including a panic. Also every code that this version does not know.
     Failed = 12,
 }
 
@@ -54,7 +54,7 @@ impl RefusalCode {
         Self::ALL.into_iter().find(|code| *code as u8 == byte).unwrap_or(RefusalCode::Failed)
     }
 
-    /// Every other code says that nothing was done, now or ever.
+    /// Returns whether the call may have taken effect; with every other code it never will.
     pub fn may_have_been_done(self) -> bool {
         matches!(self, RefusalCode::Unknown | RefusalCode::Failed)
     }
@@ -63,9 +63,9 @@ impl RefusalCode {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     pub code: RefusalCode,
-    /// For people; cut to [`Refusal::WHY_BYTES_MAX`] on its way.
+    /// Reason for people; cut to [`Refusal::WHY_BYTES_MAX`] for sending.
     pub why: String,
-    /// For the caller's program; its meaning depends on the service and the code.
+    /// Detail for the caller's program; its meaning depends on the service and the code.
     pub detail: Bytes,
 }
 

@@ -1,4 +1,4 @@
-//! Calls and streams that reach a node through another one, where the direct path does not answer.
+//! Relay of calls and streams through another node, if the direct path does not respond.
 //!
 //! ```text
 //!   origin ──relay.call──> relay ──relay.deliver──> receiver
@@ -7,11 +7,11 @@
 //!
 //! - R1: one hop. A relay uses its own connections to the receiver and never another relay; a wrapped call to a service
 //!   of this module is refused.
-//! - R2: the relay takes the origin's name from the origin's certificate. The receiver proves the relay by its
-//!   certificate and believes what it says about the origin; handlers see both (`Received::from`, `Received::via`).
-//!   The processes that a call names are those of the origin and the receiver, never the relay's.
-//! - R3: `NotReached` keeps its meaning. A relay says so with [`NOT_REACHED`] only where no handler of the receiver
-//!   heard the call; what is uncertain is `Unknown`.
+//! - R2: the relay takes the origin's name from the origin's certificate. The receiver authenticates the relay by its
+//!   certificate and trusts the origin it names; handlers get both (`Received::from`, `Received::via`). The processes
+//!   named by a call are those of the origin and the receiver, never the relay's.
+//! - R3: `NotReached` keeps its meaning. A relay returns [`NOT_REACHED`] only if no handler of the receiver got the
+//!   call; an uncertain outcome is `Unknown`.
 //! - R4: bodies and calls that a relay carries at once are limited; what is above the limit is refused as not reached.
 
 use std::sync::Arc;
@@ -34,9 +34,9 @@ use crate::peer::Peer;
 use crate::refusal::{Refusal, RefusalCode};
 use crate::transport::Transport;
 
-/// To a relay: pass this call on. A call and a stream of the same name.
+/// Service of a relay that forwards this call. A call and a stream of the same name.
 pub const RELAY_CALL: &str = "relay.call";
-/// From a relay to the receiver.
+/// Service by which a relay delivers to the receiver.
 pub const RELAY_DELIVER: &str = "relay.deliver";
 const PREFIX: &str = "relay.";
 
@@ -44,7 +44,7 @@ const PREFIX: &str = "relay.";
 const NOT_REACHED: &[u8] = b"not reached";
 /// Version of the layout of [`Wrapped`].
 const LAYOUT: u8 = 1;
-/// Upper bound of what a wrapped call has beside its body.
+/// Upper bound of the bytes of a wrapped call besides its body.
 const BESIDE_BODY_BYTES: usize = 256;
 /// Largest body of a call that is relayed.
 const RELAYED_BYTES_MAX: usize = MESSAGE_BYTES_MAX - BESIDE_BODY_BYTES;
@@ -94,8 +94,8 @@ struct Wrapped {
 }
 
 impl Wrapped {
-    /// Layout u8, node u64, lane u8, whether there is an address u8 and its three u64, how many processes are named u8
-    /// and their u128, length of the name u8 and the name, then the body.
+    /// Encodes layout u8, node u64, lane u8, whether there is an address u8 and its three u64, how many processes are
+    /// named u8 and their u128, length of the name u8 and the name, then the body.
     fn encode(&self) -> Bytes {
         let mut into = BytesMut::with_capacity(self.body.len() + BESIDE_BODY_BYTES);
         into.put_u8(LAYOUT);
@@ -143,11 +143,11 @@ impl Wrapped {
     }
 
     fn of(received: &Received) -> Result<Wrapped, Refusal> {
-        let bad = || Refusal::new(RefusalCode::BadRequest, "a relayed call that does not read");
+        let bad = || Refusal::new(RefusalCode::BadRequest, "the relayed call cannot be decoded");
         Wrapped::decode(received.body.clone()).ok_or_else(bad)
     }
 
-    /// For whoever handles it, as if it had come directly.
+    /// Unwraps the call for its handler, as if it had come directly.
     fn unwrap(self, relay: Option<NodeId>, within: Duration) -> Received {
         let Wrapped { node, address, processes, body, .. } = self;
         Received { from: Some(node), via: relay, address, processes, body, within }
@@ -178,7 +178,7 @@ fn at_origin(error: CallError) -> CallError {
     }
 }
 
-/// How a call or a stream is sent to one peer over its own connections.
+/// Function that sends a call or a stream to one peer over its own connections.
 type SendVia<'s, Answer> = &'s (dyn Fn(NodeId, Arc<Peer>, Call) -> BoxFuture<'s, Result<Answer, CallError>> + Sync);
 
 impl Transport {
@@ -191,7 +191,7 @@ impl Transport {
         send: SendVia<'_, Answer>,
     ) -> Result<Answer, CallError> {
         let now = Instant::now();
-        let mut why = "no other node can pass it on".to_owned();
+        let mut why = "no other node can relay it".to_owned();
         let may_be_relayed = path.path.may_be_relayed(now) && !sabotage::is(Sabotage::NoRelay);
         if !may_be_relayed || call.body.len() > RELAYED_BYTES_MAX || now >= ends {
             return Err(CallError::NotReached(why));
@@ -264,25 +264,27 @@ impl Transport {
         self.through((to, peer), (call, Form::Stream), ends, &send).await
     }
 
-    /// The call that a relay makes, and its place in the room for those. Refused where the receiver does not answer here
-    /// either (R1).
+    /// Returns the call that a relay makes, with its place in the room for those. Refused if the receiver does not
+    /// respond here either (R1).
     fn onward(&self, received: &Received) -> Result<Onward, Refusal> {
-        let stranger = || Refusal::new(RefusalCode::NotAuthenticated, "only nodes of the cluster may ask this");
+        let stranger =
+            || Refusal::new(RefusalCode::NotAuthenticated, "only nodes of the cluster may call this service");
         let origin = received.from.ok_or_else(stranger)?;
         let wrapped = Wrapped::of(received)?;
         let to = wrapped.node;
         let peer = self.peer(to).map_err(at_relay)?;
         if peer.path.is_down() {
-            return Err(not_reached(format!("node {to} does not answer here either")));
+            return Err(not_reached(format!("node {to} does not respond here either")));
         }
-        let room = self.room().take(wrapped.body.len()).ok_or_else(|| not_reached("too many calls are passed on"))?;
+        let room =
+            self.room().take(wrapped.body.len()).ok_or_else(|| not_reached("too many calls are being relayed"))?;
         let lane = wrapped.lane;
         let body = Wrapped { node: origin, ..wrapped }.encode();
         let call = Call { lane, ..Call::new(RELAY_DELIVER, body, received.within) };
         Ok(Onward { to, peer, call, _room: room })
     }
 
-    /// Answers [`RELAY_CALL`]. Whether the origin is still part of the cluster is for whoever registers this to check.
+    /// Handles [`RELAY_CALL`]. The registering layer has to check that the origin is still part of the cluster.
     pub fn pass_on(&self, received: Received) -> BoxFuture<'static, Result<Bytes, Refusal>> {
         let transport = self.clone();
         async move {
@@ -310,7 +312,7 @@ impl Transport {
         opened.try_flatten_stream().boxed()
     }
 
-    /// Answers [`RELAY_DELIVER`]: whoever handles the wrapped call hears it as one of its origin.
+    /// Handles [`RELAY_DELIVER`]: the wrapped call is handled as a call of its origin.
     pub fn deliver(&self, received: Received) -> BoxFuture<'static, Result<Bytes, Refusal>> {
         let found = Wrapped::of(&received).and_then(|wrapped| {
             let handler = self.call_handler(&wrapped.service).ok_or_else(|| no_service(&wrapped.service))?;
@@ -340,7 +342,7 @@ struct Onward {
 }
 
 fn no_service(service: &str) -> Refusal {
-    Refusal::new(RefusalCode::NoService, format!("nobody answers to `{service}` here"))
+    Refusal::new(RefusalCode::NoService, format!("there is no service `{service}` here"))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Handling of one request, from its headers to its answer: its receiver, its caller, its handler and its deadline.
+//! Handling of one request, from its headers to its response: receiver, caller, handler and deadline.
 //!
 //! The order of the checks: cluster, receiver, caller, service. A caller without a certificate learns of no service but
 //! the open ones. Until all checks are passed no byte of a body is taken in.
@@ -29,11 +29,11 @@ use crate::server::Server;
 
 /// Body of an open call by a caller without a certificate.
 pub(crate) const OPEN_BODY_BYTES_MAX: usize = 64 << 10;
-/// Bodies up to this need no room among the large ones: consensus is never refused for bulk.
+/// Bodies up to this size need no space among the large ones: consensus is never refused because of bulk transfers.
 const SMALL_BODY_BYTES: usize = 64 << 10;
-/// Past the caller's time: its own clock says first that it is over, this one is for callers that cannot.
+/// Margin beyond the caller's time limit: the caller's own clock ends it first; this is for callers that cannot.
 const LATE: Duration = Duration::from_millis(50);
-/// The unit in which room for bodies is counted.
+/// Unit in which space for bodies is counted.
 pub(crate) const ROOM_UNIT_BYTES: usize = 1 << 10;
 
 /// The other end of one accepted connection.
@@ -42,7 +42,7 @@ pub(crate) struct Visitor {
     pub(crate) server: Arc<Server>,
     /// Checked against the authority in the handshake.
     pub(crate) certificate: Option<CertificateDer<'static>>,
-    /// Node that it proved to be. A certificate bears one node's name, so this never changes.
+    /// Authenticated node. A certificate has one node's name, so this never changes.
     pub(crate) known_as: OnceLock<NodeId>,
 }
 
@@ -106,7 +106,7 @@ impl Visitor {
         }
         self.check_sender(heading.from)?;
         if heading.to.is_none() {
-            return Err(Refusal::new(RefusalCode::WrongReceiver, "the call does not say for whom it is"));
+            return Err(Refusal::new(RefusalCode::WrongReceiver, "the call does not name its receiver"));
         }
         check_bytes(heading.bytes, MESSAGE_BYTES_MAX)?;
         let (answerer, _) = answerer.ok_or_else(|| no_service(service))?;
@@ -122,7 +122,7 @@ impl Visitor {
     ) -> Result<Answerer, Refusal> {
         let refused = |why: String| Err(Refusal::new(RefusalCode::NotAuthenticated, why));
         if let Some(from) = heading.from {
-            return refused(format!("a caller without a certificate says that it is node {from}"));
+            return refused(format!("a caller without a certificate claims to be node {from}"));
         }
         check_bytes(heading.bytes, OPEN_BODY_BYTES_MAX)?;
         match answerer {
@@ -134,7 +134,7 @@ impl Visitor {
     fn check_sender(&self, from: Option<NodeId>) -> Result<(), Refusal> {
         let refused = |why: String| Err(Refusal::new(RefusalCode::NotAuthenticated, why));
         let Some(from) = from else {
-            return refused("the call does not say who sends it".into());
+            return refused("the call does not name its sender".into());
         };
         if self.known_as.get() == Some(&from) {
             return Ok(());
@@ -148,7 +148,7 @@ impl Visitor {
         Ok(())
     }
 
-    /// The body, and its place in the room for large ones.
+    /// Reads the body, and returns it with its place in the space for large ones.
     async fn take_in(
         &self,
         body: Incoming,
@@ -166,11 +166,11 @@ impl Visitor {
         match taken.await {
             Ok((Ok(Some(Frame::Body(body))), Ok(None))) if body.len() == bytes => Ok((body, room)),
             Ok((Ok(Some(Frame::Body(body))), Ok(None))) => {
-                bad(format!("a body of {} bytes, and {bytes} were said", body.len()))
+                bad(format!("the body has {} bytes, but {bytes} were announced", body.len()))
             }
             Ok((Err(status), _) | (_, Err(status))) => bad(status.message().to_owned()),
             Ok(_) => bad("a request is one body".into()),
-            Err(_) => Err(busy("the request was not taken in before its time was over")),
+            Err(_) => Err(busy("the request was not received within its time limit")),
         }
     }
 }
@@ -192,9 +192,10 @@ async fn called(handler: Arc<dyn Handler>, received: Received, ends: Instant) ->
     let answer = AssertUnwindSafe(async move { handler.call(received).await }).catch_unwind();
     let answer = match timeout_at(ends, answer).await {
         Ok(answer) => answer.unwrap_or_else(|panic| Err(panicked(&*panic)))?,
-        Err(_) => return Err(Refusal::new(RefusalCode::Unknown, "the caller's time was over before it was done")),
+        Err(_) => return Err(Refusal::new(RefusalCode::Unknown, "the caller's time limit passed before it was done")),
     };
-    check_size(&answer).map_err(|why| Refusal::new(RefusalCode::Failed, format!("the answer is too large: {why}")))?;
+    check_size(&answer)
+        .map_err(|why| Refusal::new(RefusalCode::Failed, format!("the response is too large: {why}")))?;
     Ok(answer)
 }
 
@@ -238,12 +239,12 @@ fn respond(body: Body) -> Response<Body> {
 }
 
 fn no_service(service: &str) -> Refusal {
-    Refusal::new(RefusalCode::NoService, format!("nobody answers to `{service}` here"))
+    Refusal::new(RefusalCode::NoService, format!("there is no service `{service}` here"))
 }
 
 fn check_bytes(bytes: usize, bytes_max: usize) -> Result<(), Refusal> {
     if bytes > bytes_max {
-        let why = format!("a body of {bytes} bytes; this caller may send {bytes_max}");
+        let why = format!("the body has {bytes} bytes, the limit of this caller is {bytes_max}");
         return Err(Refusal::new(RefusalCode::BadRequest, why));
     }
     Ok(())

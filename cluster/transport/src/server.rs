@@ -1,4 +1,4 @@
-//! The listening side: accepts, shakes hands, and serves each connection until it ends or the node does.
+//! The listening side: accepts connections, shakes hands, and serves each until it ends or the node stops.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -40,9 +40,9 @@ const REQUESTS_OF_STRANGER_MAX: u32 = 4;
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(2);
 /// Large bodies of requests being taken in or answered, in the whole node. One peer sends 96 MiB at once in each lane.
 const BODIES_BYTES_MAX: usize = 512 << 20;
-/// After an accept that failed: no descriptor is free, most likely.
+/// Pause after a failed accept: most likely no file descriptor is free.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// For the last answers to leave, once nothing is under way.
+/// Time for the last responses to be sent, once no call is in flight.
 const CLOSE_WITHIN: Duration = Duration::from_millis(500);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,7 +62,7 @@ pub(crate) struct Server {
     pub(crate) under_way: InFlightCounter,
     dialer: Arc<Dialer>,
     stage: watch::Receiver<Stage>,
-    /// Told where other authorities are trusted than before.
+    /// Notified when the trusted authorities change.
     trust: watch::Sender<()>,
     connections: Arc<Semaphore>,
     strangers: Arc<Semaphore>,
@@ -214,7 +214,7 @@ impl Server {
         }
     }
 
-    /// Until every accepted connection has ended.
+    /// Waits until every accepted connection has ended.
     pub(crate) async fn until_closed(&self) {
         let all = u32::try_from(CONNECTIONS_MAX).expect("a small number");
         drop(timeout(CLOSE_WITHIN * 2, self.connections.acquire_many(all)).await);
@@ -233,7 +233,7 @@ impl fmt::Debug for Server {
     }
 }
 
-/// Until the stage is at least this, or nobody is left to say.
+/// Waits until the stage is at least this, or its sender is gone.
 async fn reached(stage: &mut watch::Receiver<Stage>, wanted: Stage) {
     let _ = stage.wait_for(|stage| *stage >= wanted).await;
 }

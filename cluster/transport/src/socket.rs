@@ -1,9 +1,9 @@
-//! The socket under a connection: counts its bytes, and ends it when the other side has fallen silent.
+//! Socket of a connection: counts its bytes, and closes it when the other side has fallen silent.
 //!
-//! Both sides ping when nothing was read for a while, so a peer that lives is heard at least that often. The limit on
-//! those pings that comes with HTTP/2 looks at the pong alone; behind megabytes on a slow link a pong comes late, and a
-//! connection that moves data would be cut. Here any byte counts as heard, and silence begins only when all that was
-//! written must have got through: the next sign of life may stand behind it.
+//! Both sides ping when nothing was read for a while, so a live peer sends at least that often. The limit on pings that
+//! comes with HTTP/2 considers the pong alone. Behind megabytes on a slow link a pong is late, and a connection that
+//! moves data would be cut. Here any byte counts as a sign of life, and silence begins only when everything written
+//! must have got through, since the next sign of life may be behind it.
 
 use std::io;
 use std::pin::Pin;
@@ -23,10 +23,10 @@ pub(crate) const PING_EVERY: Duration = Duration::from_millis(700);
 pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(2);
 /// The slowest link that a bulk transfer may keep busy.
 const SLOWEST_BYTES_PER_SECOND: u64 = 1 << 20;
-/// No more than this is on its way: what the kernel takes in ahead of a link, at both ends.
+/// Upper bound of the bytes in transit: buffered by the kernel ahead of a link, at both ends.
 const ON_THE_WAY_BYTES_MAX: u64 = 8 << 20;
-/// Bytes that are written later after the last sign of life stand behind a ping that waits for its answer, and excuse
-/// no silence. Without this limit a caller that tries a dead connection again and again keeps it open.
+/// Limit after the last sign of life for written bytes to excuse silence. Later bytes are behind a ping that waits for
+/// its response. Without this limit a caller that retries a dead connection keeps it open.
 const EXCUSES_SILENCE_FOR: Duration = PING_EVERY.saturating_mul(2);
 /// An alarm that rings so late means that this process stood still, and then silence proves nothing.
 const OVERSLEPT: Duration = Duration::from_millis(300);
@@ -36,7 +36,7 @@ pub(crate) struct Wire {
     socket: TcpStream,
     traffic: Arc<Traffic>,
     heard: Instant,
-    /// When all that excuses silence has got through, even over the slowest link.
+    /// Time at which all bytes that excuse silence have got through, even over the slowest link.
     through: Instant,
     alarm: Pin<Box<Sleep>>,
 }
@@ -58,7 +58,7 @@ impl Wire {
             }
             let silent_at = self.heard.max(self.through) + SILENCE_MAX;
             if now >= silent_at {
-                let why = format!("nothing heard for {} ms", now.duration_since(self.heard).as_millis());
+                let why = format!("nothing received for {} ms", now.duration_since(self.heard).as_millis());
                 return Poll::Ready(io::Error::new(io::ErrorKind::TimedOut, why));
             }
             self.alarm.as_mut().reset(silent_at);

@@ -1,4 +1,4 @@
-//! The handle: starts, calls, streams, and stops.
+//! The transport handle: start, calls, streams, and stop.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -47,7 +47,7 @@ pub struct TransportConfig {
     /// Port 0 takes a free one.
     pub listen: SocketAddr,
     pub identity: Identity,
-    /// For tests and storms.
+    /// Fault injector, for tests.
     pub fault_injector: Option<Arc<dyn FaultInjector>>,
     pub patience: Patience,
     /// Drives all connections and runs all handlers. Callers may be on any tokio runtime.
@@ -76,7 +76,7 @@ struct Inner {
 }
 
 impl Transport {
-    /// Binds and serves. A call for a service that nobody has registered yet is refused.
+    /// Binds and serves. A call for a service that is not registered yet is refused.
     pub fn start(config: TransportConfig, handlers: Handlers) -> Result<Transport, TransportError> {
         let TransportConfig { cluster, node, listen, identity, fault_injector, patience, runtime } = config;
         let credentials = Credentials::of(&identity, cluster, node)?;
@@ -117,8 +117,8 @@ impl Transport {
         self.inner.server.handlers.write().add(handlers);
     }
 
-    /// Sets the addresses of all peers from now on, as `host:port`. A connection to another address than before is let
-    /// go: what is under way on it ends there, and nothing new begins.
+    /// Sets the addresses of all peers from now on, as `host:port`. A connection to a previous address is closed: its
+    /// calls in flight end, and no new ones begin.
     pub fn set_addresses(&self, addresses: BTreeMap<NodeId, String>) {
         let mut peers = self.inner.peers.write();
         let mut before = std::mem::take(&mut *peers);
@@ -154,8 +154,8 @@ impl Transport {
         self.inner.dialer.credentials.read().identity.clone()
     }
 
-    /// New connections show and trust this. Those that stand stay, but for accepted ones whose certificates are not
-    /// trusted any more.
+    /// Sets the certificate and trust for new connections. Existing ones stay, except accepted ones whose certificates
+    /// are no longer trusted.
     pub fn set_identity(&self, identity: &Identity) -> Result<(), TransportError> {
         let Dialer { cluster, node, credentials, .. } = &*self.inner.dialer;
         let new = Credentials::of(identity, *cluster, *node)?;
@@ -273,7 +273,7 @@ impl Transport {
         answer
     }
 
-    /// In a task of its own, until it is known whether the peer answers, and then until it does.
+    /// Starts a task that probes the peer until its state is known, and then until it responds.
     fn examine(&self, to: NodeId, peer: &Arc<Peer>) {
         if peer.path.begin_examination(Instant::now(), self.inner.patience.ping_after) {
             let examination = examination(Arc::downgrade(&self.inner), to, Arc::downgrade(peer));
@@ -299,7 +299,7 @@ impl Transport {
         self.inner.server.handlers.read().find_stream(service)
     }
 
-    /// Whether the peer answers a greeting over its own connections now.
+    /// Returns whether the peer answers a greeting over its own connections now.
     pub async fn is_reached(&self, node: NodeId, within: Duration) -> bool {
         let Ok(peer) = self.peer(node) else { return false };
         let ends = Instant::now() + within;
@@ -309,7 +309,7 @@ impl Transport {
         }
     }
 
-    /// Whether the peer answers over its own connections, as far as calls to it have shown.
+    /// Returns whether the peer responds over its own connections, according to the calls to it.
     pub fn answers_directly(&self, node: NodeId) -> bool {
         self.inner.peers.read().get(&node).is_some_and(|peer| !peer.path.is_down())
     }
@@ -319,7 +319,7 @@ impl Transport {
             return Err(CallError::NotReached("this node is stopping".into()));
         }
         let peer = self.inner.peers.read().get(&to).cloned();
-        peer.ok_or_else(|| CallError::NotReached(format!("no address of node {to} is known")))
+        peer.ok_or_else(|| CallError::NotReached(format!("node {to} has no known address")))
     }
 
     fn fault_injector(&self, to: NodeId, service: &str) -> Option<crate::fault_injection::CallFaults> {
@@ -344,7 +344,7 @@ impl Transport {
         self.inner.server.until_closed().await;
     }
 
-    /// Lets go of everything that answers here: handlers often hold what holds this.
+    /// Drops all handlers: they often hold the owner of this transport.
     pub fn forget_handlers(&self) {
         *self.inner.server.handlers.write() = Handlers::new();
     }
@@ -370,7 +370,7 @@ async fn first<Answer>(
         answer = direct => answer,
         () = peer.path.until_down(), if repeatable => return Err(None),
         () = peer.path.until_down_for(GIVEN_UP_AFTER) => {
-            Err(CallError::Lost("the node stopped answering directly before the answer came".into()))
+            Err(CallError::Lost("the node stopped responding directly before the response came".into()))
         }
     };
     match answer {
@@ -411,7 +411,7 @@ async fn examination(inner: Weak<Inner>, to: NodeId, peer: Weak<Peer>) {
         }
         let why = answer.err().map(|error| error.to_string()).unwrap_or_default();
         if peer.path.set_down(true) {
-            tracing::warn!(node = %to, why, "a node does not answer directly; calls to it go through other nodes");
+            tracing::warn!(node = %to, why, "a node does not respond directly; calls to it are relayed through other nodes");
         }
         break;
     }
@@ -427,6 +427,6 @@ async fn examination(inner: Weak<Inner>, to: NodeId, peer: Weak<Peer>) {
     peer.path.answered();
     peer.path.end_examination();
     if peer.path.set_down(false) {
-        tracing::info!(node = %to, "a node answers directly again");
+        tracing::info!(node = %to, "a node responds directly again");
     }
 }

@@ -1,17 +1,17 @@
-//! Large content, kept once under the hash of its bytes.
+//! Store of large content, kept once under the hash of its bytes.
 //!
-//! A blob is one file, `<dir>/ab/abcd…`, whose name is the BLAKE3 of its content and whose content is nothing else, so
-//! any reader can tell a whole blob from a damaged one without further notes. Writing one: a file in `<dir>/tmp`, its
-//! bytes, a sync, a rename to its name, a sync of the directory that holds the name; only then is it acknowledged.
-//! A crash leaves at most a file in `tmp`, which the next open takes away: a blob that has its name is whole. `put` of
-//! what is there writes nothing, unless what is there is damaged: then it is replaced.
+//! A blob is one file, `<dir>/ab/abcd…`, named by the BLAKE3 of its content and without further metadata. So any reader
+//! can distinguish a whole blob from a damaged one. A write creates a file in `<dir>/tmp`, writes its bytes, syncs it,
+//! renames it to its name, and syncs the directory of the name; only then is it acknowledged. A crash leaves at most a
+//! file in `tmp`, which the next open removes: a blob under its name is whole. `put` of an existing blob writes
+//! nothing, unless the existing one is damaged: then it is replaced.
 //!
-//! A sync that fails stops all further writes of this store until it is opened anew, since the kernel may have dropped
-//! what it could not write; reads go on.
+//! A failed sync stops all further writes of this store until it is opened anew, since the kernel may have dropped the
+//! unwritten pages. Reads continue.
 //!
-//! Each blob is read whole once by a process that did not write it, when it is asked whether it is sound: a disk may have
-//! changed it meanwhile. Knows nothing of who refers to a blob: the shard says when one may be removed,
-//! and never while a `put` of the same name is under way.
+//! A process that did not write a blob reads it whole once, when it first checks it: a disk may have changed it
+//! meanwhile. References to blobs are not tracked here: the shard decides when one may be removed, and never during a
+//! `put` of the same name.
 
 mod error;
 mod name;
@@ -33,7 +33,7 @@ pub use verify::{Damage, Progress};
 /// Largest blob, in bytes: it is held in memory whole.
 pub const BLOB_BYTES_MAX: u64 = 1 << 30;
 
-/// The directory beside the fan-out where blobs are written before they get their name.
+/// Directory beside the fan-out in which blobs are written before the rename to their name.
 const TEMPORARY_DIR: &str = "tmp";
 
 /// Directories that names are spread over, by their first byte.
@@ -48,18 +48,18 @@ pub struct Blobs {
     made: [AtomicBool; FAN_OUT],
     temporaries: AtomicU64,
     stopped: AtomicBool,
-    /// Blobs whose content this process wrote or read, and whether it is what their name says.
+    /// Blobs that this process wrote or read, with the result of the content check.
     looked: Mutex<HashMap<BlobName, bool>>,
 }
 
 impl Blobs {
-    /// Opens or makes the store. Takes away what a crash left in `tmp`, and syncs every directory, since the process
-    /// before may have died between a rename and its sync: every blob seen from here on is durable.
+    /// Opens or makes the store. Removes leftovers of a crash from `tmp`. Syncs every directory, since the process
+    /// before may have died between a rename and its sync: every blob that is visible from here on is durable.
     pub fn open(disk: SharedDisk, dir: &Path) -> io::Result<Blobs> {
         let temporary_dir = dir.join(TEMPORARY_DIR);
         disk.create_dir_all(&temporary_dir)?;
         for entry in disk.list(&temporary_dir)? {
-            tracing::info!(dir = %temporary_dir.display(), name = entry.name, "removing a blob that was never finished");
+            tracing::info!(dir = %temporary_dir.display(), name = entry.name, "cannot remove an unfinished blob");
             disk.remove(&temporary_dir.join(entry.name))?;
         }
         let made = std::array::from_fn(|_| AtomicBool::new(false));
@@ -115,12 +115,12 @@ impl Blobs {
         file.read_at(0, &mut content)?;
         if BlobName::of(&content) != name {
             self.note(name, false);
-            return Err(damaged("does not have the hash that is its name".to_owned()));
+            return Err(damaged("does not match the hash in its name".to_owned()));
         }
         Ok(content.into())
     }
 
-    /// Whether the blob is here and is what its name says. Reads it the first time that this process is asked.
+    /// Returns whether the blob exists and its content matches its name. Reads it on the first call in this process.
     pub fn is_sound(&self, name: BlobName) -> io::Result<bool> {
         if !self.contains(name)? {
             return Ok(false);
@@ -142,7 +142,7 @@ impl Blobs {
         Ok(sound)
     }
 
-    /// Whether a blob has this name. Says nothing of its content: `get` and `is_sound` do.
+    /// Returns whether a blob has this name. Does not check its content; `get` and `is_sound` do.
     pub fn contains(&self, name: BlobName) -> io::Result<bool> {
         self.disk.exists(&self.path_of(name))
     }
@@ -168,8 +168,8 @@ impl Blobs {
         Ok(found)
     }
 
-    /// Reads every blob, a piece at a time, and says which are not what their name says. `progress` is called after
-    /// each file. An error means that the check could not go on, not that a blob is damaged.
+    /// Reads every blob, a piece at a time, and returns those that do not match their name. `progress` is called after
+    /// each file. An error means that the check could not continue, not that a blob is damaged.
     pub fn verify_all(&self, progress: impl FnMut(Progress)) -> io::Result<Vec<Damage>> {
         verify::verify_all(&*self.disk, &self.dir, progress)
     }
@@ -194,7 +194,7 @@ impl Blobs {
         self.looked.lock().insert(name, sound);
     }
 
-    /// Whether the blob is there with exactly these bytes. One that cannot be read counts as damaged: it is replaced.
+    /// Returns whether the blob exists with exactly these bytes. An unreadable blob counts as damaged: it is replaced.
     fn is_whole(&self, name: BlobName, bytes: &[u8]) -> io::Result<bool> {
         if !self.contains(name)? {
             return Ok(false);
@@ -209,10 +209,10 @@ impl Blobs {
         }
     }
 
-    /// After a failed sync nothing more is promised by this store.
+    /// Stops the store after a failed sync.
     fn stop_on_error<T>(&self, result: io::Result<T>) -> Result<T, BlobError> {
         if let Err(error) = &result {
-            tracing::error!(%error, dir = %self.dir.display(), "a sync failed: this blob store takes no more writes");
+            tracing::error!(%error, dir = %self.dir.display(), "a sync failed: this blob store accepts no more writes");
             self.stopped.store(true, Ordering::Release);
         }
         Ok(result?)
@@ -232,7 +232,7 @@ impl Blobs {
     }
 }
 
-/// The first byte that a fan-out directory's name stands for; `None` for any other name.
+/// Returns the first byte of the names in a fan-out directory; `None` for any other directory.
 fn fan_out_of(dir_name: &str) -> Option<u8> {
     let lower_hex = dir_name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     if dir_name.len() != 2 || !lower_hex {

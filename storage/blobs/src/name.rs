@@ -1,4 +1,4 @@
-//! A blob's name: the BLAKE3 of its content, 64 lower-case hex digits.
+//! Name of a blob: the BLAKE3 of its content, as 64 lower-case hex digits.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Every blob against its name, and every file against the layout.
+//! Verification of every blob against its name, and of every file against the layout.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::{BlobName, TEMPORARY_DIR, fan_out_of};
 /// Bytes read at a time while hashing.
 const PIECE_BYTES: usize = 1024 * 1024;
 
-/// How far a check has come.
+/// Progress of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     pub files_checked: u64,
@@ -18,7 +18,7 @@ pub struct Progress {
     pub bytes_checked: u64,
 }
 
-/// One file that is not what its name says.
+/// A file that does not match its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
     pub path: PathBuf,
@@ -56,7 +56,7 @@ pub(crate) fn verify_all(disk: &dyn Disk, dir: &Path, mut progress: impl FnMut(P
     let mut damages = Vec::new();
     for (path, name) in files {
         let outcome = match name {
-            None => Err("is no blob and nothing of ours: move it away".to_owned()),
+            None => Err("is not a blob: move it to another directory".to_owned()),
             Some(name) => check(disk, &path, name),
         };
         match outcome {
@@ -79,7 +79,7 @@ fn check(disk: &dyn Disk, path: &Path, name: BlobName) -> Result<u64, String> {
     if found.0 == name {
         return Ok(found.1);
     }
-    Err(format!("{} bytes that do not have the hash that is their name: fetch it from another replica", found.1))
+    Err(format!("{} bytes do not match the hash in the name: fetch it from another replica", found.1))
 }
 
 /// The name that the file's content has, and its length; a piece at a time.

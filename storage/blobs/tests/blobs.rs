@@ -1,4 +1,5 @@
-//! What a blob store promises, over the real disk, the simulated one, and one that fails at every call in turn.
+//! Guarantees of the blob store, tested on the real disk, on the simulated one, and on one that fails at every call in
+//! turn.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! One command on the state. Reads nothing but the state and the command; a command that is refused or comes too
-//! late changes nothing.
+//! Application of one command to the state. Depends on nothing but the state and the command. A command that is refused
+//! or late changes nothing.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The catalog as consensus and readers hold it: one state behind a lock, one store behind it.
+//! The catalog as used by consensus and readers: one state behind a lock, backed by one store.
 //!
 //! Locks are taken in this order: `stored` (one seal or install at a time), then `state` (short, never across a write
 //! to the disk).
@@ -19,7 +19,7 @@ use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use crate::error::CatalogError;
 use crate::export::{Export, export, import};
 use crate::home::Home;
-use crate::state::{Kept, State};
+use crate::state::{State, StoredValue};
 use crate::stored::{Header, Name, Stored};
 
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ pub struct CatalogConfig {
 #[derive(Debug)]
 pub struct Catalog {
     state: RwLock<State>,
-    place: Mutex<Place>,
+    place: Mutex<CatalogDir>,
     sealed: Mutex<Applied>,
     /// A seal failed, so nothing is known of the store until it is opened again.
     failed: AtomicBool,
@@ -41,7 +41,7 @@ pub struct Catalog {
 
 /// The store in use and where it lies.
 #[derive(Debug)]
-struct Place {
+struct CatalogDir {
     stored: Stored,
     /// None where the store was given and is not ours to replace.
     home: Option<(Home, u32)>,
@@ -58,7 +58,7 @@ impl Catalog {
         };
         let kv = home.open_kv(generation)?;
         if current.is_some() && kv.entries() == 0 {
-            return Err(home.damaged(generation, "it is in use, but nothing is in it".into()));
+            return Err(home.damaged(generation, "it is in use but empty".into()));
         }
         let (stored, state) = Stored::open(kv)?.map_err(|what| home.damaged(generation, what))?;
         if current.is_none() {
@@ -72,7 +72,7 @@ impl Catalog {
         Ok(Catalog::new(stored, state, Some((home, generation))))
     }
 
-    /// On a store that someone else opened: for tests and simulations.
+    /// Opens the catalog on an existing store, for tests and simulations.
     pub fn open_on(kv: Arc<dyn Kv>) -> Result<Arc<Catalog>, CatalogError> {
         let (stored, state) =
             Stored::open(kv)?.map_err(|what| CatalogError::Damaged { path: "the catalog's store".into(), what })?;
@@ -81,7 +81,7 @@ impl Catalog {
 
     fn new(stored: Stored, state: State, home: Option<(Home, u32)>) -> Arc<Catalog> {
         let sealed = Mutex::new(applied_of(&state));
-        let place = Mutex::new(Place { stored, home });
+        let place = Mutex::new(CatalogDir { stored, home });
         Arc::new(Catalog { state: RwLock::new(state), place, sealed, failed: AtomicBool::new(false) })
     }
 
@@ -90,7 +90,7 @@ impl Catalog {
         self.state.read()
     }
 
-    /// In memory, ahead of what is sealed.
+    /// Returns the applied position in memory, which is ahead of the sealed one.
     pub fn applied(&self) -> Applied {
         applied_of(&self.state.read())
     }
@@ -125,7 +125,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// What a seal would write, about.
+    /// Returns the approximate number of bytes that a seal would write.
     pub fn memory_bytes(&self) -> usize {
         self.state.read().dirty_bytes
     }
@@ -146,7 +146,7 @@ impl Catalog {
             let changes: Vec<_> = names.map(|name| (name, state.kept(&name))).collect();
             (applied, Header::of(&state), changes)
         };
-        let changes = changes.into_iter().map(|(name, kept)| (name, kept.map(Kept::encode))).collect();
+        let changes = changes.into_iter().map(|(name, kept)| (name, kept.map(StoredValue::encode))).collect();
         self.failing(place.stored.write(header, changes).map_err(CatalogError::from))?;
         *self.sealed.lock() = applied.clone();
         Ok(applied)
@@ -157,7 +157,7 @@ impl Catalog {
         export(&self.state.read())
     }
 
-    /// Whether [`Catalog::install`] can take what another replica exported. Changes nothing.
+    /// Checks whether [`Catalog::install`] can take an export of another replica. Changes nothing.
     pub fn check_export(bytes: &[u8]) -> Result<(), CatalogError> {
         import(bytes).map(drop)
     }
@@ -196,7 +196,7 @@ impl Catalog {
     }
 }
 
-fn install_on(place: &mut Place, header: Header, values: Vec<(Name, Vec<u8>)>) -> Result<(), CatalogError> {
+fn install_on(place: &mut CatalogDir, header: Header, values: Vec<(Name, Vec<u8>)>) -> Result<(), CatalogError> {
     let Some((home, generation)) = &mut place.home else {
         return Ok(place.stored.replace(header, values)?);
     };

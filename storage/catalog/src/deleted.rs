@@ -1,5 +1,5 @@
-//! Where deleted records stood in their lists, so that a client that pages through a list and names a record that
-//! went meanwhile still gets the next page. Bounded: the oldest deletions are forgotten first.
+//! Positions of deleted records in their lists. With them a client gets the next page even if its cursor names a record
+//! that was deleted meanwhile. Bounded: the oldest deletions are forgotten first.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -34,7 +34,7 @@ impl Deleted {
         self.kept.get(usize::try_from(number - self.first).ok()?).map(|record| record.created)
     }
 
-    /// Remembers one and says which pages changed: its own, and the one that was forgotten whole.
+    /// Adds a deletion and returns the changed pages: its own, and the one that was forgotten whole.
     pub fn push(&mut self, record: DeletedRecord) -> (u64, Option<u64>) {
         let number = self.next();
         self.by_id.insert((record.kind, record.id), number);
@@ -81,13 +81,13 @@ impl Deleted {
         (!bytes.is_empty()).then_some(bytes)
     }
 
-    /// From pages in their order; a page may start with deletions that are forgotten.
+    /// Loads pages in their order; a page may start with deletions that are forgotten.
     pub fn load<'a>(first: u64, next: u64, pages: impl Iterator<Item = &'a [u8]>) -> Result<Deleted, String> {
         let mut deleted = Deleted { first, ..Deleted::default() };
         for page in pages {
             let (records, rest) = page.as_chunks::<BYTES_EACH>();
             if !rest.is_empty() {
-                return Err("a page of deleted records is cut short".into());
+                return Err("a page of deleted records is truncated".into());
             }
             records.iter().try_for_each(|bytes| deleted.load_one(bytes))?;
         }

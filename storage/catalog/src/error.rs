@@ -1,4 +1,4 @@
-//! What can go wrong with a catalog. All of it but a refused export means that this replica is damaged.
+//! Errors of the catalog. All of them except a refused export mean that this replica is damaged.
 
 use std::io;
 use std::path::PathBuf;
@@ -11,13 +11,13 @@ use thiserror::Error;
 
 #[derive(Debug, Error)]
 pub enum CatalogError {
-    #[error("catalog: the log entry at {position} does not decode: {source}")]
+    #[error("catalog: the log entry at {position} cannot be decoded: {source}")]
     Entry { position: LogPosition, source: BadEntry },
-    #[error("catalog: the log entry at {position} has a command that does not decode: {source}")]
+    #[error("catalog: the log entry at {position} has a command that cannot be decoded: {source}")]
     Command { position: LogPosition, source: DecodeError },
-    #[error("catalog: the log entry at {0} names a blob, but catalog commands travel in line")]
+    #[error("catalog: the log entry at {0} names a blob, but catalog commands must be inline")]
     BlobEntry(LogPosition),
-    #[error("catalog: the entry at {found} was applied after {applied}, entries in between are missing or come again")]
+    #[error("catalog: the entry at {found} was applied after {applied}, entries in between are missing or repeated")]
     OutOfOrder { applied: LogPosition, found: LogPosition },
     #[error("{path}: {what}. Rebuild this replica from the others, or from a backup")]
     Damaged { path: PathBuf, what: String },
@@ -25,7 +25,7 @@ pub enum CatalogError {
     BadExport(String),
     #[error("catalog: the snapshot would have {bytes} bytes, at most {max} can be sent")]
     ExportTooLarge { bytes: usize, max: usize },
-    #[error("catalog: an earlier seal failed; nothing is sealed until the process starts again")]
+    #[error("catalog: an earlier seal failed; restart the process to seal again")]
     Failed,
     #[error(transparent)]
     Kv(#[from] KvError),

@@ -1,4 +1,4 @@
-//! The whole state in one piece of bytes: what a follower gets instead of the log, and what a backup keeps.
+//! Export of the whole state in one byte string, for followers that cannot use the log and for backups.
 //!
 //! ```text
 //! "assay catalog 1\n", (name length u8, name, value length u32, value)*, hash of all before it u128
@@ -54,7 +54,7 @@ fn push(bytes: &mut Vec<u8>, name: Name, value: &[u8]) -> Result<(), CatalogErro
     Ok(())
 }
 
-/// What an export holds, checked as a whole and value by value.
+/// Content of an export, verified as a whole and value by value.
 pub struct Import {
     pub state: State,
     pub header: Header,
@@ -68,17 +68,17 @@ pub fn import(bytes: &[u8]) -> Result<Import, CatalogError> {
 }
 
 fn values(bytes: &[u8]) -> Result<Vec<(Name, Vec<u8>)>, &'static str> {
-    let (covered, hash) = bytes.split_last_chunk::<HASH_BYTES>().ok_or("it is cut short")?;
+    let (covered, hash) = bytes.split_last_chunk::<HASH_BYTES>().ok_or("it is truncated")?;
     let mut found = Hash128::default();
     found.update(covered);
     if found.finish() != u128::from_le_bytes(*hash) {
-        return Err("its bytes do not have the hash they were sent with");
+        return Err("its bytes do not match the hash sent with them");
     }
-    let mut rest = covered.strip_prefix(MAGIC).ok_or("it is none, or of another version")?;
+    let mut rest = covered.strip_prefix(MAGIC).ok_or("it is not an export, or has another version")?;
     let mut values = Vec::new();
     while !rest.is_empty() {
-        let (name, value) = value(&mut rest).ok_or("a value is cut short")?;
-        values.push((Name::from_bytes(name).ok_or("a value of an unknown kind")?, value.to_vec()));
+        let (name, value) = value(&mut rest).ok_or("a value is truncated")?;
+        values.push((Name::from_bytes(name).ok_or("a value has an unknown kind")?, value.to_vec()));
     }
     Ok(values)
 }

@@ -1,5 +1,5 @@
-//! FNV-1a, in 64 and 128 bits: a fixed function of bytes that tells values apart after a mistake of a disk or of a
-//! replica. No defence against someone who searches for collisions; checksums of pages are the store's own.
+//! FNV-1a, in 64 and 128 bits: a fixed hash that reveals values changed by a faulty disk or replica. It is no defence
+//! against deliberate collisions. Pages have the store's own checksums.
 
 const OFFSET_64: u64 = 0xCBF2_9CE4_8422_2325;
 const PRIME_64: u64 = 0x100_0000_01B3;

@@ -1,8 +1,8 @@
-//! Where the catalog's store lives: `CURRENT` names the generation in use, others are leftovers.
+//! Directory of the catalog's store: `CURRENT` names the generation in use, others are leftovers.
 //!
-//! The first start fills `g0001` with an empty catalog and then writes CURRENT; so without CURRENT there is nothing,
-//! or one generation that never sealed anything. An install fills the next generation, and replacing CURRENT is the
-//! moment it counts. Whatever CURRENT does not name is taken away at the next start.
+//! The first start fills `g0001` with an empty catalog and then writes CURRENT. So without CURRENT there is nothing, or
+//! one generation that never sealed anything. An install fills the next generation and takes effect when CURRENT is
+//! replaced. Generations not named by CURRENT are removed at the next start.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -46,11 +46,11 @@ impl Home {
         match parse_current(&bytes) {
             Some(generation) if self.generations()?.contains(&generation) => Ok(Some(generation)),
             Some(generation) => Err(damaged(&path, format!("it names {}, which is not there", name_of(generation)))),
-            None => Err(damaged(&path, "it does not have the checksum it was written with".into())),
+            None => Err(damaged(&path, "it does not match its checksum".into())),
         }
     }
 
-    /// Where a catalog without CURRENT may begin: it must never have been in use.
+    /// Returns the generation with which a catalog without CURRENT may begin: it must never have been in use.
     pub fn first(&self) -> Result<u32, CatalogError> {
         match self.generations()?.iter().find(|generation| **generation != FIRST) {
             Some(other) => {
@@ -70,13 +70,13 @@ impl Home {
         Ok(Arc::new(SledKv::open(&dir, self.kv_cache_bytes)?))
     }
 
-    /// From here on the generation is the one that counts.
+    /// Makes the generation the current one.
     pub fn switch(&self, generation: u32) -> Result<(), CatalogError> {
         let path = self.dir.join(CURRENT);
         replace_whole(&*self.disk, &path, current_text(generation).as_bytes()).map_err(|source| io_error(&path, source))
     }
 
-    /// Takes away every generation but this one.
+    /// Removes every generation but this one.
     pub fn keep_only(&self, generation: u32) -> Result<(), CatalogError> {
         for other in self.generations()?.into_iter().filter(|other| *other != generation) {
             self.remove(other)?;

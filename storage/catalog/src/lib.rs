@@ -1,9 +1,9 @@
-//! The control group's state machine: records by kind, their unique keys, and the map of groups and replicas.
+//! State machine of the control group: records by kind, their unique keys, and the map of groups and replicas.
 //!
-//! All records are in memory, behind one lock that readers share; a node asks here what exists and who may see it,
-//! many times a request, and never waits for a disk. What `apply` changes is marked, and `seal` writes what is marked
-//! together with the applied position and the membership in one commit of the store below. Between two seals the log
-//! alone has the changes; a start loads the last seal and applies the log since.
+//! All records are in memory, behind one lock that readers share. A node checks existence and permissions here many
+//! times per request and never waits for a disk. `apply` marks its changes. `seal` writes the marked values together
+//! with the applied position and the membership in one commit of the store. Between two seals only the log has the
+//! changes; a start loads the last seal and applies the log after it.
 //!
 //! On disk:
 //!
@@ -16,11 +16,11 @@
 //!   t <page>          where deleted records stood in their lists, sixty-four a page
 //!   r <kind> <id>     a record
 //! ```
-//! A value above 4 KiB lies in numbered chunks; the first says how many there are and the hash of the whole. An
-//! install fills the next generation, switches CURRENT to it and only then takes the old one away, so a crash leaves
-//! the old state or the new one, whole.
+//! A value above 4 KiB is split into numbered chunks; the first holds their number and the hash of the whole. An
+//! install fills the next generation, switches CURRENT to it and only then removes the old one, so a crash leaves the
+//! old state or the new one, whole.
 //!
-//! Knows no clock, no dice, no network: the same entries give the same state on every replica.
+//! Uses no clock, randomness or network: the same entries give the same state on every replica.
 
 mod apply;
 mod catalog;

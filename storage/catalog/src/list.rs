@@ -1,5 +1,5 @@
-//! Lists of records as clients page through them: newest first, ties by id, from a cursor that is the id of a record,
-//! also of one that was deleted since.
+//! Pages of lists for clients: newest first, ties by id, from a cursor that is the id of a record, possibly a deleted
+//! one.
 
 use std::cmp::Reverse;
 use std::ops::Bound;
@@ -10,12 +10,12 @@ use assay_storage_model::catalog::{Record, RecordKind};
 use thiserror::Error;
 use uuid::Uuid;
 
-use crate::state::{Place, State};
+use crate::state::{OrderKey, State};
 
 #[derive(Clone, Copy, Debug)]
 pub struct ListQuery {
     pub kind: RecordKind,
-    /// None lists what stands above organizations.
+    /// Organization of the records; none lists records above organizations.
     pub org: Option<OrgId>,
     pub cursor: Option<Cursor>,
     pub limit: usize,
@@ -23,14 +23,14 @@ pub struct ListQuery {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cursor {
-    /// The next page: what stands behind this record, so is older.
+    /// The next page: records after this one in the list, so older ones.
     After(Uuid),
-    /// The page before: what stands right before this record.
+    /// The previous page: the records directly before this one.
     Before(Uuid),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("no {kind} has the id {id} that the list should go on from")]
+#[error("no {kind} has the id {id} from which the list should continue")]
 pub struct UnknownCursor {
     pub kind: RecordKind,
     pub id: Uuid,
@@ -43,7 +43,7 @@ impl State {
         query: &ListQuery,
         mut keep: impl FnMut(&Record) -> bool,
     ) -> Result<Vec<Arc<Record>>, UnknownCursor> {
-        let at = |created, id| -> Place { (query.kind, query.org, Reverse(created), id) };
+        let at = |created, id| -> OrderKey { (query.kind, query.org, Reverse(created), id) };
         let (newest, oldest) = (at(i64::MAX, Uuid::nil()), at(i64::MIN, Uuid::max()));
         let (mut from, mut to) = (Bound::Included(newest), Bound::Included(oldest));
         match query.cursor {
@@ -51,7 +51,7 @@ impl State {
             Some(Cursor::After(id)) => from = Bound::Excluded(at(self.created_of(query.kind, id)?, id)),
             Some(Cursor::Before(id)) => to = Bound::Excluded(at(self.created_of(query.kind, id)?, id)),
         }
-        let record = |place: &Place| self.records.get(&(place.0, place.3)).cloned();
+        let record = |place: &OrderKey| self.records.get(&(place.0, place.3)).cloned();
         let range = self.order.range((from, to));
         if let Some(Cursor::Before(_)) = query.cursor {
             let mut page: Vec<_> =
@@ -62,14 +62,14 @@ impl State {
         Ok(range.filter_map(record).filter(|record| keep(record)).take(query.limit).collect())
     }
 
-    /// Whether an organization has this many records of a kind, or more. Looks at no more than that many.
+    /// Returns whether an organization has at least this many records of a kind. Reads no more than that many.
     pub fn has_at_least(&self, kind: RecordKind, org: Option<OrgId>, count: usize) -> bool {
-        let at = |created, id| -> Place { (kind, org, Reverse(created), id) };
+        let at = |created, id| -> OrderKey { (kind, org, Reverse(created), id) };
         let all = self.order.range(at(i64::MAX, Uuid::nil())..=at(i64::MIN, Uuid::max()));
         count == 0 || all.take(count).count() == count
     }
 
-    /// When a record was made, also one that was deleted since.
+    /// Returns the creation time of a record, also of a deleted one.
     pub fn created(&self, kind: RecordKind, id: Uuid) -> Option<i64> {
         let live = self.records.get(&(kind, id)).map(|record| record.created);
         live.or_else(|| self.deleted.created(kind, id))

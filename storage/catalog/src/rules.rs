@@ -1,6 +1,6 @@
-//! What a catalog command must be, whatever the catalog holds. Asked by who proposes, so that a client hears early,
-//! and again by apply, which has the last word. The limits are part of the state machine: two replicas that differ
-//! in one of them would part ways, so a change of a limit is a new version of the command.
+//! Validation of catalog commands, independent of the catalog's content. The proposer checks early for the client's
+//! sake; apply checks again and decides. The limits are part of the state machine: two replicas with different limits
+//! would diverge, so a change of a limit is a new version of the command.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ pub fn check(command: &CatalogCommand) -> Result<(), String> {
         CatalogCommand::ChangeReplicas(ChangeReplicas { replicas, .. }) => check_members(replicas),
         CatalogCommand::GiveIds(GiveIds { nodes, replicas }) => {
             refuse_if(*nodes > IDS_GIVEN_MAX || *replicas > IDS_GIVEN_MAX, || {
-                format!("at most {IDS_GIVEN_MAX} ids are given at once")
+                format!("at most {IDS_GIVEN_MAX} ids can be assigned at once")
             })
         }
     }

@@ -1,4 +1,4 @@
-//! The catalog in memory: what readers ask and what apply changes.
+//! In-memory state of the catalog, read by readers and changed by apply.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -14,10 +14,10 @@ use crate::stored::{Header, Name};
 
 pub type RecordName = (RecordKind, Uuid);
 
-/// Where a record stands in the list of its kind and organization: newest first, ties by id.
-pub type Place = (RecordKind, Option<OrgId>, Reverse<i64>, Uuid);
+/// Position of a record in the list of its kind and organization: newest first, ties by id.
+pub type OrderKey = (RecordKind, Option<OrgId>, Reverse<i64>, Uuid);
 
-/// Memory of one record beside its bytes: map nodes and allocations.
+/// Memory of one record in addition to its bytes: map nodes and allocations.
 const RECORD_OVERHEAD_BYTES: usize = 256;
 
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ pub struct State {
     pub(crate) applied: Option<LogPosition>,
     pub(crate) membership: Vec<u8>,
     pub(crate) version: u64,
-    /// At which version a record of a kind last came, changed or went; the version it was loaded at where none did since.
+    /// Version of the last insert, change or delete of a record of a kind; the loaded version if there was none since.
     pub(crate) changed: HashMap<RecordKind, u64>,
     pub(crate) loaded: u64,
     /// Ids below these were given.
@@ -34,7 +34,7 @@ pub struct State {
     /// A replica that is new to a group has an id above this one.
     pub(crate) highest_replica_placed: u64,
     pub(crate) records: BTreeMap<RecordName, Arc<Record>>,
-    pub(crate) order: BTreeSet<Place>,
+    pub(crate) order: BTreeSet<OrderKey>,
     pub(crate) taken: HashMap<UniqueKey, RecordName>,
     pub(crate) deleted: Deleted,
     pub(crate) map: Option<Arc<ShardMap>>,
@@ -109,19 +109,19 @@ impl State {
         map.into_iter().chain(pages).chain(self.records.keys().map(|(kind, id)| Name::Record(*kind, *id)))
     }
 
-    /// What is stored under a name; none if it is to be taken away.
+    /// Returns the value to store under a name; none if the name is to be deleted.
     pub(crate) fn value(&self, name: &Name) -> Option<Vec<u8>> {
-        self.kept(name).map(Kept::encode)
+        self.kept(name).map(StoredValue::encode)
     }
 
     /// The same, not yet encoded: cheap enough to be taken under the lock.
-    pub(crate) fn kept(&self, name: &Name) -> Option<Kept> {
+    pub(crate) fn kept(&self, name: &Name) -> Option<StoredValue> {
         match name {
             Name::Header => None, // made by who stores it, since it counts what is stored
-            Name::Membership => Some(Kept::Bytes(self.membership.clone())),
-            Name::Map => self.map.clone().map(Kept::Map),
-            Name::Deleted(page) => self.deleted.page(*page).map(Kept::Bytes),
-            Name::Record(kind, id) => self.records.get(&(*kind, *id)).cloned().map(Kept::Record),
+            Name::Membership => Some(StoredValue::Bytes(self.membership.clone())),
+            Name::Map => self.map.clone().map(StoredValue::Map),
+            Name::Deleted(page) => self.deleted.page(*page).map(StoredValue::Bytes),
+            Name::Record(kind, id) => self.records.get(&(*kind, *id)).cloned().map(StoredValue::Record),
         }
     }
 
@@ -154,22 +154,22 @@ impl State {
 
 /// A value that is shared with the state until it is written.
 #[derive(Debug)]
-pub enum Kept {
+pub enum StoredValue {
     Bytes(Vec<u8>),
     Map(Arc<ShardMap>),
     Record(Arc<Record>),
 }
 
-impl Kept {
+impl StoredValue {
     pub fn encode(self) -> Vec<u8> {
         match self {
-            Kept::Bytes(bytes) => bytes,
-            Kept::Map(map) => map.encode(),
-            Kept::Record(record) => record.encode(),
+            StoredValue::Bytes(bytes) => bytes,
+            StoredValue::Map(map) => map.encode(),
+            StoredValue::Record(record) => record.encode(),
         }
     }
 }
 
-fn place(record: &Record) -> Place {
+fn place(record: &Record) -> OrderKey {
     (record.kind, record.org, Reverse(record.created), record.id)
 }

@@ -1,12 +1,12 @@
-//! How the state lies in the key-value store: names, chunks, and the header that says how much there must be.
+//! Layout of the state in the key-value store: names, chunks, and the header that states the expected content.
 //!
 //! ```text
 //! key      name, chunk u16 (big-endian)
 //! chunk 0  1, chunks u16, length u32, hash of the whole u64, the first bytes
 //! chunk n  the bytes that follow
 //! ```
-//! The header counts the keys and sums the hashes of all values, so that a value that is gone, came back or is older
-//! than the rest is seen when the store is opened.
+//! The header counts the keys and sums the hashes of all values, so that a missing, resurrected or outdated value is
+//! detected at open.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ const CHUNKED: u8 = 1;
 const CHUNK_HEAD_BYTES: usize = 1 + 2 + 4 + 8;
 const CHUNK_NUMBER_BYTES: usize = 2;
 
-/// What a stored value is. Order of bytes equals the order of names within a kind.
+/// Name of a stored value. Order of bytes equals the order of names within a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Name {
     Header,
@@ -73,7 +73,7 @@ impl Name {
     }
 }
 
-/// What is true of all values together; written with every seal. JSON text, so that a newer version may add to it.
+/// Header for all values together, written with every seal. JSON text, so that a newer version may extend it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
     pub format: u32,
@@ -116,7 +116,7 @@ impl Header {
         let header: Header = serde_json::from_slice(bytes).map_err(|error| format!("the header: {error}"))?;
         match header.format {
             HEADER_FORMAT => Ok(header),
-            other => Err(format!("the header has format {other}, this program knows {HEADER_FORMAT}")),
+            other => Err(format!("the header has format {other}, this program supports {HEADER_FORMAT}")),
         }
     }
 }
@@ -161,7 +161,7 @@ pub fn load_state(values: Vec<(Name, Vec<u8>)>) -> Result<(State, Header), Strin
 fn load_record(state: &mut State, kind: RecordKind, id: Uuid, value: &[u8]) -> Result<(), String> {
     let record = Record::decode(value).map_err(|error| format!("{kind} {id}: {error}"))?;
     if (record.kind, record.id) != (kind, id) {
-        return Err(format!("{kind} {id}: another record stands in its place"));
+        return Err(format!("{kind} {id}: another record is in its place"));
     }
     if record.revision > state.version {
         return Err(format!("{kind} {id}: it is newer than the catalog"));
@@ -173,7 +173,7 @@ fn load_record(state: &mut State, kind: RecordKind, id: Uuid, value: &[u8]) -> R
     Ok(())
 }
 
-/// How one value lies in the store.
+/// Layout of one value in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Laid {
     chunks: u16,
@@ -311,7 +311,7 @@ fn join_chunks(entries: &[(Vec<u8>, Vec<u8>)]) -> Result<Joined, String> {
 fn join_one(entries: &[(Vec<u8>, Vec<u8>)]) -> Result<(Name, Laid, Vec<u8>, usize), String> {
     let (key, first) = &entries[0];
     let (name, chunk) = split_key(key).ok_or("not a key of the catalog")?;
-    let (head, mut value) = read_head(first).ok_or("the first chunk is cut short or of an unknown form")?;
+    let (head, mut value) = read_head(first).ok_or("the first chunk is truncated or has an unknown form")?;
     if chunk != 0 {
         return Err(format!("chunk {chunk} without the one before it"));
     }
@@ -323,7 +323,7 @@ fn join_one(entries: &[(Vec<u8>, Vec<u8>)]) -> Result<(Name, Laid, Vec<u8>, usiz
         value.extend_from_slice(chunk);
     }
     if value.len() != head.length || hash64(&value) != head.hash {
-        return Err("its chunks are not those it was written with".into());
+        return Err("its chunks do not match its checksum".into());
     }
     Ok((name, Laid { chunks: head.chunks, hash: head.hash }, value, usize::from(head.chunks)))
 }

@@ -1,4 +1,5 @@
-//! sled answers damage with panics. Here they become errors, and a process-wide panic hook can learn to let them pass.
+//! Containment of sled's panics, with which it answers damage. They become errors here; a process-wide panic hook can
+//! be set up to ignore them.
 
 use std::any::Any;
 use std::cell::Cell;

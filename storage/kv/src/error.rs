@@ -1,4 +1,4 @@
-//! What can go wrong with a store.
+//! Errors of a store.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum KvError {
     /// Nothing was done.
-    #[error("a {what} of {length} bytes; at most {limit} are kept: split the record")]
+    #[error("a {what} of {length} bytes is too large, the limit is {limit}: split the record")]
     TooLarge { what: &'static str, length: usize, limit: usize },
 
     /// The store must not be used: something in it is wrong or missing.
@@ -18,7 +18,7 @@ pub enum KvError {
 
     /// It may be whole: a busy machine, a slow disk, and some damage that sled hangs on look the same.
     #[error(
-        "{}: it did not open within {seconds} s: start again when the machine and its disk are less busy; if it never \
+        "{}: the store did not open within {seconds} s: start again when the machine and its disk are less busy; if it never \
          opens, restore the directory", dir.display()
     )]
     TooSlow { dir: PathBuf, seconds: u64 },
@@ -35,8 +35,8 @@ impl KvError {
         KvError::Damaged { dir: dir.to_path_buf(), what: what.into() }
     }
 
-    /// Whether what is on the disk is wrong, and not merely what was asked of it or how it could be read just now. Names
-    /// every kind, so that a new one has to be decided: what is damaged may be given up.
+    /// Returns whether the data on disk is wrong, as opposed to an invalid call or a temporary read failure. Names
+    /// every kind, so that a new one has to be classified: a damaged replica may be discarded.
     pub fn is_damage(&self) -> bool {
         match self {
             KvError::Damaged { .. } => true,

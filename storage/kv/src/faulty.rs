@@ -1,4 +1,4 @@
-//! Any store, made to fail at the n-th commit: before anything is done, or after all is.
+//! Store that fails at the n-th commit of another store, before the commit is done or after it.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 use crate::{Batch, Entries, Kv, KvError};
 
-/// Where the commit fails. The caller gets the same error either way, and cannot know.
+/// Point at which the commit fails. The caller gets the same error either way and cannot distinguish them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommitFault {
     /// Nothing of the batch is there.
@@ -19,7 +19,7 @@ pub enum CommitFault {
 #[derive(Debug)]
 pub struct FaultyKv {
     inner: Arc<dyn Kv>,
-    /// Which commit fails (1 is the next one), and how.
+    /// Number of the commit that fails (1 is the next one), and the point of failure.
     plan: Option<(u64, CommitFault)>,
     state: Mutex<State>,
 }
@@ -63,7 +63,7 @@ impl Kv for FaultyKv {
                 if fault == CommitFault::AfterApplying {
                     self.inner.commit(batch)?;
                 }
-                Err(std::io::Error::other("a fault was asked for at this commit").into())
+                Err(std::io::Error::other("a fault was injected at this commit").into())
             }
             _ => self.inner.commit(batch),
         }

@@ -1,4 +1,4 @@
-//! How an entry lies in sled: a tag before its key, and before its value a version and a checksum over both.
+//! Encoding of an entry in sled: a tag before its key, and before its value a version and a checksum over both.
 //!
 //! ```text
 //! key:   1, key                       (tag 0 is the summary's, so that no key of a caller can be taken for it)
@@ -32,12 +32,12 @@ pub(crate) fn stored_value(key: &[u8], value: &[u8]) -> Vec<u8> {
 
 /// The value that was stored under `key`, or what is wrong with it.
 pub(crate) fn value_of<'a>(key: &[u8], stored: &'a [u8]) -> Result<&'a [u8], &'static str> {
-    let (header, value) = stored.split_at_checked(HEADER_BYTES).ok_or("a value is too short to be one of ours")?;
+    let (header, value) = stored.split_at_checked(HEADER_BYTES).ok_or("a value is too short")?;
     if header[0] != VERSION {
-        return Err("a value has a version that this program does not know");
+        return Err("a value has an unknown version");
     }
     if header[1..] != checksum(key, value).to_le_bytes() {
-        return Err("a value does not fit its checksum");
+        return Err("a value does not match its checksum");
     }
     Ok(value)
 }

@@ -1,10 +1,12 @@
-//! Small keyed state that changes only at a commit and is durable when that returns. The only crate that names sled.
+//! Small keyed state that changes only at a commit and is durable when the commit returns. The only crate that names
+//! sled.
 //!
-//! Three implementations of [`Kv`], one suite: [`SledKv`] on disk, its twin [`MemoryKv`] for simulation, and
+//! Three implementations of [`Kv`] pass one suite: [`SledKv`] on disk, its twin [`MemoryKv`] for simulation, and
 //! [`FaultyKv`], which fails the n-th commit of another. Keys are at most 256 bytes and values at most 4 KiB, because
-//! above that sled spills to files which it never syncs; larger records come in chunks. Knows nothing of what is kept.
+//! above that sled spills to files that it never syncs. Larger records are split into chunks. The content is opaque to
+//! this crate.
 //!
-//! A commit that fails has happened or not, nobody knows; after it a store takes no further ones, and its owner ends.
+//! The outcome of a failed commit is unknown. The store takes no further commits, and its owner ends.
 
 mod contain;
 mod error;
@@ -33,7 +35,7 @@ pub const KEY_BYTES_MAX: usize = 256;
 /// Longest value, in bytes.
 pub const VALUE_BYTES_MAX: usize = 4096;
 
-/// What `scan` answers with.
+/// Result of `scan`.
 pub type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// Keys with values, changed in atomic, durable steps.
@@ -47,7 +49,7 @@ pub trait Kv: Send + Sync + Debug {
     /// part is refused before anything is done. Readers may see the changes before it returns.
     fn commit(&self, batch: &Batch) -> Result<(), KvError>;
 
-    /// How many keys there are.
+    /// Number of keys.
     fn entries(&self) -> u64;
 }
 
@@ -89,7 +91,7 @@ impl Batch {
         self.changes.len()
     }
 
-    /// In the order of keys; `None` is a delete.
+    /// Iterates in the order of keys; `None` is a delete.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
         self.changes.iter().map(|(key, value)| (key.as_slice(), value.as_deref()))
     }

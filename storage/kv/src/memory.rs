@@ -1,4 +1,4 @@
-//! The twin of the store on disk, for simulation: same limits, same semantics, nothing on disk.
+//! In-memory twin of the store on disk, for simulation: same limits and semantics, nothing on disk.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;

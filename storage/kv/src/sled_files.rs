@@ -1,4 +1,4 @@
-//! The files of a sled store, seen from outside: what must be synced, cleared away and forbidden around sled.
+//! Files of a sled store outside of sled's control: syncs, cleanup and checks around sled.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -8,21 +8,21 @@ use std::time::{Duration, Instant};
 use assay_storage_disk::{Disk, RealDisk, read_whole, replace_whole};
 
 use crate::KvError;
-use crate::summary::{Place, SUMMARY_BYTES, Summary};
+use crate::summary::{SUMMARY_BYTES, Summary, SummaryKind};
 
 /// sled's only file of data.
 pub(crate) const DATA_FILE: &str = "db";
 
-/// Where sled puts what is too large for its log; it never syncs these.
+/// Directory into which sled spills values that are too large for its log; it never syncs these.
 const SPILL_DIR: &str = "blobs";
 
-/// Our file beside sled's.
+/// File of the seal, in sled's directory.
 const SEAL_FILE: &str = "kv.seal";
 
 /// sled writes its snapshot under this name first and, after a crash, takes what it finds there for a whole one.
 const UNFINISHED_SNAPSHOT_SUFFIX: &str = ".generating";
 
-/// How long to wait for the process or handle before this one to let go of its lock.
+/// Time to wait until a previous process or handle releases its lock.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 const LOCK_RETRY: Duration = Duration::from_millis(10);
 
@@ -43,7 +43,7 @@ pub(crate) fn settle(dir: &Path) -> io::Result<()> {
     RealDisk.sync_dir(dir)
 }
 
-/// Fails if sled has written anything to a file of its own beside `db`: such a file is never synced.
+/// Fails if sled has written a file besides `db`: such a file is never synced.
 pub(crate) fn forbid_spills(dir: &Path) -> Result<(), KvError> {
     let spills = RealDisk.list(&dir.join(SPILL_DIR))?;
     match spills.first() {
@@ -54,7 +54,7 @@ pub(crate) fn forbid_spills(dir: &Path) -> Result<(), KvError> {
     }
 }
 
-/// Waits until nobody holds sled's lock. A handle that was just dropped may hold it a moment longer.
+/// Waits until sled's lock is free. A handle that was just dropped may hold it a moment longer.
 pub(crate) fn await_unlocked(dir: &Path) -> Result<(), KvError> {
     let path = dir.join(DATA_FILE);
     if !RealDisk.exists(&path)? {
@@ -74,19 +74,19 @@ pub(crate) fn await_unlocked(dir: &Path) -> Result<(), KvError> {
     }
 }
 
-/// What the seal says; `None` if there is none.
+/// Reads the seal; `None` if there is none.
 pub(crate) fn read_seal(dir: &Path) -> Result<Option<Summary>, KvError> {
     let bytes = match read_whole(&RealDisk, &dir.join(SEAL_FILE), SUMMARY_BYTES as u64) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) if error.kind() == io::ErrorKind::InvalidData => Vec::new(),
         other => other?,
     };
-    match Summary::decode(Place::Seal, &bytes) {
+    match Summary::decode(SummaryKind::Seal, &bytes) {
         Some(summary) => Ok(Some(summary)),
-        None => Err(KvError::damaged(dir, format!("{SEAL_FILE} is not as it was written"))),
+        None => Err(KvError::damaged(dir, format!("{SEAL_FILE} does not match its checksum"))),
     }
 }
 
 pub(crate) fn write_seal(dir: &Path, summary: &Summary) -> io::Result<()> {
-    replace_whole(&RealDisk, &dir.join(SEAL_FILE), &summary.encode(Place::Seal))
+    replace_whole(&RealDisk, &dir.join(SEAL_FILE), &summary.encode(SummaryKind::Seal))
 }

@@ -1,21 +1,22 @@
-//! The store on disk: one sled tree, made durable and made honest from outside.
+//! The store on disk: one sled tree, with durability and damage detection added from outside.
 //!
-//! sled 0.34 does not sync on flush, answers a flipped bit with a panic or by forgetting its newest records, and never
-//! tells. Hence around it:
+//! sled 0.34 does not sync on flush. It answers a flipped bit with a panic, or silently forgets its newest records.
+//! Hence around it:
 //!
-//! - **The barrier.** A commit is one sled batch, sled's flush, fdatasync of `db`, fsync of the directory, and a look
+//! - **The barrier.** A commit is one sled batch, sled's flush, fdatasync of `db`, fsync of the directory, and a check
 //!   that sled spilled nothing to a file of its own. The first error ends all commits of this handle.
 //! - **The summary.** Each batch also writes how many commits, entries and which digest there are after it; each value
 //!   carries a checksum over itself and its key.
 //! - **The seal.** After the barrier the same summary goes to `kv.seal`, durably, and then the commit is acknowledged.
-//!   So what a crash may leave is sled as the seal says, or one commit further; anything else is damage.
+//!   So a crash leaves sled as described by the seal, or one commit further; anything else is damage.
 //!
-//! `open` reads every entry and compares. A store that has no seal and no summary is new: the seal of zero commits is
-//! written before `open` returns, so from the first commit on there is one, and its absence is damage.
+//! `open` reads every entry and compares. A store without seal and summary is new. The seal of zero commits is written
+//! before `open` returns, so from the first commit on its absence is damage.
 //!
-//! Opening changes files even if nothing is committed: sled writes a snapshot, may cut a torn tail, and creates what it
-//! lacks. So does `check`; look at a copy if the files are evidence. sled works on its own threads (`sled-io-…`), also
-//! while it opens; a panic there ends that thread only, so `open` runs with a deadline. What hangs may be damaged or slow, and nobody can tell which.
+//! Opening changes files even if nothing is committed: sled writes a snapshot, may cut a torn tail, and creates missing
+//! files. So does `check`; run it on a copy if the files are evidence. sled works on its own threads (`sled-io-…`),
+//! also while it opens. A panic there ends that thread only, so `open` runs with a deadline. A store that hangs may be
+//! damaged or slow; the two cannot be distinguished.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -31,7 +32,7 @@ use parking_lot::Mutex;
 use crate::contain::contain;
 use crate::frame::{SUMMARY_KEY, key_of, stored_key, stored_value, value_of};
 use crate::sled_files::{DATA_FILE, await_unlocked, forbid_spills, read_seal, settle, write_seal};
-use crate::summary::{Place, Summary};
+use crate::summary::{Summary, SummaryKind};
 use crate::{Batch, Entries, Kv, KvError};
 
 /// Bytes of one segment of sled's file. Fixed at creation: sled refuses to open with another.
@@ -51,12 +52,12 @@ pub struct SledKv {
     db: sled::Db,
     /// sled's `db`, opened by us to sync it.
     data: Arc<dyn DiskFile>,
-    /// As of the last commit; `None` after one failed.
+    /// Summary of the last commit; `None` after a failed one.
     committed: Mutex<Option<Summary>>,
     entries: AtomicU64,
 }
 
-/// What `SledKv::check` found, all of it verified.
+/// Result of `SledKv::check`, all of it verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Report {
     pub entries: u64,
@@ -68,7 +69,7 @@ pub struct Report {
     pub file_bytes: u64,
 }
 
-/// A store whose content has been read and found to be what its seal says.
+/// A store with verified content that agrees with its seal.
 struct Verified {
     db: sled::Db,
     summary: Summary,
@@ -129,7 +130,7 @@ impl SledKv {
                 None => changes.remove(stored_key(key)),
             }
         }
-        changes.insert(SUMMARY_KEY, after.encode(Place::Record));
+        changes.insert(SUMMARY_KEY, after.encode(SummaryKind::Record));
         Ok((after, changes))
     }
 
@@ -226,8 +227,8 @@ fn open_here(dir: &Path, cache_bytes: u64, seal: Option<Summary>) -> Result<Veri
     for entry in &*db {
         let (key, stored) = entry.map_err(|error| foreign(dir, error))?;
         if key == SUMMARY_KEY {
-            let summary = Summary::decode(Place::Record, &stored);
-            recorded = Some(summary.ok_or_else(|| KvError::damaged(dir, "its summary is not as it was written"))?);
+            let summary = Summary::decode(SummaryKind::Record, &stored);
+            recorded = Some(summary.ok_or_else(|| KvError::damaged(dir, "its summary does not match its checksum"))?);
             continue;
         }
         let key = checked_key(dir, &key)?;
@@ -251,7 +252,7 @@ fn agreed(counted: Summary, recorded: Option<Summary>, seal: Option<Summary>) ->
     }
     match seal {
         None if recorded.is_none() => Ok(summary), // new, or the process ended while it was being made
-        None => Err(format!("commit {} is there, and the seal that belongs to it is gone", summary.commit)),
+        None => Err(format!("commit {} is there, but its seal is missing", summary.commit)),
         Some(seal) if seal == summary => Ok(summary),
         Some(seal) if seal.commit.checked_add(1) == Some(summary.commit) => Ok(summary), // ended between barrier and seal
         Some(seal) => Err(format!("sled holds commit {}, and commit {} is sealed", summary.commit, seal.commit)),
@@ -259,7 +260,7 @@ fn agreed(counted: Summary, recorded: Option<Summary>, seal: Option<Summary>) ->
 }
 
 fn checked_key<'a>(dir: &Path, stored: &'a [u8]) -> Result<&'a [u8], KvError> {
-    key_of(stored).ok_or_else(|| KvError::damaged(dir, "a key that is none of ours"))
+    key_of(stored).ok_or_else(|| KvError::damaged(dir, "an unknown key"))
 }
 
 fn checked_value(dir: &Path, key: &[u8], stored: &[u8]) -> Result<Vec<u8>, KvError> {
@@ -269,7 +270,7 @@ fn checked_value(dir: &Path, key: &[u8], stored: &[u8]) -> Result<Vec<u8>, KvErr
     }
 }
 
-/// sled's errors in our words. Whatever it finds wrong with its own files is damage.
+/// Converts sled's errors. Defects that sled finds in its own files are damage.
 fn foreign(dir: &Path, error: sled::Error) -> KvError {
     use std::io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
     match error {

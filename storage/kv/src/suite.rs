@@ -1,4 +1,4 @@
-//! What every [`Kv`] does alike; each implementation's tests call [`run`] in one line.
+//! Conformance suite of every [`Kv`]; each implementation's tests call [`run`] in one line.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,23 +1,23 @@
-//! What a store holds, in four numbers, so that an entry which sled forgot is missed.
+//! Summary of a store in four numbers, which reveals an entry that sled forgot.
 //!
-//! Kept twice: as the record `SUMMARY_KEY` in sled, changed by the same batch as the entries it counts, and in the file
-//! `kv.seal` beside sled's own, replaced after each barrier. Both are 36 bytes: an 8-byte label that says which of the
-//! two it is, commit, entries and digest as u64, CRC32C of all before it as u32; little-endian.
+//! Stored twice: as the record `SUMMARY_KEY` in sled, changed by the same batch as the entries it counts, and in the
+//! file `kv.seal`, replaced after each barrier. Both are 36 bytes, little-endian: an 8-byte label for the kind, commit,
+//! entries and digest as u64, and the CRC32C of all preceding bytes as u32.
 
 use xxhash_rust::xxh3::Xxh3;
 
-/// Which of the two places a summary was written for.
+/// Kind of a stored summary: the record in sled or the seal.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Place {
+pub(crate) enum SummaryKind {
     Record,
     Seal,
 }
 
-impl Place {
+impl SummaryKind {
     fn label(self) -> &'static [u8; LABEL_BYTES] {
         match self {
-            Place::Record => b"kvmeta-1",
-            Place::Seal => b"kvseal-1",
+            SummaryKind::Record => b"kvmeta-1",
+            SummaryKind::Seal => b"kvseal-1",
         }
     }
 }
@@ -31,7 +31,7 @@ pub(crate) struct Summary {
     /// Commits so far.
     pub commit: u64,
     pub entries: u64,
-    /// Sum of the hashes of all entries, so that it does not depend on their order and can be kept up to date.
+    /// Sum of the hashes of all entries: independent of their order and easy to update.
     pub digest: u64,
 }
 
@@ -47,7 +47,7 @@ impl Summary {
         self.digest = self.digest.wrapping_sub(hash(key, value));
     }
 
-    pub fn encode(&self, place: Place) -> Vec<u8> {
+    pub fn encode(&self, place: SummaryKind) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(SUMMARY_BYTES);
         bytes.extend_from_slice(place.label());
         for number in [self.commit, self.entries, self.digest] {
@@ -58,7 +58,7 @@ impl Summary {
     }
 
     /// `None` if any bit is not as it was written, or if it was written for another place.
-    pub fn decode(place: Place, bytes: &[u8]) -> Option<Summary> {
+    pub fn decode(place: SummaryKind, bytes: &[u8]) -> Option<Summary> {
         let bytes: &[u8; SUMMARY_BYTES] = bytes.try_into().ok()?;
         let (body, checksum) = bytes.split_at(SUMMARY_BYTES - 4);
         if checksum != crc32c::crc32c(body).to_le_bytes() || !body.starts_with(place.label()) {
@@ -101,13 +101,13 @@ mod tests {
     #[test]
     fn every_flipped_bit_is_seen_and_places_are_not_mixed() {
         let summary = Summary { commit: 1, entries: 2, digest: 3 };
-        let bytes = summary.encode(Place::Seal);
-        assert_eq!(Summary::decode(Place::Seal, &bytes), Some(summary));
-        assert_eq!(Summary::decode(Place::Record, &bytes), None);
+        let bytes = summary.encode(SummaryKind::Seal);
+        assert_eq!(Summary::decode(SummaryKind::Seal, &bytes), Some(summary));
+        assert_eq!(Summary::decode(SummaryKind::Record, &bytes), None);
         for bit in 0..bytes.len() * 8 {
             let mut flipped = bytes.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(Summary::decode(Place::Seal, &flipped), None, "bit {bit}");
+            assert_eq!(Summary::decode(SummaryKind::Seal, &flipped), None, "bit {bit}");
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Damaged, missing and half-written files of a store: found at open, or harmless, and never a wrong entry in silence.
+//! Tests of damaged, missing and half-written files of a store: damage is found at open or harmless, and no wrong entry
+//! is returned.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +14,7 @@ const CACHE_BYTES: u64 = 1 << 20;
 /// Single bits flipped, one store each.
 const FLIPS: u32 = 200;
 
-type Files = BTreeMap<PathBuf, Vec<u8>>;
+type FileContents = BTreeMap<PathBuf, Vec<u8>>;
 
 /// Panics that are contained are the subject here; their traces would hide the ones that are not.
 fn quiet() {
@@ -25,8 +26,8 @@ fn quiet() {
     }));
 }
 
-fn files_of(dir: &Path) -> Files {
-    let mut found = Files::new();
+fn files_of(dir: &Path) -> FileContents {
+    let mut found = FileContents::new();
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
         if path.is_file() {
@@ -36,7 +37,7 @@ fn files_of(dir: &Path) -> Files {
     found
 }
 
-fn lay_out(dir: &Path, files: &Files) {
+fn lay_out(dir: &Path, files: &FileContents) {
     let _ = fs::remove_dir_all(dir);
     fs::create_dir_all(dir).unwrap();
     for (name, content) in files {
@@ -67,7 +68,7 @@ fn entries(expected: &BTreeMap<Vec<u8>, Vec<u8>>) -> Entries {
 }
 
 /// A small, closed store, and what is in it.
-fn small_store(dir: &Path, seed: u64) -> (Files, Entries) {
+fn small_store(dir: &Path, seed: u64) -> (FileContents, Entries) {
     let mut dice = ChaCha8Rng::seed_from_u64(seed);
     let mut expected = BTreeMap::new();
     for _ in 0..2 {
@@ -152,7 +153,7 @@ fn a_missing_file_is_found_or_harmless() {
     unsealed.remove(Path::new("kv.seal"));
     lay_out(&dir, &unsealed);
     let error = SledKv::open(&dir, CACHE_BYTES).unwrap_err();
-    assert!(error.to_string().contains("the seal that belongs to it is gone"), "{error}");
+    assert!(error.to_string().contains("but its seal is missing"), "{error}");
 }
 
 #[test]

@@ -1,8 +1,9 @@
-//! A power cut in the middle of a commit, at any block of sled's file: the commit before or the one after, whole.
+//! Tests of a power cut in the middle of a commit, at any block of sled's file: the commit before or the one after
+//! remains, whole.
 //!
-//! sled cannot be put on a simulated disk, so its file is copied as the barrier of one commit and the work of the next
-//! leave it, and cuts are made up from the two: each 4 KiB block written since the barrier kept or lost, and the new
-//! length with it. Found damage would be honest, but a node alone could not rebuild from it, so it fails here too.
+//! sled cannot run on a simulated disk. Instead its file is copied after the barrier of one commit and during the work
+//! of the next, and cuts are composed from the two. Each 4 KiB block written since the barrier is kept or lost, and the
+//! new length with it. Detected damage also fails here, because a single node could not rebuild from it.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! The one suite over every store there is, and random histories against a map.
+//! Runs the conformance suite over every store, and random histories against a map.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -82,7 +82,7 @@ fn a_snapshot_that_sled_never_finished_does_no_harm() {
     }
 }
 
-/// What one commit of a random history does: a key's number, and the length and byte of its new value, if any.
+/// One commit of a random history: key numbers, each with the length and byte of its new value, if any.
 type Step = Vec<(u8, Option<(u16, u8)>)>;
 
 fn histories() -> impl Strategy<Value = Vec<Step>> {

@@ -1,4 +1,5 @@
-//! Looks at a log nobody has open, for `assay doctor`: every checksum, every link, and the watermark. Read-only.
+//! Check of a log that no process has open, for `assay doctor`: every checksum, every link and the watermark.
+//! Read-only.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,16 +14,16 @@ use crate::recovery_scan::{Survey, survey};
 use crate::scan::{End, Scanned};
 use crate::watermark::{self, Level, Levels};
 
-/// What was found.
+/// Result of a check.
 #[derive(Clone, Debug)]
 pub struct Report {
     pub dir: PathBuf,
     pub verdict: Verdict,
     pub files: Vec<FileReport>,
     pub groups: Vec<GroupReport>,
-    /// What is wrong, each naming file, group and index as far as known.
+    /// Damage that was found. Each entry names file, group and index as far as they are known.
     pub problems: Vec<String>,
-    /// What is worth knowing and harmless.
+    /// Harmless observations that an operator may want to know.
     pub remarks: Vec<String>,
 }
 
@@ -31,7 +32,7 @@ pub struct Report {
 pub enum Verdict {
     /// Every byte is as it was written.
     Sound,
-    /// A write that was under way at a crash is torn. Nobody was told of it; the next open cuts it.
+    /// A write that was in progress at a crash is torn. It was never acknowledged; the next open cuts it.
     TornTail,
     /// Something that was durable is wrong or missing. The log will not open.
     Corrupt,
@@ -45,7 +46,7 @@ pub struct FileReport {
     pub bytes: u64,
     pub batches: u64,
     pub records: u64,
-    /// Where the first damage is, and what.
+    /// Index and description of the first damage.
     pub damage: Option<(u64, String)>,
 }
 
@@ -54,7 +55,7 @@ pub struct GroupReport {
     pub group: GroupId,
     pub state: GroupState,
     pub records: u64,
-    /// The watermark's last index; none if it knows no record of the group.
+    /// Last index in the watermark; none if it has no record of the group.
     pub watermark_last: Option<u64>,
 }
 
@@ -91,7 +92,7 @@ pub fn check(disk: &dyn Disk, dir: &Path) -> Report {
         report.remarks.push(match &cut.torn {
             Some(what) => format!(
                 "{file}: {bytes} bytes from {at} on are torn, above the watermark, and will be cut at the next start: {what}. \
-                 Nobody was told that what they held is durable; the last record below may have been under way too"
+                 Their content was never acknowledged; the last record before them may have been in flight too"
             ),
             None => format!("{file}: {bytes} bytes from {at} on are reserved and unused"),
         });
@@ -120,7 +121,7 @@ fn levels_of(disk: &dyn Disk, dir: &Path, surveyed: &Survey) -> Result<Levels, S
     match disk.exists(&path) {
         Ok(true) => watermark::load(disk, &path).map_err(|error| error.to_string()),
         Ok(false) if surveyed.files.is_empty() => Ok(Levels::default()),
-        Ok(false) => Err(format!("{} is missing: what the log must hold is not known", path.display())),
+        Ok(false) => Err(format!("{} is missing: the required content of the log is unknown", path.display())),
         Err(error) => Err(format!("{}: {error}", path.display())),
     }
 }

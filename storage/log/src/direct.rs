@@ -1,9 +1,9 @@
-//! raft-engine's file system, whose large appends go around the system's page cache. The log is written once and read
-//! only by a start or a replica that fell behind: cached pages of it would push out what people ask for, and filling
-//! them costs more than all else that the log's thread does.
+//! raft-engine's file system with large appends that bypass the page cache. The log is written once and is read only at
+//! a start or for a replica that fell behind. Cached pages of it would evict pages that queries need, and filling them
+//! costs more than all other work of the log's thread.
 //!
-//! Whole pages of a write go one way, its ends (less than a page each) and small writes through the cache, as do reads;
-//! the kernel keeps the two apart page by page. A sync covers both.
+//! Whole pages of a write bypass the cache. Its ends (less than a page each), small writes and reads go through the
+//! cache. The kernel keeps the two apart page by page, and a sync covers both.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use assay_storage_disk::{DirectFile, files_ran_out, parent_of, when_files_are_left};
 use raft_engine::env::{DefaultFileSystem, FileSystem, Handle, Permission, WriteExt};
 
-type Inner = DefaultFileSystem;
+type BaseFileSystem = DefaultFileSystem;
 
 /// Wraps raft-engine's own file system.
 #[derive(Clone, Copy, Debug, Default)]
@@ -21,13 +21,13 @@ pub struct DirectFileSystem;
 
 /// An open file.
 pub struct DirectHandle {
-    inner: Arc<<Inner as FileSystem>::Handle>,
+    inner: Arc<<BaseFileSystem as FileSystem>::Handle>,
     path: PathBuf,
 }
 
 /// A file's writer.
 pub struct DirectWriter {
-    inner: <Inner as FileSystem>::Writer,
+    inner: <BaseFileSystem as FileSystem>::Writer,
     /// None where the file system of the log cannot do it: everything goes through the cache.
     direct: Option<DirectFile>,
     offset: u64,
@@ -47,7 +47,7 @@ impl std::fmt::Debug for DirectWriter {
 
 impl FileSystem for DirectFileSystem {
     type Handle = DirectHandle;
-    type Reader = <Inner as FileSystem>::Reader;
+    type Reader = <BaseFileSystem as FileSystem>::Reader;
     type Writer = DirectWriter;
 
     fn create<P: AsRef<Path>>(&self, path: P) -> io::Result<DirectHandle> {
@@ -83,8 +83,8 @@ fn open_file<T>(path: &Path, open: impl Fn() -> io::Result<T>) -> io::Result<T> 
     when_files_are_left(|| open().map_err(|error| with_cause(path, error)))
 }
 
-/// Replaces an error of raft-engine that comes from a lack of file descriptors. Such an error has lost its number in
-/// raft-engine, so this opens the directory of the file to see whether descriptors are free.
+/// Replaces an error of raft-engine that comes from a lack of file descriptors. raft-engine drops the error number, so
+/// this opens the file's directory to test whether descriptors are free.
 fn with_cause(path: &Path, error: io::Error) -> io::Error {
     match File::open(parent_of(path)) {
         Err(cause) if files_ran_out(&cause) => cause,
@@ -154,7 +154,7 @@ impl WriteExt for DirectWriter {
     }
 }
 
-/// raft-engine knows a full disk by the word that its own file system says.
+/// Converts a full-disk error to the text by which raft-engine recognizes one.
 fn full_disk(error: io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::StorageFull => io::Error::new(io::ErrorKind::StorageFull, "nospace"),

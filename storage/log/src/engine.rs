@@ -1,4 +1,4 @@
-//! raft-engine behind a small face: what is written, read and given back, with its panics turned into errors.
+//! Small interface to raft-engine: write, read, give space back. Panics of the engine become errors.
 //!
 //! The engine panics when a sync fails (`LogFileWriter::sync` unwraps) and when it finds its index inconsistent. After
 //! a panic it must not be used for writing; the writer sees to that.
@@ -17,19 +17,19 @@ use raft_engine::{Config, Engine, LogBatch, ReadableSize, RecoveryMode};
 use crate::frame::{Frame, engine_index};
 use crate::{GIVEN_BACK_BYTES_MAX, LogConfig};
 
-/// What readers need of an engine; a simulation has another one.
+/// Operations of an engine that readers need. A simulation has an implementation of its own.
 pub(crate) trait Records: Send + Sync {
     /// Frames of `[from, to)`, at least one.
     fn fetch(&self, group: GroupId, from: u64, to: u64, bytes_max: usize) -> Result<Vec<Frame>, String>;
     /// Rewrites what little old files still hold, deletes some of them, and names the groups that hold many records there.
     fn give_back(&self) -> Result<Vec<u64>, String>;
-    /// Copies what lives to new files and deletes all others, so that nothing is left of what was purged. Never beside
-    /// `give_back`.
+    /// Copies live records to new files and deletes all others, so that nothing purged is left. Never called
+    /// concurrently with `give_back`.
     fn renew(&self) -> Result<(), String>;
     fn bytes(&self) -> u64;
 }
 
-/// What the writer needs besides, whatever file system is under it.
+/// Operations of an engine that the writer needs in addition, whatever the file system below it.
 pub(crate) trait Store: Records {
     /// Writes a batch; with `sync`, everything written before it is durable too.
     fn write(&self, batch: &mut LogBatch, sync: bool) -> Result<(), String>;
@@ -61,7 +61,7 @@ pub(crate) fn open<F: FileSystem + 'static>(
     Ok(Arc::new(Opened { engine: Some(engine), failed: AtomicBool::new(false) }))
 }
 
-/// Lets few files go at a time. Freeing and discarding the blocks of many holds the file system's journal, and with it
+/// Deletes only a few files at a time. Freeing the blocks of many files holds the file system's journal, and with it
 /// every sync of the node, for as long as it takes.
 struct Trickle {
     /// The oldest file there is.
@@ -122,7 +122,7 @@ impl<F: FileSystem> Drop for Opened<F> {
             Ok(())
         });
         if let Err(what) = closed {
-            tracing::error!(what, "closing the log failed; what was acknowledged had been synced before");
+            tracing::error!(what, "closing the log failed; everything acknowledged had been synced before");
         }
     }
 }

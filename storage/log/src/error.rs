@@ -1,23 +1,23 @@
-//! What can go wrong, in words that say what to do.
+//! Errors of the log. Each message names the action to take.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use assay_storage_model::GroupId;
 
-/// Why the log did not do what it was asked. Cheap to clone: one failure answers many.
+/// Error of a log operation. Cheap to clone: one failure answers many callers.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum LogError {
-    /// Bytes on disk are wrong, stale or missing, below what somebody was told is durable.
+    /// Bytes on disk are wrong, stale or missing below the position that was acknowledged as durable.
     #[error("{0}")]
     Corrupt(Box<Corruption>),
     /// A write or sync failed. Nothing more is taken; whether the last operations are on disk is unknown. End the process.
-    #[error("the log has failed and takes nothing more: {0}")]
+    #[error("the log has failed and accepts nothing more: {0}")]
     Failed(String),
     /// The caller's mistake; nothing was written and the log goes on.
     #[error("refused: {0}")]
     Refused(String),
-    /// The records asked for were purged.
+    /// The requested records were purged.
     #[error("group {group}: records below {first} were purged")]
     Purged { group: GroupId, first: u64 },
     #[error("the log is closed")]
@@ -33,7 +33,7 @@ impl LogError {
     }
 }
 
-/// Where the damage is. Nothing was changed on disk when this is returned from open.
+/// Location of the damage. Nothing has been changed on disk when open returns this.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Corruption {
     pub group: Option<GroupId>,

@@ -1,4 +1,4 @@
-//! raft-engine's file system, made to fail where a test says: the n-th write or the n-th sync, once or from then on.
+//! Fault-injecting file system for tests: fails the n-th write or the n-th sync, once or from then on.
 //!
 //! Counts writes and syncs also when nothing fails. A failed sync does not reach the file; a torn write leaves half its
 //! bytes there.
@@ -13,9 +13,9 @@ use raft_engine::env::{FileSystem, Handle, Permission, WriteExt};
 
 use crate::direct::DirectFileSystem;
 
-type Inner = DirectFileSystem;
+type UnderlyingFileSystem = DirectFileSystem;
 
-/// How a call fails.
+/// Kind of an injected failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileFault {
     /// The device fails; nothing is written.
@@ -100,13 +100,13 @@ impl FaultFileSystem {
 
 /// An open file.
 pub struct FaultHandle {
-    inner: Arc<<Inner as FileSystem>::Handle>,
+    inner: Arc<<UnderlyingFileSystem as FileSystem>::Handle>,
     calls: Arc<FileCalls>,
 }
 
 /// A file's writer.
 pub struct FaultWriter {
-    inner: <Inner as FileSystem>::Writer,
+    inner: <UnderlyingFileSystem as FileSystem>::Writer,
     calls: Arc<FileCalls>,
 }
 
@@ -124,7 +124,7 @@ impl std::fmt::Debug for FaultWriter {
 
 impl FileSystem for FaultFileSystem {
     type Handle = FaultHandle;
-    type Reader = <Inner as FileSystem>::Reader;
+    type Reader = <UnderlyingFileSystem as FileSystem>::Reader;
     type Writer = FaultWriter;
 
     fn create<P: AsRef<Path>>(&self, path: P) -> io::Result<FaultHandle> {

@@ -1,5 +1,5 @@
-//! The names of raft-engine's files: `<sequence, 16 digits>.raftlog` as written, `.rewrite` for what little of old files
-//! still lives. Whoever else holds the directory is found by its lock.
+//! Names of raft-engine's files: `<sequence, 16 digits>.raftlog` for appended files, `.rewrite` for the live rest of
+//! old files. Another process that has the directory open is detected by its lock.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ pub(crate) fn list(dir: &Path) -> Result<Vec<LogFile>, LogError> {
         let entry = entry.map_err(|error| LogError::io(dir.display(), error))?;
         let name = entry.file_name();
         let Some(name) = name.to_str() else {
-            return Err(LogError::io(entry.path().display(), "a name that is not UTF-8 does not belong here"));
+            return Err(LogError::io(entry.path().display(), "a name is not valid UTF-8"));
         };
         if let Some((queue, sequence)) = parse(name) {
             files.push(LogFile { queue, sequence, path: entry.path() });

@@ -1,9 +1,9 @@
-//! The frame about one record, exactly as its bytes lie in a block of raft-engine's:
+//! Frame around one record, exactly as its bytes lie in a block of raft-engine:
 //!
 //! `version u8, group u64, index u64, term u64, previous record's checksum u32, payload length u32, checksum u32, payload`
 //!
-//! Numbers are little-endian. The checksum is CRC32C over all that stands before it and the payload. The engine takes
-//! protobuf messages; this one writes its raw bytes, so the payload is copied once, into the engine's batch.
+//! Numbers are little-endian. The checksum is CRC32C over all preceding fields and the payload. The engine takes
+//! protobuf messages; this one writes its raw bytes, so the payload is copied only once, into the engine's batch.
 
 use std::any::Any;
 
@@ -18,10 +18,10 @@ const VERSION: u8 = 1;
 /// Bytes before the payload.
 pub(crate) const HEADER_BYTES: usize = 37;
 const CHECKED_BYTES: usize = 33;
-/// What the first record of a group has for its predecessor's checksum.
+/// Checksum that the first record of a group carries for its missing predecessor.
 pub(crate) const CHAIN_START: u32 = 0;
 
-/// What is kept in memory of a record: enough to check its neighbours.
+/// In-memory summary of a record, sufficient to check its neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
     pub index: u64,
@@ -30,7 +30,7 @@ pub(crate) struct Mark {
     pub checksum: u32,
 }
 
-/// A framed record. Invalid until `verify` has said otherwise when it was read.
+/// A framed record. It is untrusted until `verify` has succeeded after a read.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Frame {
     header: [u8; HEADER_BYTES],
@@ -61,7 +61,7 @@ impl Frame {
         mark_of(&self.header)
     }
 
-    /// The record, if every byte of it is as it was written and it is the one asked for.
+    /// Returns the record if every byte is as written and it is the requested one.
     pub fn verify(self, group: GroupId, index: u64) -> Result<(Mark, LogRecord), String> {
         let mark = check(&self.header, &self.payload, group, index)?;
         Ok((mark, LogRecord { index, term: mark.term, payload: self.payload }))
@@ -78,7 +78,7 @@ pub(crate) fn verify_bytes(bytes: &[u8], group: GroupId, index: u64) -> Result<M
 
 fn check(header: &[u8; HEADER_BYTES], payload: &[u8], group: GroupId, index: u64) -> Result<Mark, String> {
     if header[0] != VERSION {
-        return Err(format!("record version {} is not known", header[0]));
+        return Err(format!("record version {} is unknown", header[0]));
     }
     let length = u32_at(header, 29) as usize;
     if length != payload.len() || length > PAYLOAD_BYTES_MAX {

@@ -1,4 +1,5 @@
-//! One group's log as its owner sees it: a cheap handle that puts work in the writer's channel and reads what is durable.
+//! Handle of one group's log, as its owner uses it. It is cheap, puts work into the writer's channel and reads durable
+//! records.
 
 use assay_storage_model::GroupId;
 
@@ -7,12 +8,12 @@ use crate::frame::{CHAIN_START, Frame, Mark};
 use crate::group_metadata::{Head, Vote};
 use crate::open::Log;
 use crate::writer::Work;
-use crate::{Done, GroupState, LogRecord, NOTE_BYTES_MAX, PAYLOAD_BYTES_MAX, Purged};
+use crate::{Completion, GroupState, LogRecord, NOTE_BYTES_MAX, PAYLOAD_BYTES_MAX, Purged};
 
-/// How often a read starts again because the log moved under it.
+/// Maximum number of attempts of a read that is restarted because the log moved under it.
 const READ_ATTEMPTS_MAX: usize = 4;
 
-/// What is kept in memory of a group. The writer has its own, ahead of what readers see by one round.
+/// In-memory state of a group. The writer has its own copy, which is ahead of readers by one round.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Group {
     /// Index of the first record, where there is one.
@@ -21,7 +22,7 @@ pub(crate) struct Group {
     pub head: Head,
     pub vote: Option<Vote>,
     pub committed: Option<Vec<u8>>,
-    /// Counts truncations and purges, so that a reader knows that the log moved under it.
+    /// Number of truncations and purges, by which a reader detects that the log moved under it.
     pub moved: u64,
 }
 
@@ -33,12 +34,12 @@ impl Group {
         last.or(self.head.end).or(self.head.purged.as_ref().map(|purged| after(purged.index)))
     }
 
-    /// What the next record carries for its predecessor's checksum.
+    /// Checksum that the next record carries for its predecessor.
     pub fn tail_checksum(&self) -> u32 {
         self.last.map_or(self.before_first(), |mark| mark.checksum)
     }
 
-    /// What the first record carries for its predecessor's checksum.
+    /// Checksum that the first record carries for its predecessor.
     pub fn before_first(&self) -> u32 {
         self.head.purged.as_ref().map_or(CHAIN_START, |purged| purged.checksum)
     }
@@ -67,14 +68,14 @@ impl GroupLog {
         self.group
     }
 
-    /// What is durable now.
+    /// Returns the durable state.
     pub fn state(&self) -> GroupState {
         self.log.published(self.group).state()
     }
 
     /// Appends records behind the last, indices without a gap; a conflicting tail must be truncated first. `done` runs
     /// when they are durable, in the order of the calls. Never blocks. One append in flight per group, see the crate.
-    pub fn append(&self, records: Vec<LogRecord>, done: Done) {
+    pub fn append(&self, records: Vec<LogRecord>, done: Completion) {
         if let Some(record) = records.iter().find(|record| record.payload.len() > PAYLOAD_BYTES_MAX) {
             let bytes = record.payload.len();
             return done(Err(LogError::Refused(format!("a record of {bytes} bytes, at most {PAYLOAD_BYTES_MAX}"))));
@@ -83,7 +84,7 @@ impl GroupLog {
     }
 
     /// Durable when `done` runs. Keeps its place between appends.
-    pub fn save_vote(&self, vote: Vec<u8>, done: Done) {
+    pub fn save_vote(&self, vote: Vec<u8>, done: Completion) {
         if let Some(done) = self.fits(&vote, done) {
             self.log.submit(Work::Vote { group: self.group, vote, done });
         }
@@ -99,25 +100,25 @@ impl GroupLog {
     }
 
     /// Removes the records from `from_index` on. Must not reach below what was purged.
-    pub fn truncate(&self, from_index: u64, done: Done) {
+    pub fn truncate(&self, from_index: u64, done: Completion) {
         self.log.submit(Work::Truncate { group: self.group, from: from_index, done });
     }
 
-    /// Gives up everything up to `up_to_index`, which may lie behind the last record (a snapshot came); the next record
-    /// is then the one after it.
-    pub fn purge(&self, up_to_index: u64, purged_note: Vec<u8>, done: Done) {
+    /// Purges everything up to `index`, which may lie behind the last record if a snapshot was installed. The next
+    /// record is then the one after it.
+    pub fn purge(&self, up_to_index: u64, purged_note: Vec<u8>, done: Completion) {
         if let Some(done) = self.fits(&purged_note, done) {
             self.log.submit(Work::Purge { group: self.group, up_to: up_to_index, note: purged_note, done });
         }
     }
 
     /// Forgets the group: log, vote and all. For a replica that left this node.
-    pub fn remove(&self, done: Done) {
+    pub fn remove(&self, done: Completion) {
         self.log.submit(Work::Remove { group: self.group, done });
     }
 
-    /// The records of `[from, to_exclusive)` that are durable, verified, up to about `bytes_max` of them but at least
-    /// one if there is one. Blocks on the disk.
+    /// Reads the durable records of `[from, to_exclusive)` and verifies them. Returns up to about `bytes_max` bytes,
+    /// but at least one record if there is one. Blocks on the disk.
     pub fn read(&self, from: u64, to_exclusive: u64, bytes_max: usize) -> Result<Vec<LogRecord>, LogError> {
         let mut attempts = 0;
         loop {
@@ -149,7 +150,7 @@ impl GroupLog {
             let damaged = |what| Corruption { group: Some(self.group), file: self.log.dir(), index: Some(index), what };
             let (mark, record) = frame.verify(self.group, index).map_err(damaged)?;
             if previous.is_some_and(|previous| previous != mark.previous) {
-                return Err(damaged("this record was not written behind the one before it".to_string()));
+                return Err(damaged("this record does not follow its predecessor".to_string()));
             }
             previous = Some(mark.checksum);
             records.push(record);
@@ -166,7 +167,7 @@ impl GroupLog {
         if from < first && from < to { Err(LogError::Purged { group: self.group, first }) } else { Ok(Vec::new()) }
     }
 
-    fn fits(&self, bytes: &[u8], done: Done) -> Option<Done> {
+    fn fits(&self, bytes: &[u8], done: Completion) -> Option<Completion> {
         if bytes.len() <= NOTE_BYTES_MAX {
             return Some(done);
         }

@@ -1,13 +1,14 @@
-//! Metadata that raft-engine keeps for each group beside its records: vote, committed position, and the head.
+//! Metadata that raft-engine stores for each group in addition to its records: vote, committed position, and head.
 //!
-//! Only ever overwritten, never deleted: the engine may forget a deletion when the file that holds it goes, and the old
-//! value would rise again. Each carries its own checksum, from the caller's hand back into it:
+//! Values are only ever overwritten, never deleted: the engine may forget a deletion together with the file that holds
+//! it, and the old value would reappear. Each value carries its own checksum, computed when the caller hands it over
+//! and verified when it is returned:
 //!
 //! `version u8, body, CRC32C u32`; vote: `number u64, bytes`; committed: `bytes`; head: `flags u8, purged index u64,
 //! purged record's checksum u32, end u64, note`.
 //!
-//! The head says what the engine cannot: up to where the log was purged (its compaction may be forgotten), and where it
-//! was truncated (it knows none; the records behind `end` lie there until they are overwritten).
+//! The head holds what the engine cannot: the purge position (the engine may forget its compaction), and the truncation
+//! position. The engine has no truncation; records behind `end` stay until they are overwritten.
 
 use crate::NOTE_BYTES_MAX;
 
@@ -15,7 +16,7 @@ pub(crate) const VOTE_KEY: &[u8] = b"vote";
 pub(crate) const COMMITTED_KEY: &[u8] = b"committed";
 pub(crate) const HEAD_KEY: &[u8] = b"head";
 
-/// Holds the value that each open writes so that there is something to sync. Not a group of anyone's.
+/// Group of the value that each open writes so that there is something to sync. Not a group of any caller.
 pub(crate) const OWN_GROUP: u64 = u64::MAX;
 pub(crate) const OPENED_KEY: &[u8] = b"opened";
 
@@ -56,7 +57,7 @@ pub(crate) fn decode_committed(value: &[u8]) -> Result<Vec<u8>, String> {
     unseal(value, "committed position").map(<[u8]>::to_vec)
 }
 
-/// What a purge left: everything up to `index` is gone.
+/// Record of a purge: everything up to `index` is gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PurgedMark {
     pub index: u64,
@@ -89,7 +90,7 @@ impl Head {
         let (fixed, note) = body.split_first_chunk::<21>().ok_or("the head is too short")?;
         let flags = fixed[0];
         if flags & !(HAS_PURGED | HAS_END) != 0 {
-            return Err(format!("the head's flags {flags} are not known"));
+            return Err(format!("the head's flags {flags} are unknown"));
         }
         let u64_at = |at: usize| fixed[at..at + 8].iter().rev().fold(0u64, |sum, byte| sum << 8 | u64::from(*byte));
         let checksum = u32::from_le_bytes([fixed[9], fixed[10], fixed[11], fixed[12]]);
@@ -119,7 +120,7 @@ fn unseal<'a>(value: &'a [u8], what: &str) -> Result<&'a [u8], String> {
     }
     match checked.split_first() {
         Some((&VERSION, body)) => Ok(body),
-        _ => Err(format!("the {what}'s version is not known")),
+        _ => Err(format!("the {what}'s version is unknown")),
     }
 }
 

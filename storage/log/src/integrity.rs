@@ -1,4 +1,4 @@
-//! Integrity check before a log is opened: compares what the files say with the watermark. Decides; touches nothing.
+//! Integrity check before a log is opened. Compares the files with the watermark, decides, and changes nothing.
 //!
 //! J1: damage or loss at or below a group's watermark is corruption.
 //! J2: damage in any file but the last of its queue is corruption: those were synced when they were closed.
@@ -10,11 +10,11 @@ use assay_storage_model::GroupId;
 use assay_storage_model::sabotage::{self, Sabotage};
 
 use crate::error::Corruption;
-use crate::recovery_scan::{Found, Survey};
+use crate::recovery_scan::{RecoveredGroup, Survey};
 use crate::scan::{End, Scanned};
 use crate::watermark::{Level, Levels};
 
-/// What has to be done before the engine may open the directory, and what is to be said of it.
+/// Actions required before the engine may open the directory, and remarks for the operator.
 #[derive(Debug, Default)]
 pub(crate) struct Judgement {
     pub corruptions: Vec<Corruption>,
@@ -76,9 +76,9 @@ fn judge_file(judgement: &mut Judgement, file: &Scanned, is_last: bool) {
     }
 }
 
-/// J1: what the watermark knows and the files lack.
-fn below(found: Option<&Found>, level: &Level) -> Option<(Option<u64>, String)> {
-    let nothing = Found::default();
+/// J1: compares the watermark of a group with the files and returns what the files lack.
+fn below(found: Option<&RecoveredGroup>, level: &Level) -> Option<(Option<u64>, String)> {
+    let nothing = RecoveredGroup::default();
     let found = found.unwrap_or(&nothing);
     let purged = found.group.head.purged.as_ref().map(|purged| purged.index);
     if let Some(index) = level.purged.filter(|index| purged.is_none_or(|purged| purged < *index)) {
@@ -88,20 +88,20 @@ fn below(found: Option<&Found>, level: &Level) -> Option<(Option<u64>, String)> 
         let last = found.group.last.map(|mark| mark.index);
         if last.is_none_or(|last| last < index) {
             let missing = last.map_or(found.group.next_index().unwrap_or(index), |last| last + 1);
-            return Some((Some(missing), format!("records from here to {index} were durable and are not there")));
+            return Some((Some(missing), format!("records from here to {index} were durable and are missing")));
         }
         if found.checksum_at(index) != Some(checksum) {
-            return Some((Some(index), "another record than the one that was durable is in this place".to_string()));
+            return Some((Some(index), "the record here differs from the durable one".to_string()));
         }
     }
     let (number, checksum) = level.vote?;
     match &found.group.vote {
-        None => Some((None, format!("vote {number} was durable and is not there"))),
+        None => Some((None, format!("vote {number} was durable and is missing"))),
         Some(vote) if vote.number < number => {
             Some((None, format!("vote {number} was durable and the files have vote {}", vote.number)))
         }
         Some(vote) if vote.number == number && vote.checksum() != checksum => {
-            Some((None, format!("vote {number} is not the one that was durable")))
+            Some((None, format!("vote {number} differs from the durable one")))
         }
         Some(_) => None,
     }

@@ -1,32 +1,34 @@
-//! The durable log and the votes of all groups of a node, in one raft-engine: what `done(Ok)` has said survives a power cut.
+//! Durable log and votes of all groups of a node, in one raft-engine. Operations completed with `done(Ok)` survive a
+//! power cut.
 //!
-//! The only crate that names raft-engine. Payloads are opaque. Around the engine stand four things of ours:
+//! The only crate that names raft-engine. Payloads are opaque. It adds four things to the engine:
 //!
-//! - a frame about every record (`frame`): group, index, term, the checksum of the record before it and its own, so
-//!   that a wrong, stale or missing record is seen by us and not only by the engine's checksum of a block;
+//! - a frame around every record (`frame`): group, index, term, the checksum of the previous record and its own. It
+//!   reveals wrong, stale or missing records independently of the engine's block checksums;
 //! - one writer thread, `assay-log` (`writer`): it takes what waits from all groups, and one fsync answers for all;
-//! - a watermark beside the directory (`watermark`): how far the log was durable when somebody was last told so;
-//! - a read-only survey of every byte before the engine opens (`scan`, `recovery_scan`, `integrity`), because the engine itself
-//!   drops everything behind the first bad batch of its last file, other groups' votes included, without a word.
+//! - a watermark beside the directory (`watermark`): the position up to which durability was acknowledged;
+//! - a read-only survey of every byte before the engine opens (`scan`, `recovery_scan`, `integrity`). The engine itself
+//!   silently drops everything behind the first bad batch of its last file, including votes of other groups.
 //!
 //! # Order of a write, and what a crash leaves
 //!
-//! 1. Batches are written (one per group, so that reading one group back does not read the others' bytes), unsynced.
-//!    A crash leaves any part of them above the watermark; open cuts at the first bad batch and says so. Nobody was told.
+//! 1. Batches are written unsynced, one per group, so that reading one group does not read bytes of others. A crash
+//!    leaves any part of them above the watermark. Open cuts at the first bad batch and reports it. Nothing of them was
+//!    acknowledged.
 //! 2. One fsync. A crash after it leaves records above the watermark that are whole: they are kept.
 //! 3. The watermark is overwritten in place, not synced. A power cut leaves the new one or an older one: it is never
 //!    ahead of step 2.
 //! 4. The state that readers see moves, and the completions run in order.
 //!
-//! A truncation lowers the watermark first, synced, then writes its mark: a crash between leaves a longer log than the
-//! watermark asks for, which is what an unwritten truncation looks like. A purge is a note beside the records; the
-//! engine's own compaction may be forgotten after its file goes, so open repeats it from the note.
+//! A truncation first lowers the watermark, synced, and then writes its mark. A crash between the two leaves a log
+//! longer than the watermark requires, as if the truncation had not been written. A purge is a note beside the records.
+//! The engine may forget its own compaction with the file, so open repeats it from the note.
 //!
 //! # When it fails
 //!
-//! A failed write or sync is never retried by us: everyone who waits, and everyone who comes later, gets
-//! [`LogError::Failed`], [`Log::failed`] says why, and the owner ends the process. (raft-engine tries a write that found
-//! the disk full once more, in a new file; that is sound, for the cut file is synced and nobody was told.)
+//! A failed write or sync is never retried: all current and later callers get [`LogError::Failed`], [`Log::failed`]
+//! returns the cause, and the owner ends the process. (raft-engine retries a write that found the disk full once, in a
+//! new file. That is sound: the cut file is synced and nothing was acknowledged.)
 //!
 //! # Bounds
 //!
@@ -35,7 +37,6 @@
 //! entries). As a last resort work beyond [`QUEUED_BYTES_MAX`] is refused at once, unwritten.
 
 pub mod check;
-mod crc32;
 mod direct;
 mod engine;
 mod error;
@@ -81,18 +82,18 @@ pub const NOTE_BYTES_MAX: usize = 4096;
 pub const INDEX_MAX: u64 = u64::MAX - 16;
 
 /// Called once, on the thread "assay-log" (or at once by the caller's when the log takes no more work). Must not block.
-pub type Done = Box<dyn FnOnce(Result<(), LogError>) + Send>;
+pub type Completion = Box<dyn FnOnce(Result<(), LogError>) + Send>;
 
 /// Called after something was put into the inbox of a simulated log.
 pub type Arrived = std::sync::Arc<dyn Fn() + Send + Sync>;
 
-/// What one call of [`Log::pinned`] gives back.
+/// Bytes that one call of [`Log::pinned`] gives back at most.
 pub const GIVEN_BACK_BYTES_MAX: u64 = 128 << 20;
 
-/// How much the log may hold and in which portions.
+/// Size limits and portions of the log.
 #[derive(Clone, Debug)]
 pub struct LogConfig {
-    /// From this size on [`Log::pinned`] gives space back and names who holds it.
+    /// Size from which [`Log::pinned`] gives space back and names the groups that hold it.
     pub budget_bytes: u64,
     /// A file is closed once it is this long; the unit in which space comes back.
     pub file_bytes: u64,
@@ -116,10 +117,10 @@ pub struct LogRecord {
     pub payload: Bytes,
 }
 
-/// What a group's log holds, as far as it is durable.
+/// Durable content of a group's log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupState {
-    /// What the last purge left behind.
+    /// Position of the last purge.
     pub purged: Option<Purged>,
     /// The first index that is there, or would be next in an empty log.
     pub first: u64,
@@ -131,13 +132,13 @@ pub struct GroupState {
 }
 
 impl GroupState {
-    /// Whether there ever was an entry, also where all of them were purged. A vote alone is none.
+    /// Returns whether there ever was an entry, including purged ones. A vote alone does not count.
     pub fn has_entries(&self) -> bool {
         self.last.is_some() || self.purged.is_some()
     }
 }
 
-/// Everything up to `index` was given up; `note` is the caller's.
+/// Purge position: everything up to `index` is gone; `note` belongs to the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Purged {
     pub index: u64,

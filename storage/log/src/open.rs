@@ -1,10 +1,10 @@
 //! Opening and closing the log.
 //!
-//! Open, in this order: the lock of another process; the watermark (made before the first log file, so a log without
-//! one has lost it); the survey of every byte; the judgement. Up to here nothing is changed. Then torn tails are cut,
-//! the engine opens and must find exactly what the survey found, the tail of each group is read back, everything is
-//! synced once more, for a page that was written and not synced before a crash may still be in memory only, and the
-//! watermark is raised to what was found. Only then is anything answered.
+//! Open runs in this order: the lock against other processes; the watermark (made before the first log file, so a log
+//! without one has lost it); the survey of every byte; the judgement. Up to here nothing is changed. Then torn tails
+//! are cut, and the engine opens and must find exactly what the survey found. The tail of each group is read back.
+//! Everything is synced once more, since a page written but not synced before a crash may still be in memory only.
+//! Finally the watermark is raised to the surveyed position, and the log accepts operations.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -37,9 +37,9 @@ use crate::{Arrived, LogConfig, QUEUED_BYTES_MAX};
 
 /// All groups of a node. A cheap handle; the last one dropped ends the thread.
 #[derive(Clone, Debug)]
-pub struct Log(pub(crate) Arc<Inner>);
+pub struct Log(pub(crate) Arc<OpenLog>);
 
-pub(crate) struct Inner {
+pub(crate) struct OpenLog {
     pub shared: Arc<Shared>,
     /// None once closed.
     pub store: RwLock<Option<Arc<dyn Records>>>,
@@ -52,14 +52,14 @@ pub(crate) struct Inner {
     pub dir: PathBuf,
 }
 
-impl std::fmt::Debug for Inner {
+impl std::fmt::Debug for OpenLog {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Log").field("dir", &self.dir).finish_non_exhaustive()
     }
 }
 
 impl Log {
-    /// Opens or makes the log in `dir`, with its watermark beside it.
+    /// Opens the log in `dir`, or creates it, with its watermark beside it.
     pub fn open(disk: SharedDisk, dir: &Path, config: LogConfig) -> Result<Log, LogError> {
         Log::open_with(disk, dir, config, Arc::new(DirectFileSystem))
     }
@@ -110,7 +110,7 @@ impl Log {
         (shared.syncs.load(Ordering::Relaxed), micros as f64 / 1e6)
     }
 
-    /// Whether the disk under the log is slow, by the rules of `pace`.
+    /// Returns whether the disk under the log is slow, by the rules of `pace`.
     pub fn is_slow(&self) -> bool {
         !sabotage::is(Sabotage::KeepLeadsOnSlowDisk) && self.0.shared.pace.lock().is_slow(Instant::now())
     }
@@ -124,9 +124,10 @@ impl Log {
         }
     }
 
-    /// Gives back files that nothing lives in, [`GIVEN_BACK_BYTES_MAX`](crate::GIVEN_BACK_BYTES_MAX) at a time, once
-    /// the log is over its budget, and names the groups that hold old ones: seal and purge those. Blocks on the disk on
-    /// the caller's thread. A group that is named ten times and not purged is copied to newer files by the engine.
+    /// Gives back files without live records once the log is over its budget, at most
+    /// [`GIVEN_BACK_BYTES_MAX`](crate::GIVEN_BACK_BYTES_MAX) at a time. Returns the groups that hold old files: seal
+    /// and purge those. Blocks on the disk on the caller's thread. The engine copies a group to newer files once it was
+    /// named ten times without a purge.
     pub fn pinned(&self) -> Vec<GroupId> {
         let Ok(store) = self.engine() else { return Vec::new() };
         if self.0.shared.failure().is_some() {
@@ -195,7 +196,7 @@ impl Log {
     }
 }
 
-impl Inner {
+impl OpenLog {
     fn stop(&self, tidy: bool) {
         let Some(thread) = self.thread.lock().take() else { return };
         // The thread is gone if this fails, which is what is wanted.
@@ -208,7 +209,7 @@ impl Inner {
     }
 }
 
-impl Drop for Inner {
+impl Drop for OpenLog {
     fn drop(&mut self) {
         self.stop(false);
     }
@@ -226,7 +227,7 @@ fn load_or_create(disk: &dyn Disk, dir: &Path, path: &Path) -> Result<watermark:
     let io = |error| LogError::io(path.display(), error);
     if !disk.exists(path).map_err(io)? {
         if let Some(file) = files::list(dir)?.first() {
-            let what = format!("the watermark is missing and {} is there", file.path.display());
+            let what = format!("the watermark is missing although {} exists", file.path.display());
             return Err(Corruption { group: None, file: path.to_path_buf(), index: None, what }.into());
         }
         let parent = path.parent().unwrap_or(Path::new("."));
@@ -236,7 +237,7 @@ fn load_or_create(disk: &dyn Disk, dir: &Path, path: &Path) -> Result<watermark:
     watermark::load(disk, path)
 }
 
-/// Gives back reserved space, or cuts a torn tail that nobody was told of.
+/// Gives back reserved space, or cuts a torn tail that was never acknowledged.
 fn make_cut<F: FileSystem>(files: &F, cut: &Cut) -> Result<(), LogError> {
     let Cut { file, at, bytes, torn } = cut;
     if let Some(what) = torn {
@@ -255,7 +256,7 @@ fn make_cut<F: FileSystem>(files: &F, cut: &Cut) -> Result<(), LogError> {
 fn agree(store: &dyn Store, dir: &Path, groups: &BTreeMap<GroupId, Group>) -> Result<(), LogError> {
     for (id, group) in groups {
         let differs = |index, what: &str| {
-            let what = format!("{what}, unlike in the files as they were surveyed");
+            let what = format!("{what} than the survey of the files found");
             LogError::from(Corruption { group: Some(*id), file: dir.to_path_buf(), index, what })
         };
         let notes = [
@@ -325,7 +326,7 @@ fn start(
         .name("assay-log".to_string())
         .spawn(move || writer.run(work))
         .map_err(|error| LogError::io("the thread assay-log", error))?;
-    Ok(Log(Arc::new(Inner {
+    Ok(Log(Arc::new(OpenLog {
         shared,
         store: RwLock::new(Some(store)),
         inbox,

@@ -1,7 +1,7 @@
-//! Whether the disk under the log is slow, judged by how long rounds of writes take with their sync.
+//! Detection of a slow disk under the log, from the duration of write rounds with their syncs.
 //!
-//! A node whose disk is slow leads nothing: every entry that it leads waits for that disk. One slow write says little,
-//! and a disk that was slow counts as such until it was fast for a while, so that leads do not go back and forth.
+//! A node with a slow disk leads no group, because every entry that it leads waits for that disk. One slow write means
+//! little. A slow disk counts as slow until it was fast for a while, so that leads do not oscillate.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
-//! Scan of a directory's files as they are replayed as raft-engine replays them: per group the records, the votes and
-//! the notes, and every place where that does not make sense. Read-only; used before each open and by `assay doctor`.
+//! Scan of a directory's files in the order in which raft-engine replays them. Collects records, votes and notes per
+//! group, and every inconsistency. Read-only; used before each open and by `assay doctor`.
 //!
 //! The engine keeps two queues. What little of old files still lives is copied to the rewrite queue, so a group is: its
 //! rewritten table, minus what later commands took away, under its appended table. Records that follow on each other
@@ -16,7 +16,7 @@ use crate::files::{self, LogFile, Queue};
 use crate::frame::Mark;
 use crate::group::Group;
 use crate::group_metadata::{self, COMMITTED_KEY, HEAD_KEY, Head, OWN_GROUP, VOTE_KEY, Vote};
-use crate::scan::{self, Item, Scanned};
+use crate::scan::{self, ScanItem, Scanned};
 
 /// The key under which the engine marks batches that belong together.
 const TOGETHER_KEY: &[u8] = b"__\x01";
@@ -27,14 +27,14 @@ const TOGETHER_END: u8 = 2;
 #[derive(Debug, Default)]
 pub(crate) struct Survey {
     pub files: Vec<Scanned>,
-    pub groups: BTreeMap<GroupId, Found>,
-    /// What is wrong with the files themselves, with the file.
+    pub groups: BTreeMap<GroupId, RecoveredGroup>,
+    /// Defects of the files themselves, each with its file.
     pub gaps: Vec<String>,
 }
 
-/// One group, as its files say.
+/// One group as recovered from the files.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct RecoveredGroup {
     pub group: Group,
     pub records: u64,
     pub problems: Vec<Problem>,
@@ -48,7 +48,7 @@ pub(crate) struct Problem {
     pub what: String,
 }
 
-impl Found {
+impl RecoveredGroup {
     /// The checksum of the record at an index, if the files have it.
     pub fn checksum_at(&self, index: u64) -> Option<u32> {
         let place = usize::try_from(index.checked_sub(self.first)?).ok()?;
@@ -123,19 +123,19 @@ type Tables = BTreeMap<u64, Table>;
 struct Replay {
     rewritten: Tables,
     appended: Tables,
-    /// Commands of the append queue: they also take away what was rewritten.
-    commands: Vec<Item>,
+    /// Commands of the append queue, which also delete rewritten records.
+    commands: Vec<ScanItem>,
     /// Rewritten batches that count only together.
-    together: HashMap<u64, Vec<Item>>,
+    together: HashMap<u64, Vec<ScanItem>>,
 }
 
 impl Replay {
-    fn take(&mut self, queue: Queue, items: Vec<Item>) {
+    fn take(&mut self, queue: Queue, items: Vec<ScanItem>) {
         match queue {
             Queue::Append => {
-                let commands = items
-                    .iter()
-                    .filter(|item| matches!(item, Item::Clean { .. } | Item::Compact { .. } | Item::Delete { .. }));
+                let commands = items.iter().filter(|item| {
+                    matches!(item, ScanItem::Clean { .. } | ScanItem::Compact { .. } | ScanItem::Delete { .. })
+                });
                 self.commands.extend(commands.cloned());
                 items.into_iter().for_each(|item| apply(&mut self.appended, item, false));
             }
@@ -143,9 +143,9 @@ impl Replay {
         }
     }
 
-    fn take_rewritten(&mut self, items: Vec<Item>) {
+    fn take_rewritten(&mut self, items: Vec<ScanItem>) {
         let mark = items.iter().find_map(|item| match item {
-            Item::Put { group, key, value } if key == TOGETHER_KEY && value.len() == 1 => Some((*group, value[0])),
+            ScanItem::Put { group, key, value } if key == TOGETHER_KEY && value.len() == 1 => Some((*group, value[0])),
             _ => None,
         });
         let complete = match mark {
@@ -166,7 +166,7 @@ impl Replay {
         complete.into_iter().for_each(|item| apply(&mut self.rewritten, item, true));
     }
 
-    fn finish(mut self) -> BTreeMap<GroupId, Found> {
+    fn finish(mut self) -> BTreeMap<GroupId, RecoveredGroup> {
         for command in self.commands {
             apply(&mut self.rewritten, command, true);
         }
@@ -189,25 +189,25 @@ impl Table {
     }
 }
 
-fn apply(tables: &mut Tables, item: Item, gap_is_normal: bool) {
+fn apply(tables: &mut Tables, item: ScanItem, gap_is_normal: bool) {
     match item {
-        Item::Records { group, marks } => tables.entry(group).or_default().put(marks, gap_is_normal),
-        Item::Put { key, .. } if key == TOGETHER_KEY => {}
-        Item::Put { group, key, value } => {
+        ScanItem::Records { group, marks } => tables.entry(group).or_default().put(marks, gap_is_normal),
+        ScanItem::Put { key, .. } if key == TOGETHER_KEY => {}
+        ScanItem::Put { group, key, value } => {
             tables.entry(group).or_default().values.insert(key, value);
         }
-        Item::Delete { group, key } => {
+        ScanItem::Delete { group, key } => {
             tables.entry(group).or_default().values.remove(&key);
         }
-        Item::Clean { group } => {
+        ScanItem::Clean { group } => {
             tables.remove(&group);
         }
-        Item::Compact { group, below } => tables.entry(group).or_default().compact(below),
+        ScanItem::Compact { group, below } => tables.entry(group).or_default().compact(below),
     }
 }
 
-/// What a table means: which of its records live, and whether they follow on each other.
-fn found(table: Table) -> Found {
+/// Evaluates a table: which of its records are live, and whether they are consecutive.
+fn found(table: Table) -> RecoveredGroup {
     let Table { first, marks, values, mut problems } = table;
     let mut note = |key: &[u8], what: Result<(), String>| {
         if let Err(what) = what {
@@ -235,7 +235,7 @@ fn found(table: Table) -> Found {
                 problems.push(Problem { index: Some(from), what });
             }
             _ if mark.previous != previous.map_or(group.before_first(), |previous| previous.checksum) => {
-                let what = "this record was not written behind the one before it".to_string();
+                let what = "this record does not follow its predecessor".to_string();
                 problems.push(Problem { index: Some(mark.index), what });
             }
             _ => {}
@@ -247,5 +247,5 @@ fn found(table: Table) -> Found {
         records += 1;
     }
     group.last = previous;
-    Found { group, records, problems, first, marks }
+    RecoveredGroup { group, records, problems, first, marks }
 }

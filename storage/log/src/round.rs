@@ -1,4 +1,5 @@
-//! What one fsync answers for: batches in the making, one or more per group, and who waits for them.
+//! One round of the writer: the batches that one fsync covers, one or more per group, and the completions that wait for
+//! it.
 //!
 //! A batch holds one group's records only, because the engine reads and checks a whole batch to return one record of
 //! it: with all groups in one, replaying a log of N groups would read it N times.
@@ -9,7 +10,7 @@ use assay_storage_model::GroupId;
 use raft_engine::LogBatch;
 
 use crate::frame::Frame;
-use crate::{Done, LogError};
+use crate::{Completion, LogError};
 
 /// Emptied batches kept for their memory.
 const SPARE_BATCHES_MAX: usize = 8;
@@ -21,7 +22,7 @@ pub(crate) struct Round {
     open: BTreeMap<GroupId, usize>,
     pub touched: BTreeSet<GroupId>,
     pub bytes: usize,
-    pub dones: Vec<(Done, Result<(), LogError>)>,
+    pub dones: Vec<(Completion, Result<(), LogError>)>,
     spare: Vec<LogBatch>,
 }
 

@@ -1,9 +1,10 @@
-//! Reads raft-engine's files without the engine, byte by byte and read-only: which batches are whole, and what they hold.
+//! Reader of raft-engine's files that does not use the engine. Determines byte by byte which batches are whole and what
+//! they hold. Read-only.
 //!
 //! A file is a header (magic, version, alignment) and batches. A batch is `length u56, compression u8, footer's offset
-//! u64, records, CRC32 u32, footer, CRC32 u32`; the footer lists items (records' lengths, values, commands) and its
-//! checksum is mixed with the file's number, so that a batch copied from another file is not one. We write uncompressed
-//! batches only, so that a record can be verified where it lies. Every length is checked before it is used.
+//! u64, records, CRC32 u32, footer, CRC32 u32`. The footer lists items (records' lengths, values, commands). Its
+//! checksum is mixed with the file's number, so that a batch copied from another file is invalid. Batches are written
+//! uncompressed, so that a record can be verified where it lies. Every length is checked before it is used.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::PathBuf;
@@ -12,7 +13,6 @@ use std::sync::Arc;
 use assay_storage_model::GroupId;
 use raft_engine::env::{FileSystem, Handle, Permission};
 
-use crate::crc32::crc32;
 use crate::files::{LogFile, Queue};
 use crate::frame::{self, Mark};
 use crate::group_metadata::OWN_GROUP;
@@ -26,9 +26,9 @@ const CHECKSUM_BYTES: usize = 4;
 const READ_AHEAD_BYTES: usize = 1 << 20;
 static ZEROS: [u8; 4096] = [0; 4096];
 
-/// What a batch says, in the order it says it.
+/// Items of a batch, in their order.
 #[derive(Clone, Debug)]
-pub(crate) enum Item {
+pub(crate) enum ScanItem {
     Records {
         group: u64,
         marks: Vec<Mark>,
@@ -52,11 +52,11 @@ pub(crate) enum Item {
     },
 }
 
-/// How a file ends.
+/// End of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Whole,
-    /// Only zeros from here on: space the engine had reserved when it was killed.
+    /// Only zeros follow: space that the engine had reserved when it was killed.
     Unused {
         at: u64,
     },
@@ -79,7 +79,11 @@ pub(crate) struct Scanned {
 }
 
 /// Reads a file and gives each whole batch to `take`.
-pub(crate) fn scan<F: FileSystem>(files: &F, file: &LogFile, take: &mut dyn FnMut(Vec<Item>)) -> io::Result<Scanned> {
+pub(crate) fn scan<F: FileSystem>(
+    files: &F,
+    file: &LogFile,
+    take: &mut dyn FnMut(Vec<ScanItem>),
+) -> io::Result<Scanned> {
     let handle = Arc::new(files.open(&file.path, Permission::ReadOnly)?);
     let length = handle.file_size()?;
     let mut window = Window { reader: files.new_reader(handle)?, length, start: 0, bytes: Vec::new() };
@@ -117,28 +121,28 @@ pub(crate) fn scan<F: FileSystem>(files: &F, file: &LogFile, take: &mut dyn FnMu
     Ok(scanned)
 }
 
-fn count(item: &Item) -> u64 {
+fn count(item: &ScanItem) -> u64 {
     match item {
-        Item::Records { marks, .. } => marks.len() as u64,
+        ScanItem::Records { marks, .. } => marks.len() as u64,
         _ => 0,
     }
 }
 
-/// Where the first batch is, and what this file's footers are mixed with.
+/// Returns the offset of the first batch and the value that this file's footers are mixed with.
 fn file_header<R: Read + Seek>(window: &mut Window<R>, sequence: u64) -> io::Result<Result<(usize, u32), String>> {
     if window.length < HEADER_V1_BYTES {
         return Ok(Err(format!("the file has {} bytes, less than its header", window.length)));
     }
     let bytes = window.at(0, HEADER_V2_BYTES.min(window.length))?;
     if !bytes.starts_with(MAGIC) {
-        return Ok(Err("the file does not begin as a log file does".to_string()));
+        return Ok(Err("the file does not begin like a log file".to_string()));
     }
     let number =
         |at: usize| bytes.get(at..at + 8).map(|bytes| bytes.iter().fold(0u64, |n, byte| n << 8 | u64::from(*byte)));
     Ok(match (number(MAGIC.len()), number(HEADER_V1_BYTES)) {
         (Some(1), _) => Ok((HEADER_V1_BYTES, 0)),
         (Some(2), Some(0)) => Ok((HEADER_V2_BYTES, sequence as u32)),
-        (version, alignment) => Err(format!("version {version:?} and alignment {alignment:?} are not ours")),
+        (version, alignment) => Err(format!("version {version:?} and alignment {alignment:?} are not supported")),
     })
 }
 
@@ -147,7 +151,7 @@ fn next_batch<R: Read + Seek>(
     window: &mut Window<R>,
     at: usize,
     signature: u32,
-) -> io::Result<Result<(Vec<Item>, usize), String>> {
+) -> io::Result<Result<(Vec<ScanItem>, usize), String>> {
     let left = window.length - at;
     if left < BATCH_HEADER_BYTES {
         return Ok(Err(format!("{left} bytes are left, less than a batch's header")));
@@ -156,7 +160,7 @@ fn next_batch<R: Read + Seek>(
     let number = |bytes: &[u8]| bytes.iter().fold(0u64, |n, byte| n << 8 | u64::from(*byte));
     let (length, compression, footer) = (number(&header[..7]), header[7], number(&header[8..]));
     if compression != 0 {
-        return Ok(Err(format!("compression {compression} is not ours")));
+        return Ok(Err(format!("compression {compression} is not supported")));
     }
     if length > left as u64 || footer < BATCH_HEADER_BYTES as u64 || footer > length {
         return Ok(Err(format!("a batch of {length} bytes with its footer at {footer}, {left} bytes are left")));
@@ -166,7 +170,7 @@ fn next_batch<R: Read + Seek>(
     Ok(decode_batch(&batch[BATCH_HEADER_BYTES..footer], &batch[footer..], signature).map(|items| (items, length)))
 }
 
-fn decode_batch(records: &[u8], footer: &[u8], signature: u32) -> Result<Vec<Item>, String> {
+fn decode_batch(records: &[u8], footer: &[u8], signature: u32) -> Result<Vec<ScanItem>, String> {
     let footer = checked(footer, signature, "footer")?;
     let records = if records.is_empty() { records } else { checked(records, 0, "records")? };
     let mut cursor = Cursor(footer);
@@ -184,30 +188,32 @@ fn decode_batch(records: &[u8], footer: &[u8], signature: u32) -> Result<Vec<Ite
 
 fn checked<'a>(bytes: &'a [u8], signature: u32, what: &str) -> Result<&'a [u8], String> {
     match bytes.split_last_chunk::<CHECKSUM_BYTES>() {
-        Some((content, checksum)) if crc32(content) == u32::from_le_bytes(*checksum) ^ signature => Ok(content),
+        Some((content, checksum)) if crc32fast::hash(content) == u32::from_le_bytes(*checksum) ^ signature => {
+            Ok(content)
+        }
         _ => Err(format!("the checksum of a batch's {what} does not match")),
     }
 }
 
-fn decode_item(cursor: &mut Cursor<'_>, records: &[u8], place: &mut usize) -> Result<Item, String> {
+fn decode_item(cursor: &mut Cursor<'_>, records: &[u8], place: &mut usize) -> Result<ScanItem, String> {
     let group = cursor.number()?;
     match cursor.byte()? {
-        1 => Ok(Item::Records { group, marks: decode_records(cursor, group, records, place)? }),
+        1 => Ok(ScanItem::Records { group, marks: decode_records(cursor, group, records, place)? }),
         2 => match cursor.byte()? {
-            1 => Ok(Item::Clean { group }),
-            2 => Ok(Item::Compact { group, below: cursor.number()?.saturating_sub(1) }),
-            command => Err(format!("command {command} is not known")),
+            1 => Ok(ScanItem::Clean { group }),
+            2 => Ok(ScanItem::Compact { group, below: cursor.number()?.saturating_sub(1) }),
+            command => Err(format!("command {command} is unknown")),
         },
         3 => {
             let operation = cursor.byte()?;
             let key = cursor.bytes()?.to_vec();
             match operation {
-                1 => Ok(Item::Put { group, key, value: cursor.bytes()?.to_vec() }),
-                2 => Ok(Item::Delete { group, key }),
-                _ => Err(format!("operation {operation} is not known")),
+                1 => Ok(ScanItem::Put { group, key, value: cursor.bytes()?.to_vec() }),
+                2 => Ok(ScanItem::Delete { group, key }),
+                _ => Err(format!("operation {operation} is unknown")),
             }
         }
-        kind => Err(format!("item kind {kind} is not known")),
+        kind => Err(format!("item kind {kind} is unknown")),
     }
 }
 
@@ -228,7 +234,7 @@ fn decode_records(cursor: &mut Cursor<'_>, group: u64, records: &[u8], place: &m
     Ok(marks)
 }
 
-/// What is left of a footer.
+/// Unread rest of a footer.
 struct Cursor<'a>(&'a [u8]);
 
 impl<'a> Cursor<'a> {
@@ -260,7 +266,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// A stretch of a file in memory: at least what was last asked for, and some of what follows.
+/// A stretch of a file in memory: at least the bytes last requested, and some of those that follow.
 struct Window<R> {
     reader: R,
     length: usize,

@@ -1,8 +1,8 @@
-//! The log of a node in a simulation: the same handles, over records in memory that know what a power cut may take.
+//! Log of a node in a simulation: the same handles, over records in memory of which a power cut may lose some.
 //!
-//! No thread waits for work here: whoever simulates hears that something came ([`Arrived`]), and does a round when it
-//! likes: `write` takes what waits, `sync` makes it durable, moves what readers see, and answers. A crash between the
-//! two keeps what was written, whole; a power cut keeps as much of it as the dice say, from its beginning.
+//! No thread waits for work here. The simulation is notified of new work ([`Arrived`]) and runs a round when it
+//! chooses. `write` takes the waiting work; `sync` makes it durable, moves the state that readers see, and completes
+//! it. A crash between the two keeps everything written. A power cut keeps a random prefix of it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -19,11 +19,11 @@ use crate::error::LogError;
 use crate::frame::{CHAIN_START, Frame};
 use crate::group::Group;
 use crate::group_metadata::{PurgedMark, Vote};
-use crate::open::{Inner, Log};
+use crate::open::{Log, OpenLog};
 use crate::writer::{Shared, Work};
-use crate::{Arrived, Done, INDEX_MAX, LogRecord};
+use crate::{Arrived, Completion, INDEX_MAX, LogRecord};
 
-/// What is on the disk of one node. Clones share it; what a crash leaves is another one.
+/// Disk content of one node. Clones share it; a crash produces a separate one.
 #[derive(Clone, Debug, Default)]
 pub struct SimulatedFiles(Arc<Mutex<Files>>);
 
@@ -31,16 +31,16 @@ pub struct SimulatedFiles(Arc<Mutex<Files>>);
 struct Files {
     durable: Book,
     written: Book,
-    /// What makes `written` of `durable`.
+    /// Changes that lead from `durable` to `written`.
     unsynced: Vec<Change>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Book(BTreeMap<GroupId, Kept>);
+struct Book(BTreeMap<GroupId, SimulatedGroup>);
 
 /// One group's records, and what is known of them.
 #[derive(Clone, Debug, Default)]
-struct Kept {
+struct SimulatedGroup {
     group: Group,
     frames: BTreeMap<u64, Frame>,
 }
@@ -62,8 +62,8 @@ impl SimulatedFiles {
         SimulatedFiles(Arc::new(Mutex::new(Files { durable: written.clone(), written, unsynced: Vec::new() })))
     }
 
-    /// The files as they are found after a power cut now. `choose` is given how many changes are not synced, and says how
-    /// many of them, from the first on, happened.
+    /// Returns the files as found after a power cut now. `choose` receives the number of unsynced changes and returns
+    /// how many of them, from the first on, happened.
     pub fn after_power_cut(&self, choose: impl FnOnce(usize) -> usize) -> SimulatedFiles {
         let files = self.0.lock();
         let mut left = files.durable.clone();
@@ -117,7 +117,7 @@ impl Book {
     }
 }
 
-impl Kept {
+impl SimulatedGroup {
     fn append(&mut self, id: GroupId, records: &[LogRecord]) {
         let Some(first) = records.first() else { return };
         if self.group.last.is_none() {
@@ -158,7 +158,7 @@ impl Kept {
     }
 }
 
-/// What of the files readers may see.
+/// Part of the files that readers may see.
 struct Durable(SimulatedFiles);
 
 impl Records for Durable {
@@ -195,8 +195,8 @@ pub struct Rounds {
     inbox: Receiver<Work>,
     shared: Arc<Shared>,
     files: SimulatedFiles,
-    /// Who waits for the next `sync`.
-    dones: Vec<(Done, Result<(), LogError>)>,
+    /// Completions that wait for the next `sync`.
+    dones: Vec<(Completion, Result<(), LogError>)>,
 }
 
 impl std::fmt::Debug for Rounds {
@@ -211,7 +211,7 @@ pub fn open(files: &SimulatedFiles, arrived: Arrived) -> (Log, Rounds) {
     *shared.groups.write() = files.groups();
     let (inbox, work) = channel();
     let records: Arc<dyn Records> = Arc::new(Durable(files.clone()));
-    let inner = Inner {
+    let inner = OpenLog {
         shared: Arc::clone(&shared),
         store: RwLock::new(Some(records)),
         inbox,
@@ -224,7 +224,7 @@ pub fn open(files: &SimulatedFiles, arrived: Arrived) -> (Log, Rounds) {
 }
 
 impl SimulatedFiles {
-    /// Whether this record of a group is durable here, or was and has been purged.
+    /// Returns whether this record of a group is durable here, or was and has been purged.
     pub fn holds(&self, group: GroupId, index: u64, term: u64) -> bool {
         let files = self.0.lock();
         let Some(kept) = files.durable.0.get(&group) else { return false };
@@ -237,7 +237,7 @@ impl SimulatedFiles {
         Some(self.0.lock().durable.0.get(&group)?.group.head.purged.as_ref()?.index)
     }
 
-    /// Whether a vote of this group is durable here.
+    /// Returns whether a vote of this group is durable here.
     pub fn has_vote(&self, group: GroupId) -> bool {
         self.0.lock().durable.0.get(&group).is_some_and(|kept| kept.group.vote.is_some())
     }
@@ -296,7 +296,7 @@ impl Rounds {
         }
     }
 
-    /// The process ended: nothing more is taken, and who waits hears that nothing is known.
+    /// Simulates the end of the process: no further work is taken, and waiting callers get an unknown outcome.
     pub fn fail(&mut self, what: &str) {
         self.shared.fail(what);
         while let Ok(work) = self.inbox.try_recv() {

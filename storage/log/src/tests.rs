@@ -1,4 +1,4 @@
-//! What the log promises, tried against a model, against faults and against damaged files.
+//! Guarantees of the log, tested against a model, injected faults and damaged files.
 
 mod damage;
 mod faults;
@@ -17,7 +17,7 @@ use bytes::Bytes;
 use rand::{Rng, RngCore};
 use rand_chacha::ChaCha8Rng;
 
-use crate::{Done, GroupLog, GroupState, Log, LogConfig, LogError, LogRecord};
+use crate::{Completion, GroupLog, GroupState, Log, LogConfig, LogError, LogRecord};
 
 /// Small files, so that a test sees many of them.
 const SMALL: LogConfig =
@@ -28,11 +28,11 @@ fn disk() -> SharedDisk {
 }
 
 /// A directory for one log and its watermark.
-struct Place(tempfile::TempDir);
+struct LogDir(tempfile::TempDir);
 
-impl Place {
-    fn new() -> Place {
-        Place(tempfile::tempdir().unwrap())
+impl LogDir {
+    fn new() -> LogDir {
+        LogDir(tempfile::tempdir().unwrap())
     }
 
     fn log(&self) -> PathBuf {
@@ -48,8 +48,8 @@ impl Place {
     }
 
     /// The files as they are now, as a crash of the process would leave them.
-    fn copy(&self) -> Place {
-        let copy = Place::new();
+    fn copy(&self) -> LogDir {
+        let copy = LogDir::new();
         fs::create_dir(copy.log()).unwrap();
         for entry in fs::read_dir(self.log()).unwrap() {
             let entry = entry.unwrap();
@@ -69,7 +69,7 @@ impl Place {
 }
 
 /// Waits for an operation's answer.
-fn wait(call: impl FnOnce(Done)) -> Result<(), LogError> {
+fn wait(call: impl FnOnce(Completion)) -> Result<(), LogError> {
     let (sender, receiver) = channel();
     call(Box::new(move |result| sender.send(result).unwrap()));
     receiver.recv().unwrap()

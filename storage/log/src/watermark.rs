@@ -1,23 +1,23 @@
-//! How far each group's log and vote were durable when somebody was last told so: `<log directory>.watermark`.
+//! Watermark: the position up to which each group's log and vote were acknowledged as durable. Stored in `<log
+//! directory>.watermark`.
 //!
 //! Without it, a log that lost its tail looks like a log that never had one. With it, damage or loss at or below the
-//! watermark is corruption, and damage above it is a write that nobody was told of.
+//! watermark is corruption, and damage above it is a write that was never acknowledged.
 //!
 //! # Layout
 //!
-//! A header of 4 KiB, then a pair of halves for each group, 512 bytes (a sector) each:
-//! `version u8, flags u8, sequence u64, group u64, last index u64, last record's CRC32C u32, purged index u64,
-//! vote's number u64, vote's CRC32C u32, zeros, CRC32C u32`, 64 bytes, little-endian. The valid half with the higher
-//! sequence counts.
+//! The file is a header of 4 KiB, then a pair of halves for each group, 512 bytes (a sector) each: `version u8, flags
+//! u8, sequence u64, group u64, last index u64, last record's CRC32C u32, purged index u64, vote's number u64, vote's
+//! CRC32C u32, zeros, CRC32C u32`, 64 bytes, little-endian. The valid half with the higher sequence counts.
 //!
 //! # What a crash leaves
 //!
-//! Halves are overwritten without a sync after each sync of the log, so a power cut may lose or tear them. Therefore one
-//! half of each pair is always an *anchor*: synced, and not touched until the other has been synced. A torn or lost
-//! half leaves the anchor, which is older and so lower; less is then checked, nothing is asked that is not there.
-//! Where the level falls (a truncation, a group that leaves), both halves are written, each with its own sync, before
-//! the log is touched, so that no half is ever above the truth. A group's first pair is made the same way: if its first
-//! half is torn then its second is still empty, and such a pair counts as none.
+//! Halves are overwritten without a sync after each sync of the log, so a power cut may lose or tear them. Therefore
+//! one half of each pair is always an *anchor*: synced, and not touched until the other has been synced. A torn or lost
+//! half leaves the anchor, which is older and so lower: less is checked, but nothing missing is required. Where the
+//! level falls (a truncation, a removed group), both halves are written, each with its own sync, before the log is
+//! touched. So no half is ever above the truth. A group's first pair is made the same way: if its first half is torn,
+//! its second is still empty, and such a pair counts as none.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -45,7 +45,7 @@ const HAS_PURGED: u8 = 2;
 const HAS_VOTE: u8 = 4;
 const REMOVED: u8 = 8;
 
-/// What one group's log is known to have held.
+/// Acknowledged level of one group's log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Level {
     /// Index and checksum of the last record.
@@ -53,7 +53,7 @@ pub(crate) struct Level {
     pub purged: Option<u64>,
     /// Number and checksum of the vote.
     pub vote: Option<(u64, u32)>,
-    /// The group has left this node; nothing is asked of its log.
+    /// The group has left this node; its log is no longer checked.
     pub removed: bool,
 }
 
@@ -70,7 +70,7 @@ impl Level {
     const GONE: Level = Level { last: None, purged: None, vote: None, removed: true };
 }
 
-/// Where a group's pair is and which half counts.
+/// Position of a group's pair in the file, and the half that counts.
 #[derive(Clone, Copy, Debug)]
 struct Pair {
     place: usize,
@@ -91,7 +91,7 @@ pub(crate) struct Watermark {
     places: usize,
 }
 
-/// What the file says.
+/// Content of the watermark file.
 #[derive(Debug, Default)]
 pub(crate) struct Levels {
     pub of: BTreeMap<GroupId, Level>,
@@ -102,7 +102,7 @@ pub(crate) struct Levels {
     places: usize,
 }
 
-/// The file's name for a log directory: `log` has `log.watermark` beside it.
+/// Returns the file's name for a log directory: `log.watermark` for `log`.
 pub(crate) fn path_beside(dir: &Path) -> Result<PathBuf, LogError> {
     let Some(name) = dir.file_name() else {
         return Err(LogError::Refused(format!("{} cannot be a log directory: it has no name", dir.display())));
@@ -212,7 +212,7 @@ impl Watermark {
         Ok(())
     }
 
-    /// Nothing is asked of the group's log from here on. Its pair is free for another.
+    /// Stops checking the group's log. Its pair is free for another group.
     pub fn remove(&mut self, group: GroupId) -> io::Result<()> {
         if !self.pairs.contains_key(&group) {
             return Ok(());

@@ -1,7 +1,7 @@
-//! The thread "assay-log": takes one operation, adds what else waits, writes, syncs once, answers all in order.
+//! The thread "assay-log": takes one operation, adds the waiting ones, writes, syncs once, and completes all in order.
 //!
-//! It alone changes the engine's append queue and the watermark. It checks each operation against its own copy of the
-//! groups, which runs ahead of what readers see until the sync has returned.
+//! Only this thread changes the engine's append queue and the watermark. It checks each operation against its own copy
+//! of the groups, which is ahead of readers until the sync has returned.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,9 +21,9 @@ use crate::group_metadata::{self, COMMITTED_KEY, HEAD_KEY, OWN_GROUP, PurgedMark
 use crate::pace::Pace;
 use crate::round::Round;
 use crate::watermark::{Level, Watermark};
-use crate::{Done, INDEX_MAX, LogConfig, LogRecord, ROUND_OPERATIONS_MAX};
+use crate::{Completion, INDEX_MAX, LogConfig, LogRecord, ROUND_OPERATIONS_MAX};
 
-/// How long a committed position waits for a write to ride on before it is written alone, unsynced.
+/// Time that a committed position waits for another write before it is written alone, unsynced.
 const COMMITTED_LINGER: Duration = Duration::from_millis(500);
 /// The watermark's anchors are renewed after this many bytes of log.
 const ANCHOR_BYTES: u64 = 64 << 20;
@@ -33,12 +33,12 @@ pub(crate) enum Work {
     Append {
         group: GroupId,
         records: Vec<LogRecord>,
-        done: Done,
+        done: Completion,
     },
     Vote {
         group: GroupId,
         vote: Vec<u8>,
-        done: Done,
+        done: Completion,
     },
     Committed {
         group: GroupId,
@@ -47,17 +47,17 @@ pub(crate) enum Work {
     Truncate {
         group: GroupId,
         from: u64,
-        done: Done,
+        done: Completion,
     },
     Purge {
         group: GroupId,
         up_to: u64,
         note: Vec<u8>,
-        done: Done,
+        done: Completion,
     },
     Remove {
         group: GroupId,
-        done: Done,
+        done: Completion,
     },
     /// Ends the thread; `tidy` also writes what could wait.
     Stop {
@@ -66,7 +66,7 @@ pub(crate) enum Work {
 }
 
 impl Work {
-    /// What it holds in memory while it waits.
+    /// Returns the memory held while the operation waits, in bytes.
     pub fn bytes(&self) -> u64 {
         match self {
             Work::Append { records, .. } => records.iter().map(|record| record.payload.len() as u64 + 64).sum(),
@@ -86,10 +86,10 @@ impl Work {
     }
 }
 
-/// What the writer shares with the handles.
+/// State that the writer shares with the handles.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
-    /// As durable; moved after the sync and before the completions.
+    /// Durable state of the groups; updated after the sync and before the completions.
     pub groups: RwLock<BTreeMap<GroupId, Group>>,
     pub failed: RwLock<Option<String>>,
     pub queued_bytes: AtomicU64,
@@ -101,7 +101,7 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub fn fail(&self, what: &str) {
-        tracing::error!(what, "the log has failed and takes nothing more");
+        tracing::error!(what, "the log has failed and accepts nothing more");
         self.failed.write().get_or_insert_with(|| what.to_string());
     }
 
@@ -300,7 +300,7 @@ impl Writer {
         Ok(())
     }
 
-    /// What the disk has of a record that is not in the round.
+    /// Returns the mark on disk of a record that is not in the round.
     fn stored_mark(&self, id: GroupId, index: u64) -> Result<Mark, LogError> {
         let damaged = |what| Corruption { group: Some(id), file: self.dir.clone(), index: Some(index), what };
         let frame = self.store.fetch(id, index, index + 1, 0).map_err(damaged)?.pop();
@@ -407,7 +407,7 @@ fn usable(id: GroupId) -> Result<GroupId, LogError> {
 
 /// Why an operation did not happen.
 enum Trouble {
-    /// Only this one: the log goes on.
+    /// Only this operation is refused; the log continues.
     Refused(LogError),
     /// The log is broken.
     Broken(String),

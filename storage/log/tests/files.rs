@@ -1,5 +1,5 @@
-//! The log waits for a file descriptor where it begins a new file. The test runs in a process of its own, which a shell
-//! starts with few descriptors.
+//! The log waits for a file descriptor when it begins a new file. The test runs in a process of its own, started by a
+//! shell with few descriptors.
 
 use std::env;
 use std::fs::File;

@@ -1,9 +1,9 @@
-//! What the catalog is told, keeps and answers: records of every kind, their unique keys, and the map of which
-//! replica of which group is on which node.
+//! Commands, records and outcomes of the catalog: records of every kind, their unique keys, and the map of groups,
+//! replicas and nodes.
 //!
-//! Commands are bytes that are frozen: `version, tag, body`, like the commands of a shard. Times and ids come in
-//! the command, so that applying it asks no clock and no dice. A repeated command needs no request id: it names
-//! the revision it expects, and finds that the revision has moved.
+//! The bytes of commands are frozen: `version, tag, body`, like the commands of a shard. Times and ids come in the
+//! command, so that applying it uses no clock or randomness. A repeated command needs no request id: it names the
+//! expected revision and finds that it has changed.
 //!
 //! | version | date | change |
 //! |---|---|---|
@@ -38,7 +38,7 @@ pub const REPLICAS_PER_GROUP_MAX: usize = 255;
 /// Ids given by one command.
 pub const IDS_GIVEN_MAX: u32 = 10_000;
 
-/// What a decoder may claim while it decodes: lengths of vectors in memory count, so above any one encoding.
+/// Limit on what a decoder may allocate. It includes the in-memory size of vectors, so it is above any one encoding.
 const DECODE_BYTES_MAX: usize = 16 << 20;
 
 const TAG_PUT: u8 = 1;
@@ -47,8 +47,8 @@ const TAG_SET_SHARD_MAP: u8 = 3;
 const TAG_CHANGE_REPLICAS: u8 = 4;
 const TAG_GIVE_IDS: u8 = 5;
 
-/// What kind of thing a record is. The numbers are on disk: never reuse one. A number and not an enum, so that a
-/// replica applies kinds that a newer version made.
+/// Kind of a record. The numbers are on disk: never reuse one. A number and not an enum, so that a replica applies
+/// kinds of a newer version.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RecordKind(pub u16);
@@ -58,7 +58,7 @@ macro_rules! record_kinds {
         impl RecordKind {
             $(pub const $constant: RecordKind = RecordKind($number);)+
 
-            /// Every kind this version knows, by number.
+            /// All kinds known to this version, by number.
             pub const ALL: &'static [RecordKind] = &[$(RecordKind($number)),+];
 
             pub fn name(self) -> Option<&'static str> {
@@ -130,8 +130,8 @@ impl fmt::Debug for RecordKind {
     }
 }
 
-/// Taken by at most one record of the whole catalog. The scope says of what and within what, as in
-/// `project.name/<organization id>`; the name is what a client calls it.
+/// Unique key: at most one record of the whole catalog has it. The scope names kind and context, as in
+/// `project.name/<organization id>`; the name is the client's.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, Serialize, Deserialize)]
 pub struct UniqueKey {
     pub scope: String,
@@ -150,7 +150,7 @@ pub struct Record {
     pub kind: RecordKind,
     #[bincode(with_serde)]
     pub id: Uuid,
-    /// The tenant it belongs to; none for what stands above tenants (users, nodes, organizations).
+    /// Tenant of the record; none for records above tenants (users, nodes, organizations).
     #[bincode(with_serde)]
     pub org: Option<OrgId>,
     /// The catalog's version when the record last changed: never the same twice, also not after a delete.
@@ -158,7 +158,7 @@ pub struct Record {
     pub keys: Vec<UniqueKey>,
     /// JSON text.
     pub body: Vec<u8>,
-    /// Microseconds since the epoch, UTC, as the command that made the record said.
+    /// Microseconds since the epoch, UTC, from the command that made the record.
     pub created: i64,
     /// The same, of the last command that changed it.
     pub changed: i64,
@@ -174,7 +174,7 @@ impl Record {
     }
 }
 
-/// What must hold of a record for a command to change it.
+/// Precondition on a record for a command to change it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum Expect {
     Absent,
@@ -232,7 +232,7 @@ pub struct Members {
     pub replicas: Vec<Replica>,
 }
 
-/// Which node keeps what: the catalog's own group, and shard by shard.
+/// Map of replicas to nodes: for the catalog's own group, and for each shard.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Encode, Decode, Serialize, Deserialize)]
 pub struct ShardMap {
     pub catalog: Members,
@@ -310,8 +310,8 @@ impl CatalogCommand {
     }
 }
 
-/// What became of one catalog command. Never stored; replicas compute it again. Everything but `Put`, `Deleted`,
-/// `MapSet`, `ReplicasChanged` and `IdsGiven` means that nothing changed.
+/// Outcome of one catalog command. Never stored; replicas compute it again. Everything but `Put`, `Deleted`, `MapSet`,
+/// `ReplicasChanged` and `IdsGiven` means that nothing changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "catalog", rename_all = "snake_case")]
 pub enum CatalogOutcome {
@@ -323,7 +323,7 @@ pub enum CatalogOutcome {
     Deleted {
         version: u64,
     },
-    /// What the command expected of the record does not hold: its revision is this one, or it is absent.
+    /// The precondition on the record does not hold: its revision is this one, or it is absent.
     Stale {
         revision: Option<u64>,
     },
@@ -345,7 +345,7 @@ pub enum CatalogOutcome {
     StaleEpoch {
         epoch: u64,
     },
-    /// Ids from these on, as many as were asked for.
+    /// The requested number of ids, from these on.
     IdsGiven {
         first_node: NodeId,
         first_replica: ReplicaId,

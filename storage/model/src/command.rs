@@ -1,7 +1,6 @@
-//! What a shard is told to do, as bytes that are frozen: `version, tag, body`. Times and ids are in the
-//! command, so that applying it asks no clock. Numbers and golden bytes never change; a new meaning gets a
-//! new tag or a new version. The body is bincode's standard form (lengths and integers as varints); how each
-//! is written stands in `command/codec.rs`.
+//! Commands of a shard, with their frozen encodings: `version, tag, body`. Times and ids are in the command, so that
+//! applying it uses no clock. Numbers and golden bytes never change; a new meaning gets a new tag or a new version. The
+//! body is bincode's standard form (lengths and integers as varints); the details are in `command/codec.rs`.
 //!
 //! | version | date | change |
 //! |---|---|---|
@@ -48,14 +47,14 @@ pub struct Write<'a> {
     pub rows: Vec<RowOp<'a>>,
 }
 
-/// A request that was sent with a key: the key names (principal, object, key), the content what was asked.
+/// Id of a request that was sent with a key: the hash of (principal, object, key), and the hash of its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Encode, BorrowDecode)]
 pub struct RequestId {
     pub key: [u8; 16],
     pub content: [u8; 16],
 }
 
-/// What a row operation does. The numbers are on disk.
+/// Effect of a row operation. The numbers are on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
@@ -98,11 +97,11 @@ pub struct RowOp<'a> {
 
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DecodeError {
-    #[error("a command of version {0} is newer than this program: upgrade it")]
+    #[error("a command has version {0}, which is newer than this program: upgrade the program")]
     Newer(u8),
     #[error("a command with the unknown tag {0}")]
     Tag(u8),
-    #[error("a command that does not decode: {0}")]
+    #[error("a command cannot be decoded: {0}")]
     Body(String),
 }
 
@@ -115,7 +114,7 @@ pub enum TooLarge {
     Bytes(usize),
 }
 
-/// What became of one command. Never stored; replicas compute it again.
+/// Outcome of one command. Never stored; replicas compute it again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Outcome {

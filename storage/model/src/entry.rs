@@ -1,5 +1,5 @@
-//! One log entry of a group: the commands of several writers in one piece of bytes, or the name of a blob that
-//! holds them. Built once by who proposes, sliced by who applies, never copied between.
+//! One log entry of a group: the commands of several writers in one byte string, or the name of a blob that holds them.
+//! Built once by the proposer, sliced by apply, never copied between.
 //!
 //! ```text
 //! 1, count u32, (length u32, command)*          commands in line
@@ -24,7 +24,7 @@ pub enum Entry {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("a log entry that does not decode: {0}")]
+#[error("a log entry cannot be decoded: {0}")]
 pub struct BadEntry(pub &'static str);
 
 /// Collects commands into one entry.
@@ -40,12 +40,12 @@ impl Default for EntryBuilder {
     }
 }
 
-/// Consensus puts its own few bytes behind an entry; room for them saves it a copy of the whole.
+/// Spare capacity for the few bytes that consensus appends to an entry; it saves a copy of the whole.
 const TRAILER_ROOM_BYTES: usize = 32;
 
 impl EntryBuilder {
-    /// For commands of these lengths: the entry is allocated once. Its buffer lives as long as any row of it is in
-    /// memory, so room that is never used would count for nothing and cost all the same.
+    /// Creates a buffer for commands of these lengths, with one allocation. The buffer lives as long as any row of it
+    /// is in memory, so unused capacity would waste uncounted memory.
     pub fn for_lengths(lengths: impl IntoIterator<Item = usize>) -> EntryBuilder {
         let commands: usize = lengths.into_iter().map(|length| length + 4).sum();
         let mut bytes = Vec::with_capacity(5 + commands + TRAILER_ROOM_BYTES);

@@ -1,10 +1,10 @@
-//! One event row: its fields, their limits, and how a client's JSON becomes row operations.
+//! One event row: its fields, their limits, and the conversion of a client's JSON into row operations.
 //!
-//! `prepare` is the only gate: what it lets through is stored, replicated and replayed, so it refuses here
-//! whatever apply could not take. It asks no clock and makes no ids; both come in as data. Fields it does not
-//! know are dropped, as clients send many; fields it knows are checked, and an error names row and field.
+//! `prepare` is the only gate: rows that pass it are stored, replicated and replayed, so it refuses everything that
+//! apply could not take. It uses no clock and makes no ids; both are inputs. Unknown fields are dropped, since clients
+//! send many. Known fields are checked, and an error names row and field.
 //!
-//! What is stored of a row:
+//! Stored fields of a row:
 //!
 //! | row | document |
 //! |---|---|
@@ -45,7 +45,7 @@ pub const MERGE_PATHS_MAX: usize = 100;
 /// Items of `_array_delete` of one row: each walks the document.
 pub const ARRAY_DELETES_MAX: usize = 32;
 
-/// What the edge knows while it prepares rows.
+/// Context in which the edge prepares rows.
 pub struct PrepareContext<'a> {
     /// Microseconds since the epoch, UTC.
     pub now_micros: i64,
@@ -83,7 +83,7 @@ impl fmt::Display for RowError {
 pub struct PreparedRow {
     /// Its place in the request, from 0.
     pub index: usize,
-    /// What the client is told it wrote: a comment's own id, else `id`.
+    /// Id returned to the client: a comment's own id, else `id`.
     pub row_id: String,
     /// The row that is written, or that a comment hangs on.
     pub id: String,
@@ -115,7 +115,7 @@ impl PreparedRow {
     }
 }
 
-/// What is wrong with a row, before it is said which row it is.
+/// Defect of a row, before the row's number is known.
 #[derive(Debug)]
 struct Problem {
     path: String,
@@ -396,18 +396,18 @@ pub struct TooDeep {
     pub at: usize,
 }
 
-/// How many values a JSON text holds, before it is parsed, where it nests at most `depth_max` levels: a parser may recurse,
-/// and a value that is parsed takes far more room than its text. Only counts brackets and commas outside of strings, so
-/// an empty list counts as one more; text that is no JSON is the parser's to refuse.
+/// Counts the values of a JSON text before it is parsed, if it nests at most `depth_max` levels. A parser may recurse,
+/// and a parsed value takes far more memory than its text. Only counts brackets and commas outside of strings, so an
+/// empty list counts as one more. Invalid JSON is left to the parser.
 pub fn values_within(text: &[u8], depth_max: usize) -> Result<usize, TooDeep> {
     counted_within(text, depth_max, 0).map(|counted| counted.values)
 }
 
-/// What a JSON text holds.
+/// Counts of a JSON text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counted {
     pub values: usize,
-    /// Objects of the level that was asked for, which are among the values.
+    /// Objects at the requested level, which are also counted as values.
     pub objects: usize,
 }
 
@@ -434,7 +434,7 @@ pub fn counted_within(text: &[u8], depth_max: usize, level: usize) -> Result<Cou
     Ok(Counted { values, objects })
 }
 
-/// Where the quote stands that ends a string; behind the text where none does.
+/// Returns the position of the quote that ends a string, or the end of the text if there is none.
 fn end_of_string(text: &[u8], mut at: usize) -> usize {
     while let Some(next) = text.get(at..).and_then(|rest| memchr::memchr2(b'"', b'\\', rest)) {
         at += next;

@@ -41,7 +41,7 @@ uuid_ids! {
     OrgId,
     ProjectId,
     UserId,
-    /// A record of the catalog, of whatever kind.
+    /// Id of a catalog record of any kind.
     RecordId,
 }
 
@@ -63,7 +63,7 @@ macro_rules! number_ids {
 number_ids! {
     /// A machine. Never used again once given.
     NodeId(u64),
-    /// One copy of one group on one node. Consensus knows these, not nodes; never used again.
+    /// Id of one copy of one group on one node. Consensus uses these, not node ids; never used again.
     ReplicaId(u64),
     /// The unit of placement: many objects, one group.
     ShardId(u16),
@@ -87,7 +87,7 @@ impl GroupId {
     }
 }
 
-/// What kind of thing owns rows. The numbers are on disk: never reuse one.
+/// Kind of an object that owns rows. The numbers are on disk: never reuse one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
@@ -98,7 +98,7 @@ pub enum ObjectKind {
     PlaygroundLogs = 4,
     /// A project's prompts and functions.
     ProjectPrompts = 5,
-    /// What was done to access in an organization, under its id.
+    /// Access changes in an organization, under its id.
     AuditLog = 6,
     /// Files of an organization: under its id what there is, and each file's bytes under an id made of its name.
     Files = 7,

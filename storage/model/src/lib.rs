@@ -1,5 +1,5 @@
-//! Nouns that are stored or sent: typed ids, transaction ids, rows, commands and their frozen encodings.
-//! Knows no file, no clock, no network. The only crate that names bincode.
+//! Types that are stored or sent: typed ids, transaction ids, rows, commands and their frozen encodings. Uses no files,
+//! clock or network. The only crate that names bincode.
 
 pub mod catalog;
 pub mod command;

@@ -1,20 +1,20 @@
-//! How writes fold into rows: pure functions over JSON texts.
+//! Merging of writes into rows: pure functions over JSON texts.
 //!
-//! A merge runs in apply for every second span, so no document is parsed: objects are split into keys and raw
-//! values, what only one side has is copied as it stands, and only tags and lists that lose values are read.
+//! A merge runs in apply for every second span, so no document is parsed. Objects are split into keys and raw values,
+//! and members of only one side are copied unchanged. Only tags and lists that lose values are parsed.
 //!
-//! What a merge makes of a row, in this order:
+//! Effects of a merge on a row, in this order:
 //! 1. Objects that both sides have are merged member by member; anything else of the patch replaces, null too.
 //! 2. A value at a path of `merge_paths` replaces whole; the levels above it are still merged.
 //! 3. Top-level `tags` become a set union, the row's first, unless `["tags"]` is a merge path.
 //! 4. `array_delete` takes its values out of the list at its path, last: a value both added and deleted is gone.
 //!    Values compare as JSON: order of members is nothing, 1 equals 1.0.
-//! 5. What the first writer gave of `FIRST_WRITERS` stays, whatever the patch says.
+//! 5. Values of `FIRST_WRITERS` from the first writer stay, whatever the patch has.
 //!
-//! Without a row the patch is the row, completed from its operation, and rule 4 still holds, so that a merge
-//! sent twice in a row makes the same row as one sent once. Members keep the row's order; new ones follow in the
-//! patch's order. No key is special: `__proto__` is data. Documents are what `event::prepare` made: objects
-//! without duplicate keys, at most `DEPTH_MAX` deep; text that is none is refused, never a panic.
+//! Without a row the patch is the row, completed from its operation, and rule 4 still holds, so that a merge sent twice
+//! makes the same row as one sent once. Members keep the row's order; new ones follow in the patch's order. No key is
+//! special: `__proto__` is data. Documents come from `event::prepare`: objects without duplicate keys, at most
+//! `DEPTH_MAX` deep. Invalid text is refused, never a panic.
 
 mod batch;
 mod pick;
@@ -50,19 +50,19 @@ const MEMBERS_SEARCHED_MAX: usize = 16;
 
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum MergeError {
-    #[error("a document that is no JSON object: {what} at byte {at}")]
+    #[error("a document is not a JSON object: {what} at byte {at}")]
     Text { what: &'static str, at: usize },
-    #[error("merge rules that do not read: {0}")]
+    #[error("merge rules cannot be decoded: {0}")]
     Rules(String),
-    #[error("a document deeper than {DEPTH_MAX} levels")]
+    #[error("a document is nested deeper than {DEPTH_MAX} levels")]
     TooDeep,
-    #[error("{0:?} makes no document")]
+    #[error("{0:?} does not produce a document")]
     NoDocument(Action),
-    #[error("the merges of one write go through over {FOLDED_BYTES_MAX} bytes of rows: send them in several requests")]
+    #[error("the merges of one write read over {FOLDED_BYTES_MAX} bytes of rows: send them in several requests")]
     TooMuch,
 }
 
-/// What the merges of one write have gone through so far. The first may always: a row has a limit of its own.
+/// Work of the merges of one write so far. The first merge is always allowed: a row has a limit of its own.
 #[derive(Debug, Default)]
 pub struct Effort {
     bytes: usize,
@@ -201,7 +201,7 @@ fn is_first_writers(member: &Member<'_>) -> Result<bool, MergeError> {
     Ok(FIRST_WRITERS.contains(&member.text()?.as_ref()))
 }
 
-/// What is left of the merge paths after a step to `member`; an empty one ends there.
+/// Returns the rest of the merge paths after a step to `member`; an empty one ends there.
 fn paths_below<'p>(paths: &[&'p [String]], member: &Member<'_>) -> Result<Vec<&'p [String]>, MergeError> {
     if paths.is_empty() {
         return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! Where in a group's log something happened.
+//! Position in a group's log.
 
 use std::fmt;
 
@@ -19,8 +19,8 @@ impl fmt::Display for LogPosition {
     }
 }
 
-/// What a state machine knows of consensus: how far it applied, and the membership it last saw as consensus
-/// encoded it (opaque here).
+/// Consensus state of a state machine: the applied position, and the last membership as encoded by consensus (opaque
+/// here).
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Applied {
     pub position: Option<LogPosition>,

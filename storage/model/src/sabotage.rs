@@ -1,29 +1,29 @@
-//! Deliberate faults of the product: the storm has to see each of them, or it proves nothing.
+//! Deliberate faults of the product, each of which the chaos tests have to detect.
 //!
-//! Without the feature `sabotage` there is none: [`is`] is a constant `false`, whoever asks it compiles to nothing, and
-//! no variable is read. With it the variable `ASSAY_SABOTAGE` names the one fault that the process has; where it is
-//! not set the process is honest. Such a program is never shipped, and says what it is.
+//! Without the feature `sabotage` there are none: [`is`] is a constant `false`, its uses compile to nothing, and no
+//! variable is read. With it the variable `ASSAY_SABOTAGE` names the one fault of the process; if it is not set, the
+//! process behaves correctly. Such a program is never released, and its version says so.
 
-/// Whether this program can be told to do wrong.
+/// Whether faults can be enabled in this program.
 pub const BUILT: bool = cfg!(feature = "sabotage");
-/// Names the fault, in a program that can be told.
+/// Environment variable that names the fault.
 pub const VARIABLE: &str = "ASSAY_SABOTAGE";
-/// What such a program says of itself.
-const WARNING: &str = "SABOTAGED BUILD: IT CAN BE TOLD TO LOSE AND TO FALSIFY DATA. FOR TESTS OF THE STORM ONLY";
+/// Warning that such a program prints.
+const WARNING: &str = "SABOTAGED BUILD: IT CAN LOSE AND FALSIFY DATA ON REQUEST. FOR CHAOS TESTS ONLY";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sabotage {
     /// A leader takes for written what a majority has not answered for in time.
     AckBeforeQuorum,
-    /// The log writes, and says that it is synced.
+    /// The log reports a sync without doing it.
     SkipFsync,
     /// A follower answers for entries that it has in memory only.
     AckOnLeaderOnly,
-    /// Who thinks that it leads answers reads without asking the others.
+    /// A supposed leader answers reads without asking the others.
     StaleRead,
-    /// What a seal keeps lacks the ids of requests.
+    /// The sealed state lacks the ids of requests.
     ForgetRequests,
-    /// What a seal keeps claims one entry more than it has.
+    /// The sealed state claims one entry more than it has.
     SnapshotOffByOne,
     /// A write with a merge is applied a second time, as the next write.
     MergeTwice,
@@ -31,15 +31,15 @@ pub enum Sabotage {
     TruncateAtBadChecksum,
     /// Nodes do not compare their starts, so a directory that was put back from an older copy votes.
     BelieveOldCopies,
-    /// A node on an empty directory founds a cluster, whatever its settings say.
+    /// A node on an empty directory bootstraps a cluster, whatever its settings.
     EmptyDirectoryFounds,
     /// A node that can open no more files does not wait for one to be closed.
     FilesRunOutIsFatal,
-    /// No call goes through a third node.
+    /// No call is relayed through a third node.
     NoRelay,
-    /// A node tells nobody its new address.
+    /// A node does not announce its new address.
     NoIntroduction,
-    /// Damage ends the process once compaction meets it, and whoever meets it before keeps quiet.
+    /// Damage ends the process once compaction finds it, and other readers do not report it.
     RotInCompactionIsFatal,
     /// A node never takes its disk for slow, so it keeps what it leads.
     KeepLeadsOnSlowDisk,
@@ -66,25 +66,26 @@ pub const ALL: [(Sabotage, &str); 15] = [
     (KeepLeadsOnSlowDisk, "keep-leads-on-slow-disk"),
 ];
 
-/// Whether this process is to do this wrong.
+/// Returns whether this process has the fault.
 #[cfg(not(feature = "sabotage"))]
 pub const fn is(_: Sabotage) -> bool {
     false
 }
 
-/// Whether this process is to do this wrong. An unknown name ends it: a fault that is not there cannot be seen.
+/// Returns whether this process has the fault. An unknown name ends the process, since a missing fault cannot be
+/// detected.
 #[cfg(feature = "sabotage")]
 pub fn is(what: Sabotage) -> bool {
     chosen().is_some_and(|(chosen, _)| *chosen == what)
 }
 
-/// What is to be said of this process in its log, if it is not a plain one.
+/// Returns the warning for the log of this process, if a fault is enabled.
 pub fn confession() -> Option<String> {
     let told = chosen().map_or("nothing, so it is honest", |(_, name)| name);
     BUILT.then(|| format!("{WARNING}. {VARIABLE} SAYS: {told}"))
 }
 
-/// What the program says when it is asked for its version.
+/// Returns the version as printed by the program.
 pub fn version(plain: &'static str) -> &'static str {
     static SAID: std::sync::OnceLock<String> = std::sync::OnceLock::new();
     if BUILT { SAID.get_or_init(|| format!("{plain}\n{WARNING}")) } else { plain }
@@ -124,7 +125,7 @@ mod tests {
         assert!(named("skip-fsynk").is_err_and(|known| known.contains("skip-fsync, ack-on-leader-only")));
     }
 
-    /// Nobody sets the variable of a test's process: with or without the feature it does nothing wrong.
+    /// The variable is not set in a test's process: with or without the feature there is no fault.
     #[test]
     fn a_process_that_is_told_nothing_is_honest() {
         assert!(ALL.iter().all(|(what, _)| !is(*what)));

@@ -1,8 +1,8 @@
-//! How a segment is described in the manifest: what it holds, and how long its files are and what they must sum up to.
+//! Description of a segment in the manifest: its content, and the lengths and checksums of its files.
 //!
 //! The bytes are frozen: `version u8, body` (bincode, variable-length integers, little endian). A new field is a new
-//! version; a segment's *file* format is a number of its own, so that a program can read the manifest of a shard whose
-//! segments are too new for it and say so.
+//! version. A segment's *file* format has a number of its own, so that a program can read the manifest of a shard with
+//! newer segments and report them.
 //!
 //! | version | date | change |
 //! |---|---|---|
@@ -59,14 +59,14 @@ pub struct FileMeta {
     pub crc: u32,
 }
 
-/// What a file of a segment holds. The numbers are on disk.
+/// Kind of a segment's file. The numbers are on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum FileKind {
     Rows = 1,
     Ids = 2,
     Marks = 3,
-    /// Only of columnar segments.
+    /// Word index; only in columnar segments.
     Words = 4,
 }
 
@@ -85,9 +85,9 @@ impl FileKind {
 
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BadSegmentMeta {
-    #[error("a segment description of version {0} is newer than this program: upgrade it")]
+    #[error("a segment description has version {0}, which is newer than this program: upgrade the program")]
     Newer(u8),
-    #[error("a segment description that does not decode: {0}")]
+    #[error("a segment description cannot be decoded: {0}")]
     Body(String),
 }
 
@@ -121,7 +121,7 @@ impl SegmentMeta {
         self.files.iter().map(|file| file.length).sum()
     }
 
-    /// Whether rows of this object may be in here; exact only at both ends.
+    /// Returns whether it may hold rows of this object; exact only at both ends.
     pub fn may_hold(&self, object: ObjectKey) -> bool {
         self.rows > 0 && self.first_object <= object && object <= self.last_object
     }

@@ -1,9 +1,9 @@
-//! Words, as a search knows them: maximal runs of letters and digits, in lower case. Of a JSON text those of all keys and
-//! all scalars but null; what is escaped counts as what it stands for.
+//! Words of a search: maximal runs of letters and digits, in lower case. For a JSON text these are the words of all
+//! keys and of all scalars but null, with escapes decoded.
 //!
-//! Whoever indexes and whoever searches use these, so that they never differ.
+//! Indexing and searching share these functions, so that they never differ.
 
-/// What a byte is to a word: itself in lower case, or one of the two below.
+/// Class of each byte: itself in lower case, or one of the two below.
 const CLASSES: [u8; 256] = {
     let mut classes = [NONE; 256];
     let mut byte = 0;
@@ -18,12 +18,12 @@ const CLASSES: [u8; 256] = {
     }
     classes
 };
-/// In no word.
+/// Byte outside of words.
 const NONE: u8 = 0;
 /// Part of a letter that is not of ASCII, which may be in a word.
 const BEYOND: u8 = 1;
 
-/// The words of a plain text, in order, each as often as it stands there.
+/// Passes the words of a plain text, in order, with repetitions.
 pub fn words_of_text(text: &str, mut each: impl FnMut(&str)) {
     words_in(text, &mut String::new(), &mut each);
 }
@@ -48,7 +48,7 @@ pub fn words_of_json(json: &[u8], mut each: impl FnMut(&str)) {
     }
 }
 
-/// What stands between the quotes of a JSON string.
+/// Passes the words between the quotes of a JSON string.
 fn words_of_string(content: &[u8], lowered: &mut String, each: &mut impl FnMut(&str)) {
     let Ok(text) = std::str::from_utf8(content) else {
         return words_in(&String::from_utf8_lossy(content), lowered, each);
@@ -69,7 +69,7 @@ fn words_of_string(content: &[u8], lowered: &mut String, each: &mut impl FnMut(&
     words_in(rest, lowered, each);
 }
 
-/// From behind the opening quote to before the closing one.
+/// Returns the content of a string, from behind the opening quote to before the closing one.
 fn string_content(text: &[u8]) -> &[u8] {
     let mut at = 0;
     while let Some(step) = memchr::memchr2(b'"', b'\\', &text[at..]) {
@@ -82,7 +82,7 @@ fn string_content(text: &[u8]) -> &[u8] {
     text
 }
 
-/// `lowered` is room for words that are not written in lower case.
+/// Passes the words of a text; `lowered` is a buffer for words that are not in lower case.
 fn words_in(text: &str, lowered: &mut String, each: &mut impl FnMut(&str)) {
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -115,7 +115,8 @@ fn words_in(text: &str, lowered: &mut String, each: &mut impl FnMut(&str)) {
     }
 }
 
-/// The word that a text begins with, letters beyond ASCII in it, or what stands there in place of one. Returns its bytes.
+/// Passes the word at the beginning of a text, including letters beyond ASCII, or a replacement character. Returns its
+/// bytes.
 fn any_word(text: &str, lowered: &mut String, each: &mut impl FnMut(&str)) -> usize {
     lowered.clear();
     let letters = text.char_indices().take_while(|(_, letter)| letter.is_alphanumeric());

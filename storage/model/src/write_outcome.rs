@@ -1,4 +1,4 @@
-//! What became of a write: the outcome of its command, or why there is none.
+//! Outcome of a write: the outcome of its command, or the reason why there is none.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::command::Outcome;
 
-/// What became of a write. An outcome may itself be a refusal, which every replica finds alike.
+/// Outcome of a write. It may itself be a refusal, which all replicas reach alike.
 pub type WriteOutcome = Result<Outcome, WriteFailure>;
 
 /// Failure of a write. A write that was handed to consensus and did not succeed is `Unknown`: it may appear later, whole,
@@ -17,7 +17,7 @@ pub type WriteOutcome = Result<Outcome, WriteFailure>;
 pub enum WriteFailure {
     #[error("not written: {0}")]
     NotWritten(#[from] NotWritten),
-    #[error("it is not known whether this was written, asking again with the same request id is safe: {why}")]
+    #[error("the outcome of this write is unknown, repeating it with the same request id is safe: {why}")]
     Unknown { why: String },
 }
 
@@ -28,18 +28,18 @@ pub enum NotWritten {
     /// A queue is full. The write may be sent again in a moment.
     #[error("busy: {0}")]
     Busy(Cow<'static, str>),
-    #[error("the disk has no room for writes: {0}")]
+    #[error("the disk has no space for writes: {0}")]
     NoSpace(String),
     #[error("no leader of the group could be reached in time; try again")]
     NotLeader,
-    #[error("a command of {bytes} bytes, at most {limit} are taken")]
+    #[error("a command of {bytes} bytes is too large, the limit is {limit}")]
     TooLarge { bytes: usize, limit: usize },
     /// A large write has to be on a majority before its entry is proposed, and no majority took it.
     #[error("no majority of the group could be reached: {0}")]
     NoQuorum(String),
     #[error("a proposal without commands")]
     Empty,
-    #[error("this node shuts down")]
+    #[error("this node is shutting down")]
     Closing,
     /// The disk failed, and the node is about to stop; or another node refused the write.
     #[error("{0}")]

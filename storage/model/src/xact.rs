@@ -1,4 +1,4 @@
-//! Transaction ids and pagination keys: the two numbers that give rows their order.
+//! Transaction ids and pagination keys: the two numbers that order rows.
 //!
 //! ```text
 //! xact            0x0DE1 | 32 bits of unix seconds | 16 bits of counter     19 decimal digits, fits an i64
@@ -90,7 +90,7 @@ impl fmt::Debug for Xact {
     }
 }
 
-/// Where a row stands in time order. Given by the write that made the row; kept while the row lives.
+/// Position of a row in time order. Assigned by the write that made the row; kept while the row lives.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PaginationKey(pub u64);

@@ -1,4 +1,4 @@
-//! The figures of decision 0002: CPU, bytes and latencies of segments on JSON-like rows of 2 KB.
+//! Measurements for decision 0002: CPU, bytes and latencies of segments on JSON-like rows of 2 KB.
 //!
 //! `cargo run --release -p assay-storage-segments --example figures -- [rows]`
 
@@ -99,7 +99,7 @@ fn object() -> ObjectKey {
     ObjectKey { org: OrgId("00000000-0000-0000-0000-000000000001".parse().expect("a uuid")), ..SegmentMeta::NO_OBJECT }
 }
 
-/// Of this process's only thread.
+/// Returns the CPU time of this process's only thread.
 fn cpu_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/schedstat").expect("Linux");
     let nanoseconds = stat.split_whitespace().next().and_then(|field| field.parse::<f64>().ok()).expect("a number");
@@ -137,7 +137,7 @@ fn write<'a>(
     writer.finish(&[]).expect("finishes")
 }
 
-/// As a page of a hundred traces reads them.
+/// Reads adjacent rows, as a page of a hundred traces does.
 fn adjacent_rows(segment: &Segment) {
     const ROWS: u32 = 1000;
     let mut random = ChaCha8Rng::seed_from_u64(9);
@@ -244,7 +244,7 @@ fn searches(segment: &Segment) {
     }
 }
 
-/// Whether typed columns are as fast as they should be: the CPU of reading each, whole.
+/// Measures the CPU time of reading each typed column whole.
 fn typed_columns(segment: &Arc<Segment>) {
     let millions = f64::from(segment.meta().rows) / 1e6;
     for (typed, place) in segment.typed().iter().zip(segment.typed_places()) {

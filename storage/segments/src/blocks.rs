@@ -1,5 +1,5 @@
-//! Checksums by block: a file is written once through [`SumWriter`], which keeps a CRC32C of each block, and read through
-//! [`Verified`], which checks each block it touches before anyone sees a byte of it.
+//! Checksums by block. A file is written once through [`SumWriter`], which keeps a CRC32C of each block, and is read
+//! through [`Verified`], which checks each block before it returns a byte of it.
 
 use std::fmt::Display;
 use std::io::{self, Read, Write};
@@ -15,8 +15,8 @@ use parquet::file::reader::{ChunkReader, Length};
 
 use crate::error::SegmentError;
 
-/// Collected before they are appended, so that small pages do not become small writes and every write but the last
-/// starts and ends on a page of the file system.
+/// Size of the write buffer. It prevents small writes for small pages; every write but the last starts and ends on a
+/// page of the file system.
 const WRITE_BUFFER_BYTES: usize = 1 << 20;
 /// Read and checked at a time when a whole file is verified.
 const CHECK_STEP_BYTES: u64 = 1 << 20;
@@ -28,12 +28,12 @@ pub(crate) struct SumWriter {
     file: Option<Arc<dyn DiskFile>>,
     path: PathBuf,
     block_bytes: usize,
-    /// From the first byte on, where there is a file.
+    /// Buffered bytes; present from the first byte on, if there is a file.
     buffer: Option<PageBuffer>,
     /// Bytes taken, appended or not.
     length: u64,
     sums: Vec<u32>,
-    /// Of the block that is not full yet.
+    /// Checksum of the block that is not full yet.
     open_sum: u32,
     open_bytes: usize,
     /// The first append that failed; on their way through parquet errors become texts.
@@ -60,7 +60,7 @@ impl SumWriter {
         }
     }
 
-    /// What went wrong in a call of `Write`, once.
+    /// Takes the error of a call of `Write`.
     pub fn failure(&mut self) -> Option<SegmentError> {
         self.failure.take().map(SegmentError::io(&self.path))
     }
@@ -193,7 +193,7 @@ impl Verified {
     /// These bytes, all blocks they touch checked.
     pub fn read(&self, range: Range<u64>) -> Result<Bytes, SegmentError> {
         if range.start > range.end || range.end > self.length {
-            let what = format!("bytes {range:?} were asked for of a file of {}", self.length);
+            let what = format!("bytes {range:?} were requested from a file of {} bytes", self.length);
             return Err(SegmentError::damaged(&self.path, self.length, what));
         }
         if range.is_empty() {
@@ -241,12 +241,13 @@ impl RowsReader {
         RowsReader { file: Arc::clone(file), failure: Arc::default() }
     }
 
-    /// What really happened when parquet or arrow say `error`. If no read failed, it is damage: the bytes match their
-    /// checksums, so they were never written by a program that works.
+    /// Returns the cause of an `error` from parquet or arrow. If no read failed, it is damage: the bytes match their
+    /// checksums, so they were never written by a correct program.
     pub fn explain(&self, error: impl Display) -> SegmentError {
         let failure = self.failure.lock().take();
-        failure
-            .unwrap_or_else(|| SegmentError::damaged(&self.file.path, 0, format!("its columns do not decode: {error}")))
+        failure.unwrap_or_else(|| {
+            SegmentError::damaged(&self.file.path, 0, format!("its columns cannot be decoded: {error}"))
+        })
     }
 
     fn read(&self, range: Range<u64>) -> Result<Bytes, String> {

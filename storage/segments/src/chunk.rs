@@ -1,7 +1,7 @@
-//! Columns of one row group by what they mean: what a query reads of a segment, whatever its format.
+//! Columns of one row group by their meaning: the input of a query, independent of the segment's format.
 //!
-//! A path comes from its typed column where the segment has one that says all, else out of its field's texts, else out of
-//! whole documents. Which of these it is changes nothing but the time.
+//! A path is read from its typed column if that column is complete, else from its field's texts, else from whole
+//! documents. The choice affects only the time.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::error::SegmentError;
 use crate::row::Columns;
 use crate::segment::Segment;
 
-/// What a query reads of rows.
+/// Column that a query reads.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Want {
     Key,
@@ -41,17 +41,17 @@ pub enum Want {
     Doc,
     /// The JSON text of one field of the document, null for null.
     Field(String),
-    /// What stands at a path of the document; its first step is a field.
+    /// Value at a path of the document; its first step is a field.
     Path(Vec<Step>, Form),
 }
 
 impl Want {
-    /// Whether what is wanted may be long: it is then read of few rows at a time.
+    /// Returns whether the values may be long: they are then read for few rows at a time.
     pub fn is_wide(&self) -> bool {
         matches!(self, Want::Doc | Want::Field(_))
     }
 
-    /// Whether it is a number of each row, which are read of a whole chunk in no time.
+    /// Returns whether it is a number per row, which is cheap to read for a whole chunk.
     pub fn is_small(&self) -> bool {
         matches!(self, Want::Key | Want::Xact | Want::End | Want::Action | Want::Created | Want::IsRoot)
     }
@@ -72,7 +72,7 @@ impl Want {
     }
 }
 
-/// What all rows of a group lie between, both ends included.
+/// Bounds of all rows of a group, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupBounds {
     pub key: (u64, u64),
@@ -80,17 +80,17 @@ pub struct GroupBounds {
     pub created: (i64, i64),
 }
 
-/// Where the values of a path come from.
+/// Source of the values of a path.
 enum Source {
     /// The column of this typed path.
     Typed(usize),
     /// The texts of this field.
     Field(usize),
-    /// Only documents that are whole may have it.
+    /// Only whole documents may have it.
     Whole,
     /// No document has the field, and none is whole.
     Nowhere,
-    /// What other columns say, or what is no field.
+    /// Value of another column, or no field at all.
     Documents,
 }
 
@@ -111,7 +111,7 @@ impl Segment {
         usize::try_from(bytes / rows).unwrap_or(usize::MAX)
     }
 
-    /// None where the file does not say.
+    /// Returns the bounds of a group; none if the file has none.
     pub fn group_bounds(&self, group: usize) -> Option<GroupBounds> {
         let group = self.footer.metadata().row_group(group);
         let ends = |column: usize| match group.column(column).statistics()? {
@@ -178,7 +178,7 @@ impl Segment {
         }
     }
 
-    /// Columns of rows of a group: all in `rows` (numbers within the segment), or those of them that `keep` says.
+    /// Reads columns for the rows of a group: all in `rows` (numbers within the segment), or those selected by `keep`.
     pub fn read_columns(
         &self,
         group: usize,
@@ -227,12 +227,12 @@ impl Segment {
         };
         if batch.num_rows() != count {
             let path = self.rows_file.path();
-            return Err(SegmentError::damaged(path, 0, "its pages hold other rows than its footer says"));
+            return Err(SegmentError::damaged(path, 0, "its pages have other rows than its footer lists"));
         }
         Ok(batch)
     }
 
-    /// Of all file columns that the wanted ones are made from.
+    /// Returns the file columns from which the wanted ones are computed.
     fn places(&self, wants: &[Want]) -> Vec<usize> {
         let shape = self.shape.as_deref();
         let documents = || self.projection(Columns::Docs);
@@ -386,7 +386,7 @@ fn texts<'t>(values: impl Iterator<Item = Option<&'t [u8]>>) -> ArrayRef {
     Arc::new(texts.finish())
 }
 
-/// A typed column in the form that is asked for. A form that does not hold its kind is never asked for.
+/// Converts a typed column to the requested form, which must be able to hold its kind.
 fn in_form(column: &ArrayRef, kind: Kind, form: Form) -> ArrayRef {
     match form {
         Form::Typed(wanted) if wanted == kind => Arc::clone(column),

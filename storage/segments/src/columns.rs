@@ -1,5 +1,5 @@
-//! The columns that every segment has: how rows become arrow batches, how those become parquet pages, and back. What a
-//! columnar segment has besides stands in `columnar`.
+//! Columns that every segment has, and their conversion to arrow batches and parquet pages and back. Additional columns
+//! of a columnar segment are in `columnar`.
 //!
 //! | column | type | pages |
 //! |---|---|---|
@@ -9,7 +9,7 @@
 //! | id, span_id, root_span_id | text | plain, small pages for lookups |
 //! | doc, patch, rules, audit | bytes (JSON text), the last three nullable | plain, pages of 64 KiB; see `documents` |
 //!
-//! In columnar segments doc is nullable too: most documents are kept as parts.
+//! In columnar segments doc is nullable too: most documents are stored as parts.
 //!
 //! Statistics by page are kept where a scan can use them: object, key, xact, created.
 
@@ -31,7 +31,7 @@ use parquet::file::metadata::{KeyValue, SortingColumn};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
 use parquet::schema::types::ColumnPath;
 
-use crate::columnar::{Parts, Said, Shape};
+use crate::columnar::{Parts, RowIds, Shape};
 use crate::error::SegmentError;
 use crate::row::{Columns, OwnedRow, RowHeader, VersionRow};
 use crate::writer::{Codec, WriterOptions};
@@ -41,7 +41,8 @@ pub(crate) const DOC_PAGE_BYTES: usize = 64 << 10;
 /// A page of a field's texts in a columnar segment, before compression: longer ones compress better, and a lookup decodes
 /// one of each field.
 const TEXT_PAGE_BYTES: usize = 512 << 10;
-/// How hard texts are compressed that stay. Harder costs more than it saves: storage/decisions/0009 has the figures.
+/// Compression level of texts in final segments. Higher levels cost more than they save: storage/decisions/0009 has the
+/// figures.
 const TEXT_LEVEL: i32 = 9;
 /// A page of any other column before compression.
 const SMALL_PAGE_BYTES: usize = 16 << 10;
@@ -56,7 +57,7 @@ pub(crate) const VALUE_BYTES_MAX: usize = 512 << 20;
 
 const OBJECT_BYTES: i32 = ObjectKey::BYTES as i32;
 
-/// Where each column stands in [`schema`].
+/// Positions of the columns in [`schema`].
 pub(crate) mod at {
     pub const OBJECT: usize = 0;
     pub const KEY: usize = 1;
@@ -95,7 +96,7 @@ static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
     ]))
 });
 
-/// How many columns every segment has.
+/// Number of columns that every segment has.
 pub(crate) const EVERYWHERE: usize = at::AUDIT + 1;
 
 /// The places of all of them but that of documents.
@@ -135,7 +136,7 @@ fn path(column: usize) -> ColumnPath {
     ColumnPath::from(SCHEMA.field(column).name().as_str())
 }
 
-/// Of a segment whose documents are whole.
+/// Returns the properties of a segment with whole documents.
 pub(crate) fn writer_properties(options: WriterOptions) -> WriterProperties {
     // The other columns are small beside the documents, and in tier 0 their turn comes with the first merge.
     let compression = match options.codec {
@@ -145,7 +146,7 @@ pub(crate) fn writer_properties(options: WriterOptions) -> WriterProperties {
     properties(WHOLE_FORMAT).set_compression(compression).build()
 }
 
-/// Of a columnar segment: it is written to stay.
+/// Returns the properties of a columnar segment, which is written to stay.
 pub(crate) fn columnar_properties(shape: &Shape) -> WriterProperties {
     let hard = Compression::ZSTD(ZstdLevel::try_new(TEXT_LEVEL).expect("a level that there is"));
     let usual = Compression::ZSTD(ZstdLevel::default());
@@ -246,12 +247,12 @@ impl Pending {
         self.key.values_slice().len()
     }
 
-    /// Of all values of variable length.
+    /// Returns the bytes of all values of variable length.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Whether every value of the row is short enough.
+    /// Checks that every value of the row is short enough.
     pub fn check(row: &VersionRow<'_>) -> Result<(), SegmentError> {
         if sizes(row).iter().any(|&size| size > VALUE_BYTES_MAX) {
             return Err(SegmentError::TooLarge { what: "bytes in a value", limit: VALUE_BYTES_MAX as u64 });
@@ -329,7 +330,7 @@ pub(crate) struct View {
     pub patch: Option<BinaryArray>,
     pub rules: Option<BinaryArray>,
     pub audit: Option<BinaryArray>,
-    /// What documents are put together from, where they are not in `doc`.
+    /// Parts from which documents are assembled, if they are not in `doc`.
     pub parts: Option<Parts>,
 }
 
@@ -359,7 +360,7 @@ impl View {
         })
     }
 
-    /// What orders and indexes the row at `index`.
+    /// Returns the fields by which the row at `index` is ordered and indexed.
     pub fn header(&self, index: usize, file: &Path) -> Result<RowHeader<'_>, SegmentError> {
         let bad = |what: &str| SegmentError::damaged(file, 0, format!("a row whose {what} is not known"));
         Ok(RowHeader {
@@ -392,8 +393,8 @@ impl View {
         }
     }
 
-    fn said(&self) -> Said<'_> {
-        Said {
+    fn said(&self) -> RowIds<'_> {
+        RowIds {
             id: &self.id,
             span_id: &self.span_id,
             root_span_id: &self.root_span_id,

@@ -1,5 +1,5 @@
-//! The column of documents: pages are filled in place, one copy from the row to the page, compressed each by itself, and
-//! taken over from another segment as they lie there where all of their rows come along.
+//! Column of documents. Pages are filled in place, with one copy from row to page, and compressed individually. A page
+//! of another segment is taken over as stored if all of its rows are kept.
 //!
 //! Parquet's own writer would copy a document three times on its way to the same bytes, and cannot take a page over. A
 //! page is a Thrift header, then each document's length (u32, little endian) and its bytes, all of that compressed:
@@ -22,7 +22,7 @@ use crate::page_header::{HEADER_BYTES_MAX, PageHeader};
 use crate::pages::DocumentPages;
 use crate::writer::Codec;
 
-/// What compression needs is kept up to this size; larger pages hold one large document.
+/// Size up to which compression buffers are kept; larger pages hold one large document.
 const SCRATCH_BYTES_MAX: usize = 256 << 10;
 
 /// The pages of one row group.
@@ -31,16 +31,16 @@ pub(crate) struct Documents {
     codec: Codec,
     page_bytes: usize,
     page_rows: u32,
-    full: Vec<Page>,
-    /// Room for a header, then the values of the page that is being filled.
+    full: Vec<DocumentPage>,
+    /// Space for a header, then the values of the page that is being filled.
     open: Vec<u8>,
     open_rows: u32,
     scratch: Vec<u8>,
 }
 
 #[derive(Debug)]
-struct Page {
-    /// As in the file: header and values.
+struct DocumentPage {
+    /// Header and values as in the file.
     bytes: Bytes,
     rows: u32,
     plain_bytes: usize,
@@ -94,7 +94,7 @@ impl Documents {
                         self.close_page();
                     }
                     bytes += header.plain_bytes.saturating_sub(header.rows as usize * size_of::<u32>()) as u64;
-                    self.full.push(Page { bytes: page, rows: header.rows, plain_bytes: header.plain_bytes });
+                    self.full.push(DocumentPage { bytes: page, rows: header.rows, plain_bytes: header.plain_bytes });
                     row = end;
                     continue;
                 }
@@ -120,7 +120,7 @@ impl Documents {
             }
             Codec::Lz4 => self.compressed(rows),
         };
-        self.full.push(Page { bytes, rows, plain_bytes });
+        self.full.push(DocumentPage { bytes, rows, plain_bytes });
     }
 
     fn compressed(&mut self, rows: u32) -> Bytes {
@@ -143,7 +143,7 @@ impl Documents {
         page
     }
 
-    /// Ends the row group: its pages, and what Parquet has to know of them.
+    /// Ends the row group. Returns its pages and their metadata for Parquet.
     pub fn close(&mut self, column: ColumnDescPtr) -> Result<(Chunk<'_>, ColumnCloseResult)> {
         if self.open_rows > 0 {
             self.close_page();
@@ -186,13 +186,13 @@ impl Documents {
         Ok((Chunk { pages: &self.full, length: length as u64 }, close))
     }
 
-    /// After the pages of the last [`close`](Self::close) were written: room for the next group.
+    /// Makes room for the next group, after the pages of the last [`close`](Self::close) were written.
     pub fn clear(&mut self) {
         self.full.clear();
     }
 }
 
-/// Right-aligned in the room that `buffer` begins with; returns where it starts.
+/// Writes the header right-aligned into the space at the beginning of `buffer`; returns its start.
 fn put_header(buffer: &mut [u8], header: PageHeader) -> usize {
     let header = header.encode();
     let start = HEADER_BYTES_MAX - header.len();
@@ -200,14 +200,14 @@ fn put_header(buffer: &mut [u8], header: PageHeader) -> usize {
     start
 }
 
-fn stored_bytes_of(page: &Page) -> usize {
+fn stored_bytes_of(page: &DocumentPage) -> usize {
     PageHeader::decode(&page.bytes).map_or(0, |(header, _)| header.stored_bytes)
 }
 
 /// The pages of a row group as Parquet reads them to put them into its file.
 #[derive(Debug)]
 pub(crate) struct Chunk<'a> {
-    pages: &'a [Page],
+    pages: &'a [DocumentPage],
     length: u64,
 }
 
@@ -237,7 +237,7 @@ impl<'a> ChunkReader for Chunk<'a> {
 #[derive(Debug)]
 pub(crate) struct PagesInOrder<'a> {
     rest: &'a [u8],
-    pages: &'a [Page],
+    pages: &'a [DocumentPage],
 }
 
 impl Read for PagesInOrder<'_> {
@@ -260,7 +260,7 @@ mod tests {
     use parquet::column::page::{CompressedPage, Page as ParquetPage, PageWriter};
     use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 
-    /// What Parquet's own writer makes of a page of these documents.
+    /// Returns the page that Parquet's own writer makes of these documents.
     fn by_parquet(codec: Codec, docs: &[Vec<u8>]) -> Vec<u8> {
         let mut values = Vec::new();
         for doc in docs {

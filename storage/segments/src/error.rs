@@ -1,4 +1,4 @@
-//! What can go wrong with a segment, told so that an operator knows what to do.
+//! Errors of a segment. Each message names the action to take.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,12 +13,12 @@ pub enum SegmentError {
     #[error("{} has segment format {found}, this program reads up to {known}: upgrade it", file.display())]
     Newer { file: PathBuf, found: u16, known: u16 },
     /// The rows that were pushed are not in order (object ascending, pagination key and transaction id descending).
-    #[error("rows out of order: row {row} of segment {seq} does not come after the row before it")]
+    #[error("rows out of order: row {row} of segment {seq} does not follow its predecessor")]
     OutOfOrder { seq: u64, row: u32 },
-    #[error("a segment of at most {limit} {what} cannot take more")]
+    #[error("a segment is full: it holds at most {limit} {what}")]
     TooLarge { what: &'static str, limit: u64 },
-    /// Rows that were asked for do not ascend or do not exist.
-    #[error("rows to read must ascend and be below {rows}")]
+    /// Requested rows are not ascending or do not exist.
+    #[error("rows to read must be ascending and below {rows}")]
     NoSuchRows { rows: u32 },
     #[error("{}: {source}", file.display())]
     Io { file: PathBuf, source: io::Error },
@@ -36,8 +36,8 @@ impl SegmentError {
         SegmentError::Damaged { file: file.to_owned(), offset, what: what.into() }
     }
 
-    /// Whether what is on the disk is wrong, and not merely what was asked of it or how it could be read just now. Names
-    /// every kind, so that a new one has to be decided: what is damaged may be given up.
+    /// Returns whether the data on disk is wrong, as opposed to an invalid request or a temporary read failure. Names
+    /// every kind, so that a new one has to be classified: a damaged replica may be discarded.
     pub fn is_damage(&self) -> bool {
         match self {
             SegmentError::Damaged { .. } => true,

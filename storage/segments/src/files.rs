@@ -1,4 +1,4 @@
-//! Names of a segment's files, and taking them away.
+//! Names and removal of a segment's files.
 
 use std::collections::HashSet;
 use std::io;
@@ -27,8 +27,8 @@ pub fn remove(disk: &SharedDisk, dir: &Path, meta: &SegmentMeta) -> Result<(), S
     disk.sync_dir(dir).map_err(SegmentError::io(dir))
 }
 
-/// Takes away what no manifest names: half-written files and whole ones that a crash kept from being listed. Returns the
-/// names. Only at start, before anything writes here; files that are not named like a segment's are left alone.
+/// Removes files that no manifest names: half-written ones, and whole ones that a crash kept from being listed. Returns
+/// their names. Only to be called at start, before anything writes here. Files with other names are left alone.
 pub fn sweep(disk: &SharedDisk, dir: &Path, live: &[SegmentMeta]) -> Result<Vec<String>, SegmentError> {
     let keep: HashSet<String> =
         live.iter().flat_map(|meta| meta.files.iter().map(|file| file_name(meta.seq, file.kind))).collect();
@@ -45,7 +45,7 @@ pub fn sweep(disk: &SharedDisk, dir: &Path, live: &[SegmentMeta]) -> Result<Vec<
     Ok(removed)
 }
 
-/// Whether a segment's file could have this name, complete or not.
+/// Returns whether a segment's file could have this name, complete or not.
 fn is_ours(name: &str) -> bool {
     let name = name.strip_suffix(assay_storage_disk::TEMPORARY_SUFFIX).unwrap_or(name);
     let Some((seq, suffix)) = name.split_once('.') else { return false };
@@ -60,7 +60,7 @@ pub(crate) fn remove_if_there(disk: &dyn Disk, path: &Path) -> Result<(), Segmen
     }
 }
 
-/// Where a file is written before it has its name.
+/// Returns the temporary path of a file before its rename.
 pub(crate) fn unfinished(path: &Path) -> PathBuf {
     temporary_name(path)
 }

@@ -1,5 +1,5 @@
-//! The Parquet file of a segment, row group by row group: each column is encoded as rows come and written when the
-//! group is full.
+//! Parquet file of a segment, row group by row group: each column is encoded as rows come and written when the group is
+//! full.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::writer::SerializedFileWriter;
 
 use crate::blocks::SumWriter;
-use crate::columnar::{SHAPE_KEY, Said, Splitter, Typed};
+use crate::columnar::{RowIds, SHAPE_KEY, Splitter, Typed};
 use crate::columns::{
     DOC_PAGE_BYTES, EVERYWHERE, GROUP_BYTES, GROUP_ROWS_MAX, PAGE_ROWS_MAX, all_but_documents, at, columnar_properties,
     columnar_schema, schema, writer_properties,
@@ -32,19 +32,19 @@ pub(crate) struct RowGroups {
     file: SerializedFileWriter<SumWriter>,
     factory: ArrowRowGroupWriterFactory,
     schema: SchemaRef,
-    /// Of the open group, in the order of the schema; empty if there is none.
+    /// Writers of the open group, in the order of the schema; empty if there is none.
     columns: Vec<ArrowColumnWriter>,
     documents: Store,
     rows: usize,
     bytes: u64,
-    /// Of columnar groups that are written.
+    /// Words of the columnar groups that were written.
     words: Vec<GroupWords>,
 }
 
-/// Where documents wait for the other columns of their rows.
+/// Buffer in which documents wait for the other columns of their rows.
 #[derive(Debug)]
 enum Store {
-    /// In place of their column's writer.
+    /// Whole documents, instead of a writer of their column.
     Whole(Documents),
     Columnar(Box<Splitter>),
 }
@@ -181,9 +181,9 @@ fn write_column(schema: &SchemaRef, columns: &mut [ArrowColumnWriter], column: u
     Ok(())
 }
 
-/// What the columns before that of the documents say.
-fn said(arrays: &[ArrayRef]) -> Said<'_> {
-    Said {
+/// Returns the columns of the rows before that of the documents.
+fn said(arrays: &[ArrayRef]) -> RowIds<'_> {
+    RowIds {
         id: arrays[at::ID].as_string(),
         span_id: arrays[at::SPAN_ID].as_string(),
         root_span_id: arrays[at::ROOT_SPAN_ID].as_string(),

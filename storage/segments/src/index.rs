@@ -1,4 +1,5 @@
-//! The sidecar's indexes while they are made and as bytes: ids and traces in pages sorted by hash, a filter in front.
+//! Indexes of the sidecar, in construction and as bytes: ids and traces in pages sorted by hash, with a filter in
+//! front.
 
 pub(crate) mod builder;
 pub(crate) mod filter;

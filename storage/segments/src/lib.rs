@@ -1,4 +1,4 @@
-//! Rows at rest: immutable, checksummed segments of row versions. The only crate that names parquet.
+//! Immutable, checksummed segments of row versions. The only crate that names parquet.
 //!
 //! A segment is two to four files that are written once, whole, and never changed:
 //!
@@ -9,18 +9,18 @@
 //! 00000007.words     of columnar segments: word -> blocks of rows, for searches
 //! ```
 //!
-//! What lists a segment is its `SegmentMeta` in the shard's manifest, not the directory. Files are written under a
-//! temporary name, synced, renamed, and the directory is synced, before `finish` returns a description; a crash at any
-//! point leaves at most files that no manifest names, which [`sweep`] takes away.
+//! A segment is listed by its `SegmentMeta` in the shard's manifest, not by the directory. Files are written under a
+//! temporary name, synced, renamed, and the directory is synced, before `finish` returns a description. A crash at any
+//! point leaves at most files that no manifest names; [`sweep`] removes them.
 //!
-//! Seals write documents whole (format 1). A merge may write them as columns (formats 2 and 3, `columnar`), which queries read and
-//! which take half the room.
+//! Seals write documents whole (format 1). A merge may write them as columns (formats 2 and 3, `columnar`), which
+//! queries read and which take half the space.
 //!
 //! Every block of every file has a CRC32C that is checked before anything decodes the block. The chain hangs on the
 //! manifest: it holds the length of each file and the checksum of the sidecar's trailer, which holds those of the tables.
 //! Damage is an error that names the file and the place; it is never a wrong row and never a panic.
 //!
-//! Knows nothing of shards, of consensus, or of which versions are visible to whom.
+//! Shards, consensus and visibility of versions are not handled here.
 
 mod blocks;
 mod chunk;

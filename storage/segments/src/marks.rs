@@ -48,11 +48,11 @@ pub(crate) fn read(file: &dyn DiskFile, path: &Path, meta: &FileMeta) -> Result<
     }
     let mut bytes = vec![0; meta.length as usize];
     file.read_at(0, &mut bytes).map_err(SegmentError::io(path))?;
-    let (body, crc) = bytes.split_last_chunk::<CRC_BYTES>().ok_or_else(|| bad("it is cut short"))?;
+    let (body, crc) = bytes.split_last_chunk::<CRC_BYTES>().ok_or_else(|| bad("it is truncated"))?;
     if crc32c::crc32c(body) != meta.crc || u32::from_le_bytes(*crc) != meta.crc {
         return Err(bad("it does not match its checksum"));
     }
-    decode(body).ok_or_else(|| bad("it makes no sense"))
+    decode(body).ok_or_else(|| bad("it is invalid"))
 }
 
 fn decode(body: &[u8]) -> Option<Vec<Mark>> {

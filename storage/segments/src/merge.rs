@@ -1,10 +1,10 @@
-//! Many segments into one: a streaming merge in the order of rows, which folds later marks into `end` and leaves out what
+//! Streaming merge of many segments into one, in the order of rows. Folds later marks into `end` and drops rows that
 //! the caller no longer keeps.
 //!
-//! Memory is bounded by the inputs' number, not their size: each holds one batch of about a megabyte and as much of its
-//! pages of documents, and at most [`HELD_BATCHES`] more wait for the output, with one row group of pages as they are
-//! stored; the index of the output takes about a hundred bytes a row. A page of documents whose rows all come along, one
-//! after the other, is taken over as it is: new rows lie before older ones, so that only rows that change late part pages.
+//! Memory is bounded by the number of inputs, not their size. Each holds one batch of about a megabyte and the same
+//! amount of document pages. At most [`HELD_BATCHES`] more batches wait for the output, with one row group of stored
+//! pages. The index of the output takes about a hundred bytes a row. A page of documents is taken over as stored if all
+//! of its rows are kept and adjacent. New rows precede older ones, so only rows that change late split pages.
 
 use std::ops::Range;
 use std::path::Path;
@@ -26,26 +26,26 @@ use crate::segment::Segment;
 use crate::sources::DocSource;
 use crate::writer::{BATCH_BYTES, BATCH_ROWS_MAX, SegmentWriter, WriterOptions};
 
-/// Batches that are kept for the next output besides the one that each input stands in.
+/// Batches kept for the next output, besides the current one of each input.
 const HELD_BATCHES: usize = 16;
 /// Runs of rows that a choice of columns is made from, and the rows of each.
 const SAMPLE_RUNS: u64 = 64;
 const SAMPLE_RUN_ROWS: u32 = 32;
-/// In place of the new number of a row that was not kept.
+/// New number of a row that was not kept.
 pub const DROPPED: u32 = u32::MAX;
 
 /// One segment of a merge.
 #[derive(Clone, Debug)]
 pub struct MergeInput {
     pub segment: Arc<Segment>,
-    /// What later segments superseded in this one: row and end, sorted by row.
+    /// Rows of this segment that later segments superseded, with their ends, sorted by row.
     pub ends: Vec<(u32, Xact)>,
 }
 
-/// What the caller of a merge decides while it goes on.
+/// Decisions of the caller during a merge.
 #[derive(Clone, Copy)]
 pub struct Rules<'a> {
-    /// Whether a row stays.
+    /// Decides whether a row is kept.
     pub keep: &'a dyn Fn(&RowHeader<'_>) -> bool,
     /// Called every few milliseconds of work, with nothing locked: the caller may take its time.
     pub pace: &'a dyn Fn(),
@@ -57,11 +57,11 @@ impl std::fmt::Debug for Rules<'_> {
     }
 }
 
-/// What a merge made.
+/// Result of a merge.
 #[derive(Clone, Debug)]
 pub struct Merged {
     pub meta: SegmentMeta,
-    /// For each input, for each of its rows: its new number, or [`DROPPED`].
+    /// For each input, the new number of each of its rows, or [`DROPPED`].
     pub moved: Vec<Vec<u32>>,
 }
 
@@ -69,7 +69,7 @@ pub struct Merged {
 #[derive(Debug)]
 pub struct Unfinished {
     writer: SegmentWriter,
-    /// As in [`Merged`].
+    /// New numbers, as in [`Merged`].
     pub moved: Vec<Vec<u32>>,
 }
 
@@ -151,16 +151,16 @@ fn sample(inputs: &[MergeInput]) -> Result<Sample, SegmentError> {
     Ok(sample)
 }
 
-/// Where a row stands: objects ascend, keys and transactions descend.
+/// Sort position of a row: objects ascend, keys and transactions descend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct MergePosition {
     object: [u8; ObjectKey::BYTES],
     key: std::cmp::Reverse<u64>,
     xact: std::cmp::Reverse<u64>,
 }
 
 /// The input with the first row, and the first row of all others with its input.
-fn next_run(cursors: &[Cursor<'_>]) -> Option<(usize, Option<(Place, usize)>)> {
+fn next_run(cursors: &[Cursor<'_>]) -> Option<(usize, Option<(MergePosition, usize)>)> {
     let heads = || cursors.iter().enumerate().filter_map(|(input, cursor)| Some((cursor.head?, input)));
     let (_, lead) = heads().min()?;
     Some((lead, heads().filter(|(_, input)| *input != lead).min()))
@@ -180,8 +180,8 @@ struct Cursor<'a> {
     index: usize,
     /// Within the segment.
     row: u32,
-    head: Option<Place>,
-    /// Where the output holds the batch, once a row of it was taken.
+    head: Option<MergePosition>,
+    /// Position of the batch in the output, once a row of it was taken.
     slot: Option<usize>,
     moved: Vec<u32>,
 }
@@ -210,7 +210,7 @@ impl<'a> Cursor<'a> {
         Ok(cursor)
     }
 
-    /// To the next row.
+    /// Advances to the next row.
     fn advance(&mut self) -> Result<(), SegmentError> {
         self.index += 1;
         self.row += 1;
@@ -229,7 +229,7 @@ impl<'a> Cursor<'a> {
             (self.index, self.slot) = (0, None);
         }
         self.head = self.batch.as_ref().and_then(|(_, view)| {
-            Some(Place {
+            Some(MergePosition {
                 object: view.object.value(self.index).try_into().ok()?,
                 key: std::cmp::Reverse(view.key.value(self.index)),
                 xact: std::cmp::Reverse(view.xact.value(self.index)),
@@ -282,7 +282,7 @@ impl Output {
         }
     }
 
-    /// Whether to write now, before the row behind the one that `cursor` stands at.
+    /// Returns whether to write now, before the row after that of `cursor`.
     fn is_full(&self, cursor: &Cursor<'_>) -> bool {
         let full = self.taken.len() >= BATCH_ROWS_MAX || self.bytes >= BATCH_BYTES as u64;
         let must = self.taken.len() >= BATCH_ROWS_MAX + PAGE_ROWS_MAX || self.held.len() >= self.held_max;
@@ -290,7 +290,7 @@ impl Output {
         must || (full && cursor.row + 1 >= cursor.page_end)
     }
 
-    /// The row that the cursor stands at, if it is kept.
+    /// Takes the row at the cursor, if it is kept.
     fn take_row(
         &mut self,
         cursor: &mut Cursor<'_>,

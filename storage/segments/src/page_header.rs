@@ -1,5 +1,6 @@
-//! The header in front of each page of documents: `PageHeader { type: DATA_PAGE, uncompressed and compressed size,
-//! DataPageHeader { values, PLAIN, RLE, RLE } }` in Thrift's compact protocol, to the byte what Parquet's writer makes.
+//! Header in front of each page of documents: `PageHeader { type: DATA_PAGE, uncompressed and compressed size,
+//! DataPageHeader { values, PLAIN, RLE, RLE } }` in Thrift's compact protocol, byte for byte as Parquet's writer makes
+//! it.
 
 use crate::index::page::{put_number, take_number};
 
@@ -17,7 +18,7 @@ const RLE: u64 = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PageHeader {
-    /// Of the values, before and after compression.
+    /// Size of the values before and after compression.
     pub plain_bytes: usize,
     pub stored_bytes: usize,
     pub rows: u32,

@@ -1,5 +1,5 @@
-//! The pages of a segment's documents, read from front to back: whole ones as they lie in the file, or the documents in
-//! them. Merges read so; a lookup goes through Parquet's reader.
+//! Pages of a segment's documents, read from front to back: whole ones as stored in the file, or the documents in them.
+//! Used by merges; a lookup uses Parquet's reader.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use crate::page_header::PageHeader;
 use crate::segment::Segment;
 use crate::writer::Codec;
 
-/// Read ahead of the page asked for.
+/// Bytes read ahead of the requested page.
 const WINDOW_BYTES: u64 = 1 << 20;
 
 #[derive(Debug)]
 pub(crate) struct DocumentPages {
     segment: Arc<Segment>,
     codec: Codec,
-    /// In the order of rows.
-    places: Vec<Place>,
-    /// The page of the row asked for last.
+    /// Locations in the order of rows.
+    places: Vec<PageLocation>,
+    /// Page of the last requested row.
     at: usize,
     window: Range<u64>,
     window_bytes: Bytes,
@@ -31,7 +31,7 @@ pub(crate) struct DocumentPages {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct PageLocation {
     first_row: u32,
     offset: u64,
     length: u64,
@@ -48,14 +48,14 @@ impl DocumentPages {
             codec = match group.column(at::DOC).compression() {
                 Compression::UNCOMPRESSED => Codec::Plain,
                 Compression::LZ4_RAW => Codec::Lz4,
-                _ => return Err(bad("its documents are compressed in a way that is not ours")),
+                _ => return Err(bad("its documents have an unsupported compression")),
             };
             let index = metadata.offset_index().and_then(|index| index.get(number)?.get(at::DOC));
             let locations = index.ok_or_else(|| bad("the index of its pages is missing"))?.page_locations();
             for page in locations {
                 let number = |number: i64| u64::try_from(number).map_err(|_| bad("a page lies before its start"));
                 let row = u32::try_from(page.first_row_index).map_err(|_| bad("a page begins with no row"))?;
-                places.push(Place {
+                places.push(PageLocation {
                     first_row: first_row + row,
                     offset: number(page.offset)?,
                     length: number(page.compressed_page_size.into())?,
@@ -80,13 +80,13 @@ impl DocumentPages {
         Ok(self.places[self.at].first_row..self.end_of(self.at))
     }
 
-    /// Bytes in the file for each row of the page asked for last, rounded up.
+    /// Returns the stored bytes for each row of the last requested page, rounded up.
     pub fn stored_bytes_per_row(&self) -> u64 {
         let place = self.places[self.at];
         place.length.div_ceil(u64::from(self.end_of(self.at) - place.first_row))
     }
 
-    /// The page asked for last, as it lies in the file.
+    /// Returns the last requested page, as stored in the file.
     pub fn page(&mut self) -> Result<(Bytes, PageHeader), SegmentError> {
         let bytes = self.read(self.places[self.at])?;
         let rows = self.end_of(self.at) - self.places[self.at].first_row;
@@ -96,7 +96,7 @@ impl DocumentPages {
         }
     }
 
-    /// The documents of these rows, which all lie in the page asked for last.
+    /// Passes the documents of these rows, which are all in the last requested page.
     pub fn documents(&mut self, rows: Range<u32>, mut take: impl FnMut(&[u8])) -> Result<(), SegmentError> {
         let values = self.values()?;
         let mut rest = &values[..];
@@ -136,7 +136,7 @@ impl DocumentPages {
         }
     }
 
-    fn read(&mut self, Place { offset, length, .. }: Place) -> Result<Bytes, SegmentError> {
+    fn read(&mut self, PageLocation { offset, length, .. }: PageLocation) -> Result<Bytes, SegmentError> {
         if offset < self.window.start || offset + length > self.window.end {
             let file = &self.segment.rows_file;
             // Up to whole blocks, which are what is read and checked.

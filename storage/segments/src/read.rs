@@ -1,4 +1,4 @@
-//! Reading rows: single ones through the page index, ranges in batches.
+//! Reads of rows: single ones through the page index, ranges in batches.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ impl Segment {
             return Err(SegmentError::damaged(
                 self.rows_file.path(),
                 0,
-                "its pages hold fewer rows than its footer says",
+                "its pages have fewer rows than its footer lists",
             ));
         }
         Ok(found)
@@ -181,7 +181,7 @@ impl Batches {
             }
             if self.next != stop.min(self.end) {
                 let path = self.segment.rows_file.path();
-                return Err(SegmentError::damaged(path, 0, "its pages hold other rows than its footer says"));
+                return Err(SegmentError::damaged(path, 0, "its pages have other rows than its footer lists"));
             }
             self.reader = None;
             self.group += 1;

@@ -1,4 +1,4 @@
-//! Rows as they go in and come out: each is one *version* of a row, or a comment.
+//! Input and output form of rows: each is one *version* of a row, or a comment.
 
 use assay_storage_model::command::Action;
 use assay_storage_model::{ObjectKey, PaginationKey, Xact};
@@ -23,7 +23,7 @@ pub struct VersionRow<'a> {
     pub created: i64,
     /// The row as folded; the body of a comment; empty for a delete.
     pub doc: &'a [u8],
-    /// What a merge wrote, as written.
+    /// Patch of a merge, as written.
     pub patch: Option<&'a [u8]>,
     pub rules: Option<&'a [u8]>,
     pub audit: Option<&'a [u8]>,
@@ -50,7 +50,7 @@ impl<'a> VersionRow<'a> {
     }
 }
 
-/// One version, as it is read. What the columns asked for leave out is empty or none.
+/// One version as read. Columns that were not requested are empty or none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnedRow {
     /// Its place in the segment.
@@ -71,7 +71,7 @@ pub struct OwnedRow {
     pub audit: Option<Bytes>,
 }
 
-/// Which columns a read brings.
+/// Columns that a read returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Columns {
     /// All but documents, patches, rules and audit notes.
@@ -92,7 +92,7 @@ pub struct Mark {
     pub end: Xact,
 }
 
-/// An id of an object, hashed once to be asked of many segments.
+/// Id of an object, hashed once for lookups in many segments.
 #[derive(Clone, Copy, Debug)]
 pub struct SoughtId<'a> {
     pub object: ObjectKey,
@@ -106,7 +106,7 @@ impl<'a> SoughtId<'a> {
     }
 }
 
-/// One version of an id, as the sidecar knows it without touching the rows.
+/// One version of an id, found in the sidecar without reading the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IdHit {
     pub row: u32,
@@ -116,7 +116,7 @@ pub struct IdHit {
     pub action: Action,
 }
 
-/// What a merge shows of a row to decide whether it stays; `end` has the folded marks.
+/// Fields of a row by which a merge decides whether to keep it; `end` has the folded marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowHeader<'a> {
     pub object: ObjectKey,

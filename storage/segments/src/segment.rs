@@ -1,6 +1,6 @@
-//! An open segment: what stays in memory of it, and every question that is answered without reading documents.
+//! An open segment: its in-memory part, and all lookups that do not read documents.
 //!
-//! In memory for each row: about 1.4 bytes of filter, 0.6 of page directories, 1 of parquet's footer and page index.
+//! Memory for each row: about 1.4 bytes of filter, 0.6 of page directories, 1 of parquet's footer and page index.
 
 use std::io;
 use std::ops::Range;
@@ -33,7 +33,7 @@ pub struct Segment {
     dir: PathBuf,
     pub(crate) rows_file: Arc<Verified>,
     pub(crate) footer: ArrowReaderMetadata,
-    /// Of a columnar one.
+    /// Shape of a columnar segment.
     pub(crate) shape: Option<Arc<Shape>>,
     pub(crate) words: Option<WordIndex>,
     /// The first row of each row group, and the number of rows at the end.
@@ -66,7 +66,7 @@ impl Segment {
         let shape = match meta.format {
             WIDE_COLUMNAR_FORMAT | COLUMNAR_FORMAT => {
                 Some(Arc::new(shape_of(&footer, meta.rows).ok_or_else(|| {
-                    SegmentError::damaged(&rows_path, 0, "what its columns mean is missing or makes no sense")
+                    SegmentError::damaged(&rows_path, 0, "the description of its columns is missing or invalid")
                 })?))
             }
             _ => None,
@@ -101,13 +101,14 @@ impl Segment {
         self.shape.as_ref().map_or(&[], |shape| &shape.typed)
     }
 
-    /// Where their columns stand in the schema.
+    /// Returns the positions of the typed columns in the schema.
     pub fn typed_places(&self) -> Vec<usize> {
         let shape = self.shape.as_ref();
         shape.map_or(Vec::new(), |shape| (0..shape.typed.len()).map(|typed| shape.typed_at(typed)).collect())
     }
 
-    /// The rows of a group that may have all of these words in some of the indexed fields; none where nobody knows.
+    /// Returns the rows of a group that may have all of these words in some of the indexed fields; none without an
+    /// index.
     pub fn rows_with_words(&self, group: usize, words: &[&str]) -> Result<Option<BooleanBuffer>, SegmentError> {
         self.words.as_ref().map(|index| index.with_all(group, words)).transpose()
     }
@@ -121,7 +122,7 @@ impl Segment {
         self.words.as_ref().map(|index| index.with_any(group, is)).transpose()
     }
 
-    /// What this segment's seal superseded in older ones, sorted.
+    /// Returns the rows that this segment's seal superseded in older ones, sorted.
     pub fn marks(&self) -> Result<Vec<Mark>, SegmentError> {
         if self.meta.file(FileKind::Marks).is_none() {
             return Ok(Vec::new());
@@ -130,7 +131,7 @@ impl Segment {
         marks::read(&*file, &path, &meta)
     }
 
-    /// False only if no version of the id is here; asks no file.
+    /// Returns false only if no version of the id is here; reads no file.
     pub fn may_contain(&self, sought: &SoughtId<'_>) -> bool {
         self.sidecar.may_contain(sought)
     }
@@ -159,7 +160,7 @@ impl Segment {
         self.sidecar.first_row_below(object, key)
     }
 
-    /// What this segment holds of the process's memory.
+    /// Returns the memory that this segment holds.
     pub fn memory_bytes(&self) -> usize {
         let groups = self.group_starts.len() * size_of::<u32>();
         let words = self.words.as_ref().map_or(0, WordIndex::memory_bytes);
@@ -188,13 +189,13 @@ fn open_file(
     })?;
     let length = file.len().map_err(SegmentError::io(&path))?;
     if length != file_meta.length {
-        let what = format!("it has {length} bytes, the manifest says {}", file_meta.length);
+        let what = format!("it has {length} bytes, the manifest lists {}", file_meta.length);
         return Err(SegmentError::damaged(&path, length.min(file_meta.length), what));
     }
     Ok((path, *file_meta, file))
 }
 
-/// None if the file does not say it, says nonsense, or has other columns.
+/// Returns none if the file has no shape, an invalid one, or other columns.
 fn shape_of(footer: &ArrowReaderMetadata, rows: u32) -> Option<Shape> {
     let said = footer.metadata().file_metadata().key_value_metadata()?;
     let text = said.iter().find(|said| said.key == SHAPE_KEY)?.value.as_deref()?;

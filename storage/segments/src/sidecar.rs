@@ -1,13 +1,13 @@
-//! The `.ids` file: everything that finds rows without reading them, and the checksums of the rows' file.
+//! The `.ids` file: the indexes that find rows without reading them, and the checksums of the rows' file.
 //!
 //! ```text
 //! pages of ids, pages of traces, key of each row          read a page at a time; wide or packed by the segment's format
 //! objects, filter, three directories, sums of the rows    in memory while the segment is open
 //! sums of all above, trailer                              checked first
 //! ```
-//! Sections start on multiples of 4 KiB. The trailer is the last 256 bytes: `magic, format u16, 0 u16, rows u32, seq,
-//! xact base, key base, length of the rows' file u64, its block u32, CRC of its sums u32, CRC of our own sums u32, 0 u32,
-//! (offset u64, length u64) of each section, zeros, CRC of all that u32`, little endian.
+//! Sections start on multiples of 4 KiB. The trailer is the last 256 bytes, little endian: `magic, format u16, 0 u16,
+//! rows u32, seq, xact base, key base, length of the rows' file u64, its block u32, CRC of its sums u32, CRC of our own
+//! sums u32, 0 u32, (offset u64, length u64) of each section, zeros, CRC of all that u32`.
 
 use std::ops::Range;
 use std::path::Path;
@@ -24,7 +24,7 @@ use crate::index::builder::{HAS_END, IndexBuilder, key_base};
 use crate::index::filter::Filter;
 use crate::index::hash::Hasher;
 use crate::index::keys::KeyPages;
-use crate::index::page::{Directory, Form, PAGE_BYTES, take_difference, take_number};
+use crate::index::page::{Directory, KeyForm, PAGE_BYTES, take_difference, take_number};
 use crate::row::{IdHit, SoughtId};
 
 const MAGIC: &[u8; 8] = b"ASSAYIDS";
@@ -50,7 +50,7 @@ mod section {
     pub const OWN_SUMS: usize = 9;
 }
 
-/// What the trailer says.
+/// Content of the trailer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Trailer {
     format: u16,
@@ -109,7 +109,7 @@ impl Trailer {
         })
     }
 
-    /// Whether sections follow one another, each on a page, and end where the trailer starts.
+    /// Returns whether sections are consecutive, each on a page, and end where the trailer starts.
     fn fits(&self, file_length: u64) -> bool {
         let ends = self.sections.map(|(offset, length)| offset.checked_add(length));
         let ordered = (1..SECTIONS).all(|next| {
@@ -125,7 +125,7 @@ impl Trailer {
     }
 }
 
-/// What the sidecar says of the file of rows.
+/// Description of the file of rows in the sidecar.
 pub(crate) struct RowsFile {
     /// The segment's.
     pub format: u16,
@@ -164,7 +164,7 @@ pub(crate) fn write(
     let trace_pages = index.write_traces(first_page, &mut |page: &[u8]| out.put(page))?;
     sections[section::TRACES] = (start, out.length() - start);
 
-    let (keys, key_pages) = KeyPages::encode(Form::of(rows_file.format), &index.keys);
+    let (keys, key_pages) = KeyPages::encode(KeyForm::of(rows_file.format), &index.keys);
     let objects = index.objects.iter().flat_map(|(object, row)| {
         let mut entry = object.to_bytes().to_vec();
         entry.extend_from_slice(&row.to_le_bytes());
@@ -215,7 +215,7 @@ fn page_number(offset: u64) -> Result<u32, SegmentError> {
 #[derive(Debug)]
 pub(crate) struct Sidecar {
     file: Verified,
-    form: Form,
+    form: KeyForm,
     rows: u32,
     xact_base: u64,
     key_base: u64,
@@ -239,7 +239,7 @@ impl Sidecar {
         let trailer = read_trailer(&*file, path, meta, ids)?;
         let bad = |offset: u64, what: &str| SegmentError::damaged(path, offset, what);
         if trailer.rows_length != rows.length || trailer.rows_sums_crc != rows.crc {
-            return Err(bad(ids.length - TRAILER_BYTES as u64, "it belongs to another file of rows"));
+            return Err(bad(ids.length - TRAILER_BYTES as u64, "it belongs to another rows file"));
         }
         let (own_sums_at, own_sums_length) = trailer.sections[section::OWN_SUMS];
         let mut own_sums = vec![0; own_sums_length as usize];
@@ -265,23 +265,22 @@ impl Sidecar {
             sums: numbers(&bytes),
         };
         let (at, bytes) = section(section::OBJECTS)?;
-        let objects =
-            objects_from(&bytes, trailer.rows).ok_or_else(|| bad(at, "the table of objects makes no sense"))?;
+        let objects = objects_from(&bytes, trailer.rows).ok_or_else(|| bad(at, "the table of objects is invalid"))?;
         let (at, bytes) = section(section::FILTER)?;
-        let filter = Filter::from_bytes(&bytes).ok_or_else(|| bad(at, "the filter makes no sense"))?;
+        let filter = Filter::from_bytes(&bytes).ok_or_else(|| bad(at, "the filter is invalid"))?;
         let directory = |number: usize, pages: usize| {
             let (start, length) = trailer.sections[pages];
             let (at, bytes) = section(number)?;
             let end = page_number(start + length)?;
-            Directory::from_bytes(&bytes, end).ok_or_else(|| bad(at, "the directory of pages makes no sense"))
+            Directory::from_bytes(&bytes, end).ok_or_else(|| bad(at, "the directory of pages is invalid"))
         };
         let id_pages = directory(section::ID_PAGES, section::IDS)?;
         let trace_pages = directory(section::TRACE_PAGES, section::TRACES)?;
         let (at, bytes) = section(section::KEY_PAGES)?;
         let (keys_at, keys_length) = trailer.sections[section::KEYS];
-        let form = Form::of(meta.format);
+        let form = KeyForm::of(meta.format);
         let key_pages = KeyPages::decode(form, &bytes, trailer.rows, keys_length)
-            .ok_or_else(|| bad(at, "the directory of keys makes no sense"))?;
+            .ok_or_else(|| bad(at, "the directory of keys is invalid"))?;
         let Trailer { rows, xact_base, key_base, .. } = trailer;
         let sidecar = Sidecar {
             file,
@@ -391,7 +390,7 @@ impl Sidecar {
         self.form.put_text(&mut sought, text.as_bytes());
         for (start, end) in pages.pages_of(hash) {
             let bytes = u64::from(start) * PAGE_BYTES as u64..u64::from(end) * PAGE_BYTES as u64;
-            let bad = || SegmentError::damaged(self.file.path(), bytes.start, "a page of the index makes no sense");
+            let bad = || SegmentError::damaged(self.file.path(), bytes.start, "a page of the index is invalid");
             if bytes.end - bytes.start > PAGE_SPAN_MAX {
                 return Err(bad());
             }
@@ -433,7 +432,7 @@ fn read_trailer(file: &dyn DiskFile, path: &Path, meta: &SegmentMeta, ids: &File
         || trailer.seq != meta.seq
         || !trailer.fits(ids.length)
     {
-        return Err(bad("the trailer makes no sense"));
+        return Err(bad("the trailer is invalid"));
     }
     Ok(trailer)
 }

@@ -1,4 +1,4 @@
-//! Where a merge takes the documents of an input from, front to back.
+//! Document sources of a merge's inputs, read front to back.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use crate::segment::Segment;
 
 #[derive(Debug)]
 pub(crate) enum DocSource {
-    /// Of a segment that keeps them whole.
+    /// Pages of a segment with whole documents.
     Pages(DocumentPages),
-    /// Of a columnar one.
+    /// Parts of a columnar segment.
     Parts(Box<PartsInOrder>),
 }
 
@@ -38,7 +38,7 @@ impl DocSource {
         Ok(DocSource::Parts(Box::new(parts)))
     }
 
-    /// The end of the rows that had best go on together with this one, and the bytes that each of them takes, about.
+    /// Returns the end of the rows that should be taken together with this one, and the approximate bytes of each.
     pub fn neighbours_of(&mut self, row: u32) -> Result<(u32, u64), SegmentError> {
         match self {
             DocSource::Pages(pages) => Ok((pages.page_of(row)?.end, pages.stored_bytes_per_row())),
@@ -49,7 +49,7 @@ impl DocSource {
         }
     }
 
-    /// The documents of rows behind all that were asked for before. Returns their bytes.
+    /// Passes the documents of rows behind all that were requested before. Returns their bytes.
     pub fn each(&mut self, rows: Range<u32>, mut take: impl FnMut(&[u8])) -> Result<u64, SegmentError> {
         let mut bytes = 0;
         let mut row = rows.start;

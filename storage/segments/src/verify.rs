@@ -1,4 +1,4 @@
-//! The doctor's look at one segment: every checksum, and the sidecar held against the rows.
+//! Verification of one segment for the doctor: every checksum, and the sidecar against the rows.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::segment::Segment;
 use crate::sidecar::{self, RowsFile};
 use crate::words::{FIELDS, WordsBuilder};
 
-/// What is wrong with a segment, a line for each; empty if nothing is.
+/// Returns a line for each defect of a segment; empty if there is none.
 pub fn verify(disk: &SharedDisk, dir: &Path, meta: &SegmentMeta) -> Vec<String> {
     let segment = match Segment::open(Arc::clone(disk), dir, meta) {
         Ok(segment) => segment,
@@ -69,7 +69,7 @@ fn rebuild(segment: &Arc<Segment>) -> Result<Vec<String>, SegmentError> {
     let mut wrong = Vec::new();
     let mut expect = |what: &str, same: bool| {
         if !same {
-            wrong.push(format!("{}: {what} is not what its rows say; rebuild this replica", path.display()));
+            wrong.push(format!("{}: {what} does not match its rows; rebuild this replica", path.display()));
         }
     };
     expect("the index of words", words.are_same());

@@ -1,4 +1,4 @@
-//! Writes one segment: rows in order, then its sidecars, durable before it has a description.
+//! Writer of one segment: rows in order, then its sidecars; durable before it returns a description.
 //!
 //! Files grow under a temporary name. `finish` syncs them, gives them their names and syncs the directory; what fails
 //! before that leaves nothing under a segment's name, or (after a crash) files that no manifest lists.
@@ -26,14 +26,14 @@ use crate::sidecar::{self, RowsFile};
 use crate::sources::DocSource;
 use crate::words::WordsWriter;
 
-/// What one checksum of the rows' file covers.
+/// Bytes of the rows' file that one checksum covers.
 pub(crate) const ROWS_BLOCK_BYTES: usize = 32 << 10;
 /// Rows of one batch, written or read.
 pub(crate) const BATCH_ROWS_MAX: usize = 1024;
 /// Bytes of one batch, exceeded by at most one row.
 pub(crate) const BATCH_BYTES: usize = 1 << 20;
 
-/// How pages of documents are compressed.
+/// Compression of document pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Codec {
     /// Less to write and to read again costs less than the CPU of compressing it once: merges take pages over.
@@ -46,7 +46,7 @@ pub enum Codec {
 pub struct WriterOptions {
     /// 0 for a seal, one more than the highest input's for a merge.
     pub tier: u8,
-    /// Of documents that are kept whole.
+    /// Compression of whole documents.
     pub codec: Codec,
     /// Whether a merge writes documents as columns.
     pub columnar: bool,
@@ -60,7 +60,7 @@ pub struct SegmentWriter {
     seq: u64,
     options: WriterOptions,
     rows: RowGroups,
-    /// Of a columnar one.
+    /// Words of a columnar segment.
     words: Option<WordsWriter>,
     pending: Pending,
     index: IndexBuilder,
@@ -69,7 +69,7 @@ pub struct SegmentWriter {
     closed: Vec<FileMeta>,
     /// Something could not be written; what is on disk is not whole.
     broken: bool,
-    /// Paths that exist and are nobody's unless `finish` comes to its end.
+    /// Paths to be removed unless `finish` succeeds.
     debris: Vec<PathBuf>,
 }
 

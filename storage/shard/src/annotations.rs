@@ -1,5 +1,5 @@
-//! Annotations of rows beside their documents: comments, and the stated origin of writes. Read for many
-//! rows at once, so that a page of rows costs each segment one read or two.
+//! Annotations of rows: comments, and the stated origin of writes. Read for many rows at once, so that a page of rows
+//! costs each segment one read or two.
 
 use std::collections::HashMap;
 
@@ -91,7 +91,7 @@ fn put(notes: &mut HashMap<String, Notes>, id: &str, event: Event) {
 }
 
 impl Notes {
-    /// As clients read them: a JSON list, or null where there are none.
+    /// Writes the comments as clients read them: a JSON list, or null if there are none.
     pub fn put_comments(&self, out: &mut Vec<u8>) -> Result<(), MergeError> {
         put_list(out, &self.comments, put_comment)
     }
@@ -142,7 +142,7 @@ fn put_audit(out: &mut Vec<u8>, write: &Event) -> Result<(), MergeError> {
     Ok(())
 }
 
-/// As clients read it.
+/// Returns the name of an action in the API.
 fn name_of(action: Action) -> &'static str {
     match action {
         Action::Upsert => "upsert",
@@ -152,7 +152,7 @@ fn name_of(action: Action) -> &'static str {
     }
 }
 
-/// What one write did, as JSON text; and where it came from, if it said so.
+/// Returns the effect of one write as JSON text, with its origin if one was stated.
 pub(crate) fn audit_data(action: Action, audit: &[u8]) -> Result<Vec<u8>, MergeError> {
     let mut out = format!(r#"{{"action":"{}""#, name_of(action)).into_bytes();
     if !audit.is_empty() {
@@ -170,7 +170,7 @@ fn put_source(out: &mut Vec<u8>, event: &Event) -> Result<(), MergeError> {
     Ok(())
 }
 
-/// What stands between the braces of a stored object, which is never empty.
+/// Returns the bytes between the braces of a stored object, which is never empty.
 fn members(object: &[u8]) -> Result<&[u8], MergeError> {
     match object {
         [b'{', members @ .., b'}'] if !members.is_empty() => Ok(members),

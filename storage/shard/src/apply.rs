@@ -1,4 +1,4 @@
-//! One command at a time: dispatch only; each command is a file.
+//! Dispatch of one command at a time; each command has its own file.
 
 mod advance;
 mod drop_object;

@@ -1,4 +1,4 @@
-//! Documents of sealed rows that merges are about to need, read ahead. A cache: leaving one out costs a read.
+//! Documents of sealed rows, read ahead for merges. A cache: a missing one costs a read.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -10,7 +10,7 @@ use crate::text::Text;
 /// Per shard; the oldest go first.
 pub const BASES_BYTES_MAX: usize = 4 << 20;
 
-/// What a merge takes over from the row it finds.
+/// Part of an existing row that a merge takes over.
 #[derive(Clone, Debug)]
 pub struct Base {
     pub doc: Bytes,

@@ -1,12 +1,12 @@
-//! Compaction: a run of neighbouring segments of one tier becomes one of the next, with their marks folded in. Seals write
-//! documents whole, and so do the first merges, which hardly touch them; the last one writes columns, for queries. Where
-//! nothing was sealed for a while, what is still whole is settled: made columnar before its turn.
+//! Compaction: a run of neighbouring segments of one tier becomes one of the next, with their marks folded in. Seals
+//! and the first merges write documents whole; the last merge writes columns, for queries. When nothing was sealed for
+//! a while, whole documents are settled: converted to columns before their turn.
 //!
-//! Runs are neighbours in age, and the result takes their place, so that a later segment never holds an older version
-//! of a row than an earlier one. The merge itself runs beside seals and applies; only its last step excludes a seal:
-//! marks that became durable meanwhile are carried over to the new rows and written with it, marks that are not durable
-//! yet move in memory, and the manifest is switched in one durable batch. A crash before it leaves a segment that
-//! nothing names.
+//! Runs are neighbours in age, and the result replaces them, so that a later segment never holds an older version of a
+//! row than an earlier one. The merge runs concurrently with seals and applies; only its last step excludes a seal.
+//! Marks that became durable meanwhile are carried over to the new rows and written with it; marks that are not yet
+//! durable move in memory. The manifest is switched in one durable batch. A crash before it leaves a segment that the
+//! manifest does not name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -42,15 +42,15 @@ const SETTLED_BYTES_MAX: u64 = 1 << 30;
 
 /// Neighbours that become one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Run {
+struct MergeRun {
     segments: Range<usize>,
     tier: u8,
     columnar: bool,
 }
 
 impl Shard {
-    /// One step of compaction; false when there is nothing to do. Blocks; safe beside a seal. `pace` is called every few
-    /// milliseconds of work, with nothing locked that anyone waits for: it may take its time.
+    /// Runs one step of compaction; returns false when there is nothing to do. Blocks; safe beside a seal. `pace` is
+    /// called every few milliseconds of work, without any lock that others wait for: it may block.
     pub fn compact(&self, pace: &dyn Fn()) -> Result<bool, ShardError> {
         self.merge_run(&self.compacting.lock(), pace, pick)
     }
@@ -61,8 +61,8 @@ impl Shard {
         self.merge_run(&self.compacting.lock(), pace, pick_whole)
     }
 
-    /// Whether rows of an object that was dropped, or history below a floor, may still be in files of this shard or in the log. Asked once: whoever is
-    /// told so erases them, or says that it did not with [`remains`](Self::remains).
+    /// Returns whether rows of a dropped object, or history below a floor, may still be in files of this shard or in
+    /// the log. Resets the flag: the caller erases them, or reports a failure with [`remains`](Self::remains).
     pub fn take_remains(&self) -> bool {
         std::mem::take(&mut self.core.lock().has_remains)
     }
@@ -92,7 +92,7 @@ impl Shard {
             if has_remains(live, &objects, sealed, pace)? {
                 return self.merge_run(&one, pace, |metas| {
                     let at = metas.iter().position(|listed| listed.seq == meta.seq)?;
-                    Some(Run { segments: at..at + 1, tier: meta.tier, columnar: meta.format != WHOLE_FORMAT })
+                    Some(MergeRun { segments: at..at + 1, tier: meta.tier, columnar: meta.format != WHOLE_FORMAT })
                 });
             }
             looked.insert(meta.seq);
@@ -105,7 +105,7 @@ impl Shard {
         &self,
         _one: &MutexGuard<'_, ()>,
         pace: &dyn Fn(),
-        pick: impl Fn(&[&SegmentMeta]) -> Option<Run>,
+        pick: impl Fn(&[&SegmentMeta]) -> Option<MergeRun>,
     ) -> Result<bool, ShardError> {
         let (inputs, run, folded_until, dir, objects) = {
             let upkeep = self.upkeep.lock();
@@ -227,7 +227,7 @@ fn place(moved: &[u32], row: u32) -> Option<u32> {
     moved.get(row as usize).copied().filter(|row| *row != u32::MAX)
 }
 
-/// History that nobody may read any more: it ended at or below the floor.
+/// Returns whether the version is history that ended at or below the floor and may no longer be read.
 fn history_below(action: Action, xact: Xact, end: Option<Xact>, floor: Xact) -> bool {
     let ended = match action {
         Action::Delete => Some(xact),
@@ -236,7 +236,7 @@ fn history_below(action: Action, xact: Xact, end: Option<Xact>, floor: Xact) -> 
     ended.is_some_and(|end| end <= floor)
 }
 
-/// Whether a merge as of this seal would leave something out.
+/// Returns whether a merge as of this seal would drop rows.
 fn has_remains(
     live: &LiveSegment,
     objects: &BTreeMap<ObjectKey, ObjectRecord>,
@@ -266,12 +266,12 @@ fn has_remains(
 }
 
 /// The oldest run of the lowest tier that has one.
-fn pick(metas: &[&SegmentMeta]) -> Option<Run> {
+fn pick(metas: &[&SegmentMeta]) -> Option<MergeRun> {
     let run_of = |tier| alike(metas, tier).or_else(|| crowded(metas, tier)).map(|segments| (segments, tier + 1));
     let (segments, tier) = (0..TIER_MAX).find_map(run_of)?;
     // What was settled stays so.
     let columnar = tier >= COLUMNAR_TIER || metas[segments.clone()].iter().any(|meta| meta.format != WHOLE_FORMAT);
-    Some(Run { segments, tier, columnar })
+    Some(MergeRun { segments, tier, columnar })
 }
 
 /// Neighbours of one tier, whole ones apart from those that were settled: one of these would make all columnar before
@@ -301,7 +301,7 @@ fn crowded(metas: &[&SegmentMeta], tier: u8) -> Option<Range<usize>> {
 }
 
 /// The oldest segment that is whole, and the neighbours behind it that are so too.
-fn pick_whole(metas: &[&SegmentMeta]) -> Option<Run> {
+fn pick_whole(metas: &[&SegmentMeta]) -> Option<MergeRun> {
     let start = metas.iter().position(|meta| meta.format == WHOLE_FORMAT)?;
     let mut bytes = 0;
     let more = metas[start..].iter().take_while(|meta| {
@@ -310,7 +310,7 @@ fn pick_whole(metas: &[&SegmentMeta]) -> Option<Run> {
     });
     let segments = start..start + more.count().max(1);
     let tier = metas[segments.clone()].iter().map(|meta| meta.tier).max()?;
-    Some(Run { segments, tier, columnar: true })
+    Some(MergeRun { segments, tier, columnar: true })
 }
 
 #[cfg(test)]
@@ -376,7 +376,7 @@ mod tests {
     /// Seals, with what was settled between them, until nothing is left to merge; and how often a row became columnar.
     fn written(bursts: &[usize]) -> (Vec<SegmentMeta>, f64) {
         let (mut metas, mut columnar): (Vec<SegmentMeta>, u64) = (Vec::new(), 0);
-        let merge = |metas: &mut Vec<SegmentMeta>, run: Run| {
+        let merge = |metas: &mut Vec<SegmentMeta>, run: MergeRun| {
             let raw_bytes = metas[run.segments.clone()].iter().map(|meta| meta.raw_bytes).sum();
             let format = if run.columnar { COLUMNAR_FORMAT } else { WHOLE_FORMAT };
             metas.splice(run.segments, [meta(run.tier, format, raw_bytes)]);
@@ -415,7 +415,7 @@ mod tests {
     #[test]
     fn what_is_whole_is_settled_from_the_oldest_on_as_far_as_one_segment_goes() {
         let run = |metas: &[SegmentMeta]| pick_whole(&metas.iter().collect::<Vec<_>>());
-        let settled = |segments, tier| Some(Run { segments, tier, columnar: true });
+        let settled = |segments, tier| Some(MergeRun { segments, tier, columnar: true });
         let (whole, columnar) = (meta(1, WHOLE_FORMAT, SETTLED_BYTES_MAX / 3), meta(2, COLUMNAR_FORMAT, 1));
         assert_eq!(run(&[]), None);
         assert_eq!(run(&[columnar.clone(), columnar.clone()]), None);

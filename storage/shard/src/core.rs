@@ -1,4 +1,4 @@
-//! The state that apply changes, under one lock.
+//! State that apply changes, under one lock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -37,9 +37,9 @@ pub(crate) struct Core {
     pub has_remains: bool,
 }
 
-/// Where the live version of a row is.
+/// Location of the live version of a row.
 #[derive(Debug)]
-pub(crate) enum Place {
+pub(crate) enum RowLocation {
     Memory { generation: Arc<Generation>, index: u32 },
     Segment { segment: Arc<LiveSegment>, row: u32 },
 }
@@ -47,7 +47,7 @@ pub(crate) enum Place {
 /// The live version of a row.
 #[derive(Debug)]
 pub(crate) struct Current {
-    pub place: Place,
+    pub place: RowLocation,
     pub key: PaginationKey,
     pub xact: Xact,
     /// Known at once where the row is in memory.
@@ -77,7 +77,7 @@ impl Core {
             if !is_row(row.action) || row.end != Xact::MAX {
                 return Ok(None);
             }
-            let place = Place::Memory { generation: Arc::clone(generation), index };
+            let place = RowLocation::Memory { generation: Arc::clone(generation), index };
             return Ok(Some(Current { place, key: row.key, xact: row.xact, base: Some(memory_base(row)) }));
         }
         let sought = SoughtId::new(*object, id);
@@ -91,7 +91,7 @@ impl Core {
             let Some(hit) = versions.find(|hit| is_row(hit.action) && live.end(hit.row, hit.end) == Xact::MAX) else {
                 return Ok(None);
             };
-            let place = Place::Segment { segment: Arc::clone(live), row: hit.row };
+            let place = RowLocation::Segment { segment: Arc::clone(live), row: hit.row };
             return Ok(Some(Current { place, key: hit.key, xact: hit.xact, base: None }));
         }
         Ok(None)
@@ -111,19 +111,21 @@ impl Core {
         {
             return Ok(memory_base(row));
         }
-        let Place::Segment { segment, row } = &current.place else {
+        let RowLocation::Segment { segment, row } = &current.place else {
             return Err(ShardError::Damaged(format!("row {id} is in memory without its document")));
         };
         let mut rows = segment.segment.read(&[*row], Columns::Docs)?;
-        let row = rows.pop().ok_or_else(|| ShardError::Damaged(format!("row {id} is not where its segment says")))?;
+        let row = rows
+            .pop()
+            .ok_or_else(|| ShardError::Damaged(format!("row {id} is not at the position in its segment's index")))?;
         Ok(base_of(row))
     }
 
     /// The live version has been superseded by the write `end`.
-    pub fn supersede(&self, object: &ObjectKey, place: &Place, end: Xact) {
+    pub fn supersede(&self, object: &ObjectKey, place: &RowLocation, end: Xact) {
         match place {
-            Place::Memory { generation, index } => generation.set_end(object, *index, end),
-            Place::Segment { segment, row } => segment.mark(*row, end),
+            RowLocation::Memory { generation, index } => generation.set_end(object, *index, end),
+            RowLocation::Segment { segment, row } => segment.mark(*row, end),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What can go wrong in a shard, and for whom.
+//! Errors of a shard, by the party that has to act.
 
 use assay_storage_blobs::BlobError;
 use assay_storage_kv::KvError;
@@ -13,13 +13,13 @@ use crate::snapshot::SnapshotError;
 
 #[derive(Debug, Error)]
 pub enum ShardError {
-    /// The replica's own files say something impossible. It must stop and be rebuilt.
+    /// The replica's own files are inconsistent. It must stop and be rebuilt.
     #[error(
         "this replica is damaged: {0}; rebuild it from the others, or restore a backup (`assay doctor` shows more)"
     )]
     Damaged(String),
     /// It is whole, and this program must not judge it.
-    #[error("what this replica keeps was written by a newer program: {0}")]
+    #[error("this replica's data was written by a newer program: {0}")]
     Newer(String),
     #[error("a snapshot: {0}")]
     Snapshot(#[from] SnapshotError),
@@ -40,7 +40,7 @@ pub enum ShardError {
     /// Reading above the last id needs an advance first, so that the answer can never change.
     #[error("version {asked} is above this shard's last id {last}")]
     NotYet { asked: Xact, last: Xact },
-    /// The history asked for was given up.
+    /// The requested history was removed.
     #[error("version {asked} is older than what is kept; the oldest version that can be read is {floor}")]
     Past { asked: Xact, floor: Xact },
     #[error("the object was deleted")]
@@ -53,9 +53,9 @@ impl ShardError {
         move |source| ShardError::Io { doing, source }
     }
 
-    /// Whether this replica's own files are wrong, and not merely what was asked of them or how they could be read just
-    /// now: a full table of open files, a refused permission and a newer version are none of that. Names every kind, so
-    /// that a new one has to be decided: a replica that is damaged may be given up.
+    /// Returns whether this replica's own files are wrong, as opposed to an invalid request or a temporary read
+    /// failure. A full table of open files, a refused permission and a newer version are no damage. Names every kind,
+    /// so that a new one has to be classified: a damaged replica may be discarded.
     pub fn is_damage(&self) -> bool {
         match self {
             ShardError::Damaged(_) => true,
@@ -81,7 +81,7 @@ mod tests {
 
     use super::*;
 
-    /// A replica was given up, its log and votes with it, because a process had too few open files.
+    /// Regression: a replica was discarded, its log and votes with it, because a process had too few open files.
     #[test]
     fn only_bytes_that_are_wrong_are_damage() {
         let place = || PathBuf::from("/data/shards/003");

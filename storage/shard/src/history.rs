@@ -1,5 +1,4 @@
-//! What was written to single rows, write by write: found first, which costs no more than the index of each segment, and
-//! read as far as somebody wants it.
+//! Write history of single rows. Lookup costs no more than the index of each segment; contents are read on demand.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -25,23 +24,23 @@ pub struct PastWrite {
     /// Number of earlier writes of the same transaction to the same row.
     pub nth: u16,
     pub action: Action,
-    at: At,
-    /// Version that a delete deleted: the delete says little of the row itself.
-    deleted: Option<At>,
+    at: WriteLocation,
+    /// Version that a delete removed: the delete itself holds little of the row.
+    deleted: Option<WriteLocation>,
 }
 
 #[derive(Clone, Debug)]
-enum At {
+enum WriteLocation {
     Memory(Box<MemoryRow>),
     /// Number of the view's segment, and the row in it.
     Segment(usize, u32),
 }
 
-/// What was written.
+/// Content of one write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
     pub action: Action,
-    /// The row's where the write says none; empty where neither does.
+    /// Span id of the write, else of the row; empty if neither has one.
     pub span_id: Text,
     pub root_span_id: Text,
     /// None of a delete of which no more is known.
@@ -53,16 +52,16 @@ pub struct Written {
 }
 
 impl PastWrite {
-    /// What it takes beside its own place, roughly.
+    /// Returns the approximate memory beyond its own size, in bytes.
     pub fn bytes(&self) -> usize {
         // Texts in memory are the view's.
-        let of = |at: &At| if matches!(at, At::Memory(_)) { size_of::<MemoryRow>() } else { 0 };
+        let of = |at: &WriteLocation| if matches!(at, WriteLocation::Memory(_)) { size_of::<MemoryRow>() } else { 0 };
         of(&self.at) + self.deleted.as_ref().map_or(0, of)
     }
 }
 
 impl Written {
-    /// What the write did, as JSON text; and where it came from, if it said so.
+    /// Returns the effect of the write as JSON text, with its origin if one was stated.
     pub fn audit_data(&self) -> Result<Vec<u8>, MergeError> {
         audit_data(self.action, &self.audit)
     }
@@ -84,7 +83,7 @@ impl View {
             let rows = rows.filter(|row| is_meant(row.action, row.xact, row.end));
             found.extend(rows.map(|row| {
                 let (xact, key, action) = (row.xact, row.key, row.action);
-                PastWrite { xact, key, nth: 0, action, at: At::Memory(Box::new(row)), deleted: None }
+                PastWrite { xact, key, nth: 0, action, at: WriteLocation::Memory(Box::new(row)), deleted: None }
             }));
         }
         let sought = SoughtId::new(*object, id);
@@ -94,7 +93,7 @@ impl View {
             // The later of one transaction stands before the others.
             hits.sort_unstable_by_key(|hit| hit.row);
             found.extend(hits.into_iter().map(|hit| {
-                let at = At::Segment(number, hit.row);
+                let at = WriteLocation::Segment(number, hit.row);
                 PastWrite { xact: hit.xact, key: hit.key, nth: 0, action: hit.action, at, deleted: None }
             }));
         }
@@ -111,11 +110,11 @@ impl View {
         Ok(found)
     }
 
-    /// What these wrote, in their order; as much of it is held as they wrote.
+    /// Reads the content of these writes, in their order. Memory is proportional to what they wrote.
     pub fn written(&self, writes: &[&PastWrite]) -> Result<Vec<Written>, ShardError> {
         let mut wanted: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
         for write in writes {
-            if let At::Segment(number, row) = write.at {
+            if let WriteLocation::Segment(number, row) = write.at {
                 wanted.entry(number).or_default().push(row);
             }
         }
@@ -129,11 +128,10 @@ impl View {
         }
         let one = |write: &&PastWrite| {
             let mut written = match &write.at {
-                At::Memory(row) => of_memory(row),
-                At::Segment(number, row) => read
-                    .get(&(*number, *row))
-                    .cloned()
-                    .ok_or_else(|| ShardError::Damaged(format!("row {row} is not where its segment says")))?,
+                WriteLocation::Memory(row) => of_memory(row),
+                WriteLocation::Segment(number, row) => read.get(&(*number, *row)).cloned().ok_or_else(|| {
+                    ShardError::Damaged(format!("row {row} is not at the position in its segment's index"))
+                })?,
             };
             if write.action == Action::Delete {
                 self.complete(&mut written, write.deleted.as_ref())?;
@@ -144,10 +142,10 @@ impl View {
     }
 
     /// A delete names its row by the id, and rarely by more.
-    fn complete(&self, delete: &mut Written, deleted: Option<&At>) -> Result<(), ShardError> {
+    fn complete(&self, delete: &mut Written, deleted: Option<&WriteLocation>) -> Result<(), ShardError> {
         let row = match deleted {
-            Some(At::Memory(row)) => Some(of_memory(row)),
-            Some(At::Segment(number, row)) => {
+            Some(WriteLocation::Memory(row)) => Some(of_memory(row)),
+            Some(WriteLocation::Segment(number, row)) => {
                 self.segments[*number].segment.read(&[*row], Columns::Keys)?.pop().map(of_segment)
             }
             None => None,

@@ -1,18 +1,18 @@
-//! One shard: a deterministic state machine over many objects, with its rows in memory and in segments.
+//! A shard: a deterministic state machine over many objects, with its rows in memory and in segments.
 //!
 //! ```text
 //! entries ──apply──> memory table ──rotate──> generation being sealed ──seal──> segment + kept state, durable
 //!                        ^                          |                               |
 //!                        └── readers hold a view ───┴───────────────────────────────┘        compaction: segments -> one
 //! ```
-//! What it stores, below its directory: `CURRENT` names the generation directory in use; in that, `kv/` (the keyed
-//! store: manifest, counters, object records, request ids; see `manifest`) and `segments/`.
+//! Files below its directory: `CURRENT` names the generation directory in use. It holds `kv/` (the keyed store:
+//! manifest, counters, object records, request ids; see `manifest`) and `segments/`.
 //!
-//! In which order: a seal rotates the memory table between two applies; writes and syncs the segment; commits the kept
-//! state as of the rotation in one durable batch; switches readers over; and only then may the log be purged. A crash
-//! before the commit leaves files that nothing names, swept at the next open, and the log still has every entry. A crash
-//! after it loses nothing. The keyed store changes only there and when a compaction swaps segments, which changes no
-//! answer; so it is never ahead of the log.
+//! A seal rotates the memory table between two applies; writes and syncs the segment; commits the state as of the
+//! rotation in one durable batch; switches readers over. Only then may the log be purged. A crash before the commit
+//! leaves unnamed files, removed at the next open, and the log still has every entry. A crash after it loses nothing.
+//! The keyed store changes only there and when a compaction swaps segments, which changes no result; so it is never
+//! ahead of the log.
 //!
 //! Locks, in the order they are taken: `compacting`, `upkeep`, `core`, then the leaves (a generation, a segment's ends,
 //! `published`, `sealed`). Apply takes `core` alone; readers take none of them for longer than copying references.
@@ -70,7 +70,7 @@ pub use crate::text::Text;
 use crate::core::Core;
 use crate::seal::Upkeep;
 
-/// Where a shard lives and what it may use.
+/// Directory and limits of a shard.
 #[derive(Clone, Debug)]
 pub struct ShardConfig {
     pub disk: SharedDisk,
@@ -79,12 +79,12 @@ pub struct ShardConfig {
     pub kv: KvKind,
 }
 
-/// Which keyed store a shard opens.
+/// Keyed store that a shard opens.
 #[derive(Clone, Debug)]
 pub enum KvKind {
     /// The real one, in the generation's directory, with a cache of this size.
     Sled { cache_bytes: u64 },
-    /// One that is handed in, whatever the directory: tests.
+    /// An existing store, independent of the directory, for tests.
     Given(Arc<dyn Kv>),
     /// One of those that are handed in, by its directory: simulations.
     GivenByDir(Arc<dyn Kvs>),
@@ -103,9 +103,9 @@ pub struct ShardSize {
     pub marks: usize,
 }
 
-/// What somebody has stored.
+/// Amount of stored data of an organization.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Held {
+pub struct StoredAmount {
     pub rows: u64,
     pub bytes: u64,
 }
@@ -120,17 +120,17 @@ pub struct Shard {
     /// One compaction at a time.
     compacting: Mutex<()>,
     next_segment: AtomicU64,
-    /// How far what is durable reaches. A copy of what `upkeep` has, since consensus asks at any time.
+    /// Durable position. A copy of the one in `upkeep`, since consensus reads it at any time.
     sealed: Mutex<Applied>,
 }
 
 impl Shard {
-    /// How far this replica applied, in memory.
+    /// Returns the applied position in memory.
     pub fn applied(&self) -> Applied {
         self.core.lock().applied.clone()
     }
 
-    /// How far the durable state reaches; replay starts behind it. Never waits for a seal, an install or a compaction.
+    /// Returns the durable position; replay starts behind it. Never waits for a seal, an install or a compaction.
     pub fn sealed(&self) -> Applied {
         self.sealed.lock().clone()
     }
@@ -172,7 +172,7 @@ impl Shard {
         self.published.read().memory_bytes()
     }
 
-    /// What the generation sealed last holds as a cache.
+    /// Returns the size of the cached generation that was sealed last.
     pub fn cached_bytes(&self) -> usize {
         self.core.lock().cached.as_ref().map_or(0, |generation| generation.bytes())
     }
@@ -186,7 +186,7 @@ impl Shard {
         self.published.read().size()
     }
 
-    /// What is known of an object beside its rows.
+    /// Returns the record of an object.
     pub fn object(&self, object: &ObjectKey) -> Option<ObjectRecord> {
         self.published.read().object(object)
     }
@@ -195,12 +195,12 @@ impl Shard {
         self.published.read().objects()
     }
 
-    /// What each organization has here. Rows are those that live now; bytes are of what was sealed, history with it, as it was
-    /// before it was packed: of a segment each object has as much of them as of its rows.
-    pub fn held(&self) -> BTreeMap<OrgId, Held> {
+    /// Returns the stored amount of each organization. Rows are live ones. Bytes are those of sealed data including
+    /// history, before compression: each object gets a share of a segment in proportion to its rows.
+    pub fn held(&self) -> BTreeMap<OrgId, StoredAmount> {
         let segments = self.core.lock().segments.clone();
         let objects: BTreeMap<_, _> = self.objects().into_iter().filter(|(_, record)| !record.dropped).collect();
-        let mut held: BTreeMap<OrgId, Held> = BTreeMap::new();
+        let mut held: BTreeMap<OrgId, StoredAmount> = BTreeMap::new();
         for (object, record) in &objects {
             held.entry(object.org).or_default().rows += record.rows;
         }
@@ -235,7 +235,7 @@ impl Shard {
                 let whole = self.config.blobs.get(BlobName(hash), length)?;
                 match Entry::decode(&whole)? {
                     Entry::Commands(commands) => Ok(commands),
-                    Entry::Blob { .. } => Err(ShardError::Damaged("a blob that names another blob".into())),
+                    Entry::Blob { .. } => Err(ShardError::Damaged("a blob names another blob".into())),
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! Live segment, as it is served: the immutable files and, in memory, the ends that came after it was written.
+//! A segment as served: the immutable files and, in memory, the ends that came after it was written.
 //!
 //! A mark is the end of a row version in a segment: the id of the write that superseded it. It is durable once the
 //! marks file of a later seal names it; until then the log can make it again.
@@ -24,7 +24,7 @@ use crate::scan::{Newest, next_source};
 #[derive(Debug, Default)]
 struct Ends {
     all: BTreeMap<u32, Xact>,
-    /// Not yet in any marks file.
+    /// Marks that are not in a marks file yet.
     fresh: Vec<(u32, Xact)>,
 }
 
@@ -36,7 +36,7 @@ pub struct LiveSegment {
     dir: PathBuf,
     superseded: AtomicBool,
     source: u64,
-    /// By row group; made when it is first asked for.
+    /// Newest versions by row group; computed on first use.
     newest: Vec<OnceLock<Newest>>,
 }
 
@@ -58,7 +58,7 @@ impl LiveSegment {
         self.segment.meta()
     }
 
-    /// What columns that are kept know it by.
+    /// Returns the id of this segment in the column cache.
     pub fn source(&self) -> u64 {
         self.source
     }
@@ -107,7 +107,7 @@ impl LiveSegment {
         self.ends.read().all.iter().filter(|(_, end)| **end > limit).map(|(row, end)| (*row, *end)).collect()
     }
 
-    /// Marks that no marks file has; they stay until `durable_until` says that one has them.
+    /// Returns marks that are in no marks file; they stay until `durable_until` reports them durable.
     pub fn fresh(&self) -> Vec<(u32, Xact)> {
         self.ends.read().fresh.clone()
     }

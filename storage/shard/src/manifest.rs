@@ -1,5 +1,4 @@
-//! Manifest of a shard: everything that it keeps in the keyed store beside its segments, all of it as of one seal, in
-//! one commit.
+//! Manifest of a shard: the content of the keyed store besides segments, as of one seal, in one commit.
 //!
 //! ```text
 //! c                    counters: applied position, membership, last id, next segment number, request count
@@ -27,7 +26,7 @@ const SEGMENT_PREFIX: &[u8] = b"m/";
 const OBJECT_PREFIX: &[u8] = b"o/";
 const KEPT_VERSION: u64 = 1;
 
-/// What a shard knows of an object beside its rows.
+/// Record of an object besides its rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObjectRecord {
     /// Reads below are refused; history that ended at or below may go.
@@ -53,15 +52,15 @@ pub struct Counters {
 
 /// All that was kept.
 #[derive(Debug)]
-pub struct Kept {
+pub struct Manifest {
     pub counters: Counters,
     pub segments: Vec<SegmentMeta>,
     pub objects: BTreeMap<ObjectKey, ObjectRecord>,
     pub requests: Requests,
 }
 
-impl Kept {
-    pub fn load(kv: &dyn Kv) -> Result<Kept, ShardError> {
+impl Manifest {
+    pub fn load(kv: &dyn Kv) -> Result<Manifest, ShardError> {
         let counters = match kv.get(COUNTERS)? {
             Some(bytes) => decode_counters(&bytes)?,
             None if kv.entries() == 0 => Counters::default(),
@@ -69,7 +68,7 @@ impl Kept {
         };
         let objects = load_objects(kv)?;
         let requests = Requests::load(&kv.scan(requests::PREFIX)?, counters.requests)?;
-        Ok(Kept { segments: load_segments(kv)?, counters, objects, requests })
+        Ok(Manifest { segments: load_segments(kv)?, counters, objects, requests })
     }
 }
 
@@ -99,7 +98,7 @@ fn load_segments(kv: &dyn Kv) -> Result<Vec<SegmentMeta>, ShardError> {
         let seq = seq
             .try_into()
             .map(u64::from_be_bytes)
-            .map_err(|_| ShardError::Damaged("the list of segments is cut short".into()))?;
+            .map_err(|_| ShardError::Damaged("the list of segments is truncated".into()))?;
         let meta = described
             .remove(&seq)
             .ok_or_else(|| ShardError::Damaged(format!("segment {seq} is listed but not described")))?;
@@ -190,9 +189,9 @@ fn decode(bytes: &[u8], what: &str) -> Result<Value, ShardError> {
     let value: Value = serde_json::from_slice(bytes).map_err(|why| ShardError::Damaged(format!("{what}: {why}")))?;
     match value["version"].as_u64() {
         Some(KEPT_VERSION) => Ok(value),
-        Some(newer) => {
-            Err(ShardError::Newer(format!("{what} has version {newer}; this program knows {KEPT_VERSION}: upgrade it")))
-        }
+        Some(newer) => Err(ShardError::Newer(format!(
+            "{what} has version {newer}, this program supports {KEPT_VERSION}: upgrade the program"
+        ))),
         None => Err(missing("version")),
     }
 }
@@ -240,7 +239,7 @@ mod tests {
         put_counters(&mut batch, &counters);
         put_object(&mut batch, &object, &record);
         kv.commit(&batch).expect("commits");
-        let kept = Kept::load(&kv).expect("loads");
+        let kept = Manifest::load(&kv).expect("loads");
         assert_eq!(kept.counters, counters);
         assert_eq!(kept.objects, BTreeMap::from([(object, record)]));
     }
@@ -251,11 +250,11 @@ mod tests {
         let mut batch = Batch::default();
         batch.put("m/unknown", "x");
         kv.commit(&batch).expect("commits");
-        assert!(matches!(Kept::load(&kv), Err(ShardError::Damaged(_))));
+        assert!(matches!(Manifest::load(&kv), Err(ShardError::Damaged(_))));
         let mut batch = Batch::default();
         batch.put(COUNTERS, r#"{"version": 2}"#);
         kv.commit(&batch).expect("commits");
-        let refused = Kept::load(&kv).expect_err("newer");
+        let refused = Manifest::load(&kv).expect_err("newer");
         assert!(refused.to_string().contains("upgrade") && !refused.is_damage(), "{refused}");
 
         let kv = MemoryKv::default();
@@ -263,7 +262,7 @@ mod tests {
         put_counters(&mut batch, &Counters::default());
         batch.put(segment_key(1), [u8::MAX, 0]);
         kv.commit(&batch).expect("commits");
-        let refused = Kept::load(&kv).expect_err("newer");
+        let refused = Manifest::load(&kv).expect_err("newer");
         assert!(matches!(refused, ShardError::Newer(_)), "{refused}");
     }
 }

@@ -1,4 +1,4 @@
-//! The memory table: row versions that came since the last seal, one generation between two seals.
+//! The memory table: row versions since the last seal, one generation between two seals.
 //!
 //! A generation only grows. A version is changed in one way: it gets an end, the id of the write that superseded
 //! it. So a reader that holds a generation and a version `v` sees the same rows whenever it looks: those with
@@ -20,9 +20,9 @@ use parking_lot::RwLock;
 use crate::scan::next_source;
 use crate::text::Text;
 
-/// What a row costs beside its texts: its slot, three index entries, allocator slack.
+/// Memory of a row besides its texts: its slot, three index entries, allocator slack.
 const ROW_OVERHEAD_BYTES: usize = 360;
-/// No such row: ends a chain.
+/// End of a chain: no such row.
 const NONE: u32 = u32::MAX;
 
 /// One version of a row, or an event that hangs on it.
@@ -40,7 +40,7 @@ pub struct MemoryRow {
     pub root_span_id: Text,
     /// The row as folded (a comment's body for a comment, empty for a delete).
     pub doc: Bytes,
-    /// As it was written, where that differs from `doc`.
+    /// The patch as written, if it differs from `doc`.
     pub patch: Bytes,
     pub rules: Bytes,
     pub audit: Bytes,
@@ -55,7 +55,7 @@ struct Slot {
 }
 
 impl MemoryRow {
-    /// Whether a read at `v` sees this as a row.
+    /// Returns whether a read at `v` sees this version as a row.
     pub fn visible(&self, v: Xact) -> bool {
         is_row(self.action) && self.xact <= v && v < self.end
     }
@@ -75,9 +75,9 @@ pub fn is_row(action: Action) -> bool {
 }
 
 /// Newest pagination key first, then newest version, then the later of one write.
-type Order = (u64, u64, u32);
+type RowOrder = (u64, u64, u32);
 
-fn order(key: PaginationKey, xact: Xact, index: u32) -> Order {
+fn order(key: PaginationKey, xact: Xact, index: u32) -> RowOrder {
     (!key.0, !xact.0, !index)
 }
 
@@ -86,7 +86,7 @@ struct Table {
     slots: Vec<Slot>,
     newest_of_id: AHashMap<Text, u32>,
     newest_of_trace: AHashMap<Text, u32>,
-    order: BTreeMap<Order, u32>,
+    order: BTreeMap<RowOrder, u32>,
 }
 
 /// An end that came after the generation was rotated out.
@@ -109,7 +109,7 @@ pub struct Generation {
     inner: RwLock<Inner>,
     bytes: AtomicUsize,
     rows: AtomicUsize,
-    /// What columns that are kept know it by.
+    /// Id of this generation in the column cache.
     source: u64,
 }
 
@@ -210,7 +210,7 @@ impl Generation {
         }
     }
 
-    /// From here on ends are kept apart: the segment is written without them.
+    /// Stores ends separately from now on: the segment is written without them.
     pub fn rotate(&self) {
         self.inner.write().rotated = true;
     }
@@ -251,7 +251,7 @@ impl Generation {
         self.source
     }
 
-    /// How many versions of rows an object has here, and what hangs on them.
+    /// Returns the number of row versions of an object here, including annotations.
     pub fn rows_of(&self, object: &ObjectKey) -> usize {
         self.inner.read().tables.get(object).map_or(0, |table| table.slots.len())
     }

@@ -1,4 +1,4 @@
-//! Opening a shard: which generation directory is in use, what was kept, the segments it names.
+//! Opening of a shard: the generation directory in use, the stored manifest, the segments it names.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::bases::Bases;
 use crate::core::Core;
 use crate::error::ShardError;
 use crate::live_segment::LiveSegment;
-use crate::manifest::Kept;
+use crate::manifest::Manifest;
 use crate::seal::Upkeep;
 use crate::{KvKind, Shard, ShardConfig};
 
@@ -50,7 +50,7 @@ pub(crate) fn load(config: &ShardConfig, number: u32) -> Result<(Core, Upkeep), 
     let segments_dir = home.join("segments");
     make_dir(&config.disk, &segments_dir)?;
     let kv = open_kv(config, &home)?;
-    let kept = Kept::load(kv.as_ref())?;
+    let kept = Manifest::load(kv.as_ref())?;
     sweep(&config.disk, &segments_dir, &kept.segments)?;
     let segments = open_segments(&config.disk, &segments_dir, &kept)?;
     let mut sealed = kept.counters;
@@ -87,7 +87,7 @@ pub(crate) fn open_kv(config: &ShardConfig, home: &Path) -> Result<Arc<dyn Kv>, 
     }
 }
 
-fn open_segments(disk: &SharedDisk, dir: &Path, kept: &Kept) -> Result<Arc<[Arc<LiveSegment>]>, ShardError> {
+fn open_segments(disk: &SharedDisk, dir: &Path, kept: &Manifest) -> Result<Arc<[Arc<LiveSegment>]>, ShardError> {
     let mut segments = Vec::with_capacity(kept.segments.len());
     for meta in &kept.segments {
         let segment = Segment::open(disk.clone(), dir, meta)?;
@@ -178,7 +178,7 @@ pub fn check_dir(disk: &SharedDisk, dir: &Path) -> Result<CheckedShard, ShardErr
     })?;
     let home = generation_dir(dir, number);
     let kv = SledKv::open(&home.join("kv"), CHECK_CACHE_BYTES)?;
-    let kept = Kept::load(&kv)?;
+    let kept = Manifest::load(&kv)?;
     let segments_dir = home.join("segments");
     let mut findings = Vec::new();
     for meta in &kept.segments {
@@ -194,10 +194,10 @@ pub fn check_dir(disk: &SharedDisk, dir: &Path) -> Result<CheckedShard, ShardErr
 
 const CHECK_CACHE_BYTES: u64 = 8 << 20;
 
-/// What a check of a shard's directory found.
+/// Result of a check of a shard's directory.
 #[derive(Debug)]
 pub struct CheckedShard {
-    /// How far the durable state reaches: the log must go on from there.
+    /// Durable position: the log must continue from there.
     pub applied: assay_storage_model::Applied,
     pub segments: usize,
     pub objects: usize,

@@ -1,5 +1,5 @@
-//! Reading: a view holds what was applied when it was taken. Within it any version up to its own can be read, and the
-//! answer for a version never changes.
+//! Reads: a view holds the state applied when it was taken. Any version up to its own can be read, and the result for a
+//! version never changes.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use bytes::Bytes;
 
 use crate::ShardSize;
 use crate::bases::Base;
-use crate::core::{Objects, Place, base_of};
+use crate::core::{Objects, RowLocation, base_of};
 use crate::error::ShardError;
 use crate::live_segment::LiveSegment;
 use crate::manifest::ObjectRecord;
@@ -56,14 +56,14 @@ pub struct Trace {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TracePage {
-    /// By their newest span, newest first.
+    /// Traces by their newest span, newest first.
     pub traces: Vec<Trace>,
-    /// Where the next page starts; none at the end.
+    /// Start of the next page; none at the end.
     pub next: Option<PaginationKey>,
 }
 
-/// Where comments stand, by their own ids.
-pub(crate) type Comments = AHashMap<Text, (Place, PaginationKey)>;
+/// Locations of comments by their own ids.
+pub(crate) type Comments = AHashMap<Text, (RowLocation, PaginationKey)>;
 
 #[derive(Clone, Debug)]
 pub struct View {
@@ -272,7 +272,7 @@ impl View {
         let mut found = Comments::default();
         for generation in &self.generations {
             for (index, key, own_id) in generation.live_comments(object, target) {
-                let place = Place::Memory { generation: Arc::clone(generation), index };
+                let place = RowLocation::Memory { generation: Arc::clone(generation), index };
                 found.entry(own_id).or_insert((place, key));
             }
         }
@@ -286,7 +286,7 @@ impl View {
                 continue;
             }
             for row in live.segment.read(&rows, Columns::Keys)? {
-                let place = Place::Segment { segment: Arc::clone(live), row: row.row };
+                let place = RowLocation::Segment { segment: Arc::clone(live), row: row.row };
                 found.entry(Text::copied(&row.span_id)).or_insert((place, row.key));
             }
         }
@@ -344,9 +344,9 @@ impl View {
             .into_iter()
             .map(|step| match step.from {
                 StepFrom::Memory(row) => Ok(memory_row(*row)),
-                StepFrom::Segment(number, row) => read
-                    .remove(&(number, row))
-                    .ok_or_else(|| ShardError::Damaged(format!("row {row} is not where its segment says"))),
+                StepFrom::Segment(number, row) => read.remove(&(number, row)).ok_or_else(|| {
+                    ShardError::Damaged(format!("row {row} is not at the position in its segment's index"))
+                }),
             })
             .collect()
     }

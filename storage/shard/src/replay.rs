@@ -1,10 +1,11 @@
-//! All that was written to an object, in the order in which it was written, for who writes it again somewhere else.
+//! All writes to an object, in write order, for a caller that replays them elsewhere.
 //!
-//! Memory and segments hold rows by their keys, not by their writes. So what comes next is picked from all that comes later,
-//! a part of it at a time: of what nobody wrote to again both orders are the same, and a part reads little more than itself.
+//! Memory and segments hold rows by their keys, not by their writes. So the next writes are selected from all later
+//! ones, a part at a time. For rows that were written once both orders are the same, and a part reads little more than
+//! itself.
 //!
-//! Below a floor history may be gone, and is not told: of what a row was there the last version is told, whole, in the
-//! place of the write that made the row, so that rows come in their order.
+//! History below a floor may be gone and is not returned. Of each row that existed there, the last version is returned,
+//! whole, at the position of the write that made the row, so that rows keep their order.
 
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
@@ -28,19 +29,19 @@ const PIECE_ROWS: u32 = 4096;
 #[derive(Clone, Debug)]
 pub struct PastOp {
     pub xact: Xact,
-    at: At,
-    /// What it was folded into is not told.
+    at: OpLocation,
+    /// Whether the document is returned whole instead of as a merge.
     whole: bool,
 }
 
 #[derive(Clone, Debug)]
-enum At {
+enum OpLocation {
     Memory(Box<MemoryRow>),
     /// Number of the view's segment, and the row in it.
     Segment(usize, u32),
 }
 
-/// As its write had it. What a merge does not say of a row that it found is the row's.
+/// An operation as its write had it. Fields that a merge leaves open are those of the row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrittenOp {
     pub xact: Xact,
@@ -55,18 +56,18 @@ pub struct WrittenOp {
     pub audit: Bytes,
 }
 
-/// By the write, and within one as its rows were: what it wrote to older rows first.
-type Order = (Xact, PaginationKey, u32);
+/// Order by write, and within a write by its rows: changes of older rows first.
+type ReplayOrder = (Xact, PaginationKey, u32);
 
 /// The first so many of what is offered.
 struct Picked {
     from: Xact,
     at: Xact,
     floor: Xact,
-    heap: BinaryHeap<(Order, Slot)>,
+    heap: BinaryHeap<(ReplayOrder, HeapSlot)>,
 }
 
-/// What decides where an operation is told.
+/// Fields that decide the position of an operation.
 struct Offered {
     xact: Xact,
     key: PaginationKey,
@@ -75,31 +76,31 @@ struct Offered {
     end: Xact,
 }
 
-/// Only its order counts.
-struct Slot(At);
+/// Heap entry; only its order counts.
+struct HeapSlot(OpLocation);
 
-impl PartialEq for Slot {
-    fn eq(&self, _: &Slot) -> bool {
+impl PartialEq for HeapSlot {
+    fn eq(&self, _: &HeapSlot) -> bool {
         true
     }
 }
 
-impl Eq for Slot {}
+impl Eq for HeapSlot {}
 
-impl PartialOrd for Slot {
-    fn partial_cmp(&self, other: &Slot) -> Option<std::cmp::Ordering> {
+impl PartialOrd for HeapSlot {
+    fn partial_cmp(&self, other: &HeapSlot) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Slot {
-    fn cmp(&self, _: &Slot) -> std::cmp::Ordering {
+impl Ord for HeapSlot {
+    fn cmp(&self, _: &HeapSlot) -> std::cmp::Ordering {
         std::cmp::Ordering::Equal
     }
 }
 
 impl Picked {
-    fn offer(&mut self, row: Offered, at: impl FnOnce() -> At) {
+    fn offer(&mut self, row: Offered, at: impl FnOnce() -> OpLocation) {
         let Offered { xact, key, index, action, end } = row;
         let is_below = xact <= self.floor;
         if xact > self.at || is_below && (end <= self.floor || action == Action::Delete) {
@@ -116,10 +117,10 @@ impl Picked {
             }
             self.heap.pop();
         }
-        self.heap.push((order, Slot(at())));
+        self.heap.push((order, HeapSlot(at())));
     }
 
-    /// Whether anything between these two may be picked.
+    /// Returns whether anything between these two may be selected.
     fn may_take(&self, first: u64, last: u64) -> bool {
         // What is told of it may be in the place of an earlier write.
         let first = if first <= self.floor.0 { 0 } else { first };
@@ -157,15 +158,15 @@ impl View {
             }
         }
         let sorted = picked.heap.into_sorted_vec();
-        Ok(sorted.into_iter().map(|((xact, ..), Slot(at))| PastOp { xact, at, whole: xact <= floor }).collect())
+        Ok(sorted.into_iter().map(|((xact, ..), HeapSlot(at))| PastOp { xact, at, whole: xact <= floor }).collect())
     }
 
-    /// What these were, in their order; as much of it is held as they wrote.
+    /// Reads the content of these operations, in their order. Memory is proportional to what they wrote.
     pub fn past_ops(&self, ops: &[PastOp]) -> Result<Vec<WrittenOp>, ShardError> {
         let mut wanted: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
         let mut whole: BTreeSet<(usize, u32)> = BTreeSet::new();
         for op in ops {
-            if let At::Segment(number, row) = op.at {
+            if let OpLocation::Segment(number, row) = op.at {
                 wanted.entry(number).or_default().push(row);
                 if op.whole {
                     whole.insert((number, row));
@@ -181,10 +182,10 @@ impl View {
             }
         }
         let mut one = |op: &PastOp| match &op.at {
-            At::Memory(row) => Ok(of_row(row, op.whole)),
-            At::Segment(number, row) => read
+            OpLocation::Memory(row) => Ok(of_row(row, op.whole)),
+            OpLocation::Segment(number, row) => read
                 .remove(&(*number, *row))
-                .ok_or_else(|| ShardError::Damaged(format!("row {row} is not where its segment says"))),
+                .ok_or_else(|| ShardError::Damaged(format!("row {row} is not at the position in its segment's index"))),
         };
         ops.iter().map(|op| Ok(WrittenOp { xact: op.xact, ..one(op)? })).collect()
     }
@@ -196,7 +197,7 @@ fn of_memory(generation: &Generation, object: &ObjectKey, picked: &mut Picked) {
         let (mut index, end) = (start as u32, rows.min(start + PIECE_ROWS as usize));
         generation.each_row(object, start..end, |row| {
             let MemoryRow { xact, key, action, end, .. } = *row;
-            picked.offer(Offered { xact, key, index, action, end }, || At::Memory(Box::new(row.clone())));
+            picked.offer(Offered { xact, key, index, action, end }, || OpLocation::Memory(Box::new(row.clone())));
             index += 1;
         });
     }
@@ -217,7 +218,7 @@ fn of_group(
             // The later of one write to one row stands before the earlier.
             let end = live.end(row.row, row.end);
             let OwnedRow { xact, key, action, .. } = row;
-            picked.offer(Offered { xact, key, index: !row.row, action, end }, || At::Segment(number, row.row));
+            picked.offer(Offered { xact, key, index: !row.row, action, end }, || OpLocation::Segment(number, row.row));
         }
         start += PIECE_ROWS;
     }

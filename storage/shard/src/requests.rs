@@ -1,12 +1,12 @@
-//! Which keyed requests were applied, so that one sent again changes nothing.
+//! Applied keyed requests, kept so that a repeated one changes nothing.
 //!
 //! Every keyed request gets an ordinal, one up from the last. A request is known while it is among the last
-//! `REQUESTS_MAX` of this shard and its id is at most `REQUEST_AGE_SECONDS_MAX` of applied time old: a rule over
-//! applied state only, so replicas that seal at different times decide alike. What fell out may stay in memory and
-//! on disk for a while; it is not known all the same.
+//! `REQUESTS_MAX` of this shard and its id is at most `REQUEST_AGE_SECONDS_MAX` of applied time old. The rule uses
+//! applied state only, so replicas that seal at different times decide alike. Older requests may remain in memory and
+//! on disk for a while; they still count as unknown.
 //!
-//! In memory: those since the last seal in a map, the others in sorted runs. In the kept state: each run as pages of
-//! at most a value's size, `r/<run>/<page>`.
+//! In memory, requests since the last seal are in a map, the others in sorted runs. In the stored state each run is
+//! split into pages of at most a value's size, `r/<run>/<page>`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ const PAGE_VERSION: u8 = 1;
 pub(crate) const PREFIX: &[u8] = b"r/";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Item {
+struct AppliedRequest {
     key: [u8; 16],
     content: [u8; 16],
     xact: Xact,
@@ -39,13 +39,13 @@ struct Item {
 
 /// A sorted run and its number in the kept state.
 #[derive(Clone, Debug)]
-struct Run {
+struct RequestRun {
     number: u64,
-    items: Arc<[Item]>,
+    items: Arc<[AppliedRequest]>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Known {
+pub enum PriorRequest {
     /// Applied before with this id.
     Same(Xact),
     /// The key was used before for something else.
@@ -56,10 +56,10 @@ pub enum Known {
 pub struct Requests {
     /// Keyed requests applied in this shard's life.
     count: u64,
-    fresh: HashMap<[u8; 16], Item>,
+    fresh: HashMap<[u8; 16], AppliedRequest>,
     /// Rotated out, in a seal that has not finished, and the count at that moment.
-    sealing: Option<(u64, Arc<[Item]>)>,
-    runs: Vec<Run>,
+    sealing: Option<(u64, Arc<[AppliedRequest]>)>,
+    runs: Vec<RequestRun>,
     next_run: u64,
 }
 
@@ -68,7 +68,7 @@ impl Requests {
         self.count
     }
 
-    pub fn find(&self, request: &RequestId, last: Xact) -> Option<Known> {
+    pub fn find(&self, request: &RequestId, last: Xact) -> Option<PriorRequest> {
         let sealing = self.sealing.iter().flat_map(|(_, items)| search(items, &request.key));
         let sealed = self.runs.iter().flat_map(|run| search(&run.items, &request.key));
         // A key may have been used again after it fell out of the window: its newest use counts.
@@ -77,31 +77,35 @@ impl Requests {
         if !in_window(newest, self.count, last) {
             return None;
         }
-        Some(if newest.content == request.content { Known::Same(newest.xact) } else { Known::Other(newest.xact) })
+        Some(if newest.content == request.content {
+            PriorRequest::Same(newest.xact)
+        } else {
+            PriorRequest::Other(newest.xact)
+        })
     }
 
     pub fn remember(&mut self, request: &RequestId, xact: Xact) {
         self.count += 1;
-        let item = Item { key: request.key, content: request.content, xact, ordinal: self.count };
+        let item = AppliedRequest { key: request.key, content: request.content, xact, ordinal: self.count };
         self.fresh.insert(request.key, item);
     }
 
     /// Takes what came since the last seal out, sorted. Called between two applies.
     pub fn rotate(&mut self) {
         debug_assert!(self.sealing.is_none(), "one seal at a time");
-        let mut items: Vec<Item> = std::mem::take(&mut self.fresh).into_values().collect();
+        let mut items: Vec<AppliedRequest> = std::mem::take(&mut self.fresh).into_values().collect();
         items.sort_unstable_by_key(|item| (item.key, item.ordinal));
         self.sealing = Some((self.count, items.into()));
     }
 
-    /// What a seal writes for the rotated requests, and what they become in memory once it is durable. `last` is the
-    /// shard's last id at the rotation: what is dropped here must be unknown to a replay that starts there.
+    /// Plans what a seal writes for the rotated requests, and their in-memory form once it is durable. `last` is the
+    /// shard's last id at the rotation: a request dropped here must be unknown to a replay that starts there.
     pub fn plan(&self, last: Xact) -> RequestSeal {
         let (count, new) = self.sealing.clone().unwrap_or_else(|| (self.count, Arc::from([])));
         let merge = self.runs.len() >= RUNS_MAX;
         let mut batch = Batch::default();
         let mut runs = self.runs.clone();
-        let mut items: Vec<Item> = new.to_vec();
+        let mut items: Vec<AppliedRequest> = new.to_vec();
         if merge {
             items.extend(runs.iter().flat_map(|run| run.items.iter().copied()));
             items.retain(|item| in_window(item, count, last));
@@ -115,7 +119,7 @@ impl Requests {
             for (page, chunk) in (0_u32..).zip(items.chunks(ITEMS_PER_PAGE)) {
                 batch.put(page_key(next_run, page), encode_page(chunk));
             }
-            runs.push(Run { number: next_run, items: items.into() });
+            runs.push(RequestRun { number: next_run, items: items.into() });
             next_run += 1;
         }
         RequestSeal { batch, runs, next_run }
@@ -128,51 +132,51 @@ impl Requests {
         self.next_run = seal.next_run;
     }
 
-    /// Reads the kept pages back. `count` is the counter that was kept beside them.
+    /// Loads the stored pages. `count` is the counter stored with them.
     pub fn load(pages: &[(Vec<u8>, Vec<u8>)], count: u64) -> Result<Requests, ShardError> {
-        let mut runs: Vec<Run> = Vec::new();
-        let mut open: Option<(u64, Vec<Item>)> = None;
+        let mut runs: Vec<RequestRun> = Vec::new();
+        let mut open: Option<(u64, Vec<AppliedRequest>)> = None;
         for (key, value) in pages {
             let number = run_number(key)
                 .ok_or_else(|| ShardError::Damaged(format!("a request page with the key {key:02x?}")))?;
             if let Some(newer) = value.first().filter(|version| **version > PAGE_VERSION) {
                 return Err(ShardError::Newer(format!(
-                    "request page {key:02x?} has version {newer}; this program knows {PAGE_VERSION}: upgrade it"
+                    "request page {key:02x?} has version {newer}, this program supports {PAGE_VERSION}: upgrade the program"
                 )));
             }
             let items = decode_page(value)
-                .ok_or_else(|| ShardError::Damaged(format!("request page {key:02x?} does not decode")))?;
+                .ok_or_else(|| ShardError::Damaged(format!("request page {key:02x?} cannot be decoded")))?;
             match &mut open {
                 Some((open_number, collected)) if *open_number == number => collected.extend(items),
                 _ => {
                     if let Some((number, items)) = open.take() {
-                        runs.push(Run { number, items: items.into() });
+                        runs.push(RequestRun { number, items: items.into() });
                     }
                     open = Some((number, items));
                 }
             }
         }
         if let Some((number, items)) = open {
-            runs.push(Run { number, items: items.into() });
+            runs.push(RequestRun { number, items: items.into() });
         }
         let next_run = runs.last().map_or(0, |run| run.number + 1);
         Ok(Requests { count, fresh: HashMap::new(), sealing: None, runs, next_run })
     }
 }
 
-/// What a seal does to the requests.
+/// Change of the requests by a seal.
 #[derive(Debug)]
 pub struct RequestSeal {
     pub batch: Batch,
-    runs: Vec<Run>,
+    runs: Vec<RequestRun>,
     next_run: u64,
 }
 
-fn in_window(item: &Item, count: u64, last: Xact) -> bool {
+fn in_window(item: &AppliedRequest, count: u64, last: Xact) -> bool {
     count - item.ordinal < REQUESTS_MAX && last.seconds().saturating_sub(item.xact.seconds()) <= REQUEST_AGE_SECONDS_MAX
 }
 
-fn search<'a>(items: &'a [Item], key: &[u8; 16]) -> Option<&'a Item> {
+fn search<'a>(items: &'a [AppliedRequest], key: &[u8; 16]) -> Option<&'a AppliedRequest> {
     let end = items.partition_point(|item| item.key <= *key);
     items[..end].last().filter(|item| item.key == *key)
 }
@@ -193,7 +197,7 @@ fn run_number(key: &[u8]) -> Option<u64> {
     (rest.len() == 12).then(|| u64::from_be_bytes(rest[..8].try_into().expect("8 bytes")))
 }
 
-fn encode_page(items: &[Item]) -> Vec<u8> {
+fn encode_page(items: &[AppliedRequest]) -> Vec<u8> {
     let mut page = Vec::with_capacity(1 + items.len() * ITEM_BYTES);
     page.push(PAGE_VERSION);
     for item in items {
@@ -205,13 +209,13 @@ fn encode_page(items: &[Item]) -> Vec<u8> {
     page
 }
 
-fn decode_page(page: &[u8]) -> Option<Vec<Item>> {
+fn decode_page(page: &[u8]) -> Option<Vec<AppliedRequest>> {
     let (&version, items) = page.split_first()?;
     if version != PAGE_VERSION || items.len() % ITEM_BYTES != 0 {
         return None;
     }
     let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("8 bytes"));
-    let decode = |item: &[u8]| Item {
+    let decode = |item: &[u8]| AppliedRequest {
         key: item[..16].try_into().expect("16 bytes"),
         content: item[16..32].try_into().expect("16 bytes"),
         xact: Xact(number(&item[32..40])),
@@ -256,8 +260,8 @@ mod tests {
         let pages: Vec<_> = kept.into_iter().collect();
         let again = Requests::load(&pages, requests.count()).expect("loads");
         for n in 0..2_000 {
-            assert_eq!(again.find(&request(n, 1), last), Some(Known::Same(Xact::new(1000, n as u16))), "{n}");
-            assert_eq!(again.find(&request(n, 2), last), Some(Known::Other(Xact::new(1000, n as u16))));
+            assert_eq!(again.find(&request(n, 1), last), Some(PriorRequest::Same(Xact::new(1000, n as u16))), "{n}");
+            assert_eq!(again.find(&request(n, 2), last), Some(PriorRequest::Other(Xact::new(1000, n as u16))));
         }
         assert_eq!(again.find(&request(2_000, 1), last), None);
         assert!(again.runs.len() <= RUNS_MAX + 1, "runs are merged");
@@ -280,7 +284,7 @@ mod tests {
 
     #[test]
     fn a_page_cut_short_is_refused() {
-        let page = encode_page(&[Item { key: [1; 16], content: [2; 16], xact: Xact(3), ordinal: 4 }]);
+        let page = encode_page(&[AppliedRequest { key: [1; 16], content: [2; 16], xact: Xact(3), ordinal: 4 }]);
         assert_eq!(decode_page(&page).map(|items| items.len()), Some(1));
         assert!(decode_page(&page[..20]).is_none());
         assert!(decode_page(&[]).is_none());

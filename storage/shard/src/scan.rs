@@ -1,10 +1,10 @@
-//! What a query reads of a shard: units of rows of one object, read column by column.
+//! Scan of a shard for queries: units of rows of one object, read column by column.
 //!
-//! A unit is a row group of a segment, as far as it holds the object, or some rows of memory. All units of a view hold each
-//! visible row exactly once, in no order between them; within one of a segment rows stand newest key first, within one
-//! of memory as they were written. Which rows are visible is asked of the unit, what they hold is read as far as it is
-//! wanted: columns that are short are kept for the next query (`cache`), long ones are read only for the rows that
-//! filters left.
+//! A unit is the part of a segment's row group that belongs to the object, or some rows of memory. The units of a view
+//! hold each visible row exactly once, in no order between them. Rows of a segment unit are sorted by key, newest
+//! first; rows of a memory unit are in write order. A unit first reports its visible rows; columns are then read on
+//! demand. Short columns are cached for the next query (`cache`), long ones are read only for the rows that filters
+//! left.
 
 mod cache;
 mod compact;
@@ -29,10 +29,10 @@ use self::memory::MemoryRows;
 pub(crate) use self::sealed::Newest;
 use self::sealed::SealedRows;
 
-/// Where fewer than one row in so many is wanted, a column that is not kept is read for these alone.
+/// Below this fraction of wanted rows, an uncached column is read for these rows alone.
 const FEW_ONE_IN: usize = 16;
 
-/// Which rows of an object a scan is about; all that are left out have none of what is asked for.
+/// Rows of an object that a scan is about. All rows left out lack the values that are sought.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sought {
     /// Both ends included, as the others.
@@ -44,7 +44,7 @@ pub struct Sought {
 }
 
 impl Sought {
-    /// Whether rows between these bounds may be sought.
+    /// Returns whether rows between these bounds may match.
     fn may_hold(&self, bounds: &GroupBounds) -> bool {
         let meets = |sought: Option<(u64, u64)>, held: (u64, u64)| {
             sought.is_none_or(|(first, last)| first <= held.1 && held.0 <= last)
@@ -108,12 +108,12 @@ impl Unit {
         }
     }
 
-    /// What its rows lie between, where that is known.
+    /// Returns the bounds of its rows, if known.
     pub fn bounds(&self) -> Option<&GroupBounds> {
         self.bounds.as_ref()
     }
 
-    /// Whether its rows stand newest key first.
+    /// Returns whether its rows are sorted by key, newest first.
     pub fn is_sorted(&self) -> bool {
         matches!(self.rows, Rows::Sealed(_))
     }
@@ -138,7 +138,7 @@ impl Unit {
         }
     }
 
-    /// The rows that may have all of these words in the fields whose words are indexed; None where nobody knows.
+    /// Returns the rows that may have all of these words in the fields with a word index; None if there is no index.
     pub fn with_words(&self, words: &[&str]) -> Result<Option<BooleanBuffer>, ShardError> {
         match &self.rows {
             Rows::Memory(_) => Ok(None),
@@ -146,7 +146,7 @@ impl Unit {
         }
     }
 
-    /// The rows that may have a word there of which this is true; None where nobody knows.
+    /// Returns the rows that may have a word for which `is` holds; None if there is no index.
     pub fn with_a_word(&self, is: &dyn Fn(&[u8]) -> bool) -> Result<Option<BooleanBuffer>, ShardError> {
         match &self.rows {
             Rows::Memory(_) => Ok(None),
@@ -154,7 +154,7 @@ impl Unit {
         }
     }
 
-    /// What [`remember`](Self::remember) was told of it under this name, as long as there was room for it.
+    /// Returns the value that [`remember`](Self::remember) stored under this name, unless it was evicted.
     pub fn recall(&self, cache: &ColumnCache, name: &str) -> Option<ArrayRef> {
         match &self.rows {
             Rows::Memory(_) => None,
@@ -178,7 +178,7 @@ impl Unit {
         }
     }
 
-    /// Columns of a range of rows, or of those among them that `keep` says. One of texts may be a dictionary of them.
+    /// Reads columns of a range of rows, or of those selected by `keep`. A column of texts may be a dictionary.
     pub fn read(
         &self,
         cache: &ColumnCache,
@@ -203,7 +203,7 @@ fn part_of(column: &ArrayRef, rows: Range<usize>, keep: Option<&BooleanBuffer>) 
     widened(part)
 }
 
-/// Whether so few rows are wanted that the others had better not be read.
+/// Returns whether the wanted rows are so few that the others should not be read.
 fn is_few(rows: &Range<usize>, keep: Option<&BooleanBuffer>, of: usize) -> bool {
     let wanted = keep.map_or(rows.len(), BooleanBuffer::count_set_bits);
     wanted * FEW_ONE_IN < of
@@ -224,7 +224,7 @@ pub(crate) fn next_source() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Where the columns of a chunk of rows are kept.
+/// Cache key of a chunk of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Chunk {
     source: u64,

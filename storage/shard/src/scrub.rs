@@ -1,8 +1,8 @@
-//! Reading every byte of a shard's segments while it serves, to find what no reader has met yet; and a digest of
-//! all it applied, to be held against that of another replica.
+//! Scrub: reads every byte of a shard's segments while it serves, to find damage that no reader has met yet. Also
+//! computes a digest of the applied state, to be compared with that of another replica.
 //!
-//! A segment is read as of a moment: a seal may replace its marks, and compaction take it away, meanwhile. So what looks
-//! wrong is looked at again, and only what is wrong in a segment that is still the same is told.
+//! A segment is read as of one moment; meanwhile a seal may replace its marks, and compaction may remove it. So a
+//! suspicious segment is read again, and damage is reported only in a segment that is unchanged.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use assay_storage_segments::verify;
 use crate::Shard;
 use crate::live_segment::LiveSegment;
 
-/// How often a segment whose files changed under the look is looked at again.
+/// Maximum number of reads of a segment whose files change during the scrub.
 const LOOKS_MAX: usize = 4;
 
 /// Everything that was applied up to a position, in one number.
@@ -23,8 +23,8 @@ pub struct ShardDigest {
 }
 
 impl Shard {
-    /// What is wrong, a line for each finding; none where all is well. `pace` hears of the bytes of each segment before they
-    /// are read, and whether to go on is its answer. Blocking.
+    /// Returns a line for each finding; none if all is well. `pace` is called with the size of each segment before it
+    /// is read, and returns whether to continue. Blocking.
     pub fn scrub(&self, pace: &dyn Fn(u64) -> bool) -> Vec<String> {
         let mut findings = Vec::new();
         let segments = self.core.lock().segments.to_vec();

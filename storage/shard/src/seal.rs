@@ -1,4 +1,4 @@
-//! A seal: the memory table becomes a segment, and everything up to the rotation is durable without the log.
+//! Seal: the memory table becomes a segment, and everything up to the rotation is durable without the log.
 //!
 //! 1. Rotate, between two applies: a new generation takes the writes; counters, object records, request ids and the
 //!    marks that no file has yet are taken as of this moment.
@@ -26,13 +26,13 @@ use crate::manifest::{self, Counters, ObjectRecord};
 use crate::memory::{Generation, MemoryRow};
 use crate::{Core, Shard};
 
-/// What seals and compactions own.
+/// State owned by seals and compactions.
 #[derive(Debug)]
 pub(crate) struct Upkeep {
     pub kv: Arc<dyn Kv>,
-    /// Where the segments of this generation of the shard are.
+    /// Directory of the segments of this generation of the shard.
     pub segments_dir: PathBuf,
-    /// What is durable.
+    /// Durable counters.
     pub sealed: Counters,
     /// A rotation whose seal has not finished.
     rotation: Option<Rotation>,
@@ -43,7 +43,7 @@ impl Upkeep {
         Upkeep { kv, segments_dir, sealed, rotation: None }
     }
 
-    /// Whether a seal has to be tried again before segments may change.
+    /// Returns whether a seal has to be retried before segments may change.
     pub fn seal_failed(&self) -> bool {
         self.rotation.is_some()
     }
@@ -61,7 +61,7 @@ struct Rotation {
 }
 
 /// A segment as written, and where each row of the generation went.
-struct Written {
+struct WrittenSegment {
     meta: SegmentMeta,
     segment: Arc<Segment>,
     rows: BTreeMap<ObjectKey, Vec<u32>>,
@@ -135,7 +135,7 @@ impl Shard {
         Ok(())
     }
 
-    fn write_segment(&self, upkeep: &Upkeep, rotation: &Rotation) -> Result<Written, ShardError> {
+    fn write_segment(&self, upkeep: &Upkeep, rotation: &Rotation) -> Result<WrittenSegment, ShardError> {
         let seq = self.next_segment.fetch_add(1, Ordering::AcqRel);
         let disk = &self.config.disk;
         let mut writer = SegmentWriter::create(disk.clone(), &upkeep.segments_dir, seq, WriterOptions::default())?;
@@ -150,7 +150,7 @@ impl Shard {
         }
         let meta = writer.finish(&rotation.marks)?;
         let segment = Segment::open(disk.clone(), &upkeep.segments_dir, &meta)?;
-        Ok(Written { meta, segment, rows })
+        Ok(WrittenSegment { meta, segment, rows })
     }
 }
 
@@ -214,7 +214,7 @@ mod tests {
     use super::*;
     use crate::{KvKind, ShardConfig};
 
-    /// Its next commit says that it began, and waits to be told to go on.
+    /// Store whose next commit signals its start and waits for a signal to continue.
     #[derive(Debug, Default)]
     struct SlowKv {
         kv: MemoryKv,
@@ -244,7 +244,7 @@ mod tests {
         }
     }
 
-    /// What `sealed` answers while `work` is in the middle of its commit.
+    /// Returns the result of `sealed` while `work` is in the middle of its commit.
     fn sealed_during(shard: &Arc<Shard>, kv: &SlowKv, work: impl FnOnce(&Shard) + Send + 'static) -> Applied {
         let ((began, begun), (go_on, going)) = (mpsc::channel(), mpsc::channel());
         *kv.next.lock() = Some((began, going));

@@ -1,10 +1,10 @@
-//! A snapshot is the sealed state: the files of its segments and an export of what is kept beside them.
+//! Snapshot: the sealed state, as the files of its segments and an export of the keyed store.
 //!
-//! Exporting copies nothing: it lists the files and holds their segments, so that a compaction cannot take them away
-//! while they are sent. What came in is checked first, every byte of it, and refused where it is not what it says: the
-//! replica goes on with what it has. Installing then never changes what is in use: files and kept state go into a new
+//! An export copies nothing: it lists the files and holds their segments, so that a compaction cannot remove them while
+//! they are sent. An incoming snapshot is first verified, every byte of it, and refused if it is inconsistent: the
+//! replica continues with its state. An install never changes the state in use: files and keyed state go into a new
 //! generation directory, and `CURRENT` is switched to it. A crash before the switch leaves a directory that the next
-//! open sweeps; after it the old one is swept, its segments by their last readers.
+//! open removes. After it the old one is removed, its segments by their last readers.
 //!
 //! ```text
 //! kept state:  1, count u32, (length u32, key, length u32, value)*, CRC32C of all before
@@ -21,7 +21,7 @@ use thiserror::Error;
 
 use crate::error::ShardError;
 use crate::live_segment::LiveSegment;
-use crate::manifest::Kept;
+use crate::manifest::Manifest;
 use crate::open::{current_generation, generation_dir, load, make_dir, open_kv, write_current};
 use crate::{KvKind, Shard};
 
@@ -32,10 +32,10 @@ pub const KEPT_EXPORT_BYTES_MAX: usize = 256 << 20;
 /// Why a snapshot cannot be installed. Nothing has changed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SnapshotError {
-    /// Not what was written once: its sender's disk changed it, or the one it came to.
+    /// The content differs from what was written: the disk of the sender or of the receiver changed it.
     #[error("{0}")]
     Damaged(String),
-    /// Sound for all that can be seen here, where nobody can read it.
+    /// Sound as far as visible, but in a newer format.
     #[error("{0}")]
     Newer(String),
 }
@@ -83,8 +83,8 @@ impl Shard {
         Ok(Export { applied: upkeep.sealed.applied.clone(), files, kept: encode_kept(&pairs), _held: held })
     }
 
-    /// Reads every byte of a snapshot whose files lie in `incoming`, and changes nothing. Blocks for as long as that
-    /// takes, and holds nothing that anyone waits for.
+    /// Verifies every byte of a snapshot whose files are in `incoming`, and changes nothing. Blocks for as long as that
+    /// takes, without a lock that others wait for.
     pub fn check_snapshot(&self, kept: &[u8], incoming: &Path) -> Result<(), SnapshotError> {
         let disk = &self.config.disk;
         for meta in read_kept(kept)?.segments {
@@ -98,9 +98,9 @@ impl Shard {
         Ok(())
     }
 
-    /// Replaces this replica's state by a snapshot whose files lie in `incoming`, on the same disk; they are moved.
-    /// [`Shard::check_snapshot`] must have found it good. The rows are not read again: between the two looks only this
-    /// process has the files, and what a disk changes in that time is met as it is in any other file, by readers and by
+    /// Replaces this replica's state by a snapshot whose files are in `incoming`, on the same disk; they are moved.
+    /// [`Shard::check_snapshot`] must have accepted it. The rows are not read again: between check and install only
+    /// this process has the files. A change by the disk in that time is found like in any other file, by readers and by
     /// the scrub.
     pub fn install(&self, kept: &[u8], incoming: &Path) -> Result<(), ShardError> {
         let _one = self.compacting.lock();
@@ -110,7 +110,7 @@ impl Shard {
         let before = current_generation(disk, &self.config.dir)?;
         let number = before + 1;
         let home = generation_dir(&self.config.dir, number);
-        if disk.exists(&home).map_err(ShardError::io("looking for a leftover"))? {
+        if disk.exists(&home).map_err(ShardError::io("cannot search for leftovers"))? {
             disk.remove_dir_all(&home).map_err(ShardError::io("removing a leftover"))?;
         }
         let segments_dir = home.join("segments");
@@ -123,7 +123,7 @@ impl Shard {
             }
             pairs.into_iter().for_each(|(key, value)| batch.put(key, value));
             kv.commit(&batch)?;
-            let kept = Kept::load(kv.as_ref())?;
+            let kept = Manifest::load(kv.as_ref())?;
             for meta in &kept.segments {
                 for file in &meta.files {
                     let name = file_name(meta.seq, file.kind);
@@ -174,13 +174,13 @@ fn encode_kept(pairs: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
 }
 
 /// The kept state as it would be loaded, in memory.
-fn read_kept(bytes: &[u8]) -> Result<Kept, SnapshotError> {
+fn read_kept(bytes: &[u8]) -> Result<Manifest, SnapshotError> {
     let kv = MemoryKv::new();
     let mut batch = Batch::default();
     decode_kept(bytes)?.into_iter().for_each(|(key, value)| batch.put(key, value));
     kv.commit(&batch).map_err(ShardError::from)?;
     drop(batch); // it may be large
-    Ok(Kept::load(&kv)?)
+    Ok(Manifest::load(&kv)?)
 }
 
 fn decode_kept(bytes: &[u8]) -> Result<Entries, SnapshotError> {
@@ -194,8 +194,9 @@ fn decode_kept(bytes: &[u8]) -> Result<Entries, SnapshotError> {
     }
     let (&version, mut rest) = body.split_first().ok_or_else(|| refuse("is empty"))?;
     if version != KEPT_EXPORT_VERSION {
-        let what =
-            format!("the kept state of a snapshot has version {version}, which this program does not know: upgrade it");
+        let what = format!(
+            "the kept state of a snapshot has version {version}, which this program does not support: upgrade the program"
+        );
         return Err(SnapshotError::Newer(what));
     }
     let (count, tail) = rest.split_first_chunk::<4>().ok_or_else(|| refuse("lacks its count"))?;

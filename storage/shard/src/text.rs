@@ -1,4 +1,4 @@
-//! A text that shares the bytes of the log entry it came in.
+//! Text that shares the bytes of its log entry.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -36,7 +36,7 @@ impl Text {
     }
 }
 
-/// Hashes and compares as the text does, so that maps can be asked with a `&str`.
+/// Hashes and compares as the text does, so that maps can be searched with a `&str`.
 impl Borrow<str> for Text {
     fn borrow(&self) -> &str {
         &self.0

@@ -1,4 +1,4 @@
-//! The visible rows of one object, newest pagination key first, across memory and segments.
+//! Walk over the visible rows of one object, newest pagination key first, across memory and segments.
 //!
 //! Each source is read in pieces that grow, and only when it may hold the next key: a page of the newest rows touches
 //! memory and the newest segments, however many there are.
@@ -40,7 +40,7 @@ enum Source {
 struct Feed {
     source: Source,
     buffer: VecDeque<Step>,
-    /// No step of this feed that is not in the buffer has a key above this.
+    /// Upper bound of the keys of steps in this feed that are not in the buffer.
     bound: PaginationKey,
     piece: usize,
     done: bool,

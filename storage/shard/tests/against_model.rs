@@ -1,5 +1,5 @@
-//! The shard against a naive model: random writes, seals, compactions, restarts, snapshots; every read at every
-//! version must say what the model says. One seed makes one history; a failure prints it.
+//! The shard against a naive model: random writes, seals, compactions, restarts, snapshots. Every read at every version
+//! must match the model. One seed makes one history; a failure prints it.
 
 mod world;
 

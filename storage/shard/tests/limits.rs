@@ -1,4 +1,4 @@
-//! What one write may make a shard do, whoever proposed it.
+//! Limits on the effect of one write on a shard, whoever proposed it.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! A case file: what it is about, and steps of request and expected answer.
+//! A case file: its subject, and its steps of request and expected response.
 //!
 //! ```json
 //! {"about": "...", "steps": [{
@@ -10,11 +10,11 @@
 //! }]}
 //! ```
 //!
-//! Requests have holes (`template`), expectations are patterns (`pattern`). Known from the start: `${run}`, unlike in any
-//! other run and file; `${url}`, the address this step goes to; `${key}`. Every request carries the key unless a header
-//! says otherwise; null takes a header away. `status` may be a list. `error` also demands the whole error body.
-//! `within_seconds` repeats the step until it holds. `follow` repeats a fetch with the cursor of each answer and
-//! judges all events together, as `{"events": [..], "pages": n}`.
+//! Requests contain variables (`template`), expectations are patterns (`pattern`). Predefined are `${run}`, which is
+//! unique per run and file; `${url}`, the address of the step; and `${key}`. Every request carries the key unless a
+//! header overrides it; null removes a header. `status` may be a list. `error` also checks the whole error body.
+//! `within_seconds` repeats the step until it holds. `follow` repeats a fetch with the cursor of each response and
+//! checks all events together, as `{"events": [..], "pages": n}`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,7 +24,7 @@ use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::http::{self, Answer, Request, percent_encoded};
+use crate::http::{self, HttpResponse, Request, percent_encoded};
 use crate::pattern::{self, shortened};
 use crate::template::{self, Variables};
 
@@ -70,7 +70,7 @@ pub struct Expect {
     pub error: Option<String>,
 }
 
-/// Where cases are sent, and as whom.
+/// Addresses and credentials for cases.
 #[derive(Clone, Debug)]
 pub struct Target {
     /// Step i goes to the address i modulo their number; what it follows goes on from there, a page at each.
@@ -80,7 +80,7 @@ pub struct Target {
     pub run: String,
 }
 
-/// What a case said: how many steps ran, and what did not hold.
+/// Result of a case: the number of steps run, and its complaints.
 #[derive(Clone, Debug, Default)]
 pub struct Verdict {
     pub steps: usize,
@@ -120,7 +120,7 @@ impl Case {
 }
 
 impl Step {
-    /// What does not hold; an error where the step could not be carried out at all.
+    /// Runs the step. Returns its complaints, or an error if it could not be executed.
     fn run(&self, urls: &[String], variables: &mut Variables) -> Result<Vec<String>> {
         let deadline = Instant::now() + Duration::from_secs(self.within_seconds);
         loop {
@@ -189,7 +189,7 @@ impl Step {
 }
 
 impl Expect {
-    fn complaints(&self, request: &Request, answer: &Answer, variables: &mut Variables) -> Result<Vec<String>> {
+    fn complaints(&self, request: &Request, answer: &HttpResponse, variables: &mut Variables) -> Result<Vec<String>> {
         let mut complaints = Vec::new();
         let right = match &self.status {
             Value::Array(statuses) => statuses.contains(&json!(answer.status)),
@@ -223,8 +223,8 @@ impl Expect {
     }
 }
 
-/// The body, where it says that it is JSON and is.
-pub fn json_of(answer: &Answer) -> Result<Value, String> {
+/// Returns the body, if it is declared as JSON and valid.
+pub fn json_of(answer: &HttpResponse) -> Result<Value, String> {
     let content = answer.header("content-type").unwrap_or_default();
     if !content.starts_with("application/json") {
         return Err(format!("the body is said to be `{content}`, not JSON: {}", shortened(&answer.text())));
@@ -232,8 +232,8 @@ pub fn json_of(answer: &Answer) -> Result<Value, String> {
     serde_json::from_slice(&answer.body).map_err(|error| format!("the body is no JSON: {error}"))
 }
 
-/// What is wrong with an error's body: it names the kind, says a sentence, and repeats path and trace id.
-pub fn error_complaints(request: &Request, answer: &Answer, words: &str) -> Vec<String> {
+/// Returns the defects of an error's body: it must name the kind, have a sentence, and repeat path and trace id.
+pub fn error_complaints(request: &Request, answer: &HttpResponse, words: &str) -> Vec<String> {
     let body = match json_of(answer) {
         Ok(body) => body,
         Err(problem) => return vec![problem],
@@ -252,7 +252,7 @@ pub fn error_complaints(request: &Request, answer: &Answer, words: &str) -> Vec<
 }
 
 /// All pages of a fetch as one answer, each from the next address: a cursor is good at any of them.
-fn follow(urls: &[String], mut request: Request) -> Result<Answer> {
+fn follow(urls: &[String], mut request: Request) -> Result<HttpResponse> {
     let mut events = Vec::new();
     let mut seen: Vec<String> = Vec::new();
     for pages in 1..=PAGES_MAX {
@@ -283,9 +283,9 @@ fn follow(urls: &[String], mut request: Request) -> Result<Answer> {
 mod tests {
     use super::*;
 
-    fn answer(status: u16, headers: &[(&str, &str)], body: &str) -> Answer {
+    fn answer(status: u16, headers: &[(&str, &str)], body: &str) -> HttpResponse {
         let headers = headers.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-        Answer { status, headers, body: body.into() }
+        HttpResponse { status, headers, body: body.into() }
     }
 
     fn expect(text: &str) -> Expect {

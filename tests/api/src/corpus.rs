@@ -1,8 +1,8 @@
-//! Malformed requests, made from the data in `corpus/`: every field of every operation with every value it must not
-//! have, every operation with every broken text and with its own body cut off, unknown ids, wrong queries and
-//! credentials, bodies that end before the length they were given. The same data makes the same requests in the same order.
+//! Malformed requests, made from the data in `corpus/`: every field of every operation with every invalid value, every
+//! operation with every broken text and with its own body truncated, unknown ids, wrong queries and credentials, bodies
+//! shorter than their declared length. The same data makes the same requests in the same order.
 //!
-//! A text that begins with `@` stands for something else:
+//! A text that begins with `@` is replaced:
 //!
 //! | text | means |
 //! |---|---|
@@ -30,14 +30,14 @@ use crate::template::{self, Variables};
 pub struct Malformed {
     pub name: String,
     pub request: Request,
-    /// The body ends before its length: the server may close instead of answering whoever is gone.
+    /// The body ends before its length: the server may close instead of responding.
     pub may_close: bool,
 }
 
 #[derive(Clone, Debug)]
 pub struct Corpus {
     fields: Fields,
-    texts: Texts,
+    texts: TextPool,
     requests: Requests,
 }
 
@@ -50,12 +50,12 @@ struct Fields {
     wrong: BTreeMap<String, Vec<Value>>,
     /// Kinds of the fields of what operations have in common.
     shapes: BTreeMap<String, BTreeMap<String, String>>,
-    operations: Vec<Operation>,
+    operations: Vec<CorpusOperation>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Operation {
+struct CorpusOperation {
     name: String,
     method: String,
     path: String,
@@ -63,7 +63,7 @@ struct Operation {
     body: Value,
     #[serde(default)]
     body_is_optional: bool,
-    /// Where in the body the fields of the shape stand.
+    /// Path in the body of the shape's fields.
     #[serde(default)]
     at: String,
     shape: Option<String>,
@@ -73,7 +73,7 @@ struct Operation {
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Texts {
+struct TextPool {
     #[serde(rename = "about")]
     _about: String,
     #[serde(rename = "no body")]
@@ -114,7 +114,7 @@ struct Plain {
 }
 
 impl Corpus {
-    /// From the folder with the three files.
+    /// Reads the folder with the three files.
     pub fn read(folder: &Path) -> Result<Corpus> {
         Ok(Corpus {
             fields: file(folder, "fields")?,
@@ -144,7 +144,7 @@ impl Corpus {
         Ok(maker.made)
     }
 
-    fn wrong_fields(&self, operation: &Operation, maker: &mut Maker) -> Result<()> {
+    fn wrong_fields(&self, operation: &CorpusOperation, maker: &mut Maker) -> Result<()> {
         let body = template::filled(&operation.body, &maker.variables)?;
         let shape = match &operation.shape {
             Some(name) => self.fields.shapes.get(name).with_context(|| format!("no shape `{name}`"))?.clone(),
@@ -168,7 +168,7 @@ impl Corpus {
         Ok(())
     }
 
-    fn broken_texts(&self, operation: &Operation, maker: &mut Maker) -> Result<()> {
+    fn broken_texts(&self, operation: &CorpusOperation, maker: &mut Maker) -> Result<()> {
         let body = template::filled(&operation.body, &maker.variables)?.to_string();
         let none = if operation.body_is_optional { &[][..] } else { &self.texts.no_body[..] };
         for text in none.iter().chain(&self.texts.texts) {
@@ -292,7 +292,7 @@ fn set(body: &mut Value, path: &str, value: Value) -> Result<()> {
     Ok(())
 }
 
-/// JSON text with what `@` texts stand for in their place.
+/// Returns JSON text with `@` texts replaced.
 fn written(body: &Value) -> Vec<u8> {
     let mut text = body.to_string();
     let mut at = 0;

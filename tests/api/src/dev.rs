@@ -1,5 +1,5 @@
-//! A cluster on this machine, as `assay dev` runs one: three nodes, or more, each a process of its own below the one that
-//! is started here.
+//! A cluster on this machine, started with `assay dev`: three or more nodes, each a process of its own below the
+//! started one.
 
 use std::fs;
 use std::path::Path;
@@ -16,23 +16,23 @@ pub const NODES: usize = 3;
 /// for. Storms and the machines of the README have the default.
 const SHARDS: u16 = 4;
 
-/// Behind a SIGKILL, until the system has taken the processes away.
+/// Time after a SIGKILL until the system has removed the processes.
 const GONE_MAX: Duration = Duration::from_secs(20);
 const GONE_POLL: Duration = Duration::from_millis(20);
 
 #[derive(Debug)]
 pub struct Dev {
     process: Process,
-    /// Of node 1, 2 and so on, once they are ready.
+    /// Pids of nodes 1, 2 and so on, once they are ready.
     nodes: Vec<u32>,
-    /// Of node 1, 2 and so on.
+    /// Addresses of nodes 1, 2 and so on.
     pub urls: Vec<String>,
     pub key: String,
-    /// Where administrators are answered, of each node in turn, where they have such a listener.
+    /// Addresses of the administrators' listeners, in the order of the nodes, if there are any.
     pub admin_urls: Vec<String>,
-    /// Where exporters are served over gRPC, of each node in turn.
+    /// Addresses of the gRPC listeners for exporters, in the order of the nodes.
     pub otlp_urls: Vec<String>,
-    /// How long it took to be ready, on a new directory with founding, joining and moving replicas.
+    /// Time until it was ready, on a new directory including bootstrap, joins and replica moves.
     pub ready_after: Duration,
 }
 
@@ -41,7 +41,7 @@ impl Dev {
         Dev::start_with(data_dir, &[])
     }
 
-    /// With settings, as the environment has them: `ASSAY_HTTP_LISTEN` and its value.
+    /// Starts it with environment variables, such as `ASSAY_HTTP_LISTEN` and its value.
     pub fn start_with(data_dir: &Path, environment: &[(&str, &str)]) -> Result<Dev> {
         Dev::start_nodes(NODES, data_dir, environment)
     }
@@ -89,7 +89,7 @@ impl Dev {
         drop(self);
     }
 
-    /// SIGKILL to one node; they count from 1. Its files are nobody's when this returns.
+    /// Sends SIGKILL to one node; they count from 1. Its files are unused when this returns.
     pub fn kill(&self, node: usize) -> Result<()> {
         let process = self.nodes[node - 1];
         if !self.runs(process) {
@@ -106,7 +106,8 @@ impl Dev {
         Ok(())
     }
 
-    /// Until its last thread is gone: the first may have ended while others still hold the files.
+    /// Returns whether the process runs until its last thread is gone: the first may have ended while others still hold
+    /// the files.
     fn runs(&self, node: u32) -> bool {
         stat_of(node)
             .is_some_and(|stat| stat.parent == self.process.id() && (stat.state != ENDED || threads_of(node) > 1))
@@ -123,12 +124,12 @@ impl Dev {
         Ok(status)
     }
 
-    /// Of node 1, 2 and so on.
+    /// Returns the pids of nodes 1, 2 and so on.
     pub fn processes(&self) -> &[u32] {
         &self.nodes
     }
 
-    /// Whether all of it still runs.
+    /// Returns whether all of it still runs.
     pub fn lives(&mut self) -> bool {
         self.process.lives() && self.nodes.iter().all(|node| self.runs(*node))
     }

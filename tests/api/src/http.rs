@@ -1,5 +1,5 @@
-//! A client of a page: one request, one connection, one answer. It sends exactly the bytes it is told, also wrong
-//! ones, which no HTTP library would.
+//! A minimal HTTP client: one request, one connection, one response. It sends exactly the given bytes, including
+//! invalid ones, which no HTTP library would.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-/// Without a byte for this long the server hangs, and that is what a test says.
+/// Time without a byte after which the server counts as hanging, and the test fails.
 pub const SILENCE_MAX: Duration = Duration::from_secs(60);
-/// No answer of these tests is larger.
+/// Maximum size of a response in these tests.
 const ANSWER_BYTES_MAX: u64 = 256 << 20;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,18 +19,18 @@ pub struct Request {
     pub target: String,
     pub headers: Vec<(String, String)>,
     pub body: Option<Vec<u8>>,
-    /// What `Content-Length` says where it is not the length of the body.
+    /// Value of `Content-Length` if it differs from the length of the body.
     pub declared_length: Option<usize>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct HttpResponse {
     pub status: u16,
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
 }
 
-impl Answer {
+impl HttpResponse {
     /// All values of a header, joined as if they stood in one line.
     pub fn header(&self, name: &str) -> Option<String> {
         let values = self.headers.iter().filter(|(known, _)| known.eq_ignore_ascii_case(name));
@@ -43,23 +43,24 @@ impl Answer {
     }
 }
 
-/// How sending ended.
+/// Result of sending a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Exchange {
-    Answered(Answer),
+    Answered(HttpResponse),
     /// The server closed the connection without a whole answer.
     Closed,
 }
 
 /// Sends one request to `base`, as `http://127.0.0.1:8000`, and reads the whole answer.
-pub fn send(base: &str, request: &Request) -> Result<Answer> {
+pub fn send(base: &str, request: &Request) -> Result<HttpResponse> {
     match exchange(base, request, SILENCE_MAX)? {
         Exchange::Answered(answer) => Ok(answer),
         Exchange::Closed => bail!("{} {}: the connection was closed without an answer", request.method, request.target),
     }
 }
 
-/// As `send`, with another patience; where fewer bytes are sent than declared, the sending side is closed behind them.
+/// Sends like `send`, with another timeout. If fewer bytes are sent than declared, the sending side is closed after
+/// them.
 pub fn exchange(base: &str, request: &Request, silence_max: Duration) -> Result<Exchange> {
     let address = base.strip_prefix("http://").with_context(|| format!("{base} is no http:// address"))?;
     let address = address.trim_end_matches('/');
@@ -87,7 +88,7 @@ pub fn exchange(base: &str, request: &Request, silence_max: Duration) -> Result<
     }
 }
 
-/// What is sent.
+/// Returns the bytes of a request.
 pub fn request_bytes(address: &str, request: &Request) -> Vec<u8> {
     let mut head =
         format!("{} {} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n", request.method, request.target);
@@ -118,7 +119,7 @@ fn read_all(stream: &TcpStream) -> io::Result<Vec<u8>> {
 }
 
 /// An answer from all that was read; none where the bytes are no whole one.
-pub fn parse(bytes: &[u8]) -> Result<Option<Answer>> {
+pub fn parse(bytes: &[u8]) -> Result<Option<HttpResponse>> {
     let Some(end) = find(bytes, b"\r\n\r\n") else { return Ok(None) };
     let head = std::str::from_utf8(&bytes[..end]).context("a head that is no text")?;
     let mut lines = head.split("\r\n");
@@ -128,7 +129,7 @@ pub fn parse(bytes: &[u8]) -> Result<Option<Answer>> {
         .filter_map(|line| line.split_once(':'))
         .map(|(name, value)| (name.trim().to_ascii_lowercase(), value.trim().to_owned()))
         .collect();
-    let mut answer = Answer { status, headers, body: Vec::new() };
+    let mut answer = HttpResponse { status, headers, body: Vec::new() };
     let rest = &bytes[end + 4..];
     if status == 100 {
         return parse(rest);

@@ -1,8 +1,8 @@
-//! Tests of the built program from outside, over HTTP. Names no crate of the product: what it knows of it is the
-//! command line, the line that says that it is ready, and the public API.
+//! Tests of the built program from outside, over HTTP. Uses no crate of the product: only the command line, the line
+//! that reports readiness, and the public API.
 //!
-//! Cases are data (`cases/*.json`): steps of request and expected answer, described in `case`. They run against a list
-//! of base addresses in turn, so that the same files speak to one node or to many. Malformed requests are data too
+//! Cases are data (`cases/*.json`): steps of request and expected response, described in `case`. They run against a
+//! list of base addresses in turn, so that the same files test one node or many. Malformed requests are data too
 //! (`corpus/*.json`), described in `corpus`.
 
 pub mod case;

@@ -1,8 +1,8 @@
-//! Machines to type commands on: each a network namespace with the address 10.0.0.N, all on one bridge, and a `/var/lib`
-//! of its own.
+//! Virtual machines for commands: each is a network namespace with the address 10.0.0.N on one bridge, with a
+//! `/var/lib` of its own.
 //!
-//! The bridge stands in a namespace as well, so that nothing of this machine's own network is touched, whatever it uses
-//! of 10.0.0.0/24. Names carry this process's id. What was made goes when it is dropped; machines go before the network.
+//! The bridge is in a namespace as well, so that the network of this machine is unaffected, whatever it uses of
+//! 10.0.0.0/24. Names contain this process's id. Everything is removed on drop; machines before the network.
 
 use std::fs;
 use std::io::Write;
@@ -15,17 +15,17 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::http::{self, Answer, Request, SILENCE_MAX};
+use crate::http::{self, HttpResponse, Request, SILENCE_MAX};
 use crate::process::{Process, command, program};
 
 /// A command that is not `assay serve` ends within this time, also one that waits for replicas to be moved.
 const COMMAND_MAX: Duration = Duration::from_secs(180);
 /// Besides the shell: what is called here.
 const PROGRAMS: [&str; 6] = ["ip", "nsenter", "unshare", "mount", "bash", "timeout"];
-/// Where the bridge is; machines count from 1.
+/// Number of the bridge; machines count from 1.
 const BRIDGE: usize = 0;
 
-/// What this machine lacks for others to be made on it; none where nothing is lacking.
+/// Returns what this machine lacks for creating virtual ones; none if nothing is missing.
 pub fn lacking() -> Option<String> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
@@ -44,13 +44,13 @@ pub fn lacking() -> Option<String> {
 pub struct Network {
     /// Among those of this process.
     number: usize,
-    /// In the order they were made.
+    /// Namespaces in the order of their creation.
     namespaces: Vec<String>,
 }
 
 /// Networks that this process made.
 static NETWORKS: AtomicUsize = AtomicUsize::new(0);
-/// Where packets go that are to be lost: nobody has this address.
+/// Unused hardware address for packets that are to be lost.
 const NOWHERE: &str = "02:00:00:00:00:01";
 
 impl Network {
@@ -72,7 +72,7 @@ impl Network {
         Ok(network)
     }
 
-    /// From here on no packet of machine `from` reaches machine `to`; neither is told.
+    /// Drops all packets from machine `from` to machine `to` from here on, silently.
     pub fn cut(&self, from: usize, to: usize) -> Result<()> {
         let (own, address) = (&self.namespaces[from], address_of(to).to_string());
         let nowhere = ["lladdr", NOWHERE, "dev", "eth0", "nud", "permanent"];
@@ -139,8 +139,8 @@ impl Machine<'_> {
         Process::start(&mut command, &self.folder.join(log))
     }
 
-    /// Asks `http://ADDRESS:PORT`, from here.
-    pub fn ask(&self, url: &str, request: &Request) -> Result<Answer> {
+    /// Sends a request to `http://ADDRESS:PORT` from here.
+    pub fn ask(&self, url: &str, request: &Request) -> Result<HttpResponse> {
         let host = url.strip_prefix("http://").with_context(|| format!("{url} is no http:// address"))?;
         let (address, port) = host.split_once(':').with_context(|| format!("{url} names no port"))?;
         let mut command = self.inside("bash");
@@ -176,7 +176,7 @@ pub fn address_of(machine: usize) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, 0, u8::try_from(machine).unwrap_or(u8::MAX))
 }
 
-/// Where programs are, also those for root, which not every shell names.
+/// Returns the directories of programs, including those for root, which not every shell has in its path.
 fn search_path() -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]).collect()

@@ -1,6 +1,6 @@
-//! What an answer must look like. A pattern is JSON: objects match when every member of the pattern matches (more may be
-//! there), arrays member by member, everything else by equality, 1 and 1.0 being the same. Texts and objects of one
-//! member that begin with `$` say more:
+//! Expected form of a response. A pattern is JSON: objects match if every member of the pattern matches (more may be
+//! there), arrays member by member, everything else by equality, 1 and 1.0 being the same. Texts, and objects of one
+//! member, that begin with `$` are operators:
 //!
 //! | pattern | matches |
 //! |---|---|
@@ -23,7 +23,7 @@ use serde_json::{Map, Value};
 
 use crate::template::Variables;
 
-/// What does not match, one line each; what is captured goes into `variables`.
+/// Returns the mismatches, one line each; captured values go into `variables`.
 pub fn complaints(pattern: &Value, found: Option<&Value>, variables: &mut Variables) -> Vec<String> {
     let mut complaints = Vec::new();
     compare("", pattern, found, variables, &mut complaints);
@@ -157,7 +157,7 @@ fn operate(path: &str, name: &str, argument: &Value, found: &Value, variables: &
     }
 }
 
-/// Each pattern takes the first item that it matches and nobody took; enough where patterns tell items apart.
+/// Matches each pattern with the first free item; sufficient if patterns identify items.
 fn unordered(path: &str, patterns: &[Value], items: &[Value], variables: &mut Variables, out: &mut Vec<String>) {
     let mut left: Vec<&Value> = items.iter().collect();
     for pattern in patterns {

@@ -1,4 +1,4 @@
-//! The built program while it runs: its lines, its log, its end. What was started ends with the value that stands for it.
+//! The built program while it runs: its lines, its log, its end. The process ends when its value is dropped.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -24,7 +24,7 @@ const LINES_MAX: usize = 1024;
 #[derive(Debug)]
 pub struct Process {
     child: Child,
-    /// Locked by nobody: tests share a server among threads, which a receiver alone does not allow.
+    /// Locked without contention: tests share a server among threads, which a receiver alone does not allow.
     lines: Mutex<Receiver<String>>,
     log: PathBuf,
 }
@@ -107,7 +107,7 @@ impl Process {
         Ok(())
     }
 
-    /// Whether it still runs.
+    /// Returns whether it still runs.
     pub fn lives(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
@@ -128,7 +128,7 @@ impl Drop for Process {
     }
 }
 
-/// Where the program is: `ASSAY_BIN`, or beside the test that asks.
+/// Returns the path of the program: `ASSAY_BIN`, or beside the calling test.
 pub fn program() -> Result<PathBuf> {
     if let Some(path) = std::env::var_os("ASSAY_BIN") {
         return Ok(PathBuf::from(path));
@@ -145,8 +145,7 @@ pub fn program() -> Result<PathBuf> {
     Ok(path)
 }
 
-/// A command without the environment of the tests, which is not the program's: it would refuse settings that it does
-/// not know.
+/// Creates a command without the environment of the tests: the program would refuse unknown settings.
 pub fn command(program: &Path) -> Command {
     let mut command = Command::new(program);
     for (name, _) in std::env::vars_os() {
@@ -170,7 +169,7 @@ pub fn run(arguments: &[&str], environment: &[(&str, &str)], input: &str) -> Res
     Ok(Ran { success: output.status.success(), out: text(output.stdout), errors: text(output.stderr) })
 }
 
-/// What a command said.
+/// Output of a command.
 #[derive(Clone, Debug)]
 pub struct Ran {
     pub success: bool,
@@ -179,7 +178,7 @@ pub struct Ran {
 }
 
 impl Ran {
-    /// What it printed as JSON; an error where it did not end well.
+    /// Returns its JSON output; an error if it failed.
     pub fn json(&self) -> Result<Value> {
         if !self.success {
             bail!("the command failed: {}{}", self.out, self.errors);

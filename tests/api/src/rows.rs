@@ -1,4 +1,4 @@
-//! Writing rows and reading them back, for tests that look after machines and not at the API.
+//! Writes and reads of rows, for tests of deployments rather than of the API.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::http::{Exchange, Request, exchange, send};
 use crate::server::TEST_KEY;
 
-/// A write that is not answered by then is given up, and may have been written or not.
+/// Timeout of a write, after which its outcome is unknown.
 const PATIENCE: Duration = Duration::from_secs(10);
 const PAGES_MAX: usize = 200;
 

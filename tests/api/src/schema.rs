@@ -1,15 +1,15 @@
-//! JSON schemas as OpenAPI 3.0 has them: whether a value is one, what a valid one looks like, and how it is made invalid.
+//! JSON schemas as in OpenAPI 3.0: validation of a value, examples of valid values, and ways to make them invalid.
 //!
-//! Known: `$ref` (with `nullable` beside it), `type` (also `null`, as 3.1 has it), `nullable`, `enum`, `format` uuid and
-//! date-time, `minLength`, `maxLength`, `minimum`, `maximum`, `exclusiveMinimum`, `minItems`, `maxItems`, `items`, `properties`,
-//! `required`, `additionalProperties`, `allOf`, `anyOf`, `oneOf`. Of `oneOf` one that fits is enough: the forms of a contract are
-//! not always unlike.
+//! Supported: `$ref` (with `nullable` beside it), `type` (also `null`, as in 3.1), `nullable`, `enum`, `format` uuid
+//! and date-time, `minLength`, `maxLength`, `minimum`, `maximum`, `exclusiveMinimum`, `minItems`, `maxItems`, `items`,
+//! `properties`, `required`, `additionalProperties`, `allOf`, `anyOf`, `oneOf`. One match of `oneOf` suffices: the
+//! forms of a contract are not always distinct.
 
 use serde_json::{Map, Value, json};
 
 use crate::pattern::{is_time, is_uuid, shortened};
 
-/// No value is nested deeper than that, so a schema that is refers to itself.
+/// Maximum nesting of a value; a deeper schema refers to itself.
 const DEPTH_MAX: usize = 64;
 /// Values that are tried as those of another type.
 const OTHERS: [fn() -> Value; 5] = [|| json!(17.5), || json!(true), || json!("text"), || json!([]), || json!({})];
@@ -44,7 +44,7 @@ impl Document {
         &self.root
     }
 
-    /// In the order of the document.
+    /// Returns the operations in the order of the document.
     pub fn operations(&self) -> Vec<Operation<'_>> {
         const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
         let paths = self.root["paths"].as_object().into_iter().flatten();
@@ -56,7 +56,7 @@ impl Document {
         each.collect()
     }
 
-    /// What a reference leads to, or the value itself. What leads nowhere is null, which is no schema.
+    /// Returns the target of a reference, or the value itself. A dangling reference gives null, which is no schema.
     pub fn resolved<'d>(&'d self, mut value: &'d Value) -> &'d Value {
         for _ in 0..DEPTH_MAX {
             let Some(target) = value.get("$ref").and_then(Value::as_str) else { return value };
@@ -81,7 +81,7 @@ impl Document {
         self.resolved(operation.said.pointer("/responses/200")?).pointer("/content/application~1json/schema")
     }
 
-    /// What is wrong with the value, a line each; nothing where it is as the schema says.
+    /// Returns the defects of the value, a line each; nothing if it matches the schema.
     pub fn complaints(&self, schema: &Value, value: &Value) -> Vec<String> {
         let mut found = Vec::new();
         self.check(schema, value, "", 0, &mut found);
@@ -310,7 +310,7 @@ impl Document {
         !of_same_type && !self.fits(schema, value, 0)
     }
 
-    /// What the value is one of, where there are several forms.
+    /// Returns the alternative that the value matches, if there are several.
     fn chosen<'d>(&'d self, schema: &'d Value, value: &Value) -> &'d Value {
         let schema = self.resolved(schema);
         let forms = ["anyOf", "oneOf", "allOf"].into_iter().flat_map(|word| list(schema, word));
@@ -341,7 +341,7 @@ impl Document {
 pub struct Spoiled {
     /// `config.event_type left out`
     pub how: String,
-    /// What the refusal has to name.
+    /// Field that the refusal has to name.
     pub field: String,
     pub body: Value,
 }
@@ -364,7 +364,7 @@ fn list<'v>(schema: &'v Value, word: &str) -> &'v [Value] {
     schema.get(word).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Also what says nothing of types takes null, and so does a list of words that has it.
+/// Returns whether null is allowed: by the type, by its absence, or by a list of words that includes it.
 fn takes_null(schema: &Value) -> bool {
     let says_nothing =
         ["$ref", "type", "enum", "allOf", "anyOf", "oneOf"].iter().all(|word| schema.get(word).is_none());

@@ -1,4 +1,4 @@
-//! Which files of a directory hold any of some texts, looked for in one walk over their bytes.
+//! Search for texts in the files of a directory, in one walk over their bytes.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ impl Texts {
         Texts { by_head }
     }
 
-    /// Those of them that stand in these bytes.
+    /// Returns the texts that occur in these bytes.
     pub fn within(&self, bytes: &[u8]) -> BTreeSet<&str> {
         let (mut found, mut head) = (BTreeSet::new(), 0_u64);
         for (at, byte) in bytes.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! One node, started on a directory of its own and a port the system chose.
+//! One node, started on a directory of its own and a port chosen by the system.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
@@ -9,14 +9,14 @@ use crate::process::{Process, STOP_MAX, command};
 
 pub use crate::process::program;
 
-/// The key of a server that is told one. No secret: the server is gone when its test ends.
+/// The configured key of a server. No secret: the server is gone when its test ends.
 pub const TEST_KEY: &str = "sk-test0000000000000000000000000000000000000000";
 
-/// What a node says before the address of each listener that it may have.
+/// Beginning of the line with the address of each administrators' listener.
 pub const ADMIN: &str = "Administrators are answered at ";
 pub const OTLP: &str = "Exporters of OpenTelemetry are served over gRPC at ";
 
-/// How to start one.
+/// Options for starting a server.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub data_dir: PathBuf,
@@ -36,18 +36,18 @@ impl Options {
 pub struct Server {
     process: Process,
     pub url: String,
-    /// What requests authenticate with: the key it was told, or the one it printed.
+    /// Key for requests: the configured one, or the printed one.
     pub key: String,
     /// Whether it printed a key.
     pub printed_key: bool,
-    /// Where administrators are answered, if it has a listener for them.
+    /// Address of the administrators' listener, if there is one.
     pub admin_url: Option<String>,
-    /// Where exporters are served over gRPC.
+    /// Address of the gRPC listener for exporters.
     pub otlp_url: Option<String>,
 }
 
 impl Server {
-    /// Starts the program and waits until it says that it is ready.
+    /// Starts the program and waits until it reports ready.
     pub fn start(options: &Options) -> Result<Server> {
         let mut command = command(&program()?);
         if let Some(key) = &options.key {
@@ -63,7 +63,7 @@ impl Server {
         Ok(Server { process, url, key, printed_key: printed_key.is_some(), admin_url, otlp_url })
     }
 
-    /// What a server that should refuse to start says, all of it; an error where it starts.
+    /// Returns the complete output of a server that should refuse to start; an error if it starts.
     pub fn refusal(options: &Options) -> Result<String> {
         match Server::start(options) {
             Ok(server) => bail!("it started, at {}", server.url),
@@ -81,7 +81,7 @@ impl Server {
         self.process.kill()
     }
 
-    /// Whether it still runs.
+    /// Returns whether it still runs.
     pub fn lives(&mut self) -> bool {
         self.process.lives()
     }
@@ -92,13 +92,13 @@ impl Server {
     }
 }
 
-/// What a node says when it is ready.
+/// Output of a node when it is ready.
 #[derive(Clone, Debug)]
 pub struct Ready {
     pub url: String,
-    /// On the first start of a directory that was told no key.
+    /// Printed on the first start of a directory without a configured key.
     pub printed_key: Option<String>,
-    /// Where it has a listener for them.
+    /// Address of the administrators' listener, if there is one.
     pub admin_url: Option<String>,
     pub otlp_url: Option<String>,
 }

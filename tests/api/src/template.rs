@@ -1,4 +1,4 @@
-//! Requests are written with holes: `${name}` in any text, and a few objects that stand for what is too long to write.
+//! Templates of requests: `${name}` in any text, and a few objects that generate long values.
 //!
 //! | written | sent |
 //! |---|---|
@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 pub type Variables = BTreeMap<String, Value>;
 
-/// What `$repeat`, `$nested` and `$times` may make: enough for a body beyond the limit.
+/// Limit on the output of `$repeat`, `$nested` and `$times`: enough for a body beyond the limit.
 const MADE_MAX: u64 = 32 << 20;
 
 /// The value with every hole filled.
@@ -67,7 +67,7 @@ fn as_text(value: &Value) -> String {
     }
 }
 
-/// What an object of one generator makes; none for any other object.
+/// Returns the output of a generator object; none for any other object.
 fn made(members: &Map<String, Value>, variables: &Variables) -> Result<Option<Value>> {
     let Some((name, arguments)) = members.iter().next().filter(|_| members.len() == 1) else {
         return Ok(None);

@@ -1,5 +1,5 @@
-//! Threads of clients, which share the work: each thread has shards of its own and sends their entries in turn, one at
-//! a time.
+//! Client threads that share the work: each thread has shards of its own and sends their entries in turn, one at a
+//! time.
 
 use std::thread::JoinHandle;
 
@@ -47,12 +47,12 @@ pub fn shard_of(object: u64) -> u16 {
     (object % u64::from(SHARDS)) as u16
 }
 
-/// As many lanes as threads were asked for, but no more than there are shards.
+/// Returns the number of lanes: one per thread, but at most one per shard.
 pub fn lanes(threads: usize) -> usize {
     threads.clamp(1, usize::from(SHARDS))
 }
 
-/// Starts a thread whose CPU time is told by its name.
+/// Starts a thread whose CPU time is counted under its name.
 pub fn spawn<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> anyhow::Result<T> + Send + 'static,

@@ -1,3 +1,3 @@
-//! The bench: what is measured, and the stream of traces it is measured with (also used by the storm and by tests).
+//! Benchmarks, and the stream of traces that they use (also used by the chaos tests and other tests).
 
 pub mod generate;

@@ -1,4 +1,4 @@
-//! `assay-bench`: what the store and the server cost and how fast they are. Progress on stderr, figures as a table on stdout.
+//! `assay-bench`: cost and speed of the store and the server. Progress on stderr, figures as a table on stdout.
 
 mod client_threads;
 mod cluster;
@@ -28,7 +28,7 @@ struct Cli {
 enum Command {
     /// Rows a second made durable, against raft-engine alone fed the same bytes in the same run
     Store(StoreArgs),
-    /// Whether sealing and compacting keep up with writing
+    /// Check that sealing and compacting keep up with writing
     StoreSoak(SoakArgs),
     /// Many rows: memory, throughput at the end, restart after a kill, lookups
     Scale(ScaleArgs),
@@ -38,7 +38,7 @@ enum Command {
     Ingest(IngestArgs),
     /// Pages of traces and single traces fetched over HTTP
     Fetch(ServerArgs),
-    /// How long `assay serve` takes to be ready after a kill
+    /// Time until `assay serve` is ready after a kill
     Restart(ServerArgs),
     /// Lists, lookups and creates among many records
     Catalog(CatalogArgs),
@@ -46,7 +46,7 @@ enum Command {
     Files(FilesArgs),
     /// Spans of OpenTelemetry, as its exporters send them
     Exports(ExportsArgs),
-    /// What `assay serve` does when SDKs offer four times what it takes, and what light clients notice of it
+    /// `assay serve` under four times the load it takes from SDKs, and the effect on light clients
     Overload(OverloadArgs),
     /// Questions about traces, against DuckDB and chDB with the same rows in the same run
     Query(QueryArgs),
@@ -68,10 +68,10 @@ enum Command {
 
 #[derive(Debug, Args)]
 struct Common {
-    /// Also write the figures, and everything behind them, to this file
+    /// Also write the figures and all their data to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Where to write; a new directory in it is used and removed afterwards
+    /// Directory to write to; a new directory in it is used and removed afterwards
     #[arg(long, default_value = ".")]
     dir: PathBuf,
     /// The same seed gives the same rows
@@ -151,7 +151,7 @@ struct IngestArgs {
     /// Requests of each run; 3000 if neither this nor --seconds is given
     #[arg(long)]
     requests: Option<u64>,
-    /// Ends each run after this time, or when its bodies (2 GiB unless --requests says otherwise) are sent
+    /// Ends each run after this time, or when its bodies (2 GiB without --requests) are sent
     #[arg(long)]
     seconds: Option<u64>,
     /// Share of the spans that are written in two steps
@@ -169,7 +169,7 @@ struct IngestArgs {
 
 #[derive(Debug, Args)]
 struct ProgramArg {
-    /// The program `assay`; the one beside this program if not given
+    /// The program `assay`; by default the one beside this program
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
 }
@@ -182,7 +182,7 @@ struct ServerArgs {
     program: ProgramArg,
     #[arg(long, default_value_t = 1_000_000)]
     rows: u64,
-    /// That load the rows; reading is done by one
+    /// Connections that load the rows; one reads
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..))]
     connections: u16,
 }
@@ -196,7 +196,7 @@ struct CatalogArgs {
     /// And twice as many records of other kinds
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..))]
     experiments: u32,
-    /// That make the records; reading is done by one
+    /// Connections that make the records; one reads
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..))]
     connections: u16,
 }
@@ -207,7 +207,7 @@ struct FilesArgs {
     common: Common,
     #[command(flatten)]
     program: ProgramArg,
-    /// Of a large file
+    /// Size of a large file
     #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=256))]
     mib: u16,
 }
@@ -234,12 +234,12 @@ struct OverloadArgs {
     /// SDK processes that offer more than it takes
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..))]
     processes: u16,
-    /// What they buffer together, as 2GiB, 512MiB or a number
+    /// Their common buffer, as 2GiB, 512MiB or a number
     #[arg(long, default_value = "2GiB", value_parser = bytes_of)]
     buffer: u64,
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..))]
     rows_per_request: u16,
-    /// For how long they offer it
+    /// Seconds of the offered load
     #[arg(long, default_value_t = 60)]
     seconds: u64,
 }
@@ -259,16 +259,16 @@ struct QueryArgs {
     /// Then ours alone with so many spans, and no documents
     #[arg(long, value_name = "ROWS")]
     grown: Option<u64>,
-    /// Ours stays loaded in this folder, and is asked again where it is already
+    /// Folder in which our rows stay loaded; an existing one is queried again
     #[arg(long, value_name = "FOLDER")]
     kept: Option<PathBuf>,
-    /// Ours is asked once more while rows come in at half of the pace of loading; what is kept then has those rows too
+    /// Queries ours once more while rows come in at half of the loading rate; a kept folder then has those rows too
     #[arg(long)]
     beside: bool,
-    /// Which are measured
+    /// Measured sides
     #[arg(long, value_delimiter = ',', default_value = "assay,duckdb,chdb")]
     sides: Vec<query::Side>,
-    /// Where the others' Python environment is, or is made; beside this program if not given
+    /// Python environment of the others, made if missing; by default beside this program
     #[arg(long, value_name = "FOLDER")]
     environment: Option<PathBuf>,
 }
@@ -277,7 +277,7 @@ struct QueryArgs {
 struct BareArgs {
     #[arg(long, default_value = "127.0.0.1:0")]
     listen: SocketAddr,
-    /// Where the file lies; it stays there
+    /// Directory of the file, which stays there
     #[arg(long, default_value = ".")]
     dir: PathBuf,
     /// Threads that serve; as many as processors if not given
@@ -373,7 +373,7 @@ fn main() -> anyhow::Result<()> {
         Command::Query(args) => run_query(args),
         Command::Releases(args) => release_comparison::run(args),
         Command::Cluster(command) => cluster::command::run(command),
-        Command::Bare(args) => http::bare_server::run(&http::bare_server::Options {
+        Command::Bare(args) => http::bare_server::run(&http::bare_server::BareServerOptions {
             listen: args.listen,
             dir: args.dir,
             workers: args.workers,
@@ -387,7 +387,7 @@ fn main() -> anyhow::Result<()> {
 
 fn run_store(args: &StoreArgs) -> anyhow::Result<()> {
     let scratch = Scratch::within(&args.common.dir)?;
-    let options = store::Options {
+    let options = store::StoreOptions {
         bytes: args.bytes,
         threads: args.threads,
         merges: args.merges,
@@ -403,7 +403,7 @@ fn run_soak(args: &SoakArgs) -> anyhow::Result<()> {
         bail!("--rate is MB a second, above 0");
     }
     let scratch = Scratch::within(&args.common.dir)?;
-    let options = store::soak::Options {
+    let options = store::soak::SoakOptions {
         seconds: args.seconds,
         rate_bytes_per_second: args.rate.map(|rate| rate * 1e6),
         threads: args.threads,
@@ -438,7 +438,7 @@ fn run_disk(args: &DiskArgs) -> anyhow::Result<()> {
 }
 
 fn run_ingest(args: IngestArgs) -> anyhow::Result<()> {
-    let options = http::ingest::Options {
+    let options = http::ingest::IngestOptions {
         program: http::program(args.program.program)?,
         connections: args.connections.into(),
         projects: args.projects.into(),
@@ -458,7 +458,7 @@ fn run_ingest(args: IngestArgs) -> anyhow::Result<()> {
 }
 
 fn run_catalog(args: CatalogArgs) -> anyhow::Result<()> {
-    let options = http::catalog::Options {
+    let options = http::catalog::CatalogOptions {
         program: http::program(args.program.program)?,
         experiments: args.experiments as usize,
         connections: args.connections.into(),
@@ -469,7 +469,7 @@ fn run_catalog(args: CatalogArgs) -> anyhow::Result<()> {
 }
 
 fn run_files(args: FilesArgs) -> anyhow::Result<()> {
-    let options = http::files::Options {
+    let options = http::files::FileOptions {
         program: http::program(args.program.program)?,
         large_bytes: usize::from(args.mib) << 20,
         seed: args.common.seed,
@@ -479,7 +479,7 @@ fn run_files(args: FilesArgs) -> anyhow::Result<()> {
 }
 
 fn run_exports(args: ExportsArgs) -> anyhow::Result<()> {
-    let options = http::exports::Options {
+    let options = http::exports::ExportOptions {
         program: http::program(args.program.program)?,
         spans: args.spans as usize,
         connections: args.connections.into(),
@@ -490,7 +490,7 @@ fn run_exports(args: ExportsArgs) -> anyhow::Result<()> {
 }
 
 fn run_overload(args: OverloadArgs) -> anyhow::Result<()> {
-    let options = http::overload::Options {
+    let options = http::overload::OverloadOptions {
         program: http::program(args.program.program)?,
         processes: args.processes.into(),
         rows_per_request: args.rows_per_request.into(),
@@ -504,7 +504,7 @@ fn run_overload(args: OverloadArgs) -> anyhow::Result<()> {
 
 fn run_query(args: QueryArgs) -> anyhow::Result<()> {
     let has_ours = args.sides.contains(&query::Side::Assay);
-    let options = query::Options {
+    let options = query::QueryOptions {
         program: has_ours.then(|| http::program(args.program.program)).transpose()?,
         rows: args.rows,
         documents: args.documents.unwrap_or(args.rows),
@@ -519,10 +519,10 @@ fn run_query(args: QueryArgs) -> anyhow::Result<()> {
     query::run(&options, scratch.path(), args.common.json.as_deref())
 }
 
-type OnServer = fn(&http::row_loader::Options, &Path, Option<&Path>) -> anyhow::Result<()>;
+type OnServer = fn(&http::row_loader::RowLoaderOptions, &Path, Option<&Path>) -> anyhow::Result<()>;
 
 fn run_on_server(args: ServerArgs, command: OnServer) -> anyhow::Result<()> {
-    let options = http::row_loader::Options {
+    let options = http::row_loader::RowLoaderOptions {
         program: http::program(args.program.program)?,
         rows: args.rows,
         connections: args.connections.into(),

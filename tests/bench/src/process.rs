@@ -1,5 +1,5 @@
-//! Measurements of a process by the kernel: memory, bytes written, CPU time by the kind of work its threads do.
-//! And how a command runs a part of itself as a process of its own, so that such figures are of that part alone.
+//! Measurements of a process from the kernel: memory, bytes written, CPU time by the kind of work of its threads. Also
+//! runs a part of a command as a process of its own, so that such figures are of that part alone.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Lines};
@@ -70,7 +70,7 @@ impl Process {
     }
 }
 
-/// What was used from `before` to `after`.
+/// Returns the usage from `before` to `after`.
 pub fn cpu_between(before: &CpuSeconds, after: &CpuSeconds) -> CpuSeconds {
     let used = |(name, seconds): (&String, &f64)| (name.clone(), seconds - before.get(name).unwrap_or(&0.0));
     after.iter().map(used).filter(|(_, seconds)| *seconds > 0.0).collect()
@@ -95,7 +95,7 @@ fn cpu_of_stat(stat: &str) -> Option<(&str, f64)> {
     Some((name, (user + system) / TICKS_PER_SECOND))
 }
 
-/// What a thread works at, told from its name.
+/// Returns the kind of work of a thread, from its name.
 fn group_of(name: &str) -> String {
     const GROUPS: [(&str, &str); 11] = [
         ("bench-client", "client"),
@@ -114,8 +114,8 @@ fn group_of(name: &str) -> String {
     found.unwrap_or_else(|| name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '-').to_owned())
 }
 
-/// A part of a command that runs as a process of its own and says what it found as lines of JSON on stdout.
-/// It is killed when this is dropped.
+/// A part of a command that runs as a process of its own and reports its results as lines of JSON on stdout. It is
+/// killed on drop.
 #[derive(Debug)]
 pub struct ProcessPart {
     child: Child,
@@ -141,7 +141,7 @@ impl ProcessPart {
         Process::of(&self.child)
     }
 
-    /// The next thing it says; none when it has ended well.
+    /// Returns its next message; none when it has ended successfully.
     pub fn next<T: DeserializeOwned>(&mut self) -> anyhow::Result<Option<T>> {
         if let Some(line) = self.lines.next() {
             let line = line?;
@@ -151,7 +151,7 @@ impl ProcessPart {
         if status.success() { Ok(None) } else { bail!("the part ended with {status}") }
     }
 
-    /// The one thing it says before it ends.
+    /// Returns its only message.
     pub fn only<T: DeserializeOwned>(mut self) -> anyhow::Result<T> {
         let said = self.next()?.context("the part ended without a word")?;
         match self.next::<serde_json::Value>()? {
@@ -176,7 +176,7 @@ impl Drop for ProcessPart {
     }
 }
 
-/// Says one thing to the command that started this part.
+/// Sends a message to the command that started this part.
 pub fn say(what: &impl Serialize) -> anyhow::Result<()> {
     println!("{}", serde_json::to_string(what)?);
     Ok(())

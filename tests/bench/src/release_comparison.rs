@@ -1,4 +1,4 @@
-//! `releases`: what a program costs by what an earlier one did, inserting and answering, both in turns in the same run.
+//! `releases`: cost of a program compared with an earlier one, for inserts and queries, both in turns in the same run.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use crate::query::{self, Turns, geometric_mean};
 use crate::report::{Report, Threshold, median};
 use crate::{Common, ProgramArg, Scratch};
 
-/// How much slower than the earlier program it may be.
+/// Upper bound of its slowdown against the earlier program.
 const SLOWER_MAX: f64 = 1.03;
 const CONNECTIONS: usize = 16;
 const ROWS_PER_REQUEST: usize = 100;
@@ -24,7 +24,7 @@ pub struct ReleasesArgs {
     /// The program to compare with, as that of the last release
     #[arg(long, value_name = "FILE")]
     earlier: PathBuf,
-    /// Spans that are asked about, and as many documents of JSONBench's shape
+    /// Queried spans, and as many documents of JSONBench's shape
     #[arg(long, default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(1000..))]
     rows: u64,
     /// Requests of each run of inserts
@@ -38,7 +38,7 @@ pub struct ReleasesArgs {
 pub fn run(args: ReleasesArgs) -> anyhow::Result<()> {
     let ReleasesArgs { common, program, earlier, rows, requests, pairs } = args;
     let (program, pairs, seed) = (http::program(program.program)?, usize::from(pairs), common.seed);
-    let inserted = ingest::Options {
+    let inserted = ingest::IngestOptions {
         program: program.clone(),
         connections: CONNECTIONS,
         projects: 1,
@@ -50,7 +50,7 @@ pub fn run(args: ReleasesArgs) -> anyhow::Result<()> {
         pairs,
         seed,
     };
-    let asked = query::Options {
+    let asked = query::QueryOptions {
         program: Some(program),
         rows,
         documents: rows,
@@ -74,8 +74,8 @@ pub fn run(args: ReleasesArgs) -> anyhow::Result<()> {
     report.finish(common.json.as_deref())
 }
 
-fn inserts(report: &mut Report, earlier: &Path, later: &ingest::Options, dir: &Path) -> anyhow::Result<()> {
-    let earlier = ingest::Options { program: earlier.to_owned(), ..later.clone() };
+fn inserts(report: &mut Report, earlier: &Path, later: &ingest::IngestOptions, dir: &Path) -> anyhow::Result<()> {
+    let earlier = ingest::IngestOptions { program: earlier.to_owned(), ..later.clone() };
     let bodies = ingest::rendered(later);
     let (mut times, mut processors, mut runs) = (Vec::new(), Vec::new(), Vec::new());
     for pair in 0..later.pairs {

@@ -1,4 +1,4 @@
-//! Report of a command: a table for people on stdout, the same as JSON for whoever compares runs.
+//! Report of a command: a table for people on stdout, the same as JSON for comparisons of runs.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -7,7 +7,7 @@ use anyhow::Context;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// What was promised of a figure.
+/// Threshold of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Threshold {
@@ -63,7 +63,7 @@ impl Report {
         table
     }
 
-    /// Prints the table and writes the JSON file if one was asked for.
+    /// Prints the table and writes the JSON file if one was requested.
     pub fn finish(self, json_file: Option<&Path>) -> anyhow::Result<()> {
         print!("{}", self.table());
         let Some(path) = json_file else { return Ok(()) };

@@ -1,4 +1,5 @@
-//! The commands over HTTP as they are typed, against a stand-in: no figure is looked at, only that all is done.
+//! The HTTP commands with their real command lines, against a stand-in server: figures are ignored, only completion
+//! counts.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! The built program, offered four times what it takes: the one promise of the bench that is a test, since it is about what
-//! arrives, who is refused, and what memory it takes. Times are for a quiet machine.
+//! The built program under four times the load it takes: the one threshold of the benchmarks that is a test, since it
+//! is about arrival, refusals, and memory. Times need a quiet machine.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 const BENCH: &str = env!("CARGO_BIN_EXE_assay-bench");
 
-/// `ASSAY_BIN`, or the program beside the bench, as cargo builds it for the workspace.
+/// Returns `ASSAY_BIN`, or the program beside the benchmark, as cargo builds it for the workspace.
 fn program() -> PathBuf {
     let beside = || Path::new(BENCH).with_file_name("assay");
     let program = std::env::var_os("ASSAY_BIN").map_or_else(beside, PathBuf::from);
@@ -16,7 +16,7 @@ fn program() -> PathBuf {
     program
 }
 
-/// What is promised whatever else the machine does.
+/// Thresholds that hold whatever else the machine does.
 const PROMISED: [&str; 4] =
     ["rows dropped", "rows offered that are not there", "resident, peak", "refusals of light clients"];
 

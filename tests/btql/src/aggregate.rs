@@ -1,13 +1,13 @@
-//! Aggregates (btql.md, section 11.7): exact, and with nulls left out.
+//! Aggregates (btql.md, section 11.7): exact, and without nulls.
 
 use assay_node_btql::bound::{Aggregate, Aggregation};
 
-use crate::row::{Row, Scope, World};
+use crate::row::{EvalContext, Row, Scope};
 use crate::scalar::evaluate;
 use crate::value::{Value, order, same};
 
-/// Of rows in the order of their pagination keys.
-pub fn aggregate(aggregate: &Aggregate, rows: &[&Row], world: World<'_>) -> Result<Value, String> {
+/// Aggregates rows in the order of their pagination keys.
+pub fn aggregate(aggregate: &Aggregate, rows: &[&Row], world: EvalContext<'_>) -> Result<Value, String> {
     let Some(of) = &aggregate.of else { return Ok(Value::Int(rows.len() as i128)) };
     let mut values = Vec::new();
     for row in rows {
@@ -42,12 +42,12 @@ fn over(function: &Aggregation, values: Vec<Value>) -> Value {
     }
 }
 
-/// What is no number is left out (D-75), and a boolean is 0 or 1 (D-51).
+/// Returns the numbers: other values are left out (D-75), and a boolean is 0 or 1 (D-51).
 fn numbers(values: &[Value]) -> Vec<f64> {
     values.iter().filter_map(Value::as_f64).collect()
 }
 
-/// Of whole numbers a whole number, as long as 64 bits hold it.
+/// Returns the sum: an integer for integers, as long as 64 bits hold it.
 pub fn sum(values: &[Value]) -> Value {
     let numbers: Vec<Value> = values.iter().filter_map(Value::number).collect();
     let whole = |number: &Value| if let Value::Int(number) = number { Some(*number) } else { None };
@@ -78,7 +78,7 @@ fn percentile(values: &[Value], share: f64) -> Value {
     Value::float(low + (rank - below) * (high - low))
 }
 
-/// Of a sample: with one value there is none.
+/// Returns the sample standard deviation: with one value there is none.
 fn stddev(values: &[Value]) -> Value {
     let numbers = numbers(values);
     let count = numbers.len() as f64;

@@ -1,4 +1,4 @@
-//! Cases as data: what is asked, and what is answered. One JSON object a line; blank lines and lines with `#` are remarks.
+//! Cases as data: a query and its expected result. One JSON object a line; blank lines and lines with `#` are remarks.
 //!
 //! ```text
 //! about      what it shows: an example's number or a decision's
@@ -31,7 +31,7 @@ const KEYS: [&str; 18] = [
 
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// Of its file, from one.
+    /// Line number in its file, from one.
     pub line: usize,
     pub about: String,
     pub query: Json,
@@ -67,7 +67,7 @@ fn one(line: usize, text: &str) -> Result<Case, String> {
     Ok(Case { line, about, query, members })
 }
 
-/// With what the short names stand for.
+/// Replaces short names by their objects.
 fn named(query: &Json) -> Json {
     let source = |shape: &str| {
         let name = json!({"op": "ident", "name": ["project_logs"]});
@@ -101,7 +101,7 @@ impl Case {
         self.members.get(key)
     }
 
-    /// What is known to be wrong with it.
+    /// Returns its known error.
     pub fn open(&self) -> Option<&str> {
         self.members.get("open")?.as_str()
     }
@@ -146,7 +146,7 @@ pub fn same_row(left: &[Json], right: &[Json]) -> bool {
     left.len() == right.len() && left.iter().zip(right).all(|(left, right)| same(left, right))
 }
 
-/// Whether both say the same: numbers nearly, objects whatever the order of their keys.
+/// Returns whether both are equal: numbers approximately, objects in any order of keys.
 pub fn same(left: &Json, right: &Json) -> bool {
     match (left, right) {
         (Json::Number(left), Json::Number(right)) => {

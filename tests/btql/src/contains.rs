@@ -1,4 +1,4 @@
-//! What is in what: IN and INCLUDES (btql.md, section 10).
+//! Containment: IN and INCLUDES (btql.md, section 10).
 
 use crate::value::{Value, equal, same};
 
@@ -49,7 +49,7 @@ pub fn includes(haystack: &Value, needle: &Value) -> Option<bool> {
     }
 }
 
-/// Whether every member of the one is a member of the other.
+/// Returns whether every member of `part` is a member of `of`.
 fn is_part(of: &[(String, Value)], part: &[(String, Value)]) -> bool {
     part.iter().all(|(key, member)| of.iter().any(|(other, found)| other == key && same(found, member)))
 }

@@ -1,10 +1,10 @@
-//! Where a page ended (btql.md, section 12.2): base64 of the eight bytes of a pagination key, without padding.
+//! Cursors (btql.md, section 12.2): base64 of the eight bytes of a pagination key, without padding.
 
 use assay_storage_model::PaginationKey;
 
 const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// Of a key as rows have it.
+/// Returns the cursor of a row's key.
 pub fn of_key(key: &str) -> Option<String> {
     let bytes = PaginationKey::parse(key)?.0.to_be_bytes();
     // 64 bits are ten digits of six bits and four bits more, which stand above two zeros.

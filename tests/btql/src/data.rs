@@ -1,4 +1,4 @@
-//! What is asked about: objects with their live rows, and prices.
+//! Queried data: objects with their live rows, and prices.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -9,9 +9,9 @@ use serde_json::{Map, Value as Json};
 pub type Fields = Rc<Map<String, Json>>;
 
 #[derive(Clone, Debug, Default)]
-pub struct Data {
+pub struct Dataset {
     pub objects: Vec<Object>,
-    /// By model.
+    /// Prices by model.
     pub prices: BTreeMap<String, Price>,
 }
 
@@ -23,11 +23,11 @@ pub struct Object {
     pub names: Vec<String>,
     pub project: Option<String>,
     pub organization: Option<String>,
-    /// With all columns that a system fills in.
+    /// Rows with all columns that a system fills in.
     pub rows: Vec<Fields>,
 }
 
-/// USD per million tokens. Tokens for which nothing is said cost what others cost that go in.
+/// Price in USD per million tokens. Tokens without a price of their own cost as much as other input tokens.
 #[derive(Clone, Copy, Debug)]
 pub struct Price {
     pub input: f64,
@@ -36,7 +36,7 @@ pub struct Price {
     pub cache_write: Option<f64>,
 }
 
-impl Data {
+impl Dataset {
     /// The objects that a source means, each once (D-33).
     pub fn named(&self, kind: Kind, named: Named, names: &[String]) -> Result<Vec<&Object>, String> {
         let mut found: Vec<usize> = Vec::new();

@@ -1,4 +1,4 @@
-//! The objects that cases are about (`cases/fixture`): those of btql.md, section 19, and a few that show what those do not.
+//! Objects of the cases (`cases/fixture`): those of btql.md, section 19, and a few for other features.
 
 use std::fs;
 use std::path::Path;
@@ -7,12 +7,12 @@ use std::rc::Rc;
 use assay_node_btql::columns::source;
 use serde_json::{Map, Value as Json};
 
-use crate::data::{Data, Fields, Object, Price};
+use crate::data::{Dataset, Fields, Object, Price};
 
 /// Reads `objects.json` of a directory and the rows that it names.
-pub fn read(directory: &Path) -> Result<Data, String> {
+pub fn read(directory: &Path) -> Result<Dataset, String> {
     let listed: Json = serde_json::from_str(&text(&directory.join("objects.json"))?).map_err(|e| e.to_string())?;
-    let mut data = Data::default();
+    let mut data = Dataset::default();
     for object in listed["objects"].as_array().into_iter().flatten() {
         data.objects.push(one(directory, object)?);
     }

@@ -6,7 +6,7 @@ use assay_node_btql::bound::{Groups, Pivot};
 
 use crate::aggregate::aggregate;
 use crate::pipeline::{Table, sorted};
-use crate::row::{Row, Scope, World};
+use crate::row::{EvalContext, Row, Scope};
 use crate::scalar::{evaluate, is_true};
 use crate::value::{Value, order, same};
 
@@ -18,17 +18,17 @@ struct Group {
 }
 
 impl Group {
-    fn scope<'a>(&'a self, world: World<'a>) -> Scope<'a> {
+    fn scope<'a>(&'a self, world: EvalContext<'a>) -> Scope<'a> {
         let aggregates = Some(self.aggregates.as_slice());
         Scope { world, row: None, dimensions: &self.dimensions, aggregates, pivoted: &[] }
     }
 
-    fn columns(&self, groups: &Groups, world: World<'_>) -> Result<Vec<Value>, String> {
+    fn columns(&self, groups: &Groups, world: EvalContext<'_>) -> Result<Vec<Value>, String> {
         groups.columns.iter().map(|(_, expr)| evaluate(expr, self.scope(world))).collect()
     }
 }
 
-pub fn table(groups: &Groups, mut rows: Vec<Row>, world: World<'_>) -> Result<Table, String> {
+pub fn table(groups: &Groups, mut rows: Vec<Row>, world: EvalContext<'_>) -> Result<Table, String> {
     rows.sort_by(|left, right| left.key().cmp(right.key()));
     let mut found = grouped(groups, &rows, world)?;
     // D-79: what holds where no sort says otherwise, and where it leaves two alike.
@@ -58,8 +58,8 @@ pub fn table(groups: &Groups, mut rows: Vec<Row>, world: World<'_>) -> Result<Ta
     Ok(Table { columns, rows: sorted(keyed, &groups.sort), cursor: None })
 }
 
-/// Without dimensions there is one group, also of no rows.
-fn grouped(groups: &Groups, rows: &[Row], world: World<'_>) -> Result<Vec<Group>, String> {
+/// Groups rows. Without dimensions there is one group, even of no rows.
+fn grouped(groups: &Groups, rows: &[Row], world: EvalContext<'_>) -> Result<Vec<Group>, String> {
     let mut members: Vec<(Vec<Value>, Vec<&Row>)> = Vec::new();
     if groups.dimensions.is_empty() {
         members.push((Vec::new(), rows.iter().collect()));
@@ -92,7 +92,7 @@ fn by_dimensions(left: &[Value], right: &[Value]) -> Ordering {
 }
 
 /// D-83: the values of the last dimension become columns, one for each measure.
-fn pivoted(groups: &Groups, pivot: &Pivot, found: Vec<Group>, world: World<'_>) -> Result<Table, String> {
+fn pivoted(groups: &Groups, pivot: &Pivot, found: Vec<Group>, world: EvalContext<'_>) -> Result<Table, String> {
     let Some(last) = groups.dimensions.len().checked_sub(1) else { return Err("a pivot needs a dimension".into()) };
     let mut values: Vec<Vec<Value>> = Vec::new();
     let mut rows: Vec<Vec<Group>> = Vec::new();

@@ -1,23 +1,23 @@
-//! What is found below columns (D-85): for each path and type, how often, and which values most often.
+//! Inferred schema below columns (D-85): for each path and type, its frequency and its most frequent values.
 
 use assay_node_btql::bound::{INFERRED, Infer};
 
 use crate::pipeline::{Table, sorted};
-use crate::row::{Row, Scope, World};
+use crate::row::{EvalContext, Row, Scope};
 use crate::scalar::{evaluate, stepped, type_of};
 use crate::value::{Value, order, same};
 
 const TOP_VALUES_MAX: usize = 10;
 
-struct InferredType {
+struct FieldValues {
     path: Vec<String>,
     kind: &'static str,
     values: Vec<Value>,
 }
 
-/// Of rows in the order in which a query without a sort would give them.
-pub fn table(infer: &Infer, rows: &[Row], world: World<'_>) -> Result<Table, String> {
-    let mut found: Vec<InferredType> = Vec::new();
+/// Infers from rows in the order of a query without a sort.
+pub fn table(infer: &Infer, rows: &[Row], world: EvalContext<'_>) -> Result<Table, String> {
+    let mut found: Vec<FieldValues> = Vec::new();
     for row in rows.iter().take(usize::try_from(infer.budget).unwrap_or(usize::MAX)) {
         for path in &infer.paths {
             let value = stepped(Scope::of_row(world, row).field(&path.field)?, &path.steps);
@@ -37,7 +37,7 @@ pub fn table(infer: &Infer, rows: &[Row], world: World<'_>) -> Result<Table, Str
     Ok(Table { columns: INFERRED.map(str::to_owned).into(), rows: sorted(keyed, &infer.sort), cursor: None })
 }
 
-fn look(path: Vec<String>, value: Value, depth: u64, found: &mut Vec<InferredType>) {
+fn look(path: Vec<String>, value: Value, depth: u64, found: &mut Vec<FieldValues>) {
     if let Value::Object(of) = &value
         && (path.len() as u64) < depth
     {
@@ -48,11 +48,11 @@ fn look(path: Vec<String>, value: Value, depth: u64, found: &mut Vec<InferredTyp
     let kind = type_of(&value);
     match found.iter_mut().find(|other| other.path == path && other.kind == kind) {
         Some(other) => other.values.push(value),
-        None => found.push(InferredType { path, kind, values: vec![value] }),
+        None => found.push(FieldValues { path, kind, values: vec![value] }),
     }
 }
 
-/// Of what is neither null nor made of others, the most frequent first.
+/// Returns the most frequent scalars first, without nulls.
 fn top_values(values: &[Value]) -> Value {
     let mut counts: Vec<(Value, i128)> = Vec::new();
     let is_single = |value: &&Value| !matches!(value, Value::Null | Value::Array(_) | Value::Object(_));

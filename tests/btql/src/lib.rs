@@ -1,5 +1,5 @@
-//! What a query means, said as simply as btql.md says it: an interpreter over plain JSON rows, with no regard for speed.
-//! It is what an engine is compared with, and it shares no code with one.
+//! Reference semantics of queries, as simple as btql.md: an interpreter over plain JSON rows, without regard to speed.
+//! Engines are compared with it, and it shares no code with them.
 //!
 //! ```text
 //! objects ─ shapes ─ sample ─ unpivot ─┬─ rows: order, cursor, limit, columns      (pipeline)
@@ -32,14 +32,14 @@ use assay_node_btql::bound::{Bound, BoundExpr};
 use serde_json::Value as Json;
 
 pub use cursor::{key_of as key_of_cursor, of_key as cursor_of};
-pub use data::{Data, Fields, Object, Price};
+pub use data::{Dataset, Fields, Object, Price};
 
-/// What a query is answered with.
+/// Result of a query.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueryAnswer {
     pub columns: Vec<String>,
     pub rows: Vec<Vec<Json>>,
-    /// Of rows that are ordered by key, where the next page goes on.
+    /// Start of the next page, for rows ordered by key.
     pub cursor: Option<Cursor>,
 }
 
@@ -47,21 +47,21 @@ pub struct QueryAnswer {
 pub struct Cursor {
     /// The pagination key of the last row, or of its trace.
     pub key: String,
-    /// As a query takes it.
+    /// Text of the cursor, as used in a query.
     pub text: String,
 }
 
-/// Answers a query, or says what is wrong with it that only the data knows.
-pub fn run(bound: &Bound, data: &Data) -> Result<QueryAnswer, String> {
+/// Runs a query, or returns an error that only the data reveals.
+pub fn run(bound: &Bound, data: &Dataset) -> Result<QueryAnswer, String> {
     let table = pipeline::table(bound, data)?;
     let rows = table.rows.iter().map(|row| row.iter().map(value::Value::to_json).collect()).collect();
     let cursor = table.cursor.and_then(|key| Some(Cursor { text: cursor::of_key(&key)?, key }));
     Ok(QueryAnswer { columns: table.columns, rows, cursor })
 }
 
-/// What an expression about rows gives for each of some, all of them those of spans.
-pub fn values(expr: &BoundExpr, rows: &[Fields], data: &Data, tz_offset: i32) -> Result<Vec<Json>, String> {
-    let world = row::World { tz_offset, prices: &data.prices };
+/// Returns the value of an expression for each of some rows, all of them spans.
+pub fn values(expr: &BoundExpr, rows: &[Fields], data: &Dataset, tz_offset: i32) -> Result<Vec<Json>, String> {
+    let world = row::EvalContext { tz_offset, prices: &data.prices };
     let of = |fields| {
         let row = row::Row::of_span(fields);
         Ok(scalar::evaluate(expr, row::Scope::of_row(world, &row))?.to_json())

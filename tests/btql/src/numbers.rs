@@ -1,4 +1,4 @@
-//! Arithmetic (btql.md, sections 9 and 10): whole numbers stay whole within 64 bits, and what has no value is null.
+//! Arithmetic (btql.md, sections 9 and 10): integers stay integers within 64 bits, and undefined results are null.
 
 use assay_node_btql::bound::Function;
 
@@ -85,7 +85,7 @@ pub fn round(value: &Value, digits: i32) -> Value {
     }
 }
 
-/// Of one number; a whole one stays so where that is possible.
+/// Applies a function to one number; an integer stays one if possible.
 pub fn of_one(function: &Function, value: &Value) -> Value {
     let Some(number) = value.number() else { return Value::Null };
     if let Value::Int(number) = number {

@@ -1,4 +1,4 @@
-//! The order of evaluation (btql.md, section 12): what comes after what, and nothing else.
+//! Order of evaluation (btql.md, section 12).
 
 use std::cmp::Ordering;
 
@@ -6,8 +6,8 @@ use assay_node_btql::ast::Shape;
 use assay_node_btql::bound::{Bound, BoundExpr, Field, Key, Order, Output, Rows, SortKey, Unpivot};
 
 use crate::aggregate::aggregate;
-use crate::data::Data;
-use crate::row::{Row, Scope, World};
+use crate::data::Dataset;
+use crate::row::{EvalContext, Row, Scope};
 use crate::scalar::{evaluate, is_true};
 use crate::shapes::kept;
 use crate::value::{Value, order};
@@ -25,8 +25,8 @@ pub struct Table {
     pub cursor: Option<String>,
 }
 
-pub fn table(bound: &Bound, data: &Data) -> Result<Table, String> {
-    let world = World { tz_offset: bound.tz_offset, prices: &data.prices };
+pub fn table(bound: &Bound, data: &Dataset) -> Result<Table, String> {
+    let world = EvalContext { tz_offset: bound.tz_offset, prices: &data.prices };
     let rows = source(bound, data, world)?;
     let rows = match bound.sample {
         Some((amount, seed)) => sample::sample(rows, amount, seed)?,
@@ -54,7 +54,7 @@ fn limit(bound: &Bound) -> usize {
     bound.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
 }
 
-fn source(bound: &Bound, data: &Data, world: World<'_>) -> Result<Vec<Row>, String> {
+fn source(bound: &Bound, data: &Dataset, world: EvalContext<'_>) -> Result<Vec<Row>, String> {
     match &bound.rows {
         Rows::Objects { kind, named, names, shape } => {
             shapes::rows(bound, *shape, &data.named(*kind, *named, names)?, world)
@@ -67,7 +67,7 @@ fn source(bound: &Bound, data: &Data, world: World<'_>) -> Result<Vec<Row>, Stri
 }
 
 /// D-82: a row for each member or element that is not null.
-fn unpivoted(rows: Vec<Row>, unpivot: &Unpivot, world: World<'_>) -> Result<Vec<Row>, String> {
+fn unpivoted(rows: Vec<Row>, unpivot: &Unpivot, world: EvalContext<'_>) -> Result<Vec<Row>, String> {
     let mut all = Vec::new();
     for row in rows {
         let named: Vec<(Option<String>, Value)> = match evaluate(&unpivot.of, Scope::of_row(world, &row))? {
@@ -88,7 +88,7 @@ fn unpivoted(rows: Vec<Row>, unpivot: &Unpivot, world: World<'_>) -> Result<Vec<
 }
 
 /// D-89: HAVING without groups is about a summary's row, and its aggregates about the trace's spans.
-fn of_traces_that_have(bound: &Bound, rows: Vec<Row>, world: World<'_>) -> Result<Vec<Row>, String> {
+fn of_traces_that_have(bound: &Bound, rows: Vec<Row>, world: EvalContext<'_>) -> Result<Vec<Row>, String> {
     let having = bound.traces.as_ref().and_then(|traces| traces.having.as_ref());
     let Some((having, aggregates)) = having else { return Ok(rows) };
     let mut kept = Vec::new();
@@ -108,7 +108,7 @@ fn listed(
     columns: &[(String, BoundExpr)],
     order: &Order,
     rows: Vec<Row>,
-    world: World<'_>,
+    world: EvalContext<'_>,
 ) -> Result<Table, String> {
     let mut rows = ordered(bound, order, rows, world)?;
     if let Some(cursor) = &bound.cursor {
@@ -130,7 +130,7 @@ fn listed(
     Ok(Table { columns: columns.iter().map(|(name, _)| name.clone()).collect(), rows: projected, cursor })
 }
 
-/// Of a column that is selected as it is.
+/// Returns the preview length of a column that is selected unchanged.
 fn preview_length(bound: &Bound, expr: &BoundExpr) -> Option<i64> {
     let is_summary = matches!(&bound.rows, Rows::Objects { shape: Shape::Summary, .. });
     let default = is_summary.then_some(PREVIEW_LENGTH);
@@ -151,7 +151,7 @@ fn xact(row: &Row) -> u64 {
     row.trace.as_ref().map_or(row.xact(), |trace| trace.xact)
 }
 
-fn ordered(bound: &Bound, order: &Order, mut rows: Vec<Row>, world: World<'_>) -> Result<Vec<Row>, String> {
+fn ordered(bound: &Bound, order: &Order, mut rows: Vec<Row>, world: EvalContext<'_>) -> Result<Vec<Row>, String> {
     match (order, &bound.rows) {
         // A query within FROM has an order already.
         (Order::Key { .. }, Rows::Query(_)) => Ok(rows),
@@ -180,7 +180,7 @@ fn ordered(bound: &Bound, order: &Order, mut rows: Vec<Row>, world: World<'_>) -
     }
 }
 
-/// By keys that were evaluated, and otherwise as they are.
+/// Sorts by evaluated keys; the order is otherwise stable.
 pub fn sorted<T>(mut keyed: Vec<(Vec<Value>, T)>, keys: &[SortKey]) -> Vec<T> {
     let compared = |(key, (left, right)): (&SortKey, (&Value, &Value))| match (left.is_null(), right.is_null()) {
         (false, false) if key.descending => order(right, left),
@@ -195,7 +195,7 @@ pub fn sorted<T>(mut keyed: Vec<(Vec<Value>, T)>, keys: &[SortKey]) -> Vec<T> {
     keyed.into_iter().map(|(_, row)| row).collect()
 }
 
-/// What comes after the page that ended there.
+/// Returns the rows after the end of that page.
 fn behind(cursor: &str, order: &Order, rows: Vec<Row>) -> Result<Vec<Row>, String> {
     let key = cursor::key_of(cursor)?;
     match order {

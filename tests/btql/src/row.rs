@@ -1,4 +1,4 @@
-//! What a name in an expression finds: a row, a group, and the fields that are computed where they were not logged.
+//! Resolution of names in an expression: a row, a group, and fields that are computed if they were not logged.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -12,9 +12,9 @@ use crate::value::{Time, Value};
 
 const MILLION: f64 = 1e6;
 
-/// What holds for the whole query.
+/// Context of the whole query.
 #[derive(Clone, Copy, Debug)]
-pub struct World<'a> {
+pub struct EvalContext<'a> {
     /// Minutes that UTC is ahead of local time.
     pub tz_offset: i32,
     pub prices: &'a BTreeMap<String, Price>,
@@ -22,12 +22,12 @@ pub struct World<'a> {
 
 #[derive(Clone, Debug, Default)]
 pub struct Row {
-    /// Of a span, or of a summary.
+    /// Fields of a span, or of a summary.
     pub fields: Fields,
-    /// Of a query within FROM, or of groups that are grouped again.
+    /// Values of a query within FROM, or of groups that are grouped again.
     pub inner: Vec<Value>,
     pub unpivoted: Vec<(String, Value)>,
-    /// Of the shapes traces and summary.
+    /// Trace of the row, in the shapes traces and summary.
     pub trace: Option<Rc<TraceOf>>,
 }
 
@@ -36,7 +36,7 @@ pub struct Row {
 pub struct TraceOf {
     pub number: usize,
     pub root_span_id: String,
-    /// Of its root, or of its first span.
+    /// Key of its root, or of its first span.
     pub key: String,
     /// The last one that changed any of its spans.
     pub xact: u64,
@@ -44,10 +44,10 @@ pub struct TraceOf {
     pub spans: Vec<Row>,
 }
 
-/// What an expression is evaluated for.
+/// Input of an expression's evaluation.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope<'a> {
-    pub world: World<'a>,
+    pub world: EvalContext<'a>,
     pub row: Option<&'a Row>,
     pub dimensions: &'a [Value],
     /// None of a table in which each row has several.
@@ -57,7 +57,7 @@ pub struct Scope<'a> {
 }
 
 impl<'a> Scope<'a> {
-    pub fn of_row(world: World<'a>, row: &'a Row) -> Scope<'a> {
+    pub fn of_row(world: EvalContext<'a>, row: &'a Row) -> Scope<'a> {
         Scope { world, row: Some(row), dimensions: &[], aggregates: None, pivoted: &[] }
     }
 
@@ -121,13 +121,13 @@ impl Row {
         self.json("_xact_id").as_str().and_then(|xact| xact.parse().ok()).unwrap_or_default()
     }
 
-    /// What kind of span it is.
+    /// Returns whether the span has this type.
     pub fn is_type(&self, wanted: &str) -> bool {
         matches!(self.column("span_attributes").member("type"), Value::Text(found) if found == wanted)
     }
 
     /// Section 8.2.
-    pub fn derived(&self, derived: Derived, world: World<'_>) -> Value {
+    pub fn derived(&self, derived: Derived, world: EvalContext<'_>) -> Value {
         let logged = |name: &str| Some(self.metric(name)).filter(|value| !value.is_null());
         let both =
             |left: &str, right: &str, of: fn(&Value, &Value) -> Value| of(&self.metric(left), &self.metric(right));
@@ -143,7 +143,7 @@ impl Row {
     }
 
     /// D-73.
-    fn cost(&self, world: World<'_>) -> Option<f64> {
+    fn cost(&self, world: EvalContext<'_>) -> Option<f64> {
         let price = match self.column("metadata").member("model") {
             Value::Text(model) => world.prices.get(&model)?,
             _ => return None,

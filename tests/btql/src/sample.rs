@@ -1,13 +1,13 @@
-//! A random part that is always the same one (D-84): each span, or each trace, has a hash of its id and the seed.
+//! Deterministic samples (D-84): each span, or each trace, has a hash of its id and the seed.
 
 use assay_node_btql::ast::Amount;
 
 use crate::row::Row;
 
-/// Of the hashes, which are as many as 64 bits have.
+/// Number of 64-bit hashes.
 const ALL: f64 = 18_446_744_073_709_551_616.0;
 
-/// What of the rows is in the sample, in the order that they have.
+/// Returns the sampled rows, in their order.
 pub fn sample(rows: Vec<Row>, amount: Amount, seed: i64) -> Result<Vec<Row>, String> {
     let ids = rows.iter().map(id).collect::<Result<Vec<_>, _>>()?;
     let hashes: Vec<u64> = ids.iter().map(|id| hash(seed, id)).collect();

@@ -1,6 +1,6 @@
-//! An expression for one row or one group: every function and operator (btql.md, sections 9 to 11).
+//! Evaluation of an expression for one row or one group: every function and operator (btql.md, sections 9 to 11).
 //!
-//! What takes a text takes the text of whatever it is given: of JSON its compact text, as LIKE does (D-59).
+//! Functions of texts accept any value: they use its compact JSON text, as LIKE does (D-59).
 
 use assay_node_btql::ast::{Step, Type, Unit};
 use assay_node_btql::bound::{BoundExpr, Function};
@@ -38,7 +38,7 @@ fn of_expr(expr: &BoundExpr, scope: Scope<'_>) -> Result<Value, String> {
     }
 }
 
-/// Whether a condition holds; null is not enough.
+/// Returns whether a condition holds; null does not.
 pub fn is_true(condition: &BoundExpr, scope: Scope<'_>) -> Result<bool, String> {
     Ok(evaluate(condition, scope)?.truth() == Some(true))
 }
@@ -195,7 +195,7 @@ fn of_one(function: &Function, of: &Value, scope: Scope<'_>) -> Value {
     }
 }
 
-/// A time, or what a text says.
+/// Returns a time, also from a text.
 fn time(of: &Value) -> Option<i64> {
     match of {
         Value::Time(time) => Some(time.micros),
@@ -215,7 +215,7 @@ fn length(of: &Value) -> Value {
     Value::Int(length as i128)
 }
 
-/// What `infer` would call it (D-85).
+/// Returns the name of the type in `infer` (D-85).
 pub fn type_of(of: &Value) -> &'static str {
     match of {
         Value::Null => "null",

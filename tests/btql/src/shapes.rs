@@ -1,5 +1,5 @@
-//! From the rows of objects to the rows of a shape (btql.md, sections 7 and 13): spans that match, or traces of which some
-//! span does.
+//! Rows of a shape from the rows of objects (btql.md, sections 7 and 13): matching spans, or traces with a matching
+//! span.
 
 use std::rc::Rc;
 
@@ -8,11 +8,11 @@ use assay_node_btql::bound::{Bound, BoundExpr, TraceCondition, TraceFilter};
 use serde_json::Value as Json;
 
 use crate::data::Object;
-use crate::row::{Row, Scope, TraceOf, World};
+use crate::row::{EvalContext, Row, Scope, TraceOf};
 use crate::scalar::is_true;
 use crate::summary;
 
-pub fn rows(bound: &Bound, shape: Shape, objects: &[&Object], world: World<'_>) -> Result<Vec<Row>, String> {
+pub fn rows(bound: &Bound, shape: Shape, objects: &[&Object], world: EvalContext<'_>) -> Result<Vec<Row>, String> {
     if shape == Shape::Spans {
         let all = objects.iter().flat_map(|object| object.rows.iter().map(Row::of_span));
         return kept(all.collect(), bound.filter.as_ref(), world);
@@ -37,7 +37,7 @@ pub fn rows(bound: &Bound, shape: Shape, objects: &[&Object], world: World<'_>) 
     Ok(rows)
 }
 
-pub fn kept(rows: Vec<Row>, filter: Option<&BoundExpr>, world: World<'_>) -> Result<Vec<Row>, String> {
+pub fn kept(rows: Vec<Row>, filter: Option<&BoundExpr>, world: EvalContext<'_>) -> Result<Vec<Row>, String> {
     let Some(filter) = filter else { return Ok(rows) };
     let mut kept = Vec::new();
     for row in rows {
@@ -84,7 +84,7 @@ fn trace_of(number: usize, spans: &[Row], seen: Vec<Row>) -> TraceOf {
 }
 
 /// D-86.
-fn holds(condition: &TraceCondition, spans: &[Row], world: World<'_>) -> Result<bool, String> {
+fn holds(condition: &TraceCondition, spans: &[Row], world: EvalContext<'_>) -> Result<bool, String> {
     match condition {
         TraceCondition::AnySpan(expr) => {
             for span in spans {

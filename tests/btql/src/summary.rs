@@ -1,14 +1,14 @@
-//! One row for a trace: what its spans come to (btql.md, section 7.1).
+//! Summary row of a trace (btql.md, section 7.1).
 
 use assay_node_btql::bound::{Bound, Derived};
 use serde_json::{Map, Value as Json};
 
 use crate::aggregate::{mean, sum};
-use crate::row::{Row, Scope, TraceOf, World, minus, plus};
+use crate::row::{EvalContext, Row, Scope, TraceOf, minus, plus};
 use crate::scalar::evaluate;
 use crate::value::{Value, order, same};
 
-/// What a root has and a summary keeps. Of a trace without a root it is null.
+/// Columns of a root that a summary keeps; null for a trace without a root.
 const OF_THE_ROOT_ALONE: [&str; 17] = [
     "_async_scoring_state",
     "audit_data",
@@ -50,7 +50,12 @@ const RULED: [&str; 16] = [
 const TOKENS: [&str; 4] =
     ["prompt_tokens", "completion_tokens", "prompt_cached_tokens", "prompt_cache_creation_tokens"];
 
-pub fn of(bound: &Bound, root: Option<&Row>, trace: &TraceOf, world: World<'_>) -> Result<Map<String, Json>, String> {
+pub fn of(
+    bound: &Bound,
+    root: Option<&Row>,
+    trace: &TraceOf,
+    world: EvalContext<'_>,
+) -> Result<Map<String, Json>, String> {
     let spans = trace.spans.as_slice();
     let base = root.unwrap_or(&spans[0]);
     let mut fields = (*base.fields).clone();
@@ -115,7 +120,7 @@ fn scores(spans: &[Row]) -> Vec<(String, Value)> {
     members(spans, "scores").into_iter().map(|(name, values)| (name, mean(&values))).collect()
 }
 
-fn metrics(spans: &[Row], world: World<'_>) -> Vec<(String, Value)> {
+fn metrics(spans: &[Row], world: EvalContext<'_>) -> Vec<(String, Value)> {
     let llm: Vec<&Row> = spans.iter().filter(|span| span.is_type("llm")).collect();
     let tool: Vec<&Row> = spans.iter().filter(|span| span.is_type("tool")).collect();
     let errors = |of: &[&Row]| of.iter().filter(|span| !span.column("error").is_null()).count();

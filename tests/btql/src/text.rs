@@ -1,4 +1,4 @@
-//! What is asked of texts: LIKE, MATCH, and the functions of btql.md, section 11.2.
+//! Functions of texts: LIKE, MATCH, and those of btql.md, section 11.2.
 
 use crate::value::Value;
 
@@ -83,7 +83,7 @@ fn words(text: &str) -> Vec<String> {
     runs.filter(|run| !run.is_empty()).map(str::to_lowercase).collect()
 }
 
-/// Of all keys and all leaves.
+/// Collects the words of all keys and all leaves.
 fn all_words(value: &Value, found: &mut Vec<String>) {
     match value {
         Value::Array(of) => of.iter().for_each(|element| all_words(element, found)),
@@ -120,7 +120,7 @@ pub fn right(text: &str, many: i128) -> String {
     text.chars().zip(0..).filter(|(_, place)| *place >= before).map(|(c, _)| c).collect()
 }
 
-/// What stands between separators, counted from one, or from the end where it is negative.
+/// Returns a part between separators, counted from one, or from the end if negative.
 pub fn split_part(text: &str, separator: &str, number: i128) -> Option<String> {
     let parts: Vec<&str> = if separator.is_empty() { vec![text] } else { text.split(separator).collect() };
     let place = match number {

@@ -1,4 +1,4 @@
-//! Times and intervals: how they are written, moved, truncated and taken apart (btql.md, sections 10 and 11.1).
+//! Times and intervals: parsing, formatting, arithmetic, truncation and parts (btql.md, sections 10 and 11.1).
 
 use assay_node_btql::ast::{Interval, Unit};
 use assay_node_btql::bound::DatePart;

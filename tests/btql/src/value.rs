@@ -1,4 +1,4 @@
-//! What an expression can be for one row, and how two such values compare (btql.md, section 9).
+//! Value of an expression for one row, and comparison of values (btql.md, section 9).
 
 use std::cmp::Ordering;
 
@@ -13,7 +13,7 @@ use crate::times;
 pub enum Value {
     Null,
     Bool(bool),
-    /// Of 64 bits, with a sign or without; see [`Value::int`].
+    /// A 64-bit integer, signed or unsigned; see [`Value::int`].
     Int(i128),
     Float(f64),
     Text(String),
@@ -44,8 +44,8 @@ impl Value {
         if number.is_finite() { Value::Float(number) } else { Value::Null }
     }
 
-    /// What equals a whole number of 53 bits is that number, however it came about: 1.0 is 1, as storage has it. Within arrays
-    /// and objects all stays as it is.
+    /// Normalizes a number equal to a 53-bit integer to that integer: 1.0 is 1, as in storage. Arrays and objects are
+    /// unchanged.
     pub fn settled(self) -> Value {
         const SAFE: f64 = (1_u64 << 53) as f64;
         match self {
@@ -161,7 +161,7 @@ impl Value {
         }
     }
 
-    /// From the end, where it is negative.
+    /// Returns an element, counted from the end if negative.
     pub fn element(&self, index: i64) -> Value {
         let Value::Array(of) = self else { return Value::Null };
         let place = if index < 0 { index + of.len() as i64 } else { index };
@@ -259,7 +259,7 @@ fn compare_intervals(left: Interval, right: Interval) -> Option<Ordering> {
     Some(times::interval_size(left).cmp(&times::interval_size(right)))
 }
 
-/// Whether both are the same to GROUP BY and to DISTINCT: JSON equality, and null is null.
+/// Returns whether both are the same for GROUP BY and DISTINCT: JSON equality, and null is null.
 pub fn same(left: &Value, right: &Value) -> bool {
     use Value::{Array, Float, Int, Object, Text, Xact};
     match (left, right) {
@@ -278,7 +278,7 @@ pub fn same(left: &Value, right: &Value) -> bool {
     }
 }
 
-/// D-75: an order of whatever there is: null, booleans, numbers, texts; arrays and objects by their text.
+/// Total order of all values (D-75): null, booleans, numbers, texts; arrays and objects by their text.
 pub fn order(left: &Value, right: &Value) -> Ordering {
     let rank = |value: &Value| match value {
         Value::Null => 0,

@@ -1,4 +1,4 @@
-//! Every case of `cases/*.jsonl` is asked as it is written and in each other form that has words for it, and answered alike.
+//! Runs every case of `cases/*.jsonl` as written and in each other form that can express it, with equal results.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use assay_node_btql::{Env, bind, parse};
 use assay_storage_model::event::parse_created;
 use assay_test_btql::case::{self, Case, forms, same_answer, same_row, same_rows};
-use assay_test_btql::{Data, QueryAnswer, fixture, run};
+use assay_test_btql::{Dataset, QueryAnswer, fixture, run};
 use serde_json::Value as Json;
 
-/// Of the requests that do not say when they are asked.
+/// Time of requests without a time of their own.
 const NOW: &str = "2026-05-07T12:34:56Z";
 const PAGES_MAX: usize = 20;
 
@@ -17,7 +17,7 @@ fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("cases")
 }
 
-fn data() -> Data {
+fn data() -> Dataset {
     fixture::read(&directory().join("fixture")).expect("the fixture is read")
 }
 
@@ -26,14 +26,14 @@ fn cases(name: &str) -> Vec<Case> {
     case::read(&text).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// What was answered, and what the query was told.
+/// Result of a case, and the notes of its query.
 struct CaseOutcome {
     answer: QueryAnswer,
     notes: Vec<&'static str>,
     blocks: Vec<&'static str>,
 }
 
-fn ask(case: &Case, query: &Json, cursor: Option<String>, data: &Data) -> Result<CaseOutcome, String> {
+fn ask(case: &Case, query: &Json, cursor: Option<String>, data: &Dataset) -> Result<CaseOutcome, String> {
     let parsed = parse(query).map_err(|error| error.to_string())?;
     let now = case.body("now").and_then(Json::as_str).unwrap_or(NOW);
     let tz_offset = case.body("tz_offset").and_then(Json::as_i64).unwrap_or(0);
@@ -53,7 +53,7 @@ fn ask(case: &Case, query: &Json, cursor: Option<String>, data: &Data) -> Result
     Ok(CaseOutcome { answer, notes, blocks })
 }
 
-fn key_of(id: &str, data: &Data) -> String {
+fn key_of(id: &str, data: &Dataset) -> String {
     let mut rows = data.objects.iter().flat_map(|object| &object.rows);
     let row = rows.find(|row| row["id"] == id).unwrap_or_else(|| panic!("there is no row {id}"));
     row["_pagination_key"].as_str().expect("a key").to_owned()
@@ -64,8 +64,8 @@ fn ids(answer: &QueryAnswer) -> Vec<String> {
     answer.rows.iter().map(|row| row[place].as_str().unwrap_or("null").to_owned()).collect()
 }
 
-/// What is wrong with an answer.
-fn complaints(case: &Case, asked: &CaseOutcome, data: &Data) -> Vec<String> {
+/// Returns the defects of a result.
+fn complaints(case: &Case, asked: &CaseOutcome, data: &Dataset) -> Vec<String> {
     let mut found = Vec::new();
     let mut check = |fine: bool, what: String| found.extend((!fine).then_some(what));
     let answer = &asked.answer;
@@ -113,7 +113,7 @@ fn complaints(case: &Case, asked: &CaseOutcome, data: &Data) -> Vec<String> {
 }
 
 /// Follows cursors until there is none.
-fn page_by_page(case: &Case, query: &Json, data: &Data) -> Result<Vec<String>, String> {
+fn page_by_page(case: &Case, query: &Json, data: &Dataset) -> Result<Vec<String>, String> {
     let wanted = case.get("pages").and_then(Json::as_array).expect("pages");
     let mut cursor = None;
     for number in 0..PAGES_MAX {
@@ -138,7 +138,7 @@ fn page_by_page(case: &Case, query: &Json, data: &Data) -> Result<Vec<String>, S
     Ok(vec!["there is no last page".into()])
 }
 
-fn of_case(case: &Case, data: &Data) -> Vec<String> {
+fn of_case(case: &Case, data: &Dataset) -> Vec<String> {
     if case.get("pages").is_some() {
         return page_by_page(case, &case.query, data).unwrap_or_else(|error| vec![error]);
     }

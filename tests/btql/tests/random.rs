@@ -1,17 +1,17 @@
-//! Queries at random are read again as they were said, bound or refused, and answered alike in every form.
+//! Random queries are printed and parsed back, bound or refused, and give the same result in every form.
 
 use assay_node_btql::ast::Query;
 use assay_node_btql::bound::Kinds;
 use assay_node_btql::{Env, bind, in_clauses, in_sql, in_tree, parse, schema};
 use assay_storage_model::event::parse_created;
 use assay_test_btql::case::{forms, same_answer};
-use assay_test_btql::{Data, QueryAnswer, random, run};
+use assay_test_btql::{Dataset, QueryAnswer, random, run};
 use serde_json::Value as Json;
 
-/// Of a hundred, so many queries can be asked, and so many give rows: otherwise little is compared.
+/// Minimum percentages of queries that can be run, and of those with rows: otherwise little is compared.
 const BOUND_PERCENT: u64 = 90;
 const WITH_ROWS_PERCENT: u64 = 60;
-/// What must be said somewhere.
+/// Words that must occur somewhere.
 const WORDS: [&str; 44] = [
     "'traces'",
     "'summary'",
@@ -66,11 +66,11 @@ fn env(seed: u64) -> Env<'static> {
 }
 
 /// None where it is refused; an error is one that only the data shows.
-fn asked(query: &Query, seed: u64, data: &Data) -> Option<Result<QueryAnswer, String>> {
+fn asked(query: &Query, seed: u64, data: &Dataset) -> Option<Result<QueryAnswer, String>> {
     Some(run(&bind(query, &env(seed)).ok()?, data))
 }
 
-/// What a form says is the same when it is said again.
+/// Parses a form, and checks that printing and parsing it again gives the same.
 fn read(form: &Json) -> Query {
     let query = parse(form).unwrap_or_else(|error| panic!("{form}: {error}")).query;
     let again = match form {
@@ -115,7 +115,7 @@ fn what_is_asked_at_random_is_answered_alike_in_every_form() {
     }
 }
 
-/// Whether a value is of the kinds that were known before it was there.
+/// Returns whether a value is of the kinds inferred beforehand.
 fn fits(kinds: Kinds, value: &Json) -> bool {
     match (kinds, value) {
         (_, Json::Null) | (Kinds::Any, _) => true,

@@ -1,4 +1,4 @@
-//! The JavaScript SDK with the packages it needs, installed once and kept beside what cargo builds.
+//! The JavaScript SDK with its dependencies, installed once and cached in cargo's target directory.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,9 +6,9 @@ use std::sync::OnceLock;
 
 use anyhow::{Context, Result};
 
-use crate::kept::{Kept, checked, ends_well};
+use crate::kept::{CachedEnvironment, checked, ends_well};
 
-/// What is wanted, and every package at its version with the hash of what is downloaded.
+/// Required packages, each with its version and the hash of its download.
 const PACKAGE: &str = include_str!("../javascript/package.json");
 const LOCK: &str = include_str!("../javascript/package-lock.json");
 
@@ -61,6 +61,11 @@ impl Home {
         self.folder.path().join("scripts").join(name)
     }
 
+    /// Adds a script to those in this directory.
+    pub fn add(&self, name: &str, text: &str) -> Result<()> {
+        Ok(std::fs::write(self.script(name), text)?)
+    }
+
     /// Runs one script; an error where it fails, or where the SDK gave rows up.
     pub fn run(&self, script: &str, run: &str, (url, key): (&str, &str), environment: &[(&str, &str)]) -> Result<()> {
         let mut command = Command::new("node");
@@ -77,7 +82,7 @@ impl Home {
 }
 
 fn made() -> Result<Environment> {
-    let kept = Kept::open("javascript", LOCK)?;
+    let kept = CachedEnvironment::open("javascript", LOCK)?;
     let packages = kept.folder().join("node_modules");
     if !kept.is_made() {
         std::fs::write(kept.folder().join("package.json"), PACKAGE)?;

@@ -1,4 +1,4 @@
-//! What is installed once and kept beside what cargo builds, and the programs that are run with it.
+//! Environments that are installed once and cached in cargo's target directory, and programs that run in them.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -6,12 +6,12 @@ use std::process::{Command, Output};
 
 use anyhow::{Context, Result, bail};
 
-/// What the SDKs say when they give rows up: they raise nothing then.
+/// Messages of the SDKs when they drop rows: they raise no error then.
 const DROPPED: [&str; 2] = ["log request failed", "Dropping batch"];
 
-/// A folder with what was installed, and nobody else at it.
+/// A locked folder with an installed environment.
 #[derive(Debug)]
-pub struct Kept {
+pub struct CachedEnvironment {
     folder: PathBuf,
     wanted: String,
     is_made: bool,
@@ -19,9 +19,9 @@ pub struct Kept {
     _lock: File,
 }
 
-impl Kept {
+impl CachedEnvironment {
     /// A folder of this name; empty, unless what is wanted is in it.
-    pub fn open(name: &str, wanted: &str) -> Result<Kept> {
+    pub fn open(name: &str, wanted: &str) -> Result<CachedEnvironment> {
         let above = beside_what_is_built()?;
         let lock = File::create(above.join("lock"))?;
         lock.lock()?;
@@ -31,7 +31,7 @@ impl Kept {
             std::fs::remove_dir_all(&folder)?;
         }
         std::fs::create_dir_all(&folder)?;
-        Ok(Kept { folder, wanted: wanted.to_owned(), is_made, _lock: lock })
+        Ok(CachedEnvironment { folder, wanted: wanted.to_owned(), is_made, _lock: lock })
     }
 
     pub fn folder(&self) -> &Path {
@@ -42,7 +42,7 @@ impl Kept {
         self.is_made
     }
 
-    /// Says so, when all is in it.
+    /// Marks the environment as complete.
     pub fn made(self) -> Result<()> {
         Ok(std::fs::write(self.folder.join(MARKER), &self.wanted)?)
     }
@@ -51,7 +51,7 @@ impl Kept {
 /// Written last, with what was installed: what was half made, or of other versions, is made again.
 const MARKER: &str = "installed";
 
-/// A folder in cargo's target directory, whether a test asks or a program.
+/// Returns a folder in cargo's target directory, from a test or a program.
 fn beside_what_is_built() -> Result<PathBuf> {
     let own = std::env::current_exe()?;
     let folder = own.parent().context("a folder of this program's file")?;

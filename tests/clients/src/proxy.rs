@@ -1,4 +1,4 @@
-//! One address in front of several nodes, as a load balancer is: each connection is carried to the next of them.
+//! One address in front of several nodes, like a load balancer: each connection goes to the next of them.
 
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -31,7 +31,7 @@ struct Shared {
 }
 
 impl Proxy {
-    /// In front of nodes at `http://127.0.0.1:8000` and the like.
+    /// Starts a proxy for nodes at addresses such as `http://127.0.0.1:8000`.
     pub fn start(urls: &[String]) -> Result<Proxy> {
         let address = |url: &String| -> Result<SocketAddr> {
             let address = url.strip_prefix("http://").with_context(|| format!("{url} is no http:// address"))?;
@@ -54,7 +54,7 @@ impl Proxy {
         format!("http://{}", self.address)
     }
 
-    /// How many connections each node has got.
+    /// Returns the number of connections of each node.
     pub fn carried(&self) -> Vec<usize> {
         self.shared.carried.iter().map(|count| count.load(Ordering::Relaxed)).collect()
     }
@@ -114,7 +114,7 @@ mod tests {
 
     use super::*;
 
-    /// Answers each connection with its name and what it was told, and closes.
+    /// Answers each connection with its name and the received bytes, and closes.
     fn node(name: &'static str) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));

@@ -1,4 +1,4 @@
-//! The Python SDK in an environment of its own, made once and kept beside what cargo builds.
+//! The Python SDK in an environment of its own, made once and cached in cargo's target directory.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,17 +6,17 @@ use std::sync::OnceLock;
 
 use anyhow::{Context, Result};
 
-use crate::kept::{Kept, checked, ends_well};
+use crate::kept::{CachedEnvironment, checked, ends_well};
 
 /// Every package at its version. Part of the program: one that is started alone finds the environment too.
 const REQUIREMENTS: &str = include_str!("../python/requirements.lock");
 const EARLIER: &str = include_str!("../python/earlier.lock");
 const INSTRUMENTS: &str = include_str!("../python/instruments.lock");
 
-/// What a script was told.
+/// Addresses given to a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
-    /// Only where to log in; all else follows from the login's answer.
+pub enum UrlsGiven {
+    /// Only the login address; everything else follows from the login's response.
     AppUrl,
     /// Both origins.
     BothUrls,
@@ -40,9 +40,9 @@ pub fn instruments() -> Result<PathBuf, String> {
 }
 
 /// Runs one script of `python/`; an error where it fails, or where the SDK gave rows up.
-pub fn run(python: &Path, script: &str, run: &str, url: &str, key: &str, told: Told) -> Result<()> {
+pub fn run(python: &Path, script: &str, run: &str, url: &str, key: &str, told: UrlsGiven) -> Result<()> {
     let api_url = ("BRAINTRUST_API_URL", url);
-    let more = if told == Told::BothUrls { vec![api_url] } else { Vec::new() };
+    let more = if told == UrlsGiven::BothUrls { vec![api_url] } else { Vec::new() };
     run_with(python, script, run, (url, key), &more).with_context(|| format!("{told:?}"))
 }
 
@@ -60,7 +60,7 @@ pub fn run_with(
     ends_well(script, &mut command)
 }
 
-/// Python that is told its home, where to log in and as whom, and inherits nothing else.
+/// Returns a Python command with only its home, the login address and the credential in its environment.
 pub fn command(python: &Path, home: &Path, app_url: &str, key: &str) -> Command {
     let mut command = Command::new(python);
     // The SDK looks for keys in files above where it runs.
@@ -70,14 +70,14 @@ pub fn command(python: &Path, home: &Path, app_url: &str, key: &str) -> Command 
     command
 }
 
-/// Where the scripts are.
+/// Returns the folder of the scripts.
 pub fn folder() -> PathBuf {
     Path::new(&std::env::var("CARGO_MANIFEST_DIR").unwrap_or_default()).join("python")
 }
 
 /// Python with these packages; environments of several names are kept.
 pub fn made(name: &str, wanted: &str) -> Result<PathBuf> {
-    let kept = Kept::open(name, wanted)?;
+    let kept = CachedEnvironment::open(name, wanted)?;
     let python = kept.folder().join("bin/python");
     if kept.is_made() {
         return Ok(python);

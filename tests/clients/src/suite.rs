@@ -1,4 +1,5 @@
-//! Where a client's scripts run: one node, or several with another one at each request; and several scripts at once.
+//! Servers for a client's scripts: one node, or several with another one at each request; runs several scripts
+//! concurrently.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -16,24 +17,24 @@ use crate::proxy::Proxy;
 
 /// Each node closes a connection behind its first answer, so that the next request is a connection of its own.
 const ONE_REQUEST_A_CONNECTION: (&str, &str) = ("ASSAY_HTTP_KEEP_ALIVE_SECONDS", "0");
-/// Until a node has closed behind its answer; it would hold on for longer if it kept connections.
+/// Time limit until a node has closed after its response; persistent connections would stay open longer.
 const CLOSE_MAX: Duration = Duration::from_secs(20);
 /// Connections that each node gets at the least: the scripts make more than a hundred requests.
 const CARRIED_MIN: usize = 20;
 /// Scripts that run at the same time: mostly they wait.
 const AT_ONCE: usize = 3;
 
-/// What scripts are told.
+/// Addresses and credentials given to scripts.
 #[derive(Debug)]
-pub struct Place {
-    /// One address, whatever is behind it.
+pub struct Served {
+    /// One address, of a node or of a proxy.
     pub url: String,
-    /// Of each node.
+    /// Addresses of all nodes.
     pub urls: Vec<String>,
-    /// Where each node serves exporters over gRPC.
+    /// Addresses of the gRPC listeners for exporters, by node.
     pub otlp_urls: Vec<String>,
     pub key: String,
-    /// Of the first node.
+    /// Data directory of the first node.
     pub data_dir: PathBuf,
 }
 
@@ -41,24 +42,24 @@ pub struct Place {
 pub type Job<'a> = Box<dyn Fn() -> Result<()> + Send + Sync + 'a>;
 
 /// Panics with what failed on one node.
-pub fn on_one_node(failures: impl FnOnce(&Place) -> String) {
+pub fn on_one_node(failures: impl FnOnce(&Served) -> String) {
     let dir = tempfile::tempdir().expect("a directory");
     let data_dir = dir.path().join("data");
     let mut server = Server::start(&Options::new(&data_dir)).unwrap_or_else(|error| panic!("{error:#}"));
     let (url, key) = (server.url.clone(), server.key.clone());
     let otlp_urls = Vec::from_iter(server.otlp_url.clone());
-    let failures = failures(&Place { urls: vec![url.clone()], otlp_urls, url, key, data_dir });
+    let failures = failures(&Served { urls: vec![url.clone()], otlp_urls, url, key, data_dir });
     assert!(server.lives(), "the server died:\n{}", server.log());
     assert!(failures.is_empty(), "{failures}\nthe server said:\n{}", server.log());
 }
 
 /// Panics with what failed on several nodes, or where one of them had next to nothing to do.
-pub fn on_nodes(nodes: usize, failures: impl FnOnce(&Place) -> String) {
+pub fn on_nodes(nodes: usize, failures: impl FnOnce(&Served) -> String) {
     on_nodes_that_serve(nodes, CARRIED_MIN, failures);
 }
 
 /// Panics with what failed on several nodes, or where one of them got fewer connections than this.
-pub fn on_nodes_that_serve(nodes: usize, carried_min: usize, failures: impl FnOnce(&Place) -> String) {
+pub fn on_nodes_that_serve(nodes: usize, carried_min: usize, failures: impl FnOnce(&Served) -> String) {
     let dir = tempfile::tempdir().expect("a directory");
     let data = dir.path().join("data");
     let dev = Dev::start_nodes(nodes, &data, &[ONE_REQUEST_A_CONNECTION]);
@@ -67,7 +68,7 @@ pub fn on_nodes_that_serve(nodes: usize, carried_min: usize, failures: impl FnOn
     closes_behind_an_answer(&proxy.url());
     let data_dir = data.join("node-1");
     let (urls, otlp_urls) = (dev.urls.clone(), dev.otlp_urls.clone());
-    let failures = failures(&Place { url: proxy.url(), urls, otlp_urls, key: dev.key.clone(), data_dir });
+    let failures = failures(&Served { url: proxy.url(), urls, otlp_urls, key: dev.key.clone(), data_dir });
     assert!(dev.lives(), "a node died:\n{}", dev.log());
     assert!(failures.is_empty(), "{failures}\nthe nodes said:\n{}", dev.log());
     let carried = proxy.carried();
@@ -75,7 +76,7 @@ pub fn on_nodes_that_serve(nodes: usize, carried_min: usize, failures: impl FnOn
     assert!(carried.iter().all(|count| *count >= carried_min), "{carried:?}");
 }
 
-/// Without this an SDK would stay on the node that it began with.
+/// Checks that connections are closed. Otherwise an SDK would stay on its first node.
 fn closes_behind_an_answer(url: &str) {
     let address = url.strip_prefix("http://").expect("an http:// address");
     let mut stream = TcpStream::connect(address).expect("a connection");
@@ -86,12 +87,12 @@ fn closes_behind_an_answer(url: &str) {
     assert!(end.is_ok() && answer.starts_with("HTTP/1.1 200"), "{end:?}: {answer}");
 }
 
-/// Runs them all, several at a time, and says what failed.
+/// Runs all jobs, several at a time, and returns the failures.
 pub fn at_once(jobs: &[Job<'_>]) -> String {
     run_jobs(jobs, AT_ONCE)
 }
 
-/// Runs them all at the same time, and says what failed.
+/// Runs all jobs at the same time, and returns the failures.
 pub fn all_at_once(jobs: &[Job<'_>]) -> String {
     run_jobs(jobs, jobs.len())
 }
@@ -113,7 +114,7 @@ fn run_jobs(jobs: &[Job<'_>], threads: usize) -> String {
     failures.into_inner().unwrap_or_else(PoisonError::into_inner).join("\n\n")
 }
 
-/// What a test needs; where it cannot be had it says so and passes, unless ASSAY_REQUIRE=all.
+/// Returns a test's requirement. If it is unavailable, prints so and passes, unless ASSAY_REQUIRE=all.
 pub fn covered<T>(what: &str, found: Result<T, String>) -> Option<T> {
     match found {
         Ok(found) => Some(found),

@@ -1,4 +1,4 @@
-//! SDKs that send more at once than is written at once: every row arrives, on one node and on three.
+//! SDKs that send more at once than one write holds: every row arrives, on one node and on three.
 //!
 //! The ignored tests take the sizes of real losses. `ASSAY_BURST_ROUNDS`, `ASSAY_BURST_PROCESSES` (of each language, at the
 //! same time) and `ASSAY_BURST_HOGS` (threads that only take processor time) make more of them; `ASSAY_BURSTS` names other
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use assay_test_api::dev::NODES;
-use assay_test_clients::suite::{Job, Place, all_at_once, covered, on_nodes_that_serve, on_one_node};
+use assay_test_clients::suite::{Job, Served, all_at_once, covered, on_nodes_that_serve, on_one_node};
 use assay_test_clients::{javascript, python};
 
 const SHORT: &str = "16x1048576,200x102400";
@@ -17,7 +17,7 @@ const LONG: &str = "62x1048576,202x524288,1000x102400,30x4194304";
 /// A burst is a few large requests, so that a node may get few of them.
 const SERVED_MIN: usize = 1;
 
-/// What is asked for at once, and beside what.
+/// Concurrent requests, and the background load.
 struct Load {
     rounds: usize,
     processes: usize,
@@ -42,7 +42,7 @@ impl Load {
     }
 }
 
-fn failures(place: &Place, bursts: &str, load: &Load) -> String {
+fn failures(place: &Served, bursts: &str, load: &Load) -> String {
     let at = (place.url.as_str(), place.key.as_str());
     let python = covered("the Python SDK", python::environment());
     let javascript = covered("the JavaScript SDK", javascript::environment());

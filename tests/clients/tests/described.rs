@@ -1,6 +1,5 @@
-//! The server is called as its own document says that it can be called, and as it says that it cannot: schemathesis makes the
-//! requests and holds each answer against the document. Where Python or the package index is out of reach this says "not
-//! covered" and passes, unless ASSAY_REQUIRE=all.
+//! Schemathesis against the server's own document: it generates valid and invalid requests and checks each response. If
+//! Python or the package index is unavailable this reports "not covered" and passes, unless ASSAY_REQUIRE=all.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,25 +10,25 @@ use assay_test_clients::kept::said;
 use assay_test_clients::python::{command, folder, made};
 use assay_test_clients::suite::covered;
 
-/// How long it looks; ASSAY_SCHEMATHESIS_SECONDS says otherwise.
+/// Duration; overridden by ASSAY_SCHEMATHESIS_SECONDS.
 const SECONDS: &str = "120";
-/// What it looks at first; ASSAY_SCHEMATHESIS_SEED says otherwise.
+/// Seed; overridden by ASSAY_SCHEMATHESIS_SEED.
 const SEED: &str = "1";
-/// Requests at the same time. CPython 3.11 mixes up what several threads compile ("AST constructor recursion depth mismatch"), so
-/// that runs with more of them ended with errors of their own.
+/// Concurrent requests. CPython 3.11 has an error in concurrent compilation ("AST constructor recursion depth
+/// mismatch"), so that runs with more of them failed.
 const WORKERS: &str = "1";
-/// Without an answer for so many seconds a request has failed.
+/// Timeout of a request in seconds.
 const ANSWER_SECONDS_MAX: &str = "30";
 /// Requests that it makes up for one operation, one time through.
 const EXAMPLES: &str = "20";
 /// Failures after which it stops looking for more.
 const FAILURES_MAX: &str = "50";
-/// Of what it says, which is long, the end has the summary.
+/// Kept bytes from the end of its output, which has the summary.
 const REPORT_BYTES_MAX: usize = 64 << 10;
-/// Of a line, which has the whole body of a request, the begin says enough.
+/// Kept bytes from the beginning of a line, which contains the whole body of a request.
 const LINE_BYTES_MAX: usize = 2 << 10;
-/// A schema cannot say all that a request has to be: that ids are of what is there, that of two parameters one is given. In the
-/// place of this check `python/described.py` has one that lets through what such a rule refuses, by the words of the refusal.
+/// Check that is replaced: a schema cannot express all rules, such as that ids exist, or that one of two parameters is
+/// given. The replacement in `python/described.py` accepts refusals by such rules, by their text.
 const IN_OTHER_WORDS: &str = "positive_data_acceptance";
 const REQUIREMENTS: &str = include_str!("../python/schemathesis.lock");
 

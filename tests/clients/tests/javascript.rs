@@ -1,17 +1,17 @@
-//! The JavaScript SDK and OpenTelemetry's exporters log, evaluate, comment and read back: from one node, and from three, another one at each request;
-//! and traces that go through programs of both languages. Where node, npm or the package index is out of reach this says
-//! "not covered" and passes, unless ASSAY_REQUIRE=all.
+//! The JavaScript SDK and OpenTelemetry's exporters log, evaluate, comment and read back: from one node, and from
+//! three, another one at each request; and traces across programs of both languages. If node, npm or the package index
+//! is unavailable this reports "not covered" and passes, unless ASSAY_REQUIRE=all.
 
 use assay_test_api::dev::NODES;
 use assay_test_clients::javascript::{Environment, environment};
 use assay_test_clients::python;
-use assay_test_clients::suite::{Job, Place, at_once, covered, on_nodes, on_one_node};
+use assay_test_clients::suite::{Job, Served, at_once, covered, on_nodes, on_one_node};
 
 /// Scripts; those that take longest first.
 const SCRIPTS: [&str; 6] =
     ["dataset.mjs", "logger.mjs", "evaluation.mjs", "prompts.mjs", "feedback.mjs", "attachments.mjs"];
 
-fn failures(javascript: &Environment, place: &Place) -> String {
+fn failures(javascript: &Environment, place: &Served) -> String {
     let at = (place.url.as_str(), place.key.as_str());
     let mut jobs: Vec<Job<'_>> = Vec::new();
     if let Some(python) = covered("traces through JavaScript and Python", python::environment()) {

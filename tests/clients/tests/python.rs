@@ -1,37 +1,37 @@
-//! The Python SDK logs, merges, comments and reads back: from one node, and from three, another one at each request.
-//! Where Python or the package index is out of reach this says "not covered" and passes, unless ASSAY_REQUIRE=all.
+//! The Python SDK logs, merges, comments and reads back: from one node, and from three, another one at each request. If
+//! Python or the package index is unavailable this reports "not covered" and passes, unless ASSAY_REQUIRE=all.
 
 use std::path::Path;
 
 use assay_test_api::dev::NODES;
-use assay_test_clients::python::{Told, earlier, environment, instruments, run, run_with};
-use assay_test_clients::suite::{Job, Place, at_once, covered, on_nodes, on_one_node, service_token};
+use assay_test_clients::python::{UrlsGiven, earlier, environment, instruments, run, run_with};
+use assay_test_clients::suite::{Job, Served, at_once, covered, on_nodes, on_one_node, service_token};
 
-/// Scripts, each with what it is told; those that take longest first.
-const SCRIPTS: [(&str, Told); 14] = [
-    ("large_dataset.py", Told::AppUrl),
-    ("writers.py", Told::AppUrl),
-    ("tracing.py", Told::BothUrls),
-    ("evaluation.py", Told::AppUrl),
-    ("logger.py", Told::BothUrls),
-    ("prompts.py", Told::AppUrl),
-    ("feedback.py", Told::AppUrl),
-    ("spans.py", Told::AppUrl),
-    ("spans.py", Told::BothUrls),
-    ("experiment.py", Told::AppUrl),
-    ("dataset.py", Told::AppUrl),
-    ("attachments.py", Told::AppUrl),
-    ("overflow.py", Told::AppUrl),
-    ("exporter.py", Told::AppUrl),
+/// Scripts with their given addresses, the slowest first.
+const SCRIPTS: [(&str, UrlsGiven); 14] = [
+    ("large_dataset.py", UrlsGiven::AppUrl),
+    ("writers.py", UrlsGiven::AppUrl),
+    ("tracing.py", UrlsGiven::BothUrls),
+    ("evaluation.py", UrlsGiven::AppUrl),
+    ("logger.py", UrlsGiven::BothUrls),
+    ("prompts.py", UrlsGiven::AppUrl),
+    ("feedback.py", UrlsGiven::AppUrl),
+    ("spans.py", UrlsGiven::AppUrl),
+    ("spans.py", UrlsGiven::BothUrls),
+    ("experiment.py", UrlsGiven::AppUrl),
+    ("dataset.py", UrlsGiven::AppUrl),
+    ("attachments.py", UrlsGiven::AppUrl),
+    ("overflow.py", UrlsGiven::AppUrl),
+    ("exporter.py", UrlsGiven::AppUrl),
 ];
-/// Those that say nothing of what an SDK of before did not have.
+/// Scripts that use only features of earlier SDKs.
 const OF_BEFORE: [&str; 5] = ["evaluation.py", "logger.py", "feedback.py", "spans.py", "experiment.py"];
 /// A node for each process of `writers.py`.
 const WRITERS: usize = 4;
 
-fn failures(python: &Path, place: &Place) -> String {
+fn failures(python: &Path, place: &Served) -> String {
     let (url, key) = (place.url.as_str(), place.key.as_str());
-    let job = |(script, told): (&'static str, Told)| -> Job<'_> {
+    let job = |(script, told): (&'static str, UrlsGiven)| -> Job<'_> {
         Box::new(move || run(python, script, &format!("{told:?}"), url, key, told))
     };
     let generated = || {
@@ -64,7 +64,7 @@ fn a_python_sdk_of_before_reads_from_any_of_three_nodes_what_it_logged_to_anothe
     on_nodes(NODES, |place| {
         let job = |script: &'static str| -> Job<'_> {
             let python = &python;
-            Box::new(move || run(python, script, "before", &place.url, &place.key, Told::AppUrl))
+            Box::new(move || run(python, script, "before", &place.url, &place.key, UrlsGiven::AppUrl))
         };
         at_once(&OF_BEFORE.map(job))
     });
@@ -95,7 +95,7 @@ fn three_instrumentations_are_read_alike() {
     });
 }
 
-/// ASSAY_ROUNDS of them, and ASSAY_SEED, where they are said.
+/// Number of rounds and seed: ASSAY_ROUNDS and ASSAY_SEED, if set.
 #[test]
 #[ignore = "minutes: .ci/run asks for it"]
 fn clients_that_are_killed_or_cut_off_lose_nothing_that_they_believe_sent() {

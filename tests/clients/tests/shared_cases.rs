@@ -1,4 +1,4 @@
-//! The cases that SDKs of all languages share, read back from one node. ASSAY_CASES is where they are: the folder `test/llm_span` of
+//! Shared cases of the SDKs of all languages, read back from one node. ASSAY_CASES is their folder: `test/llm_span` of
 //! the public repository braintrustdata/braintrust-spec, which `.ci/cases` fetches.
 
 use assay_test_clients::python::{instruments, run_with};

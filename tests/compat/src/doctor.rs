@@ -1,4 +1,4 @@
-//! What `assay doctor` says of a data directory.
+//! Report of `assay doctor` on a data directory.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! Holds today's program against the data of a release: it reads what was there, goes on writing to it, and still reads
-//! the older versions when that is sealed.
+//! Tests the current program against the data of a release: it reads the existing data, continues to write, and still
+//! reads the older versions after sealing.
 
 use std::path::Path;
 
@@ -12,12 +12,12 @@ use crate::doctor;
 use crate::release::{KEY, Release};
 use crate::write::PEER;
 
-/// What the program of today writes into every object.
+/// Text that the current program writes into every object.
 const WRITTEN_NOW: &str = "written by a later program";
-/// So that what is written is in a segment at once, beside those that were there.
+/// Setting by which writes are in a segment at once, beside the existing ones.
 const SEAL_AT_ONCE: &str = "store.seal_age_seconds=0";
 
-/// What does not hold; an error where that could not be found out. `place` is an empty directory.
+/// Returns the complaints, or an error if the test could not run. `place` is an empty directory.
 pub fn complaints(release: &Release, place: &Path) -> Result<Vec<String>> {
     let data = release.unpack(place)?;
     let reads = release.reads()?;

@@ -1,4 +1,4 @@
-//! Data directories that released programs wrote, and whether today's program still reads them.
+//! Data directories written by released programs, and tests that the current program reads them.
 //!
 //! ```text
 //! releases/0.1.0/      one for each format that was released, named after the program that wrote it; it never changes

@@ -1,4 +1,4 @@
-//! What a server answers about everything in it, written down as a case that asks the same again.
+//! Responses of a server about all of its content, recorded as a case that repeats the requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,16 +23,16 @@ const CHOSEN: [&str; 9] =
 const LONG_TEXT: usize = 200;
 const REPEATED_MAX: usize = 64;
 
-/// What there was at the looks so far.
+/// Content found so far.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct Recorded {
     /// Paths of records, whether they are still there or not.
     records: BTreeSet<String>,
     /// Paths of objects with rows, each with the versions it had.
     objects: BTreeMap<String, BTreeSet<String>>,
 }
 
-impl Seen {
+impl Recorded {
     /// Notes what there is now, and each object's newest version.
     pub fn look(&mut self, server: &Server) -> Result<()> {
         for family in LISTED {
@@ -57,7 +57,7 @@ impl Seen {
         self.records.iter().filter_map(in_family).collect()
     }
 
-    /// Asks for everything, and writes the answers down as a case.
+    /// Requests everything, and records the responses as a case.
     pub fn reads(&mut self, server: &Server) -> Result<String> {
         // Records that are new since the last look; a version that is the newest anyway does no harm.
         self.look(server)?;
@@ -83,7 +83,7 @@ impl Seen {
     }
 }
 
-/// A request and its answer; none where what it asks for is gone.
+/// Returns a request with its response; none if the object is gone.
 fn step(method: &str, path: &str, body: Option<Value>, answer: Option<Value>) -> Value {
     let mut step = json!({"method": method, "path": path});
     if let Some(body) = body {
@@ -107,7 +107,7 @@ fn row_pattern(row: &Value) -> Value {
     Value::Object(pattern.collect())
 }
 
-/// Later programs may say more, and leave out what is null.
+/// Returns the relevant part: later programs may add fields, and leave out null ones.
 fn in_substance(value: &Value) -> Value {
     match value {
         Value::Null => json!("$none"),
@@ -155,7 +155,7 @@ fn rows(server: &Server, object: &str, version: Option<&String>) -> Result<Optio
     Ok(page["events"].as_array().cloned())
 }
 
-/// The answer to a request; none where what it asks for is gone.
+/// Returns the response to a request; none if the object is gone.
 fn ask(server: &Server, method: &str, target: &str, body: Option<Value>) -> Result<Option<Value>> {
     let headers = vec![("authorization".to_owned(), format!("Bearer {}", server.key))];
     let body = body.map(|body| body.to_string().into_bytes());

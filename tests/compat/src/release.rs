@@ -1,4 +1,4 @@
-//! One directory of `releases/`: its files, and its data on a disk again.
+//! One directory of `releases/`: its files, and its data restored on a disk.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use assay_test_api::case::Case;
 
-/// The first key of every release: the data knows only its fingerprint. It can never change.
+/// First key of every release: the data contains only its fingerprint. It can never change.
 pub const KEY: &str = "sk-compat000000000000000000000000000000000000000";
 
 const DATA: &str = "data.tar.gz";

@@ -1,4 +1,4 @@
-//! Writes the data of a release with today's program: what is sealed and compacted, then what only the log has.
+//! Writes the data of a release with the current program: first sealed and compacted data, then data in the log only.
 
 use std::fs;
 use std::path::Path;
@@ -12,11 +12,10 @@ use assay_tests_tidy::formats;
 use assay_tests_tidy::workspace::Workspace;
 
 use crate::doctor;
-use crate::record::Seen;
+use crate::record::Recorded;
 use crate::release::{KEY, Release};
 
-/// An address for other nodes, so that what a node keeps about itself is there as well, and a port that is free: several of
-/// them run at once.
+/// An address for other nodes, so that the node's own files are included, with a free port: several nodes run at once.
 pub const PEER: [&str; 2] = ["cluster.peer_address=127.0.0.1:17471", "cluster.peer_listen=127.0.0.1:0"];
 /// Few shards, so that one of them gets segments enough to be compacted; and every look at them seals.
 const SEALED: [&str; 2] = ["store.shards=4", "store.seal_age_seconds=0"];
@@ -24,13 +23,13 @@ const SEALED_CASES: [&str; 2] = ["1-kept.json", "2-changed.json"];
 /// A node settles its segments some time after its last seal.
 const SETTLED_MAX: Duration = Duration::from_secs(120);
 const SETTLED_LOOK: Duration = Duration::from_millis(200);
-/// Behind a restart with the settings that a node has by itself: nothing is old or large enough to be sealed.
+/// Cases that run after a restart with default settings: nothing is old or large enough to be sealed.
 const UNSEALED_CASES: [&str; 1] = ["3-unsealed.json"];
 
 /// Writes a release into `dir`. `place` is an empty directory.
 pub fn release(dir: &Path, place: &Path) -> Result<Release> {
     let data = place.join("data");
-    let mut seen = Seen::default();
+    let mut seen = Recorded::default();
     let mut options = Options { key: Some(KEY.into()), ..Options::new(&data) };
     options.settings = SEALED.map(str::to_owned).to_vec();
     // An address for other nodes is for a directory that was founded.
@@ -67,7 +66,7 @@ fn settled(data: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether a file below the directory is the index of words that only columnar segments have.
+/// Returns whether a file below the directory is a word index, which only columnar segments have.
 fn has_columns(dir: &Path) -> Result<bool> {
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();
@@ -87,7 +86,7 @@ fn run(name: &str, server: &Server) -> Result<()> {
     Ok(())
 }
 
-/// What a release is for: data of every kind. The cases wait for segments and for a compaction themselves.
+/// Checks that a release has data of every kind. The cases themselves wait for segments and for a compaction.
 fn has_everything(data: &Path) -> Result<()> {
     let found = doctor::examine(data)?;
     let shards = || found.lines().filter(|line| line.contains("shard "));

@@ -1,14 +1,14 @@
-//! Every release that there is, and the one that today's program would write.
+//! Tests of every existing release, and of the one that the current program would write.
 //!
-//! A format changed, and `assay-tests-tidy` asks for data of it: with the new version in `Cargo.toml`,
-//! `cargo build -p assay && cargo test -p assay-test-compat -- --ignored`.
+//! If a format changed, `assay-tests-tidy` requires data of it: with the new version in `Cargo.toml`, run `cargo build
+//! -p assay && cargo test -p assay-test-compat -- --ignored`.
 
 use assay_test_api::server::program;
 use assay_test_compat::hold::complaints;
 use assay_test_compat::release::Release;
 use assay_test_compat::{release, write};
 
-/// What does not hold, in a directory of its own.
+/// Returns the complaints, from a directory of its own.
 fn held(release: &Release) -> Vec<String> {
     let place = tempfile::tempdir().expect("a directory");
     complaints(release, place.path()).unwrap_or_else(|error| panic!("{}: {error:#}", release.dir.display()))

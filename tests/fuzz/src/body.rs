@@ -1,4 +1,4 @@
-//! Bodies: read, taken apart, routed, prepared, given a place and written as commands, as the routes of HTTP do it.
+//! Bodies: parsed, split, routed, prepared, assigned an id and encoded as commands, like the HTTP routes do it.
 
 use std::future::Future;
 use std::pin::pin;
@@ -23,7 +23,7 @@ use crate::{NOW_MICROS, chosen, json};
 const KINDS: [ObjectKind; 3] = [ObjectKind::ProjectLogs, ObjectKind::Experiment, ObjectKind::Dataset];
 /// The deepest body that is read.
 const BODY_DEPTH_MAX: usize = 68;
-/// A refusal goes into an answer and a log: it may say back only a little of what was sent.
+/// Maximum length of a refusal, which goes into a response and a log: it may repeat only a little of the request.
 const MESSAGE_BYTES_MAX: usize = 4096;
 
 /// The first byte chooses: 0 to 2 insert, 3 to 5 feedback, 6 insert into several, 7 logs3, 8 fetch, 9 fetch by query.
@@ -79,7 +79,7 @@ fn body(operation: u8, text: &[u8]) -> Result<(), Refusal> {
     }
 }
 
-/// The list under a name, as whoever sent it meant it.
+/// Returns the list under a name, as its sender meant it.
 fn said(body: Option<Value>, name: &str) -> Option<Vec<Value>> {
     match body?.get_mut(name)?.take() {
         Value::Array(rows) => Some(rows),
@@ -138,10 +138,10 @@ fn logs3(sent: Vec<Sent>, said: &[Value]) -> Result<(), Refusal> {
     written(served.map(|group| to(group.kind, group.id, group.rows, said(group.indexes))).collect())
 }
 
-/// A write, and its rows as they were said.
+/// A write, and its rows as sent.
 type Spoken = (ObjectWrite, Vec<Value>);
 
-/// With a key, so that the ids that are made are the same every time.
+/// Returns a keyed write, so that generated ids are the same every time.
 fn to(kind: ObjectKind, id: Uuid, rows: Vec<Sent>, said: Vec<Value>) -> Spoken {
     let request = Some(RequestId { key: [1; 16], content: *id.as_bytes() });
     (ObjectWrite { object: ObjectKey::new(OrgId(Uuid::from_u128(7)), kind, id), rows, request }, said)
@@ -229,7 +229,7 @@ fn fetch(request: FetchRequest) {
     }
 }
 
-/// As a query is written, without its escapes.
+/// Returns the pairs of a query, without its escapes.
 fn pairs(text: &[u8]) -> Vec<(String, String)> {
     let text = String::from_utf8_lossy(text);
     let pairs = text.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));

@@ -1,5 +1,5 @@
-//! Bytes that are stored and sent between replicas: they decode or are refused, and what decodes is itself when it is
-//! encoded again.
+//! Bytes that are stored and sent between replicas: they are decoded or refused, and a decoded value survives another
+//! encoding.
 
 use arbitrary::{Result, Unstructured};
 use assay_storage_model::catalog::{CatalogCommand, Record, ShardMap};
@@ -28,7 +28,7 @@ pub fn run(input: &[u8]) {
     }
 }
 
-/// Numbers may be written longer than they need to be, so it is the value that must come back, in no more bytes.
+/// Checks that the value survives, in no more bytes: numbers may be encoded longer than necessary.
 fn same<T: PartialEq + std::fmt::Debug>(
     bytes: &[u8],
     decode: impl Fn(&[u8]) -> Option<T>,

@@ -1,5 +1,5 @@
-//! Requests for a page, cursors above all: one that is taken is the one that was given, and the walk from it yields the
-//! rest of the rows in their order, each once, or a refusal that says why.
+//! Requests for a page, mainly cursors: an accepted cursor equals the issued one, and the walk from it yields the rest
+//! of the rows in their order, each once, or a refusal with a reason.
 
 use arbitrary::{Result, Unstructured};
 use assay_node_objects::pure::{self, PageQuery, Cursor, Start, page};
@@ -75,7 +75,7 @@ fn request(choices: &mut Unstructured<'_>, world: &World) -> Result<()> {
     Ok(())
 }
 
-/// One that was written, one beside it, or any number.
+/// Returns an existing version, one beside it, or any number.
 fn version(choices: &mut Unstructured<'_>, world: &World) -> Result<Xact> {
     let known = world.versions[choices.choose_index(world.versions.len())?].0;
     Ok(match choices.int_in_range(0..=3)? {
@@ -137,7 +137,7 @@ fn unreadable(world: &World, object: &ObjectKey, at: Xact) -> Option<&'static st
     }
 }
 
-/// Traces whose newest row stands below the start, newest first, and each one's rows likewise.
+/// Returns the traces whose newest row is below the start, newest first, and each one's rows likewise.
 fn rest(world: &World, object: &ObjectKey, at: Xact, start: &Start) -> Vec<(PaginationKey, String)> {
     let all = world.view.all(object, at).expect("the version can be read");
     let newest = |root: &str| all.iter().find(|row| row.root_span_id.as_str() == root).map(|row| row.key);
@@ -152,7 +152,7 @@ fn rest(world: &World, object: &ObjectKey, at: Xact, start: &Start) -> Vec<(Pagi
     rows.into_iter().map(|(_, row)| (row.key, row.id.to_string())).collect()
 }
 
-/// Where a row stands, read from what a client is sent.
+/// Returns the position of a row, from a client's event.
 fn place(event: &Bytes) -> (PaginationKey, String) {
     let read = json::read(event).unwrap_or_else(|| panic!("no JSON: {}", String::from_utf8_lossy(event)));
     assert!(!read.key_twice, "a field twice: {}", read.value);

@@ -1,5 +1,5 @@
-//! A document, a patch and rules as any bytes. Damaged ones give an error and never a panic; good ones what the naive
-//! model says, and nothing that merging cannot make.
+//! A document, a patch and rules as any bytes. Damaged ones give an error and never a panic; valid ones the result of
+//! the naive model, and nothing that a merge cannot produce.
 
 use assay_storage_model::command::{Action, RowOp};
 use assay_storage_model::event::{DEPTH_MAX, values_within};
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::json::read;
 use crate::{NOW_MICROS, naive, parsed};
 
-/// What the naive model takes for something that says what to do, where the model takes data.
+/// Control fields of the naive model that are data for the model.
 const SAID_ASIDE: [&str; 6] = ["_is_merge", "_merge_paths", "_array_delete", "_object_delete", "_parent_id", "unknown"];
 
 pub fn run(input: &[u8]) {
@@ -57,7 +57,7 @@ pub fn run(input: &[u8]) {
     }
 }
 
-/// What may be stored: an object without a key twice, not too deep, with tags that are texts unlike each other.
+/// Returns a storable document: an object without duplicate keys, not too deep, with distinct tags that are texts.
 fn document(text: &[u8]) -> Option<Map<String, Value>> {
     values_within(text, DEPTH_MAX).ok()?;
     let read = read(text).filter(|read| !read.key_twice)?;
@@ -67,7 +67,7 @@ fn document(text: &[u8]) -> Option<Map<String, Value>> {
     tags.iter().enumerate().all(unlike).then(|| doc.clone())
 }
 
-/// Rules as they are stored, said as a client says them. None for others.
+/// Returns stored rules in a client's form. None for others.
 fn said(rules: &[u8]) -> Option<Map<String, Value>> {
     let mut said = Map::from_iter([("_is_merge".to_owned(), json!(true))]);
     if rules.is_empty() {

@@ -1,4 +1,4 @@
-//! JSON read a second time, as plainly as RFC 8259 says it. Shares nothing with the product's reader but the values.
+//! A second JSON parser, a plain implementation of RFC 8259. Shares nothing with the product's parser but the values.
 
 use serde_json::{Map, Number, Value};
 
@@ -9,7 +9,7 @@ pub struct Read {
     pub key_twice: bool,
 }
 
-/// None where the text is not JSON, or holds a number beyond what a float can say.
+/// Parses JSON. None if the text is invalid, or has a number beyond the range of a float.
 pub fn read(text: &[u8]) -> Option<Read> {
     let mut reader = Reader { text: std::str::from_utf8(text).ok()?, key_twice: false };
     let value = reader.value()?;

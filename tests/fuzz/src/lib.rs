@@ -1,4 +1,4 @@
-//! What is thrown at the product and what must hold of it then, a file for each target; `fuzz_targets` only calls them.
+//! Fuzz targets with their checks, one file each; `fuzz_targets` only calls them.
 //!
 //! | target | what comes in | what it is held against |
 //! |---|---|---|
@@ -22,7 +22,7 @@ mod naive_row;
 mod rows;
 mod world;
 
-/// The reference of the model's own property tests: one naive model, so that both say the same.
+/// The reference of the model's own property tests, so that both use one naive model.
 #[path = "../../../storage/model/tests/suite/naive.rs"]
 mod naive;
 

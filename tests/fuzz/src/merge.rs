@@ -1,4 +1,4 @@
-//! Histories of two rows, made from choices: requests of several rows each, folded as a node folds them, held against
+//! Histories of two rows, made from choices: requests of several rows each, folded like on a node, and compared with
 //! the naive model after every request.
 
 use arbitrary::{Result, Unstructured};

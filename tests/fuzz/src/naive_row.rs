@@ -1,9 +1,9 @@
-//! Which fields of a row are stored, a second time and plainly: a list for each kind, and the values as they were sent.
+//! Stored fields of a row, in a second, plain implementation: a list for each kind, and the values as sent.
 
 use assay_storage_model::ObjectKind;
 use serde_json::{Map, Value, json};
 
-/// What places a row; a merge never changes it.
+/// Identity fields of a row; a merge never changes them.
 pub const PLACE: [&str; 6] = ["id", "created", "span_id", "root_span_id", "span_parents", "is_root"];
 const DATASET: [&str; 7] = ["input", "expected", "metadata", "tags", "origin", "facets", "classifications"];
 const SPAN: [&str; 6] = ["output", "error", "scores", "metrics", "context", "span_attributes"];
@@ -19,7 +19,7 @@ fn numbers(name: &str) -> bool {
     name == "scores" || name == "metrics"
 }
 
-/// A truth value counts as 0 or 1. Callers may stand among the metrics, whatever they are.
+/// Returns a metric: booleans count as 0 or 1. Caller fields in the metrics may have any value.
 fn counted(value: &Value) -> Value {
     let Value::Object(members) = value else { return value.clone() };
     let count = |value: &Value| match value {

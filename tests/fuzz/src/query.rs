@@ -1,4 +1,4 @@
-//! Texts and trees that may be queries: each is refused or bound, and what is read is read again as it was said.
+//! Texts and trees that may be queries: each is refused or bound, and a parsed query survives printing and parsing.
 
 use assay_node_btql::{Env, bind, expression, in_clauses, in_sql, in_tree, parse, parse_expression};
 use serde_json::Value;

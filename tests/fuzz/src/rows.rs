@@ -1,4 +1,4 @@
-//! What must hold of every row that was let through, and what a list of rows means.
+//! Checks of every accepted row, and the meaning of a list of rows.
 
 use std::collections::BTreeMap;
 
@@ -56,7 +56,7 @@ fn object(text: &[u8]) -> Map<String, Value> {
     }
 }
 
-/// Whether a row's document says what its sender said.
+/// Checks that a row's document has its sender's content.
 pub fn check_sent(kind: ObjectKind, sent: &Value, row: &PreparedRow) {
     let takes_away = sent.get("_array_delete").is_some_and(|items| !items.is_null());
     if !matches!(row.action, Action::Upsert | Action::Merge) || (takes_away && row.action == Action::Upsert) {

@@ -1,5 +1,5 @@
-//! A shard that pages are read from: a log with a floor, a dataset and a log that is gone, in two segments and in memory.
-//! Made once, the same every time.
+//! A shard to read pages from: a log with a floor, a dataset and a deleted log, in two segments and in memory. Made
+//! once, the same every time.
 
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
@@ -29,9 +29,9 @@ const FLOOR_WRITE: usize = 8;
 pub struct World {
     pub view: View,
     pub homes: Vec<RowHome>,
-    /// Of every write, oldest first.
+    /// Versions of all writes, oldest first.
     pub versions: Vec<Xact>,
-    /// Of the first object.
+    /// Floor of the first object.
     pub floor: Xact,
 }
 
@@ -97,7 +97,7 @@ fn prepared(kind: ObjectKind, sent: Value, dice: &mut Dice) -> PreparedRow {
     prepare(kind, 0, sent, context).expect("a good row")
 }
 
-/// Not random, and the same on every machine.
+/// Deterministic numbers, the same on every machine.
 struct Dice(u64);
 
 impl Dice {

@@ -19,11 +19,11 @@ pub struct TestBinary {
     pub variables: Variables,
     /// Directory of the package, in which cargo runs its tests.
     pub package_dir: PathBuf,
-    /// Whether no other test binary may run at the same time.
+    /// Whether it must run without other test binaries.
     pub is_alone: bool,
 }
 
-/// What `cargo metadata` says of the workspace.
+/// Output of `cargo metadata` for the workspace.
 #[derive(Debug)]
 pub struct Workspace {
     pub root: PathBuf,

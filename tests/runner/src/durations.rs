@@ -1,4 +1,4 @@
-//! How long each test binary took when it last passed.
+//! Durations of the test binaries in their last successful runs.
 
 use std::collections::BTreeMap;
 use std::fs;

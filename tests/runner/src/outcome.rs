@@ -1,4 +1,4 @@
-//! What a test binary said of its tests.
+//! Parser of a test binary's output.
 
 use std::ops::AddAssign;
 
@@ -43,7 +43,7 @@ pub fn failed_tests(output: &str) -> impl Iterator<Item = &str> {
     output.lines().filter_map(|line| line.strip_prefix("test ")?.strip_suffix(" ... FAILED"))
 }
 
-/// The lines that say why tests failed: each panic and what follows it, up to `lines_max` lines in all.
+/// Returns the lines that explain failures: each panic and the lines after it, up to `lines_max` lines in all.
 pub fn panics(output: &str, lines_max: usize) -> Vec<&str> {
     const SHOWN_OF_EACH: usize = 4;
     let mut left = 0;

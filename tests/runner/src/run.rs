@@ -1,4 +1,4 @@
-//! Runs test binaries, several at a time, and hands over what became of each.
+//! Runs test binaries, several at a time, and reports the outcome of each.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -15,7 +15,7 @@ use anyhow::Context;
 use crate::binaries::{TestBinary, Variables};
 use crate::outcome::Counts;
 
-/// How often the binaries that still run are named.
+/// Interval at which running binaries are listed.
 const PROGRESS_EVERY: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub struct Settings {
     pub output_dir: PathBuf,
 }
 
-/// What became of one binary.
+/// Outcome of one binary.
 #[derive(Debug)]
 pub struct Ended {
     pub name: String,
@@ -113,8 +113,8 @@ fn follow(
     }
 }
 
-/// Variables that `cargo run` sets for this program. A build script that asks for one of them, such as ring's, would be
-/// built again for each value.
+/// Variables that `cargo run` sets for this program. A build script that depends on one of them, such as ring's, would
+/// run again for each value.
 pub fn variables_of_cargo_run() -> impl Iterator<Item = OsString> {
     let is_one = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
     std::env::vars_os().map(|(name, _)| name).filter(move |name| name.to_str().is_some_and(is_one))

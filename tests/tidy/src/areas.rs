@@ -1,5 +1,5 @@
-//! What stands at the top, and what every area has: a page that says what it owns and what it must never know, and
-//! its decisions.
+//! Top-level folders and required files of every area: a README that states what it owns and what it must never know,
+//! and its decisions.
 
 use std::fs;
 use std::path::Path;
@@ -31,7 +31,7 @@ pub fn at_the_top(names: &[String], gitignore: &str) -> Vec<String> {
     strange.chain(missing.map(|name| format!("{name} is missing at the top"))).collect()
 }
 
-/// An area's page: a title, what it owns, what it must never know.
+/// Checks an area's README: a title, what it owns, what it must never know.
 pub fn page(path: &str, text: &str) -> Vec<String> {
     let mut found = Vec::new();
     if !text.starts_with("# ") {
@@ -46,7 +46,8 @@ pub fn page(path: &str, text: &str) -> Vec<String> {
     found
 }
 
-/// Decisions are `NNNN-title.md`, numbered from 1 without a gap, and say what was chosen and what would change that.
+/// Checks decision records: `NNNN-title.md`, numbered from 1 without a gap, with the choice and the reasons to
+/// reconsider it.
 pub fn decisions(folder: &str, files: &[(String, String)]) -> Vec<String> {
     let mut found = Vec::new();
     if files.is_empty() {

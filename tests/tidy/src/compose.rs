@@ -1,5 +1,5 @@
-//! Compose files: services that may do little and say where they are, wait for what will come, and run commands that `up`
-//! may run again.
+//! Compose files: services with minimal privileges and health checks, that wait for their dependencies, and run
+//! commands that `up` may repeat.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use crate::yaml::yaml;
 const DATA: &str = "/var/lib/assay";
 /// A node without a majority takes more than 71 s to stop.
 pub const STOP_GRACE: &str = "120s";
-/// What each service says, and what some item of a list of each begins with.
+/// Required settings of each service, and the required beginning of an item in each list.
 const SAID: [(&str, &str); 2] = [("read_only", "true"), ("stop_grace_period", STOP_GRACE)];
 const LISTED: [(&str, &str); 2] = [("cap_drop", "ALL"), ("security_opt", "no-new-privileges")];
 
@@ -31,7 +31,7 @@ impl Service {
         self.items("command").first().is_some_and(|word| *word == "cluster")
     }
 
-    /// What its command has behind an option, which is `--name value` or `--name=value`.
+    /// Returns the value of a command's option, which is `--name value` or `--name=value`.
     pub fn option(&self, name: &str) -> Option<&str> {
         let words = self.items("command");
         let joined = words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
@@ -44,7 +44,7 @@ impl Service {
         mounts.into_iter().find_map(|(volume, path)| (path == at).then_some(volume))
     }
 
-    /// What it waits for, and until when.
+    /// Returns its dependencies with their conditions.
     pub fn awaited(&self) -> Vec<(&str, &str)> {
         let pairs = self.0.iter().filter_map(|(path, value)| Some((path.strip_prefix("depends_on.")?, value.as_str())));
         pairs.map(|(path, value)| (path.strip_suffix(".condition").unwrap_or(path), value)).collect()
@@ -76,7 +76,7 @@ pub fn services(values: &BTreeMap<String, String>) -> BTreeMap<String, Service> 
     found
 }
 
-/// What is wrong with a compose file; `known` are the variables of the environment that the program knows.
+/// Returns the defects of a compose file; `known` are the environment variables of the program.
 pub fn compose(text: &str, known: &BTreeSet<String>) -> Vec<String> {
     let values = match yaml(text) {
         Ok(values) => values,
@@ -93,7 +93,7 @@ pub fn compose(text: &str, known: &BTreeSet<String>) -> Vec<String> {
     found
 }
 
-/// What keeps a service from harm, and others from harm by it.
+/// Checks the restrictions that protect a service, and others from it.
 fn fences(service: &Service) -> Vec<String> {
     let mut found = Vec::new();
     let restart = if service.ends() { "no" } else { "unless-stopped" };
@@ -117,7 +117,7 @@ fn fences(service: &Service) -> Vec<String> {
     found
 }
 
-/// What is passed on has the name of what it is passed on as, and the program knows it.
+/// Checks that variables are passed on under their own name, and exist in the program.
 fn variables(service: &Service, known: &BTreeSet<String>) -> Vec<String> {
     let mut found = Vec::new();
     for (name, value) in service.environment() {
@@ -132,7 +132,7 @@ fn variables(service: &Service, known: &BTreeSet<String>) -> Vec<String> {
     found
 }
 
-/// What is awaited is there, and comes to be what is awaited of it.
+/// Checks that dependencies exist and can reach their condition.
 fn waits(service: &Service, all: &BTreeMap<String, Service>) -> Vec<String> {
     let mut found = Vec::new();
     for (name, until) in service.awaited() {

@@ -1,5 +1,5 @@
-//! One build of what is large: a crate built alone and the whole workspace must ask the same features of the libraries
-//! that take minutes, or each of them is built twice.
+//! One build of large libraries: a crate built alone and the whole workspace must request the same features, or each
+//! library is built twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ pub fn parse_tree(lines: &str) -> BTreeMap<String, BTreeSet<String>> {
     found
 }
 
-/// Features that the whole workspace asks of a large library and this crate alone does not.
+/// Returns features of a large library that the workspace requests and this crate alone does not.
 pub fn complaints(
     name: &str,
     alone: &BTreeMap<String, BTreeSet<String>>,

@@ -1,11 +1,11 @@
-//! Formats of what lies on disk: the constants that name their versions, and data that was written in each. Data of a
-//! release stays in `tests/compat/releases`, where every later program is held against it.
+//! Formats on disk: the constants of their versions, and data written in each. Data of a release stays in
+//! `tests/compat/releases`, where every later program is tested with it.
 
 use crate::workspace::Source;
 
-/// Where what lies on disk is encoded.
+/// Areas that encode data on disk.
 const AREAS: [&str; 2] = ["storage/", "cluster/"];
-/// How the constants are called that change with a format.
+/// Endings of the names of constants that change with a format.
 const ENDINGS: [&str; 3] = ["VERSION", "FORMAT", "MAGIC"];
 
 /// `path NAME value` of every such constant, in the order of paths.
@@ -23,7 +23,7 @@ pub fn constants(sources: &[Source]) -> Vec<String> {
     found
 }
 
-/// Name and value of a constant that stands in one line.
+/// Returns name and value of a constant defined in one line.
 fn constant(line: &str) -> Option<(&str, &str)> {
     let line = line.trim().trim_start_matches("pub(crate) ").trim_start_matches("pub ");
     let (name, rest) = line.strip_prefix("const ")?.split_once(':')?;
@@ -31,7 +31,7 @@ fn constant(line: &str) -> Option<(&str, &str)> {
     ENDINGS.iter().any(|ending| name.ends_with(ending)).then_some((name, value))
 }
 
-/// The constants as they stand beside the data of a release.
+/// Returns the text of the constants, as stored beside the data of a release.
 pub fn text(constants: &[String]) -> String {
     let remark = "# The formats in which this was written: constants of the code, where they stood, and their values.";
     format!("{remark}\n{}\n", constants.join("\n"))
@@ -43,7 +43,7 @@ pub fn newest(releases: &[String]) -> Option<&String> {
     releases.iter().max_by_key(|version| version.split('.').map(number).collect::<Vec<_>>())
 }
 
-/// What the code's constants say that the newest release was not written with, and the other way around.
+/// Returns constants that differ between the code and the newest release.
 pub fn complaints(code: &[String], release: &str, text: &str) -> Vec<String> {
     let written: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
     let new = code.iter().filter(|constant| !written.contains(&constant.as_str())).map(|constant| {

@@ -1,13 +1,12 @@
-//! Where functions begin and end, by reading tokens: enough of Rust to skip comments, texts and characters, and to
-//! match braces.
+//! Finder of function boundaries: a tokenizer that skips comments, texts and characters, and matches braces.
 
 /// One function with a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Function {
     pub name: String,
-    /// From 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// From the line of `fn` to the line of its closing brace.
+    /// Lines from `fn` to the closing brace.
     pub lines: usize,
 }
 
@@ -75,7 +74,7 @@ fn end_of_text(bytes: &[u8], mut at: usize) -> usize {
     bytes.len()
 }
 
-/// Behind the `r`: hashes, then a quote.
+/// Returns whether a raw string starts behind the `r`: hashes, then a quote.
 fn starts_raw(rest: &[u8]) -> bool {
     rest.iter().find(|byte| **byte != b'#') == Some(&b'"')
 }
@@ -123,7 +122,7 @@ pub fn functions(text: &str) -> Vec<Function> {
     found
 }
 
-/// Where the body that begins behind `at` ends; none for a declaration.
+/// Returns the end of the body that begins behind `at`; none for a declaration.
 fn end_of_body(bytes: &[u8], at: usize) -> Option<usize> {
     let (mut depth, mut inside) = (0_i32, false);
     for (offset, byte) in bytes[at..].iter().enumerate() {

@@ -1,8 +1,8 @@
-//! Which of our crates may name which: downwards only.
+//! Allowed dependencies between our crates: downwards only.
 
 use crate::workspace::Crate;
 
-/// What each crate may name. A crate that is not listed is refused: give it a line here.
+/// Allowed names of each crate. An unlisted crate is refused: add a line for it.
 const MAY_NAME: &[(&str, &[&str])] = &[
     ("assay-storage-model", &[]),
     ("assay-storage-threads", &[]),
@@ -150,7 +150,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("assay-tests-tidy", &[]),
 ];
 
-/// Never, whatever a table says, also not in tests: from an area, to names that begin so.
+/// Forbidden dependencies from an area to names with a prefix, also in tests.
 const NEVER: &[(&str, &[&str], &str)] = &[
     (
         "storage/",
@@ -163,7 +163,7 @@ const NEVER: &[(&str, &[&str], &str)] = &[
 
 const PROGRAM: &str = "assay";
 
-/// What is wrong with who names whom.
+/// Returns the forbidden dependencies.
 pub fn complaints(crates: &[Crate]) -> Vec<String> {
     crates.iter().flat_map(of_crate).collect()
 }

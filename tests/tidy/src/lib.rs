@@ -1,9 +1,9 @@
-//! Checks of the workspace itself: which crate may name which, outside libraries by crate, versions stated once, the sizes of
-//! files and functions, data of every format, what each area must have.
+//! Checks of the workspace itself: dependencies between crates, outside libraries by crate, versions stated once, sizes
+//! of files and functions, data of every format, required files of each area.
 //!
-//! A check is a function from what was read to a list of complaints. `tests/workspace.rs` runs each on this repository and
-//! wants none; each module's own tests run it on bad samples and want the complaint, so that a check that can no
-//! longer fail is seen. Reads manifests and sources as text; builds nothing.
+//! A check is a function from the parsed input to a list of complaints. `tests/workspace.rs` runs each on this
+//! repository and expects none. Each module's own tests run it on bad samples and expect the complaint, so that a check
+//! that can no longer fail is noticed. Reads manifests and sources as text; builds nothing.
 
 pub mod areas;
 pub mod compose;

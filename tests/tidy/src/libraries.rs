@@ -1,4 +1,4 @@
-//! Outside libraries, each named by one crate only; and versions and features stated once, at the top.
+//! Outside libraries, each named by one crate only; versions and features stated once, in the workspace manifest.
 
 use toml::{Table, Value};
 
@@ -49,6 +49,7 @@ const LIBRARIES: &[(&str, &[&str])] = &[
     ),
     ("chacha20poly1305", &["assay-node-secrets"]),
     ("lz4_flex", &["assay-storage-segments"]),
+    ("crc32fast", &["assay-storage-log"]),
     ("tonic", &["assay-cluster-transport"]),
     // Messages between nodes; and those of OTLP, which clients send.
     ("prost", &["assay-cluster-transport", "assay-node-otel"]),
@@ -75,16 +76,16 @@ const LIBRARIES: &[(&str, &[&str])] = &[
     ("tikv-jemallocator", &["assay"]),
 ];
 
-/// The one feature of the workspace, and what it turns on where it is declared: deliberate faults, for the storm to show that it
-/// sees them. It names nothing but itself on the way down, so that no library is built otherwise for it, and nothing
-/// turns it on by itself, so that what is shipped never has it.
+/// The one feature of the workspace, and the features it enables where it is declared: deliberate faults, which the
+/// chaos tests have to detect. It enables nothing else on the way down, so that no library is built differently for it,
+/// and nothing enables it, so that released programs never have it.
 const SABOTAGE: [(&str, &[&str]); 3] = [
     ("assay-storage-model", &[]),
     ("assay", &["assay-storage-model/sabotage"]),
     ("assay-chaos", &["assay-storage-model/sabotage"]),
 ];
 
-/// What every manifest takes from the top.
+/// Fields that every manifest inherits from the workspace.
 const FROM_THE_TOP: [&str; 5] = ["version", "edition", "rust-version", "license", "publish"];
 
 /// Returns libraries that are named by crates that may not name them.
@@ -105,7 +106,8 @@ pub fn misplaced(crates: &[Crate]) -> Vec<String> {
     found
 }
 
-/// Versions, features and package facts said anywhere but at the top, and lints not taken from there.
+/// Returns versions, features and package fields stated outside of the workspace manifest, and lints not inherited from
+/// it.
 pub fn said_twice(crates: &[Crate]) -> Vec<String> {
     let mut found = Vec::new();
     for member in crates {
@@ -134,7 +136,7 @@ fn has_allowed_features(member: &Crate) -> bool {
     allowed.is_some_and(|(_, on)| *features == expected(on))
 }
 
-/// Dependencies of ours that the workspace gives a version, and those that it does not know.
+/// Returns dependencies of ours that have a version in the workspace, and unknown ones.
 pub fn at_the_top(workspace: &Table) -> Vec<String> {
     let declared = workspace["workspace"]["dependencies"].as_table().expect("a table of dependencies");
     let is_ours = |name: &str| name == "assay" || name.starts_with("assay-");

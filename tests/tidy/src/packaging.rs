@@ -1,6 +1,6 @@
-//! What `docker/` ships, as far as it can be judged without the programs that will read it: instructions and settings
-//! that exist, an image that is not root and says when it is ill, versions that agree. What composes services is read in
-//! `compose`. `.ci/packaging` asks the programs.
+//! Contents of `docker/`, as far as they can be checked without the programs that read them: existing instructions and
+//! settings, an image without root and with a health check, consistent versions. Compose files are checked in
+//! `compose`. `.ci/packaging` runs the programs.
 
 use std::collections::BTreeSet;
 
@@ -21,14 +21,14 @@ const INSTRUCTIONS: [&str; 14] = [
     "LABEL",
 ];
 const SECTIONS: [&str; 3] = ["Unit", "Service", "Install"];
-/// What the image must do in its last stage, and how that begins.
+/// Required instructions of the image's last stage, with their beginnings.
 const IMAGE: [(&str, &str); 4] = [
     ("USER", "a user other than root"),
     ("HEALTHCHECK", "a health check"),
     ("ENTRYPOINT", "a program that it starts"),
     ("VOLUME", "a place for its data"),
 ];
-/// What the unit must say, whatever else it says.
+/// Required settings of the systemd unit.
 const UNIT: [&str; 8] = [
     "ExecStart",
     "Restart",
@@ -48,7 +48,7 @@ pub fn instructions(text: &str) -> Vec<(String, String)> {
     split.map(|line| line.split_once(' ').unwrap_or((line, ""))).map(|(a, b)| (a.into(), b.trim().into())).collect()
 }
 
-/// What is wrong with an image's file; `rust` is the version that the toolchain file names.
+/// Returns the defects of a Dockerfile; `rust` is the version in the toolchain file.
 pub fn dockerfile(text: &str, rust: &str) -> Vec<String> {
     let all = instructions(text);
     let mut found = Vec::new();
@@ -86,7 +86,7 @@ pub fn dockerfile(text: &str, rust: &str) -> Vec<String> {
     found
 }
 
-/// What is wrong with a systemd unit.
+/// Returns the defects of a systemd unit.
 pub fn unit(text: &str) -> Vec<String> {
     let (mut found, mut section, mut said) = (Vec::new(), None, BTreeSet::new());
     for (number, line) in (1..).zip(text.lines().map(str::trim)) {

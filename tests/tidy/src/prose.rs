@@ -1,4 +1,4 @@
-//! Prose: how doc comments begin, and how long the sentences are that people read.
+//! Prose: the beginnings of doc comments, and the length of sentences for users.
 
 use crate::workspace::Source;
 

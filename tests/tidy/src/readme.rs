@@ -1,8 +1,8 @@
-//! The README's commands exist, and so do the files it points to.
+//! Commands and files named in the README must exist.
 
 use std::path::Path;
 
-/// What anyone runs to see that the workspace stands; also what `.ci/run` runs.
+/// Command that runs all tests of the workspace; also run by `.ci/run`.
 pub const TEST_COMMAND: &str = "cargo test-all";
 
 /// A command the README shows.
@@ -10,7 +10,7 @@ pub const TEST_COMMAND: &str = "cargo test-all";
 pub struct Command {
     /// The package whose program it runs; none for the default one.
     pub package: Option<String>,
-    /// The words with which the program is told what to do: `cluster`, `join`.
+    /// Subcommands of the program: `cluster`, `join`.
     pub subcommands: Vec<String>,
 }
 
@@ -43,14 +43,14 @@ pub fn parse_run(command: &str) -> Option<Command> {
     Some(Command { package, subcommands: subcommands(program) })
 }
 
-/// Up to the first word that is an option, or stands for what the reader puts in its place.
+/// Returns the words up to the first option or placeholder.
 fn subcommands(words: &str) -> Vec<String> {
     let is_one =
         |word: &&str| !word.starts_with('-') && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
     words.split_whitespace().take_while(is_one).map(str::to_owned).collect()
 }
 
-/// `crash-after-seal` as it stands in the program's source: `CrashAfterSeal`.
+/// Returns `crash-after-seal` as in the program's source: `CrashAfterSeal`.
 pub fn variant_of(subcommand: &str) -> String {
     let capital = |word: &str| word[..1].to_uppercase() + &word[1..];
     subcommand.split('-').filter(|word| word.is_ascii() && !word.is_empty()).map(capital).collect()

@@ -1,4 +1,4 @@
-//! Which variables of the environment the program knows, as its sources have them.
+//! Environment variables of the program, from its sources.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,8 @@ use crate::workspace::Source;
 const PREFIX: &str = "ASSAY_";
 const ROOT: &str = "Config";
 
-/// Every setting, by the fields of `Config` and of what those are, and what the program asks the environment for by name.
+/// Returns every setting, from the fields of `Config` and their types, and the variables that the program reads by
+/// name.
 pub fn variables(sources: &[Source]) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let texts: Vec<&str> = sources.iter().map(|source| source.text.as_str()).collect();

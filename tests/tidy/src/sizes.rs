@@ -1,5 +1,4 @@
-//! Files and functions stay short because they say one thing. What is longer stands in `ratchet.txt` with its length,
-//! may shrink and may not grow.
+//! Size limits of files and functions. Longer ones are in `ratchet.txt` with their length, which may only shrink.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +8,8 @@ use crate::workspace::Source;
 pub const FILE_LINES_MAX: usize = 600;
 pub const FUNCTION_LINES_MAX: usize = 70;
 
-/// What is too long: by `path` for a file, by `path::name` for a function; the longest where a name comes twice.
+/// Returns what is too long: by `path` for a file, by `path::name` for a function; the longest one if a name occurs
+/// twice.
 pub fn too_long(sources: &[Source]) -> BTreeMap<String, usize> {
     let mut found = BTreeMap::new();
     for source in sources {
@@ -36,7 +36,7 @@ pub fn parse_ratchet(text: &str) -> Result<BTreeMap<String, usize>, String> {
     Ok(known)
 }
 
-/// What grew beyond its limit or its entry, and entries that are no longer needed or too generous.
+/// Returns what grew beyond its limit or its entry, and entries that are no longer needed or too generous.
 pub fn complaints(found: &BTreeMap<String, usize>, known: &BTreeMap<String, usize>) -> Vec<String> {
     let mut complaints = Vec::new();
     for (name, lines) in found {

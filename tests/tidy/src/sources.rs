@@ -1,9 +1,9 @@
-//! What every Rust file must open with, and what none may contain.
+//! Required beginning of every Rust file, and forbidden contents.
 
 use crate::functions::code_only;
 use crate::workspace::Source;
 
-/// In code, not in remarks; each with why.
+/// Forbidden texts in code, not in comments; each with its reason.
 const FORBIDDEN: &[(&str, &str)] = &[
     ("todo!", "a stub that compiles is a promise nobody keeps"),
     ("unimplemented!", "a stub that compiles is a promise nobody keeps"),

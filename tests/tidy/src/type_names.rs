@@ -1,4 +1,4 @@
-//! Names of types: each once in a crate, and none of the nouns that say nothing.
+//! Names of types: each once in a crate, and none of the empty nouns.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub const EMPTY_NOUNS: [&str; 24] = [
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Definition {
     name: String,
-    /// From 1.
+    /// Line number, from 1.
     line: usize,
 }
 

@@ -25,13 +25,14 @@ pub struct Crate {
 /// One Rust file.
 #[derive(Debug)]
 pub struct Source {
-    /// From the root, with `/`.
+    /// Path from the root, with `/`.
     pub path: String,
     pub text: String,
 }
 
 impl Workspace {
-    /// The repository whose tests run. Asked at run time: clones that share a target directory share the binary too.
+    /// Returns the repository whose tests run. Located at run time: clones that share a target directory share the
+    /// binary too.
     pub fn this() -> Workspace {
         let folder = std::env::var("CARGO_MANIFEST_DIR").expect("cargo says where this crate is");
         let root = Path::new(&folder).join("../..");
@@ -39,7 +40,7 @@ impl Workspace {
     }
 
     /// # Panics
-    /// If a manifest is not there or not TOML: then cargo would not have come this far.
+    /// Panics if a manifest is missing or not TOML: then cargo would not have come this far.
     pub fn read(root: &Path) -> Workspace {
         let manifest = read_manifest(&root.join("Cargo.toml"));
         let members = manifest["workspace"]["members"].as_array().expect("a list of members").iter();
@@ -78,7 +79,7 @@ impl Crate {
         Crate::new(folder, manifest.parse().expect("TOML"))
     }
 
-    /// Name and declaration of every dependency, with the table it stands in.
+    /// Returns name and declaration of every dependency, with its table.
     pub fn dependencies(&self) -> Vec<(&'static str, &str, &toml::Value)> {
         let mut found = Vec::new();
         for table in ["dependencies", "dev-dependencies", "build-dependencies"] {

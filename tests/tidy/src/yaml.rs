@@ -1,15 +1,15 @@
-//! The YAML that the files of `docker/` keep to: mappings and lists of texts, two blanks a level, no tabs; flow form of one
-//! level on one line; anchors of mappings, and merges of them.
+//! Parser of the YAML subset in `docker/`: mappings and lists of texts, indented by two spaces, no tabs; flow form of
+//! one level on one line; anchors of mappings, and merges of them.
 
 use std::collections::BTreeMap;
 
-/// What was read so far.
+/// State of the parser.
 #[derive(Debug, Default)]
 struct Reader {
     said: BTreeMap<String, String>,
-    /// From anchors, by path, with the key that was merged: what is said of that key itself comes before it.
+    /// Merged values by path, with the merging key: the key's own value has precedence.
     merged: BTreeMap<String, (String, String)>,
-    /// Where each anchor is.
+    /// Position of each anchor.
     anchors: BTreeMap<String, String>,
     /// Mappings that lines may still belong to, with their level.
     open: Vec<(usize, String)>,
@@ -80,7 +80,7 @@ impl Reader {
         Ok(())
     }
 
-    /// What is at and below a path, merges included, without that path.
+    /// Returns the values at and below a path, merges included, without that path.
     fn below(&self, prefix: &str) -> BTreeMap<String, String> {
         let is_said = |key: &str| self.said.keys().any(|path| path == key || path.starts_with(&format!("{key}.")));
         let merged = self.merged.iter().filter(|(_, (key, _))| !is_said(key)).map(|(path, (_, value))| (path, value));

@@ -1,4 +1,4 @@
-//! What `docker/` ships, on this repository.
+//! Checks of `docker/` on this repository.
 
 use assay_tests_tidy::compose::{STOP_GRACE, compose};
 use assay_tests_tidy::packaging::{dockerfile, instructions, unit};

@@ -99,7 +99,7 @@ fn what_the_readme_shows_is_there() {
     }
 }
 
-/// Whether a program's sources name the subcommand as a variant.
+/// Returns whether a program's sources have the subcommand as a variant.
 fn has_variant(workspace: &Workspace, folder: &str, subcommand: &str) -> bool {
     let variant = variant_of(subcommand);
     let own = workspace.sources().into_iter().filter(|source| source.path.starts_with(&format!("{folder}/")));

@@ -1,4 +1,5 @@
-//! While a majority of nodes can talk, nothing that somebody asks for goes without a success for longer than ten seconds.
+//! Availability checker: while a majority of nodes can communicate, nothing in use goes without a success for longer
+//! than ten seconds.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +9,8 @@ use crate::cluster::recording::indexed_history::{FaultRecord, Operation, Went};
 
 /// A leader that is gone, cut off or held is replaced by then.
 pub const OUTAGE_MAX_MICROS: u64 = 10_000_000;
-/// Who was refused, or got no answer, asks again within this time. Where nobody did, nobody lacked anything: two tries at a
-/// node that is cut off, and nothing more for seven seconds, are no outage of a shard that serves all others meanwhile.
+/// Time within which a refused or unanswered client retries. Longer pauses are no outage: two tries at an isolated
+/// node, and nothing more for seven seconds, do not show an outage of a shard that serves all others meanwhile.
 const ASKED_AGAIN_MICROS: u64 = 5_000_000;
 
 pub fn check(evidence: &Evidence) -> Vec<String> {
@@ -38,12 +39,12 @@ pub fn check(evidence: &Evidence) -> Vec<String> {
     findings
 }
 
-/// A time in which something was asked for again and again and nothing succeeded.
+/// A period of repeated requests without a success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
-    /// The success before; or, where nobody asked for anything just then, when somebody did.
+    /// Previous success; or the first request after a pause.
     pub from: u64,
-    /// The success behind; or the end of the last try, where nobody asked any more before that.
+    /// Next success; or the end of the last try before a pause.
     pub to: u64,
 }
 

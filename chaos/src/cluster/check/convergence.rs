@@ -1,4 +1,5 @@
-//! After the storm every node shows every object alike, and all agree on who belongs to each group and who leads it.
+//! Convergence checker: after the run every node returns the same objects, and all agree on the members and leaders of
+//! the groups.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,7 +33,7 @@ pub fn check(evidence: &Evidence) -> Vec<String> {
     findings
 }
 
-/// What each node last said of the cluster, after the storm.
+/// Returns the last status of the cluster from each node, after the run.
 fn last_words(evidence: &Evidence) -> Vec<(u8, Option<Status>)> {
     let look = evidence.history.began(Phase::Look).unwrap_or(u64::MAX);
     let mut last: BTreeMap<u8, Option<Status>> = BTreeMap::new();
@@ -50,7 +51,7 @@ fn groups(evidence: &Evidence, findings: &mut Vec<String>) {
     let mut first: BTreeMap<String, (u8, Group)> = BTreeMap::new();
     for (node, status) in last_words(evidence) {
         let Some(status) = status else {
-            findings.push(format!("what node {node} says of the cluster does not read"));
+            findings.push(format!("the cluster status of node {node} cannot be decoded"));
             continue;
         };
         if !status.settled {

@@ -1,4 +1,5 @@
-//! A write has one id for ever, however often it was sent, and under one key at most one content was ever applied.
+//! Exactly-once checker: a write has one id for ever, however often it was sent, and at most one content was applied
+//! under a key.
 
 use std::collections::BTreeMap;
 

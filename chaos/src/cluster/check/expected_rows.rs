@@ -1,5 +1,5 @@
-//! Expected rows of an object, computed a second time in the slow and plain way. Knows what the storm's clients send and
-//! nothing more of merging.
+//! Expected rows of an object, computed a second time by a simple algorithm. It supports only the writes of these
+//! clients.
 
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
-//! Every read shows the fold, through the small model, of exactly the writes up to its version. Writes of unknown outcome
-//! count where they were seen.
+//! Fold checker: every read returns the fold, through the small model, of exactly the writes up to its version. Writes
+//! of unknown outcome count where they were seen.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::cluster::check::expected_rows::Model;
 use crate::cluster::recording::indexed_history::ReadRecord;
 use crate::cluster::workload::rows::Rows;
 
-/// Reads that are explained row by row; that is slow, and the first says most.
+/// Number of reads that are explained row by row; that is slow, and the first ones are the most useful.
 const EXPLAINED_MAX: usize = 3;
 /// Rows named of one read.
 const ROWS_MAX: usize = 3;

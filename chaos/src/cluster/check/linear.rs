@@ -1,9 +1,7 @@
-//! Linearizability: operations that overlap in time are put into one order that a simple machine explains (Wing, Gong;
-//! Lowe).
+//! Linearizability checker: finds an order of overlapping operations that a simple machine explains (Wing, Gong; Lowe).
 //!
-//! Operations are taken up as they begin. Where one ends, it must have happened by then: every way in which the
-//! operations under way can have happened up to it is kept as a configuration, once, and those in which it has not are
-//! dropped.
+//! Operations are added as they begin. At the end of an operation, every possible set of operations applied so far is
+//! kept as a configuration, once, and configurations without the ended operation are dropped.
 //!
 //! An operation without an end may happen at any time, or never. They pile up as a history grows, so three things are
 //! not looked through twice: one that would change nothing need not happen; of several that are alike the first comes
@@ -13,7 +11,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 
-/// Configurations kept at once; with more the search says that it does not know.
+/// Maximum number of configurations; beyond it the result is unknown.
 const CONFIGURATIONS_MAX: usize = 200_000;
 
 /// A machine with one state.
@@ -42,7 +40,7 @@ pub enum Order {
     None {
         at: usize,
     },
-    /// The search was given up there.
+    /// The search was stopped there.
     Unknown {
         at: usize,
     },
@@ -68,7 +66,7 @@ impl<S: Clone + Eq + Hash> Configurations<S> {
         Configurations { spent: HashMap::new(), count: 0 }
     }
 
-    /// Whether it can do what none of those here can.
+    /// Returns whether it allows something that no configuration here does.
     fn add(&mut self, one: &Configuration<S>) -> bool {
         let known = self.spent.entry((one.state.clone(), one.happened.clone())).or_default();
         if known.iter().any(|spent| spent.is_subset(&one.spent)) {

@@ -1,5 +1,5 @@
-//! Within thirty seconds of the last heal a hundred operations in a row succeed on everything that is in use; no request
-//! is left without an end; and the nodes hold no more sockets and threads than they did.
+//! Liveness checker: within thirty seconds of the last heal a hundred consecutive operations succeed on everything in
+//! use, every request ends, and the nodes hold no more sockets and threads than before.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ const SLOW_MIN: usize = 20;
 /// A gauge may be this much above what it was, and by so many.
 const GROWTH: f64 = 1.2;
 const GROWTH_SLACK: f64 = 48.0;
-/// Not files: segments are kept open, and there are more of them as rows grow.
+/// Gauges that must not grow. Files are not included: segments are kept open, and their number grows with the rows.
 const GAUGES: [&str; 2] = ["sockets", "threads"];
 
 pub fn check(evidence: &Evidence) -> Vec<String> {
@@ -44,7 +44,7 @@ pub fn check(evidence: &Evidence) -> Vec<String> {
     findings
 }
 
-/// What was too slow to show anything: nothing went wrong for long, and there were just too few operations.
+/// Returns what was too slow to decide: no failure lasted long, but there were too few operations.
 pub fn unsure(evidence: &Evidence) -> Vec<String> {
     let Some(calm) = evidence.history.began(Phase::Calm) else { return Vec::new() };
     let until = calm + RECOVERY_MICROS;
@@ -55,7 +55,7 @@ pub fn unsure(evidence: &Evidence) -> Vec<String> {
     in_use(evidence, until).into_iter().filter(slow).map(told).collect()
 }
 
-/// How operations of the calm ended by then, in order, on all that is still in use.
+/// Returns the outcomes of operations in the calm phase, in order, for everything still in use.
 fn in_use(evidence: &Evidence, until: u64) -> Vec<(&str, Vec<(u64, Went)>)> {
     let mut ends: BTreeMap<&str, Vec<(u64, Went)>> = BTreeMap::new();
     let used = |one: &&Operation| one.phase == Phase::Calm && one.kind != "read at a version";
@@ -82,7 +82,7 @@ fn is_slow(ends: &[(u64, Went)], until: u64) -> bool {
     late().all(|(_, went)| *went == Went::Well) && late().count() >= SLOW_MIN
 }
 
-/// What is in use: of everything that takes turns in one place, the last.
+/// Returns the names in use: the last one of each series of names.
 fn newest<'a>(names: impl Iterator<Item = &'a str>) -> BTreeSet<&'a str> {
     let mut last: BTreeMap<&str, (u32, &str)> = BTreeMap::new();
     for name in names {
@@ -135,7 +135,7 @@ mod tests {
         said
     }
 
-    /// With `apart` microseconds between any two events of the calm.
+    /// Returns a history with `apart` microseconds between any two events of the calm phase.
     fn paced(said: &[RunEvent], apart: u64) -> Evidence {
         let mut evidence = evidence_of(said, &good_rows());
         let calm = evidence.history.began(Phase::Calm).expect("a calm");

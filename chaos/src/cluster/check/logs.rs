@@ -1,5 +1,5 @@
-//! No node panicked, stopped or ended without a reason that the faults give, and no client was answered what no request
-//! may be answered.
+//! Log checker: no node panicked, stopped or ended without a reason explained by the faults, and no client got a
+//! response that is never allowed.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -11,7 +11,7 @@ use anyhow::Context;
 use super::Evidence;
 use crate::cluster::recording::events::RunEvent;
 
-/// What must not stand in a log.
+/// Texts that must not occur in a log.
 const ALARMS: [&str; 4] = ["panicked at", "stops:", "assertion", " ERROR "];
 /// Alarms that mean nothing, with what they come from.
 const HARMLESS: [(&str, &str); 1] = [(
@@ -21,26 +21,26 @@ const HARMLESS: [(&str, &str); 1] = [(
 /// Alarms that a fault explains, with its kinds. Nothing checks that they are there.
 const EXPECTED: [(&str, &[&str]); 4] = [
     ("is refused: it runs on an older copy", &["old-copy", "hot-old-copy"]),
-    ("lacks what it had acknowledged and is refused", &["old-copy", "hot-old-copy"]),
+    ("lacks acknowledged entries and is refused", &["old-copy", "hot-old-copy"]),
     ("Error accepting connection: Too many open files", &["files"]),
     ("the files in tls/ cannot be used; the certificate in use stays", &["files"]),
 ];
 /// Alarm of a replica that is rebuilt, which follows from damage in one of its files.
-const GIVEN_UP: &str = "this replica was given up";
+const GIVEN_UP: &str = "this replica was discarded";
 /// Faults under which a request may be answered 500: what it reads is gone.
 const DISK_FAULTS: [&str; 3] = ["power-cut", "power-cut-all", "disk-full"];
-/// Alarms kept of one log; the first say most.
+/// Alarms kept of one log; the first ones are the most useful.
 const ALARMS_MAX: usize = 20;
 const LINE_CHARS_MAX: usize = 300;
 
-/// What is alarming in one life of a node.
+/// Alarms in the log of one life of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Log {
     pub file: String,
     /// Why it may stop, if something was done to it.
     pub excuse: Option<String>,
     pub alarms: Vec<String>,
-    /// Lines that speak of a snapshot that was installed.
+    /// Lines about an installed snapshot.
     pub snapshots: usize,
 }
 
@@ -82,7 +82,7 @@ impl Damage {
         }
     }
 
-    /// Whether an alarm names a damaged file, or says that the replica which has one is rebuilt.
+    /// Returns whether an alarm names a damaged file, or reports that its replica is rebuilt.
     fn explains(&self, alarm: &str) -> bool {
         let given_up = alarm.contains(GIVEN_UP);
         self.0
@@ -128,7 +128,7 @@ pub fn check(evidence: &Evidence) -> Vec<String> {
     findings
 }
 
-/// What was promised of a fault and did not come true. Comes first: odd answers may follow from it by the hundred.
+/// Returns violated guarantees of faults. Listed first, since hundreds of other findings may follow from one.
 fn broken_promises(evidence: &Evidence) -> Vec<String> {
     let broken = evidence.history.others.iter().filter_map(|(t, said)| match said {
         RunEvent::Broken { fault, why } => Some(format!("{fault} at {:.1} s: {why}", *t as f64 / 1e6)),
@@ -137,7 +137,7 @@ fn broken_promises(evidence: &Evidence) -> Vec<String> {
     broken.collect()
 }
 
-/// Whether a fault of these kinds explains an alarm.
+/// Returns whether a fault of these kinds explains an alarm.
 fn follows_from(alarm: &str, kinds: &BTreeSet<&str>) -> bool {
     EXPECTED.iter().any(|(expected, faults)| alarm.contains(expected) && faults.iter().any(|kind| kinds.contains(kind)))
 }
@@ -223,9 +223,9 @@ mod tests {
         let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).expect("writes");
         write("node-2.damaged", "shards/002-r12/g0002/segments/00000024.parquet\n");
         let owed = "1 ERROR a: compaction met damage shard=2 error=a segment: /d/data/shards/002-r12/g0002/segments/00000024.parquet is damaged\n\
-                    2 ERROR a: this replica was given up; it is rebuilt from the others group=18 replica=12\n";
+                    2 ERROR a: this replica was discarded; it is rebuilt from the others group=18 replica=12\n";
         let other = "3 ERROR a: compaction met damage shard=2 error=a segment: /d/data/shards/002-r12/g0002/segments/00000025.parquet is damaged\n\
-                     4 ERROR a: this replica was given up; it is rebuilt from the others group=18 replica=112\n";
+                     4 ERROR a: this replica was discarded; it is rebuilt from the others group=18 replica=112\n";
         write("node-2-life-1.stderr", owed);
         write("node-2-life-6.stderr", &format!("{owed}{other}"));
         write("node-1-life-1.stderr", owed);

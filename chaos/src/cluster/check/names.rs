@@ -1,5 +1,5 @@
-//! One experiment at most has a name; what is dropped is dead for everyone; under an experiment there are the rows that
-//! were written to it, and no others.
+//! Checker of names: at most one experiment has a name; a dropped one is gone for everyone; an experiment has exactly
+//! the rows written to it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use super::linear::{Call, Order, SequentialMachine, order};
 use crate::cluster::recording::events::{Ask, ControlReply};
 use crate::cluster::recording::indexed_history::{Answered, AskRecord};
 
-/// Which experiment has the name. Ids are those of the history.
+/// Experiment that has the name. Ids are those of the history.
 #[derive(Clone, Debug)]
 struct NameMachine {
     /// Experiments that some client found, and whose maker never learned of them.
@@ -16,12 +16,12 @@ struct NameMachine {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Op {
+enum NameOp {
     Made {
         id: String,
         found: bool,
     },
-    /// Nobody knows whether one was made.
+    /// The outcome is unknown: one may have been made.
     Making,
     Dropped(String),
     Dropping(String),
@@ -31,21 +31,21 @@ enum Op {
 
 impl SequentialMachine for NameMachine {
     type State = Option<String>;
-    type Op = Op;
+    type Op = NameOp;
 
     fn start(&self) -> Option<String> {
         None
     }
 
-    fn step(&self, state: &Option<String>, op: &Op) -> Vec<Option<String>> {
+    fn step(&self, state: &Option<String>, op: &NameOp) -> Vec<Option<String>> {
         let is = |id: &String| state.as_ref() == Some(id);
         match op {
-            Op::Made { id, found } if *found == is(id) && (*found || state.is_none()) => vec![Some(id.clone())],
-            Op::Making if state.is_none() => self.unclaimed.iter().cloned().map(Some).collect(),
-            Op::Dropped(id) if is(id) => vec![None],
-            Op::Dropping(id) if is(id) => vec![None],
-            Op::Alive(id) if is(id) => vec![state.clone()],
-            Op::Dead(id) if !is(id) => vec![state.clone()],
+            NameOp::Made { id, found } if *found == is(id) && (*found || state.is_none()) => vec![Some(id.clone())],
+            NameOp::Making if state.is_none() => self.unclaimed.iter().cloned().map(Some).collect(),
+            NameOp::Dropped(id) if is(id) => vec![None],
+            NameOp::Dropping(id) if is(id) => vec![None],
+            NameOp::Alive(id) if is(id) => vec![state.clone()],
+            NameOp::Dead(id) if !is(id) => vec![state.clone()],
             _ => Vec::new(),
         }
     }
@@ -82,7 +82,7 @@ fn by_name(evidence: &Evidence) -> BTreeMap<&str, Vec<&AskRecord>> {
     names
 }
 
-fn calls(asks: &[&AskRecord]) -> (NameMachine, Vec<Call<Op>>) {
+fn calls(asks: &[&AskRecord]) -> (NameMachine, Vec<Call<NameOp>>) {
     let made = |wanted: bool| {
         let ids = asks.iter().filter_map(move |ask| match &ask.ended {
             Some((_, Answered::Told(ControlReply::Made { id, found }))) if *found == wanted => Some(id.clone()),
@@ -99,20 +99,20 @@ fn calls(asks: &[&AskRecord]) -> (NameMachine, Vec<Call<Op>>) {
         };
         let (end, op) = match (&ask.ask, told) {
             (Ask::Make, Some((at, ControlReply::Made { id, found }))) => {
-                (Some(at), Op::Made { id: id.clone(), found: *found })
+                (Some(at), NameOp::Made { id: id.clone(), found: *found })
             }
             // Where every experiment has a maker, nobody ever saw what this one made.
-            (Ask::Make, None) if !unclaimed.is_empty() => (None, Op::Making),
-            (Ask::Drop { id }, Some((at, ControlReply::Alive))) => (Some(at), Op::Dropped(id.clone())),
-            (Ask::Drop { id }, None) => (None, Op::Dropping(id.clone())),
+            (Ask::Make, None) if !unclaimed.is_empty() => (None, NameOp::Making),
+            (Ask::Drop { id }, Some((at, ControlReply::Alive))) => (Some(at), NameOp::Dropped(id.clone())),
+            (Ask::Drop { id }, None) => (None, NameOp::Dropping(id.clone())),
             (
                 Ask::Drop { id } | Ask::Look { id } | Ask::Put { id } | Ask::Rows { id },
                 Some((at, ControlReply::Dead)),
-            ) => (Some(at), Op::Dead(id.clone())),
+            ) => (Some(at), NameOp::Dead(id.clone())),
             (
                 Ask::Look { id } | Ask::Put { id } | Ask::Rows { id },
                 Some((at, ControlReply::Alive | ControlReply::Rows { .. })),
-            ) => (Some(at), Op::Alive(id.clone())),
+            ) => (Some(at), NameOp::Alive(id.clone())),
             _ => return None,
         };
         Some(Call { begin: ask.began, end, op })

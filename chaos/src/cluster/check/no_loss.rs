@@ -1,4 +1,4 @@
-//! Every acknowledged write is there on every node, all of it, under one id.
+//! Loss checker: every acknowledged write is on every node, whole, under one id.
 
 use super::Evidence;
 use crate::cluster::workload::rows::write_of;

@@ -1,4 +1,5 @@
-//! Every row was sent, to that object, and not refused; a write is there whole and shares its id with no other.
+//! Phantom checker: every row was sent to that object and not refused; a write is whole and shares its id with no
+//! other.
 
 use std::collections::{BTreeMap, BTreeSet};
 

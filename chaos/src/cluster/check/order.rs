@@ -1,5 +1,5 @@
-//! A write that was sent after another of its object was acknowledged has the higher id. One sweep over the history: what
-//! was the highest acknowledged id when this was sent?
+//! Order checker: a write sent after another one of its object was acknowledged has the higher id. One sweep over the
+//! history with the highest acknowledged id at each send.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! A setting is a register: what was got is what was set last, in some order that fits the times of all.
+//! Checker of settings: a setting is a register; each read returns the last write in some order that fits all times.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,24 +10,24 @@ use crate::cluster::recording::indexed_history::{Answered, AskRecord};
 struct RegisterMachine;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Op {
+enum SettingOp {
     Set(u64),
     Get(Option<u64>),
 }
 
 impl SequentialMachine for RegisterMachine {
     type State = Option<u64>;
-    type Op = Op;
+    type Op = SettingOp;
 
     fn start(&self) -> Option<u64> {
         None
     }
 
-    fn step(&self, state: &Option<u64>, op: &Op) -> Vec<Option<u64>> {
+    fn step(&self, state: &Option<u64>, op: &SettingOp) -> Vec<Option<u64>> {
         match op {
-            Op::Set(value) => vec![Some(*value)],
-            Op::Get(value) if value == state => vec![*state],
-            Op::Get(_) => Vec::new(),
+            SettingOp::Set(value) => vec![Some(*value)],
+            SettingOp::Get(value) if value == state => vec![*state],
+            SettingOp::Get(_) => Vec::new(),
         }
     }
 }
@@ -57,8 +57,8 @@ fn by_key(evidence: &Evidence) -> BTreeMap<&str, Vec<&AskRecord>> {
     keys
 }
 
-/// A set of unknown outcome that nobody ever got may as well never have happened.
-fn calls(asks: &[&AskRecord]) -> Vec<Call<Op>> {
+/// Returns the calls on a setting. A write of unknown outcome whose value was never read is left out.
+fn calls(asks: &[&AskRecord]) -> Vec<Call<SettingOp>> {
     let got: BTreeSet<u64> = asks
         .iter()
         .filter_map(|ask| match &ask.ended {
@@ -68,10 +68,12 @@ fn calls(asks: &[&AskRecord]) -> Vec<Call<Op>> {
         .collect();
     let call = |ask: &&AskRecord| {
         let (end, op) = match (&ask.ask, &ask.ended) {
-            (Ask::Set { value }, Some((at, Answered::Told(_)))) => (Some(*at), Op::Set(*value)),
+            (Ask::Set { value }, Some((at, Answered::Told(_)))) => (Some(*at), SettingOp::Set(*value)),
             (Ask::Set { .. }, Some((_, Answered::Fail))) => return None,
-            (Ask::Set { value }, _) if got.contains(value) => (None, Op::Set(*value)),
-            (Ask::Get, Some((at, Answered::Told(ControlReply::Value { value })))) => (Some(*at), Op::Get(*value)),
+            (Ask::Set { value }, _) if got.contains(value) => (None, SettingOp::Set(*value)),
+            (Ask::Get, Some((at, Answered::Told(ControlReply::Value { value })))) => {
+                (Some(*at), SettingOp::Get(*value))
+            }
             _ => return None,
         };
         Some(Call { begin: ask.began, end, op })

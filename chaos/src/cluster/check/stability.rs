@@ -1,4 +1,5 @@
-//! Whatever was read of an object at a version is read again, to the byte, at any time and from any node.
+//! Stability checker: a read of an object at a version can be repeated with identical bytes, at any time and on any
+//! node.
 
 use std::collections::BTreeMap;
 

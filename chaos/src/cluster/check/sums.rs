@@ -1,4 +1,5 @@
-//! Transfers add up to nothing at every version that was read, and a set has every key whose merge was acknowledged.
+//! Checker of sums: transfers add up to zero at every version that was read, and a set has every key with an
+//! acknowledged merge.
 
 use super::Evidence;
 use crate::cluster::recording::events::{Act, Workload};

@@ -1,17 +1,17 @@
-//! Support of this machine for faults. What is missing is reported, with the faults that are left out.
+//! Support of this machine for faults. Missing support is reported, with the faults that are left out.
 
 use std::path::PathBuf;
 
 use crate::capabilities;
 
-/// Where the package puts the library that shows a process another time.
+/// Paths at which the package installs the library for faked clocks.
 const FAKE_TIME: [&str; 3] = [
     "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1",
     "/usr/lib/aarch64-linux-gnu/faketime/libfaketimeMT.so.1",
     "/usr/lib/faketime/libfaketimeMT.so.1",
 ];
 
-/// What a fault needs.
+/// Requirement of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// A network namespace for every node.
@@ -28,7 +28,7 @@ pub enum Need {
 
 #[derive(Clone, Debug, Default)]
 pub struct FaultSupport {
-    /// For each need what is missing, if something is.
+    /// Missing part of each requirement, if any.
     pub network: Option<String>,
     pub rules: Option<String>,
     pub disk: Option<String>,
@@ -55,7 +55,7 @@ impl FaultSupport {
         }
     }
 
-    /// What is missing of it.
+    /// Returns the missing part of the requirement.
     pub fn lacks(&self, need: Need) -> Option<&str> {
         match need {
             Need::Network => self.network.as_deref(),

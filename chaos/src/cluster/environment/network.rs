@@ -1,7 +1,7 @@
-//! A network of our own: one namespace a node, joined by a bridge, with rules that drop packets between nodes.
+//! Private network: one namespace per node, joined by a bridge, with rules that drop packets between nodes.
 //!
-//! Names carry this process's id, and what was made is taken away when this goes, in the opposite order. Clients reach
-//! every node from outside through the bridge's own address: no rule ever drops what is theirs.
+//! Names contain this process's id, and everything is removed on drop, in reverse order. Clients reach every node from
+//! outside through the bridge's own address: no rule ever drops their packets.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -69,8 +69,8 @@ impl Network {
         Ok(())
     }
 
-    /// What a program is started through to be in the node's namespace. Not `ip netns exec`: that would also take a copy
-    /// of all mounts, and each of them would hold every disk.
+    /// Returns the command prefix that starts a program in the node's namespace. Not `ip netns exec`: that would also
+    /// copy all mounts, and each copy would hold every disk.
     pub fn enter(&self, node: u8) -> Vec<String> {
         vec!["nsenter".into(), format!("--net=/run/netns/{}", self.namespace(node)), "--".into()]
     }
@@ -82,7 +82,7 @@ impl Network {
         tool("nsenter", &all)
     }
 
-    /// What `from` sends to `to` is lost without a word.
+    /// Drops all packets from `from` to `to` silently.
     pub fn cut(&self, from: u8, to: u8) -> anyhow::Result<()> {
         let source = self.address(from).to_string();
         self.inside(to, &["iptables", "-w", "-A", "INPUT", "-s", &source, "-j", "DROP"]).map(drop)
@@ -125,7 +125,7 @@ impl Network {
         Ok(())
     }
 
-    /// Whether rules can be made and unmade here.
+    /// Checks that rules can be added and deleted here.
     pub fn rules_work(&self) -> anyhow::Result<()> {
         let Some(node) = self.nodes.first() else { anyhow::bail!("no namespace to try it in") };
         self.lose(*node, *node, 1)?;

@@ -1,4 +1,4 @@
-//! One node: where its data is, how it is reached, and the lives of its process.
+//! One node: its data, its addresses, and the lives of its process.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -15,11 +15,11 @@ use crate::child_process::{Child, Next, tool};
 use crate::loop_image::LoopImage;
 use crate::single_node::disk_full;
 
-/// How long a node may take until it says that it is ready.
+/// Time limit for a node to become ready.
 pub const READY_MAX: Duration = Duration::from_secs(60);
 const BALLAST: &str = "filler";
 
-/// Where a node keeps its data.
+/// Location of a node's data.
 #[derive(Debug)]
 pub enum Home {
     Directory(PathBuf),
@@ -51,7 +51,7 @@ pub struct Node {
     pub program: Option<PathBuf>,
     /// Words in front of the program.
     pub through: Vec<String>,
-    /// What it is told beside its address and directory.
+    /// Arguments besides its address and directory.
     pub arguments: Vec<String>,
     pub environment: Vec<(String, String)>,
     /// The library that shows it another time, if it has a clock of its own.
@@ -112,7 +112,7 @@ impl Node {
         self.logs.join(format!("node-{}-life-{}.stderr", self.number, self.lives))
     }
 
-    /// Whether the log of the current life has these words.
+    /// Returns whether the log of the current life contains these words.
     pub fn logged(&self, words: &str) -> anyhow::Result<bool> {
         let log = self.log();
         let text = std::fs::read(&log).with_context(|| format!("reading {}", log.display()))?;
@@ -146,7 +146,7 @@ impl Node {
         Ok(())
     }
 
-    /// Only the program itself is shown another time, not what it is started through.
+    /// Returns the settings for a faked clock. Only the program itself gets it, not its wrappers.
     fn clock_words(&self) -> Vec<String> {
         let Some(library) = &self.fake_time else { return Vec::new() };
         vec![
@@ -158,7 +158,7 @@ impl Node {
         ]
     }
 
-    /// Waits until it says that it is ready. A process that ends meanwhile is left for `exited` to find.
+    /// Waits until it reports ready. A process that ends meanwhile is left for `exited` to find.
     pub fn await_ready(&mut self, deadline: Instant) -> anyhow::Result<bool> {
         let process = self.process.as_mut().context("it does not run")?;
         loop {
@@ -196,7 +196,7 @@ impl Node {
         }
     }
 
-    /// What the library of clocks leaves behind of a process that could not tidy up.
+    /// Removes the shared memory that the clock library leaves behind after a crash.
     fn bury(&self, pid: u32) {
         if self.fake_time.is_some() {
             for file in [format!("/dev/shm/faketime_shm_{pid}"), format!("/dev/shm/sem.faketime_sem_{pid}")] {
@@ -218,8 +218,7 @@ impl Node {
         Ok(ended)
     }
 
-    /// From here on this life of it, and those it begins until it has to answer for itself, may end by themselves and
-    /// say so in their logs.
+    /// Allows this life, and those it begins until `answer_for_itself`, to end by themselves and log the reason.
     pub fn excuse(&mut self, why: &str) -> anyhow::Result<()> {
         let file = self.logs.join(format!("node-{}-life-{}.excuse", self.number, self.lives));
         std::fs::write(file, why).context("writing an excuse")?;
@@ -227,8 +226,8 @@ impl Node {
         Ok(())
     }
 
-    /// Records a file of the data directory before a fault damages it. The node may report that damage at any later time:
-    /// whatever reads the file first meets it.
+    /// Records a file of the data directory before a fault damages it. The node may report that damage at any later
+    /// time, when the file is next read.
     pub fn record_damage(&self, path: &Path) -> anyhow::Result<()> {
         let file = self.logs.join(format!("node-{}.damaged", self.number));
         let name = path.strip_prefix(self.data_dir()).unwrap_or(path);
@@ -236,7 +235,7 @@ impl Node {
         writeln!(list, "{}", name.display()).with_context(|| format!("writing {}", file.display()))
     }
 
-    /// What ends by itself from here on has no excuse.
+    /// Ends the excuse: from here on an unexpected end is a finding.
     pub fn answer_for_itself(&mut self) {
         self.excuse = None;
     }
@@ -245,7 +244,7 @@ impl Node {
         self.excuse.clone()
     }
 
-    /// Whether it ended by itself, how, and its last words.
+    /// Returns whether and how it ended by itself, with its last lines of stderr.
     pub fn exited(&mut self) -> anyhow::Result<Option<String>> {
         let Some(process) = &mut self.process else { return Ok(None) };
         let Some(status) = process.wait(Instant::now())? else { return Ok(None) };
@@ -261,7 +260,7 @@ impl Node {
         self.disk().context("it has no disk of its own")?.cut_power()
     }
 
-    /// What did not reach the disk is lost.
+    /// Unmounts the disk; unsynced data is lost.
     pub fn unmount(&mut self) -> anyhow::Result<()> {
         if let Home::Disk(disk) = &mut self.home {
             disk.unmount()?;
@@ -270,7 +269,7 @@ impl Node {
         Ok(())
     }
 
-    /// Its disk is there again, if it was taken away.
+    /// Mounts its disk again, if it was unmounted.
     pub fn remount(&mut self) -> anyhow::Result<()> {
         if let Home::Disk(disk) = &mut self.home
             && self.unmounted
@@ -296,7 +295,7 @@ impl Node {
         self.home.root().join("aside")
     }
 
-    /// All room is taken but so many MiB.
+    /// Fills the disk except for this many MiB.
     pub fn fill(&self, leave_mib: u64) -> anyhow::Result<()> {
         ensure!(self.disk().is_some(), "it has no disk of its own");
         disk_full::fill(&self.home.root().join(BALLAST), leave_mib)
@@ -319,7 +318,7 @@ impl Node {
         Ok(())
     }
 
-    /// Files and sockets it has open, threads and memory, by what the system says of it.
+    /// Returns its open files and sockets, threads and memory, as reported by the system.
     pub fn gauges(&self) -> Vec<(String, f64)> {
         let Some(pid) = self.pid() else { return Vec::new() };
         let held = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
@@ -336,7 +335,7 @@ impl Node {
         gauges
     }
 
-    /// What every thread of it waits for, beside its log: for a process that hangs.
+    /// Writes the wait state of every thread beside its log, for a process that hangs.
     pub fn autopsy(&self) -> anyhow::Result<()> {
         let Some(pid) = self.pid() else { return Ok(()) };
         let mut said = String::new();
@@ -349,7 +348,7 @@ impl Node {
         std::fs::write(file, said).context("writing what threads wait for")
     }
 
-    /// A file next to its logs, such as for what a command of ours says.
+    /// Returns a file next to its logs, such as for the output of a command.
     pub fn file(&self, name: &str) -> PathBuf {
         self.logs.join(format!("node-{}-{name}", self.number))
     }

@@ -1,11 +1,11 @@
-//! A relay of TCP that makes nodes far apart: every byte is handed on a fixed time after it came, in both directions.
+//! TCP relay that makes nodes far apart: every byte is forwarded a fixed time after its arrival, in both directions.
 //!
 //! ```text
-//! node ─> door ─> line: (due, bytes) (due, bytes) ... ─> the node behind the door
-//!              <─ another line <─
+//! node ─> port ─> queue: (due, bytes) (due, bytes) ... ─> the node behind the port
+//!              <─ another queue <─
 //! ```
-//! A line holds many pieces at once, so the delay costs no throughput. Nobody reads into a full line, and TCP makes its
-//! sender wait. The relay dials the node behind the door after one delay, as a SYN would take.
+//! A queue holds many pieces at once, so the delay costs no throughput. Reading stops while a queue is full, and TCP
+//! makes its sender wait. The relay dials the node behind the port after one delay, as a SYN would take.
 //!
 //! `netem` would do the same, but many kernels are built without it.
 
@@ -25,11 +25,11 @@ use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, sleep_until};
 
-/// Limits of a line. With 300 ms of delay the first allows 27 MB a second.
+/// Limits of a queue. With 300 ms of delay the first allows 27 MB a second.
 const LINE_BYTES_MAX: usize = 8 << 20;
 const LINE_PIECES_MAX: usize = 1 << 16;
 const READ_BYTES: usize = 64 << 10;
-/// Connections of one door at a time; others wait in its queue.
+/// Connections of one port at a time; others wait in its queue.
 const CONNECTIONS_MAX: usize = 128;
 /// The pause after a connection could not be taken.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -40,7 +40,7 @@ struct DelayLine {
     delay: Duration,
     pieces: VecDeque<(Instant, Bytes)>,
     bytes: usize,
-    /// When the end is due that the sender said.
+    /// Due time of the sender's end of stream.
     end: Option<Instant>,
 }
 
@@ -84,27 +84,27 @@ impl DelayLine {
         }
     }
 
-    /// When the next bytes or the end are due.
+    /// Returns when the next bytes or the end are due.
     fn next_due(&self) -> Option<Instant> {
         self.pieces.front().map(|(due, _)| *due).or(self.end)
     }
 
-    /// Whether everything was handed on and the end is due.
+    /// Returns whether everything was forwarded and the end is due.
     fn ended(&self, now: Instant) -> bool {
         self.pieces.is_empty() && self.end.is_some_and(|end| end <= now)
     }
 }
 
-/// What one door has carried so far.
+/// Traffic of one port so far.
 #[derive(Debug, Default)]
-pub struct Carried {
+pub struct CarriedBytes {
     connections: AtomicU64,
-    /// Bytes to the node behind the door, and from it.
+    /// Bytes to the node behind the port, and from it.
     to: AtomicU64,
     from: AtomicU64,
 }
 
-impl Carried {
+impl CarriedBytes {
     pub fn connections(&self) -> u64 {
         self.connections.load(Ordering::Relaxed)
     }
@@ -118,14 +118,14 @@ impl Carried {
     }
 }
 
-/// An address that stands for a node.
+/// Relay address of a node.
 #[derive(Clone, Debug)]
 pub struct RelayPort {
     pub address: SocketAddr,
-    pub carried: Arc<Carried>,
+    pub carried: Arc<CarriedBytes>,
 }
 
-/// Doors and all connections through them; they end with this.
+/// Ports and all connections through them; dropped together.
 #[derive(Debug)]
 pub struct Relay {
     delay: Duration,
@@ -140,7 +140,7 @@ impl Relay {
         Ok(Relay { delay, runtime: Some(runtime.context("starting the relay")?) })
     }
 
-    /// Opens a door at a free port of `ip`. Who connects there reaches `node`.
+    /// Opens a relay port at a free port of `ip`. Connections to it reach `node`.
     pub fn open(&self, ip: IpAddr, node: SocketAddr) -> anyhow::Result<RelayPort> {
         let runtime = self.runtime.as_ref().context("the relay has ended")?;
         let listener = runtime.block_on(TcpListener::bind((ip, 0))).with_context(|| format!("listening on {ip}"))?;
@@ -158,7 +158,7 @@ impl Drop for Relay {
     }
 }
 
-async fn accept(listener: TcpListener, node: SocketAddr, delay: Duration, carried: Arc<Carried>) {
+async fn accept(listener: TcpListener, node: SocketAddr, delay: Duration, carried: Arc<CarriedBytes>) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     while let Ok(place) = Arc::clone(&places).acquire_owned().await {
         let Ok((near, _)) = listener.accept().await else {
@@ -175,7 +175,7 @@ async fn accept(listener: TcpListener, node: SocketAddr, delay: Duration, carrie
 }
 
 /// Carries one connection until both directions have ended.
-async fn carry(near: TcpStream, node: SocketAddr, delay: Duration, carried: &Carried) -> io::Result<()> {
+async fn carry(near: TcpStream, node: SocketAddr, delay: Duration, carried: &CarriedBytes) -> io::Result<()> {
     sleep(delay).await;
     let far = TcpStream::connect(node).await?;
     carried.connections.fetch_add(1, Ordering::Relaxed);
@@ -188,7 +188,7 @@ async fn carry(near: TcpStream, node: SocketAddr, delay: Duration, carried: &Car
     Ok(())
 }
 
-/// Hands on what comes until the end was handed on, or nobody takes it.
+/// Forwards bytes until the end was forwarded, or the receiver is gone.
 async fn pump(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, delay: Duration, bytes: &AtomicU64) {
     let mut line = DelayLine::new(delay);
     let mut buffer = vec![0; READ_BYTES];

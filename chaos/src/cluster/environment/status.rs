@@ -1,4 +1,4 @@
-//! Output of `cluster status --json`, as far as the storm reads it.
+//! Output of `cluster status --json`, as far as the tests read it.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Status {
-    /// Who says so.
+    /// Node that reports this.
     pub node: Option<u64>,
     #[serde(default)]
     pub nodes: Vec<Member>,
@@ -15,7 +15,7 @@ pub struct Status {
     pub groups: Vec<Group>,
     #[serde(default)]
     pub settled: bool,
-    /// What keeps it from being settled, in words.
+    /// Reasons why it is not settled.
     #[serde(default)]
     pub unsettled: Vec<String>,
 }
@@ -51,12 +51,12 @@ impl Status {
         Status::deserialize(value).ok()
     }
 
-    /// Whether who says so has a replica of the group, and so has to know.
+    /// Returns whether the reporting node has a replica of the group.
     pub fn hosts(&self, group: &Group) -> bool {
         group.replicas.iter().any(|replica| Some(replica.node) == self.node)
     }
 
-    /// How many groups each node leads.
+    /// Returns the number of groups that each node leads.
     pub fn leads(&self) -> BTreeMap<u64, usize> {
         let mut leads: BTreeMap<u64, usize> = self.nodes.iter().map(|member| (member.id, 0)).collect();
         for leader in self.groups.iter().filter_map(|group| group.leader) {

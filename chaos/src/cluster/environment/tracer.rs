@@ -1,4 +1,4 @@
-//! A tracer that delays what a node makes durable.
+//! Tracer that delays the syncs of a node.
 
 use std::process::{Child, Command, Stdio};
 

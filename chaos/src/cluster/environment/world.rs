@@ -1,7 +1,8 @@
-//! World of a storm: all nodes, the network between them, and the directory of everything that a run leaves behind.
+//! World of a cluster run: all nodes, the network between them, and the directory of everything that a run leaves
+//! behind.
 //!
-//! With root each node has a network namespace and a disk of its own; without, an address of the loopback network and a
-//! directory. Processes go first, then disks, then the network; nothing is touched that was not made here.
+//! As root each node has a network namespace and a disk of its own; otherwise a loopback address and a directory.
+//! Processes are removed first, then disks, then the network; nothing created elsewhere is touched.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -35,7 +36,7 @@ const REPLICAS: u8 = 3;
 /// Shards that are hardly written to seal as well, so that their logs are thrown away while a node is gone.
 const SEAL_AGE_SECONDS: u32 = 2;
 
-/// What a world is made of.
+/// Composition of a world.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub nodes: u8,
@@ -59,7 +60,7 @@ pub struct World {
     pub starved: BTreeMap<u8, String>,
     /// Tracers that slow a node down.
     pub tracers: BTreeMap<u8, Tracer>,
-    /// Whether nodes are shown a clock that can be moved.
+    /// Whether nodes run with a clock that can be moved.
     clocks: bool,
 }
 
@@ -142,8 +143,8 @@ impl World {
         if self.clocks { self.show_clock(number) } else { Ok(()) }
     }
 
-    /// From their next start on nodes are shown a clock that can be moved. Only where it will be: the library for it is
-    /// one more thing that can fail.
+    /// Gives nodes a movable clock from their next start on. Only done if it will be moved: its library is one more
+    /// thing that can fail.
     pub fn show_clocks(&mut self) -> anyhow::Result<()> {
         self.clocks = true;
         self.members().into_iter().try_for_each(|number| self.show_clock(number))
@@ -168,7 +169,7 @@ impl World {
         self.plan.nodes > 1
     }
 
-    /// Those that belong to it and may be asked.
+    /// Returns the members that may be queried.
     pub fn members(&self) -> Vec<u8> {
         self.nodes.values().filter(|node| !node.gone).map(|node| node.number).collect()
     }
@@ -193,7 +194,7 @@ impl World {
         self.found_within(SETTLE_WAIT)
     }
 
-    /// As `found`, with another limit for the time in which replicas find their places.
+    /// Founds the cluster like `found`, with another time limit for the placement of replicas.
     pub fn found_within(&mut self, settle: Duration) -> anyhow::Result<()> {
         if self.clustered() {
             let (shards, replicas) = (self.plan.shards.to_string(), REPLICAS.to_string());
@@ -249,15 +250,15 @@ impl World {
         Ok(())
     }
 
-    /// The id that the cluster knows this node by.
+    /// Returns the cluster's id of this node.
     pub fn id_of(&mut self, number: u8) -> anyhow::Result<u64> {
         let peer = self.node(number)?.peer.to_string();
         let status = self.any_status().context("no node says what the cluster is")?.1;
-        let status = Status::of(&status).context("a status that does not read")?;
+        let status = Status::of(&status).context("the status cannot be decoded")?;
         status.id_at(&peer).with_context(|| format!("the cluster knows no node at {peer}"))
     }
 
-    /// The number of ours that the cluster's id stands for.
+    /// Returns our number for an id of the cluster.
     pub fn number_of(&self, status: &Status, id: u64) -> Option<u8> {
         let address = status.nodes.iter().find(|member| member.id == id)?.address.as_ref()?;
         self.nodes.values().find(|node| node.peer.to_string() == *address).map(|node| node.number)
@@ -303,7 +304,7 @@ impl World {
         serde_json::from_str(&text).with_context(|| format!("the status of node {number}"))
     }
 
-    /// As the first node sees it that can say.
+    /// Returns the status from the first node that responds.
     pub fn any_status(&mut self) -> Option<(u8, Value)> {
         if !self.clustered() {
             return None;
@@ -311,7 +312,7 @@ impl World {
         self.up().into_iter().find_map(|number| Some((number, self.status_of(number).ok()?)))
     }
 
-    /// Until every group has its voters and a leader.
+    /// Waits until every group has its voters and a leader.
     pub fn settle(&mut self) -> anyhow::Result<()> {
         self.settle_within(SETTLE_WAIT)
     }

@@ -1,5 +1,5 @@
-//! Conductor, which runs the storm: one fault after the other as the schedule says, with an eye on every process; then
-//! the calm, in which the cluster has to show that it serves.
+//! Conductor of a run: executes the scheduled faults one after the other and watches every process. In the calm phase
+//! after them the cluster has to serve.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,12 +20,12 @@ use crate::http_client::HttpClient as Connection;
 
 /// Operations in a row on every object that show that it is served again.
 pub const STREAK: u32 = 100;
-/// After the last fault that has to be shown within this time.
+/// Time limit for recovery after the last fault.
 pub const RECOVERY_MAX: Duration = Duration::from_secs(30);
 /// A fault that would end later than the storm, by more than this, ends the storm.
 const LATE_MAX: Duration = Duration::from_secs(5);
 const TICK: Duration = Duration::from_millis(50);
-/// How often nodes are asked how they are.
+/// Interval at which nodes are sampled.
 const SAMPLE_EVERY: Duration = Duration::from_secs(2);
 const SAMPLE_WAIT: Duration = Duration::from_secs(1);
 /// Time for a lead to move from one node to another.
@@ -44,13 +44,13 @@ pub struct Conductor<'a> {
     next_sample: Instant,
     /// Number of the fault that was begun last.
     number: u32,
-    /// Whether it has no second one beside it.
+    /// Whether it runs without a second concurrent one.
     alone: bool,
 }
 
-/// What an attempt to install a fault came to.
+/// Result of an attempt to install a fault.
 #[derive(Debug)]
-pub enum Done {
+pub enum Injected {
     Installed(String),
     /// It cannot be done now, and nothing was.
     Skipped(String),
@@ -109,7 +109,7 @@ impl<'a> Conductor<'a> {
         Ok(())
     }
 
-    /// Says what nodes must not have come to under this fault, just before it is healed.
+    /// Records states that nodes must not have reached under this fault, just before it is healed.
     fn look_before_heal(&mut self, fault: &Planned) -> anyhow::Result<()> {
         match fault.kind {
             Kind::Ring | Kind::LongOneWay => self.all_are_ready(fault)?,
@@ -126,7 +126,7 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    /// No node may have ended for this reason.
+    /// Records a finding if a node ended for this reason.
     fn none_ended(&self, fault: &Planned, reason: &str) {
         let up = self.world.up();
         for number in self.world.members().into_iter().filter(|number| !up.contains(number)) {
@@ -149,7 +149,7 @@ impl<'a> Conductor<'a> {
         Ok(())
     }
 
-    /// Asks the node's `/readyz`. Returns why the node is not ready, or nothing if it is.
+    /// Queries the node's `/readyz`. Returns why the node is not ready, or nothing if it is.
     pub fn not_ready(&mut self, number: u8) -> anyhow::Result<Option<String>> {
         let address = self.world.node(number)?.http;
         let answer = Connection::connect(address, "", SAMPLE_WAIT)
@@ -168,12 +168,12 @@ impl<'a> Conductor<'a> {
         eprintln!("storm: {} ...", fault.kind.name());
         self.say_fault(number, fault, "", Outcome::Begun);
         let installed = match self.world.up().is_empty() {
-            true => Ok(Done::Skipped("no node runs".into())),
+            true => Ok(Injected::Skipped("no node runs".into())),
             false => self.install(fault),
         };
         let (what, outcome) = match installed {
-            Ok(Done::Installed(what)) => (what, Outcome::Installed),
-            Ok(Done::Skipped(why)) => (why, Outcome::Skipped),
+            Ok(Injected::Installed(what)) => (what, Outcome::Installed),
+            Ok(Injected::Skipped(why)) => (why, Outcome::Skipped),
             Err(why) => (format!("{why:#}"), Outcome::Indeterminate),
         };
         if outcome != Outcome::Installed {
@@ -183,7 +183,7 @@ impl<'a> Conductor<'a> {
         (number, outcome == Outcome::Installed)
     }
 
-    /// Says that a promise about this fault was broken.
+    /// Records a violated guarantee of this fault.
     pub fn broken(&self, fault: &Planned, why: String) {
         let fault = fault.kind.name().to_owned();
         eprintln!("storm: {fault}: {why}");
@@ -202,7 +202,7 @@ impl<'a> Conductor<'a> {
         });
     }
 
-    /// Until they are ready. Those that are not are findings, and are started again.
+    /// Waits until they are ready. Nodes that are not are findings, and are started again.
     pub fn await_ready(&mut self, mut launched: Vec<u8>) -> anyhow::Result<()> {
         for _ in 0..STARTS_MAX {
             let not_ready = self.world.await_ready(&launched)?;
@@ -236,7 +236,7 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    /// Says which processes ended by themselves.
+    /// Records processes that ended by themselves.
     fn watch(&mut self) -> anyhow::Result<()> {
         for number in self.world.members() {
             let node = self.world.node(number)?;
@@ -249,7 +249,7 @@ impl<'a> Conductor<'a> {
         Ok(())
     }
 
-    /// How all nodes are; one that does not answer is asked again next time.
+    /// Samples all nodes; one that does not respond is sampled again next time.
     pub fn sample(&mut self) {
         self.next_sample = Instant::now() + SAMPLE_EVERY;
         if let Some((node, status)) = self.world.any_status() {
@@ -265,7 +265,8 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    /// No fault is left. Returns when every object was served often enough, and not before `at_least`.
+    /// Runs the calm phase, without faults. Returns when every object was served often enough, and not before
+    /// `at_least`.
     pub fn calm(&mut self, at_least: Duration) -> anyhow::Result<()> {
         let launched = self.world.heal()?;
         self.stage.enter(Phase::Calm);
@@ -285,7 +286,7 @@ impl<'a> Conductor<'a> {
         Ok(())
     }
 
-    /// Every node is asked to stop, and does.
+    /// Stops every node.
     pub fn end(&mut self, wait: Duration) -> anyhow::Result<()> {
         self.world.up().into_iter().try_for_each(|number| self.stop(number, wait))
     }
@@ -317,7 +318,7 @@ impl<'a> Conductor<'a> {
         Ok(found.map_or(any, |(_, number)| number))
     }
 
-    /// Until every group has a leader, or for so long.
+    /// Waits until every group has a leader, up to the limit.
     pub fn until_led(&mut self, at_most: Duration) -> anyhow::Result<()> {
         let until = Instant::now() + at_most;
         while self.world.clustered() && Instant::now() < until {

@@ -1,4 +1,4 @@
-//! Faults as data: what can be done to a cluster, what each needs, and the schedule that a seed makes of them. Pure.
+//! Faults as data: kinds, their requirements, and the schedule derived from a seed. Pure.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -53,7 +53,7 @@ pub enum Kind {
 
 use Kind::*;
 
-/// What is known of a kind.
+/// Properties of a kind.
 struct FaultSpec {
     kind: Kind,
     name: &'static str,
@@ -106,7 +106,7 @@ const TABLE: [FaultSpec; 25] = [
     known(LongOneWay, "long-one-way", 3, Some(Need::Rules), 30_000..=30_000, 36_000),
 ];
 
-/// What every run of three nodes and ninety seconds has in it.
+/// Faults of every run with three nodes and ninety seconds.
 const FIRST: [Kind; 6] = [Kill, Pause, Isolate, PowerCutAll, Snapshot, Rolling];
 
 impl Kind {
@@ -136,12 +136,12 @@ impl Kind {
         self.known().takes_ms
     }
 
-    /// Whether a run of this length has it without being told. What takes long would leave no time for the others.
+    /// Returns whether a run of this length includes it by default. Long faults would leave no time for the others.
     pub fn fits(self, seconds: u64) -> bool {
         seconds >= PAIRS_FROM_SECONDS || self < OldCopy
     }
 
-    /// Whether it may come together with another: not what waits for the cluster to be whole on its way.
+    /// Returns whether it may run together with another: not if it waits for the cluster to be whole.
     fn pairs(self) -> bool {
         !matches!(
             self,
@@ -160,7 +160,7 @@ impl Kind {
         )
     }
 
-    /// Whether the nodes that are left are a majority that can talk: then writes have to go on.
+    /// Returns whether the remaining nodes are a connected majority: then writes have to continue.
     pub fn leaves_majority(self, nodes: u8) -> bool {
         nodes >= 3 && !matches!(self, KillAll | PowerCutAll | Loss | Slow | Clock | OldCopy | HotOldCopy)
     }
@@ -177,7 +177,7 @@ impl FromStr for Kind {
     }
 }
 
-/// Which node it is done to, where it is done to one.
+/// Target node of a fault, if it has a single one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
     /// The one that leads most groups.
@@ -206,8 +206,8 @@ pub struct Also {
     pub salt: u64,
 }
 
-/// What is to be done in a run, in this order, until there is no time left. `kinds` are those that this machine and this
-/// many nodes allow.
+/// Returns the faults of a run, in order, until there is no time left. `kinds` are those that this machine and this
+/// number of nodes allow.
 pub fn schedule(seed: u64, seconds: u64, kinds: &BTreeSet<Kind>) -> Vec<Planned> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let (mut planned, mut spent_ms) = (Vec::new(), 0);

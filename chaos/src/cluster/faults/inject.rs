@@ -1,4 +1,4 @@
-//! Injection of each fault. All of them are healed alike: by what the world finds out of order.
+//! Injection of each fault. All are healed alike, by restoring everything in the world that is out of order.
 
 mod disks;
 mod members;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::conductor::{Conductor, Done};
+use super::conductor::{Conductor, Injected};
 use super::fault::{Kind, Planned};
 use crate::http_client::HttpClient as Connection;
 
@@ -24,7 +24,7 @@ const JUMP_POLL: Duration = Duration::from_millis(200);
 const DAY_SECONDS: i64 = 86_400;
 
 impl Conductor<'_> {
-    pub fn install(&mut self, fault: &Planned) -> anyhow::Result<Done> {
+    pub fn install(&mut self, fault: &Planned) -> anyhow::Result<Injected> {
         let mut rng = ChaCha8Rng::seed_from_u64(fault.salt);
         match fault.kind {
             Kind::Kill => self.kill(fault, &mut rng),
@@ -54,8 +54,8 @@ impl Conductor<'_> {
         }
     }
 
-    /// Installed once the node itself says another time than before.
-    fn clock(&mut self, fault: &Planned, rng: &mut ChaCha8Rng) -> anyhow::Result<Done> {
+    /// Moves the clock of a node. Installed once the node itself reports the changed time.
+    fn clock(&mut self, fault: &Planned, rng: &mut ChaCha8Rng) -> anyhow::Result<Injected> {
         let node = self.choose(fault.who, rng)?;
         let jump = JUMPS_SECONDS[rng.random_range(0..JUMPS_SECONDS.len())];
         let jump = if rng.random_bool(0.5) { jump } else { -jump };
@@ -66,7 +66,7 @@ impl Conductor<'_> {
             let passed = i64::try_from(since.elapsed().as_secs())?;
             let moved = (self.time_at(node)? - before - passed).rem_euclid(DAY_SECONDS);
             if (moved - jump.rem_euclid(DAY_SECONDS)).abs() <= 1 {
-                return Ok(Done::Installed(format!("the clock of node {node} jumps by {jump} s")));
+                return Ok(Injected::Installed(format!("the clock of node {node} jumps by {jump} s")));
             }
         }
         anyhow::bail!("the clock of node {node} does not jump by {jump} s")

@@ -1,5 +1,5 @@
-//! Log of events, the one place where they get their time and their line. What clients read goes to a file beside it,
-//! so that what does not fit can be explained.
+//! Log of events, which assigns their time and their line. Rows read by clients go to a file beside it, for the
+//! explanation of findings.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,7 +35,7 @@ struct Reads {
     bytes: u64,
 }
 
-/// How a line begins.
+/// Beginning of a line.
 const OP: &str = "{\"op\":";
 
 /// The rows that a read found.
@@ -67,7 +67,7 @@ impl Journal {
         self.note(done);
     }
 
-    /// Before the read's end is said. What is `needed` is kept however much there is.
+    /// Stores the rows of a read, before its end is recorded. `needed` rows are stored without a limit.
     pub fn keep(&self, op: u64, rows: &Rows, needed: bool) {
         let done = self.keep_body(op, rows, needed);
         self.note(done);
@@ -101,7 +101,7 @@ impl Journal {
     }
 }
 
-/// What was read, found again by operation.
+/// Stored rows of reads, found by operation.
 #[derive(Clone, Debug)]
 pub struct Bodies(PathBuf);
 

@@ -1,12 +1,11 @@
-//! Events of a run: each event one line of the history, stamped by the one process that
-//! runs the storm.
+//! Events of a run: each event is one line of the history, stamped by the one process that runs the test.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What clients do with an object.
+/// Workload on an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Workload {
@@ -37,7 +36,7 @@ impl Workload {
     }
 }
 
-/// What happens to one row of a write.
+/// Effect of a write on one of its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Act {
@@ -46,7 +45,7 @@ pub enum Act {
     Delete,
 }
 
-/// One row of a write. All it says are whole numbers in `metadata`, and an `input` of so many letters.
+/// One row of a write. Its content is integers in `metadata`, and an `input` of the given length.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
     pub id: String,
@@ -79,7 +78,7 @@ pub enum Ask {
     Look {
         id: String,
     },
-    /// A row is written into it that says which operation wrote it.
+    /// Writes a row into it that names the writing operation.
     Put {
         id: String,
     },
@@ -89,7 +88,7 @@ pub enum Ask {
     },
 }
 
-/// What the control plane answered.
+/// Response of the control plane.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "told", rename_all = "snake_case")]
 pub enum ControlReply {
@@ -103,7 +102,7 @@ pub enum ControlReply {
     Alive,
     /// 404.
     Dead,
-    /// It is there with the rows that these operations wrote; `odd` are rows that nobody could have written.
+    /// It exists, with the rows of these operations; `odd` are rows that no operation wrote.
     Rows { ops: Vec<u64>, odd: Vec<String> },
 }
 
@@ -119,7 +118,7 @@ pub enum Phase {
     Look,
 }
 
-/// How far a fault came.
+/// Progress of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -170,7 +169,7 @@ pub enum RunEvent {
         object: String,
         version: Option<u64>,
     },
-    /// To the control plane, about what `key` names.
+    /// Request to the control plane about `key`.
     Ask {
         op: u64,
         client: u32,
@@ -199,7 +198,7 @@ pub enum RunEvent {
         #[serde(flatten)]
         told: ControlReply,
     },
-    /// Not applied, now or ever; without a status it was never sent.
+    /// Never applied; without a status it was never sent.
     Fail {
         op: u64,
         status: Option<u16>,
@@ -225,13 +224,13 @@ pub enum RunEvent {
         majority: bool,
         outcome: Outcome,
     },
-    /// After the storm: this read is what the node has of the object.
+    /// Final read: this is the node's state of the object.
     Looked {
         object: String,
         node: u8,
         op: u64,
     },
-    /// It did not give the object, however often it was asked.
+    /// The node did not return the object, however often it was requested.
     Blind {
         object: String,
         node: u8,
@@ -247,7 +246,7 @@ pub enum RunEvent {
         fault: String,
         why: String,
     },
-    /// What `cluster status` says, as one node sees it.
+    /// Output of `cluster status` on one node.
     Status {
         node: u8,
         status: Value,

@@ -1,4 +1,4 @@
-//! Final reads: clients are gone, and every node is asked for every object, newest and at one common version.
+//! Final reads after the clients stopped: every object from every node, newest and at one common version.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,9 +14,9 @@ use crate::cluster::faults::conductor::Conductor;
 use crate::cluster::workload::client::{Client, SeenWrite};
 use crate::cluster::workload::shared::{ClientContext, NodeAt, Object};
 
-/// Who reads from a node for this has this number and the node's.
+/// Client number of the final reads, added to the node's number.
 const LOOKERS: u32 = 1_000_000;
-/// A node is asked for an object until it answers, but no longer than this; one that failed once is asked once.
+/// Time limit for a node to return an object; a node that failed once gets one request only.
 const OBJECT_MAX: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(500);
 /// Replicas that lag have so long to come to the same place.
@@ -78,7 +78,7 @@ impl Conductor<'_> {
         })
     }
 
-    /// Says how each node sees the cluster, at last when all have applied the same.
+    /// Records each node's status of the cluster, finally when all have applied the same.
     fn converge(&mut self) -> anyhow::Result<()> {
         if !self.world.clustered() {
             return Ok(());
@@ -125,7 +125,7 @@ impl LookAt<'_> {
     }
 }
 
-/// Whether every group is at one place, wherever it is.
+/// Returns whether the replicas of every group are at the same position.
 fn applied_alike(seen: &[(u8, Value)]) -> bool {
     let mut places = BTreeMap::new();
     seen.iter().all(|(_, status)| {

@@ -1,4 +1,4 @@
-//! History of a run, indexed by what the checkers look up.
+//! History of a run, indexed for the checkers.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ pub struct WriteRecord {
     pub object: String,
     pub key: Option<u64>,
     pub rows: Vec<Row>,
-    pub sends: Vec<Sent>,
+    pub sends: Vec<SendAttempt>,
 }
 
 #[derive(Clone, Debug)]
-pub struct Sent {
+pub struct SendAttempt {
     pub op: u64,
     pub node: u8,
     /// Its place in the history.
@@ -88,7 +88,7 @@ pub struct Operation {
     pub kind: &'static str,
     pub phase: Phase,
     pub began: u64,
-    /// When it ended, and whether as it should.
+    /// When it ended, and whether as expected.
     pub ended: Option<(u64, Went)>,
 }
 
@@ -119,14 +119,14 @@ pub struct RunHistory {
     pub asks: Vec<AskRecord>,
     pub operations: BTreeMap<u64, Operation>,
     pub faults: Vec<FaultRecord>,
-    /// When each phase began.
+    /// Start of each phase.
     pub phases: BTreeMap<Phase, u64>,
     /// `(object, node) -> the read that shows it`, and the nodes that showed nothing.
     pub looks: BTreeMap<(String, u8), u64>,
     pub blind: Vec<(String, u8)>,
     /// Everything that is about the cluster and not about an operation.
     pub others: Vec<(u64, RunEvent)>,
-    /// What does not fit together in the history itself: the harness's fault.
+    /// Contradictions in the history itself: errors of the harness.
     pub broken: Vec<String>,
 }
 
@@ -145,7 +145,7 @@ impl RunHistory {
     }
 }
 
-/// What an operation under way is.
+/// Kind of an operation in progress.
 #[derive(Clone, Copy, Debug)]
 enum OpenOperation {
     Write { write: u64, place: usize },
@@ -172,7 +172,7 @@ impl Reader {
             RunEvent::Write { op, node, object, write, key, rows, .. } => {
                 let fresh = WriteRecord { object: object.clone(), key: *key, rows: rows.clone(), sends: Vec::new() };
                 let record = history.writes.entry(*write).or_insert(fresh);
-                record.sends.push(Sent { op: *op, node: *node, invoked: at, ended: None });
+                record.sends.push(SendAttempt { op: *op, node: *node, invoked: at, ended: None });
                 let open = OpenOperation::Write { write: *write, place: record.sends.len() - 1 };
                 self.begin(*op, object, "write", (at, t), open, said);
             }

@@ -1,9 +1,8 @@
-//! Scenario of three nodes that are far apart: every byte between them takes 300 ms, and clients at each node write and
-//! read all the time.
+//! Scenario of three nodes that are far apart: every byte between them takes 300 ms, and clients at each node read and
+//! write all the time.
 //!
-//! The other nodes know each node by an address of the [relay](crate::cluster::environment::relay), and where rules can
-//! be made, packets that go another way are dropped. The nodes have the times that the guide names for such a round
-//! trip.
+//! Nodes reach each other by addresses of the [relay](crate::cluster::environment::relay). If rules can be made,
+//! packets that bypass it are dropped. The nodes have the timing settings that the guide gives for such a round trip.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -43,24 +42,24 @@ const REACHED: &str = "nodes reached through the relay";
 /// Settings of the times in consensus, with their defaults in milliseconds. Their defaults serve short round trips.
 const TIMES: [(&str, u64); 3] =
     [("cluster.heartbeat_ms", 120), ("cluster.election_min_ms", 400), ("cluster.election_max_ms", 700)];
-/// What the guide multiplies a round trip with to get each of them, in thirds.
+/// Factors of the guide for a round trip, in thirds.
 const THIRDS: [u64; 3] = [4, 12, 20];
 
-/// What the story is told.
+/// Options of the scenario.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub struct FarApartOptions {
     pub seed: u64,
     pub seconds: u64,
-    /// From one node to another.
+    /// Delay from one node to another.
     pub delay_ms: u64,
 }
 
-/// A node and the address that stands for it.
+/// Nodes with their relay addresses.
 type RelayPorts = Vec<(u8, RelayPort)>;
 
 /// Runs it; what is to be looked at afterwards.
-pub fn run(options: Options, interrupted: &AtomicBool, report: &mut Report) -> anyhow::Result<Vec<PathBuf>> {
-    let Options { seed, seconds, delay_ms } = options;
+pub fn run(options: FarApartOptions, interrupted: &AtomicBool, report: &mut Report) -> anyhow::Result<Vec<PathBuf>> {
+    let FarApartOptions { seed, seconds, delay_ms } = options;
     let plan = Plan { nodes: NODES, shards: SHARDS, memory_budget_bytes: MEMORY_BUDGET_BYTES };
     // Before the nodes, so that it goes after them.
     let relay = Relay::new(Duration::from_millis(delay_ms))?;
@@ -102,7 +101,7 @@ fn times(round_trip_ms: u64) -> [(&'static str, u64); 3] {
     })
 }
 
-/// Gives every node a door of the relay as the address that others know it by.
+/// Gives every node a relay port as its address for the others.
 fn behind_doors(world: &mut World, relay: &Relay, times: &[(&str, u64)]) -> anyhow::Result<RelayPorts> {
     let own = IpAddr::V4(world.own_address());
     let mut doors = Vec::new();
@@ -129,11 +128,11 @@ fn part(world: &World) -> anyhow::Result<bool> {
     Ok(true)
 }
 
-/// What was set up for the run; the verdict needs it beside the history.
+/// Setup of the run; the verdict needs it besides the history.
 struct Setup<'a> {
     delay_ms: u64,
     times: [(&'static str, u64); 3],
-    /// Whether rules keep nodes from reaching each other directly.
+    /// Whether rules prevent direct connections between nodes.
     parted: bool,
     doors: &'a RelayPorts,
 }
@@ -187,7 +186,7 @@ fn writes(details: &Map<String, Value>, failed: usize) -> Value {
     json!({ "acknowledged": times["count"], "failed": failed, "p50_ms": times["p50"], "p99_ms": times["p99"] })
 }
 
-/// What is wrong with the times of writes, if anything. No write at all is for the coverage to tell.
+/// Returns a finding about the times of writes, if any. A lack of writes is left to the coverage.
 fn slow(writes: &Value) -> Option<String> {
     let p50 = writes["p50_ms"].as_f64().filter(|p50| *p50 >= P50_MAX_MS)?;
     Some(format!("p50 of writes is {p50} ms, not below {P50_MAX_MS} ms"))

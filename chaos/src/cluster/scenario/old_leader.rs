@@ -1,9 +1,9 @@
-//! Scenario that is always the same, in half a minute: state and knowledge that only an old leader has.
+//! Fixed scenario of half a minute: state and knowledge that only an old leader has.
 //!
 //! 1. The node that leads most is cut off from its peers, and clients go on to talk to it. What is written there cannot be
 //!    acknowledged, and what the others write meanwhile must not be missing from what is read there.
 //! 2. All nodes are killed right after everything was written to, and the one that led most comes back when the others
-//!    have gone on without it. What was acknowledged is on one of those as well.
+//!    have continued without it. Everything acknowledged is on one of those as well.
 //!
 //! The storm does this too, at random: here no luck is needed.
 
@@ -32,16 +32,16 @@ use crate::report::Report;
 const NODES: u8 = 3;
 /// Together with the catalog's group, each node leads some.
 const SHARDS: u16 = 8;
-/// So many that some of them are in shards that the node leads, whoever it is.
+/// Number of objects, so large that every node leads the shards of some.
 const OBJECTS: u32 = 16;
 /// Seals by age, not by size: the newest entries are in the log alone.
 const MEMORY_BUDGET_BYTES: u64 = 16 << 20;
-/// A node that has not heard from the others for five seconds answers nobody.
+/// Time of the isolation. A node without contact to the others for five seconds stops responding.
 const CUT_OFF: Duration = Duration::from_millis(4600);
-/// By then the others begin to find new leaders.
+/// Time after which the others begin to find new leaders.
 const LED_AFTER: Duration = Duration::from_millis(1300);
 const LED_MAX: Duration = Duration::from_secs(20);
-/// What a cluster that can has to have written by then.
+/// Time limit for a write in a cluster with a majority.
 const WRITTEN_MAX: Duration = Duration::from_secs(30);
 const AGAIN_AFTER: Duration = Duration::from_millis(100);
 
@@ -79,7 +79,7 @@ fn play(conductor: &mut Conductor<'_>, seed: u64) -> anyhow::Result<()> {
     conclude(conductor)
 }
 
-/// Cuts the node off, and asks it what the others know better.
+/// Isolates the node, and reads from it what the others have changed.
 fn cut_off(conductor: &mut Conductor<'_>, teller: &mut Teller, old: u8) -> anyhow::Result<()> {
     let fault = |conductor: &Conductor<'_>, outcome| {
         conductor.say(RunEvent::Fault {
@@ -135,7 +135,7 @@ fn last_back(conductor: &mut Conductor<'_>, teller: &mut Teller, old: u8) -> any
     conductor.await_ready(launched)
 }
 
-/// Whoever works on one object: three clients, so that one that waits holds nobody up.
+/// Clients of one object: three, so that one that waits delays no other.
 struct Trio {
     object: Arc<Object>,
     writer: Client,
@@ -170,7 +170,7 @@ impl Teller {
         })
     }
 
-    /// At the old leader one writes, and one reads what has been written at the others since.
+    /// Writes through the old leader, and reads from it what has been written through the others since.
     fn ask_the_old(&mut self, old: NodeAt, others: &[NodeAt], until: Instant) -> anyhow::Result<()> {
         at_once(&mut self.0, |trio| {
             let Trio { object, writer, stubborn, reader } = trio;
@@ -194,7 +194,7 @@ fn one_write(client: &mut Client, object: &Object, at: NodeAt) -> Ended {
     client.write_at(at, &Sending { object, write, key: None, rows: &[own(write, 0)] })
 }
 
-/// Whether one of these nodes acknowledged a write in time.
+/// Returns whether one of these nodes acknowledged a write in time.
 fn written(client: &mut Client, object: &Object, nodes: &[NodeAt], until: Instant) -> bool {
     let mut turns = nodes.iter().cycle().skip(client.number as usize % nodes.len().max(1));
     while let Some(at) = turns.next().filter(|_| Instant::now() < until) {
@@ -206,7 +206,7 @@ fn written(client: &mut Client, object: &Object, nodes: &[NodeAt], until: Instan
     false
 }
 
-/// On all objects at the same time. All are waited for, whatever became of the first.
+/// Runs the work on all objects concurrently. Waits for all, even after a failure.
 fn at_once(trios: &mut [Trio], work: impl Fn(&mut Trio) -> anyhow::Result<()> + Sync) -> anyhow::Result<()> {
     std::thread::scope(|scope| {
         let threads: Vec<_> = trios.iter_mut().map(|trio| scope.spawn(|| work(trio))).collect();

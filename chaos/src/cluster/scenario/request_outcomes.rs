@@ -1,4 +1,4 @@
-//! Outcomes of clients' requests: which failed, whether that was to be expected, and whether one retry was enough.
+//! Outcomes of clients' requests: failures, whether they were expected, and whether one retry was enough.
 //!
 //! A client sends one request after the other, and after a failure the next one is the retry. So two failures of a client
 //! in a row are a request that needed more than one retry. Questions to the control plane are not sent again as they
@@ -29,7 +29,7 @@ pub struct Away {
 /// One try of a request that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// When it ended, in microseconds.
+    /// Time of its end, in microseconds.
     pub t: u64,
     pub client: u32,
     pub node: u8,
@@ -39,7 +39,7 @@ pub struct Failure {
     pub why: String,
     /// Whether a client has to expect it: a 503, or no connection to a node that was being restarted.
     pub expected: bool,
-    /// Whether the try before failed too.
+    /// Whether the previous try failed too.
     pub again: bool,
 }
 
@@ -133,7 +133,7 @@ impl Requests {
     }
 }
 
-/// The findings about these failures; `what` says in a few words what they did wrong.
+/// Returns the findings about these failures; `what` describes the violation in a few words.
 pub fn findings<'a>(what: &str, failures: impl Iterator<Item = &'a Failure>) -> Vec<String> {
     let failures: Vec<&Failure> = failures.collect();
     let mut findings: Vec<String> =
@@ -171,7 +171,7 @@ fn kind(said: &RunEvent) -> &'static str {
     }
 }
 
-/// What went wrong with a try that ended so, if anything did.
+/// Returns the failure of a try with this outcome, if it is one.
 fn failure(one: OpenRequest, t: u64, said: &RunEvent, away: &[Away]) -> Option<Failure> {
     let (RunEvent::Fail { status, why, .. } | RunEvent::Info { status, why, .. }) = said else { return None };
     let OpenRequest { client, node, kind, began } = one;

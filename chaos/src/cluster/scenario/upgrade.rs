@@ -1,8 +1,8 @@
-//! Scenario of an upgrade: a cluster of an earlier program goes over to this one, node after node, under load.
+//! Upgrade scenario: a cluster of an earlier version is upgraded to this one, node after node, under load.
 //!
-//! Each node is asked to stop and is started again on the same directory, and the next has its turn when `/readyz` of
-//! this one answers well. Clients are careful: they give each write a key, and send a request again that failed. One
-//! retry has to be enough, and only a 503 or a connection to the node that is being restarted may make one necessary.
+//! Each node is stopped and started again on the same directory; the next follows when `/readyz` of this one succeeds.
+//! Clients are careful: they give each write a key, and retry failed requests. One retry has to be enough, and only a
+//! 503 or a connection to the restarting node may require it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -33,7 +33,8 @@ const NODES: u8 = 3;
 const SHARDS: u16 = 8;
 /// So small that both programs seal, and read what the other sealed.
 const MEMORY_BUDGET_BYTES: u64 = 2 << 20;
-/// A node looks for a leader for 25 s. Several tries tell a request that failed twice from one that never goes.
+/// A node searches for a leader for 25 s. Several tries distinguish a request that failed twice from one that never
+/// succeeds.
 const PATIENCE: Patience = Patience { wait: Duration::from_secs(30), tries: 5 };
 /// The share of the time before the first node is stopped.
 const BEFORE_SHARE: u32 = 4;
@@ -44,9 +45,9 @@ const ASK_WAIT: Duration = Duration::from_secs(5);
 /// The kind of fault under which the history has the restart of a node. Its number is the node's.
 const UPGRADE: &str = "upgrade";
 
-/// What the story is told.
+/// Options of the scenario.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct UpgradeOptions {
     pub seed: u64,
     pub seconds: u64,
     /// The earlier program.
@@ -54,8 +55,8 @@ pub struct Options {
 }
 
 /// Runs it; what is to be looked at afterwards.
-pub fn run(options: &Options, interrupted: &AtomicBool, report: &mut Report) -> anyhow::Result<Vec<PathBuf>> {
-    let Options { seed, seconds, from } = options;
+pub fn run(options: &UpgradeOptions, interrupted: &AtomicBool, report: &mut Report) -> anyhow::Result<Vec<PathBuf>> {
+    let UpgradeOptions { seed, seconds, from } = options;
     let from = from.canonicalize().with_context(|| format!("the program {}", from.display()))?;
     let programs = [version_of(&from)?, version_of(&capabilities::program()?)?];
     let plan = Plan { nodes: NODES, shards: SHARDS, memory_budget_bytes: MEMORY_BUDGET_BYTES };
@@ -124,7 +125,7 @@ fn upgrade(conductor: &mut Conductor<'_>, number: u8) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Waits until the node says that it is to be sent requests. One that never does is a finding.
+/// Waits until the node reports ready. Reaching the limit is a finding.
 fn await_readyz(conductor: &mut Conductor<'_>, number: u8) -> anyhow::Result<()> {
     let until = Instant::now() + READY_MAX;
     while let Some(why) = conductor.not_ready(number)? {
@@ -137,7 +138,7 @@ fn await_readyz(conductor: &mut Conductor<'_>, number: u8) -> anyhow::Result<()>
     Ok(())
 }
 
-/// The version that a running node says it has, or why it says none.
+/// Returns the version that a running node reports, or the reason for its absence.
 fn version_at(conductor: &mut Conductor<'_>, number: u8) -> String {
     let mut asked = || {
         let address = conductor.world.node(number)?.http;

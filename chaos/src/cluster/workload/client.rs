@@ -1,4 +1,4 @@
-//! Client of a storm: its connections to every node, and what it says of each request before and after.
+//! Client of a run: its connections to every node, and the records of each request before and after it.
 //!
 //! Another node at each request, a bounded wait, and no retry that the history does not show. A page of a read may come
 //! from another node than the one before.
@@ -23,13 +23,13 @@ use crate::http_client::{HttpClient as Connection, HttpResponse};
 const PAGE_WAIT: Duration = Duration::from_secs(8);
 /// Rows of a page.
 const PAGE: u64 = 500;
-/// Nodes asked for one page before the read is given up.
+/// Nodes tried for one page before the read fails.
 const PAGE_TRIES: usize = 4;
 /// Pages of one read; an object has a few thousand rows.
 const PAGES_MAX: usize = 200;
-/// After a refusal or a broken connection, so that a dead node is not asked in a busy loop.
+/// Pause after a refusal or a broken connection, so that a dead node is not called in a busy loop.
 const REST: Duration = Duration::from_millis(100);
-/// Limit of the rest that a careful client takes where an answer asks for one.
+/// Upper limit of `Retry-After` that a careful client waits for.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(5);
 /// Rows that carry this text in place of what they should be are shown so.
 const WHY_BYTES_MAX: usize = 200;
@@ -37,20 +37,20 @@ const WHY_BYTES_MAX: usize = 200;
 const VERSION: &str = "x-bt-version";
 const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 const RETRY_AFTER: &str = "retry-after";
-/// How the description of a request begins that got no answer in time.
+/// Beginning of the description of a request that timed out.
 pub const NO_ANSWER: &str = "no answer within";
 
-/// What became of a request.
+/// Result of a request.
 #[derive(Debug)]
 pub enum Called {
     Answered(HttpResponse),
     /// There was no connection: it was never sent.
     NotSent(String),
-    /// Nobody knows.
+    /// Unknown outcome.
     Broken(String),
 }
 
-/// How a write ended, as its client knows it.
+/// Result of a write, as far as its client can tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
     Ok,
@@ -76,7 +76,7 @@ pub struct Client {
     pub rng: ChaCha8Rng,
     connections: BTreeMap<u8, Connection>,
     turn: usize,
-    /// Every request goes there, if it is said.
+    /// Node of every request, if set.
     pub pinned: Option<NodeAt>,
     /// The node of the last request, if that request failed.
     failed_at: Option<u8>,
@@ -185,7 +185,7 @@ impl Client {
         self.write_as(op, at, sending)
     }
 
-    /// `op` is this operation's number: who names it must have asked for it.
+    /// Sends a write as operation `op`, a number that the caller must have drawn.
     pub fn write_as(&mut self, op: u64, at: NodeAt, sending: &Sending<'_>) -> Ended {
         let Sending { object, write, key, rows } = sending;
         let said = RunEvent::Write {
@@ -284,8 +284,9 @@ impl Client {
         Err(self.odd(op, 200, format!("more than {PAGES_MAX} pages")))
     }
 
-    /// One page; where a node gives none the next one is asked. The first page of a read from a named node comes from it
-    /// or from nobody, so that each node is heard. So does every page of a careful client: it retries the read instead.
+    /// Reads one page; if a node fails, the next one is tried. The first page of a read from a named node comes only
+    /// from that node, so that each node is tested. So does every page of a careful client, which retries the read
+    /// instead.
     fn page(&mut self, op: u64, at: &mut NodeAt, path: &str, body: &Value) -> Result<HttpResponse, GivenUp> {
         let once = body["cursor"].is_null() || self.stage.patience.careful();
         let tries = if once { 1 } else { PAGE_TRIES };
@@ -307,7 +308,7 @@ impl Client {
         Err(given_up)
     }
 
-    /// What no answer may be is said as such, and the operation ends as unknown.
+    /// Records a forbidden response; the operation ends as unknown.
     pub fn odd(&self, op: u64, status: u16, why: String) -> GivenUp {
         self.stage.journal.say(RunEvent::Odd { op, status, why: why.clone() });
         GivenUp { status: Some(status), why }
@@ -347,7 +348,7 @@ struct Whole {
     rows: Rows,
 }
 
-/// What is said of a write's answer, and what its client makes of it.
+/// Returns the record of a write's response, and its result for the client.
 fn end_of_write(op: u64, rows: &[Row], called: Called) -> (Vec<RunEvent>, Ended) {
     let answer = match called {
         Called::NotSent(why) => return (vec![RunEvent::Fail { op, status: None, why }], Ended::Fail),
@@ -375,7 +376,8 @@ fn end_of_write(op: u64, rows: &[Row], called: Called) -> (Vec<RunEvent>, Ended)
     }
 }
 
-/// A timeout is named as one: the system says that something is temporarily unavailable.
+/// Describes a connection error. A timeout is named as such: the system's text is that a resource is temporarily
+/// unavailable.
 fn broken(why: &anyhow::Error, wait: Duration) -> String {
     let late = why.downcast_ref::<std::io::Error>().is_some_and(|why| why.kind() == ErrorKind::WouldBlock);
     if late { format!("{NO_ANSWER} {wait:?}") } else { format!("{why:#}") }

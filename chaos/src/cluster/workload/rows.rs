@@ -1,4 +1,4 @@
-//! Rows as they are sent and read: the JSON that is sent, what was read, and digests of it.
+//! Rows as sent and read: the JSON to send, the result of reads, and their digests.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -8,12 +8,12 @@ use serde_json::{Map, Value, json};
 
 use crate::cluster::recording::events::{Act, Row};
 
-/// Fields that transfers move begin so; what they say adds up to nothing.
+/// Prefix of the fields that transfers change; their values add up to zero.
 pub const MOVED: &str = "d";
 /// An `input` that is not what any client sends.
 const ODD_PAD: u32 = u32::MAX;
 
-/// What a row says, as it was read or as the model has it.
+/// Content of a row, as read or from the model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RowState {
     pub xact: u64,
@@ -25,8 +25,8 @@ pub struct RowState {
 
 pub type Rows = BTreeMap<String, RowState>;
 
-/// The id of the row at `place` among those that only this write ever touches: they say when it was applied, and that it
-/// was applied whole.
+/// Returns the id of the row at `place` among those that only this write touches: they show when it was applied, and
+/// that it was applied whole.
 pub fn own_id(write: u64, place: usize) -> String {
     format!("w{write}-{place}")
 }
@@ -36,7 +36,7 @@ pub fn write_of(id: &str) -> Option<u64> {
     id.strip_prefix('w')?.split_once('-')?.0.parse().ok()
 }
 
-/// An own row that says nothing but that it is there.
+/// Returns an own row without further content.
 pub fn own(write: u64, place: usize) -> Row {
     Row { id: own_id(write, place), act: Act::Put, set: BTreeMap::new(), pad: 0 }
 }
@@ -106,7 +106,7 @@ fn digest_of(id: &str, row: &RowState) -> u64 {
     hasher.finish()
 }
 
-/// What transfers moved, all together: nothing, at every version.
+/// Returns the total of all transfers: zero, at every version.
 pub fn total(rows: &Rows) -> i64 {
     let moved = rows.values().flat_map(|row| &row.set).filter(|(name, _)| name.starts_with(MOVED));
     moved.filter_map(|(_, value)| value.as_i64()).fold(0, i64::wrapping_add)

@@ -1,4 +1,4 @@
-//! Context that all clients share: where nodes listen, which objects are written to, which phase it is.
+//! Context shared by all clients: addresses of nodes, objects, and the current phase.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -11,9 +11,9 @@ use crate::cluster::recording::events::{Phase, RunEvent, Workload};
 
 /// Versions that can be read again; the oldest are forgotten.
 const VERSIONS_MAX: usize = 4000;
-/// A request without an answer for so long is given up: longer than an election takes, shorter than a pause.
+/// Time limit of a request: longer than an election takes, shorter than a pause.
 const WAIT: Duration = Duration::from_secs(3);
-/// Stands for no node.
+/// Marks the absence of a node.
 const NOBODY: u8 = 0;
 
 /// A node that takes requests.
@@ -23,7 +23,7 @@ pub struct NodeAt {
     pub address: SocketAddr,
 }
 
-/// How long clients wait for an answer, and how often they try.
+/// Timeout and number of tries of clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
     pub wait: Duration,
@@ -38,8 +38,8 @@ impl Default for Patience {
 }
 
 impl Patience {
-    /// Whether clients retry. Then they give every write a key, wait as long as `Retry-After` says, and retry at a node
-    /// that is not being restarted.
+    /// Returns whether clients retry. Then they give every write a key, wait as long as `Retry-After` requests, and
+    /// retry at a node that is not being restarted.
     pub fn careful(self) -> bool {
         self.tries > 1
     }
@@ -49,7 +49,7 @@ impl Patience {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Object {
     pub name: String,
-    /// What `/insert` and `/fetch` are put behind.
+    /// Path in front of `/insert` and `/fetch`.
     pub path: String,
 }
 
@@ -171,7 +171,7 @@ impl ClientContext {
         self.streaks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From here on this object or key is in use.
+    /// Marks this object or key as in use.
     pub fn uses(&self, name: &str) {
         self.streaks().insert(name.to_owned(), 0);
     }
@@ -187,7 +187,7 @@ impl ClientContext {
         self.streaks().get(name).copied().unwrap_or(0)
     }
 
-    /// Nobody uses it any more.
+    /// Marks it as no longer in use.
     pub fn retire(&self, name: &str) {
         self.streaks().remove(name);
     }
@@ -218,7 +218,7 @@ impl ClientContext {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// A new object; from here on it is said and known.
+    /// Records and registers a new object.
     pub fn made(&self, workload: Workload, object: &Arc<Object>) {
         let (object, path) = (Arc::clone(object), object.path.clone());
         self.journal.say(RunEvent::Object { object: object.name.clone(), workload, path });

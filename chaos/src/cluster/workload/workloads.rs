@@ -1,4 +1,4 @@
-//! The workloads: what a client does in its turns, until it is told to stop.
+//! Workloads: the turns of a client, until it is stopped.
 
 mod compose;
 mod control;
@@ -23,7 +23,7 @@ use crate::cluster::recording::events::{Phase, Workload};
 /// Writes and rows after which an object has enough, so that reading it whole stays cheap.
 const WRITES_MAX: u32 = 700;
 const ROWS_MAX: u32 = 2500;
-/// Where some rows are a thousand times larger.
+/// Number of writes of a workload with rows a thousand times larger.
 const LARGE_WRITES_MAX: u32 = 120;
 /// Between two turns of a client, under attack and after it.
 const PAUSE_MS: std::ops::RangeInclusive<u64> = 20..=120;
@@ -31,7 +31,7 @@ const CALM_PAUSE: Duration = Duration::from_millis(2);
 const CALM_ROWS_MAX: usize = 3;
 /// Percentage of turns that read.
 const READS_PERCENT: u32 = 8;
-/// Where they are slow, or where time is short.
+/// Percentage of reads if they are slow, or time is short.
 const FEW_READS_PERCENT: u32 = 2;
 /// An object that cannot be made for so long is a cluster that does not serve.
 const MAKE_WAIT: Duration = Duration::from_secs(90);
@@ -40,7 +40,7 @@ const MAKE_PAUSE: Duration = Duration::from_millis(200);
 /// The clients of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkloadMix {
-    /// What there is to write to: workload, objects, clients.
+    /// Objects to write to: workload, objects, clients.
     rows: &'static [(Workload, u32, u32)],
     readers: u32,
     control_clients: u32,
@@ -72,13 +72,13 @@ pub const FEW: WorkloadMix = WorkloadMix {
 
 /// Something to do again and again. An error is the harness's.
 trait Work: Send {
-    /// How the names of what it works on begin; it has none of its own if there is nothing.
+    /// Returns the prefix of the names it works on; none if it works on nothing.
     fn works_on(&self) -> Option<String>;
 
     fn turn(&mut self, client: &mut Client) -> anyhow::Result<()>;
 }
 
-/// Makes the objects, then starts the clients; each ends when the stage says stop.
+/// Makes the objects, then starts the clients; each ends when the stage is over.
 pub fn start(
     stage: &Arc<ClientContext>,
     mix: &WorkloadMix,

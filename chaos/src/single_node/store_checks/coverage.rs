@@ -1,5 +1,5 @@
-//! Coverage of a run: it has to have tried what it is for. One that did not is `unknown`, whatever the other checkers
-//! say.
+//! Coverage of a run: the events it has to include. Without them the verdict is `unknown`, whatever the other checkers
+//! report.
 
 use std::collections::BTreeMap;
 
@@ -17,12 +17,12 @@ impl Coverage {
         *self.counts.entry(what.to_owned()).or_default() += count;
     }
 
-    /// At least so many of `what`.
+    /// Requires at least this many events `what`.
     pub fn want(&mut self, what: &str, at_least: u64) {
         self.wanted.insert(what.to_owned(), at_least);
     }
 
-    /// What was wanted and did not happen often enough.
+    /// Returns the required events that did not happen often enough.
     pub fn gaps(&self) -> Vec<String> {
         let count = |what: &str| self.counts.get(what).copied().unwrap_or(0);
         let short = self.wanted.iter().filter(|(what, at_least)| count(what) < **at_least);

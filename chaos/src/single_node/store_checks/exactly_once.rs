@@ -1,4 +1,5 @@
-//! All answers to one write name one id, and it is applied once, also when it was sent many times under a key.
+//! Exactly-once checker: all responses to one write name one id, and it is applied once, even if it was sent many times
+//! under a key.
 
 use crate::single_node::dump::Dump;
 use crate::single_node::worker_history::{AnswerKind, WorkerHistory};

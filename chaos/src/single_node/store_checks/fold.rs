@@ -1,5 +1,5 @@
-//! Each object at each version that was read is the fold, through the small model, of the writes up to it: those that
-//! were acknowledged and those that are seen to be there.
+//! Fold checker: each object at each read version is the fold, through the small model, of the writes up to it:
+//! acknowledged ones and visible ones.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The checkers: each holds a history against what could be read afterwards and names what does not fit.
+//! Checkers: each compares a history with the state read afterwards and reports contradictions.
 
 mod coverage;
 mod exactly_once;
@@ -31,7 +31,7 @@ const CHECKERS: [(&str, StoreChecker); 7] = [
     ("stability", stability::check),
 ];
 
-/// What all checkers found, each line with the checker's name.
+/// Returns the findings of all checkers, each line with the checker's name.
 pub fn all(history: &WorkerHistory, dump: &Dump) -> Vec<String> {
     let mut findings = Vec::new();
     for (name, checker) in CHECKERS {
@@ -70,7 +70,7 @@ pub fn newly_seen(history: &WorkerHistory, dump: &Dump) -> Vec<(String, u64)> {
 
 #[cfg(test)]
 mod hand_made {
-    //! A small history that is right, and its dump, for checkers to be shown what is wrong with copies of it.
+    //! A small correct history with its dump, of which checkers get corrupted copies.
 
     use assay_storage_model::command::Action;
 
@@ -114,7 +114,7 @@ mod hand_made {
         ]
     }
 
-    /// What should be read after the given writes, `(name, xact, rows)`.
+    /// Returns the expected dump after the given writes, `(name, xact, rows)`.
     pub fn dump_of(writes: &[(&str, u64, &[RowSpec])]) -> Dump {
         let mut dump = Dump::default();
         let mut object = ModelObject::default();

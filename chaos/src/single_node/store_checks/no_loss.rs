@@ -1,4 +1,4 @@
-//! Every acknowledged write is there, under the id it was acknowledged with.
+//! Loss checker: every acknowledged write is there, under its acknowledged id.
 
 use crate::single_node::dump::Dump;
 use crate::single_node::worker_history::WorkerHistory;

@@ -1,4 +1,4 @@
-//! Every row was sent, to that object, and not refused; a write is there whole.
+//! Phantom checker: every row was sent to that object and not refused; a write is whole.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Ids of one object are never shared, and a write that was sent after another was acknowledged has the higher id.
-//! One sweep over the history: what was the highest acknowledged id when this was sent?
+//! Order checker: ids of one object are never shared, and a write sent after another was acknowledged has the higher
+//! id. One sweep over the history with the highest acknowledged id at each send.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! A read that names no version sees everything acknowledged before it began, and no client sees an object go back.
+//! Session checker: a read without a version includes everything acknowledged before it began, and no client sees an
+//! object go back.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Whatever was read of an object at a version is read again, to the byte.
+//! Stability checker: a read of an object at a version can be repeated with identical bytes.
 
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
-//! The thread that applies one group's entries; in a simulation, a task.
+//! Thread that applies one group's entries; in a simulation, a task.
 //!
-//! One thread per group and not a pool: what is applied is CPU work of up to some milliseconds an entry, it must
-//! keep its order, and a slow group must not hold up the others; an idle thread costs a stack. The worker of
-//! consensus hands over a batch and waits for its outcomes, so the queue is as short as one batch, and the runtime
-//! that sends heartbeats never computes.
+//! One thread per group and not a pool: applying is CPU work of up to some milliseconds an entry, it must keep its
+//! order, and a slow group must not delay others. An idle thread costs a stack. The worker of consensus hands over a
+//! batch and waits for its outcomes, so the queue is as short as one batch, and the runtime that sends heartbeats never
+//! computes.
 //!
 //! A1: entries are applied in order, each once; the position that is published never runs ahead of the machine.
 //! A2: after an error or a panic nothing more is applied.
@@ -63,7 +63,7 @@ pub(crate) struct ApplyParts {
     pub fatal: OnFatal,
 }
 
-/// To wait for the end of the thread, which comes when its [`Applier`] is gone.
+/// Handle to wait for the end of the thread, which comes when its [`Applier`] is dropped.
 #[derive(Clone, Debug, Default)]
 pub struct ApplyThread(Arc<Mutex<Option<JoinHandle<()>>>>);
 
@@ -107,7 +107,7 @@ impl Applier {
         let sent = self.batches.send(ApplyBatch { entries, answer }).await;
         let result = match sent {
             Ok(()) => outcomes.await.unwrap_or_else(|_| Err(MachineError::fatal("the apply thread panicked"))),
-            Err(_) => Err(MachineError::fatal("the apply thread is gone")),
+            Err(_) => Err(MachineError::fatal("the apply thread has ended")),
         };
         self.lag.passed(last);
         result.inspect_err(|error| {

@@ -1,4 +1,4 @@
-//! Backlog of entries that a follower has in its log and has not applied: bounded, so that its memory does not fill.
+//! Backlog of entries that a follower has in its log and has not applied: bounded, to limit its memory.
 //!
 //! Kept for each entry and not as a sum of what came and what went: an entry that is truncated, or that a snapshot takes
 //! the place of, is never applied and must not be waited for.
@@ -81,7 +81,7 @@ impl Lag {
         self.bytes() > UNAPPLIED_BYTES_MAX
     }
 
-    /// Whether there is room, or comes to be within this time.
+    /// Returns whether there is room within this time.
     pub async fn room(&self, within: Duration) -> bool {
         let until = Instant::now() + within;
         loop {

@@ -1,13 +1,13 @@
-//! One group's state machine, as consensus sees it: entries go in, outcomes come out, and a seal makes durable
-//! what was applied. Adapters for what the store keeps are in this folder; consensus knows no other face.
+//! State machine of one group, as used by consensus: entries go in, outcomes come out, and a seal makes the applied
+//! state durable. This folder holds the adapters for the store; consensus uses no other interface.
 //!
-//! M1: `apply` is a pure function of the entries before it: every replica answers the same.
-//! M2: when `seal` returns, everything up to the position it names is durable without the log, and `sealed`
-//!     answers that position from then on, also after a restart.
+//! M1: `apply` is a pure function of the entries before it: every replica returns the same.
+//! M2: when `seal` returns, everything up to its position is durable without the log, and `sealed` returns that
+//!     position from then on, also after a restart.
 //! M3: after a restart `applied` equals `sealed`; the log from there on is applied again.
 //! M4: `seal` and `export` may run while entries are applied; `install` never does.
-//! M5: what came from another replica is installed only after `check` found it good: an install that fails ends the node,
-//!     which would be offered the same again.
+//! M5: state of another replica is installed only after a successful `check`: a failed install ends the node, which
+//!     would be offered the same again.
 
 use std::any::Any;
 use std::error::Error;
@@ -27,9 +27,9 @@ pub(crate) mod memory;
 mod shard;
 
 pub trait Machine: Send + Sync + fmt::Debug + 'static {
-    /// How far entries were applied, in memory.
+    /// Returns the applied position in memory.
     fn applied(&self) -> Applied;
-    /// How far they are durable without the log. Asked by consensus itself, so it waits for nothing that takes long.
+    /// Returns the position that is durable without the log. Called by consensus itself, so it must not block for long.
     fn sealed(&self) -> Applied;
     /// One outcome per command of the entry. An error means that this replica cannot go on.
     fn apply(&self, position: LogPosition, entry: &Bytes) -> Result<Vec<Outcome>, MachineError>;
@@ -40,18 +40,18 @@ pub trait Machine: Send + Sync + fmt::Debug + 'static {
     fn seal(&self) -> Result<Applied, MachineError>;
     /// Bytes that a seal would free.
     fn memory_bytes(&self) -> usize;
-    /// Blocking: what another replica needs to stand where this one last sealed.
+    /// Exports the state of the last seal for another replica. Blocking.
     fn export(&self) -> Result<Export, MachineError>;
-    /// Blocking: whether another replica's kept state and the files in `incoming`, every byte of them, are what `install`
-    /// can take. Changes nothing, and may run beside anything else.
+    /// Verifies that `install` can take another replica's kept state and every byte of the files in `incoming`.
+    /// Blocking. Changes nothing, and may run concurrently with anything else.
     fn check(&self, kept: &[u8], incoming: Option<&Path>) -> Result<(), BadSnapshot>;
     /// Blocking: replaces everything with the kept state of another replica, whose files lie in `incoming`. There is
     /// no `incoming` where the export had no files.
     fn install(&self, kept: &[u8], incoming: Option<&Path>) -> Result<(), MachineError>;
 }
 
-/// Export for another replica: the kept state as bytes, files that live on this node's disk, and what keeps
-/// them from being taken away meanwhile.
+/// Export for another replica: the kept state as bytes, files on this node's disk, and a guard that prevents their
+/// removal meanwhile.
 #[derive(Clone, Debug, Default)]
 pub struct Export {
     pub applied: Applied,
@@ -95,7 +95,7 @@ pub enum BadSnapshot {
     Unusable(String),
 }
 
-/// Why a machine could not do what it was asked.
+/// Error of a state machine.
 #[derive(Debug)]
 pub struct MachineError {
     text: String,
@@ -110,7 +110,7 @@ enum Severity {
 }
 
 impl MachineError {
-    /// The node must not go on: its disk failed, or nobody knows what this replica has now.
+    /// Fatal error: the node's disk failed, or the replica's state is unknown.
     pub fn fatal(error: impl fmt::Display) -> MachineError {
         MachineError { text: error.to_string(), severity: Severity::Fatal }
     }
@@ -120,8 +120,7 @@ impl MachineError {
         MachineError { text: error.to_string(), severity: Severity::Damaged }
     }
 
-    /// There was no room on the disk, or no file could be opened, and nothing has changed: to be tried again when there
-    /// is.
+    /// Lack of disk space or file descriptors. Nothing has changed: the operation is retried later.
     pub fn no_space(error: impl fmt::Display) -> MachineError {
         MachineError { text: error.to_string(), severity: Severity::NoSpace }
     }

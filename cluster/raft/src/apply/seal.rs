@@ -1,5 +1,5 @@
-//! The threads that seal, for all groups of a node. Two of them: while one waits for the disk the other computes; more
-//! would only take memory from each other. A group seals at most once at a time.
+//! Threads that seal, for all groups of a node. Two of them: while one waits for the disk the other computes; more
+//! would only compete for memory. A group seals at most once at a time.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -23,8 +23,8 @@ pub const SEALS_AT_ONCE: usize = 2;
 /// Why there is no seal.
 #[derive(Debug, Error)]
 pub(crate) enum NotSealed {
-    /// Its turn did not come before the threads were told to stop: nothing was done.
-    #[error("this node stops")]
+    /// The threads stopped before its turn: nothing was done.
+    #[error("this node is stopping")]
     Stopped,
     #[error(transparent)]
     Machine(#[from] MachineError),
@@ -42,7 +42,7 @@ pub struct SealThreads(Seals);
 #[derive(Clone, Debug)]
 enum Seals {
     Threads(Arc<Handle>),
-    /// A simulation's: done by whoever asks.
+    /// Run by the caller, in a simulation.
     InPlace(Work),
 }
 
@@ -60,7 +60,7 @@ struct SealQueue {
 
 #[derive(Default)]
 struct SealQueueState {
-    /// At most one for each group.
+    /// Waiting orders, at most one for each group.
     orders: VecDeque<Order>,
     closed: bool,
 }
@@ -116,7 +116,7 @@ impl SealQueue {
 }
 
 impl SealThreads {
-    /// Each thread keeps a clone of `hold` until it ends: what must not be let go of while one writes.
+    /// Starts the threads. Each keeps a clone of `hold` until it ends, for resources that must live while one writes.
     pub fn start(hold: impl Clone + Send + 'static) -> io::Result<SealThreads> {
         let queue = Arc::new(SealQueue::default());
         let handle = Handle { queue: Arc::clone(&queue), threads: Mutex::default() };
@@ -139,7 +139,7 @@ impl SealThreads {
         Ok(SealThreads(Seals::Threads(Arc::new(handle))))
     }
 
-    /// No threads: for a simulation.
+    /// Creates an executor without threads, for a simulation.
     pub fn in_place(work: Work) -> SealThreads {
         SealThreads(Seals::InPlace(work))
     }
@@ -157,7 +157,7 @@ impl SealThreads {
         sealed.await.map_err(|_| MachineError::fatal("the seal threads are gone"))?
     }
 
-    /// Blocking: until the seals under way have ended. Those that wait are given up.
+    /// Waits until the running seals have ended, and cancels the waiting ones. Blocking.
     pub fn stop(&self) {
         let Seals::Threads(handle) = &self.0 else { return };
         handle.queue.close();
@@ -201,7 +201,7 @@ mod tests {
 
     type Sealing = Pin<Box<dyn Future<Output = Result<Applied, NotSealed>> + Send>>;
 
-    /// A seal whose order stands in the queue, or was taken from it already.
+    /// Returns a seal whose order is in the queue, or was already taken from it.
     fn ordered(seals: &SealThreads, machine: Arc<MemoryMachine>) -> Sealing {
         let seals = seals.clone();
         let mut sealing: Sealing = Box::pin(async move { seals.seal(machine).await });
@@ -209,7 +209,7 @@ mod tests {
         sealing
     }
 
-    /// Until the threads have taken every order.
+    /// Waits until the threads have taken every order.
     fn wait_for_all_taken(seals: &SealThreads) {
         let Seals::Threads(handle) = &seals.0 else { panic!("these have threads") };
         let until = Instant::now() + Duration::from_secs(60);
@@ -219,7 +219,7 @@ mod tests {
         }
     }
 
-    /// Whoever waited took the end of the threads for a failure, and a planned stop ended with an abort.
+    /// Regression: a waiting caller took the end of the threads for a failure, and a planned stop ended with an abort.
     #[tokio::test]
     async fn who_waits_when_the_threads_stop_hears_that_they_stop() {
         let seals = SealThreads::start(()).expect("threads");

@@ -1,8 +1,8 @@
-//! Adapter of one group's machine to openraft: apply on the group's thread, and a snapshot that is a seal.
+//! Adapter of one group's machine to openraft: applies on the group's thread; a snapshot is a seal.
 //!
-//! openraft purges the log up to the position that a built snapshot names, and M2 says that everything up to there
-//! is durable without the log. A seal that found no room, or whose turn did not come before the node stops, changes
-//! nothing: it is answered with the position sealed before, so that nothing is purged, and tried again later.
+//! openraft purges the log up to the position of a built snapshot, and M2 guarantees that everything up to there is
+//! durable without the log. A seal that lacked space, or was cancelled by a shutdown, changes nothing: it returns the
+//! position sealed before, so that nothing is purged, and is retried later.
 
 use std::io;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::types::{
 };
 use crate::work::Work;
 
-/// How a group's seals went: how many ended, and the last of them.
+/// Outcomes of a group's seals: the number of finished ones, and the last of them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SealsEnded {
     pub count: u64,
@@ -41,8 +41,8 @@ pub(crate) struct StateMachine {
     pub seals: SealThreads,
     pub seals_ended: Arc<watch::Sender<SealsEnded>>,
     pub work: Work,
-    /// Set when the group has started. Before, openraft asks for the current snapshot only to learn its position,
-    /// and gathering the files of every group would make a start slow.
+    /// Set when the group has started. Before, openraft requests the current snapshot only for its position, and
+    /// gathering the files of every group would make a start slow.
     pub serving: Arc<AtomicBool>,
     pub fatal: OnFatal,
 }
@@ -115,7 +115,7 @@ impl RaftStateMachine<Consensus> for StateMachine {
             SnapshotFiles::Fetched { applied, kept, incoming } => (applied, kept, incoming),
             SnapshotFiles::Exported(export) if export.files.is_empty() => (export.applied, export.kept, None),
             SnapshotFiles::Exported(_) => return Err(snapshot_failed("the files of a snapshot were not fetched")),
-            SnapshotFiles::PositionOnly => return Err(snapshot_failed("a snapshot without its content")),
+            SnapshotFiles::PositionOnly => return Err(snapshot_failed("the snapshot has no content")),
         };
         let (position, membership) = types::applied_state(&applied).map_err(snapshot_failed)?;
         if position != meta.last_log_id || membership != meta.last_membership {

@@ -1,8 +1,8 @@
-//! Elections: a replica asks the others for a pre-vote before it stands, and lets others stand first on a slow disk.
+//! Elections: a replica requests pre-votes before it stands, and yields to others on a slow disk.
 //!
-//! openraft 0.9 has no pre-vote. A follower that its leader does not reach raises its term with every election timeout,
-//! and that term deposes a leader that all others hear. So elections are off in openraft, and this task turns them on
-//! for as long as a majority answers that it hears no leader either (decisions/0018).
+//! openraft 0.9 has no pre-vote. A follower without contact to its leader raises its term with every election timeout,
+//! and that term deposes a leader that all others follow. So elections are off in openraft, and this task turns them on
+//! while a majority responds that it has no contact to a leader either (decisions/0018).
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,14 +23,14 @@ use crate::network::wire;
 use crate::timing::Timing;
 use crate::types::{LogIdOf, RaftOf, Replica};
 
-/// Knowledge of a replica about elections: when it last heard its leader, and whether others are to stand first.
+/// Election state of a replica: its last contact with the leader, and whether it yields to others.
 #[derive(Debug)]
 pub(crate) struct Elections {
     timing: Timing,
     started: Instant,
     leader_heard: Mutex<Option<Instant>>,
     yields: AtomicBool,
-    /// Whether another voter heard a leader when this replica last asked for pre-votes.
+    /// Whether another voter had contact with a leader at this replica's last round of pre-votes.
     heard_by_others: AtomicBool,
 }
 
@@ -45,20 +45,20 @@ impl Elections {
         *self.leader_heard.lock() = Some(Instant::now());
     }
 
-    /// Whether the leader was heard within the lease.
+    /// Returns whether there was contact with the leader within the lease.
     fn hears_leader(&self) -> bool {
         self.leader_heard.lock().is_some_and(|heard| heard.elapsed() < self.timing.election_max)
     }
 
-    /// The leader that consensus names, unless it was not heard for as long as a follower waits before it stands.
-    /// Consensus names it until another one is elected, which takes a majority.
+    /// Returns the leader according to consensus, unless contact was lost for as long as a follower waits before it
+    /// stands. Consensus names it until another one is elected, which takes a majority.
     pub fn leader(&self, own: Replica, named: Option<Replica>) -> Option<ReplicaId> {
         let stands_after = self.timing.election_max + self.timing.election_min;
         let is_heard = || self.leader_heard.lock().is_some_and(|heard| heard.elapsed() < stands_after);
         named.filter(|leader| *leader == own || is_heard()).map(ReplicaId)
     }
 
-    /// The leader that another voter hears and this replica does not.
+    /// Returns the leader that another voter has contact with and this replica does not.
     pub fn unheard_leader(&self, own: Replica, named: Option<Replica>) -> Option<ReplicaId> {
         let heard_by_others = self.heard_by_others.load(Ordering::Relaxed);
         named.map(ReplicaId).filter(|_| heard_by_others && self.leader(own, named).is_none())
@@ -75,7 +75,7 @@ impl Elections {
         }
     }
 
-    /// Decides on the pre-vote that a candidate with this last entry asks for.
+    /// Decides on the pre-vote for a candidate with this last entry.
     pub fn pre_vote(&self, candidate_last: Option<LogIdOf>, raft: &RaftOf, log: &LogStore) -> PreVote {
         if self.leads(raft) || self.hears_leader() {
             return PreVote::HearsLeader;
@@ -83,7 +83,7 @@ impl Elections {
         if candidate_last < log.last() { PreVote::LongerLog } else { PreVote::Granted }
     }
 
-    /// Whether this replica leads, and a majority answered it within the lease.
+    /// Returns whether this replica leads, and a majority responded to it within the lease.
     fn leads(&self, raft: &RaftOf) -> bool {
         let metrics = raft.metrics();
         let metrics = metrics.borrow();
@@ -92,17 +92,17 @@ impl Elections {
     }
 }
 
-/// Answer to a replica that asks whether it may stand for election.
+/// Response to a request for a pre-vote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PreVote {
     Granted,
-    /// The voter hears a leader, or is one.
+    /// The voter has contact with a leader, or is one.
     HearsLeader,
     /// The voter has entries that the candidate lacks.
     LongerLog,
 }
 
-/// Parts of a replica that its election task uses. The task holds the replica only while it asks for pre-votes.
+/// Parts of a replica that its election task uses. The task holds the replica only while it requests pre-votes.
 pub(crate) struct Candidate<'a> {
     pub group: GroupId,
     pub replica: ReplicaId,
@@ -128,7 +128,7 @@ pub(crate) async fn guard_elections<T>(replica: Weak<T>, candidate_of: impl Fn(&
 }
 
 impl Candidate<'_> {
-    /// Decides whether the replica may stand for election, and returns the time until the next look.
+    /// Decides whether the replica may stand for election, and returns the time until the next decision.
     async fn look(&self) -> Duration {
         let timing = self.elections.timing;
         let metrics = self.raft.server_metrics().borrow().clone();
@@ -179,16 +179,17 @@ impl Candidate<'_> {
     }
 }
 
-/// Whether the granted pre-votes are a majority of every set of voters: there are two while members change.
+/// Returns whether the granted pre-votes are a majority of every set of voters: there are two during a membership
+/// change.
 fn is_majority(config: &[BTreeSet<Replica>], granted: &BTreeSet<Replica>) -> bool {
     config.iter().all(|voters| voters.intersection(granted).count() * 2 > voters.len())
 }
 
 impl Group {
-    /// Lets other voters stand for election before this replica, or ends that.
+    /// Makes this replica yield elections to other voters, or ends that.
     ///
-    /// A replica that yields stands by itself only after it has heard no leader for [`Timing::yield_max`]: it may be the
-    /// only one with all committed entries. It takes a lead that is handed to it at once.
+    /// A yielding replica stands by itself only after [`Timing::yield_max`] without a leader: it may be the only one
+    /// with all committed entries. It accepts a handover at once.
     pub fn yield_elections(&self, yields: bool) {
         self.elections().yields.store(yields, Ordering::Relaxed);
     }

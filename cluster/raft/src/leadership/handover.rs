@@ -1,10 +1,10 @@
-//! Handover of the lead to another replica on purpose: before a planned stop, or to spread leaders over nodes.
+//! Planned handover of the lead to another replica: before a planned stop, or to spread leaders over nodes.
 //!
-//! openraft 0.9 knows no transfer of leadership. A voter is bound to its leader until the lease has passed, which is as
-//! long as the longest election; so the leader lets everything under way end, holds back what comes, stops its
-//! heartbeats, and asks the other one to take over, which waits for the lease and then asks for votes. It answers with
-//! its term, and the leader steps down at once: what it hears from the others may come late. What was held back is then
-//! refused as "another replica leads", unwritten, and its sender asks there.
+//! openraft 0.9 has no leadership transfer. A voter is bound to its leader until the lease has passed, which is as long
+//! as the longest election. So the leader finishes everything in flight, holds new writes back, stops its heartbeats,
+//! and asks the other replica to take over, which waits for the lease and then requests votes. It responds with its
+//! term, and the leader steps down at once, since messages of the others may come late. The writes held back are then
+//! refused as "another replica leads", unwritten, and their senders retry there.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use crate::network::inbound::node_of;
 use crate::network::peers::{Message, MessageKind, PeerError, Way};
 use crate::network::wire;
 
-/// On a slow disk writes under way take longer to end, and the lead is to leave it all the same.
+/// Time limit on a slow disk, where writes in flight take longer to end and the lead has to leave all the same.
 const QUIET_WAIT_OF_SLOW_DISK: Duration = Duration::from_secs(6);
 /// Entries that the other one may lack when a handover begins.
 const BEHIND_MAX: u64 = 1000;
@@ -31,9 +31,9 @@ const BEHIND_MAX: u64 = 1000;
 pub enum HandOverError {
     #[error("this replica does not lead")]
     NotLeader,
-    #[error("replica {0} is no voter that is close behind")]
+    #[error("replica {0} is not a voter or lags too far behind")]
     Unfit(ReplicaId),
-    #[error("writes under way did not end in time")]
+    #[error("writes in flight did not end in time")]
     Busy,
     #[error("{0}")]
     Failed(String),
@@ -91,8 +91,8 @@ impl Group {
         }
     }
 
-    /// Whether this replica still leads after the other one was asked to. Waits until a majority answered a heartbeat
-    /// since then: a write of a leader that others have deposed would have an unknown outcome.
+    /// Returns whether this replica still leads after the request to the other one. Waits until a majority has
+    /// responded to a heartbeat since then: a write of a deposed leader would have an unknown outcome.
     async fn still_leads(&self, asked: &Result<Bytes, PeerError>) -> bool {
         let asked_in_vain = matches!(asked, Err(PeerError::Unreachable(_) | PeerError::Unsupported(_)));
         let since = Instant::now();
@@ -109,8 +109,8 @@ impl Group {
         }
     }
 
-    /// Asked while writes go on, so that they are held back for a moment only. A leader that is new has yet to hear
-    /// from it.
+    /// Checks that the replica can take over, while writes continue, so that they are held back for a moment only. A
+    /// new leader has yet to get a response from it.
     async fn check_fit(&self, to: ReplicaId) -> Result<(), HandOverError> {
         let unfit = HandOverError::Unfit(to);
         if to == self.replica() || !self.status().members.iter().any(|member| member.replica == to && member.voter) {

@@ -1,9 +1,9 @@
-//! Step-down of a leader that learns from a follower's answer that another was voted for.
+//! Step-down of a leader that learns of a higher vote from a follower's response.
 //!
-//! openraft 0.9.25 ends the task that replicates to a follower with such an answer, and tells its core by a message. A
-//! core that orders a snapshot for that follower before it has read the message finds the task gone, takes that for a
-//! failed read of its storage, and stops. So openraft never hears this answer from us: the follower was not reached, as
-//! far as its task knows, and the vote comes to the core the way the votes of others do.
+//! openraft 0.9.25 ends the task that replicates to a follower on such a response, and sends its core a message. A core
+//! that orders a snapshot for that follower before it has read the message finds the task gone, takes that for a failed
+//! read of its storage, and stops. So this response is withheld from openraft: its task sees an unreachable follower,
+//! and the vote reaches the core like any other vote.
 
 use std::sync::{Arc, Weak};
 
@@ -37,7 +37,7 @@ impl HigherVotes {
     }
 }
 
-/// Hands votes to consensus, as long as somebody holds the replica.
+/// Passes votes to consensus while the replica exists.
 pub(crate) async fn step_down<T>(
     replica: Weak<T>,
     raft_of: impl Fn(&T) -> &RaftOf,
@@ -55,7 +55,7 @@ pub(crate) async fn step_down<T>(
 pub(crate) async fn yield_to(raft: &RaftOf, vote: Vote<Replica>) {
     let is_news = vote > raft.server_metrics().borrow().vote;
     if is_news && let Err(stopped) = raft.append_entries(carrier_of(vote)).await {
-        tracing::debug!(%stopped, "a higher vote came to a replica that has ended");
+        tracing::debug!(%stopped, "a higher vote arrived for an ended replica");
     }
 }
 

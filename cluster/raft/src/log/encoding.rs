@@ -1,5 +1,5 @@
-//! The bytes that consensus leaves on disk through us. Frozen: numbers and layouts never change, a new meaning
-//! gets a new kind or version.
+//! Encoding of consensus data on disk. Frozen: numbers and layouts never change, a new meaning gets a new kind or
+//! version.
 //!
 //! ```text
 //! record      body, replica u64 that led when it was proposed, kind u8     (index and term are the log's own)
@@ -11,8 +11,8 @@
 //! membership  version 1, count u32 of configs, (count u32, replica u64 ...)*, count u32, (replica u64, node u64)*
 //! stored      version 1, 0 | 1 and a log id, membership
 //! ```
-//! Numbers are little-endian. The fixed part of a record stands behind its body: an entry's buffer usually has
-//! room at its end, so the record is made without copying the entry, and reading it back is a slice.
+//! Numbers are little-endian. The fixed part of a record is behind its body: an entry's buffer usually has room at its
+//! end, so the record is made without copying the entry, and reading it back is a slice.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,13 +32,13 @@ const CONFIGS_MAX: usize = 8;
 
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BadRecord {
-    #[error("a record of consensus has version or kind {0}, newer than this program: upgrade it")]
+    #[error("a consensus record has version or kind {0}, which is newer than this program: upgrade the program")]
     Newer(u8),
-    #[error("a record of consensus that does not decode: {0}")]
+    #[error("a consensus record cannot be decoded: {0}")]
     Damaged(&'static str),
 }
 
-/// The payload of one log record. Takes the entry's buffer over if nobody else holds it.
+/// Encodes the payload of one log record. Reuses the entry's buffer if it is not shared.
 pub(crate) fn encode_record(entry: EntryOf) -> Bytes {
     let (body, kind) = match entry.payload {
         EntryPayload::Blank => (BytesMut::with_capacity(TRAILER_BYTES), KIND_BLANK),
@@ -60,14 +60,14 @@ fn in_place(bytes: Bytes) -> BytesMut {
 }
 
 pub(crate) fn decode_record(index: u64, term: u64, record: &Bytes) -> Result<EntryOf, BadRecord> {
-    let body_bytes = record.len().checked_sub(TRAILER_BYTES).ok_or(BadRecord::Damaged("a record cut short"))?;
+    let body_bytes = record.len().checked_sub(TRAILER_BYTES).ok_or(BadRecord::Damaged("the record is truncated"))?;
     let mut trailer = Reader(&record[body_bytes..]);
     let replica = trailer.u64()?;
     let kind = trailer.u8()?;
     let body = record.slice(..body_bytes);
     let payload = match kind {
         KIND_BLANK if body.is_empty() => EntryPayload::Blank,
-        KIND_BLANK => return Err(BadRecord::Damaged("a blank record with a body")),
+        KIND_BLANK => return Err(BadRecord::Damaged("a blank record has a body")),
         KIND_NORMAL => EntryPayload::Normal(EntryBytes(body)),
         KIND_MEMBERSHIP => EntryPayload::Membership(decode_whole(&body, read_membership)?),
         0 => return Err(BadRecord::Damaged("kind 0 does not exist")),
@@ -81,9 +81,9 @@ pub(crate) fn entry_of_record(record: &Bytes) -> EntryBytes {
     EntryBytes(record.slice(..record.len().saturating_sub(TRAILER_BYTES)))
 }
 
-/// Only the log id of a record.
+/// Decodes only the log id of a record.
 pub(crate) fn decode_record_id(index: u64, term: u64, record: &[u8]) -> Result<LogIdOf, BadRecord> {
-    let start = record.len().checked_sub(TRAILER_BYTES).ok_or(BadRecord::Damaged("a record cut short"))?;
+    let start = record.len().checked_sub(TRAILER_BYTES).ok_or(BadRecord::Damaged("the record is truncated"))?;
     Ok(LogId::new(CommittedLeaderId::new(term, Reader(&record[start..]).u64()?), index))
 }
 
@@ -160,7 +160,7 @@ fn read_membership(reader: &mut Reader<'_>) -> Result<MembershipOf, BadRecord> {
     reader.version()?;
     let configs = reader.count(4)?;
     if configs > CONFIGS_MAX {
-        return Err(BadRecord::Damaged("a membership of too many configs"));
+        return Err(BadRecord::Damaged("the membership has too many configs"));
     }
     let mut config = Vec::with_capacity(configs);
     for _ in 0..configs {
@@ -198,7 +198,7 @@ pub(crate) struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
     fn take<const N: usize>(&mut self) -> Result<[u8; N], BadRecord> {
-        let (taken, rest) = self.0.split_first_chunk::<N>().ok_or(BadRecord::Damaged("it is cut short"))?;
+        let (taken, rest) = self.0.split_first_chunk::<N>().ok_or(BadRecord::Damaged("it is truncated"))?;
         self.0 = rest;
         Ok(*taken)
     }
@@ -215,7 +215,7 @@ impl<'a> Reader<'a> {
         match self.u8()? {
             0 => Ok(false),
             1 => Ok(true),
-            _ => Err(BadRecord::Damaged("a flag that is neither 0 nor 1")),
+            _ => Err(BadRecord::Damaged("a flag is neither 0 nor 1")),
         }
     }
 
@@ -231,7 +231,7 @@ impl<'a> Reader<'a> {
     pub(crate) fn count(&mut self, item_bytes: usize) -> Result<usize, BadRecord> {
         let count = u32::from_le_bytes(self.take()?) as usize;
         if count > self.0.len() / item_bytes {
-            return Err(BadRecord::Damaged("more items than bytes"));
+            return Err(BadRecord::Damaged("it claims more items than its bytes can hold"));
         }
         Ok(count)
     }

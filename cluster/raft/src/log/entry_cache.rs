@@ -1,4 +1,4 @@
-//! The newest entries of a group in memory, so that applying does not read back from disk what was just appended.
+//! Cache of a group's newest entries, so that applying does not read recently appended entries from disk.
 //!
 //! E1: what is in the cache is the tail of the log without a gap.
 //! E2: all caches of a node together stay below their budget, plus the newest entry of each group.
@@ -14,7 +14,7 @@ use crate::types::{EntryBytes, EntryOf};
 /// Entries of all groups of a node that are kept in memory, in bytes. In groups of one member an entry is needed
 /// once more, by apply, right after it was appended.
 pub const ENTRY_CACHE_BYTES_MAX: usize = 32 << 20;
-/// Counted for an entry beside its bytes.
+/// Counted size of an entry in addition to its bytes.
 const ENTRY_OVERHEAD_BYTES: usize = 96;
 
 /// Upper bound of the bytes that the caches of a node hold together.
@@ -59,8 +59,7 @@ impl EntryCache {
         }
     }
 
-    /// Entries `start..end` if the cache has all of them, or as many from `start` on as stay below `bytes_max`, but
-    /// at least one.
+    /// Returns entries `start..end` if the cache has all of them, limited to `bytes_max` but at least one.
     pub fn get(&self, start: u64, end: u64, bytes_max: usize) -> Option<Vec<EntryOf>> {
         let first = self.entries.front()?.log_id.index;
         let skip = usize::try_from(start.checked_sub(first)?).ok()?;

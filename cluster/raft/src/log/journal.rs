@@ -1,9 +1,9 @@
-//! The log of one group with futures instead of callbacks. All errors end in one place: the first of them is fatal
-//! for the node, since the log refuses everything afterwards.
+//! Log of one group with futures instead of callbacks. All errors end in one place: the first of them is fatal for the
+//! node, since the log refuses everything afterwards.
 
 use std::io;
 
-use assay_storage_log::{Done, GroupLog, GroupState, LogError, LogRecord};
+use assay_storage_log::{Completion, GroupLog, GroupState, LogError, LogRecord};
 use tokio::sync::oneshot;
 
 use crate::fatal::OnFatal;
@@ -55,7 +55,7 @@ impl Journal {
     /// Records `from..to`, or as many as stay below `bytes_max`, but at least one if there is one.
     pub async fn read(&self, from: u64, to: u64, bytes_max: usize) -> io::Result<Vec<LogRecord>> {
         let read = self.read_unless_purged(from, to, bytes_max).await?;
-        read.ok_or_else(|| self.broken(format_args!("entry {from} is wanted and was purged")))
+        read.ok_or_else(|| self.broken(format_args!("entry {from} was requested but is purged")))
     }
 
     /// The same; none where the first of them was purged.
@@ -75,14 +75,14 @@ impl Journal {
         io::Error::other(text)
     }
 
-    async fn wait(&self, start: impl FnOnce(Done)) -> io::Result<()> {
+    async fn wait(&self, start: impl FnOnce(Completion)) -> io::Result<()> {
         let (sender, receiver) = oneshot::channel();
         // Whoever waited may be gone at shutdown; then nobody needs the answer.
         start(Box::new(move |result| drop(sender.send(result))));
         match receiver.await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(self.broken(error)),
-            Err(_) => Err(self.broken("its writer is gone")),
+            Err(_) => Err(self.broken("its writer has ended")),
         }
     }
 }

@@ -1,21 +1,20 @@
-//! The log and the vote of one group, as openraft wants them.
+//! Log and vote of one group as openraft's storage.
 //!
-//! L1: `append`, `truncate`, `purge` and `save_vote` return only when what they did is durable, and openraft calls
-//!     one after the other. What is owed (L5) may be purged beside a vote, and beside nothing else.
-//! L2: `last` is the log id of the last record, or of the last one purged where none is left.
+//! L1: `append`, `truncate`, `purge` and `save_vote` return only when their effect is durable, and openraft calls
+//!     one after the other. A delayed purge (L5) may run concurrently with a vote, and with nothing else.
+//! L2: `last` is the log id of the last record, or of the last purged one if none is left.
 //! L3: an entry that names a blob is reported before it is in the log and until it is purged or truncated.
 //!
-//! L4: a process that ended does not lead when it comes back, whatever its vote says: it has to be elected anew. What it
-//!     acknowledged may lie behind the position that it remembers as committed, and a read must not miss that.
+//! L4: a restarted process does not lead, whatever its stored vote: it has to be elected anew. Its acknowledged entries
+//!     may be behind the position that it remembers as committed, and a read must not miss them.
 //!
 //! L5: on the disk, entries stay until the state up to there is durable without them. openraft purges while a snapshot is
-//!     still being installed; what it is answered then holds in memory. The disk follows when the snapshot is installed,
-//!     and in any case before the next entry does. A crash meanwhile leaves the log and the state of before.
+//!     still being installed; the purge then takes effect in memory only. The disk follows when the snapshot is
+//!     installed, and in any case before the next entry is written. A crash meanwhile leaves the old log and state.
 //!
-//! L6: a reader that comes too late for what was purged finds nothing, which is no damage.
+//! L6: a late reader of purged entries finds nothing, which is no damage.
 //!
-//! `committed` is remembered without a sync of its own: after a crash it may be older than it was, and never newer
-//! than what a quorum has.
+//! `committed` is stored without a sync of its own: after a crash it may be outdated, but never ahead of a quorum.
 
 use std::fmt::Debug;
 use std::io;
@@ -58,7 +57,7 @@ struct LogStoreState {
     replica: ReplicaId,
     journal: Journal,
     large: Arc<dyn LargeWrites>,
-    /// Says what is sealed. None where all that is purged is.
+    /// State machine, which reports the sealed position. None if everything purged counts as sealed.
     machine: Option<Arc<dyn Machine>>,
     kept: Mutex<StoredState>,
     /// Held while the disk gives entries up: L1.
@@ -68,13 +67,13 @@ struct LogStoreState {
     late: Late,
 }
 
-/// Whether the disk may still give entries up on its own.
+/// State of delayed purges: whether the disk may still drop entries on its own.
 #[derive(Debug, Default)]
 struct GivingUp {
     closed: bool,
 }
 
-/// State on disk beside the entries.
+/// State on disk besides the entries.
 #[derive(Clone, Debug, Default)]
 struct StoredState {
     vote: Option<Vote<Replica>>,
@@ -145,12 +144,12 @@ impl LogStore {
         Ok(())
     }
 
-    /// Whether the last vote was for this replica.
+    /// Returns whether the last vote was for this replica.
     fn leads(&self) -> bool {
         self.shared.kept.lock().vote.is_some_and(|vote| vote.leader_id().voted_for() == Some(self.shared.replica.0))
     }
 
-    /// Whether nothing was ever written here.
+    /// Returns whether nothing was ever written here.
     pub fn is_new(&self) -> bool {
         let kept = self.shared.kept.lock();
         kept.vote.is_none() && kept.last.is_none()
@@ -266,8 +265,8 @@ impl RaftLogReader<Consensus> for LogStore {
         self.read_all(start, end).await.map_err(failed(ErrorSubject::Logs, ErrorVerb::Read))
     }
 
-    /// L6. Who asks for it led in an earlier term and does not know yet that this is over:
-    /// openraft sends a heartbeat instead, and hears it.
+    /// Implements L6. The caller led in an earlier term and has not noticed its end yet: openraft sends a heartbeat
+    /// instead, and gets the new term.
     async fn limited_get_log_entries(&mut self, start: u64, end: u64) -> Result<Vec<EntryOf>, StorageErrorOf> {
         if start >= end {
             return Ok(Vec::new());
@@ -400,7 +399,7 @@ impl LogStore {
         self.shared.machine.as_ref().is_none_or(sealed)
     }
 
-    /// L5: returns when the disk has what memory says was purged, so that the next entry can follow.
+    /// Implements L5: returns when the disk has caught up with the purge in memory, so that the next entry can follow.
     async fn purge_what_is_owed(&self) -> io::Result<()> {
         while !self.give_up_owed().await? {
             self.shared.journal.check()?; // a snapshot that could not be installed has ended the node
@@ -425,7 +424,7 @@ impl LogStore {
         Ok(true)
     }
 
-    /// From here on nothing is given up that is owed; for when consensus has stopped, and the log is about to be closed.
+    /// Stops delayed purges; called when consensus has stopped and the log is about to be closed.
     pub async fn close(&self) {
         self.shared.giving_up.lock().await.closed = true;
     }
@@ -438,7 +437,7 @@ impl LogStore {
     }
 }
 
-/// L5. Whoever stops keeping the log ends this as well.
+/// Implements L5. Ends when the log store is dropped.
 async fn give_up_when_sealed(shared: Weak<LogStoreState>) {
     loop {
         sleep(INSTALLED_LOOK).await;

@@ -1,9 +1,9 @@
-//! Retention of the log for other members: a purge leaves entries that they will ask for, so that a snapshot which
-//! takes long to arrive is not out of date when it does, and sent again for ever.
+//! Retention of the log for other members: a purge keeps entries that they will request. Otherwise a snapshot with a
+//! long transfer would be outdated at its arrival, and sent again for ever.
 //!
-//! K1: nothing behind the position of a snapshot that is being sent, or was a moment ago, goes.
-//! K2: nothing that a member lacks goes while that member comes nearer.
-//! K3: a member that is silent, or stands still, keeps nothing: it is given a snapshot when it comes back.
+//! K1: a purge keeps everything behind the position of a snapshot that is being sent or was just sent. K2: a purge
+//! keeps entries that a member lacks while that member advances. K3: nothing is kept for a member that is silent or
+//! stalled: it gets a snapshot when it comes back.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,16 +22,16 @@ pub enum LogRetention {
     Some,
     /// Entries that members need.
     Needed,
-    /// For a log that has become too large.
+    /// Nothing is retained, for a log that has become too large.
     Nothing,
 }
 
-/// How far the other members were when each was last seen to come nearer.
+/// Positions of the other members when each last advanced.
 #[derive(Debug, Default)]
 pub(crate) struct Nearer(BTreeMap<Replica, (u64, Instant)>);
 
 impl Nearer {
-    /// The last entry that every member has which comes nearer; none where all others stand still.
+    /// Returns the last entry that all advancing members have; none if all others are stalled.
     pub fn look(&mut self, matched: &[(Replica, u64)], now: Instant) -> Option<u64> {
         self.0.retain(|replica, _| matched.iter().any(|(other, _)| other == replica));
         for (replica, index) in matched {

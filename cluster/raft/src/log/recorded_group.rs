@@ -1,4 +1,4 @@
-//! Facts about a group that its log records, read while nothing runs on it.
+//! State of a group according to its log, read while it does not run.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -16,7 +16,7 @@ const READ_BYTES_MAX: usize = 8 << 20;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordedGroup {
-    /// Whether the replica ever had an entry, also where all of them were purged. A vote alone is none.
+    /// Whether the replica ever had an entry, including purged ones. A vote alone does not count.
     pub has_entries: bool,
     /// The last entry that is not there any more: the state must reach it.
     pub purged: Option<u64>,
@@ -55,7 +55,8 @@ impl RecordedGroup {
         Ok(found)
     }
 
-    /// Voters, taken from the applied state where the log does not say; none where nobody ever told this replica.
+    /// Returns the voters, from the applied state if they are not in the log; none if this replica never received a
+    /// membership.
     pub fn voters_or_applied(&self, applied: &Applied) -> io::Result<Option<BTreeSet<ReplicaId>>> {
         if self.voters.is_some() {
             return Ok(self.voters.clone());

@@ -1,5 +1,5 @@
-//! Bootstrap of a replica: before it serves it checks that its log is complete, founds its group if it is to, and
-//! elects itself where nobody else votes.
+//! Bootstrap of a replica: before it serves it checks that its log is complete, founds its group if requested, and
+//! elects itself if it is the only voter.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,7 +12,7 @@ use crate::log::log_store::LogStore;
 use crate::membership::hard_state::{self, LogPlace};
 use crate::types::{self, Home, LogIdOf, RaftOf};
 
-/// Whether a group is made now or was there.
+/// Whether a group is created now or exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Bootstrap {
     /// This is the group's first start; these are its first members.
@@ -26,12 +26,12 @@ pub enum Bootstrap {
 #[derive(Debug, Error)]
 pub enum StartError {
     #[error(
-        "group {0}: its log is gone. Restore the data directory from a backup; on a cluster, let this node join anew"
+        "group {0}: its log is missing. Restore the data directory from a backup; on a cluster, let this node join again"
     )]
     LogGone(GroupId),
     #[error(
-        "group {group}: its log ends at {last} and its state is at {sealed}, so entries that were acknowledged are \
-         missing. Restore the data directory from a backup; on a cluster, let this node join anew"
+        "group {group}: its log ends at {last} and its state is at {sealed}, so acknowledged entries are missing. \
+         Restore the data directory from a backup; on a cluster, let this node join again"
     )]
     LogBehind { group: GroupId, last: u64, sealed: u64 },
     /// The state and the log are of two histories of the group.
@@ -65,9 +65,10 @@ pub(crate) async fn elect_alone(raft: &RaftOf, replica: ReplicaId) -> Result<(),
     Ok(())
 }
 
-/// openraft takes a log that is behind the state for one that a snapshot went ahead of, and goes on. In a group of
-/// one nobody sends snapshots, so there it means that the log was lost. With others a crash between the installation of
-/// a snapshot and its note in the log leaves the same; a log that is gone whole is seen by its vote, which is gone too.
+/// Checks that the log is complete. openraft takes a log behind the state for one overtaken by a snapshot, and
+/// continues. A group of one never gets snapshots, so there it means that the log was lost. With others a crash between
+/// the installation of a snapshot and its note in the log leaves the same; a log lost as a whole is detected by its
+/// missing vote.
 pub(crate) fn check_log(
     group: GroupId,
     replica: ReplicaId,

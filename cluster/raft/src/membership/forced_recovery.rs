@@ -1,11 +1,11 @@
-//! Forced recovery: a group is made out of one replica after the others are lost for good.
+//! Forced recovery: reduces a group to one replica after the others are lost for good.
 //!
-//! The replica's log gets one more entry, a membership that names this replica alone, in a term far above every one that
-//! the replica has heard of. A member acts on the newest membership in its log, so at its next start it elects itself and
-//! commits whatever its log holds. What only the lost replicas had is gone; what this one had and a majority did not is
-//! kept, which no promise forbids: its writers were told that the outcome is unknown.
+//! The replica's log gets one more entry, a membership of this replica alone, in a term far above every term it has
+//! seen. A member acts on the newest membership in its log, so at its next start it elects itself and commits whatever
+//! its log holds. Entries of only the lost replicas are gone. Entries of this one without a majority are kept, which no
+//! guarantee forbids: their writers got an unknown outcome.
 //!
-//! The replica may go on under another number: what the lost ones still say to the old one is then said to nobody.
+//! The replica may continue under another number: messages of the lost ones to the old number are then ignored.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -20,9 +20,9 @@ use crate::log::journal::Journal;
 use crate::types::{EntryOf, Home, MembershipOf, log_id_of};
 use crate::work::Work;
 
-/// How far the term jumps. The lost replicas may have come to terms that this one never heard of, and entries of a higher
-/// term would pass for newer than what is acknowledged after the recovery. An election takes 400 ms and more, so at one
-/// after the other without a pause this is five days of them; no term of u64 runs out of it.
+/// Number of skipped terms. The lost replicas may have reached terms unknown to this one, and entries of a higher term
+/// would pass for newer than entries acknowledged after the recovery. An election takes 400 ms and more, so this is
+/// five days of continuous elections; u64 terms are not exhausted by it.
 pub const TERMS_SKIPPED: u64 = 1 << 20;
 
 /// Plan of a forced recovery, made without writing anything: a recovery of many groups first looks at all of them.
@@ -31,16 +31,16 @@ pub struct ForcedRecovery {
     log: GroupLog,
     replica: ReplicaId,
     node: NodeId,
-    /// Entries that a snapshot took the place of, where the process ended after it was installed and before the log
-    /// followed: an entry behind the log's end would lie inside the state, where nobody looks.
+    /// Entries replaced by a snapshot, if the process ended after its installation and before the log followed: an
+    /// entry behind the log's end would lie inside the state, where it is never read.
     follow: Option<LogPosition>,
     index: u64,
     term: u64,
 }
 
 impl ForcedRecovery {
-    /// To be called while nothing runs on the log. `replica` is the number under which it goes on, `sealed` the position
-    /// that its state has reached.
+    /// Plans the recovery, while the log is not in use. `replica` is the number under which it continues, `sealed` the
+    /// position of its state.
     pub fn plan(
         log: GroupLog,
         replica: ReplicaId,
@@ -59,7 +59,7 @@ impl ForcedRecovery {
         let nothing = || io::Error::other(format!("group {group} has never had a log here"));
         let (last_index, last_term) = last.ok_or_else(nothing)?;
         let highest = vote.map_or(0, |vote| vote.leader_id.term).max(last_term);
-        let used_up = || io::Error::other(format!("group {group} has used up its terms"));
+        let used_up = || io::Error::other(format!("group {group} has no terms left"));
         let term = highest.checked_add(TERMS_SKIPPED).ok_or_else(used_up)?;
         Ok(ForcedRecovery { log, replica, node, follow, index: last_index + 1, term })
     }

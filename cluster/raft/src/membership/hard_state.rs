@@ -1,8 +1,8 @@
-//! Hard state of a replica: what it has promised its group, and whether a later look at it still shows that.
+//! Hard state of a replica: its promises to its group, and a check whether a later state still includes them.
 //!
-//! A leader writes down what each follower acknowledged ([`Acknowledged`]). A replica says at a start of its node what
-//! it has ([`HardState`]). One that has less was put back from an older copy of its disk: it forgot votes or entries,
-//! and the group must not count on it again under its number.
+//! A leader records the acknowledgement of each follower ([`Acknowledged`]). A replica reports its state at a start of
+//! its node ([`HardState`]). One with less was restored from an older copy of its disk: it forgot votes or entries, and
+//! the group must not count on it again under its number.
 //!
 //! A follower that acknowledged an entry in some term keeps it while that term's leader sends to it. Only the leader of a
 //! later term may take it back, and the follower votes for that leader first. So three things are compared:
@@ -123,7 +123,7 @@ impl HardState {
         let committed = acknowledged.committed;
         if self.last < committed || index(self.last) < index(committed) {
             let had = said(committed);
-            return Some(format!("it had {had}, which is committed, and now ends at {}", said(self.last))); // S3
+            return Some(format!("it had the committed entry {had} and now ends at {}", said(self.last))); // S3
         }
         None
     }

@@ -1,5 +1,5 @@
-//! Members of a group, as consensus has them, and changes of them: one change at a time, each finished or undone by
-//! asking for it again.
+//! Members of a group in consensus, and changes of them: one change at a time, each finished or undone by a repeated
+//! request.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -20,19 +20,19 @@ const CHANGE_WAIT_MAX: Duration = Duration::from_secs(10);
 pub struct Member {
     pub replica: ReplicaId,
     pub node: NodeId,
-    /// Whether it votes in the configuration that holds now, or in either while it changes.
+    /// Whether it votes in the current configuration, or in either one during a change.
     pub voter: bool,
-    /// How much of the log it is known to have; only the leader knows.
+    /// Last known index of its log; only the leader has it.
     pub matched: Option<u64>,
 }
 
-/// State of a group as one replica knows it.
+/// State of a group according to one replica.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupStatus {
     pub leads: bool,
-    /// The leader, if this replica hears it.
+    /// The leader, if this replica has contact with it.
     pub leader: Option<ReplicaId>,
-    /// The leader that another voter hears and this replica does not.
+    /// The leader that another voter has contact with and this replica does not.
     pub unheard_leader: Option<ReplicaId>,
     pub term: u64,
     pub members: Vec<Member>,
@@ -53,12 +53,12 @@ pub struct GroupStatus {
 pub const LEAD_DOUBTED_AFTER: Duration = Duration::from_secs(5);
 
 impl GroupStatus {
-    /// Whether this replica leads, and a majority confirmed that lately.
+    /// Returns whether this replica leads, with a recent confirmation by a majority.
     pub fn leads_confirmed(&self) -> bool {
         self.leads && self.quorum_heard.is_some_and(|since| since < LEAD_DOUBTED_AFTER)
     }
 
-    /// Whether somebody leads, as far as this replica can know.
+    /// Returns whether the group has a leader, as far as this replica can tell.
     pub fn is_led(&self) -> bool {
         if self.leads { self.leads_confirmed() } else { self.leader.is_some() }
     }
@@ -68,7 +68,7 @@ impl GroupStatus {
 pub enum ChangeError {
     #[error("this replica does not lead its group")]
     NotLeader { leader: Option<ReplicaId> },
-    #[error("another change of members is under way")]
+    #[error("another membership change is in progress")]
     UnderWay,
     #[error("{0}")]
     Failed(String),
@@ -124,7 +124,7 @@ impl Group {
         }
     }
 
-    /// Returns when the group knows of the learner, not when that one has caught up.
+    /// Adds a learner. Returns when the group has the learner, not when that one has caught up.
     pub async fn add_learner(&self, replica: ReplicaId, node: NodeId) -> Result<(), ChangeError> {
         let _pass = self.gate().read().await;
         let home = Home { node: node.0 };

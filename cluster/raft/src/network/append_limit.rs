@@ -1,6 +1,6 @@
-//! Limit of the appends in flight in consensus, which takes them one after the other and drops none,
-//! also where whoever sent one has given up long before. While its log stalls they would pile up in its memory, so how
-//! many there are is bounded here, each of them until consensus has answered it.
+//! Limit of the appends in flight in consensus, which takes them one after the other and drops none, even if the sender
+//! gave up long before. While its log stalls they would pile up in its memory, so their number is limited here until
+//! consensus has answered them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,12 +14,12 @@ use crate::types::RaftOf;
 
 /// Heartbeats at once. They are small; a leader sends the next after 180 ms, or when this one had no answer in 120 ms.
 const HEARTBEATS_MAX: usize = 8;
-/// How long a message of entries waits for the one before it, which may be the same one sent twice.
+/// Time that a message of entries waits for the one before it, which may be the same one sent twice.
 const TURN_WAIT_MAX: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
 pub(crate) struct Appends {
-    /// One at a time. Their order is no matter: each says what it follows.
+    /// Permit for messages with entries, one at a time. Their order does not matter: each names its predecessor.
     with_entries: Arc<Semaphore>,
     heartbeats: Arc<Semaphore>,
 }
@@ -45,7 +45,7 @@ impl Appends {
     }
 
     async fn turn(&self, has_entries: bool) -> Result<OwnedSemaphorePermit, ReceiveError> {
-        let busy = || ReceiveError::Busy("this replica has yet to answer what it was sent before");
+        let busy = || ReceiveError::Busy("this replica has not responded to earlier messages yet");
         if !has_entries {
             return Arc::clone(&self.heartbeats).try_acquire_owned().map_err(|_| busy());
         }

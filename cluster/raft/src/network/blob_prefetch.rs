@@ -1,10 +1,10 @@
-//! Prefetch of blobs before the entries which name them: an entry goes into this replica's log only once its blob is
+//! Prefetch of blobs before the entries that name them: an entry goes into this replica's log only once its blob is
 //! here.
 //!
-//! H1: whoever has an entry has its blob until the entry is purged. So who is sent an entry can fetch the blob from the
-//!     sender, and a replica never has to apply what nobody can give it any more.
+//! H1: a replica with an entry has its blob until the entry is purged. So the receiver of an entry can fetch the blob
+//!     from the sender, and a replica never has to apply an entry with an unavailable blob.
 //!
-//! A message of entries is given up by its sender after a moment and sent again; fetching goes on meanwhile.
+//! The sender of a message of entries gives up after a moment and sends it again; fetching continues meanwhile.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::write_path::large_writes::LargeWrites;
 
-/// One blob on its way. Whoever still wants it begins again.
+/// Time limit of fetching one blob. If it is still needed, fetching begins again.
 const FETCH_MAX: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl Ahead {
         Ahead { large, coming: Arc::default() }
     }
 
-    /// Whether the blob is here within that time. It is on its way otherwise.
+    /// Returns whether the blob arrives within that time. Otherwise fetching continues.
     pub async fn is_here(&self, hash: [u8; 32], length: u64, others: &[NodeId], within: Duration) -> bool {
         let until = Instant::now() + within;
         loop {
@@ -53,7 +53,7 @@ impl Ahead {
         }
     }
 
-    /// Goes on when nobody waits.
+    /// Fetches the blob; continues without a waiting caller.
     fn fetch(&self, hash: [u8; 32], length: u64, others: Vec<NodeId>) -> oneshot::Receiver<bool> {
         let (sender, fetched) = oneshot::channel();
         let expected = self.large.expect(hash, length, others);
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
     use crate::write_path::large_writes::{LargeError, LargeWrite};
 
-    /// Has nothing until it is told.
+    /// Store without blobs until it is released.
     #[derive(Debug, Default)]
     struct Slow {
         asked: AtomicU32,

@@ -1,4 +1,5 @@
-//! Receipt of messages from the other replicas of a group: each is read, handed to consensus, and its answer written.
+//! Receipt of messages from the other replicas of a group: each is decoded, passed to consensus, and its response
+//! encoded.
 //!
 //! A follower that applies more slowly than it is sent entries holds the sender up before it takes more: what waits for
 //! apply is bounded in bytes, as is the memory that a seal has yet to free.
@@ -34,16 +35,16 @@ use crate::types::{EntryOf, LogIdOf, RaftOf, SnapshotFiles, SnapshotOf, snapshot
 use crate::write_path::admission::Admission;
 use crate::write_path::large_writes::blob_named;
 
-/// How long a message of entries waits for each thing that it needs here; then its sender pauses for a moment.
+/// Time that a message of entries waits for each resource; after a failure its sender pauses for a moment.
 const ROOM_WAIT_MAX: Duration = Duration::from_millis(100);
-/// After the lease of the leader before has passed, so that no voter is still bound to it.
+/// Margin after the end of the previous leader's lease, so that no voter is still bound to it.
 const AFTER_LEASE: Duration = Duration::from_millis(20);
 const ELECTIONS_MAX: u32 = 4;
 
-/// Why a message was not answered. The sender is told the sentence.
+/// Reason for refusing a message. The text is sent to the sender.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ReceiveError {
-    #[error("a message that does not read: {0}")]
+    #[error("the message cannot be decoded: {0}")]
     Malformed(String),
     #[error("busy: {0}")]
     Busy(&'static str),
@@ -70,7 +71,7 @@ impl From<BadRecord> for ReceiveError {
 impl From<FetchError> for ReceiveError {
     fn from(error: FetchError) -> Self {
         match error {
-            FetchError::Peer(error) => ReceiveError::Failed(format!("fetching a snapshot: {error}")),
+            FetchError::Peer(error) => ReceiveError::Failed(format!("cannot fetch a snapshot: {error}")),
             FetchError::Bad(BadSnapshot::Damaged(what)) => ReceiveError::Damaged(what),
             other => ReceiveError::Failed(other.to_string()),
         }
@@ -147,7 +148,7 @@ impl Inbound {
         self.exports.read(wanted).await
     }
 
-    /// Refuses an append of a leader that lacks what is committed here. Consensus takes every entry below its committed
+    /// Refuses an append of a leader that lacks entries committed here. Consensus takes every entry below its committed
     /// position for equal, and stops the process when the leader then commits less than it has applied.
     async fn check_history(&self, append: &AppendOf) -> Result<(), ReceiveError> {
         let last = self.log.last();
@@ -180,10 +181,10 @@ impl Inbound {
             return Ok(()); // heartbeats pass, or a slow follower would begin elections
         }
         if !self.lag.room(ROOM_WAIT_MAX).await {
-            return Err(ReceiveError::Busy("this replica has yet to apply what it has"));
+            return Err(ReceiveError::Busy("this replica has too many entries that are not applied yet"));
         }
         if !self.admission.memory_is_open(ROOM_WAIT_MAX).await {
-            return Err(ReceiveError::Busy("this node's memory is used up"));
+            return Err(ReceiveError::Busy("this node is out of memory for writes"));
         }
         Ok(())
     }
@@ -192,7 +193,7 @@ impl Inbound {
         for (hash, length) in entries.iter().filter_map(|entry| blob_named(&entry.payload)) {
             let others = others_of(raft, way);
             if !self.ahead.is_here(hash, length, &others, ROOM_WAIT_MAX).await {
-                return Err(ReceiveError::Busy("a large write has yet to arrive"));
+                return Err(ReceiveError::Busy("a large write has not arrived yet"));
             }
         }
         Ok(())
@@ -217,9 +218,7 @@ impl Inbound {
             return Ok(wire::encode_installed(&newer)); // nothing to fetch
         }
         if incoming.refused_lately(way.to) {
-            return Err(ReceiveError::Busy(
-                "the last snapshot of this replica was of no use, and it is too soon for another",
-            ));
+            return Err(ReceiveError::Busy("the last snapshot of this replica was unusable; retry later"));
         }
         tracing::info!(group = %way.group, from = %way.to, files = offer.files.len(), "fetching a snapshot");
         let fetched = incoming.fetch(&*self.peers, way, &offer).await?;
@@ -245,7 +244,7 @@ impl Inbound {
 
 fn other_history(committed: LogIdOf, leaders: LogIdOf) -> ReceiveError {
     let [committed, leaders] = [committed, leaders].map(|id| LogPlace::of(crate::types::position_of(&id)));
-    ReceiveError::OtherHistory(format!("{committed} is committed here, and the leader has {leaders}"))
+    ReceiveError::OtherHistory(format!("{committed} is committed here, but the leader has {leaders}"))
 }
 
 /// Makes this replica lead: the leader before has stopped its heartbeats and holds back what it is sent. Answers with
@@ -262,7 +261,7 @@ async fn take_over(raft: &RaftOf, timing: Timing) -> Result<Bytes, ReceiveError>
             return Ok(wire::encode_taken_over(leads.vote.leader_id.term));
         }
     }
-    Err(ReceiveError::Failed("no majority elected this replica".into()))
+    Err(ReceiveError::Failed("this replica was not elected by a majority".into()))
 }
 
 /// The sender's node, then those of the other members as far as they are known here.

@@ -1,6 +1,6 @@
-//! Sending to the other replicas of a group, as openraft wants it: each message becomes bytes, goes through [`Peers`],
-//! and its answer becomes what openraft expects. Nothing is tried again here: openraft does that, after the pause it is
-//! told; an append of many bytes outlives its tries (`long_append`).
+//! Sending to the other replicas of a group for openraft: each message is encoded, goes through [`Peers`], and its
+//! response is converted. There are no retries here: openraft retries, after the pause it is given. An append of many
+//! bytes outlives its tries (`long_append`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,7 +53,7 @@ impl RaftNetworkFactory<Consensus> for Network {
 }
 
 #[derive(Debug, Error)]
-#[error("it has voted for another: {0}")]
+#[error("the follower voted for another replica: {0}")]
 struct OtherVote(Vote<Replica>);
 
 type RpcError = RPCError<Replica, Home, RaftError<Replica>>;
@@ -68,7 +68,7 @@ impl Peer {
         wire::decode_appended(&answer.map_err(failed)?).map_err(unreadable)
     }
 
-    /// openraft may let go of this at any time, and asks again for the same or for more.
+    /// Sends a long append. openraft may drop this future at any time, and requests the same or more again.
     async fn append_long(
         &mut self,
         mut append: AppendOf,
@@ -162,7 +162,7 @@ impl RaftNetwork<Consensus> for Peer {
         option: RPCOption,
     ) -> Result<SnapshotResponse<Replica>, StreamingError<Consensus, Fatal<Replica>>> {
         let SnapshotFiles::Exported(export) = *snapshot.snapshot else {
-            let nothing = PeerError::Unreachable("there is nothing of this snapshot to send".into());
+            let nothing = PeerError::Unreachable("this snapshot has no content to send".into());
             return Err(Unreachable::new(&nothing).into());
         };
         let held = self.network.exports.hold(export);
@@ -266,12 +266,12 @@ mod tests {
         }
     }
 
-    /// As openraft does it.
+    /// Makes one try like openraft.
     async fn one_try(peer: &mut Peer, append: AppendOf) -> Option<Result<AppendedOf, RpcError>> {
         timeout(HEARTBEAT, peer.append_entries(append, RPCOption::new(HEARTBEAT))).await.ok()
     }
 
-    /// The answer that says more than that the follower lives, and how many tries it took.
+    /// Retries until the response is more than a sign of life; returns it with the number of tries.
     async fn insist(peer: &mut Peer, append: &AppendOf) -> (AppendedOf, u32) {
         for tries in 1..1000 {
             match one_try(peer, append.clone()).await {
@@ -316,8 +316,8 @@ mod tests {
         assert_eq!(link.entries(), [1, 1], "the one of three entries was let go");
     }
 
-    /// Consensus panics when it is told that nothing matches, which is all that a heartbeat before the first entry
-    /// proves.
+    /// Regression: consensus panics on a response that nothing matches, which is all that a heartbeat before the first
+    /// entry proves.
     #[tokio::test(start_paused = true)]
     async fn a_log_that_is_sent_from_its_beginning_is_heartbeats_and_tries_until_it_has_passed() {
         let (link, mut peer) = peer(MIB).await;

@@ -1,8 +1,8 @@
-//! Interface of a group to the network: messages to the other replicas of the group, and the files of a snapshot. Whoever
-//! implements [`Peers`] knows where nodes are; consensus knows which replica is on which node, and nothing else.
+//! Interface of a group to the network: messages to the other replicas of the group, and the files of a snapshot. An
+//! implementation of [`Peers`] has the addresses of nodes; consensus only maps replicas to nodes.
 //!
-//! P1: a message reaches the replica it is meant for, of the group it is meant for, or is refused.
-//! P2: [`PeerError::Unreachable`] means that nobody has seen the message; anything else may have been acted on.
+//! P1: a message reaches the intended replica of the intended group, or is refused. P2: [`PeerError::Unreachable`]
+//! means that the message was not received; after any other error it may have taken effect.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use thiserror::Error;
 
-/// From one replica of a group to another, which is on `node`.
+/// Route from one replica of a group to another, which is on `node`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Way {
     pub group: GroupId,
@@ -22,18 +22,18 @@ pub struct Way {
     pub node: NodeId,
 }
 
-/// Kind of a message. The names stand on the wire.
+/// Kind of a message. The names are on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MessageKind {
     Append,
     Vote,
     /// Describes a snapshot; the receiver fetches its files before it answers.
     Snapshot,
-    /// Asks a leader up to where a read must have applied.
+    /// Requests the index from a leader up to which a read must have applied.
     ReadIndex,
-    /// To the replica that is to lead next.
+    /// Asks the receiver to lead next.
     TakeOver,
-    /// Whether the receiver hears no leader, so that the sender may stand for election.
+    /// Asks whether the receiver has no contact with a leader, so that the sender may stand for election.
     PreVote,
 }
 
@@ -78,17 +78,17 @@ pub struct FileWanted {
 
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PeerError {
-    /// Surely not seen by anybody.
-    #[error("not reached: {0}")]
+    /// Surely not received.
+    #[error("could not be reached: {0}")]
     Unreachable(String),
-    /// The receiver said no; where it leads nowhere because another replica leads, it names that one.
+    /// The receiver refused the message. If another replica leads, it is named.
     #[error("refused: {why}")]
     Refused { why: String, leader: Option<ReplicaId> },
-    /// The receiver is of a version that does not know this kind of message.
+    /// The receiver's version does not support this kind of message.
     #[error("not supported: {0}")]
     Unsupported(String),
     /// Sent, and no answer came.
-    #[error("no answer: {0}")]
+    #[error("no response: {0}")]
     Lost(String),
 }
 
@@ -99,12 +99,12 @@ pub trait Peers: Send + Sync + fmt::Debug + 'static {
     fn fetch(&self, way: Way, wanted: FileWanted) -> BoxFuture<'static, Result<Chunks, PeerError>>;
 }
 
-/// A node that has no peers: whatever is sent is not reached.
+/// Network of a node without peers: every message is unreachable.
 #[derive(Debug)]
 pub struct NoPeers;
 
 fn nobody() -> PeerError {
-    PeerError::Unreachable("this node has no transport to others".into())
+    PeerError::Unreachable("this node has no transport to other nodes".into())
 }
 
 impl Peers for NoPeers {

@@ -1,5 +1,5 @@
-//! Encoding of messages between replicas. Each begins with a version; a newer one is refused by its number, and
-//! who sent it hears so. Numbers are little-endian; log ids, votes and memberships are those of `encoding`.
+//! Encoding of messages between replicas. Each begins with a version; an unsupported one is refused with an error to
+//! the sender. Numbers are little-endian; log ids, votes and memberships are those of `encoding`.
 //!
 //! ```text
 //! append       1, vote, previous: optional log id, committed: optional log id, count u32, entry*
@@ -27,11 +27,11 @@ use crate::log::encoding::{
 };
 use crate::types::{Consensus, EntryBytes, EntryOf, LogIdOf, Replica};
 
-/// Version of every message, which its sender states and nobody stores.
+/// Version of every message, stated by its sender and never stored.
 const SPOKEN: u8 = 1;
 /// Fixed part of an entry.
 const ENTRY_HEAD_BYTES: usize = 20;
-/// Room for the fixed part of an append.
+/// Capacity for the fixed part of an append.
 const APPEND_HEAD_BYTES: usize = 128;
 /// Files of one snapshot; a shard has about twenty segments of a few files each.
 pub(crate) const SNAPSHOT_FILES_MAX: usize = 100_000;
@@ -205,7 +205,7 @@ pub(crate) fn decode_offer(bytes: &[u8]) -> Result<Offer, BadRecord> {
         let kept_bytes = reader.u64()?;
         let count = reader.count(12)?;
         if count > SNAPSHOT_FILES_MAX {
-            return Err(BadRecord::Damaged("a snapshot of too many files"));
+            return Err(BadRecord::Damaged("the snapshot has too many files"));
         }
         let mut files = Vec::with_capacity(count);
         for _ in 0..count {
@@ -221,7 +221,7 @@ fn file_name(bytes: &[u8]) -> Result<String, BadRecord> {
     let fits = !bytes.is_empty() && bytes.len() <= NAME_BYTES_MAX && bytes.iter().all(plain) && bytes[0] != b'.';
     match std::str::from_utf8(bytes) {
         Ok(name) if fits => Ok(name.to_owned()),
-        _ => Err(BadRecord::Damaged("a snapshot's file has a name that no file of ours has")),
+        _ => Err(BadRecord::Damaged("a file of the snapshot has an invalid name")),
     }
 }
 

@@ -1,17 +1,17 @@
 //! Linearizable reads through a shared read index.
 //!
-//! A fence proves that a replica has applied everything that was acknowledged before the question was asked. A
-//! round asks consensus for the read index: the leader confirms with a majority that it still leads, and names the
-//! index that was committed when the round began.
+//! A fence proves that a replica has applied everything acknowledged before the fence was requested. A round requests
+//! the read index from consensus: the leader confirms with a majority that it still leads, and returns the index that
+//! was committed when the round began.
 //!
-//! F1: who asks joins the next round, never one under way, since that one may have begun before the write that the
-//!     asker has seen acknowledged.
-//! F2: one round answers all who joined it; while it is under way the next one gathers. A round that takes longer than
-//!     [`OVERLAP_AFTER`] holds up nobody: the next begins beside it. So a fence takes two round trips where nodes are far
-//!     apart, and not up to four.
-//! F3: an answer comes when the index of its round is applied here. Waiting for that does not hold up the next round.
-//! F4: a replica that does not lead asks the one that does, once a round; while nobody leads it waits for a while.
-//! F5: who is asked by another replica answers from rounds of its own, in which nobody is asked: two replicas that each
+//! F1: a request joins the next round, never a running one, since that one may have begun before the write whose
+//!     acknowledgement the requester has seen.
+//! F2: one round serves all requests that joined it; while it runs the next one gathers. A round that takes longer than
+//!     [`OVERLAP_AFTER`] delays no other: the next begins concurrently. So a fence takes two round trips if nodes are
+//!     far apart, and not up to four.
+//! F3: a fence returns when the index of its round is applied here. That wait does not delay the next round.
+//! F4: a replica that does not lead asks the leader, once a round; without a leader it waits for a while.
+//! F5: a request of another replica is served from separate rounds, which ask no other replica: two replicas that each
 //!     take the other for the leader must not wait for each other's rounds.
 
 use std::mem;
@@ -27,15 +27,15 @@ use crate::counters::Counters;
 use crate::error::FenceError;
 use crate::reads::read_index::ReadIndex;
 
-/// How long a fence waits for its index to be applied.
+/// Time limit for a fence's index to be applied.
 pub const FENCE_WAIT_MAX: Duration = Duration::from_secs(30);
 
-/// Time after which the next round begins beside one that is under way.
+/// Time after which the next round begins concurrently with a running one.
 const OVERLAP_AFTER: Duration = Duration::from_millis(100);
-/// Rounds under way at once. Each asks again and again while nobody leads.
+/// Maximum number of concurrent rounds. Each retries while there is no leader.
 const ROUNDS_AT_ONCE_MAX: usize = 4;
 
-/// The index a round found; reads at or behind it see all that was acknowledged before they asked.
+/// Index found by a round; reads at or behind it include everything acknowledged before their requests.
 pub(crate) type FenceResult = Result<u64, FenceError>;
 type Waiter = oneshot::Sender<FenceResult>;
 
@@ -59,14 +59,14 @@ struct FenceQueue {
     next_round: Vec<Waiter>,
     /// Whether a task begins the next round as soon as it may.
     has_task: bool,
-    /// The runtime is gone: nobody will ever be answered.
+    /// The runtime is gone: requests are never answered.
     closed: bool,
 }
 
-/// When the rounds are cut off, by a runtime that shuts down, who waits for the next one must not wait for ever.
+/// Running rounds. Waiters for the next round must not wait for ever if a shutdown of the runtime cuts the rounds off.
 struct Rounds {
     shared: Arc<FencesState>,
-    /// Said under the lock that ends them: whoever asks after that begins rounds of its own, which are not ours to end.
+    /// Set under the lock that ends them: later requests begin rounds of their own, which are not ours to end.
     ended: bool,
 }
 
@@ -107,7 +107,7 @@ impl Fences {
             let read_index = Arc::clone(&read_index);
             async move { read_index.confirm().await }
         });
-        answer.await.unwrap_or_else(|_| Err(FenceError::Stopped("it shut down meanwhile".into())))
+        answer.await.unwrap_or_else(|_| Err(FenceError::Stopped("it was shut down meanwhile".into())))
     }
 
     /// F5: for another replica; fails where this one does not lead.
@@ -117,7 +117,7 @@ impl Fences {
             let read_index = Arc::clone(&read_index);
             async move { read_index.confirm_own_lead().await }
         });
-        answer.await.unwrap_or_else(|_| Err(FenceError::Stopped("it shut down meanwhile".into())))
+        answer.await.unwrap_or_else(|_| Err(FenceError::Stopped("it was shut down meanwhile".into())))
     }
 
     /// Index of the last applied entry, as it changes.
@@ -178,7 +178,7 @@ where
 async fn applied_here(index: u64, mut applied: watch::Receiver<u64>) -> FenceResult {
     match timeout(FENCE_WAIT_MAX, applied.wait_for(|next| *next > index)).await {
         Ok(Ok(_)) => Ok(index),
-        Ok(Err(_)) => Err(FenceError::Stopped("it shut down meanwhile".into())),
+        Ok(Err(_)) => Err(FenceError::Stopped("it was shut down meanwhile".into())),
         Err(_) => Err(FenceError::Late { index, seconds: FENCE_WAIT_MAX.as_secs() }),
     }
 }

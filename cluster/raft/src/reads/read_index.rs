@@ -1,7 +1,7 @@
-//! Read index: the end of a group's committed log, asked of its leader once in each round of fences.
+//! Read index: the end of a group's committed log, requested from its leader once in each round of fences.
 //!
-//! The leader confirms with a majority that it still leads; nothing is taken from a lease. While nobody leads, or no
-//! majority answers, it is asked again for a while: an election takes about a second, and a reader would rather wait.
+//! The leader confirms with a majority that it still leads; leases are not used. Without a leader or a majority the
+//! request is retried for a while: an election takes about a second, and waiting is better than a failed read.
 
 use std::fmt;
 use std::sync::Arc;
@@ -72,8 +72,8 @@ impl ReadIndex {
         }
     }
 
-    /// For another replica, which takes this one for the leader. It is never passed on: the one that leads by now may be
-    /// who asks, and would wait for its own answer.
+    /// Returns the read index to another replica, which takes this one for the leader. The request is never forwarded:
+    /// the current leader may be the caller, and would wait for its own response.
     pub async fn confirm_own_lead(&self) -> Result<Option<u64>, FenceError> {
         if sabotage::is(Sabotage::StaleRead) {
             return Ok(self.raft.metrics().borrow().last_applied.map(|id| id.index));

@@ -1,5 +1,4 @@
-//! Exports of snapshots that this replica is sending: held until the receiver has fetched them, and read from where
-//! they lie.
+//! Exports of snapshots that this replica is sending: held until the receiver has fetched them, and read in place.
 //!
 //! An export keeps, also for a moment after it was sent, the entries behind it in the log: see
 //! [`crate::log::purge_retention`].
@@ -25,7 +24,7 @@ use crate::work::Work;
 
 /// Bytes that one read of a file takes from the disk and one message carries.
 const CHUNK_BYTES: usize = 1 << 20;
-/// How long consensus may take to notice that a snapshot has arrived, and to go on behind it.
+/// Time limit for consensus to notice that a snapshot has arrived, and to continue behind it.
 const NOTICED_WITHIN: Duration = Duration::from_secs(3);
 
 #[derive(Clone, Debug)]
@@ -38,7 +37,7 @@ struct ExportsState {
     disk: SharedDisk,
     work: Work,
     held: Mutex<HashMap<u64, Arc<Export>>>,
-    /// The position of the one that was let go last, and when.
+    /// Position of the export released last, with the time.
     let_go: Mutex<Option<(u64, Instant)>>,
     next: AtomicU64,
 }
@@ -143,7 +142,8 @@ async fn blocking<T: Send + 'static>(
     work: &Work,
     read: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> Result<T, PeerError> {
-    let failed = |error: io::Error| PeerError::Refused { why: format!("reading a snapshot: {error}"), leader: None };
+    let failed =
+        |error: io::Error| PeerError::Refused { why: format!("cannot read a snapshot: {error}"), leader: None };
     work.run(read).await.and_then(|read| read).map_err(failed)
 }
 

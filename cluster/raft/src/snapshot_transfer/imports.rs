@@ -1,14 +1,14 @@
-//! Import of a snapshot: fetched file by file from the replica that offers it, synced, and handed to consensus.
+//! Import of a snapshot: fetched file by file from the offering replica, synced, and passed to consensus.
 //!
-//! Fetched files stay while the process lives: where the sender or the connection fails, the next offer of the same
-//! replica goes on where this one stopped, since a replica never gives one file name to two contents. What a process
-//! before this one left is swept: nothing of it was synced.
+//! Fetched files stay while the process lives. If the sender or the connection fails, the next offer of the same
+//! replica resumes, since a replica never reuses a file name for another content. Leftovers of an earlier process are
+//! deleted: nothing of them was synced.
 //!
-//! Whether the files are what they say is for the machine to find out, which reads every byte of them before consensus
-//! hears of the snapshot. What it refuses is swept and said to the sender; the replica goes on with what it has.
+//! The machine verifies the files, every byte of them, before consensus receives the snapshot. A refused snapshot is
+//! deleted and reported to the sender; the replica continues with its state.
 //!
-//! Whoever fetches may be given up in the middle, and the work on the disk goes on. So it is done in turn: what comes
-//! next begins when the work before has ended, whether or not anybody still waited for it.
+//! A fetch may be cancelled in the middle while its disk work continues. So the work is serialized: the next begins
+//! when the previous one has ended, with or without a waiting caller.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -34,7 +34,8 @@ use crate::work::Work;
 const KEPT_BYTES_MAX: u64 = 256 << 20;
 /// A file is synced as it grows: the log's own sync, on the same disk, must not wait for a large one.
 const SYNC_EVERY_BYTES: u64 = 4 << 20;
-/// After a snapshot of no use: another one of the same replica is likely to be the same, and costs as much to fetch.
+/// Pause after an unusable snapshot: another one of the same replica is likely to be the same, and costs as much to
+/// fetch.
 const REFUSED_FOR: Duration = Duration::from_secs(3);
 /// Tries at one file, each of which must have brought it further than the one before.
 const TRIES_WITHOUT_PROGRESS_MAX: u32 = 3;
@@ -43,7 +44,7 @@ const TRIES_WITHOUT_PROGRESS_MAX: u32 = 3;
 pub(crate) enum FetchError {
     #[error(transparent)]
     Peer(#[from] PeerError),
-    #[error("keeping a snapshot: {0}")]
+    #[error("cannot store a snapshot: {0}")]
     Disk(#[from] io::Error),
     #[error("{0}")]
     Wrong(String),
@@ -86,7 +87,7 @@ impl Incoming {
         Ok(incoming)
     }
 
-    /// Takes away what lies there.
+    /// Deletes the fetched files.
     pub async fn sweep(&mut self) -> io::Result<()> {
         self.files.clear();
         self.from = None;
@@ -108,16 +109,16 @@ impl Incoming {
         done.await?
     }
 
-    /// Whether a snapshot of this replica was refused a moment ago.
+    /// Returns whether a snapshot of this replica was refused a moment ago.
     pub fn refused_lately(&self, from: ReplicaId) -> bool {
         self.refused.is_some_and(|(refused, at)| refused == from && at.elapsed() < REFUSED_FOR)
     }
 
-    /// Whether the machine can install what was fetched. What it cannot is swept.
+    /// Returns whether the machine can install the fetched snapshot. Otherwise it is deleted.
     pub async fn check(&mut self, machine: Arc<dyn Machine>, way: Way, fetched: &Fetched) -> Result<(), FetchError> {
         let Fetched { kept, dir } = fetched.clone();
         let Err(bad) = self.work.run(move || machine.check(&kept, dir.as_deref())).await? else { return Ok(()) };
-        tracing::error!(group = %way.group, from = %way.to, node = %way.node, %bad, "a snapshot is of no use and was not installed");
+        tracing::error!(group = %way.group, from = %way.to, node = %way.node, %bad, "a snapshot is unusable and was not installed");
         self.sweep().await?;
         self.refused = Some((way.to, Instant::now()));
         Err(bad.into())
@@ -155,7 +156,10 @@ impl Incoming {
 
     async fn fetch_kept(&self, peers: &dyn Peers, way: Way, offer: &Offer) -> Result<Bytes, FetchError> {
         if offer.kept_bytes > KEPT_BYTES_MAX {
-            return Err(FetchError::Wrong(format!("a snapshot whose kept state has {} bytes", offer.kept_bytes)));
+            return Err(FetchError::Wrong(format!(
+                "the snapshot's state has {} bytes, which is too large",
+                offer.kept_bytes
+            )));
         }
         let file = u32::try_from(offer.files.len()).map_err(|_| FetchError::Wrong("too many files".into()))?;
         let mut chunks = peers.fetch(way, FileWanted { export: offer.export, file, offset: 0 }).await?;
@@ -167,7 +171,11 @@ impl Incoming {
             }
         }
         if kept.len() as u64 != offer.kept_bytes {
-            return Err(FetchError::Wrong(format!("{} of {} bytes of kept state came", kept.len(), offer.kept_bytes)));
+            return Err(FetchError::Wrong(format!(
+                "only {} of {} bytes of the snapshot's state arrived",
+                kept.len(),
+                offer.kept_bytes
+            )));
         }
         Ok(kept.freeze())
     }
@@ -225,7 +233,7 @@ impl Incoming {
             let (handle, have) = self.files.get_mut(&file.name).expect("made before its bytes are asked for");
             let after = *have + chunk.len() as u64;
             if after > file.length {
-                return Err(FetchError::Wrong(format!("{} is longer than it was said to be", file.name)));
+                return Err(FetchError::Wrong(format!("{} is longer than announced", file.name)));
             }
             let handle = Arc::clone(handle);
             let at = *have;

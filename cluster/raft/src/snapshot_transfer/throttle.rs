@@ -1,4 +1,4 @@
-//! Throttle in bytes a second for transfers between nodes beside the writes: snapshots of replicas that are rebuilt.
+//! Throttle in bytes a second for background transfers between nodes: snapshots of replicas that are rebuilt.
 
 use std::time::{Duration, Instant};
 
@@ -10,12 +10,12 @@ const BURST: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub struct Throttle {
     bytes_a_second: u64,
-    /// When everything taken so far will have passed at that pace.
+    /// Time at which everything taken so far will have passed at that rate.
     passed_at: Mutex<Option<Instant>>,
 }
 
 impl Throttle {
-    /// No limit where `bytes_a_second` is 0.
+    /// Creates a throttle; there is no limit if `bytes_a_second` is 0.
     pub fn new(bytes_a_second: u64) -> Throttle {
         Throttle { bytes_a_second, passed_at: Mutex::new(None) }
     }

@@ -24,7 +24,7 @@ use crate::{
 
 const GROUP: GroupId = GroupId(16);
 
-/// Remembers what it was told instead of keeping blobs.
+/// Blob store that records its calls instead of keeping blobs.
 #[derive(Debug, Default)]
 struct Large {
     put: Mutex<Vec<Bytes>>,
@@ -300,7 +300,7 @@ async fn what_waits_for_memory_is_busy_at_its_own_deadline_and_is_not_written() 
     running.stop().await;
 }
 
-/// Before, this was refused at once.
+/// Regression: this was refused at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_waits_for_room_in_a_full_queue() {
     let harness = GroupHarness::new();

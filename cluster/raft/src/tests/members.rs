@@ -30,16 +30,16 @@ use crate::{
 const GROUP: GroupId = GroupId(16);
 const SETTLED_WITHIN: Duration = Duration::from_secs(20);
 
-/// Who can be reached, and who is cut off.
+/// Reachable and isolated replicas.
 #[derive(Clone, Debug, Default)]
 struct Wire {
     running: Arc<RwLock<BTreeMap<ReplicaId, Group>>>,
     cut: Arc<Mutex<BTreeSet<ReplicaId>>>,
     /// Pairs that do not reach each other.
     apart: Arc<Mutex<Option<[ReplicaId; 2]>>>,
-    /// Whom nothing reaches but answers to what they ask.
+    /// Replicas that receive nothing but responses to their own requests.
     deaf: Arc<Mutex<BTreeSet<ReplicaId>>>,
-    /// Whether what is read of a snapshot is not what was written.
+    /// Whether reads of a snapshot return changed bytes.
     spoils: Arc<AtomicBool>,
     refused_as_damaged: Arc<AtomicU32>,
     /// Bytes that each link carries in a second; 0 is all that come.
@@ -176,7 +176,7 @@ impl TestGroup {
         *place.log.lock() = Some(log);
     }
 
-    /// As a crash: memory is gone, what was sealed and logged stays.
+    /// Simulates a crash: memory is lost, sealed and logged state stays.
     async fn crash(&self, id: ReplicaId) {
         let group = self.wire.running.write().remove(&id).expect("it runs");
         group.shutdown().await;
@@ -290,7 +290,7 @@ async fn a_leader_that_is_cut_off_neither_writes_nor_confirms_and_the_others_go_
     }
 }
 
-/// openraft learned this by an answer that ended the task which asked, and stopped if it then had a snapshot for it.
+/// openraft learned this by a response that ended the replicating task, and stopped if it then had a snapshot for it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_leader_steps_down_that_hears_of_another_only_by_answers() {
     let house = TestGroup::founded(3, 3).await;
@@ -360,7 +360,8 @@ async fn a_damaged_snapshot_is_refused_and_said_to_its_sender_and_nothing_ends()
     assert!(house.fatal.lock().is_empty(), "{:?}", house.fatal.lock());
 }
 
-/// What did not reach a follower within one heartbeat was sent again whole, for ever, and no heartbeat went meanwhile.
+/// Regression: entries that did not arrive within one heartbeat were sent again whole, for ever, and without heartbeats
+/// meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_large_entry_passes_a_slow_link_and_its_leader_stays() {
     let house = TestGroup::founded(3, 3).await;
@@ -379,7 +380,8 @@ async fn a_large_entry_passes_a_slow_link_and_its_leader_stays() {
     assert!(house.fatal.lock().is_empty(), "{:?}", house.fatal.lock());
 }
 
-/// The state was at the snapshot and the log on the disk before it: the membership of one was written where nobody looks.
+/// Regression: the state was at the snapshot and the log on the disk before it. The membership of one was written to a
+/// position that is never read.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_ended_right_after_a_snapshot_came_can_be_made_a_group_of_its_own() {
     let house = TestGroup::founded(3, 3).await;
@@ -413,8 +415,8 @@ async fn who_ended_right_after_a_snapshot_came_can_be_made_a_group_of_its_own() 
     assert!(house.fatal.lock().is_empty(), "{:?}", house.fatal.lock());
 }
 
-/// Its place in the log is inside the snapshot, so nothing ever comes that commits it or drops it; whoever waited for it
-/// kept the group from its next lead.
+/// Regression: its position in the log is inside the snapshot, so it is never committed or dropped. Its waiters kept
+/// the group from its next lead.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_whose_entry_a_snapshot_takes_the_place_of_is_answered() {
     let house = TestGroup::founded(3, 3).await;
@@ -488,8 +490,8 @@ async fn the_lead_is_handed_over_and_writes_that_waited_are_refused_unwritten() 
     assert_eq!(house.commands(to), [Bytes::from_static(b"before"), Bytes::from_static(b"after")]);
 }
 
-/// One that led on after its restart confirmed reads up to what it remembered as committed, which is less than what it
-/// had acknowledged.
+/// Regression: a leader that continued after its restart confirmed reads up to its remembered committed index, which is
+/// less than what it had acknowledged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_leader_that_restarts_leads_only_if_it_is_elected_anew() {
     for members in [1, 3] {

@@ -1,4 +1,4 @@
-//! A replica whose log does not answer, as on a disk that hangs.
+//! Tests of a replica whose log does not respond, as on a disk that hangs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,10 +25,10 @@ use crate::{
 const GROUP: GroupId = GroupId(16);
 const WAY: Way = Way { group: GROUP, from: ReplicaId(1), to: ReplicaId(9), node: NodeId(9) };
 const ENTRY_BYTES: usize = 1 << 20;
-/// How long a leader waits here.
+/// Time limit of a leader in these tests.
 const GIVES_UP_AFTER: Duration = Duration::from_millis(150);
 
-/// A message as it came in, counted while anybody has it.
+/// An incoming message, counted while it is in use.
 struct CountedMessage {
     bytes: Bytes,
     held: Arc<AtomicUsize>,

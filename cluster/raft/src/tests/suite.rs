@@ -1,5 +1,5 @@
 //! openraft's storage suite, over a log in a directory and, once each, a machine in memory and a real shard. The
-//! catalog stands aside: the suite applies entries with gaps between them, which a catalog takes for damage.
+//! catalog is left out: the suite applies entries with gaps, which a catalog treats as damage.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -95,8 +95,8 @@ fn openraft_finds_no_fault_with_our_store_over_a_shard() {
     Suite::test_all(Stores { machine: a_shard }).expect("the suite of openraft passes");
 }
 
-/// A node whose log began where another leader's differed asked for the entry before, which was purged, and ended; at its
-/// next start again.
+/// Regression: a node whose log began where another leader's differed requested the entry before, which was purged, and
+/// ended, also at its next start.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn all_that_is_behind_a_purge_can_be_taken_away() {
     let ((_dir, log), mut store, _machine) = Stores { machine: in_memory }.build().await.expect("a store");
@@ -110,7 +110,7 @@ async fn all_that_is_behind_a_purge_can_be_taken_away() {
     assert_eq!(log.group(GroupId(16)).state().last, Some((3, 2)));
 }
 
-/// A sender of a term that was over asked for entries that had been purged meanwhile, and its node ended.
+/// Regression: a sender of an old term requested entries that had been purged meanwhile, and its node ended.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_is_too_late_for_what_was_purged_is_sent_nothing() {
     let (_log, mut store, _machine) = Stores { machine: in_memory }.build().await.expect("a store");
@@ -187,7 +187,7 @@ async fn entries_that_leave_the_log_unapplied_no_longer_count_as_unapplied() {
     assert_eq!(lag.bytes(), 0);
 }
 
-/// Consensus is told of it as of a seal that changed nothing; an error there ends the process.
+/// Consensus treats it like a seal that changed nothing; an error there ends the process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_seal_that_is_asked_for_while_the_node_stops_is_no_failure() {
     let (_log, _store, mut machine) = Stores { machine: in_memory }.build().await.expect("a store");

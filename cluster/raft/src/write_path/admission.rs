@@ -1,7 +1,7 @@
 //! Admission of writes by a node: memory and disk decide, for all groups at once.
 //!
-//! The upkeep measures some times a second; between two measures every entry is counted against the room that was
-//! left, so that a fast writer cannot run past the limit before the next look.
+//! The upkeep measures several times a second. Between two measurements every entry is counted against the remaining
+//! space, so that a fast writer cannot exceed the limit.
 
 use assay_storage_model::NotWritten;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
-/// How long a write waits for its turn and for memory before it is refused, where its deadline is not known.
+/// Time that a write without a deadline waits for its turn and for memory before it is refused.
 pub const WRITE_WAIT_MAX: Duration = Duration::from_secs(30);
 /// Bytes on disk per byte of an entry, until its seal has let the log go: the log, the segment, and some for both
 /// being rewritten.
@@ -58,7 +58,7 @@ impl Admission {
         let mut state = self.state.subscribe();
         let open = state.wait_for(|state| *state != AdmissionState::Wait);
         match timeout_at(until, open).await {
-            Err(_) => return Err(NotWritten::busy("memory is used up, and sealing does not keep up")),
+            Err(_) => return Err(NotWritten::busy("memory is exhausted, and sealing does not keep up")),
             Ok(Err(_)) => return Err(NotWritten::Closing),
             Ok(Ok(state)) => {
                 if let AdmissionState::NoSpace(why) = &*state {
@@ -68,14 +68,14 @@ impl Admission {
         }
         let wanted = i64::try_from(bytes).unwrap_or(i64::MAX).saturating_mul(DISK_BYTES_PER_BYTE);
         if self.room.load(Ordering::Acquire) < wanted {
-            return Err(NotWritten::NoSpace("what is free is promised to writes before this one".into()));
+            return Err(NotWritten::NoSpace("the free memory is reserved for earlier writes".into()));
         }
         self.room.fetch_sub(wanted, Ordering::AcqRel);
         Ok(())
     }
 
-    /// Whether there is memory for entries that another replica sends; waits for it a little. A full disk is no reason to
-    /// refuse those: they were committed, and there is room kept for them.
+    /// Returns whether there is memory for entries of another replica, after a short wait. A full disk is no reason to
+    /// refuse those: they were committed, and there is space reserved for them.
     pub(crate) async fn memory_is_open(&self, wait: Duration) -> bool {
         let mut state = self.state.subscribe();
         matches!(tokio::time::timeout(wait, state.wait_for(|state| *state != AdmissionState::Wait)).await, Ok(Ok(_)))

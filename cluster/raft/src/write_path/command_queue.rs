@@ -1,4 +1,4 @@
-//! Commands that wait to become an entry: a plain queue with its bounds, and what the next entry takes from it.
+//! Commands that wait to become an entry: a plain queue with its bounds, and the selection for the next entry.
 //!
 //! Q1: entries hold commands in the order in which they were submitted.
 //! Q2: an entry has at most `ENTRY_BYTES_MAX` bytes; a command that travels as a blob has an entry of its own.
@@ -28,7 +28,7 @@ pub(crate) type OutcomeSender = oneshot::Sender<WriteOutcome>;
 #[derive(Debug)]
 pub(crate) enum Payload {
     Inline(Bytes),
-    /// On its way into a blob since it was submitted.
+    /// A large write, being written to a blob since its submission.
     Large {
         bytes: usize,
         blob: oneshot::Receiver<Result<LargeWrite, LargeError>>,
@@ -47,7 +47,7 @@ impl Payload {
 #[derive(Debug)]
 pub(crate) struct WaitingCommand {
     pub payload: Payload,
-    /// When it no longer waits.
+    /// Deadline of its wait.
     pub until: Instant,
     pub answer: OutcomeSender,
 }

@@ -1,6 +1,5 @@
-//! Committer, which makes entries of commands: one entry is in flight, the next fills meanwhile. That is what lets one
-//! fsync answer for many writers (decision 1), and it keeps the order of a shard's writes the order in which they were
-//! submitted.
+//! Committer, which batches commands into entries: one entry is in flight while the next fills. So one fsync serves
+//! many writers (decision 1), and a shard's writes keep the order of their submission.
 
 use std::sync::Arc;
 
@@ -24,7 +23,7 @@ pub struct Pending(oneshot::Receiver<WriteOutcome>);
 
 impl Pending {
     pub async fn outcome(self) -> WriteOutcome {
-        let lost = || WriteFailure::Unknown { why: "the node shut down meanwhile".into() };
+        let lost = || WriteFailure::Unknown { why: "the node was shut down meanwhile".into() };
         self.0.await.unwrap_or_else(|_| Err(lost()))
     }
 }
@@ -39,13 +38,13 @@ pub(crate) struct Committer {
 struct CommitterState {
     queue: Mutex<CommandQueue>,
     changed: Notify,
-    /// Told when commands were taken out.
+    /// Notified when commands were taken out.
     room: Notify,
     closing: watch::Sender<bool>,
     ended: watch::Sender<bool>,
 }
 
-/// However the committer ends, nobody may wait for it after that.
+/// Guard that releases all waiters when the committer ends, in whatever way.
 struct UntilEnd(Arc<CommitterState>);
 
 impl Drop for UntilEnd {
@@ -62,7 +61,7 @@ impl Committer {
         committer
     }
 
-    /// Takes a command in as soon as there is room, for the next entry.
+    /// Accepts a command for the next entry as soon as there is room.
     pub async fn write(&self, command: Bytes, until: Instant) -> WriteOutcome {
         loop {
             let room = self.shared.room.notified();
@@ -168,7 +167,7 @@ async fn run(committer: Committer, _until_end: UntilEnd) {
     }
 }
 
-/// Whoever asked may have given up; the command stands all the same.
+/// Answers all commands. A caller may have given up; its command takes effect all the same.
 fn answer_all(result: Result<Vec<Outcome>, WriteFailure>, answers: Vec<OutcomeSender>) {
     match result {
         Ok(outcomes) => answers.into_iter().zip(outcomes).for_each(|(answer, outcome)| drop(answer.send(Ok(outcome)))),

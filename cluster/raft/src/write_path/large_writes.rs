@@ -1,5 +1,5 @@
-//! Writes too large for the log: kept as a blob that the entry names. Consensus says when an entry begins and ends
-//! to name one; who keeps the blobs counts, and takes away what nobody names any more.
+//! Writes too large for the log: stored as a blob that the entry names. Consensus reports when an entry begins and
+//! ceases to name one; the store counts references, and deletes unreferenced blobs.
 
 use std::any::Any;
 use std::fmt;
@@ -29,8 +29,8 @@ pub trait LargeWrites: Send + Sync + fmt::Debug + 'static {
     /// Returns when a majority of the group has the blob, this node and `others` counted; each keeps it for a while
     /// until an entry names it.
     fn spread(&self, hash: [u8; 32], length: u64, others: Vec<NodeId>) -> BoxFuture<'static, Result<(), LargeError>>;
-    /// Returns when the blob is here and what its name says, fetched from one of `others` where it has to be. For as long as none of them has
-    /// it this waits: an entry that cannot be applied must not be passed over.
+    /// Returns when the blob is here and verified, after fetching it from one of `others` if necessary. Waits while
+    /// none of them has it: an entry that cannot be applied must not be skipped.
     fn ensure(&self, hash: [u8; 32], length: u64, others: Vec<NodeId>) -> BoxFuture<'static, Result<(), LargeError>>;
     /// Like `ensure`, for an entry that is not in the log yet: the blob stays for a while until one names it.
     fn expect(&self, hash: [u8; 32], length: u64, others: Vec<NodeId>) -> BoxFuture<'static, Result<(), LargeError>>;
@@ -58,15 +58,15 @@ impl fmt::Debug for LargeWrite {
 
 #[derive(Clone, Debug, Error)]
 pub enum LargeError {
-    #[error("this group takes no write above {0} bytes")]
+    #[error("this group does not accept writes above {0} bytes")]
     TooLarge(usize),
-    #[error("no room for a large write: {0}")]
+    #[error("no space for a large write: {0}")]
     NoSpace(String),
     /// Too few other nodes took it.
     #[error("{0}")]
     NoQuorum(String),
     /// The disk failed: the node must not go on.
-    #[error("a large write could not be kept: {0}")]
+    #[error("a large write could not be stored: {0}")]
     Failed(String),
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn blob_named(payload: &EntryPayload<Consensus>) -> Option<([u8; 32],
     }
 }
 
-/// For the catalog, whose commands all travel in line: they are small, but for a rare one of a megabyte.
+/// Implementation for the catalog, whose commands are all inline: they are small, except for a rare one of a megabyte.
 #[derive(Debug)]
 pub struct NoLargeWrites;
 

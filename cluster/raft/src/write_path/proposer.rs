@@ -1,4 +1,4 @@
-//! Proposer, which hands entries to consensus and reports their outcome.
+//! Proposer, which submits entries to consensus and reports their outcome.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::work::Work;
 use crate::write_path::admission::Admission;
 use crate::write_path::large_writes::{LargeError, LargeWrite, LargeWrites};
 
-/// How long after the lead was lost an entry under way may still be found committed by the next leader.
+/// Time after the loss of the lead in which the next leader may still commit an entry in flight.
 const ANSWERED_AFTER_LEAD: Duration = Duration::from_secs(2);
 
 #[derive(Clone)]
@@ -59,8 +59,8 @@ impl Proposer {
         if bytes > limit { Err(NotWritten::TooLarge { bytes, limit }) } else { Ok(()) }
     }
 
-    /// The outcomes of an entry's commands. Once handed over, everything but success is unknown: also an entry that
-    /// this replica was told to drop may live on at another and be committed there.
+    /// Proposes an entry and returns the outcomes of its commands. After submission, any failure is an unknown outcome:
+    /// an entry that this replica had to drop may live on at another and be committed there.
     pub async fn propose(&self, entry: Bytes, commands: usize, bytes: usize) -> Result<Vec<Outcome>, WriteFailure> {
         let _pass = self.gate.read().await;
         self.check()?; // behind the gate: what waited for a handover is refused here, unwritten
@@ -73,7 +73,7 @@ impl Proposer {
             written = sabotaged::written(early, self.raft.client_write(EntryBytes(entry))) => written,
             () = self.forgotten(leader) => {
                 Counters::add(&self.counters.unknown, 1);
-                return Err(WriteFailure::Unknown { why: "this replica lost the lead before it was known".into() });
+                return Err(WriteFailure::Unknown { why: "this replica lost the lead before the outcome was known".into() });
             }
         };
         let written = match written {
@@ -86,7 +86,7 @@ impl Proposer {
                 return Ok(written.data);
             }
             Ok(written) => {
-                let why = format!("{} outcomes came for {commands} commands", written.data.len());
+                let why = format!("{commands} commands returned {} outcomes", written.data.len());
                 self.fatal.report(&why);
                 why
             }
@@ -96,8 +96,8 @@ impl Proposer {
         Err(WriteFailure::Unknown { why })
     }
 
-    /// Returns a while after this replica no longer leads in this term. openraft says nothing of an entry that a snapshot
-    /// took the place of, and whoever waits for it would wait for ever.
+    /// Returns a while after this replica no longer leads in this term. openraft does not report an entry that was
+    /// replaced by a snapshot, so its caller would wait for ever.
     async fn forgotten(&self, leader: LeaderId<Replica>) {
         let mut leading = self.leading.clone();
         let is_over = |metrics: &RaftServerMetrics<Replica, Home>| {
@@ -116,7 +116,7 @@ impl Proposer {
         blob: oneshot::Receiver<Result<LargeWrite, LargeError>>,
         commands: usize,
     ) -> Result<Vec<Outcome>, WriteFailure> {
-        let kept = blob.await.unwrap_or_else(|_| Err(LargeError::Failed("its thread is gone".into())));
+        let kept = blob.await.unwrap_or_else(|_| Err(LargeError::Failed("its thread has ended".into())));
         let LargeWrite { hash, length, hold } = kept.map_err(|error| self.not_kept(error))?;
         Counters::add(&self.counters.large, 1);
         let others = self.other_voters();

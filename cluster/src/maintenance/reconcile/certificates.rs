@@ -1,6 +1,5 @@
-//! Renewal of the certificate that this node shows to others: made anew before it runs out, and taken from the node's
-//! directory where an operator put another one there. Connections that stand stay as they are; those made from then on
-//! have it.
+//! Renewal of this node's certificate: issued anew before it expires, or read from the node's directory if an operator
+//! put another one there. Open connections keep the old one; new ones use the new one.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -10,7 +9,7 @@ use tokio::time::sleep;
 use crate::Shared;
 use crate::error::OpenError;
 
-/// How often the files are read and the day is looked at.
+/// Interval at which the files and the expiry are checked.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 pub(super) async fn run(shared: Arc<Shared>) {
@@ -26,7 +25,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
             said = problem;
         }
         if let Err(error) = shared.tend_authorities().await {
-            tracing::warn!(%error, "the cluster's certificate authority could not be tended");
+            tracing::warn!(%error, "the maintenance of the cluster's certificate authority failed");
         }
     }
 }
@@ -41,7 +40,7 @@ async fn look(shared: &Arc<Shared>) -> Result<(), OpenError> {
     if transport.identity() != identity {
         transport.set_identity(&identity)?;
         let left = identity.runs_out()?.duration_since(SystemTime::now()).unwrap_or_default();
-        tracing::info!(seconds_left = left.as_secs(), "new connections to other nodes have another certificate");
+        tracing::info!(seconds_left = left.as_secs(), "new connections to other nodes use another certificate");
     }
     renewed.map(drop)
 }

@@ -1,4 +1,4 @@
-//! Clocks of the other nodes: a node that assigns ids compares its own clock with them.
+//! Clocks of the other nodes, with which a node that assigns ids compares its own.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,19 +17,19 @@ use crate::{Cluster, Shared};
 
 pub(crate) const CLOCK: &str = "cluster.clock";
 const ASKED_EVERY: Duration = Duration::from_secs(5);
-/// An answer that takes longer says little of the time.
+/// Time limit of a reading; a slower one is too inexact.
 const ASK_MAX: Duration = Duration::from_millis(1500);
 
 /// The clocks of other nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeersTime {
-    /// Microseconds since the epoch: the later half of them say at most this, or the only one does.
+    /// Microseconds since the epoch: the later half of the readings are at most this, or the only reading.
     pub micros: i64,
-    /// How many answered.
+    /// Number of readings.
     pub heard: usize,
 }
 
-/// Last reading of each clock, and when it was heard.
+/// Last reading of each clock, with the time of its arrival.
 #[derive(Debug, Default)]
 pub(crate) struct Clocks {
     heard: Mutex<Option<(Instant, PeersTime)>>,
@@ -57,7 +57,7 @@ async fn ask(shared: &Shared, node: NodeId) -> Option<(Instant, i64)> {
     Some((Instant::now(), i64::from_le_bytes(answer.as_ref().try_into().ok()?)))
 }
 
-/// The middle one; of two the later one, so that one that is behind holds nobody back.
+/// Returns the median; of two the later one, so that a clock that is behind delays no node.
 fn later_half(mut told: Vec<i64>) -> Option<PeersTime> {
     told.sort_unstable();
     let micros = *told.get(told.len() / 2)?;
@@ -65,7 +65,7 @@ fn later_half(mut told: Vec<i64>) -> Option<PeersTime> {
 }
 
 impl Cluster {
-    /// Clocks of the other nodes, as far as they were heard since the start.
+    /// Returns the readings of the other nodes' clocks since the start.
     pub fn peers_time(&self) -> Option<PeersTime> {
         let (at, time) = (*self.shared.clocks.heard.lock())?;
         let since = i64::try_from(at.elapsed().as_micros()).unwrap_or(i64::MAX);

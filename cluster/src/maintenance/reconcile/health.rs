@@ -1,7 +1,7 @@
-//! Health of the nodes that may lead a group: whether they answer, have a fast disk, and can open files.
+//! Health of the nodes that may lead a group: whether they respond, have a fast disk, and can open files.
 //!
-//! Every node asks every other one. What nodes know may differ for a moment; a lead that moved for that reason stays for
-//! a while before it may move again (`members`).
+//! Every node probes every other one. Results may differ between nodes for a moment; a lead that moved for that reason
+//! stays for a while before it may move again (`members`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -48,7 +48,7 @@ pub(crate) struct Health {
     files: Mutex<FileShortage>,
 }
 
-/// Whether this process has no free file descriptor, judged by probes.
+/// Detection of a lack of file descriptors in this process, by probes.
 #[derive(Debug, Default)]
 struct FileShortage {
     /// First failed probe since the last that succeeded.
@@ -93,7 +93,7 @@ impl Health {
         self.files.lock().is_short
     }
 
-    /// Whether the node may be given a lead. One that was not asked yet may not.
+    /// Returns whether the node may take over a lead. A node without a probe yet may not.
     fn is_well(&self, node: NodeId) -> bool {
         let others = self.others.lock();
         others.get(&node).is_some_and(|heard| heard.silent < SILENT_AFTER && !heard.condition.slow_disk)
@@ -101,7 +101,7 @@ impl Health {
 }
 
 impl Shared {
-    /// Whether this node is to lead nothing: its disk is slow, or it can open no file.
+    /// Returns whether this node is to lead nothing: its disk is slow, or it cannot open files.
     pub fn is_impaired(&self) -> bool {
         self.log.is_slow() || self.health.is_short_of_files()
     }
@@ -125,7 +125,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
         if is_slow != was_slow {
             was_slow = is_slow;
             match is_slow {
-                true => tracing::warn!("the disk is slow: this node gives away what it leads, and leads nothing"),
+                true => tracing::warn!("the disk is slow: this node hands over its groups, and leads none"),
                 false => tracing::info!("the disk is no longer slow: this node may lead again"),
             }
         }
@@ -151,7 +151,7 @@ pub(super) async fn probe_files(shared: Arc<Shared>) {
         };
         match (is_news, is_short) {
             (true, true) => tracing::warn!(
-                "this process has no free file descriptor: it gives away what it leads, and leads nothing; raise `ulimit -n`"
+                "this process has no free file descriptor: it hands over its groups, and leads none; raise `ulimit -n`"
             ),
             (true, false) => tracing::info!("this process can open files again: this node may lead again"),
             (false, _) => {}

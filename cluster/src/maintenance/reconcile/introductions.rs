@@ -19,21 +19,21 @@ use crate::membership::nodes::{self, NodeRecord, NodeState, Removed};
 use crate::membership::operations::OperateError;
 use crate::routing::service::{NoAnswer, Service};
 
-/// How often the catalog's leader is asked to confirm itself where nobody else asks.
+/// Interval at which the catalog's leader is asked to confirm itself if no other request does.
 const LISTEN_EVERY: Duration = Duration::from_secs(1);
 
 pub(crate) const INTRODUCE: &str = "cluster.introduce";
 /// The other node may first look for the catalog's leader.
 const INTRODUCE_MAX: Duration = Duration::from_secs(10);
-/// How long a node that is said to have moved is called at its old address.
+/// Time for which a node that reportedly moved is called at its old address.
 const STILL_THERE_MAX: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(shared: Arc<Shared>) {
     tokio::join!(follow_addresses(&shared), hear(&shared));
 }
 
-/// Takes addresses from the catalog. Waits for nobody: a leader that has moved is heard again only once its new address,
-/// which may be in the catalog already, is known to the transport.
+/// Takes addresses from the catalog without waiting for other nodes. A moved leader is reachable only once the
+/// transport has its new address, which may already be in the catalog.
 async fn follow_addresses(shared: &Shared) {
     let mut known: Option<BTreeMap<NodeId, String>> = None;
     loop {
@@ -57,7 +57,7 @@ async fn listen(shared: &Shared) {
     let asked = Instant::now();
     match catalog.fence().await {
         Ok(_) => shared.heard_catalog(asked),
-        Err(why) if !shared.hears_catalog() => tracing::warn!(%why, "the catalog is not heard"),
+        Err(why) if !shared.hears_catalog() => tracing::warn!(%why, "there is no contact with the catalog"),
         Err(_) => {}
     }
 }
@@ -75,18 +75,19 @@ fn tell_addresses(shared: &Shared, known: &mut Option<BTreeMap<NodeId, String>>)
     }
     match shared.node_files.set_peers(&addresses) {
         Ok(()) => *known = Some(addresses),
-        Err(error) => tracing::warn!(%error, "the addresses of other nodes could not be written down"),
+        Err(error) => tracing::warn!(%error, "the addresses of other nodes could not be stored"),
     }
 }
 
-/// A catalog that has not come yet knows nobody; one that was heard and knows nobody is that of a node which is alone now.
-/// It must not count on others then: what is damaged on it cannot be rebuilt from them.
+/// Returns whether a node may be introduced. A catalog that has not arrived yet has no nodes. A catalog with contact
+/// and without nodes belongs to a node that is alone now; it must not count on others, since damage on it cannot be
+/// rebuilt from them.
 fn may_be_told(shared: &Shared, addresses: &BTreeMap<NodeId, String>) -> bool {
     !addresses.is_empty() || (shared.hears_catalog() && shared.node_files.peers().is_ok_and(|kept| !kept.is_empty()))
 }
 
-/// The others are told where this node is now, and what its program can do. The catalog is changed by whoever hears it: a
-/// node at a new address hears nothing while the others call it at the old one.
+/// Announces this node's address and features to the others. A receiver changes the catalog, since a node at a new
+/// address gets no messages while the others call it at the old one.
 async fn introduce(shared: &Shared) {
     if !shared.hears_catalog() {
         introduce_unheard(shared).await;
@@ -94,12 +95,12 @@ async fn introduce(shared: &Shared) {
     if shared.hears_catalog()
         && let Err(error) = state_own(shared).await
     {
-        tracing::warn!(%error, "the others could not be told where this node is, and what its program can do");
+        tracing::warn!(%error, "the address and features of this node could not be announced to the others");
     }
 }
 
-/// Has another node change the address of this one, unless this one hears the catalog meanwhile. It may come to lead the
-/// catalog, and the others cannot reach their leader at its old address.
+/// Has another node change the address of this one in the catalog, unless this one gets contact with the catalog
+/// meanwhile. This node may come to lead the catalog, and the others cannot reach their leader at its old address.
 async fn introduce_unheard(shared: &Shared) {
     let Some(peer) = &shared.config.peer else { return };
     let is_known = nodes::addresses(&shared.catalog.read()).get(&shared.node) == Some(&peer.address);
@@ -112,7 +113,8 @@ async fn introduce_unheard(shared: &Shared) {
     }
 }
 
-/// Asks all others at once. Each calls this node at its new address meanwhile, and only one has to reach the catalog.
+/// Sends the introduction to all others at once. Each calls this node at its new address meanwhile; one that reaches
+/// the catalog suffices.
 async fn introduce_through_others(shared: &Shared, address: &str) {
     let ask = |node: NodeId| async move {
         let body = Bytes::from(address.to_owned());
@@ -122,14 +124,14 @@ async fn introduce_through_others(shared: &Shared, address: &str) {
     let mut why = "no other node is known".to_owned();
     while let Some((node, answer)) = answers.next().await {
         match answer {
-            Ok(_) => return tracing::info!(through = %node, address, "the others know the new address"),
+            Ok(_) => return tracing::info!(through = %node, address, "the others have the new address"),
             Err(error) => why = error.to_string(),
         }
     }
-    tracing::warn!(address, why, "no other node could be told where this node is; tried again");
+    tracing::warn!(address, why, "the address of this node could not be announced to any other node; will be retried");
 }
 
-/// Returns when this node hears the catalog.
+/// Returns when this node has contact with the catalog.
 async fn until_heard(shared: &Shared) {
     while !shared.hears_catalog() {
         sleep(LOOK).await;
@@ -184,14 +186,14 @@ impl Drop for TrialAddress<'_> {
 
 /// Takes the new address of a node that moved; the body is the address.
 ///
-/// The caller is proven by its certificate. A second process with a copy of that node's directory has the same one: so
-/// the address is taken only where nobody answers at the known one.
+/// The caller is authenticated by its certificate. A second process with a copy of that node's directory has the same
+/// one, so the address is accepted only if no process responds at the known one.
 #[derive(Debug)]
 pub(crate) struct IntroductionService(pub Arc<Shared>);
 
 impl IntroductionService {
     async fn take(shared: &Shared, from: NodeId, body: &[u8]) -> Result<(), String> {
-        let address = std::str::from_utf8(body).map_err(|_| "the address is no text")?;
+        let address = std::str::from_utf8(body).map_err(|_| "the address is not valid UTF-8")?;
         PeerConfig::new(address, None)?;
         let recorded = nodes::addresses(&shared.catalog.read()).remove(&from);
         let mut trial = None;
@@ -202,7 +204,7 @@ impl IntroductionService {
         {
             if transport.is_reached(from, STILL_THERE_MAX).await {
                 let called_at = called_at.unwrap_or_default();
-                return Err(format!("node {from} answers at {called_at}: stop that process first"));
+                return Err(format!("node {from} still responds at {called_at}: stop that process first"));
             }
             transport.set_address(from, address);
             trial = Some(TrialAddress { shared, node: from, is_recorded: false });

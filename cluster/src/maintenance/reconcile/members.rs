@@ -1,5 +1,5 @@
-//! The members of the groups that this node leads: made to be those of the map, one change at a time. Then who is to
-//! lead: not a node that drains or whose disk is slow; else the node that the spread of leads over all nodes names.
+//! Reconciles the members of the groups led by this node with the map, one change at a time. Then chooses the next
+//! leader: never a node that drains or has a slow disk; else the node assigned by the spread of leads over all nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ const URGENT_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// Handovers for the sake of balance at once: each holds its group's writes back for less than a second.
 const BALANCING_MAX: usize = 2;
 
-/// How long the steps of a change follow each other before the group is looked at anew.
+/// Maximum time of consecutive steps of a change before the group is examined again.
 const FOLLOW_MAX: Duration = Duration::from_secs(1);
 const FOLLOW_EVERY: Duration = Duration::from_millis(10);
 
@@ -40,7 +40,7 @@ struct Book {
     balancing: usize,
 }
 
-/// Which node is to lead which group, worked out anew only when what it depends on has changed.
+/// Assignment of leaders to groups, computed again only when its inputs change.
 #[derive(Debug, Default)]
 struct Spread {
     candidates: BTreeMap<GroupId, BTreeSet<NodeId>>,
@@ -106,8 +106,8 @@ pub(super) async fn run(shared: Arc<Shared>) {
     }
 }
 
-/// Makes the members those of the map, and returns whether there was nothing to change. Waits a little for a new replica,
-/// so that a change of several steps does not take a look for each.
+/// Changes the members to those of the map, and returns whether there was nothing to change. Waits a little for a new
+/// replica, so that a change of several steps needs only one round.
 async fn change_members(shared: &Shared, group: &Group) -> bool {
     let until = Instant::now() + FOLLOW_MAX;
     let mut has_changed = false;
@@ -126,7 +126,7 @@ async fn change_members(shared: &Shared, group: &Group) -> bool {
                 Ok(()) | Err(ChangeError::UnderWay) => {}
                 Err(ChangeError::NotLeader { .. }) => return false,
                 Err(ChangeError::Failed(why)) => {
-                    tracing::warn!(group = %group.id(), why, "a change of members; tried again");
+                    tracing::warn!(group = %group.id(), why, "a membership change failed and will be retried");
                     return false;
                 }
             }
@@ -138,7 +138,7 @@ async fn change_members(shared: &Shared, group: &Group) -> bool {
     }
 }
 
-/// Whether a group has the members and voters of the map, and no others. Pure.
+/// Returns whether a group has exactly the members and voters of the map. Pure.
 fn are_as_wanted(group: GroupId, status: &GroupStatus, wanted: &[Replica]) -> bool {
     let voters = voters_wanted(group, wanted);
     let is_wanted = |member: &Member| {
@@ -152,7 +152,7 @@ fn are_as_wanted(group: GroupId, status: &GroupStatus, wanted: &[Replica]) -> bo
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Change {
     AddLearner(ReplicaId, NodeId),
-    /// Also finishes a change that was cut short.
+    /// Sets the voters; also finishes an interrupted change.
     SetVoters(BTreeSet<ReplicaId>),
     RemoveLearner(ReplicaId),
     /// A leader that is to leave gives the lead away first.
@@ -218,7 +218,7 @@ enum Reason {
 }
 
 impl Reason {
-    /// Pause after a handover that failed, whatever that one was for.
+    /// Pause after a failed handover, whatever its purpose.
     fn pause(self) -> Duration {
         match self {
             Reason::Drains | Reason::Impaired => URGENT_AGAIN_AFTER,
@@ -252,7 +252,7 @@ async fn lead_or_give(
             group.hand_over_from_slow_disk(to).await.map_err(|why| why.to_string())
         }
         Some(to) => group.hand_over(to).await.map_err(|why| why.to_string()),
-        None => Err("who should have it does not answer".to_owned()),
+        None => Err("the intended leader does not respond".to_owned()),
     };
     let mut book = book.lock();
     book.balancing -= 1;

@@ -1,4 +1,4 @@
-//! Planner of where groups are to be: the leader of the catalog makes one step of the plan at a time.
+//! Planner of group placement: the leader of the catalog makes one step of the plan at a time.
 //!
 //! Few groups are in motion at once, so that a move that fails touches little; how fast their files travel is limited
 //! apart from that. A node that was silent for a set time counts as gone once another can take its places.
@@ -22,7 +22,7 @@ use crate::membership::nodes::{self, NodeState};
 use crate::membership::operations::OperateError;
 use crate::monitoring::status::{GroupReport, OwnReport, ReplicaReport, groups_of, unsettled_group};
 
-/// How long a token is kept after it expired.
+/// Time that a token is kept after it expired.
 const TOKENS_KEPT: Duration = Duration::from_secs(24 * 3600);
 /// Longest and shortest pause between two plans.
 const PLAN_EVERY: Duration = Duration::from_millis(500);
@@ -46,7 +46,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
         let reports = shared.reports().await;
         let able = who_is_able(&shared, &reports, &mut heard);
         if let Err(error) = step(&shared, &reports, &able).await {
-            tracing::warn!(%error, "a step of the plan; tried again");
+            tracing::warn!(%error, "a step of the plan failed and will be retried");
         }
     }
 }
@@ -93,7 +93,7 @@ async fn step(shared: &Shared, reports: &BTreeMap<NodeId, OwnReport>, nodes: &No
     Ok(())
 }
 
-/// The moves that are begun now, beside those that are under way. Pure.
+/// Returns the moves to begin now, besides those in progress. Pure.
 fn due(planned: Vec<Move>, moving: &BTreeSet<GroupId>, groups: &[GroupReport]) -> Vec<Move> {
     let applied = |group: GroupId| groups.iter().find(|report| report.group == group)?.applied;
     let is_new = |group: GroupId| applied(group).is_some_and(|applied| applied <= NEW_GROUP_ENTRIES);
@@ -111,8 +111,9 @@ fn due(planned: Vec<Move>, moving: &BTreeSet<GroupId>, groups: &[GroupReport]) -
     due
 }
 
-/// Groups that are not yet as the map has them. One that merely has no leader is not helped by waiting, nor is one that
-/// the map has on a node that is gone: its members are changed when all of it is close behind, which never is.
+/// Returns the groups that differ from the map. A group that merely has no leader is not included, since waiting does
+/// not help. Nor is one with a replica on a lost node: its members change when all are close behind, which never
+/// happens.
 fn in_motion(map: &ShardMap, groups: &[GroupReport], able: &BTreeSet<NodeId>) -> BTreeSet<GroupId> {
     let replicas = |group| map.group(group).map(|members| members.replicas.as_slice()).unwrap_or_default();
     let in_vain = |group| replicas(group).iter().any(|replica| !able.contains(&replica.node));
@@ -120,7 +121,7 @@ fn in_motion(map: &ShardMap, groups: &[GroupReport], able: &BTreeSet<NodeId>) ->
     moving.map(|group| group.group).filter(|group| !in_vain(*group)).collect()
 }
 
-/// Whether members are to be changed; who lags alone is not.
+/// Returns whether members are to be changed; a lag alone does not count.
 fn unsettled_members(map: &ShardMap, group: &GroupReport) -> bool {
     let all_close = GroupReport {
         replicas: group.replicas.iter().map(|replica| ReplicaReport { matched: Some(0), ..replica.clone() }).collect(),
@@ -129,7 +130,7 @@ fn unsettled_members(map: &ShardMap, group: &GroupReport) -> bool {
     unsettled_group(map, &all_close).is_some()
 }
 
-/// Tokens that expired a while ago are of no use any more, also to who asks what became of them.
+/// Deletes tokens that expired a while ago: their outcome is no longer needed either.
 async fn forget_tokens(shared: &Shared) -> Result<(), OperateError> {
     let before = now_micros() - i64::try_from(TOKENS_KEPT.as_micros()).unwrap_or(i64::MAX);
     let old: Vec<_> = {
@@ -145,7 +146,7 @@ async fn forget_tokens(shared: &Shared) -> Result<(), OperateError> {
     Ok(())
 }
 
-/// A replica that was given up gets a successor on the same node, with a number of its own.
+/// Gives a discarded replica a successor on the same node, with a number of its own.
 async fn rebuild(
     shared: &Shared,
     map: &ShardMap,
@@ -161,7 +162,7 @@ async fn rebuild(
     let CatalogOutcome::IdsGiven { first_replica, .. } =
         shared.change(CatalogCommand::GiveIds(GiveIds { nodes: 0, replicas: 1 })).await?
     else {
-        return Err(OperateError::Failed("the catalog gave no number".into()));
+        return Err(OperateError::Failed("the catalog assigned no number".into()));
     };
     found.id = first_replica;
     let change = ChangeReplicas { group, expect_epoch: members.epoch, replicas };
@@ -204,10 +205,10 @@ async fn place(shared: &Shared, map: &ShardMap, one: Move, present: &[ReplicaRep
     }
 }
 
-/// The replica that a node has of a group: the one that the map names; else one that it was to lose, and is a member still
-/// because the one in its place never came. A node has one replica of a group at a time, so a new number for it would wait
-/// for the old one to leave, which as a voter waits for the new one. Should it have left just now after all, its node does
-/// not make it again: it says that it lost it, and the planner gives a number that was never used.
+/// Returns the replica of a group on a node: the one in the map, else one that was to be removed but is still a member
+/// because its successor never came. A node has one replica of a group at a time. A new number for it would wait for
+/// the old one to leave, which as a voter waits for the new one. If the old one has just left after all, its node does
+/// not make it again but reports it lost, and the planner assigns an unused number.
 fn has(members: &Members, present: &[ReplicaReport], node: NodeId) -> Option<Replica> {
     let named = members.replicas.iter().find(|replica| replica.node == node).copied();
     let member = || present.iter().find(|one| one.node == node).map(|one| Replica { id: one.replica, node });
@@ -280,7 +281,7 @@ mod tests {
         assert_eq!(begun, (2..10).map(group).collect::<Vec<_>>());
     }
 
-    /// A group that was to move from node 3 to node 4 and goes back, because node 4 died before it was filled: with a new
+    /// Regression: a group moves from node 3 to node 4 and back, because node 4 died before it was filled. With a new
     /// number on node 3 it waited for ever for the old one there to leave.
     #[test]
     fn a_replica_that_never_left_keeps_its_number_when_it_is_wanted_again() {

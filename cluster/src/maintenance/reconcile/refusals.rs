@@ -1,6 +1,6 @@
-//! Closing of replicas after other nodes found that this one runs on an older copy of its data directory, or that a
-//! replica lacks what it had acknowledged: such replicas are closed and given up as damaged ones are, and made anew
-//! under numbers that were given later.
+//! Closing of replicas that other nodes refused: this node runs on an older copy of its data directory, or a replica
+//! lacks acknowledged entries. Such replicas are closed and discarded like damaged ones, and made anew under later
+//! numbers.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,13 +26,13 @@ pub(crate) const PLACED: &str = "cluster.placed";
 const ASK_MAX: Duration = Duration::from_secs(5);
 /// [`COMPARED_WITHIN`] grows with the heartbeat, which is longer than a round trip.
 const COMPARED_HEARTBEATS: u32 = 10;
-/// After a step that did not come about.
+/// Pause after a failed step.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
-/// A program before 0.5 may have been upgraded since it was asked.
+/// Interval after which a silent node is asked again: a program before 0.5 may have been upgraded.
 const SILENT_ASKED_AGAIN_AFTER: Duration = Duration::from_secs(5);
 /// Interval at which acknowledgements of followers are written, where they have changed.
 const WRITTEN_EVERY: Duration = Duration::from_millis(500);
-/// How long a replica that must not go on may take to write what it applied, for whoever looks into its directory.
+/// Time in which a replica that must not continue seals its applied state, for later inspection of its directory.
 const SEAL_MAX: Duration = Duration::from_secs(10);
 
 /// Introduces this node to the others until all have compared.
@@ -66,7 +66,7 @@ pub(super) async fn act(shared: Arc<Shared>) {
         let consequence = shared.start_histories.next().await;
         if let Err(error) = act_on(&shared, &consequence).await {
             // What was found is not undone by a failure here; a node that goes on would do what it must not.
-            shared.config.on_fatal.report(format_args!("closing refused replicas: {error}"));
+            shared.config.on_fatal.report(format_args!("cannot close the refused replicas: {error}"));
         }
     }
 }
@@ -80,7 +80,7 @@ async fn act_on(shared: &Arc<Shared>, consequence: &Consequence) -> Result<(), O
         Consequence::Stop { by, instead } => {
             shared.config.on_fatal.report(format_args!(
                 "another process runs as node {} from a copy of this data directory, and node {by} accepts that one \
-                 (start {instead}): one of the two must not run. Stop it, and let it join anew with an empty directory",
+                 (start {instead}): one of the two must not run. Stop it, and let it join again with an empty directory",
                 shared.node
             ));
             Ok(())
@@ -106,7 +106,9 @@ async fn close_all(shared: &Arc<Shared>, by: NodeId, missing: StartId) -> Result
         let log = marking.config.data_dir.join("log");
         write_marker(&*marking.config.disk, &log, Some(before), fresh)
     });
-    marked.await.map_err(|error| OpenError::io("naming the start in the log")(std::io::Error::other(error)))??;
+    marked
+        .await
+        .map_err(|error| OpenError::io("cannot record the start in the log")(std::io::Error::other(error)))??;
     shared.start_histories.change(|kept| kept.as_old_copy(missing, fresh, closed.iter().copied())).await?;
     tracing::error!(
         node = %shared.node, %by, %missing, replicas = closed.len(),
@@ -114,7 +116,7 @@ async fn close_all(shared: &Arc<Shared>, by: NodeId, missing: StartId) -> Result
          closed, and rebuilt from the other nodes under new numbers"
     );
     for (group, replica) in alone {
-        tracing::error!(%group, %replica, "nobody else has this replica: it goes on with what the older copy has");
+        tracing::error!(%group, %replica, "no other node has this replica: it continues with the data of the older copy");
     }
     shared.catalog_heard.forget();
     join_all(closed.into_iter().map(|(group, replica)| shared.close_replica(group, replica))).await;
@@ -129,18 +131,18 @@ async fn close(shared: &Arc<Shared>, by: NodeId, name: Name, why: &str, diverged
         return Ok(());
     }
     if found.as_ref().is_some_and(|found| found.is_alone()) {
-        tracing::error!(%group, %replica, %by, why, "a replica is refused, and nobody else has it: it goes on");
+        tracing::error!(%group, %replica, %by, why, "a replica is refused, but no other node has it: it continues");
         return Ok(());
     }
     shared.start_histories.change(|kept| kept.with_closed([name])).await?;
     tracing::error!(
         %group, %replica, %by, why,
-        "a replica here must not go on: it is closed, and rebuilt from the other nodes under a new number"
+        "a replica here must not continue: it is closed, and rebuilt from the other nodes under a new number"
     );
     if group == GroupId::CATALOG && diverged {
         // What this process has worked out from it would be taken for newer than what the others have.
         shared.config.on_fatal.report(format_args!(
-            "this node's copy of the catalog must not go on: {why}. It is rebuilt from the other nodes at the next start"
+            "this node's copy of the catalog must not continue: {why}. It is rebuilt from the other nodes at the next start"
         ));
         return Ok(());
     }
@@ -158,7 +160,7 @@ async fn close(shared: &Arc<Shared>, by: NodeId, name: Name, why: &str, diverged
 struct PlacedThere {
     /// Numbers below were given.
     next_replica: ReplicaId,
-    /// Replica of the catalog on the node that asks.
+    /// Replica of the catalog on the calling node.
     catalog: Option<ReplicaId>,
 }
 
@@ -191,7 +193,7 @@ pub(super) async fn renew_catalog(shared: Arc<Shared>) {
     loop {
         sleep(LOOK).await;
         if let Err(why) = step(&shared).await {
-            tracing::warn!(why, "this node's copy of the catalog could not be renewed; tried again");
+            tracing::warn!(why, "this node's copy of the catalog could not be renewed; will be retried");
             sleep(AGAIN_AFTER).await;
         }
     }
@@ -208,9 +210,9 @@ async fn step(shared: &Arc<Shared>) -> Result<(), String> {
     match kept.state {
         KeptState::Kept if shared.is_damaged(GroupId::CATALOG, replica) => {
             if !dispensable(shared, GroupId::CATALOG, replica).await {
-                return Err("its group was not heard to do without it".into());
+                return Err("its group has not confirmed that it does without it".into());
             }
-            tracing::error!(%replica, "this node's copy of the catalog is given up; it is rebuilt from the others");
+            tracing::error!(%replica, "this node's copy of the catalog is discarded; it is rebuilt from the others");
             shared.lose_catalog(replica).await.map_err(said)
         }
         KeptState::Lost => match ask(shared).await?.catalog {
@@ -224,7 +226,7 @@ async fn step(shared: &Arc<Shared>) -> Result<(), String> {
     }
 }
 
-/// The first node that hears the catalog says what it has.
+/// Asks for the placement; the first node with contact to the catalog responds.
 async fn ask(shared: &Shared) -> Result<PlacedThere, String> {
     let asked = shared.net.peers().into_iter().map(|node| {
         async move {
@@ -254,8 +256,8 @@ pub(super) async fn keep_acknowledged(shared: Arc<Shared>) {
         });
         match written.await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(%error, "what followers acknowledged could not be written down"),
-            Err(error) => tracing::warn!(%error, "what followers acknowledged could not be written down"),
+            Ok(Err(error)) => tracing::warn!(%error, "the acknowledgements of followers could not be stored"),
+            Err(error) => tracing::warn!(%error, "the acknowledgements of followers could not be stored"),
         }
     }
 }

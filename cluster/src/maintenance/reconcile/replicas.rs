@@ -1,8 +1,8 @@
-//! Replicas that run on this node are those that the map names. One that the map does not name any more stays until its
-//! group's leader has it no longer as a member; before that it may be needed for a majority.
+//! Reconciles the replicas that run on this node with the map. One that is no longer in the map stays until its group's
+//! leader has removed it as a member; until then it may be needed for a majority.
 //!
-//! What was begun and failed is seen by what `REPLICAS` says: a line without a running replica is work, until the replica
-//! runs or its line is gone. A replica whose state is damaged is given up here once the others do without it.
+//! Unfinished work is visible in `REPLICAS`: a line without a running replica is work, until the replica runs or its
+//! line is gone. A replica with damaged state is discarded here once the others do without it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::Shared;
 use crate::stale_copies::starts::Floor;
 use crate::startup::node_files::{KeptReplica, KeptState};
 
-/// After something went wrong in a group; it is looked at again.
+/// Pause after a failure in a group.
 const AFTER_FAILURE: Duration = Duration::from_secs(2);
 /// A damaged replica that the others cannot do without is no news so soon.
 const DAMAGED_AGAIN_AFTER: Duration = Duration::from_secs(5);
@@ -43,7 +43,7 @@ pub(super) async fn close_damaged(shared: Arc<Shared>, mut damage: mpsc::Receive
     }
 }
 
-/// Every group, whatever went wrong in another.
+/// Makes a step for every group, regardless of failures in others.
 async fn step(shared: &Arc<Shared>, map: &ShardMap, not_before: &mut BTreeMap<GroupId, Instant>) {
     for number in 0..map.shards.len() {
         let group = GroupId::of_shard(ShardId(u16::try_from(number).expect("at most 256 shards")));
@@ -60,7 +60,7 @@ async fn step(shared: &Arc<Shared>, map: &ShardMap, not_before: &mut BTreeMap<Gr
         match bring(shared, group, work).await {
             Ok(()) => drop(not_before.remove(&group)),
             Err(error) => {
-                tracing::warn!(%group, error, "a replica could not be started or taken away; tried again");
+                tracing::warn!(%group, error, "a replica could not be started or removed; will be retried");
                 not_before.insert(group, Instant::now() + pause);
             }
         }
@@ -125,13 +125,13 @@ async fn bring(shared: &Arc<Shared>, group: GroupId, work: Work) -> Result<(), S
 async fn give_up(shared: &Arc<Shared>, group: GroupId, replica: ReplicaId) -> Result<(), String> {
     if !dispensable(shared, group, replica).await {
         return Err(format!(
-            "replica {replica} is damaged and closed, and its group was not heard to do without it: what it has stays"
+            "replica {replica} is damaged and closed. Its group has not confirmed that it does without it, so its data stays"
         ));
     }
     match shared.lose_replica(group, replica).await {
-        Ok(()) => tracing::error!(%group, %replica, "this replica was given up; it is rebuilt from the others"),
+        Ok(()) => tracing::error!(%group, %replica, "this replica was discarded; it is rebuilt from the others"),
         // Another replica must not come upon what is left of its log; the next start ends it.
-        Err(error) => shared.config.on_fatal.report(format_args!("giving a damaged replica up: {error}")),
+        Err(error) => shared.config.on_fatal.report(format_args!("cannot discard a damaged replica: {error}")),
     }
     Ok(())
 }

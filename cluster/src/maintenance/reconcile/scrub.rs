@@ -1,11 +1,11 @@
-//! Scrubbing for damage that nobody has met: every byte of the segments is read from time to time, and the leaders of
-//! groups hold what they applied against what the other members did. What a reader met is looked at without waiting for
-//! that, and so is a replica whose snapshot another one refused as damaged.
+//! Scrub for unread damage. Every byte of the segments is read from time to time, and leaders compare their applied
+//! state with that of the other members. Damage met by a reader is examined at once, and so is a replica whose snapshot
+//! was refused as damaged.
 //!
-//! A replica that is damaged is given up only where the others can do without it: it leads nothing, and a majority of
-//! the group answers and is close behind without it. Its group's leader says so, to one replica of the group at a time.
-//! Then it stops, what it has is set aside, and the planner names a new one on the same node, which the group's leader
-//! fills. Where the others cannot do without it, it stays, and every look says so again.
+//! A damaged replica is discarded only if the others can do without it: it leads nothing, and a majority of the group
+//! responds and is close behind without it. Its group's leader permits it, for one replica of the group at a time. Then
+//! the replica stops, its files are set aside, and the planner assigns a new one on the same node, which the leader
+//! fills. If the others cannot do without it, it stays, and every scrub reports it again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -37,9 +37,9 @@ const ASK_MAX: Duration = Duration::from_secs(5);
 /// Replicas are compared at equal positions; a group that is written to all the time is tried this often.
 const COMPARISONS_MAX: usize = 50;
 const COMPARED_AGAIN_AFTER: Duration = Duration::from_millis(100);
-/// How long the others may take to be seen to do without a replica.
+/// Time in which the others have to prove that they can do without a replica.
 const DISPENSABLE_WITHIN: Duration = Duration::from_secs(10);
-/// A replica that may be given up is given up by then, and says that it was.
+/// Time in which a replica with permission is discarded and reports it.
 const SPARED_FOR: Duration = Duration::from_secs(120);
 /// A replica that the others cannot do without stays, and must not be read over and over.
 const SUSPECTED_AGAIN_AFTER: Duration = Duration::from_secs(60);
@@ -96,7 +96,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
                 if let Some(replica) = shared.replicas.group(group).map(|found| found.replica())
                     && looked.insert((group, replica), now).is_none()
                 {
-                    tracing::warn!(%group, %replica, "damage was met; looking");
+                    tracing::warn!(%group, %replica, "damage was found; the replica is examined");
                     look_at(&shared, group, replica).await;
                 }
                 continue;
@@ -144,11 +144,11 @@ async fn quarantine(shared: &Arc<Shared>, group: GroupId, replica: ReplicaId) {
     let Some(found) = shared.replicas.replica(group, replica) else { return };
     if found.leads() {
         let Some(successor) = shared.first_there(shared.successors(&found)).await else {
-            tracing::error!(%group, %replica, "this replica is damaged and nobody else can lead its group");
+            tracing::error!(%group, %replica, "this replica is damaged, and no other one can lead its group");
             return;
         };
         if let Err(why) = found.hand_over(successor).await {
-            tracing::error!(%group, %replica, %why, "this replica is damaged and its lead was not taken");
+            tracing::error!(%group, %replica, %why, "this replica is damaged, and no other one took over its lead");
             return;
         }
     }
@@ -164,12 +164,12 @@ async fn quarantine(shared: &Arc<Shared>, group: GroupId, replica: ReplicaId) {
         return;
     }
     match shared.lose_replica(group, replica).await {
-        Ok(()) => tracing::error!(%group, %replica, "this replica was given up; it is rebuilt from the others"),
-        Err(error) => shared.config.on_fatal.report(format_args!("giving a damaged replica up: {error}")),
+        Ok(()) => tracing::error!(%group, %replica, "this replica was discarded; it is rebuilt from the others"),
+        Err(error) => shared.config.on_fatal.report(format_args!("cannot discard a damaged replica: {error}")),
     }
 }
 
-/// Whether the group's leader says that it can do without this replica.
+/// Returns whether the group's leader can do without this replica.
 pub(super) async fn dispensable(shared: &Arc<Shared>, group: GroupId, replica: ReplicaId) -> bool {
     let reports = shared.reports().await;
     let led = |report: &OwnReport| report.led.iter().find(|led| led.group == group).map(|led| led.term);
@@ -185,16 +185,16 @@ pub(super) async fn dispensable(shared: &Arc<Shared>, group: GroupId, replica: R
     }
 }
 
-/// Replicas that groups led here were asked to do without, and when.
+/// Replicas that groups led here were asked to do without, each with the time.
 #[derive(Debug, Default)]
 pub(crate) struct Spared {
     last: Mutex<BTreeMap<GroupId, (ReplicaId, Instant)>>,
 }
 
 impl Spared {
-    /// Whether this replica may go: no other member of the group went just now. A next leader does not know of it; it does
-    /// not count on who says that they lost theirs. A replica that was replaced since is no member, and its group was
-    /// whole again before it left.
+    /// Returns whether this replica may go: no other member of the group went recently. A next leader lacks this
+    /// record; it does not count on members that report a lost replica. A replaced replica is no member, and its group
+    /// was whole again before it left.
     fn one(&self, led: &GroupReport, replica: ReplicaId) -> bool {
         let (mut last, now) = (self.last.lock(), Instant::now());
         let is_member = |other: ReplicaId| led.replicas.iter().any(|member| member.replica == other);
@@ -213,14 +213,14 @@ async fn spare(shared: &Shared, group: GroupId, replica: ReplicaId) -> bool {
     own.is_some_and(|led| goes_without(led, replica, &reports) && shared.spared.one(led, replica))
 }
 
-/// Whether a majority answers and is close behind without this replica, and the members are not being changed.
+/// Returns whether a majority responds and is close behind without this replica, and the members are not being changed.
 fn goes_without(led: &GroupReport, replica: ReplicaId, reports: &BTreeMap<NodeId, OwnReport>) -> bool {
     let voters = led.replicas.iter().filter(|member| member.votes()).count();
     let others = able_without(led, reports).filter(|(other, _)| *other != replica).count();
     !led.changing && others > voters / 2
 }
 
-/// Service that tells whether a group that is led here can do without a replica.
+/// Service that permits the removal of a replica from a group led here.
 #[derive(Debug)]
 pub(crate) struct SpareService(pub Arc<Shared>);
 
@@ -228,7 +228,7 @@ impl Service for SpareService {
     fn answer(&self, _from: NodeId, body: Bytes, _within: Duration) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
         let shared = Arc::clone(&self.0);
         async move {
-            let bad = |_| NoAnswer::Refused("a request that does not read".into());
+            let bad = |_| NoAnswer::Refused("the request cannot be decoded".into());
             let (group, replica): (GroupId, ReplicaId) = serde_json::from_slice(&body).map_err(bad)?;
             let spared = spare(&shared, group, replica).await;
             Ok(Bytes::from(serde_json::to_vec(&spared).expect("plain data encodes")))
@@ -271,14 +271,14 @@ async fn judge(shared: &Arc<Shared>, group: &Group, found: &BTreeMap<ReplicaId, 
             continue;
         }
         let known = right.is_some();
-        tracing::error!(group = %group.id(), %replica, %node, known, "this replica applied something else than others did");
+        tracing::error!(group = %group.id(), %replica, %node, known, "this replica applied different entries than others");
         if known {
             let body = serde_json::to_vec(&(group.id(), *replica)).expect("plain data encodes");
             if *node == shared.node {
                 let (shared, id, replica) = (Arc::clone(shared), group.id(), *replica);
                 tokio::spawn(async move { quarantine(&shared, id, replica).await });
             } else if let Err(why) = shared.ask(*node, QUARANTINE, Bytes::from(body), ASK_MAX).await {
-                tracing::error!(%node, %why, "it could not be told");
+                tracing::error!(%node, %why, "the leader could not be informed");
             }
         }
     }
@@ -306,7 +306,7 @@ impl Service for DigestService {
     fn answer(&self, _from: NodeId, body: Bytes, _within: Duration) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
         let shared = Arc::clone(&self.0);
         async move {
-            let bad = |_| NoAnswer::Refused("a request that does not read".into());
+            let bad = |_| NoAnswer::Refused("the request cannot be decoded".into());
             let group: GroupId = serde_json::from_slice(&body).map_err(bad)?;
             let digest = tokio::task::spawn_blocking(move || own_digest(&shared, group)).await;
             let digest = digest.map_err(|error| NoAnswer::Refused(error.to_string()))?;
@@ -316,7 +316,7 @@ impl Service for DigestService {
     }
 }
 
-/// Hears from a leader that a replica of this node is damaged.
+/// Service by which a leader reports that a replica of this node is damaged.
 #[derive(Debug)]
 pub(crate) struct QuarantineService(pub Arc<Shared>);
 
@@ -324,9 +324,9 @@ impl Service for QuarantineService {
     fn answer(&self, from: NodeId, body: Bytes, _within: Duration) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
         let shared = Arc::clone(&self.0);
         async move {
-            let bad = |_| NoAnswer::Refused("a request that does not read".into());
+            let bad = |_| NoAnswer::Refused("the request cannot be decoded".into());
             let (group, replica): (GroupId, ReplicaId) = serde_json::from_slice(&body).map_err(bad)?;
-            tracing::error!(%group, %replica, %from, "another node says that this replica is damaged");
+            tracing::error!(%group, %replica, %from, "another node reports that this replica is damaged");
             tokio::spawn(async move { quarantine(&shared, group, replica).await });
             Ok(Bytes::new())
         }
@@ -389,7 +389,7 @@ mod tests {
         assert!(spared.one(&led, ReplicaId(3)));
     }
 
-    /// A replica that was given up twice in two minutes stayed closed until they were over.
+    /// Regression: a replica discarded twice in two minutes stayed closed until they were over.
     #[test]
     fn a_replica_that_took_the_place_of_one_that_went_may_go_as_well() {
         let (spared, mut led) = (Spared::default(), led([1000; 3]));

@@ -1,9 +1,9 @@
-//! Rows of deleted objects, and history that nobody may read any more, leave the disk: some time after a delete, what
-//! is left of them in segments and in the log is written anew without them, for all deletes of that time at once.
+//! Erasure of deleted objects, and of history below a floor, from the disk. Some time after a delete, segments and log
+//! are rewritten without the deleted rows, for all deletes of that time at once.
 //!
-//! Seal the shard, so that the delete is in its kept state and the rows are in no memory table; let go of its log, also
-//! of what members want that lag behind, who are sent files then; copy what lives of the log to new files; write those
-//! segments anew that have rows of what was deleted. Cut short at any of these, the next start looks again.
+//! Steps: seal the shard, so that the delete is in its stored state and the rows are in no memory table; purge its log,
+//! even if lagging members want it, which then get files; copy the live part of the log to new files; rewrite the
+//! segments with deleted rows. If any step is interrupted, the next start begins again.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 
 use crate::replicas::Replicas;
 
-/// How long consensus may take to let go of a group's log.
+/// Time in which consensus has to purge a group's log.
 const PURGED_WITHIN: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(50);
 
@@ -31,7 +31,7 @@ enum Step {
     Idle,
     /// Something was deleted then.
     Due(Instant),
-    /// Shards are sealed and their logs let go of.
+    /// Shards are being sealed and their logs purged.
     Purging,
     /// The log may be copied.
     Purged(BTreeSet<GroupId>),
@@ -59,7 +59,7 @@ impl Erasing {
         None
     }
 
-    /// The shards whose log was let go of, once.
+    /// Takes the shards with purged logs, once.
     pub fn take_purged(&self, renew: impl FnOnce()) {
         let mut step = self.step.lock();
         if let Step::Purged(shards) = &mut *step {
@@ -82,14 +82,14 @@ impl Erasing {
         }
     }
 
-    /// Seals the shards and lets go of their logs.
+    /// Seals the shards and purges their logs.
     pub async fn purge(self: Arc<Self>, replicas: Replicas, shards: BTreeSet<GroupId>) {
         let mut purged = BTreeSet::new();
         for id in shards {
             match purge(&replicas, id).await {
                 Ok(()) => drop(purged.insert(id)),
                 Err(why) => {
-                    tracing::warn!(group = %id, why, "rows of deleted objects stay in files for now; this is tried again");
+                    tracing::warn!(group = %id, why, "rows of deleted objects stay in files for now; the erasure will be retried");
                     remains(&replicas, id);
                 }
             }
@@ -98,7 +98,7 @@ impl Erasing {
     }
 }
 
-/// For the next round.
+/// Marks the group for the next round.
 pub(super) fn remains(replicas: &Replicas, id: GroupId) {
     if let Some(shard) = id.shard().and_then(|shard| replicas.shard(shard)) {
         shard.remains();
@@ -116,7 +116,7 @@ async fn purge(replicas: &Replicas, id: GroupId) -> Result<(), String> {
             return Ok(());
         }
         if Instant::now() >= until {
-            return Err(format!("{} entries that are sealed stay in its log", group.sealed_in_log()));
+            return Err(format!("{} sealed entries stay in its log", group.sealed_in_log()));
         }
         tokio::time::sleep(POLL).await;
     }

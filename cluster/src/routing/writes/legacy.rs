@@ -14,7 +14,7 @@ const BUSY: &str = "too many writes wait for this group";
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum LegacyResponse {
-    /// For version 0.4.
+    /// Outcomes only, for version 0.4.
     Outcomes(Vec<Outcome>),
     Applied {
         outcomes: Vec<Outcome>,

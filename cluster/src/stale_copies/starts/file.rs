@@ -1,4 +1,4 @@
-//! The file in which starts are kept.
+//! The file that stores the starts.
 //!
 //! ```text
 //! STARTS        start <id> ...                          this node's, oldest first
@@ -91,7 +91,7 @@ pub(crate) fn write_marker(
     checksummed_file::write(disk, &log.join(MARKER), MARKER_WHAT, &lines)
 }
 
-/// Whether a log was used by the last start of the history, or by the one that a crash kept out of it.
+/// Returns whether a log was used by the last start of the history, or by the one that a crash kept out of it.
 pub(crate) fn fits(history: &[StartId], marker: Option<(Option<StartId>, StartId)>) -> bool {
     match (history.last(), marker) {
         (None, None) => true,

@@ -1,4 +1,4 @@
-//! Random model of nodes whose directories are copied and put back.
+//! Random model of nodes whose directories are copied and restored.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ const GROUP: GroupId = GroupId(16);
 #[derive(Clone, Debug)]
 struct Dir {
     kept: KeptStarts,
-    /// Starts that are on this disk, whatever the history says.
+    /// Starts whose effects are on this disk, whatever the history contains.
     really: BTreeSet<StartId>,
     replica: ReplicaId,
 }

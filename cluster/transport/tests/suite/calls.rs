@@ -1,4 +1,4 @@
-//! Calls: what the handler is told, what the caller hears, limits, deadlines, panics.
+//! Tests of calls: inputs of handlers, results of callers, limits, deadlines, panics.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Who is who: clusters, receivers, senders, strangers, and certificates that change while a node runs.
+//! Tests of identities: clusters, receivers, senders, strangers, and certificates that change while a node runs.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -11,21 +11,21 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use uuid::Uuid;
 
-use crate::raw::{self, Heard, Said};
+use crate::raw::{self, Heard, RequestClaims};
 use crate::town::{Town, call, count, counter, echo, identity_by, identity_for, tell};
 
 const TWO: NodeId = NodeId(2);
 
-/// As node 1 says it when it tells the truth.
-fn truth(town: &Town, body: &str) -> Said {
-    Said { cluster: Some(town.cluster), from: Some(1), to: Some(2), bytes: body.len() }
+/// Returns the true claims of node 1.
+fn truth(town: &Town, body: &str) -> RequestClaims {
+    RequestClaims { cluster: Some(town.cluster), from: Some(1), to: Some(2), bytes: body.len() }
 }
 
 fn node_name(town: &Town, node: u64) -> String {
     format!("node-{node}.{}.assay", town.cluster)
 }
 
-async fn say(town: &Town, to: &Transport, identity: &Identity, said: Said) -> Heard {
+async fn say(town: &Town, to: &Transport, identity: &Identity, said: RequestClaims) -> Heard {
     let secured = raw::secure(to.local_addr(), &node_name(town, 2), identity, true).await.expect("TLS");
     raw::echo(secured, "echo", &said, "x").await
 }
@@ -58,15 +58,15 @@ async fn a_call_for_another_cluster_node_or_sender_is_refused_by_its_headers() {
     assert_eq!(answered, Heard::Body(Bytes::from_static(b"x")), "the raw caller speaks well");
     let elsewhere = Some(ClusterId(Uuid::new_v4()));
     for (said, expected) in [
-        (Said { cluster: elsewhere, ..truth.clone() }, RefusalCode::WrongCluster),
-        (Said { cluster: None, ..truth.clone() }, RefusalCode::BadRequest),
-        (Said { to: Some(3), ..truth.clone() }, RefusalCode::WrongReceiver),
-        (Said { to: None, ..truth.clone() }, RefusalCode::WrongReceiver),
-        (Said { from: Some(3), ..truth.clone() }, RefusalCode::NotAuthenticated),
-        (Said { from: None, ..truth.clone() }, RefusalCode::NotAuthenticated),
-        (Said { bytes: 2, ..truth.clone() }, RefusalCode::BadRequest),
-        (Said { bytes: 0, ..truth.clone() }, RefusalCode::BadRequest),
-        (Said { bytes: usize::MAX, ..truth.clone() }, RefusalCode::BadRequest),
+        (RequestClaims { cluster: elsewhere, ..truth.clone() }, RefusalCode::WrongCluster),
+        (RequestClaims { cluster: None, ..truth.clone() }, RefusalCode::BadRequest),
+        (RequestClaims { to: Some(3), ..truth.clone() }, RefusalCode::WrongReceiver),
+        (RequestClaims { to: None, ..truth.clone() }, RefusalCode::WrongReceiver),
+        (RequestClaims { from: Some(3), ..truth.clone() }, RefusalCode::NotAuthenticated),
+        (RequestClaims { from: None, ..truth.clone() }, RefusalCode::NotAuthenticated),
+        (RequestClaims { bytes: 2, ..truth.clone() }, RefusalCode::BadRequest),
+        (RequestClaims { bytes: 0, ..truth.clone() }, RefusalCode::BadRequest),
+        (RequestClaims { bytes: usize::MAX, ..truth.clone() }, RefusalCode::BadRequest),
     ] {
         let answered = say(&town, &answerer, &one, said.clone()).await;
         assert_eq!(code(answered), expected, "{said:?}");
@@ -118,7 +118,7 @@ async fn nodes_of_two_clusters_do_not_reach_each_other_not_even_under_one_author
     let same_authority =
         Town { cluster: town.cluster, authority: Authority::new(other.cluster).expect("an authority") };
     let refused = Transport::start(same_authority.config(1), Handlers::new());
-    assert!(refused.is_err_and(|error| error.to_string().contains("does not bear the name")));
+    assert!(refused.is_err_and(|error| error.to_string().contains("does not have the name")));
     assert_eq!(count(&heard), 0);
 }
 
@@ -142,7 +142,7 @@ async fn a_stranger_reaches_open_calls_and_nothing_else() {
     for (service, body) in [("echo", token.clone()), ("nobody", token.clone())] {
         let refused = asked(service, &body).await;
         let is_no = |refusal: &Refusal| {
-            refusal.code == RefusalCode::NotAuthenticated && !refusal.why.contains("nobody answers")
+            refusal.code == RefusalCode::NotAuthenticated && !refusal.why.contains("there is no service")
         };
         assert!(matches!(&refused, Err(CallError::Refused(refusal)) if is_no(refusal)), "{refused:?}");
     }
@@ -182,7 +182,7 @@ async fn a_node_does_not_start_with_certificates_that_nobody_would_accept() {
         Transport::start(config, Handlers::new()).expect_err("unusable").to_string()
     };
     let own = town.identity(1);
-    assert!(why(town.identity(3)).contains("does not bear the name node-1."));
+    assert!(why(town.identity(3)).contains("does not have the name node-1."));
     let other_key = town.identity(1).key_pem;
     assert!(why(Identity { key_pem: other_key.clone(), ..own.clone() }).starts_with("the node's identity"));
     let other = Authority::new(town.cluster).expect("an authority");

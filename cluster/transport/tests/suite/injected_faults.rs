@@ -1,4 +1,4 @@
-//! Fault injection: lost, duplicated and late calls.
+//! Tests of fault injection: lost, duplicated and late calls.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

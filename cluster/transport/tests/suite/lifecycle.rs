@@ -1,4 +1,4 @@
-//! Peers that are down, come back, move, and stop.
+//! Tests of peers that are down, come back, move, and stop.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ async fn a_peer_without_an_address_is_not_reached() {
     let town = Town::new();
     let caller = town.start(1, Handlers::new());
     let error = caller.call(TWO, call("echo", "x")).await.expect_err("no address");
-    assert_eq!(error, CallError::NotReached("no address of node 2 is known".into()));
+    assert_eq!(error, CallError::NotReached("node 2 has no known address".into()));
     let nobody = std::collections::BTreeMap::from([(TWO, "no such host.invalid:1".to_owned())]);
     caller.set_addresses(nobody);
     let error = caller.call(TWO, call("echo", "x")).await.expect_err("no such host");

@@ -1,4 +1,4 @@
-//! The transport over real sockets: what arrives, what is refused, what is lost, and what each side is told of it.
+//! Tests of the transport over real sockets: arrival, refusal, loss, and the results on each side.
 
 mod calls;
 mod identities;

@@ -1,4 +1,4 @@
-//! A line between two nodes that can be cut, silenced, or slow.
+//! A link between two nodes that can be cut, silenced, or slowed down.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! A caller that says whatever a test wants said, over plain HTTP/2: the other side of the checks.
+//! A caller with arbitrary claims, over plain HTTP/2, to test the checks.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,26 +19,26 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// What a caller says of itself and of whom it wants; `None` says nothing of it.
+/// Claims of a caller about itself and its receiver; `None` omits the header.
 #[derive(Clone, Debug)]
-pub struct Said {
+pub struct RequestClaims {
     pub cluster: Option<ClusterId>,
     pub from: Option<u64>,
     pub to: Option<u64>,
     pub bytes: usize,
 }
 
-/// What came back.
+/// Result of a call.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Heard {
     Body(Bytes),
     Refused(RefusalCode, String),
-    /// No answer at all.
+    /// No response at all.
     Broken,
 }
 
-/// Any connection to this server, whatever it calls itself; `identity` says whom to trust, and `shows` whether its
-/// certificate is shown.
+/// Connects to this server, whatever its name; `identity` has the trusted authorities, and `shows` decides whether its
+/// certificate is presented.
 pub async fn secure(
     address: std::net::SocketAddr,
     name: &str,
@@ -63,7 +63,7 @@ pub async fn secure(
 }
 
 /// One call to `echo` over a connection made as above.
-pub async fn echo(secured: TlsStream<TcpStream>, service: &str, said: &Said, body: &str) -> Heard {
+pub async fn echo(secured: TlsStream<TcpStream>, service: &str, said: &RequestClaims, body: &str) -> Heard {
     let Ok((mut requests, connection)) = handshake(TokioExecutor::new(), TokioIo::new(secured)).await else {
         return Heard::Broken;
     };
@@ -74,7 +74,12 @@ pub async fn echo(secured: TlsStream<TcpStream>, service: &str, said: &Said, bod
     }
 }
 
-async fn ask(requests: &mut SendRequest<Once>, service: &str, said: &Said, body: &str) -> hyper::Result<Heard> {
+async fn ask(
+    requests: &mut SendRequest<Once>,
+    service: &str,
+    said: &RequestClaims,
+    body: &str,
+) -> hyper::Result<Heard> {
     let mut request = Request::post(format!("https://node/assay.peer.v1/call/{service}"))
         .header("te", "trailers")
         .header("content-type", "application/grpc")

@@ -1,4 +1,4 @@
-//! Three nodes of which two do not reach each other: calls and streams go through the third.
+//! Tests with three nodes of which two do not reach each other: calls and streams go through the third.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 
 use crate::town::{Town, until};
 
-/// From which node no packet reaches which other.
+/// Pairs of nodes; packets from the first to the second are dropped.
 #[derive(Debug, Default)]
 struct Cuts(Mutex<BTreeSet<(u64, u64)>>);
 
@@ -33,13 +33,13 @@ impl FaultInjector for Cuts {
     }
 }
 
-/// Says who called, and through whom.
+/// Returns caller and relay.
 fn names(received: Received) -> Bytes {
     let name = |node: Option<NodeId>| node.map_or("nobody".to_owned(), |node| node.to_string());
     Bytes::from(format!("{} via {}", name(received.from), name(received.via)))
 }
 
-/// Says which processes the call named.
+/// Returns the processes named by the call.
 fn processes(received: &Received) -> Bytes {
     Bytes::from(format!("{:?} via {:?}", received.processes, received.via))
 }
@@ -77,7 +77,7 @@ struct Ring {
 }
 
 impl Ring {
-    /// `relays` are those that know how.
+    /// Creates the nodes; `relays` are those that support relaying.
     fn new(relays: &[u64]) -> Ring {
         let (town, cuts) = (Town::new(), Arc::new(Cuts::default()));
         let start = |node| {
@@ -179,7 +179,7 @@ async fn whoever_nobody_reaches_is_not_reached_and_answers_as_soon_as_it_can() {
     assert_eq!(ring.who(1, 2, LONG).await.as_deref(), Ok("1 via nobody"));
 }
 
-/// Nodes of 0.4 take the calls for those of a service that nobody there answers.
+/// Nodes of 0.4 treat the calls as those of an unregistered service.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_that_do_not_know_relays_are_called_as_before() {
     for knows in [&[1, 2][..], &[1, 3]] {
@@ -196,7 +196,7 @@ async fn nodes_that_do_not_know_relays_are_called_as_before() {
     }
 }
 
-/// A call that is under way when the path goes down and may not be heard twice has one outcome.
+/// A call that is not repeatable has one outcome if the path goes down while it is in flight.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_may_not_be_heard_twice_is_not_sent_again() {
     let ring = Ring::new(&[1, 2, 3]);

@@ -1,4 +1,4 @@
-//! Peers that fall silent, and lines that are slow.
+//! Tests of peers that fall silent, and of slow links.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -46,7 +46,7 @@ async fn a_call_that_is_under_way_when_the_peer_falls_silent_is_lost_before_its_
     assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
 }
 
-/// A ping over a connection that had fallen silent waited until that connection was given up, 2.5 s later.
+/// Regression: a ping over a silent connection waited until that connection was closed, 2.5 s later.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_without_an_answer_shows_in_less_than_a_second_that_the_path_is_down() {
     let town = Town::new();
@@ -80,7 +80,7 @@ async fn a_call_that_waits_shows_that_the_path_is_down_after_others_were_answere
     assert!(waits.await.expect("ends").is_err());
 }
 
-/// At this pace an answer to a ping stands behind seconds of what was written, and so does every other sign of life.
+/// At this rate the response to a ping is behind seconds of written bytes, and so is every other sign of life.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_line_that_is_slow_and_full_is_left_alone() {
     let town = Town::new();

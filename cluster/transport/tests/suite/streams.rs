@@ -1,4 +1,4 @@
-//! Streams: order, ends that are said, refusals, and a reader that is slow.
+//! Tests of streams: order, explicit ends, refusals, and a slow reader.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,7 +19,7 @@ fn chunk(number: usize) -> Bytes {
     Bytes::from(vec![number as u8; CHUNK])
 }
 
-/// As many chunks as the body says.
+/// Returns as many chunks as the body requests.
 fn chunks(received: Received) -> impl futures::Stream<Item = Result<Bytes, Refusal>> + Send + 'static {
     let number: usize = String::from_utf8_lossy(&received.body).parse().expect("a number");
     stream::iter((0..number).map(|number| Ok(chunk(number))))

@@ -67,7 +67,7 @@ pub fn identity_by(authority: &Authority, node: u64, trusted_pem: &str) -> Ident
     identity_for(authority, node, trusted_pem, Duration::from_secs(3600))
 }
 
-/// As `identity_by`, for this long.
+/// Returns an identity like `identity_by`, with this validity.
 pub fn identity_for(authority: &Authority, node: u64, trusted_pem: &str, valid: Duration) -> Identity {
     let (key_pem, request) = new_request().expect("a request");
     let certificate_pem = authority.issue(NodeId(node), &request, valid).expect("a certificate");
@@ -103,7 +103,7 @@ pub fn count(counter: &Arc<AtomicUsize>) -> usize {
     counter.load(Ordering::SeqCst)
 }
 
-/// Until this holds, for a while.
+/// Waits for a while until the condition holds.
 pub async fn until(what: &str, mut holds: impl FnMut() -> bool) -> Duration {
     let begun = Instant::now();
     while !holds() {

@@ -115,8 +115,11 @@ async fn led_here(cluster: &Arc<Cluster>) -> ShardUsages {
     let look = move || {
         let led = (0..cluster.shards()).map(ShardId).filter_map(|id| {
             cluster.group(GroupId::of_shard(id)).filter(|group| group.leads())?;
-            let part =
-                |(org, held): (OrgId, assay_cluster::Held)| ShardUsage { org, rows: held.rows, bytes: held.bytes };
+            let part = |(org, held): (OrgId, assay_cluster::StoredAmount)| ShardUsage {
+                org,
+                rows: held.rows,
+                bytes: held.bytes,
+            };
             Some((id, cluster.shard(id)?.held().into_iter().map(part).collect()))
         });
         led.collect()

@@ -1,4 +1,4 @@
-//! What each command does to records, and when it changes nothing.
+//! Tests of each command's effect on records, and of commands without effect.
 
 use assay_storage_catalog::{CatalogError, check};
 use assay_storage_model::catalog::{

@@ -1,4 +1,4 @@
-//! Lists as a client pages through them.
+//! Tests of lists as clients page through them.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The catalog from outside: commands and their outcomes, lists, what survives on disk, what damage is seen.
+//! Tests of the catalog's public interface: commands and outcomes, lists, durability, detection of damage.
 
 mod commands;
 mod lists;

@@ -1,5 +1,5 @@
-//! Random histories against a second, naive catalog that keeps records in a list and searches it; seals, power cuts
-//! and replays in between.
+//! Random histories against a second, naive catalog that keeps records in a list and searches it, with seals, power
+//! cuts and replays in between.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ enum Step {
 #[derive(Default)]
 struct Naive {
     records: Vec<Record>,
-    /// With the time they were made.
+    /// Ids of deleted records, each with its creation time.
     deleted: Vec<(u128, i64)>,
     version: u64,
     nodes: u64,
@@ -106,7 +106,7 @@ impl Naive {
         CatalogOutcome::Deleted { version: self.version }
     }
 
-    /// Newest first, behind the cursor; none for a cursor never heard of.
+    /// Returns the ids after the cursor, newest first; none for an unknown cursor.
     fn list(&self, organization: u128, after: u128) -> Option<Vec<Record>> {
         let live = self.records.iter().find(|record| record.id == id(after)).map(|record| record.created);
         let gone = self.deleted.iter().rev().find(|(gone, _)| *gone == after).map(|(_, created)| *created);
@@ -118,7 +118,7 @@ impl Naive {
     }
 }
 
-/// The catalog under test with what a replica has beside it: its store and its log.
+/// The catalog under test, with the store and the log of its replica.
 struct Replica {
     kv: Arc<MemoryKv>,
     catalog: Arc<Catalog>,

@@ -1,4 +1,4 @@
-//! The map of groups and replicas, and ids that are never given twice.
+//! Tests of the map of groups and replicas, and of ids that are never reused.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What lies on disk: generations, chunks, and that no damage goes unseen.
+//! Tests of the layout on disk: generations, chunks, and detection of damage.
 
 use std::fs;
 use std::path::Path;

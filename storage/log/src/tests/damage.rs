@@ -1,4 +1,4 @@
-//! Bytes that changed, tails that tore, files that are old or gone: seen, or without effect.
+//! Tests of changed bytes, torn tails, and old or missing files: each is detected or has no effect.
 
 use rand::{Rng, SeedableRng};
 
@@ -6,8 +6,8 @@ use super::*;
 use crate::{Verdict, check};
 
 /// A log of four groups with votes, purges and a truncation, closed tidily.
-fn filled() -> (Place, BTreeMap<GroupId, (GroupState, Vec<LogRecord>)>) {
-    let place = Place::new();
+fn filled() -> (LogDir, BTreeMap<GroupId, (GroupState, Vec<LogRecord>)>) {
+    let place = LogDir::new();
     let log = place.open().unwrap();
     for group in 1..5 {
         let group = log.group(GroupId(group));
@@ -27,8 +27,8 @@ fn filled() -> (Place, BTreeMap<GroupId, (GroupState, Vec<LogRecord>)>) {
     (place, whole)
 }
 
-/// Everything is there as it was, or somebody says that it is not.
-fn right_or_refused(place: &Place, whole: &BTreeMap<GroupId, (GroupState, Vec<LogRecord>)>) -> Result<bool, String> {
+/// Checks that everything is there as it was, or that damage is reported.
+fn right_or_refused(place: &LogDir, whole: &BTreeMap<GroupId, (GroupState, Vec<LogRecord>)>) -> Result<bool, String> {
     let before = place.content();
     let report = check(&RealDisk, &place.log());
     let log = match place.open() {
@@ -128,7 +128,7 @@ fn a_tail_cut_at_any_byte_is_corruption_below_the_watermark() {
 
 #[test]
 fn a_stale_copy_of_a_log_file_is_seen_or_harmless() {
-    let place = Place::new();
+    let place = LogDir::new();
     let log = place.open().unwrap();
     let group = log.group(GroupId(1));
     let mut copies = Vec::new();
@@ -176,7 +176,7 @@ fn a_missing_file_or_watermark_is_corruption() {
 
 #[test]
 fn an_empty_place_opens_and_a_lone_watermark_is_no_damage() {
-    let place = Place::new();
+    let place = LogDir::new();
     drop(place.open().unwrap());
     fs::remove_dir_all(place.log()).unwrap();
     assert_eq!(place.open().unwrap().groups(), []);

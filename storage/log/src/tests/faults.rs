@@ -1,4 +1,4 @@
-//! Writes and syncs that fail: never acknowledged, never retried, nothing acknowledged lost.
+//! Tests of failing writes and syncs: never acknowledged, never retried, nothing acknowledged lost.
 
 use std::sync::mpsc;
 
@@ -9,7 +9,7 @@ use super::*;
 use crate::faulty::{FaultFileSystem, FileFault};
 use crate::{Verdict, check};
 
-/// What was answered with success, per group: the last index and the vote.
+/// Acknowledged state per group: the last index and the vote.
 type Acknowledged = BTreeMap<u64, (u64, Vec<u8>)>;
 
 /// Appends and votes in three groups until the log fails or the steps are done.
@@ -51,7 +51,7 @@ fn hush() {
     });
 }
 
-fn assert_kept(place: &Place, acknowledged: &Acknowledged, what: &str) {
+fn assert_kept(place: &LogDir, acknowledged: &Acknowledged, what: &str) {
     let log = place.open().unwrap_or_else(|error| panic!("{what}: {error}"));
     for (id, (last, vote)) in acknowledged {
         let group = log.group(GroupId(*id));
@@ -70,7 +70,7 @@ fn assert_kept(place: &Place, acknowledged: &Acknowledged, what: &str) {
 fn after_any_failed_write_nothing_is_acknowledged_and_nothing_acknowledged_is_lost() {
     for fault in [FileFault::Broken, FileFault::Torn, FileFault::Full] {
         for nth in (1..60).step_by(9) {
-            let place = Place::new();
+            let place = LogDir::new();
             let files = FaultFileSystem::new();
             let log = Log::open_with(disk(), &place.log(), SMALL, files.clone()).unwrap();
             files.fail_writes(nth, u64::MAX, fault);
@@ -87,7 +87,7 @@ fn after_any_failed_write_nothing_is_acknowledged_and_nothing_acknowledged_is_lo
 #[test]
 fn after_one_failed_sync_nothing_is_taken_although_the_next_would_succeed() {
     for nth in (1..60).step_by(7) {
-        let place = Place::new();
+        let place = LogDir::new();
         let files = FaultFileSystem::new();
         let log = Log::open_with(disk(), &place.log(), SMALL, files.clone()).unwrap();
         files.fail_syncs(nth, 1);
@@ -104,7 +104,7 @@ fn after_one_failed_sync_nothing_is_taken_although_the_next_would_succeed() {
 
 #[test]
 fn a_disk_that_is_full_once_loses_nothing_and_the_log_goes_on_in_a_new_file() {
-    let place = Place::new();
+    let place = LogDir::new();
     let files = FaultFileSystem::new();
     let log = Log::open_with(disk(), &place.log(), SMALL, files.clone()).unwrap();
     files.fail_writes(7, 1, FileFault::Full);
@@ -116,7 +116,7 @@ fn a_disk_that_is_full_once_loses_nothing_and_the_log_goes_on_in_a_new_file() {
 #[test]
 fn a_watermark_that_cannot_be_written_fails_the_log() {
     for (operation, nth) in [(Operation::WriteAt, 1), (Operation::WriteAt, 20), (Operation::Sync, 2)] {
-        let place = Place::new();
+        let place = LogDir::new();
         let faulty = Arc::new(FaultyDisk::new(disk(), FaultPlan::none()));
         let log = Log::open(faulty.clone(), &place.log(), SMALL).unwrap();
         faulty.set_plan(FaultPlan::fail(operation, nth, Fault::InputOutput));
@@ -128,7 +128,7 @@ fn a_watermark_that_cannot_be_written_fails_the_log() {
 
 #[test]
 fn a_process_that_is_killed_at_any_moment_keeps_what_it_acknowledged() {
-    let place = Place::new();
+    let place = LogDir::new();
     let log = place.open().unwrap();
     let group = log.group(GroupId(4));
     for index in 0..40 {
@@ -152,7 +152,7 @@ fn thirds(from: u64, count: u64) -> Vec<LogRecord> {
 }
 
 /// The files after a power cut: of what differs between `synced` and `written`, each sector reached the disk or not.
-fn power_cut(rng: &mut ChaCha8Rng, synced: &Place, written: &Place) -> Place {
+fn power_cut(rng: &mut ChaCha8Rng, synced: &LogDir, written: &LogDir) -> LogDir {
     let cut = synced.copy();
     let old = synced.content();
     for (path, new) in written.content() {
@@ -180,7 +180,7 @@ fn a_power_cut_in_a_round_of_many_groups_loses_only_what_was_not_acknowledged() 
     let mut torn = 0;
     for seed in 0..40 {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let place = Place::new();
+        let place = LogDir::new();
         let files = FaultFileSystem::new();
         let config = LogConfig { budget_bytes: 1 << 20, file_bytes: 64 << 10, ..SMALL };
         let log = Log::open_with(disk(), &place.log(), config, files.clone()).unwrap();

@@ -1,4 +1,4 @@
-//! Figures, on demand: `cargo test --release -p assay-storage-log -- --ignored --nocapture measure`.
+//! Measurements on demand: `cargo test --release -p assay-storage-log -- --ignored --nocapture measure`.
 
 use std::time::Instant;
 
@@ -35,10 +35,10 @@ fn rate(what: &str, bytes: usize, since: Instant) {
 #[test]
 #[ignore = "measures half a gibibyte; run in release"]
 fn measure_writing_opening_and_reading_back() {
-    let place = Place::new();
+    let place = LogDir::new();
     let payload = entry(1);
     for (bytes, count) in [(ENTRY_BYTES, 30), (2048, 3000)] {
-        let place = Place::new();
+        let place = LogDir::new();
         let log = Log::open(disk(), &place.log(), LogConfig::default()).unwrap();
         let since = Instant::now();
         write_all(&log, &payload.slice(..bytes), count);
@@ -83,7 +83,7 @@ fn write_all(log: &Log, payload: &Bytes, count: u64) {
 }
 
 fn raw_engine(payload: &Bytes, count: u64, threshold: u64) {
-    let place = Place::new();
+    let place = LogDir::new();
     let config = Config {
         dir: place.log().to_str().unwrap().to_string(),
         batch_compression_threshold: ReadableSize(threshold),

@@ -1,4 +1,4 @@
-//! The log against a map: what is acknowledged is what is read, before and after it is opened again.
+//! Model test of the log against a map: reads return what was acknowledged, before and after a reopen.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ impl Model {
 fn random_histories_agree_with_a_map_over_many_openings() {
     for seed in 0..6 {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let place = Place::new();
+        let place = LogDir::new();
         let mut log = place.open().unwrap();
         let mut models = BTreeMap::<GroupId, Model>::new();
         for step in 0..200 {
@@ -128,7 +128,7 @@ fn purge(group: &GroupLog, model: &mut Model, up_to: u64) {
 
 #[test]
 fn many_groups_that_append_at_once_share_their_syncs() {
-    let place = Place::new();
+    let place = LogDir::new();
     let files = FaultFileSystem::new();
     let log = Log::open_with(disk(), &place.log(), LogConfig::default(), files.clone()).unwrap();
     for group in 0..64 {
@@ -154,7 +154,7 @@ fn many_groups_that_append_at_once_share_their_syncs() {
 
 #[test]
 fn a_committed_position_alone_costs_no_sync_and_survives_a_shutdown() {
-    let place = Place::new();
+    let place = LogDir::new();
     let files = FaultFileSystem::new();
     let log = Log::open_with(disk(), &place.log(), SMALL, files.clone()).unwrap();
     let group = log.group(GroupId(3));
@@ -173,7 +173,7 @@ fn a_committed_position_alone_costs_no_sync_and_survives_a_shutdown() {
 
 #[test]
 fn entries_of_a_mebibyte_come_back_and_reads_are_bounded_but_never_empty() {
-    let place = Place::new();
+    let place = LogDir::new();
     let log = Log::open(disk(), &place.log(), LogConfig::default()).unwrap();
     let group = log.group(GroupId(16));
     let large = |index: u64| LogRecord { index, term: 1, payload: Bytes::from(vec![index as u8; 1 << 20]) };
@@ -192,7 +192,7 @@ fn entries_of_a_mebibyte_come_back_and_reads_are_bounded_but_never_empty() {
 
 #[test]
 fn what_does_not_fit_is_refused_and_the_log_goes_on() {
-    let place = Place::new();
+    let place = LogDir::new();
     let log = place.open().unwrap();
     let group = log.group(GroupId(1));
     wait(|done| group.append(records(5, 3, 1, 10), done)).unwrap();
@@ -216,7 +216,7 @@ fn what_does_not_fit_is_refused_and_the_log_goes_on() {
 
 #[test]
 fn files_are_given_back_once_their_groups_are_purged() {
-    let place = Place::new();
+    let place = LogDir::new();
     let log = place.open().unwrap();
     let (busy, quiet) = (log.group(GroupId(1)), log.group(GroupId(2)));
     wait(|done| quiet.append(records(0, 3, 1, 10), done)).unwrap();
@@ -238,7 +238,7 @@ fn files_are_given_back_once_their_groups_are_purged() {
 
 #[test]
 fn what_the_engine_copies_and_copies_again_is_surveyed_as_the_engine_replays_it() {
-    let place = Place::new();
+    let place = LogDir::new();
     let config = LogConfig { budget_bytes: 256 << 10, file_bytes: 64 << 10, batch_bytes_max: 64 << 10, ..SMALL };
     let mut log = Log::open(disk(), &place.log(), config.clone()).unwrap();
     let (mut busy, mut marked) = (0, false);

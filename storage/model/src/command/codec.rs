@@ -1,5 +1,5 @@
-//! Commands to bytes and back. Decoding borrows ids and documents from the bytes, allocates only the list of
-//! rows, and refuses what is longer, larger or of more rows than a command may be.
+//! Encoding and decoding of commands. Decoding borrows ids and documents from the bytes and allocates only the list of
+//! rows. It refuses commands beyond the limits of length, size or rows.
 //!
 //! ```text
 //! write        object 34 bytes, assigned u64, request (0 | 1, key 16, content 16), count u32, row*
@@ -32,7 +32,7 @@ const FRAME_BYTES: usize = 2;
 const FIXED_BYTES_ROOM: usize = 96;
 
 impl<'a> Command<'a> {
-    /// The bytes, whatever their size: `check_limits` says whether they decode again.
+    /// Encodes the command, whatever its size: `check_limits` tells whether it can be decoded again.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.bytes_about());
         bytes.push(COMMAND_VERSION);
@@ -71,7 +71,8 @@ impl<'a> Command<'a> {
         }
     }
 
-    /// The same write with another id. Where nobody else holds the bytes and both ids are as long, nothing is copied.
+    /// Returns the same write with another id. Nothing is copied if the bytes are not shared and both ids have the same
+    /// length.
     pub fn with_assigned(bytes: Bytes, assigned: Xact) -> Result<Bytes, DecodeError> {
         let cut_short = || body("a write that is cut short".to_owned());
         if bytes.get(..FRAME_BYTES) != Some(&[COMMAND_VERSION, TAG_WRITE]) {
@@ -93,7 +94,7 @@ impl<'a> Command<'a> {
         Ok(changed.freeze())
     }
 
-    /// Whether the command may be proposed: what is larger encodes, but would never decode again.
+    /// Checks that the command may be proposed: a larger one can be encoded, but never decoded.
     pub fn check_limits(&self) -> Result<(), TooLarge> {
         if let Command::Write(write) = self
             && write.rows.len() > ROWS_PER_WRITE_MAX
@@ -104,7 +105,7 @@ impl<'a> Command<'a> {
         if bytes > COMMAND_BYTES_MAX { Err(TooLarge::Bytes(bytes)) } else { Ok(()) }
     }
 
-    /// At least as many bytes as the encoding has, and at most some per cent more.
+    /// Returns an upper bound of the encoding's length, at most some per cent above it.
     pub fn bytes_about(&self) -> usize {
         let rows = if let Command::Write(write) = self { write.rows.as_slice() } else { &[] };
         FIXED_BYTES_ROOM + rows.iter().map(RowOp::bytes_about).sum::<usize>()
@@ -163,7 +164,7 @@ impl Encode for Write<'_> {
     }
 }
 
-/// By hand, since the number of rows is checked before room is made for them.
+/// Hand-written, since the number of rows is checked before memory for them is allocated.
 impl<'de, Context> BorrowDecode<'de, Context> for Write<'de> {
     fn borrow_decode<D: BorrowDecoder<'de, Context = Context>>(decoder: &mut D) -> Result<Self, BadBody> {
         let object: [u8; ObjectKey::BYTES] = BorrowDecode::borrow_decode(decoder)?;

@@ -1,4 +1,4 @@
-//! Fields of a row that say what to do with it. None of them is stored in a document.
+//! Control fields of a row. None of them is stored in a document.
 
 use serde_json::{Map, Value};
 
@@ -10,8 +10,8 @@ use crate::merge::{ArrayDelete, Rules};
 pub(super) struct Control {
     pub merge: bool,
     pub delete: bool,
-    /// Only with a merge do the paths mean anything. Clients that fold a merge into the start of its span send
-    /// them along with a replacing row, so there they are read and have no effect; `array_delete` has.
+    /// Merge rules. The paths take effect only in a merge. Clients that fold a merge into the start of its span send
+    /// them with a replacing row as well; there they are read and ignored, except `array_delete`.
     pub rules: Rules,
     /// JSON text of `{"source", "metadata"}`, or empty.
     pub audit: Vec<u8>,

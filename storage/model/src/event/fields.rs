@@ -1,6 +1,6 @@
-//! What each field of a row may hold. Values that only people look at (`span_attributes.type`, the caller in
-//! `context`, `metadata.model`) are held to their documented JSON type or less, since a refusal costs the whole
-//! request; values that are computed with (scores, metrics, tags, ids, times) are held to their range.
+//! Checks of each field of a row. Informational values (`span_attributes.type`, the caller in `context`,
+//! `metadata.model`) are checked for their documented JSON type or less, since a refusal costs the whole request.
+//! Values used in computations (scores, metrics, tags, ids, times) are checked for their range.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::{ID_BYTES_MAX, Problem, parse_created};
 use crate::ids::ObjectKind;
 
-/// A metric that JSON numbers cannot say, as clients send it.
+/// Metrics that JSON numbers cannot represent, as clients send them.
 const NON_FINITE: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
 /// Deprecated metrics that are no numbers.
 const CALLER: [&str; 3] = ["caller_functionname", "caller_filename", "caller_lineno"];
@@ -17,7 +17,7 @@ const CALLER: [&str; 3] = ["caller_functionname", "caller_filename", "caller_lin
 const ATTRIBUTE_TEXTS: [&str; 4] = ["name", "type", "purpose", "log_level"];
 const ORIGIN_KINDS: [&str; 6] = ["project_logs", "experiment", "dataset", "prompt", "function", "prompt_session"];
 
-/// What places a row: read first, since every kind of row has it.
+/// Identity of a row, read first, since every kind of row has it.
 #[derive(Debug)]
 pub(super) struct Identity {
     pub id: Option<String>,
@@ -150,7 +150,7 @@ fn kind_of(object: ObjectKind, field: &str) -> Option<Kind> {
     everywhere.or(special)
 }
 
-/// What spans and dataset rows have in common.
+/// Fields common to spans and dataset rows.
 fn recorded(field: &str) -> Option<Kind> {
     match field {
         "input" | "expected" => Some(Kind::Any),
@@ -161,7 +161,7 @@ fn recorded(field: &str) -> Option<Kind> {
     }
 }
 
-/// Whether a value that is JSON text is stored as it stands; else it is for `checked` to judge.
+/// Returns whether a JSON text is stored unchanged; otherwise `checked` decides.
 pub(super) fn takes_text(object: ObjectKind, name: &str, text: &[u8]) -> bool {
     match kind_of(object, name) {
         Some(Kind::Any) => true,

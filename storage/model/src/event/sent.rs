@@ -1,9 +1,9 @@
-//! A row as it was sent. Most of its bytes are input, output and metadata of any shape, which nobody looks into before
-//! they are stored: reading writes them down again as canonical text at once and makes no tree of them.
+//! A row as sent. Most of its bytes are input, output and metadata of any shape, which need no inspection before they
+//! are stored. Reading writes them directly as canonical text, without a tree.
 //!
-//! Canonical is what a tree would be written as: no spaces, one way to write each string and number, no key twice.
-//! What is not regular (a key twice, a key too long, nested too deep) becomes a tree after all, so that it is judged by
-//! the same rules as any other field.
+//! Canonical text equals the serialization of a tree: no spaces, one spelling of each string and number, no duplicate
+//! keys. Irregular text (a duplicate key, a key too long, nested too deep) becomes a tree, so that it is checked by the
+//! same rules as any other field.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -22,7 +22,7 @@ use super::{DEPTH_MAX, KEY_BYTES_MAX};
 const TEXTS: [&str; 6] = ["input", "output", "expected", "metadata", "context", "error"];
 /// Up to here the keys of an object are looked for one by one; above, by their hashes.
 const KEYS_SEARCHED_MAX: usize = 16;
-/// Room for the texts of a row of the usual size. A row that fills less than half of it gives the rest back.
+/// Buffer capacity for the texts of a row of the usual size. A row that fills less than half of it returns the rest.
 const TEXT_BYTES_USUAL: usize = 2 << 10;
 /// The level of a field's value, the row being the first.
 const FIELD_LEVEL: usize = 2;
@@ -31,7 +31,7 @@ const FIELD_LEVEL: usize = 2;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sent {
     Row(SentRow),
-    /// No JSON object, so no row.
+    /// Not a JSON object, so not a row.
     Other(Value),
 }
 
@@ -47,9 +47,9 @@ impl Sent {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SentRow {
-    /// In the order in which they were sent; null in the place of a field that is kept as text.
+    /// Fields in the order in which they were sent; null for a field that is kept as text.
     pub(super) fields: Map<String, Value>,
-    /// Where each text stands in `text`.
+    /// Range of each text in `text`.
     texts: Vec<(&'static str, Range<usize>)>,
     text: Vec<u8>,
 }
@@ -87,7 +87,8 @@ impl SentRow {
         self.text.len() + self.fields.len() * FIELD_BYTES
     }
 
-    /// Many rows may wait to be written, and small ones must not take as much room as large ones.
+    /// Returns unused capacity: many rows may wait to be written, and small ones must not take as much memory as large
+    /// ones.
     fn give_back(&mut self) {
         if self.text.len() < self.text.capacity() / 2 {
             self.text.shrink_to_fit();
@@ -109,15 +110,15 @@ impl From<Value> for Sent {
     }
 }
 
-/// A body with a list: an object with the list under a name that the caller of `ListUnder` says.
+/// A body with a list: an object with the list under the name given to `ListUnder`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BodyOfList<T> {
     List(Vec<T>),
     /// So many items, more than are taken.
     TooMany(usize),
-    /// Nothing, or null, stands under the name.
+    /// The name is missing or null.
     Missing,
-    /// Something else stands under the name.
+    /// The name has another value.
     Other(Value),
     /// The body is no object.
     NoObject(Value),
@@ -152,7 +153,7 @@ impl<'de> Deserialize<'de> for Sent {
     }
 }
 
-/// What is wanted to be a list or an object; whatever it is not is taken as a value.
+/// Expected list or object; any other value is returned as a value.
 trait Shape<'de>: Sized {
     type Out;
 
@@ -337,7 +338,7 @@ impl Visitor<'_> for FieldName {
 #[derive(Debug)]
 struct Transcript<'r> {
     text: &'r mut Vec<u8>,
-    /// Where in the text the keys of the objects stand that are still open, those of the innermost last.
+    /// Ranges of the keys of all open objects in the text, those of the innermost last.
     keys: Vec<Range<usize>>,
     irregular: bool,
 }
@@ -354,7 +355,7 @@ impl Transcript<'_> {
         self.text.push(b'"');
     }
 
-    /// Whether the innermost object, whose keys are those from `first` on, has this key already.
+    /// Returns whether the innermost object, whose keys begin at `first`, already has this key.
     fn repeats(&self, first: usize, key: &Range<usize>, many: &mut Option<Hashes>) -> bool {
         let keys = &self.keys[first..];
         let text = |range: &Range<usize>| &self.text[range.clone()];

@@ -1,5 +1,4 @@
-//! ISO 8601 to microseconds and back. UTC is written with `Z`, and with as many digits as the time needs:
-//! three, or six.
+//! Conversion of ISO 8601 to microseconds and back. UTC is written with `Z`, and with three or six digits, as needed.
 
 use std::ops::RangeInclusive;
 
@@ -8,8 +7,8 @@ const SECONDS_PER_DAY: i64 = 86_400;
 /// Years 1 to 9999, which four digits can write.
 const WRITABLE: RangeInclusive<i64> = -62_135_596_800_000_000..=253_402_300_799_999_999;
 
-/// Microseconds since the epoch. Takes a date alone (midnight), seconds or none, any number of digits behind them
-/// (cut after six), `Z`, an offset, or no zone, which means UTC.
+/// Parses a time into microseconds since the epoch. Accepts a date alone (midnight), optional seconds, any number of
+/// digits behind them (cut after six), `Z`, an offset, or no zone, which means UTC.
 pub fn parse_created(text: &str) -> Option<i64> {
     let mut rest = text.as_bytes();
     let (year, month, day) = date(&mut rest)?;
@@ -22,7 +21,7 @@ pub fn parse_created(text: &str) -> Option<i64> {
     (rest.is_empty() && WRITABLE.contains(&micros)).then_some(micros)
 }
 
-/// `2026-11-21T05:44:00.123Z`, with six digits where three do not say all.
+/// Formats as `2026-11-21T05:44:00.123Z`, with six digits if three are not exact.
 pub fn format_micros(micros: i64) -> String {
     let seconds = micros.div_euclid(MICROS_PER_SECOND);
     let fraction = micros.rem_euclid(MICROS_PER_SECOND);

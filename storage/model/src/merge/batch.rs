@@ -1,4 +1,4 @@
-//! Rows of one request that speak of the same row.
+//! Folding of rows of one request that have the same id.
 
 use std::collections::HashMap;
 
@@ -6,10 +6,10 @@ use super::{Effort, fold_within};
 use crate::command::Action;
 use crate::event::{PreparedRow, ROW_BYTES_MAX, RowError};
 
-/// Folds what can be folded before any row is known: merges into the replacing write before them, which stays
-/// one, and drops what a later replace or delete of the same request undoes. What is left keeps its order and
-/// means the same: several merges of one id stay several (what they make depends on the row they find), and a
-/// delete stays in front of the write that makes the row anew. Comments stay where they are.
+/// Folds operations before the stored row is known. Merges are folded into the preceding replacing write, which stays
+/// one, and operations undone by a later replace or delete of the same request are dropped. The rest keeps its order
+/// and meaning: several merges of one id stay several (their result depends on the stored row), and a delete stays in
+/// front of the write that makes the row anew. Comments stay in place.
 ///
 /// A folded row keeps the audit of the last merge that has one, else its own; what is dropped takes its audit
 /// along. All rows are of one object.

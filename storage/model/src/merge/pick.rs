@@ -1,5 +1,5 @@
-//! Values at paths within documents: as many paths as are asked for in one walk, which leaves out what no path goes
-//! through, and ends early where all that is wanted was met.
+//! Extraction of values at paths within documents: all paths in one walk, which skips subtrees without a path and ends
+//! early once all values were found.
 
 use super::MergeError;
 use super::split::{Cursor, elements};
@@ -8,7 +8,7 @@ use super::split::{Cursor, elements};
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Step {
     Key(String),
-    /// From the end, where it is negative.
+    /// Index into an array, from the end if negative.
     Index(i64),
 }
 
@@ -19,7 +19,7 @@ pub struct Picker {
     paths: usize,
 }
 
-/// What is wanted of a value, and of what is in it.
+/// Paths wanted at one level: the value itself and paths below it.
 #[derive(Clone, Debug, Default)]
 struct Level {
     /// The paths that end here.
@@ -45,7 +45,7 @@ impl Picker {
         picker
     }
 
-    /// How many paths there are, and so how many places an answer has.
+    /// Returns the number of paths, which is the number of values in a result.
     pub fn paths(&self) -> usize {
         self.paths
     }

@@ -1,4 +1,4 @@
-//! The rules that travel with a merge. Their text is on disk: fields may be added, never renamed.
+//! Rules that are sent with a merge. Their text is on disk: fields may be added, never renamed.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -29,7 +29,7 @@ impl Rules {
         serde_json::from_slice(text).map_err(|e| MergeError::Rules(e.to_string()))
     }
 
-    /// No bytes where there is no rule.
+    /// Encodes the rules; empty if there is no rule.
     pub fn to_bytes(&self) -> Vec<u8> {
         if self.merge_paths.is_empty() && self.array_delete.is_empty() {
             return Vec::new();
@@ -73,7 +73,7 @@ impl ArrayDelete {
     }
 }
 
-/// Where in the document the array at `path` stands, and its length; none where the path leads to no array.
+/// Returns position and length of the array at `path` in the document; none if there is no array at the path.
 fn place_of(doc: &[u8], path: &[String]) -> Result<Option<(usize, usize)>, MergeError> {
     let mut at = 0;
     let mut value = doc;

@@ -1,18 +1,18 @@
-//! Splits JSON text one level deep, without reading what is inside. The text was checked when it was prepared,
-//! so this looks at structure only; damaged text gives an error or odd slices, never a panic.
+//! Splits JSON text one level deep, without reading the values. The text was checked when it was prepared, so only its
+//! structure is parsed; damaged text gives an error or odd slices, never a panic.
 
 use std::borrow::Cow;
 
 use super::MergeError;
 
-/// One member of an object, as it stands in the text.
+/// One member of an object, as in the text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Member<'a> {
-    /// With its quotes.
+    /// Key with its quotes.
     pub key: &'a [u8],
     pub key_escaped: bool,
     pub value: &'a [u8],
-    /// Where the value begins in the object's text.
+    /// Start of the value in the object's text.
     pub value_at: usize,
 }
 
@@ -148,7 +148,7 @@ impl<'a> Cursor<'a> {
         Ok(&self.text[start..self.at])
     }
 
-    /// From behind an opening quote to behind the closing one; whether there were escapes.
+    /// Skips from behind an opening quote to behind the closing one; returns whether there were escapes.
     fn skip_string(&mut self) -> Result<bool, MergeError> {
         let mut escaped = false;
         loop {

@@ -1,4 +1,4 @@
-//! Equality of JSON values, and sets of them: for tags and for what is taken out of lists.
+//! Equality and sets of JSON values, for tags and for values removed from lists.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -8,17 +8,18 @@ use serde_json::{Number, Value};
 use super::MergeError;
 
 pub(super) fn read(text: &[u8]) -> Result<Value, MergeError> {
-    serde_json::from_slice(text).map_err(|e| MergeError::Text { what: "a value that does not read", at: e.column() })
+    serde_json::from_slice(text).map_err(|e| MergeError::Text { what: "a value cannot be decoded", at: e.column() })
 }
 
-/// A set whose cost does not grow with the product of its sizes. Only asked, never walked, so its order is nothing.
+/// A set with a cost that does not grow with the product of its sizes. Used for lookups only, so its order is
+/// irrelevant.
 #[derive(Debug, Default)]
 pub(super) struct ValueSet {
     by_hash: HashMap<u64, Vec<Value>>,
 }
 
 impl ValueSet {
-    /// Whether the value is new.
+    /// Inserts a value; returns whether it is new.
     pub fn insert(&mut self, value: Value) -> bool {
         let alike = self.by_hash.entry(hash(&value)).or_default();
         let new = !alike.iter().any(|known| equal(known, &value));
@@ -33,7 +34,7 @@ impl ValueSet {
     }
 }
 
-/// As serde_json compares, but 1 equals 1.0.
+/// Compares like serde_json, except that 1 equals 1.0.
 pub(super) fn equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => canonical(a) == canonical(b),

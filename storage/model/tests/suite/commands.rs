@@ -1,4 +1,4 @@
-//! Golden bytes of every command. A test that fails here means that logs on disk no longer read.
+//! Golden bytes of every command. A failure means that existing logs can no longer be read.
 
 use assay_storage_model::command::{
     Action, COMMAND_BYTES_MAX, Command, DecodeError, ROWS_PER_WRITE_MAX, RequestId, RowOp, TooLarge, Write,
@@ -121,7 +121,7 @@ fn another_version_tag_action_or_kind_is_named() {
     let mut no_such_kind = Command::DropObject { object: object() }.encode();
     no_such_kind[2 + 16] = 0;
     let Err(error) = Command::decode(&no_such_kind) else { panic!("kind 0 decodes") };
-    assert_eq!(error.to_string(), "a command that does not decode: an object of an unknown kind");
+    assert_eq!(error.to_string(), "a command cannot be decoded: an object of an unknown kind");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Random histories of one row, held against the naive model: byte by byte, so that the order of keys counts too.
+//! Random histories of one row, compared byte by byte with the naive model, so that the order of keys counts too.
 
 use assay_storage_model::ObjectKind;
 use assay_storage_model::command::Action;

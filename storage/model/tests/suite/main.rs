@@ -1,4 +1,4 @@
-//! What the model promises, seen from outside: frozen bytes, the rules of merging, the rows that are refused.
+//! Guarantees of the model's public interface: frozen bytes, merge rules, refused rows.
 
 mod commands;
 mod histories;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{NOW_TEXT, log_row, text};
 
-/// Folds a merge, as the client sends it, into a row; what the row then has beside what places it.
+/// Merges a client's write into a row and compares the row, except for its identity.
 #[track_caller]
 fn check(base: Value, sent: Value, want: Value) {
     let mut sent = sent;
@@ -251,14 +251,15 @@ fn merges_of_one_write_go_through_a_bounded_part_of_large_rows() {
     let most = FOLDED_BYTES_MAX / row.doc.len();
     assert_eq!(with_merges(most).map(|rows| rows.len()), Ok(1));
     let refused = with_merges(most + 1).expect_err("one merge too many").to_string();
-    assert!(refused.starts_with("row 3 does not merge: the merges of one write go through over"), "{refused}");
+    assert!(refused.starts_with("row 3 does not merge: the merges of one write read over"), "{refused}");
 
     let deletes = vec![json!({"path": ["input"], "delete": [1]}); ARRAY_DELETES_MAX];
     let alone = log_row(json!({"id": "r", "_is_merge": true, "_array_delete": deletes}));
     assert!(fold(Some(&row.doc), &alone.as_op()).is_ok(), "a merge by itself is bounded by its row");
 }
 
-/// For a release build: `cargo test --release -p assay-storage-model -- --ignored --nocapture microseconds`.
+/// Measurement for a release build: `cargo test --release -p assay-storage-model -- --ignored --nocapture
+/// microseconds`.
 #[test]
 #[ignore = "a measurement, on demand"]
 fn a_merge_takes_microseconds() {

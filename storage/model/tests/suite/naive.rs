@@ -1,5 +1,5 @@
-//! The merge rules a second time, as plainly as they can be said: from what a client sent, over parsed values,
-//! without a thought for speed. Shares no code with the model.
+//! A second, naive implementation of the merge rules: from a client's input, over parsed values, without regard to
+//! speed. Shares no code with the model.
 
 use serde_json::{Map, Number, Value, json};
 
@@ -107,7 +107,7 @@ fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Not by way of floats: they cannot tell large whole numbers apart.
+/// Returns whether the float equals the integer. Not computed in floats, which cannot distinguish large integers.
 fn is_whole(float: &Number, whole: i128) -> bool {
     float.as_f64().is_some_and(|float| float.fract() == 0.0 && float as i128 == whole)
 }

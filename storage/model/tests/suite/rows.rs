@@ -1,4 +1,4 @@
-//! Which rows are let through, as what, and why others are not.
+//! Tests of accepted and refused rows.
 
 use assay_storage_model::ObjectKind;
 use assay_storage_model::command::Action;
@@ -163,7 +163,7 @@ fn a_merge_may_send_a_part_of_an_origin_and_the_wrong_part_is_still_refused() {
     assert!(part(json!({"object_id": "b2"})).is_err());
 }
 
-/// What is stored of a row that replaces, without what places it.
+/// Returns the stored document of a replacing row, without its identity.
 fn stored(kind: ObjectKind, row: Value) -> String {
     let row = prepared(kind, row).expect("a good row");
     assert_eq!(row.action, Action::Upsert);

@@ -1,4 +1,4 @@
-//! Rows read from text without a tree, held against the same text read as a tree.
+//! Rows read from text without a tree, compared with the same text read as a tree.
 
 use std::cell::Cell;
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::{prepared_one, text};
 
-/// What a client may write where a row is wanted, spaces, escapes and repetitions included.
+/// Returns any JSON that a client may send as a row, with spaces, escapes and repetitions.
 #[track_caller]
 fn check_alike(row: &str) {
     let read = serde_json::from_str::<Sent>(row);
@@ -142,13 +142,13 @@ thread_local! {
 
 /// An item that is counted when it is made.
 #[derive(Debug, PartialEq)]
-struct Item;
+struct CountedItem;
 
-impl<'de> Deserialize<'de> for Item {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Item, D::Error> {
+impl<'de> Deserialize<'de> for CountedItem {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<CountedItem, D::Error> {
         IgnoredAny::deserialize(from)?;
         MADE.set(MADE.get() + 1);
-        Ok(Item)
+        Ok(CountedItem)
     }
 }
 
@@ -157,7 +157,7 @@ impl<'de> Deserialize<'de> for Item {
 fn items_beyond_the_most_are_never_made() {
     let body = format!(r#"{{"rows":[{}1]}}"#, r#"{"input":1},"#.repeat(100_000));
     let mut from = serde_json::Deserializer::from_str(&body);
-    let read = ListUnder::<Item>::new("rows", 1000).deserialize(&mut from).unwrap();
+    let read = ListUnder::<CountedItem>::new("rows", 1000).deserialize(&mut from).unwrap();
     assert_eq!((read, MADE.get()), (BodyOfList::TooMany(100_001), 1000));
 }
 

@@ -1,4 +1,4 @@
-//! Which paths get typed columns: those that enough documents of a sample have, with values of one kind that are short.
+//! Choice of paths for typed columns: paths that enough documents of a sample have, with short values of one kind.
 
 use std::collections::HashMap;
 
@@ -11,19 +11,19 @@ use super::shape::{FIELDS, Kind, TYPED_MAX, Typed};
 const DEPTH_MAX: usize = 4;
 /// Paths that are looked at; documents whose keys are data have more without end.
 const PATHS_MAX: usize = 8192;
-/// Of this many documents of the sample one has to have the path.
+/// Sampled documents of which at least one must have the path.
 const ONE_IN: usize = 200;
-/// Of this many values of a path one may be of another kind.
+/// Values of a path of which at most one may be of another kind.
 const ODD_ONE_IN: usize = 100;
 /// Longer texts, on the average, stay where they are.
 const TEXT_BYTES_MEAN_MAX: usize = 128;
 
-/// What values a path has.
+/// Counts of a path's values by kind.
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
+struct PathSample {
     bools: usize,
     ints: usize,
-    /// Of these, integers that no float holds.
+    /// Integers that no float can represent.
     wide: usize,
     floats: usize,
     texts: usize,
@@ -35,7 +35,7 @@ struct Seen {
 #[derive(Debug, Default)]
 pub(crate) struct Sample {
     docs: usize,
-    paths: HashMap<Vec<String>, Seen>,
+    paths: HashMap<Vec<String>, PathSample>,
 }
 
 impl Sample {
@@ -71,7 +71,7 @@ impl Sample {
         }
     }
 
-    /// By their paths; at most [`TYPED_MAX`], those that most documents have.
+    /// Returns the chosen paths, sorted; at most [`TYPED_MAX`], the most frequent ones.
     pub fn choose(&self) -> Vec<Typed> {
         let enough = self.docs.div_ceil(ONE_IN).max(2);
         let mut chosen: Vec<(usize, &Vec<String>, Kind)> = self
@@ -93,7 +93,7 @@ impl Sample {
     }
 }
 
-impl Seen {
+impl PathSample {
     fn count(&mut self, value: &Value) {
         match value {
             Value::Bool(_) => self.bools += 1,

@@ -1,5 +1,5 @@
-//! Columnar segments: formats 2 and 3, which differ in their sidecars. The text of each field of the documents is a column of its own, compressed with its like,
-//! and paths that many documents have are typed columns besides. Compaction makes them of what seals wrote.
+//! Columnar segments: formats 2 and 3, which differ in their sidecars. The text of each document field is a compressed
+//! column, and frequent paths have typed columns in addition. Compaction makes them from sealed segments.
 //!
 //! | column | type | pages |
 //! |---|---|---|
@@ -25,7 +25,7 @@ pub(crate) use shape::{SAID, SHAPE_KEY, Shape};
 pub(crate) use shred::Values;
 pub(crate) use shred::json_of;
 pub use shred::{Form, Kinds, Shredder};
-pub(crate) use split::{Parts, Said, Splitter};
+pub(crate) use split::{Parts, RowIds, Splitter};
 
 use crate::error::SegmentError;
 
@@ -48,7 +48,7 @@ impl Parts {
         });
         let parts = Parts { shape: Arc::clone(shape), layout, fields: fields.collect::<Result<_, _>>()? };
         if !parts.sound() {
-            return Err(SegmentError::damaged(file, 0, "a document of a layout that is not there"));
+            return Err(SegmentError::damaged(file, 0, "a document has a missing layout"));
         }
         Ok(Some(parts))
     }

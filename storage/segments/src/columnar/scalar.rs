@@ -1,4 +1,4 @@
-//! What a JSON text is, as far as a typed column cares: how it was spelled does not matter, what it equals does.
+//! Parsing of a JSON text for a typed column: spelling is irrelevant, equality of values counts.
 
 use std::borrow::Cow;
 

@@ -1,9 +1,9 @@
-//! What a columnar segment has besides the columns that every segment has: the text of each known field of its
-//! documents, how a document is put together from them, and typed columns for paths that many documents have.
+//! Columns of a columnar segment besides the common ones: the text of each known field, the layout of each document,
+//! and typed columns for frequent paths.
 //!
-//! Fields stand in the order of [`FIELDS`]; a program that knows more of them writes more, so the file says which it has.
-//! Typed columns say again what the fields' texts say: they make nothing exact, only fast. A value of another kind than
-//! its column's is left out of it and its row listed as odd; a column with too many of them is of no use and says so.
+//! Fields are in the order of [`FIELDS`]. A newer program may write more, so the file lists its fields. Typed columns
+//! duplicate values of the fields' texts: they add speed, not content. A value of another kind than its column's is
+//! left out and its row listed as odd. A column with too many of them is marked as unusable.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::columns;
 
-/// The fields that rows have, but for those that other columns say.
+/// Fields of rows, except those stored in other columns.
 pub(crate) const FIELDS: [&str; 22] = [
     "input",
     "output",
@@ -38,7 +38,7 @@ pub(crate) const FIELDS: [&str; 22] = [
     "function_schema",
 ];
 
-/// Fields whose texts are not kept: other columns of the row say the same.
+/// Fields without stored texts: other columns of the row hold the same value.
 pub(crate) const SAID: [&str; 5] = ["id", "created", "span_id", "root_span_id", "is_root"];
 
 /// Layouts of one segment; a document that would need one more is kept whole.
@@ -47,10 +47,10 @@ pub(crate) const LAYOUTS_MAX: usize = 4096;
 pub const TYPED_MAX: usize = 128;
 /// Rows that a typed column may leave out and list.
 pub const ODD_ROWS_MAX: usize = 1024;
-/// Where the file's metadata keeps the shape.
+/// Metadata key of the file under which the shape is stored.
 pub(crate) const SHAPE_KEY: &str = "assay.shape";
 
-/// What the values of a typed column are.
+/// Kind of the values of a typed column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -87,7 +87,7 @@ pub struct Typed {
     pub useless: bool,
 }
 
-/// As it stands in the file's metadata.
+/// Shape, as stored in the file's metadata.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Shape {
     pub fields: Vec<String>,
@@ -97,13 +97,13 @@ pub(crate) struct Shape {
     /// Documents that are kept whole.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub whole: u32,
-    /// What stands in a document one after the other: a place in [`SAID`], or behind those one in `fields`.
+    /// Fields of a document in order: a position in [`SAID`], or behind those one in `fields`.
     pub layouts: Vec<Vec<u8>>,
     pub typed: Vec<Typed>,
 }
 
 impl Shape {
-    /// With the fields that this program knows.
+    /// Creates a shape with the fields known to this program.
     pub fn new(typed: Vec<Typed>) -> Shape {
         let fields = FIELDS.map(str::to_owned).to_vec();
         let absent = (0..fields.len() as u8).collect();
@@ -114,7 +114,7 @@ impl Shape {
         serde_json::to_string(self).expect("texts and numbers always encode")
     }
 
-    /// None if it makes no sense.
+    /// None if it is invalid.
     pub fn decode(text: &str, rows: u32) -> Option<Shape> {
         let shape: Shape = serde_json::from_str(text).ok()?;
         let slots = SAID.len() + shape.fields.len();
@@ -136,13 +136,13 @@ impl Shape {
         sound.then_some(shape)
     }
 
-    /// The name that stands at a slot of a layout.
+    /// Returns the field name at a slot of a layout.
     pub fn name(&self, slot: u8) -> &str {
         let slot = usize::from(slot);
         SAID.get(slot).copied().unwrap_or_else(|| &self.fields[slot - SAID.len()])
     }
 
-    /// Whether any document has the field.
+    /// Returns whether any document has the field.
     pub fn has(&self, field: usize) -> bool {
         u8::try_from(field).is_ok_and(|field| self.absent.binary_search(&field).is_err())
     }
@@ -156,7 +156,7 @@ impl Shape {
         std::iter::once(layout).chain(fields).chain(typed).collect()
     }
 
-    /// Where the column of layouts stands in the schema.
+    /// Returns the position of the layout column in the schema.
     pub fn layout_at(&self) -> usize {
         columns::EVERYWHERE
     }
@@ -165,7 +165,7 @@ impl Shape {
         columns::EVERYWHERE + 1 + field
     }
 
-    /// Where the columns that documents are put together from stand.
+    /// Returns the positions of the columns from which documents are assembled.
     pub fn parts_at(&self) -> impl Iterator<Item = usize> {
         let fields = (0..self.fields.len()).filter(|field| self.has(*field)).map(|field| self.field_at(field));
         std::iter::once(self.layout_at()).chain(fields)
@@ -180,7 +180,7 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// No two paths have the same name, whatever their keys are.
+/// Returns the column name of a path. No two paths have the same name, whatever their keys.
 fn column_name(path: &[String]) -> String {
     let keys = serde_json::to_string(path).expect("texts always encode");
     format!("path {keys}")

@@ -1,8 +1,8 @@
-//! Values at paths of documents as arrays: what a query reads of rows that have no typed columns.
+//! Values at paths of documents as arrays, for rows without typed columns.
 //!
-//! Which array a path's values make is said beforehand, by whoever knows what all of the rows hold ([`Kinds`]). Where values
-//! are of several kinds they stay JSON texts. A scalar is then spelled in one way, whatever its document says, so that
-//! rows answer alike from memory, from documents and from typed columns; an array or an object stays as it was stored.
+//! The caller specifies the array for each path beforehand, from the kinds of all rows ([`Kinds`]). Values of several
+//! kinds remain JSON texts. A scalar is spelled in one canonical way, so that rows give the same result from memory,
+//! documents and typed columns. An array or an object stays as stored.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::scalar::{Scalar, exact_float};
 use super::shape::Kind;
 use super::split::TypedBuilder;
 
-/// How values of a path are to come.
+/// Requested form of the values of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Form {
     Typed(Kind),
@@ -22,7 +22,7 @@ pub enum Form {
     Json,
 }
 
-/// What kinds of values some rows have at a path.
+/// Set of the kinds of values that some rows have at a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Kinds(u8);
 
@@ -118,7 +118,7 @@ impl Values {
     }
 }
 
-/// Of a scalar, the one spelling that stands for all that it equals.
+/// Returns the canonical spelling of all scalars that equal this one.
 pub(super) fn spelled(scalar: &Scalar<'_>) -> String {
     match scalar {
         Scalar::Bool(truth) => truth.to_string(),
@@ -129,7 +129,7 @@ pub(super) fn spelled(scalar: &Scalar<'_>) -> String {
     }
 }
 
-/// Picks paths out of documents, in the forms that were said.
+/// Extracts paths from documents, in the requested forms.
 #[derive(Debug)]
 pub struct Shredder {
     picker: Picker,

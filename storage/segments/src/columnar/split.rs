@@ -1,9 +1,9 @@
-//! Documents into columns, and back to the byte.
+//! Conversion of documents into columns, and back to the same bytes.
 //!
-//! A document that is a plain object of known fields is kept as the texts of its fields and the number of its layout: which
-//! of them stand in it, in which order. What other columns of the row say is not kept again. Any other document (with an
-//! unknown field, white space, an escaped key, or no object at all) is kept whole, in the column that other segments have
-//! for all documents.
+//! A document that is a plain object of known fields is stored as the texts of its fields and the number of its layout,
+//! which lists its fields in order. Values of other columns of the row are not stored again. Any other document (with
+//! an unknown field, white space, an escaped key, or no object at all) is stored whole, in the column that other
+//! segments use for all documents.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,9 +22,9 @@ use crate::words::{FIELDS as INDEXED_FIELDS, WordsBuilder};
 /// The number of documents that are kept whole. The others count from 1.
 const WHOLE: u16 = 0;
 
-/// What other columns say of rows.
+/// Columns of rows that hold fields of their documents.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Said<'a> {
+pub(crate) struct RowIds<'a> {
     pub id: &'a StringArray,
     pub span_id: &'a StringArray,
     pub root_span_id: &'a StringArray,
@@ -32,8 +32,8 @@ pub(crate) struct Said<'a> {
     pub created: &'a TimestampMicrosecondArray,
 }
 
-impl Said<'_> {
-    /// The JSON text of what stands at a place of [`SAID`].
+impl RowIds<'_> {
+    /// Writes the JSON text of a field of [`SAID`].
     fn put(&self, slot: usize, row: usize, out: &mut Vec<u8>) {
         match slot {
             0 => put_text(self.id.value(row), out),
@@ -57,16 +57,16 @@ pub(crate) struct Splitter {
     /// Documents whose rows have not come yet, one behind the other.
     docs: Vec<u8>,
     doc_ends: Vec<usize>,
-    columns: Columns,
+    columns: ColumnBuilders,
     pickers: Vec<FieldPicker>,
     rows: u32,
     scratch: Vec<u8>,
-    /// Of the rows since it was last asked for.
+    /// Words of the rows since the last call.
     pub words: WordsBuilder,
 }
 
 #[derive(Debug)]
-struct Columns {
+struct ColumnBuilders {
     whole: BinaryBuilder,
     layout: UInt16Builder,
     fields: Vec<BinaryBuilder>,
@@ -77,7 +77,7 @@ struct Columns {
 #[derive(Debug)]
 struct FieldPicker {
     picker: Picker,
-    /// Which of the shape's each is.
+    /// Index in the shape of each typed column.
     typed: Vec<usize>,
 }
 
@@ -92,7 +92,7 @@ pub(super) enum TypedBuilder {
 impl Splitter {
     pub fn new(typed: Vec<Typed>) -> Splitter {
         let shape = Shape::new(typed);
-        let columns = Columns {
+        let columns = ColumnBuilders {
             whole: BinaryBuilder::new(),
             layout: UInt16Builder::new(),
             fields: shape.fields.iter().map(|_| BinaryBuilder::new()).collect(),
@@ -112,7 +112,7 @@ impl Splitter {
         }
     }
 
-    /// As far as it is known: layouts and odd rows are what the rows up to now had.
+    /// Returns the shape so far: layouts and odd rows of the rows up to now.
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
@@ -124,7 +124,7 @@ impl Splitter {
     }
 
     /// The columns of the rows whose documents came since the last time: whole documents, then those that the shape adds.
-    pub fn take(&mut self, said: Said<'_>) -> Vec<ArrayRef> {
+    pub fn take(&mut self, said: RowIds<'_>) -> Vec<ArrayRef> {
         let docs = std::mem::take(&mut self.docs);
         let ends = std::mem::take(&mut self.doc_ends);
         debug_assert_eq!(ends.len(), said.id.len(), "each row has a document");
@@ -133,7 +133,7 @@ impl Splitter {
             self.split(&docs[start..*end], said, row);
             start = *end;
         }
-        let Columns { whole, layout, fields, typed } = &mut self.columns;
+        let ColumnBuilders { whole, layout, fields, typed } = &mut self.columns;
         let mut arrays: Vec<ArrayRef> = vec![Arc::new(whole.finish()), Arc::new(layout.finish())];
         arrays.extend(fields.iter_mut().map(|field| Arc::new(field.finish()) as ArrayRef));
         arrays.extend(typed.iter_mut().map(TypedBuilder::finish));
@@ -144,7 +144,7 @@ impl Splitter {
         arrays
     }
 
-    fn split(&mut self, doc: &[u8], said: Said<'_>, row: usize) {
+    fn split(&mut self, doc: &[u8], said: RowIds<'_>, row: usize) {
         let (members, layout) = match doc_fields(doc) {
             Ok(members) => {
                 let layout = self.layout_of(doc, &members, said, row);
@@ -171,7 +171,7 @@ impl Splitter {
     }
 
     /// The number of the layout that makes exactly this document of its parts.
-    fn layout_of(&mut self, doc: &[u8], members: &[DocField<'_>], said: Said<'_>, row: usize) -> u16 {
+    fn layout_of(&mut self, doc: &[u8], members: &[DocField<'_>], said: RowIds<'_>, row: usize) -> u16 {
         let mut slots = Vec::with_capacity(members.len());
         let mut length = 2 + members.len().saturating_sub(1);
         for (name, value) in members {
@@ -251,7 +251,7 @@ impl TypedBuilder {
         }
     }
 
-    /// False if it is of another kind; null then stands in its place.
+    /// Appends a value. Returns false and appends null if it is of another kind.
     pub fn append(&mut self, scalar: Scalar<'_>) -> bool {
         let null = matches!(scalar, Scalar::Null);
         match (self, scalar) {
@@ -294,25 +294,25 @@ impl TypedBuilder {
 pub(crate) struct Parts {
     pub shape: Arc<Shape>,
     pub layout: UInt16Array,
-    /// In the order of the shape's fields; none where no document has the field.
+    /// Texts in the order of the shape's fields; none if no document has the field.
     pub fields: Vec<Option<BinaryArray>>,
 }
 
 impl Parts {
-    /// Whether the numbers in it are numbers of layouts.
+    /// Returns whether all numbers in it are numbers of layouts.
     pub fn sound(&self) -> bool {
         self.layout.values().iter().all(|number| usize::from(*number) <= self.shape.layouts.len())
     }
 
     /// Bytes of the document of a row; 0 if it is kept whole.
-    pub fn doc_bytes(&self, row: usize, said: Said<'_>) -> usize {
+    pub fn doc_bytes(&self, row: usize, said: RowIds<'_>) -> usize {
         let mut doc = Vec::new();
         self.put(row, said, &mut doc);
         doc.len()
     }
 
     /// Appends the document of a row; false if it is kept whole.
-    pub fn put(&self, row: usize, said: Said<'_>, out: &mut Vec<u8>) -> bool {
+    pub fn put(&self, row: usize, said: RowIds<'_>, out: &mut Vec<u8>) -> bool {
         let number = self.layout.value(row);
         if number == WHOLE {
             return false;

@@ -1,6 +1,6 @@
-//! Collects what the sidecar says of each row while rows are written, and writes it sorted.
+//! Collects the sidecar's entry of each row while rows are written, and writes the entries sorted.
 //!
-//! In memory: about 60 bytes and the length of the id for each row until the segment is finished.
+//! Memory: about 60 bytes and the length of the id for each row until the segment is finished.
 
 use std::collections::HashMap;
 
@@ -8,29 +8,29 @@ use assay_storage_model::{ObjectKey, PaginationKey, Xact};
 
 use super::filter::Filter;
 use super::hash::Hasher;
-use super::page::{Directory, Form, PageWriter, put_difference, put_number, take_bytes, take_number};
+use super::page::{Directory, KeyForm, PageWriter, put_difference, put_number, take_bytes, take_number};
 use crate::error::SegmentError;
 use crate::row::RowHeader;
 
 /// Rows of one entry of a trace; longer traces have several.
 const TRACE_ENTRY_ROWS: usize = 512;
-/// In the payload's action: an end follows.
+/// Flag in the payload's action: an end follows.
 pub(crate) const HAS_END: u8 = 0x80;
-/// Rows of one segment; the number above is what a merge says of a row it dropped.
+/// Maximum number of rows of one segment; the next number marks a row that a merge dropped.
 pub(crate) const ROWS_MAX: u32 = u32::MAX - 1;
 /// Bytes of traces' ids in one segment.
 const TRACE_TEXT_BYTES_MAX: usize = u32::MAX as usize;
 
-/// All that the sidecar will say.
+/// Content of the sidecar.
 #[derive(Debug)]
 pub(crate) struct IndexBuilder {
     seq: u64,
-    form: Form,
+    form: KeyForm,
     /// Each object and its first row.
     pub objects: Vec<(ObjectKey, u32)>,
     /// The pagination key of each row.
     pub keys: Vec<u64>,
-    /// What differences are taken from: the first row's.
+    /// Base of stored differences: the first row's.
     pub xact_base: u64,
     pub key_base: u64,
     xacts: Option<(Xact, Xact)>,
@@ -42,29 +42,29 @@ pub(crate) struct IndexBuilder {
     traces: Vec<(u64, u32, u32)>,
     /// Object ordinal, length and text of each trace's id.
     trace_texts: Vec<u8>,
-    /// Of the current object: where the text of a trace with this hash is.
+    /// Position of the text of each trace of the current object, by hash.
     known_traces: HashMap<u64, u32>,
-    /// Of the current object.
+    /// Hasher of the current object.
     hasher: Option<Hasher>,
     /// The trace of the row before, of the same object: its hash and where its text is.
     last_trace: Option<(u64, u32)>,
     payload: Vec<u8>,
 }
 
-/// What a key's difference is taken from: a row that nothing replaced has its key of its own transaction.
-pub(crate) fn key_base(form: Form, xact: Xact, first: u64) -> u64 {
+/// Returns the base of a key's difference: a row that was never replaced has the key of its own transaction.
+pub(crate) fn key_base(form: KeyForm, xact: Xact, first: u64) -> u64 {
     match form {
-        Form::Wide => first,
-        Form::Packed => PaginationKey::new(xact, 0).0,
+        KeyForm::Wide => first,
+        KeyForm::Packed => PaginationKey::new(xact, 0).0,
     }
 }
 
 impl IndexBuilder {
-    /// Of a segment of this format.
+    /// Creates a builder for a segment of this format.
     pub fn new(seq: u64, format: u16) -> IndexBuilder {
         IndexBuilder {
             seq,
-            form: Form::of(format),
+            form: KeyForm::of(format),
             objects: Vec::new(),
             keys: Vec::new(),
             xact_base: 0,
@@ -171,7 +171,7 @@ impl IndexBuilder {
         (ordinal, take_bytes(&mut rest).expect("written above"))
     }
 
-    /// Over the hashes of all ids and traces. Sorts, so that equal ones stand together.
+    /// Returns a filter over the hashes of all ids and traces. Sorts, so that equal ones are adjacent.
     pub fn filter(&mut self) -> Filter {
         self.ids.sort_unstable();
         self.traces.sort_unstable();

@@ -1,4 +1,4 @@
-//! A blocked Bloom filter over hashes: one cache line answers whether a hash may be there.
+//! Blocked Bloom filter over hashes: one cache line decides whether a hash may be present.
 
 /// Bits of the filter for each hash in it.
 pub(crate) const BITS_PER_HASH: usize = 16;
@@ -16,7 +16,7 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    /// Room for this many different hashes.
+    /// Creates a filter with space for this many different hashes.
     pub fn with_room_for(hashes: usize) -> Filter {
         let lines = (hashes * BITS_PER_HASH).div_ceil(LINE_BYTES * 8).max(1);
         Filter { words: vec![0; lines * LINE_WORDS] }
@@ -56,7 +56,7 @@ impl Filter {
     }
 }
 
-/// Where a hash has its bits: taken from a second mixing, since the line already used the high half.
+/// Returns the bit positions of a hash, from a second mixing, since the line already used the high half.
 fn places(hash: u64) -> impl Iterator<Item = usize> {
     let mixed = (hash ^ hash >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let mixed = (mixed ^ mixed >> 32).wrapping_mul(0x94D0_49BB_1331_11EB);

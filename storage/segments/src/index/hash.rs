@@ -1,4 +1,4 @@
-//! Hashes that are on disk: xxh3, seeded so that the same text in two objects, or as an id and as a trace, differs.
+//! Hashes stored on disk: xxh3, seeded so that the same text differs between two objects, and as an id and as a trace.
 
 use assay_storage_model::ObjectKey;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};

@@ -1,18 +1,18 @@
-//! The pagination key of each row, in pages of so many rows, to find where a page of an answer goes on.
+//! Pagination keys of the rows, in pages of a fixed number of rows, by which a page of a result is continued.
 //!
-//! Wide: eight bytes a key, and in the directory the first key of each page. Packed: of each page the directory has
-//! `first key u64, least key u64, width u8`, and its keys are what they have above the least, in as many bytes as the
-//! largest of these needs. Keys fall within an object, so all of this is little where rows came one after the other.
+//! Wide: eight bytes a key, and in the directory the first key of each page. Packed: the directory has `first key u64,
+//! least key u64, width u8` for each page. Its keys are differences to the least, in as many bytes as the largest
+//! needs. Keys fall within an object, so all of this is small for consecutive rows.
 
 use std::ops::Range;
 
-use super::page::{Form, PAGE_BYTES};
+use super::page::{KeyForm, PAGE_BYTES};
 
 /// Keys of one page.
 pub(crate) const KEYS_PER_PAGE: usize = PAGE_BYTES / size_of::<u64>();
 const PACKED_PLACE_BYTES: usize = 17;
 
-/// Where the keys of all rows are.
+/// Locations of the keys of all rows.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct KeyPages(Vec<KeyPage>);
 
@@ -20,7 +20,7 @@ pub(crate) struct KeyPages(Vec<KeyPage>);
 pub(crate) struct KeyPage {
     first: u64,
     least: u64,
-    /// In the section of keys.
+    /// Offset in the section of keys.
     offset: u64,
     /// Bytes of a key.
     width: u8,
@@ -28,14 +28,14 @@ pub(crate) struct KeyPage {
 
 impl KeyPages {
     /// The section of keys, and its directory.
-    pub fn encode(form: Form, keys: &[u64]) -> (Vec<u8>, Vec<u8>) {
+    pub fn encode(form: KeyForm, keys: &[u64]) -> (Vec<u8>, Vec<u8>) {
         let (mut section, mut directory) = (Vec::new(), Vec::new());
         for page in keys.chunks(KEYS_PER_PAGE) {
             let (least, most) = (page.iter().min().copied().unwrap_or(0), page.iter().max().copied().unwrap_or(0));
             directory.extend_from_slice(&page[0].to_le_bytes());
             let (least, width) = match form {
-                Form::Wide => (0, size_of::<u64>()),
-                Form::Packed => {
+                KeyForm::Wide => (0, size_of::<u64>()),
+                KeyForm::Packed => {
                     let width = (u64::BITS - (most - least).leading_zeros()).div_ceil(8);
                     directory.extend_from_slice(&least.to_le_bytes());
                     directory.push(width as u8);
@@ -48,16 +48,16 @@ impl KeyPages {
     }
 
     /// None if these cannot be the places of so many keys in a section of so many bytes.
-    pub fn decode(form: Form, directory: &[u8], rows: u32, section_bytes: u64) -> Option<KeyPages> {
+    pub fn decode(form: KeyForm, directory: &[u8], rows: u32, section_bytes: u64) -> Option<KeyPages> {
         let u64_of = |bytes: &[u8]| Some(u64::from_le_bytes(bytes.try_into().ok()?));
-        let place_bytes = if form == Form::Wide { size_of::<u64>() } else { PACKED_PLACE_BYTES };
+        let place_bytes = if form == KeyForm::Wide { size_of::<u64>() } else { PACKED_PLACE_BYTES };
         let mut left = rows as usize;
         let mut offset = 0;
         let mut pages = Vec::with_capacity(directory.len() / place_bytes);
         for place in directory.chunks(place_bytes) {
             let (first, least, width) = match form {
-                Form::Wide => (u64_of(place)?, 0, size_of::<u64>() as u8),
-                Form::Packed => (u64_of(place.get(..8)?)?, u64_of(place.get(8..16)?)?, *place.get(16)?),
+                KeyForm::Wide => (u64_of(place)?, 0, size_of::<u64>() as u8),
+                KeyForm::Packed => (u64_of(place.get(..8)?)?, u64_of(place.get(8..16)?)?, *place.get(16)?),
             };
             if left == 0 || usize::from(width) > size_of::<u64>() {
                 return None;
@@ -70,8 +70,8 @@ impl KeyPages {
         (left == 0 && offset == section_bytes).then_some(KeyPages(pages))
     }
 
-    /// Of the page that holds the first of these rows whose key is below `key`, or behind which it begins: its rows among
-    /// these. Keys fall from row to row, and there is at least one row.
+    /// Returns the page of the first of these rows whose key is below `key`, or behind which it begins, with its rows
+    /// among these. Keys fall from row to row, and there is at least one row.
     pub fn page_below(&self, rows: Range<u32>, key: u64) -> (KeyPage, Range<u32>, Range<u64>) {
         let page_of = |row: u32| row as usize / KEYS_PER_PAGE;
         // The first page that starts below the key bounds the answer from above.
@@ -91,7 +91,8 @@ impl KeyPages {
 }
 
 impl KeyPage {
-    /// How many of these rows' keys are `key` or above it; `rows` and `bytes` are what [`KeyPages::page_below`] says.
+    /// Returns how many of these rows have a key of `key` or above; `rows` and `bytes` come from
+    /// [`KeyPages::page_below`].
     pub fn at_or_above(&self, rows: &Range<u32>, bytes: &[u8], key: u64) -> u32 {
         let width = usize::from(self.width);
         let key_at = |place: u32| {
@@ -117,7 +118,7 @@ mod tests {
     use super::*;
 
     /// The first of these rows below the key, by pages.
-    fn found(form: Form, keys: &[u64], rows: Range<u32>, key: u64) -> u32 {
+    fn found(form: KeyForm, keys: &[u64], rows: Range<u32>, key: u64) -> u32 {
         let (section, directory) = KeyPages::encode(form, keys);
         let pages = KeyPages::decode(form, &directory, keys.len() as u32, section.len() as u64).unwrap();
         let (page, within, bytes) = pages.page_below(rows, key);
@@ -130,7 +131,7 @@ mod tests {
         let mut keys: Vec<u64> = (0..700_u64).map(|row| u64::MAX - row * row * 7919).collect();
         keys.extend(std::iter::repeat_n(5_000_000, 600));
         keys.extend((0..900_u64).rev());
-        for form in [Form::Wide, Form::Packed] {
+        for form in [KeyForm::Wide, KeyForm::Packed] {
             for rows in [0..700_u32, 700..2200, 700..701, 1300..2200] {
                 let here = &keys[rows.start as usize..rows.end as usize];
                 for key in [0, 1, 450, 899, 900, 4_999_999, 5_000_000, 5_000_001, here[here.len() / 2], u64::MAX] {
@@ -139,7 +140,7 @@ mod tests {
                 }
             }
         }
-        let (wide, packed) = (KeyPages::encode(Form::Wide, &keys).0, KeyPages::encode(Form::Packed, &keys).0);
+        let (wide, packed) = (KeyPages::encode(KeyForm::Wide, &keys).0, KeyPages::encode(KeyForm::Packed, &keys).0);
         assert_eq!(wide.len(), keys.len() * 8);
         assert!(packed.len() < wide.len() * 3 / 4, "{}", packed.len());
     }
@@ -147,7 +148,7 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_refused() {
         let keys: Vec<u64> = (0..1000).rev().collect();
-        for form in [Form::Wide, Form::Packed] {
+        for form in [KeyForm::Wide, KeyForm::Packed] {
             let (section, directory) = KeyPages::encode(form, &keys);
             let bytes = section.len() as u64;
             assert!(KeyPages::decode(form, &directory, 1000, bytes).is_some());
@@ -158,6 +159,6 @@ mod tests {
             assert!(KeyPages::decode(form, &directory[..8], 1000, bytes).is_none());
             assert_eq!(KeyPages::decode(form, &[], 0, 0), Some(KeyPages::default()));
         }
-        assert!(KeyPages::decode(Form::Packed, &[0xFF; 17], 1, 255).is_none(), "keys of 255 bytes");
+        assert!(KeyPages::decode(KeyForm::Packed, &[0xFF; 17], 1, 255).is_none(), "keys of 255 bytes");
     }
 }

@@ -1,5 +1,5 @@
-//! Pages of entries sorted by hash. A page is a multiple of 4 KiB and starts on one; in memory stands only the first
-//! hash of each.
+//! Pages of entries sorted by hash. A page is a multiple of 4 KiB and aligned to it; only the first hash of each is in
+//! memory.
 //!
 //! ```text
 //! page    count u32, used u32, entry*, zeros
@@ -8,9 +8,9 @@
 //! text    number, bytes: the number is four times their count, and 0: as they are, 1: hex digits, two of them in a byte,
 //!         2: the same, a UUID with its hyphens
 //! ```
-//! Nearly all ids are UUIDs or hex digits, so packed ones take half the room. What has two forms of digits is text.
-//! Several entries may share a hash; they follow one another, also across pages. An entry that is too long for a page
-//! gets a page of its own.
+//! Nearly all ids are UUIDs or hex digits, so packed ones take half the space. An id with mixed forms of digits is
+//! stored as text. Several entries may share a hash; they are consecutive, also across pages. An entry that is too long
+//! for a page gets a page of its own.
 
 use assay_storage_model::segment::COLUMNAR_FORMAT;
 
@@ -58,15 +58,15 @@ pub(crate) fn take_bytes<'a>(from: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(bytes)
 }
 
-/// How entries stand in their pages.
+/// Encoding of entries in their pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
-    /// With their hashes, and texts as they are.
+pub(crate) enum KeyForm {
+    /// With their hashes and unchanged texts.
     Wide,
     Packed,
 }
 
-/// What a packed text is, beside the count of its bytes.
+/// Kinds of packed texts, stored with the number of their bytes.
 mod kind {
     pub const PLAIN: u64 = 0;
     pub const HEX: u64 = 1;
@@ -76,39 +76,39 @@ mod kind {
 const UUID_LENGTH: usize = 36;
 const UUID_HYPHENS: [usize; 4] = [8, 13, 18, 23];
 
-impl Form {
-    pub fn of(format: u16) -> Form {
-        if format >= COLUMNAR_FORMAT { Form::Packed } else { Form::Wide }
+impl KeyForm {
+    pub fn of(format: u16) -> KeyForm {
+        if format >= COLUMNAR_FORMAT { KeyForm::Packed } else { KeyForm::Wide }
     }
 
-    /// A text of an id or of a trace. Each has one way to be said, so that two are the same where their bytes are.
+    /// Writes the text of an id or of a trace. The encoding is unique, so that equal texts have equal bytes.
     pub fn put_text(self, into: &mut Vec<u8>, text: &[u8]) {
         match self {
-            Form::Wide => {
+            KeyForm::Wide => {
                 put_number(into, text.len() as u64);
                 into.extend_from_slice(text);
             }
-            Form::Packed if is_uuid(text) => {
+            KeyForm::Packed if is_uuid(text) => {
                 let digits = text.iter().copied().filter(|byte| *byte != b'-');
                 put_hex(into, kind::UUID, UUID_LENGTH - UUID_HYPHENS.len(), digits);
             }
-            Form::Packed if text.len() >= 2 && text.len().is_multiple_of(2) && text.iter().all(is_digit) => {
+            KeyForm::Packed if text.len() >= 2 && text.len().is_multiple_of(2) && text.iter().all(is_digit) => {
                 put_hex(into, kind::HEX, text.len(), text.iter().copied());
             }
-            Form::Packed => {
+            KeyForm::Packed => {
                 put_number(into, (text.len() as u64) << 2 | kind::PLAIN);
                 into.extend_from_slice(text);
             }
         }
     }
 
-    /// A text as [`Form::put_text`] put it, its number included.
+    /// A text as [`KeyForm::put_text`] put it, its number included.
     fn take_text<'a>(self, from: &mut &'a [u8]) -> Option<&'a [u8]> {
         let whole = *from;
         let number = take_number(from)?;
         let length = match self {
-            Form::Wide => number,
-            Form::Packed => number >> 2,
+            KeyForm::Wide => number,
+            KeyForm::Packed => number >> 2,
         };
         let (_, rest) = from.split_at_checked(usize::try_from(length).ok()?)?;
         *from = rest;
@@ -149,8 +149,8 @@ impl Form {
 
     fn hash_bytes(self) -> usize {
         match self {
-            Form::Wide => size_of::<u64>(),
-            Form::Packed => 0,
+            KeyForm::Wide => size_of::<u64>(),
+            KeyForm::Packed => 0,
         }
     }
 }
@@ -176,21 +176,21 @@ fn put_hex(into: &mut Vec<u8>, kind: u64, count: usize, mut digits: impl Iterato
     }
 }
 
-/// What one entry says of a text of an object.
+/// One entry of a text of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry<'a> {
     pub ordinal: u64,
-    /// As [`Form::put_text`] puts it.
+    /// Text as written by [`KeyForm::put_text`].
     pub text: &'a [u8],
     pub payload: &'a [u8],
 }
 
-/// Where the pages of one index are: the first hash of each and the place it starts, in steps of [`PAGE_BYTES`].
+/// Directory of an index's pages: the first hash of each and its start, in steps of [`PAGE_BYTES`].
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Directory {
     first: Vec<u64>,
     start: Vec<u32>,
-    /// Where the last page ends.
+    /// End of the last page.
     end: u32,
 }
 
@@ -239,7 +239,7 @@ impl Directory {
 /// Fills pages with entries that come in order of their hashes.
 #[derive(Debug)]
 pub(crate) struct PageWriter {
-    form: Form,
+    form: KeyForm,
     page: Vec<u8>,
     count: u32,
     directory: Directory,
@@ -247,12 +247,12 @@ pub(crate) struct PageWriter {
 
 impl PageWriter {
     /// `start`: where the first page will be put, in steps of [`PAGE_BYTES`].
-    pub fn new(form: Form, start: u32) -> PageWriter {
+    pub fn new(form: KeyForm, start: u32) -> PageWriter {
         let directory = Directory { end: start, ..Directory::default() };
         PageWriter { form, page: vec![0; HEAD_BYTES], count: 0, directory }
     }
 
-    /// `body` is what [`Form::put_entry`] made. Full pages go to `out`.
+    /// `body` is what [`KeyForm::put_entry`] made. Full pages go to `out`.
     pub fn push<E>(&mut self, hash: u64, body: &[u8], out: &mut impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         if self.count > 0 && self.page.len() + self.form.hash_bytes() + body.len() > PAGE_BYTES {
             self.close_page(out)?;
@@ -309,7 +309,7 @@ mod tests {
 
     #[test]
     fn entries_of_one_hash_are_found_across_pages_and_long_ones_have_their_own() {
-        for form in [Form::Wide, Form::Packed] {
+        for form in [KeyForm::Wide, KeyForm::Packed] {
             let mut pages = Vec::new();
             let mut out = |page: &[u8]| -> Result<(), ()> {
                 pages.extend_from_slice(page);
@@ -335,7 +335,7 @@ mod tests {
                 .filter(|entry| entry.ordinal == 3 && entry.payload == b"payload")
                 .map(|entry| entry.text.len())
                 .collect();
-            let number = if form == Form::Wide { 2 } else { 3 };
+            let number = if form == KeyForm::Wide { 2 } else { 3 };
             assert_eq!(found, [2, 2, 10_000 + number, 2, 2], "their numbers before them");
             assert_eq!(Directory::from_bytes(&directory.to_bytes(), 5), Some(directory));
         }
@@ -365,9 +365,9 @@ mod tests {
             .iter()
             .map(|text| {
                 let mut packed = Vec::new();
-                Form::Packed.put_text(&mut packed, text.as_bytes());
+                KeyForm::Packed.put_text(&mut packed, text.as_bytes());
                 let mut rest = &packed[..];
-                assert_eq!(Form::Packed.take_text(&mut rest), Some(&packed[..]));
+                assert_eq!(KeyForm::Packed.take_text(&mut rest), Some(&packed[..]));
                 assert!(rest.is_empty(), "{text}");
                 packed
             })
@@ -383,7 +383,7 @@ mod tests {
     fn no_page_of_any_bytes_panics() {
         for byte in 0..=255 {
             let page = [byte; 64];
-            for form in [Form::Wide, Form::Packed] {
+            for form in [KeyForm::Wide, KeyForm::Packed] {
                 if let Some(found) = form.entries(&page) {
                     found.take_while(Option::is_some).for_each(drop);
                 }

@@ -1,4 +1,4 @@
-//! Makes the index of words while rows are split, group by group.
+//! Builder of the word index: runs while rows are split, group by group.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use super::{BLOCK_ROWS, FORMAT, MAGIC, PAGE_BYTES, TRAILER_BYTES, cut, put_varin
 use crate::blocks::SumWriter;
 use crate::error::SegmentError;
 
-/// Fast enough beside writing, and read at a gigabyte a second.
+/// Compression level: fast enough during writes, and read at a gigabyte a second.
 const LEVEL: i32 = 1;
 
 /// Words that were seen a moment ago are found in a table of this many places.
@@ -20,12 +20,12 @@ const RECENT: usize = 1 << 14;
 pub(crate) struct WordsBuilder {
     /// Their numbers.
     known: HashMap<Box<str>, u32, ahash::RandomState>,
-    /// By number: the last block where it occurs.
+    /// Last block of each word, by number.
     last: Vec<u32>,
     /// Number and block, as they came: blocks of a word ascend.
     places: Vec<(u32, u32)>,
-    /// By the end of a word's hash. Most words of a text were there a moment before, and one look at what is near is all
-    /// that they cost.
+    /// Recent words by the end of their hash. Most words of a text occurred shortly before, and cost only one lookup
+    /// here.
     recent: Vec<Recent>,
     rows: usize,
 }
@@ -63,7 +63,7 @@ pub(crate) struct WordsPage {
     pub first: Box<str>,
     /// Compressed.
     pub bytes: Vec<u8>,
-    /// Of what was compressed.
+    /// Size before compression.
     pub plain_bytes: u32,
     pub plain_crc: u32,
 }
@@ -113,7 +113,7 @@ impl WordsBuilder {
     pub fn finish(&mut self) -> GroupWords {
         let rows = std::mem::take(&mut self.rows);
         let all = rows.div_ceil(BLOCK_ROWS);
-        let blocks = Blocks::of(&self.places, self.last.len());
+        let blocks = BlockLists::of(&self.places, self.last.len());
         let mut words: Vec<(u64, Box<str>, u32)> =
             self.known.drain().map(|(word, number)| (head(&word), word, number)).collect();
         words.sort_unstable();
@@ -142,13 +142,13 @@ impl WordsBuilder {
 }
 
 /// The blocks of all words, word by word.
-struct Blocks {
+struct BlockLists {
     starts: Vec<u32>,
     blocks: Vec<u32>,
 }
 
-impl Blocks {
-    fn of(places: &[(u32, u32)], words: usize) -> Blocks {
+impl BlockLists {
+    fn of(places: &[(u32, u32)], words: usize) -> BlockLists {
         let mut starts = vec![0_u32; words + 1];
         places.iter().for_each(|(number, _)| starts[*number as usize + 1] += 1);
         for word in 0..words {
@@ -161,7 +161,7 @@ impl Blocks {
             blocks[*at as usize] = *block;
             *at += 1;
         }
-        Blocks { starts, blocks }
+        BlockLists { starts, blocks }
     }
 
     fn of_word(&self, number: u32) -> &[u32] {

@@ -1,14 +1,15 @@
-//! The `.words` file of a columnar segment: which blocks of rows have a word, so that a search reads no others.
+//! The `.words` file of a columnar segment: the blocks of rows in which each word occurs, so that a search reads no
+//! others.
 //!
 //! ```text
 //! group 0: pages of words | group 1: pages | ...        read a page at a time
 //! directory: for each group its rows and, of each page, the first word, the length and the checksums      in memory
 //! trailer: magic, format u16, 0 u16, rows u32, offset of the directory u64, its CRC u32, CRC of these u32
 //! ```
-//! A group is a row group of the rows' file, a block [`BLOCK_ROWS`] rows of it. Words are those of [`FIELDS`], as searches
-//! know them (`model::tokens`), whatever field they stand in; they ascend, and each has the blocks where it occurs. What
-//! is longer than [`WORD_BYTES_MAX`] is known by its beginning. The index only says where a word cannot be: who searches
-//! looks at the rows. It is a function of the rows, so it can be made again.
+//! A group is a row group of the rows' file, a block is [`BLOCK_ROWS`] rows of it. Words are those of [`FIELDS`], as
+//! searches split them (`model::tokens`), whatever their field. They ascend, and each has the blocks where it occurs. A
+//! word longer than [`WORD_BYTES_MAX`] is stored by its beginning. The index only excludes blocks: a search checks the
+//! rows. It is a function of the rows, so it can be made again.
 //!
 //! A page: for each word `shared u8, more u8, more bytes, blocks varint (0: all), differences varint...`, zstd.
 
@@ -33,7 +34,7 @@ const MAGIC: &[u8; 8] = b"ASSAYWRD";
 const FORMAT: u16 = 1;
 const TRAILER_BYTES: usize = 32;
 
-/// A word as the index knows it.
+/// Returns a word as the index stores it.
 pub(crate) fn cut(word: &str) -> &str {
     if word.len() <= WORD_BYTES_MAX {
         return word;

@@ -1,4 +1,4 @@
-//! An open index of words.
+//! Open word index.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,11 +24,11 @@ pub(crate) struct WordIndex {
 #[derive(Debug)]
 struct Group {
     rows: usize,
-    pages: Vec<Page>,
+    pages: Vec<WordPage>,
 }
 
 #[derive(Debug)]
-struct Page {
+struct WordPage {
     first: Box<str>,
     offset: u64,
     length: u32,
@@ -46,7 +46,7 @@ impl WordIndex {
         rows: &[usize],
     ) -> Result<WordIndex, SegmentError> {
         let bad = |at: u64, what: &str| SegmentError::damaged(path, at, what);
-        let trailer_at = meta.length.checked_sub(TRAILER_BYTES as u64).ok_or_else(|| bad(0, "it is cut short"))?;
+        let trailer_at = meta.length.checked_sub(TRAILER_BYTES as u64).ok_or_else(|| bad(0, "it is truncated"))?;
         let mut trailer = [0; TRAILER_BYTES];
         file.read_at(trailer_at, &mut trailer).map_err(SegmentError::io(path))?;
         let u32_at = |at: usize| u32::from_le_bytes(trailer[at..at + 4].try_into().expect("4"));
@@ -55,17 +55,17 @@ impl WordIndex {
             return Err(bad(trailer_at, "its trailer does not match its checksum"));
         }
         if u16::from_le_bytes([trailer[8], trailer[9]]) != FORMAT {
-            return Err(bad(trailer_at, "its format is not known"));
+            return Err(bad(trailer_at, "its format is unknown"));
         }
         let at = u64::from_le_bytes(trailer[16..24].try_into().expect("8"));
         let length = trailer_at.checked_sub(at).filter(|length| *length <= DIRECTORY_BYTES_MAX);
-        let length = length.ok_or_else(|| bad(trailer_at, "its directory lies elsewhere"))?;
+        let length = length.ok_or_else(|| bad(trailer_at, "its directory is at another offset"))?;
         let mut directory = vec![0; length as usize];
         file.read_at(at, &mut directory).map_err(SegmentError::io(path))?;
         if crc32c::crc32c(&directory) != u32_at(24) {
             return Err(bad(at, "its directory does not match its checksum"));
         }
-        let groups = groups_of(&directory, at).ok_or_else(|| bad(at, "its directory makes no sense"))?;
+        let groups = groups_of(&directory, at).ok_or_else(|| bad(at, "its directory is invalid"))?;
         if !groups.iter().map(|group| group.rows).eq(rows.iter().copied()) {
             return Err(bad(at, "it belongs to other rows"));
         }
@@ -92,7 +92,7 @@ impl WordIndex {
         Ok(rows_of(&blocks, group.rows))
     }
 
-    /// The rows of a group that may have a word of which this is true. Words that are cut short are all asked for.
+    /// Returns the rows of a group that may have a word for which `is` holds. Truncated words all count.
     pub fn with_any(&self, group: usize, is: &dyn Fn(&[u8]) -> bool) -> Result<BooleanBuffer, SegmentError> {
         let group = &self.groups[group];
         let mut blocks = vec![false; group.rows.div_ceil(BLOCK_ROWS)];
@@ -107,12 +107,12 @@ impl WordIndex {
         Ok(rows_of(&blocks, group.rows))
     }
 
-    fn each_word(&self, page: &Page, mut each: impl FnMut(&[u8], Blocks<'_>)) -> Result<(), SegmentError> {
+    fn each_word(&self, page: &WordPage, mut each: impl FnMut(&[u8], WordBlocks<'_>)) -> Result<(), SegmentError> {
         let plain = self.plain(page)?;
-        walk(&plain, &mut each).ok_or_else(|| self.damaged(page, "a page of words makes no sense"))
+        walk(&plain, &mut each).ok_or_else(|| self.damaged(page, "a page of words is invalid"))
     }
 
-    fn plain(&self, page: &Page) -> Result<Vec<u8>, SegmentError> {
+    fn plain(&self, page: &WordPage) -> Result<Vec<u8>, SegmentError> {
         let mut bytes = vec![0; page.length as usize];
         self.file.read_at(page.offset, &mut bytes).map_err(SegmentError::io(&self.path))?;
         if crc32c::crc32c(&bytes) != page.crc {
@@ -122,7 +122,7 @@ impl WordIndex {
         plain.map_err(|_| self.damaged(page, "a page of words does not decompress"))
     }
 
-    fn damaged(&self, page: &Page, what: &str) -> SegmentError {
+    fn damaged(&self, page: &WordPage, what: &str) -> SegmentError {
         SegmentError::damaged(&self.path, page.offset, what)
     }
 
@@ -132,7 +132,7 @@ impl WordIndex {
         pages.filter_map(|page| self.each_word(page, |_, _| {}).err()).map(|error| error.to_string()).collect()
     }
 
-    /// Whether a group is what its rows make of it; how it is compressed does not matter.
+    /// Returns whether a group equals the one made from its rows; its compression does not matter.
     pub fn is(&self, group: usize, made: &GroupWords) -> bool {
         let own = self.groups.get(group);
         own.is_some_and(|own| {
@@ -146,18 +146,18 @@ impl WordIndex {
 
     pub fn memory_bytes(&self) -> usize {
         let pages = self.groups.iter().flat_map(|group| &group.pages);
-        pages.map(|page| size_of::<Page>() + page.first.len()).sum()
+        pages.map(|page| size_of::<WordPage>() + page.first.len()).sum()
     }
 }
 
 /// The blocks of a word, as they lie in a page.
 #[derive(Clone, Copy)]
-struct Blocks<'p> {
+struct WordBlocks<'p> {
     /// None where it is in all of them.
     differences: Option<&'p [u8]>,
 }
 
-impl Blocks<'_> {
+impl WordBlocks<'_> {
     fn mark(self, blocks: &mut [bool]) {
         let Some(mut differences) = self.differences else {
             blocks.fill(true);
@@ -174,8 +174,8 @@ impl Blocks<'_> {
     }
 }
 
-/// None where it makes no sense.
-fn walk(mut page: &[u8], each: &mut impl FnMut(&[u8], Blocks<'_>)) -> Option<()> {
+/// None where it is invalid.
+fn walk(mut page: &[u8], each: &mut impl FnMut(&[u8], WordBlocks<'_>)) -> Option<()> {
     let mut word: Vec<u8> = Vec::with_capacity(WORD_BYTES_MAX);
     while let [shared, more, rest @ ..] = page {
         let suffix = rest.get(..usize::from(*more))?;
@@ -191,7 +191,7 @@ fn walk(mut page: &[u8], each: &mut impl FnMut(&[u8], Blocks<'_>)) -> Option<()>
             take_varint(&mut page)?;
         }
         let differences = (count > 0).then(|| &start[..start.len() - page.len()]);
-        each(&word, Blocks { differences });
+        each(&word, WordBlocks { differences });
     }
     page.is_empty().then_some(())
 }
@@ -213,7 +213,7 @@ fn groups_of(mut bytes: &[u8], end: u64) -> Option<Vec<Group>> {
             bytes = rest;
             let crc = u32::from_le_bytes(crcs[..4].try_into().expect("4"));
             let plain_crc = u32::from_le_bytes(crcs[4..].try_into().expect("4"));
-            pages.push(Page { first, offset, length, plain_bytes, crc, plain_crc });
+            pages.push(WordPage { first, offset, length, plain_bytes, crc, plain_crc });
             offset += u64::from(length);
         }
         groups.push(Group { rows, pages });

@@ -1,5 +1,5 @@
-//! Columnar segments: documents come back to the byte, typed columns say what the documents say, and the index of words
-//! leaves out only rows that do not have them.
+//! Tests of columnar segments: documents are restored to the byte, typed columns match the documents, and the word
+//! index excludes only rows without the words.
 
 use std::collections::BTreeSet;
 
@@ -105,7 +105,7 @@ fn typed_columns_say_what_documents_say_and_list_what_they_do_not_hold() {
     assert!(odd[1].len() > 100 && odd[2].len() > 100 && odd[3].is_empty());
 }
 
-/// What documents have, what none has, what only those that are kept whole have, and what other columns say.
+/// Fields that documents have, that none has, that only whole documents have, and that are stored in other columns.
 const FIELDS: [&str; 9] = ["input", "output", "metadata", "metrics", "tags", "comment", "unknown", "id", "created"];
 
 #[test]

@@ -1,4 +1,4 @@
-//! A segment is whole or not there, wherever the power goes or the disk fails.
+//! Tests that a segment is whole or absent, at any power cut or disk failure.
 
 use std::sync::Arc;
 

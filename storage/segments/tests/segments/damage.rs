@@ -1,4 +1,4 @@
-//! A flipped bit is found or does no harm: never a wrong row, never a panic.
+//! Tests of flipped bits: each is detected or harmless; never a wrong row, never a panic.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ fn sample_as(format: u16) -> (SimulatedDisk, SegmentMeta, Vec<OwnedRow>, Vec<Mar
     (disk, meta, rows, marks)
 }
 
-/// Each answer is right, or says what is damaged. Returns how many said so.
+/// Checks that each result is right or reports the damage. Returns the number of reports.
 fn all_answers_right_or_refused(segment: &Arc<Segment>, rows: &[OwnedRow], marks: &[Mark]) -> usize {
     let mut refused = 0;
     let mut expect = |answer: Result<bool, SegmentError>| match answer {

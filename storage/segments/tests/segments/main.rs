@@ -1,4 +1,4 @@
-//! Segments against a naive model: what was written is found, read, merged, and survives crashes and flipped bits.
+//! Segments against a naive model: written rows are found, read and merged, and survive crashes and flipped bits.
 
 mod columnar;
 mod crashes;

@@ -1,4 +1,4 @@
-//! What was written comes back, by every way of asking.
+//! Round trips: written rows are read back by every access path.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::rows::*;
 
-/// Asks everything of a segment and holds it against the list.
+/// Runs every lookup on a segment and compares it with the list.
 pub fn check(random: &mut ChaCha8Rng, segment: &Arc<Segment>, rows: &[OwnedRow]) -> Result<(), SegmentError> {
     for _ in 0..30.min(rows.len()) {
         let row = &rows[random.random_range(0..rows.len())];

@@ -1,4 +1,4 @@
-//! Random rows, and the answers that a plain list of them gives.
+//! Random rows, and the expected results from a plain list of them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -96,7 +96,7 @@ fn random_id(random: &mut ChaCha8Rng, number: u64) -> String {
     }
 }
 
-/// A document as rows have it, or one that a program that knows more wrote, or a person.
+/// Returns a usual document, or one as written by a newer program or by hand.
 fn random_document(random: &mut ChaCha8Rng, row: &OwnedRow, text_bytes_max: usize) -> String {
     let created = format_micros(row.created);
     let mut members = vec![
@@ -204,7 +204,7 @@ pub fn open(disk: &SharedDisk, meta: &SegmentMeta) -> Result<Arc<Segment>, Segme
     Segment::open(Arc::clone(disk), &dir(), meta)
 }
 
-/// What a read with these columns leaves of a row.
+/// Returns the part of a row that a read with these columns returns.
 pub fn cut(row: &OwnedRow, what: Columns) -> OwnedRow {
     let mut row = row.clone();
     if what != Columns::All {

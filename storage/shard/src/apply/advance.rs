@@ -1,4 +1,4 @@
-//! No later write gets an id at or below this one.
+//! Command that raises the last id: no later write gets an id at or below it.
 
 use assay_storage_model::Xact;
 use assay_storage_model::command::Outcome;

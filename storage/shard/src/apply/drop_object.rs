@@ -1,5 +1,5 @@
-//! The object is gone for good: reads and writes are refused, compaction drops its rows. The record stays, so that a
-//! late write cannot bring the object back.
+//! Command that drops an object for good: reads and writes are refused, compaction drops its rows. The record stays, so
+//! that a late write cannot bring the object back.
 
 use assay_storage_model::ObjectKey;
 use assay_storage_model::command::Outcome;

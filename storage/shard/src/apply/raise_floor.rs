@@ -1,5 +1,5 @@
-//! History of an object below the floor may go, and leaves the disk as what was deleted does; reads below it are refused from
-//! now on. Floors only rise.
+//! Command that raises the history floor of an object. History below it may be removed from the disk like deleted rows;
+//! reads below it are refused from now on. Floors only rise.
 
 use assay_storage_model::command::Outcome;
 use assay_storage_model::{ObjectKey, Xact};

@@ -1,6 +1,6 @@
-//! One client request to one object: its id, its rows, folded.
+//! Command for one client write to one object: its id, its rows, folded.
 //!
-//! What its merges make is computed before anything changes, so that a write is applied whole or refused whole.
+//! Results of merges are computed before anything changes, so that a write is applied or refused as a whole.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -14,14 +14,14 @@ use assay_storage_model::{ObjectKey, PaginationKey, Xact};
 use bytes::Bytes;
 
 use crate::bases::Base;
-use crate::core::{Core, Current, Place};
+use crate::core::{Core, Current, RowLocation};
 use crate::error::ShardError;
 use crate::memory::MemoryRow;
 use crate::read::Comments;
-use crate::requests::Known;
+use crate::requests::PriorRequest;
 use crate::text::Text;
 
-/// What one write did to its object's record.
+/// Change of the object's record by one write.
 #[derive(Default)]
 struct Change {
     rows: i64,
@@ -36,8 +36,8 @@ pub(super) fn apply(core: &mut Core, bytes: &Bytes, write: &Write<'_>) -> Result
     }
     if let Some(request) = &write.request {
         match core.requests.find(request, core.last) {
-            Some(Known::Same(xact)) => return Ok(Outcome::Duplicate { xact }),
-            Some(Known::Other(xact)) => return Ok(Outcome::KeyReused { xact }),
+            Some(PriorRequest::Same(xact)) => return Ok(Outcome::Duplicate { xact }),
+            Some(PriorRequest::Other(xact)) => return Ok(Outcome::KeyReused { xact }),
             None => {}
         }
     }
@@ -84,20 +84,20 @@ pub(super) fn apply(core: &mut Core, bytes: &Bytes, write: &Write<'_>) -> Result
 /// The comments on each target of a write. Looked up once a target: thousands may hang on it and come in one write.
 type Hanging<'w> = HashMap<&'w str, Comments>;
 
-/// What one merge makes.
+/// Result of one merge.
 struct Fold {
     doc: Bytes,
     /// The row it merges onto, unless an earlier row of the same write has changed that.
-    found: Option<Found>,
+    found: Option<MergeTarget>,
 }
 
 /// The row a merge found, if any.
-struct Found {
+struct MergeTarget {
     current: Option<Current>,
     base: Option<Base>,
 }
 
-/// For each row of the write what its merge makes; empty where nothing merges.
+/// Computes the merge result for each row of the write; empty if the write has no merges.
 fn folds(core: &mut Core, bytes: &Bytes, write: &Write<'_>) -> Result<Result<Vec<Option<Fold>>, Outcome>, ShardError> {
     let mut folds = Vec::new();
     if write.rows.iter().all(|op| op.action != Action::Merge) {
@@ -133,13 +133,13 @@ fn folds(core: &mut Core, bytes: &Bytes, write: &Write<'_>) -> Result<Result<Vec
     Ok(Ok(folds))
 }
 
-fn find(core: &mut Core, object: &ObjectKey, id: &str) -> Result<Found, ShardError> {
+fn find(core: &mut Core, object: &ObjectKey, id: &str) -> Result<MergeTarget, ShardError> {
     let current = core.current(object, id)?;
     let base = match &current {
         Some(current) => Some(core.base(object, id, current)?),
         None => None,
     };
-    Ok(Found { current, base })
+    Ok(MergeTarget { current, base })
 }
 
 fn too_large(row: u32, bytes: usize) -> Outcome {
@@ -164,7 +164,7 @@ fn put(
     let current = match fold {
         None => core.current(object, op.id)?,
         Some(Fold { doc, found }) => {
-            let Found { current, base } = match found {
+            let MergeTarget { current, base } = match found {
                 Some(found) => found,
                 None => find(core, object, op.id)?,
             };
@@ -234,7 +234,7 @@ fn comment(
     change.digest = digest(change.digest, &row);
     let (key, own_id) = (row.key, row.span_id.clone());
     let index = core.active.insert(write.object, row);
-    there.insert(own_id, (Place::Memory { generation: Arc::clone(&core.active), index }, key));
+    there.insert(own_id, (RowLocation::Memory { generation: Arc::clone(&core.active), index }, key));
 }
 
 fn new_row(bytes: &Bytes, op: &RowOp<'_>, xact: Xact, key: PaginationKey) -> MemoryRow {
@@ -259,8 +259,8 @@ fn slice(bytes: &Bytes, part: &[u8]) -> Bytes {
     if part.is_empty() { Bytes::new() } else { bytes.slice_ref(part) }
 }
 
-/// Equal on replicas that applied the same. An upsert's document comes from the log, whose records are chained by their
-/// checksums, so its length stands for it; what a merge made is computed here and counts whole.
+/// Digest that is equal on replicas that applied the same. An upsert's document comes from the log, with chained
+/// checksums, so its length represents it. A merge result is computed here and counts whole.
 fn digest(before: u32, row: &MemoryRow) -> u32 {
     let digest = crc32c::crc32c_append(before, &row.xact.0.to_le_bytes());
     let digest = crc32c::crc32c_append(digest, &[row.action as u8]);

@@ -1,7 +1,7 @@
-//! Columns that were read or picked out of documents, kept for the next query: all that are short, of whole chunks, as
-//! far as the memory goes that they are given. Those that were used longest ago go first, and with them what is left of
-//! segments and generations that are gone. What was found out takes little and cost much: it goes after the columns, as
-//! long as it has no more than its share.
+//! Cache of columns that were read or picked out of documents, for later queries. It holds short columns of whole
+//! chunks within its memory budget. Least recently used entries are evicted first, including leftovers of removed
+//! segments and generations. Remembered conditions are small and costly to compute: within their share they are evicted
+//! after columns.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,37 +15,37 @@ use super::Chunk;
 
 /// One column may take this share of it all.
 const SHARE_OF_ONE: usize = 64;
-/// When there is no more room, this share of it is made free at once: looking for the oldest takes a while.
+/// Share of the budget that an eviction frees at once, because finding the oldest entries takes a while.
 const SHARE_FREED: usize = 8;
-/// Kinds may take this share of it all, and what somebody found out another.
+/// Share of the budget for kinds, and another one for remembered conditions.
 const SHARE_OF_KINDS: usize = 16;
 const SHARE_OF_FOUND: usize = 4;
 /// So often a column is read for a few rows of its chunk; the next time all of it is, and kept.
 const READ_FOR_FEW_MAX: u8 = 3;
-/// What an entry costs beside its array.
+/// Memory of an entry in addition to its array.
 const ENTRY_BYTES: usize = 256;
 
 /// Cheap to clone: all clones are one cache.
 #[derive(Clone, Debug)]
-pub struct ColumnCache(Arc<Mutex<Kept>>);
+pub struct ColumnCache(Arc<Mutex<CachedColumns>>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct CachedColumns {
     bytes_max: usize,
     bytes: usize,
     /// Counts uses.
     now: u64,
     columns: HashMap<(Chunk, What), Column>,
     kinds: HashMap<(Chunk, Vec<Step>), Kinds>,
-    /// How often columns that are not kept were read for a few rows.
+    /// Number of reads of uncached columns for a few rows.
     read_for_few: HashMap<(Chunk, Want), u8>,
 }
 
-/// What is kept of a chunk.
+/// Cached content of a chunk.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum What {
     Column(Want),
-    /// What somebody found out about a unit, which begins with this row, under a name of his own.
+    /// A remembered condition about a unit that begins with this row, under the caller's name.
     Found(u32, Box<str>),
 }
 
@@ -64,10 +64,10 @@ struct Column {
 
 impl ColumnCache {
     pub fn new(bytes_max: usize) -> ColumnCache {
-        ColumnCache(Arc::new(Mutex::new(Kept { bytes_max, ..Kept::default() })))
+        ColumnCache(Arc::new(Mutex::new(CachedColumns { bytes_max, ..CachedColumns::default() })))
     }
 
-    /// What it holds.
+    /// Returns the cached bytes.
     pub fn bytes(&self) -> usize {
         self.0.lock().bytes
     }
@@ -97,7 +97,7 @@ impl ColumnCache {
         kept.bytes = kept.bytes + bytes - before.map_or(0, |before| before.bytes);
     }
 
-    /// Whether few rows of this column were asked for so often that it had better be kept; counts this time.
+    /// Returns whether this column was read for few rows so often that it should be cached. Counts this read.
     pub(super) fn is_asked_often(&self, chunk: Chunk, want: &Want) -> bool {
         let mut kept = self.0.lock();
         if kept.read_for_few.len() * ENTRY_BYTES >= kept.bytes_max / SHARE_OF_KINDS {
@@ -134,7 +134,7 @@ impl ColumnCache {
     }
 }
 
-impl Kept {
+impl CachedColumns {
     fn make_room(&mut self) {
         let goal = self.bytes_max - self.bytes_max / SHARE_FREED;
         let found: usize = self.of(false).map(|column| column.bytes).sum();

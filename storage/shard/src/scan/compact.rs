@@ -1,10 +1,10 @@
-//! Columns as they are kept: as small as they can be made without thinking long, so that more of them are.
+//! Compact form of cached columns: as small as possible at low cost, so that more of them fit.
 //!
 //! - texts of which few are different are a dictionary: each text once, and a place for each row. Most of what queries
 //!   group and filter by is such a column, and spans of a trace lie together;
 //! - integers that are short, places of dictionaries too, have as few bytes as the largest of them needs.
 //!
-//! Whoever reads gets integers of 64 bits and places of 32, of the rows that are wanted.
+//! Readers get 64-bit integers and 32-bit positions of the wanted rows.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub(super) fn compact(want: &Want, column: ArrayRef) -> ArrayRef {
     smaller.unwrap_or(column)
 }
 
-/// As whoever reads wants it.
+/// Returns a column in the form that readers expect.
 pub(super) fn widened(column: ArrayRef) -> ArrayRef {
     let wide = match column.data_type() {
         DataType::Int16 | DataType::Int32 => DataType::Int64,

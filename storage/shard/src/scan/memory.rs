@@ -1,4 +1,4 @@
-//! Units of memory: rows of one object in the order in which they were written, some thousand at a time.
+//! Units of memory: rows of one object in write order, some thousand at a time.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -71,7 +71,7 @@ fn picked(generation: &Generation, object: &ObjectKey, sought: &Sought) -> Optio
     picked
 }
 
-/// What rows lie between, and the bytes of their documents. None where there are no rows.
+/// Returns the bounds of the rows and the bytes of their documents. None if there are no rows.
 fn extent(generation: &Generation, object: &ObjectKey, rows: Range<usize>) -> Option<(GroupBounds, usize)> {
     let (mut bounds, mut bytes): (Option<GroupBounds>, usize) = (None, 0);
     generation.each_row(object, rows, |row| {
@@ -94,7 +94,7 @@ impl MemoryRows {
         self.row_bytes
     }
 
-    /// Where its columns are kept; those of a unit that still grows are not.
+    /// Returns the cache key of its columns; a unit that still grows is not cached.
     fn chunk(&self) -> Option<Chunk> {
         let number = (self.rows.start / UNIT_ROWS) as u32;
         let whole = self.rows.len() == UNIT_ROWS;
@@ -212,7 +212,7 @@ fn column_of(rows: &[MemoryRow], want: &Want) -> ArrayRef {
     }
 }
 
-/// As they are stored: a number keeps its spelling.
+/// Returns texts as stored: a number keeps its spelling.
 fn field_texts(rows: &[MemoryRow], path: &[Step]) -> ArrayRef {
     let picker = assay_storage_model::merge::Picker::new([path]);
     let text = |row: &MemoryRow| {

@@ -1,4 +1,4 @@
-//! Units of segments: what of a row group one object has.
+//! Units of segments: the rows of one object in a row group.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(super) struct SealedRows {
     rows: Range<u32>,
 }
 
-/// Which rows of a group a reader of the newest version sees, marks apart: most readers are such.
+/// Rows of a group that a reader of the newest version sees, without marks. Most readers read the newest version.
 #[derive(Clone, Debug)]
 pub(crate) struct Newest {
     /// Rows that nothing had superseded when the segment was written.
@@ -68,7 +68,7 @@ pub(super) fn units(
     Ok(units)
 }
 
-/// The rows that the segment's index knows to be sought, ascending; none where all may be.
+/// Returns the rows that match by the segment's index, ascending; none if all may match.
 fn picked(live: &LiveSegment, object: ObjectKey, sought: &Sought) -> Result<Option<Vec<u32>>, ShardError> {
     let mut picked: Option<Vec<u32>> = None;
     if let Some(ids) = &sought.ids {
@@ -108,7 +108,7 @@ impl SealedRows {
         Chunk { source: self.live.source(), object: None, number: self.group as u32 }
     }
 
-    /// Where the unit's first row stands in its group.
+    /// Returns the position of the unit's first row in its group.
     fn offset(&self) -> usize {
         (self.rows.start - self.live.segment.group_rows(self.group).start) as usize
     }
@@ -150,7 +150,7 @@ impl SealedRows {
         }))
     }
 
-    /// What became of the rows of the group.
+    /// Reads the outcome columns of the rows in the group.
     fn fate(&self) -> Result<[ArrayRef; 3], ShardError> {
         let wants = [Want::Action, Want::Xact, Want::End];
         let columns = self.live.segment.read_columns(self.group, self.group_rows(), None, &wants)?;

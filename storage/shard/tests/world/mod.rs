@@ -1,4 +1,4 @@
-//! A shard, a naive model of it, and a log of what was applied.
+//! World of the test: a shard, a naive model of it, and a log of the applied commands.
 
 mod replay;
 mod units;
@@ -303,7 +303,7 @@ impl World {
         (export, incoming)
     }
 
-    /// What is wrong anywhere in a snapshot is seen before anything changes.
+    /// Checks that damage anywhere in a snapshot is detected before anything changes.
     pub fn refuse_damaged_snapshots(&mut self) {
         const BIT: u8 = 1;
         let (export, incoming) = self.fetched();

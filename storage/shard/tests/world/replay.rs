@@ -1,4 +1,4 @@
-//! What was written to an object, written again to another shard: every version of it reads the same there.
+//! Replay of an object's writes to another shard: every version of it reads the same there.
 
 use assay_storage_model::Xact;
 use assay_storage_model::command::{Command, Outcome, RowOp, Write};
@@ -8,7 +8,7 @@ use rand::Rng;
 use super::World;
 
 impl World {
-    /// What may be told of each object, write by write, in parts that end anywhere.
+    /// Replays each object write by write, in parts of any size.
     pub fn replay_into(&mut self, other: &mut World) {
         let at = self.last;
         for number in 0..self.objects.len() {

@@ -1,4 +1,4 @@
-//! What queries read, held against whole rows.
+//! Comparison of scan results with whole rows.
 
 use std::collections::BTreeMap;
 
@@ -100,7 +100,7 @@ fn assert_same(row: &Row, columns: &[ArrayRef], nth: usize, forms: &[Option<Form
     }
 }
 
-/// What is sought is among what is found.
+/// Checks that matching rows are among those found.
 fn check_sought(random: &mut ChaCha8Rng, cache: &ColumnCache, view: &View, object: &ObjectKey, v: Xact, all: &[Row]) {
     let Some(one) = (!all.is_empty()).then(|| &all[random.random_range(0..all.len())]) else { return };
     let soughts = [

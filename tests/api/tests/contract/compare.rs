@@ -1,4 +1,4 @@
-//! Two documents side by side, operation by operation: every difference is a line.
+//! Comparison of two documents, operation by operation: every difference is a line.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use crate::form::{Form, Others, Text};
 /// Deeper than any schema of either.
 const DEPTH_MAX: usize = 40;
 
-/// The contract, and what a server says of itself.
+/// The contract, and a server's own document.
 pub struct Pair<'d> {
     pub contract: &'d Document,
     pub ours: &'d Document,

@@ -1,4 +1,4 @@
-//! The document that a server shows: it is the contract, but for what is listed.
+//! The document of a server: equal to the contract, except for listed differences.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::compare::Pair;
 use crate::listed::{self, contract};
 
-/// What `url` says of itself, asked without a credential.
+/// Returns the document of `url`, requested without a credential.
 pub fn shown_by(url: &str) -> Document {
     let request = Request { method: "GET".into(), target: "/openapi.json".into(), ..Request::default() };
     let answer = send(url, &request).unwrap_or_else(|error| panic!("{error:#}"));
@@ -51,7 +51,7 @@ pub fn guide_is_shown(url: &str) {
     errors.iter().for_each(|path| drop(page(path)));
 }
 
-/// Where the document is not the contract, and nobody says why.
+/// Returns unlisted differences between the document and the contract.
 pub fn complaints(ours: &Document) -> Vec<String> {
     let contract = contract();
     let not_served: BTreeMap<String, String> = listed::read("not_served.json");

@@ -1,5 +1,5 @@
-//! A schema as what it lets through: references followed, alternatives laid side by side, so that two that are written unlike
-//! and mean the same look alike.
+//! A schema as the set of values that it accepts: references are followed and alternatives flattened, so that
+//! equivalent schemas look alike.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ pub struct Form<'d> {
     /// `integer`, `number`, `boolean`.
     pub scalars: BTreeSet<&'d str>,
     pub lists: Vec<&'d Value>,
-    pub objects: Vec<Object<'d>>,
+    pub objects: Vec<ObjectForm<'d>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub struct Text {
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct Object<'d> {
+pub struct ObjectForm<'d> {
     pub properties: BTreeMap<&'d str, &'d Value>,
     pub required: BTreeSet<&'d str>,
     pub others: Others<'d>,
@@ -37,7 +37,7 @@ pub struct Object<'d> {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Others<'d> {
-    /// Nothing is said of them, or that they may be anything.
+    /// Not restricted.
     #[default]
     Open,
     None,
@@ -73,7 +73,7 @@ impl<'d> Form<'d> {
         form
     }
 
-    /// What the schema says by itself.
+    /// Returns the schema's own restrictions.
     fn alone(schema: &'d Value) -> Form<'d> {
         let words = schema["enum"].as_array();
         let mut form = Form { nullable: words.is_some_and(|words| words.contains(&Value::Null)), ..Form::default() };
@@ -85,8 +85,8 @@ impl<'d> Form<'d> {
             }
             Some(scalar @ ("integer" | "number" | "boolean")) => drop(form.scalars.insert(scalar)),
             Some("array") => form.lists.extend(schema.get("items")),
-            Some("object") => form.objects.push(Object::of(schema)),
-            _ if schema.get("properties").is_some() => form.objects.push(Object::of(schema)),
+            Some("object") => form.objects.push(ObjectForm::of(schema)),
+            _ if schema.get("properties").is_some() => form.objects.push(ObjectForm::of(schema)),
             _ => {}
         }
         form
@@ -128,8 +128,8 @@ impl<'d> Form<'d> {
         types
     }
 
-    /// Objects by what tells them apart: their properties of one word; and their place, where nothing does.
-    pub fn objects_by_tag(&self) -> BTreeMap<String, &Object<'d>> {
+    /// Returns objects by their distinguishing property: properties of one word, or else their position.
+    pub fn objects_by_tag(&self) -> BTreeMap<String, &ObjectForm<'d>> {
         let mut found = BTreeMap::new();
         for object in &self.objects {
             let tag = if self.objects.len() == 1 { String::new() } else { object.tag() };
@@ -144,15 +144,15 @@ fn named(tag: &str, number: usize) -> String {
     if number == 1 { tag.to_owned() } else { format!("{tag}#{number}") }
 }
 
-impl<'d> Object<'d> {
-    fn of(schema: &'d Value) -> Object<'d> {
+impl<'d> ObjectForm<'d> {
+    fn of(schema: &'d Value) -> ObjectForm<'d> {
         let properties = schema["properties"].as_object().into_iter().flatten();
         let others = match schema.get("additionalProperties") {
             Some(Value::Bool(false)) => Others::None,
             Some(other) if says_something(other) => Others::Like(other),
             _ => Others::Open,
         };
-        Object {
+        ObjectForm {
             properties: properties.map(|(name, schema)| (name.as_str(), schema)).collect(),
             required: parts(schema, "required").iter().filter_map(Value::as_str).collect(),
             others,

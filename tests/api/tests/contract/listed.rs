@@ -1,4 +1,5 @@
-//! Files that list what is otherwise and why. What they do not list is wrong, and so is what they list and is not so.
+//! Lists of known differences with their reasons. An unlisted difference is an error, and so is a listed one that does
+//! not exist.
 
 use std::path::PathBuf;
 
@@ -18,7 +19,7 @@ pub fn contract() -> Document {
     Document::new(read::<Value>("openapi.json"))
 }
 
-/// Lines like this one, where `*` stands for anything, and why they are as they are.
+/// Pattern of lines, in which `*` stands for anything, with the reason.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Listed {
@@ -26,7 +27,7 @@ pub struct Listed {
     pub why: String,
 }
 
-/// What is found and not listed, and what is listed and not found.
+/// Returns unlisted differences, and listed ones that do not exist.
 pub fn complaints(file: &str, found: &[String]) -> Vec<String> {
     let listed: Vec<Listed> = read(file);
     let unlisted = found.iter().filter(|line| !listed.iter().any(|one| matches(&one.what, line)));
@@ -43,7 +44,7 @@ pub fn complaints(file: &str, found: &[String]) -> Vec<String> {
     complaints
 }
 
-/// Whether the line is as the pattern, in which `*` stands for anything.
+/// Returns whether the line matches the pattern, in which `*` stands for anything.
 pub fn matches(pattern: &str, line: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();

@@ -1,12 +1,12 @@
-//! Every operation of the contract is called: with a valid request, with null for all that may be left out, and with each
-//! required field missing or wrong. What is answered has to be what the contract, and what our own document, says.
+//! Calls of every operation of the contract: with a valid request, with null for all optional parts, and with each
+//! required field missing or wrong. Responses have to match the contract and our own document.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use assay_test_api::dev::Dev;
-use assay_test_api::http::{Answer, Request, percent_encoded, send};
+use assay_test_api::http::{HttpResponse, Request, percent_encoded, send};
 use assay_test_api::process::run;
 use assay_test_api::schema::{Document, Operation, Spoiled};
 use assay_test_api::server::{Options, Server};
@@ -19,23 +19,23 @@ use crate::listed::{self, contract};
 
 /// Names something that is not there.
 const NOBODY: &str = "11111111-2222-4333-8444-555555555555";
-/// What the path of an operation that is not served is given.
+/// Status of an operation that is not served.
 const UNSERVED: u16 = 501;
 
-/// What requests say where the contract alone does not tell.
+/// Request bodies that cannot be derived from the contract alone.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Bodies {
-    /// Where a record of a kind is made, if not at `/v1/<kind>`.
+    /// Path at which a record of a kind is made, if not `/v1/<kind>`.
     made_at: BTreeMap<String, String>,
     /// Paths that take the service token of an owner alone.
     by_token: Vec<String>,
-    requests: BTreeMap<String, Said>,
+    requests: BTreeMap<String, RequestCounts>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Said {
+struct RequestCounts {
     /// One of this kind is made before: `${it}` is its id, `${its_name}` its name.
     needs: Option<String>,
     body: Option<Value>,
@@ -57,7 +57,7 @@ struct Walk<'d> {
 }
 
 impl Walk<'_> {
-    fn send(&mut self, method: &str, target: &str, body: Option<&Value>) -> Result<Answer> {
+    fn send(&mut self, method: &str, target: &str, body: Option<&Value>) -> Result<HttpResponse> {
         let url = &self.urls[self.turn % self.urls.len()];
         self.turn += 1;
         let by_token = self.bodies.by_token.iter().any(|path| target.starts_with(path));
@@ -77,7 +77,7 @@ impl Walk<'_> {
         serde_json::from_slice(&answer.body).with_context(|| format!("{method} {target}: {said}"))
     }
 
-    /// Who calls, and one of each of what others are in.
+    /// Creates the caller, and one of each containing object.
     fn begin(&mut self) -> Result<()> {
         let who = self.called("GET", "/ping", None)?;
         for (name, field) in [("user", "id"), ("organization", "org_id"), ("org_name", "org_name")] {
@@ -105,7 +105,7 @@ impl Walk<'_> {
         Ok(made["id"].clone())
     }
 
-    /// The request of the table or, where that says nothing, an example of the schema.
+    /// Returns the request of the table or, without one, an example of the schema.
     fn body(&mut self, name: &str, schema: Option<&Value>) -> Result<Option<Value>> {
         if let Some(kind) = self.bodies.requests.get(name).and_then(|said| said.needs.clone()) {
             let id = self.made(&kind)?;
@@ -179,7 +179,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn judge(&mut self, operation: &Operation<'_>, how: &str, answer: &Answer) {
+    fn judge(&mut self, operation: &Operation<'_>, how: &str, answer: &HttpResponse) {
         let name = operation.name();
         if answer.status != 200 {
             return self.note(&name, &format!("answered{how} {}: {}", answer.status, answer.text()));
@@ -217,7 +217,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// What the contract names and nobody answers says so, whatever it is asked with.
+    /// Checks that an operation that is not served responds so to any request.
     fn unserved(&mut self, operation: &Operation<'_>) -> Result<()> {
         let path = operation.path.split('/').map(|part| match part {
             "{path+}" => "some/thing",
@@ -234,7 +234,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// What our document names beyond the contract is served too: nothing but "there is no such record" is a 404 of it.
+    /// Checks that operations of our document beyond the contract are served: a 404 may only mean that there is no such
+    /// record.
     fn knocked(&mut self, operation: &Operation<'_>) -> Result<()> {
         let path = operation.path.split('/').map(|part| if part.starts_with('{') { NOBODY } else { part });
         let target = path.collect::<Vec<_>>().join("/");

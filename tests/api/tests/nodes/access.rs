@@ -1,4 +1,4 @@
-//! Who gets in and who may do what: credentials, logins, grants, and secrets at rest.
+//! Tests of access: credentials, logins, grants, and secrets at rest.
 
 pub(crate) mod hardening;
 pub(crate) mod matrix;

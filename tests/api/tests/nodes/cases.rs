@@ -1,4 +1,4 @@
-//! Every case file against one node, against three in turn, or against the servers that `ASSAY_TEST_URLS` names.
+//! Every case file against one node, against three in turn, or against the servers in `ASSAY_TEST_URLS`.
 
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -36,8 +36,8 @@ fn run_now() -> String {
     format!("{run:x}")
 }
 
-/// Runs every case file, or those that `ASSAY_TEST_CASES=fetch,merge` names in part. `alive` says what is wrong with the
-/// servers, where something is.
+/// Runs every case file, or those whose names contain a part of `ASSAY_TEST_CASES=fetch,merge`. `alive` returns an
+/// error if the servers failed.
 fn all_hold(target: &Target, alive: impl FnOnce() -> Result<(), String>) {
     let only = std::env::var("ASSAY_TEST_CASES").unwrap_or_default();
     let (mut steps, mut failures) = (0, Vec::new());

@@ -1,4 +1,4 @@
-//! The life of stored data: concurrent creation, attachments, exports, retention and deletion.
+//! Tests of stored data: concurrent creation, attachments, exports, retention and deletion.
 
 pub(crate) mod concurrent_creation;
 pub(crate) mod deletion;

@@ -1,5 +1,5 @@
-//! Real nodes, one and three, as clients and operators meet them. One program of tests: most of what they do is to wait,
-//! and two of them wait at once.
+//! Tests with real nodes, one and three, for clients and operators. They are one program: most of their time is
+//! waiting, and two of them run concurrently.
 
 mod access;
 mod cases;

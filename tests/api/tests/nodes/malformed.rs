@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use assay_test_api::case::{error_complaints, json_of};
 use assay_test_api::corpus::{Corpus, Malformed};
 use assay_test_api::dev::Dev;
-use assay_test_api::http::{Answer, Exchange, Request, exchange, send};
+use assay_test_api::http::{Exchange, HttpResponse, Request, exchange, send};
 use assay_test_api::pattern::shortened;
 use assay_test_api::server::{Options, Server};
 use assay_test_api::template::Variables;
@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 const ANSWER_MAX: Duration = Duration::from_secs(20);
 /// Three nodes are sent one in so many.
 const PART: usize = 5;
-/// Complaints that are shown; the first ones say enough.
+/// Complaints that are shown; the first ones are enough.
 const SHOWN_MAX: usize = 100;
 
 fn corpus() -> Corpus {
@@ -29,17 +29,17 @@ fn corpus() -> Corpus {
     Corpus::read(&Path::new(&folder).join("corpus")).unwrap_or_else(|error| panic!("{error:#}"))
 }
 
-/// Who is asked: each request goes to the next of them.
+/// Nodes that get the requests in turn.
 #[derive(Debug)]
-struct Nodes {
+struct RoundRobin {
     urls: Vec<String>,
     key: String,
     asked: AtomicUsize,
 }
 
-impl Nodes {
-    fn new(urls: &[String], key: &str) -> Nodes {
-        Nodes { urls: urls.to_vec(), key: key.to_owned(), asked: AtomicUsize::new(0) }
+impl RoundRobin {
+    fn new(urls: &[String], key: &str) -> RoundRobin {
+        RoundRobin { urls: urls.to_vec(), key: key.to_owned(), asked: AtomicUsize::new(0) }
     }
 
     fn next(&self) -> &str {
@@ -47,7 +47,7 @@ impl Nodes {
     }
 }
 
-fn call(nodes: &Nodes, method: &str, target: &str, body: Option<Value>) -> Value {
+fn call(nodes: &RoundRobin, method: &str, target: &str, body: Option<Value>) -> Value {
     let request = Request {
         method: method.into(),
         target: target.into(),
@@ -61,7 +61,7 @@ fn call(nodes: &Nodes, method: &str, target: &str, body: Option<Value>) -> Value
 }
 
 /// Objects with a row each, so that there is something that could change.
-fn seeded(nodes: &Nodes) -> Variables {
+fn seeded(nodes: &RoundRobin) -> Variables {
     let made = |path: &str, body: Value| call(nodes, "POST", path, Some(body))["id"].clone();
     let project = made("/v1/project", json!({"name": "corpus"}));
     let experiment = made("/v1/experiment", json!({"project_id": project, "name": "corpus"}));
@@ -85,7 +85,7 @@ fn row_paths(variables: &Variables) -> Vec<String> {
 }
 
 /// Everything that a client can see.
-fn state(nodes: &Nodes, variables: &Variables) -> BTreeMap<String, Value> {
+fn state(nodes: &RoundRobin, variables: &Variables) -> BTreeMap<String, Value> {
     let lists = ["project", "experiment", "dataset", "api_key"].map(|kind| format!("/v1/{kind}"));
     let mut seen: BTreeMap<_, _> =
         lists.into_iter().map(|path| (path.clone(), call(nodes, "GET", &path, None))).collect();
@@ -96,7 +96,7 @@ fn state(nodes: &Nodes, variables: &Variables) -> BTreeMap<String, Value> {
     seen
 }
 
-fn complaints(nodes: &Nodes, malformed: &Malformed) -> Vec<String> {
+fn complaints(nodes: &RoundRobin, malformed: &Malformed) -> Vec<String> {
     let begun = Instant::now();
     let answer = match exchange(nodes.next(), &malformed.request, ANSWER_MAX) {
         Ok(Exchange::Answered(answer)) => answer,
@@ -119,8 +119,8 @@ fn complaints(nodes: &Nodes, malformed: &Malformed) -> Vec<String> {
     found
 }
 
-/// Sends each `every`th of all requests. `alive` says what is wrong with the nodes, where something is.
-fn are_refused(nodes: &Nodes, every: usize, mut alive: impl FnMut() -> Result<(), String>) {
+/// Sends each `every`th of all requests. `alive` returns an error if the nodes failed.
+fn are_refused(nodes: &RoundRobin, every: usize, mut alive: impl FnMut() -> Result<(), String>) {
     let variables = seeded(nodes);
     let before = state(nodes, &variables);
     let corpus = corpus();
@@ -160,7 +160,7 @@ fn are_refused(nodes: &Nodes, every: usize, mut alive: impl FnMut() -> Result<()
 fn every_malformed_request_is_refused_and_changes_nothing() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut server = Server::start(&Options::new(&dir.path().join("data"))).unwrap_or_else(|error| panic!("{error:#}"));
-    let nodes = Nodes::new(std::slice::from_ref(&server.url), &server.key);
+    let nodes = RoundRobin::new(std::slice::from_ref(&server.url), &server.key);
     are_refused(&nodes, 1, || if server.lives() { Ok(()) } else { Err(server.log()) });
 }
 
@@ -170,11 +170,11 @@ fn every_malformed_request_is_refused_and_changes_nothing() {
 fn every_malformed_request_is_refused_by_three_nodes_in_turn() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut dev = Dev::start(&dir.path().join("data")).unwrap_or_else(|error| panic!("{error:#}"));
-    let nodes = Nodes::new(&dev.urls, &dev.key);
+    let nodes = RoundRobin::new(&dev.urls, &dev.key);
     are_refused(&nodes, PART, || if dev.lives() { Ok(()) } else { Err(dev.log()) });
 }
 
-/// How a sender is slow.
+/// Kind of a slow sender.
 #[derive(Clone, Copy, Debug)]
 enum Slow {
     /// The head, and not one byte of the body.
@@ -188,7 +188,7 @@ enum Slow {
 /// Between two bytes of one who drips.
 const DRIP: Duration = Duration::from_millis(100);
 
-/// What came back until the server closed.
+/// Returns the received bytes until the server closed.
 fn sent_slowly(server: &Server, request: &Request, slow: Slow) -> std::io::Result<String> {
     let address = server.url.strip_prefix("http://").expect("an http:// address");
     let mut stream = TcpStream::connect(address)?;
@@ -231,7 +231,7 @@ fn slow_bodies_are_cut() {
     let mut options = Options::new(&dir.path().join("data"));
     options.settings = ["http.body_seconds_max=1", "http.body_grace_seconds=1"].map(String::from).to_vec();
     let server = Server::start(&options).unwrap_or_else(|error| panic!("{error:#}"));
-    let nodes = Nodes::new(std::slice::from_ref(&server.url), &server.key);
+    let nodes = RoundRobin::new(std::slice::from_ref(&server.url), &server.key);
     let variables = seeded(&nodes);
     let before = state(&nodes, &variables);
     let requests = corpus().unbroken(&variables).unwrap_or_else(|error| panic!("{error:#}"));
@@ -265,6 +265,6 @@ fn slow_bodies_are_cut() {
 #[test]
 fn what_an_answer_lacks_is_seen() {
     let request = Request { method: "GET".into(), target: "/x".into(), ..Request::default() };
-    let answer = Answer { status: 404, headers: Vec::new(), body: b"not found".to_vec() };
+    let answer = HttpResponse { status: 404, headers: Vec::new(), body: b"not found".to_vec() };
     assert_eq!(error_complaints(&request, &answer, "").len(), 1);
 }

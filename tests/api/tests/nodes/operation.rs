@@ -1,4 +1,4 @@
-//! Nodes as operators run them: starts, stops, commands, deployments, damage and lost majorities.
+//! Tests of operation: starts, stops, commands, deployments, damage and lost majorities.
 
 pub(crate) mod admin;
 pub(crate) mod certificates;

@@ -1,4 +1,4 @@
-//! Limits between tenants: admission, request rates and quotas.
+//! Tests of limits between tenants: admission, request rates and quotas.
 
 pub(crate) mod admission;
 pub(crate) mod limits;

@@ -1,5 +1,5 @@
-//! `audit_log`: what was written to rows is read write by write, from memory, from segments and from both, of one node and of
-//! three, at the version that is asked for, and page by page.
+//! `audit_log`: writes to rows are read write by write, from memory, from segments and from both, on one node and on
+//! three, at the requested version, and page by page.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ const MERGES: usize = 3;
 const PAGES_MAX: usize = 40;
 const PAGE_SIZES: [usize; 3] = [1, 2, 5];
 
-/// What is looked at of a write.
+/// Compared columns of a write.
 const COLUMNS: &str = "id, audit_data, input, output, scores, metadata, root_span_id, comments";
 
 struct Written {
@@ -52,7 +52,7 @@ impl Written {
             "audit_log": true})
     }
 
-    /// What each write comes to, newest first. `number` is the project's.
+    /// Returns the expected result of each write, newest first. `number` is the project's.
     fn expected(&self, number: usize, is_new: bool) -> Vec<Value> {
         let row = |id: &str, root: &str, audit: Value, said: Value| {
             let mut row = json!({"id": id, "audit_data": audit, "input": null, "output": null, "scores": null,
@@ -74,7 +74,7 @@ impl Written {
         rows
     }
 
-    /// Every node says so, of one object and of all.
+    /// Checks the results on every node, of one object and of all.
     fn check(&self, nodes: &Nodes, is_new: bool, kept: &str) -> Result<()> {
         for url in &nodes.dev.urls {
             let expected = json!(self.expected(0, is_new));
@@ -118,7 +118,7 @@ impl Written {
         Ok(())
     }
 
-    /// At the version of each write there is nothing of those behind it.
+    /// Checks that the version of each write excludes later ones.
     fn check_versions(&self, nodes: &Nodes, kept: &str) -> Result<()> {
         let all = nodes.asked(&self.query("_xact_id, audit_data, output", 1, ""))?["data"].clone();
         let all = all.as_array().context("data")?;

@@ -1,16 +1,16 @@
-//! Every case of `tests/btql` is answered over HTTP as its file says, wherever its rows are: in memory, in segments, and
-//! some here and some there.
+//! Every case of `tests/btql` is answered over HTTP as its file requires, wherever its rows are: in memory, in
+//! segments, or in both.
 
 use anyhow::{Context, Result, ensure};
 use tempfile::TempDir;
 
 use crate::fixture::{FIRST, Fixture, SECOND, next_second, write_prices};
-use crate::judge::{Case, read};
+use crate::judge::{QueryCase, read};
 use crate::nodes::{Nodes, SEALS, held};
 
 /// A floor, so that a rule that skips too much is seen.
 const CASES_MIN: usize = 400;
-/// What is wrong with the product, by what is asked. Each must fail until that is mended, and is then taken out.
+/// Known errors of the product, by case. Each must fail until it is fixed, and is then removed.
 const KNOWN: [&str; 0] = [];
 
 /// Prices of the fixture, as a setting.
@@ -34,7 +34,7 @@ impl Prices {
 
 fn every_case(nodes: &Nodes, fixture: &mut Fixture, kept: &str) -> Result<()> {
     fixture.look(nodes)?;
-    let mut cases: Vec<Case> = read("examples.jsonl", fixture)?;
+    let mut cases: Vec<QueryCase> = read("examples.jsonl", fixture)?;
     cases.extend(read("decisions.jsonl", fixture)?);
     let (mut asked, mut skipped, mut wrong) = (0, 0, Vec::new());
     for case in &cases {

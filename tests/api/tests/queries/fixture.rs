@@ -1,5 +1,5 @@
-//! The objects that the cases of `tests/btql` are about, made through the API, and what the server made of them: ids,
-//! transactions and keys are its own.
+//! Objects of the cases of `tests/btql`, made through the API, with the values assigned by the server: its own ids,
+//! transactions and keys.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::nodes::Nodes;
 
-/// What a server says of a row itself.
+/// Fields of a row that the server assigns.
 const OF_SYSTEM: [&str; 9] = [
     "_pagination_key",
     "_xact_id",
@@ -23,8 +23,8 @@ const OF_SYSTEM: [&str; 9] = [
     "is_root",
     "audit_data",
 ];
-/// These first, and those behind them in a later second: keys of different shards rise by seconds, and the cases know
-/// P1 as older than P4 and X1 as older than X2.
+/// Objects that are created first, and the others in a later second: keys of different shards rise by seconds, and the
+/// cases require P1 to be older than P4 and X1 older than X2.
 pub const FIRST: [&str; 4] = ["P1", "P2", "P3", "X1"];
 pub const SECOND: [&str; 3] = ["P4", "X2", "DS1"];
 
@@ -42,7 +42,7 @@ pub struct Fixture {
     pub ids: BTreeMap<String, String>,
     /// The server's transactions by the fixture's.
     pub xacts: BTreeMap<String, String>,
-    /// Rows by their ids, as the fixture has them, with what the server says instead of what it fills in.
+    /// Rows by their ids, as in the fixture, with the server's values for assigned fields.
     pub rows: BTreeMap<String, Map<String, Value>>,
 }
 
@@ -132,7 +132,7 @@ impl Fixture {
     }
 }
 
-/// A row as a client sends it. What is null is not said.
+/// Returns a row as a client sends it, without null fields.
 fn logged(row: &Map<String, Value>) -> Value {
     let said = row.iter().filter(|(name, value)| !value.is_null() && !OF_SYSTEM.contains(&name.as_str()));
     Value::Object(said.map(|(name, value)| (name.clone(), value.clone())).collect())

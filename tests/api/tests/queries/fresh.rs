@@ -1,4 +1,4 @@
-//! What was acknowledged is seen by the next query of any node; a stored version is the same bytes from every node.
+//! Acknowledged writes are visible to the next query on any node; a stored version has the same bytes on every node.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,17 +9,17 @@ use serde_json::{Value, json};
 use crate::nodes::{Nodes, ask, asked, held, insert, logs};
 
 const NODES: usize = 3;
-/// Rows that are written and at once asked for.
+/// Rows that are written and read at once.
 const WRITES: usize = 200;
 /// Sealed now and then, so that some of the rows move meanwhile.
 const SETTINGS: [(&str, &str); 1] = [("ASSAY_STORE_SEAL_AGE_SECONDS", "1")];
 const OBJECTS: usize = 2;
 const VERSIONS: usize = 8;
-/// Each version is asked for so often, from each node.
+/// Reads of each version from each node.
 const ROUNDS: usize = 3;
 const ROWS_AT_FIRST: usize = 60;
 
-/// One row is written, changed and asked for on three nodes, another one first each time.
+/// One row is written, changed and read on three nodes, another one first each time.
 fn is_seen_at_once(nodes: &Nodes, project: &str, number: usize) -> Result<()> {
     let at = |place: usize| nodes.dev.urls[(number + place) % nodes.dev.urls.len()].as_str();
     let id = format!("row-{number}");
@@ -74,7 +74,7 @@ fn change(nodes: &Nodes, projects: &[String], stop: &AtomicBool) -> Result<()> {
     Ok(())
 }
 
-/// Asks for each version again and again, while others come.
+/// Reads each version repeatedly, while others are added.
 fn versions_stay(nodes: &Nodes, projects: &[String]) -> Result<()> {
     let newest = format!("SELECT max(_xact_id) AS v FROM {}", logs(projects, "spans"));
     let mut known: BTreeMap<(String, String), Vec<u8>> = BTreeMap::new();

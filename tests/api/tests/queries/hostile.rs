@@ -1,5 +1,5 @@
-//! Queries that are meant to hurt: each is answered or refused in words, others are answered meanwhile, and the process
-//! stays within its memory.
+//! Hostile queries: each is answered or refused with a reason, others are answered meanwhile, and the process stays
+//! within its memory.
 
 use std::fs;
 use std::sync::Mutex;
@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use assay_test_api::http::{Answer, Exchange, exchange};
+use assay_test_api::http::{Exchange, HttpResponse, exchange};
 use serde_json::{Value, json};
 
 use crate::nodes::{Nodes, SEALS, held, insert, request};
 
-/// What queries may take together is small here, so that what goes beyond it is seen: 320 MiB, and 64 each.
+/// Small budget for all queries, so that violations are visible: 320 MiB, and 64 each.
 const SETTINGS: [(&str, &str); 2] =
     [("ASSAY_QUERIES_MEMORY_BYTES_MAX", "335544320"), ("ASSAY_QUERIES_QUERY_BYTES_MAX", "67108864")];
 /// Resident bytes that the process may have gained at the worst moment: those of queries and a fifth more, for requests
@@ -32,15 +32,15 @@ const IN_LIST: usize = 10_000;
 /// The deepest that is read.
 const DEPTH: usize = 255;
 
-/// Written by the test: who is asked, and about what.
-struct World {
+/// Nodes and objects of the test.
+struct HostileWorld {
     nodes: Nodes,
     long: String,
     small: String,
 }
 
-impl World {
-    fn start(settings: &[(&str, &str)]) -> Result<World> {
+impl HostileWorld {
+    fn start(settings: &[(&str, &str)]) -> Result<HostileWorld> {
         let nodes = Nodes::start(1, settings)?;
         let (long, small) = (nodes.project("long")?, nodes.project("small")?);
         let text = "a".repeat(LONG_BYTES);
@@ -50,7 +50,7 @@ impl World {
             nodes.insert(&long, &(first..first + 50).map(row).collect::<Vec<Value>>())?;
         }
         nodes.insert(&small, &[json!({"id": "small", "input": 1})])?;
-        Ok(World { nodes, long, small })
+        Ok(HostileWorld { nodes, long, small })
     }
 
     fn url(&self) -> &str {
@@ -61,7 +61,7 @@ impl World {
         json!({"query": format!("SELECT count(1) AS n FROM project_logs('{}')", self.small)})
     }
 
-    fn ask(&self, body: &Value) -> Result<Answer> {
+    fn ask(&self, body: &Value) -> Result<HttpResponse> {
         match exchange(self.url(), &request(body), Duration::from_secs(SECONDS) + LATE_MAX)? {
             Exchange::Answered(answer) => Ok(answer),
             Exchange::Closed => bail!("closed without an answer"),
@@ -76,7 +76,7 @@ impl World {
         Ok(kib << 10)
     }
 
-    /// Asks simple queries until it is told to stop; the longest that one took, and how many there were.
+    /// Runs simple queries until it is stopped; returns the longest duration and their number.
     fn simple_until(&self, stop: &AtomicBool, may_be_refused: bool) -> Result<(Duration, usize)> {
         let (mut longest, mut count) = (Duration::ZERO, 0);
         while !stop.load(Ordering::Relaxed) {
@@ -97,14 +97,14 @@ impl World {
 /// A deeper tree would hurt who makes it.
 const TREE_DEPTH: usize = 1_000;
 
-/// What may come of it.
+/// Allowed result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum May {
     /// An answer.
     Answer,
     /// 400.
     Refuse,
-    /// An answer, or a refusal that says why: too much, too late, not so.
+    /// An answer, or a refusal with a reason: too much, too late, invalid.
     Either,
 }
 
@@ -203,8 +203,8 @@ fn deep(long: &str) -> Vec<(Value, May)> {
     all
 }
 
-/// What is wrong with the answer to a hostile query.
-fn wrong(answer: &Result<Answer>, may: May, took: Duration) -> Option<String> {
+/// Returns the defect of the response to a hostile query.
+fn wrong(answer: &Result<HttpResponse>, may: May, took: Duration) -> Option<String> {
     let answer = match answer {
         Ok(answer) => answer,
         Err(error) => return Some(format!("{error:#}")),
@@ -227,7 +227,7 @@ fn shown(query: &Value) -> String {
     query.to_string().chars().take(160).collect()
 }
 
-fn each_is_answered_or_refused(world: &World, queries: Vec<(Value, May)>) -> Result<()> {
+fn each_is_answered_or_refused(world: &HostileWorld, queries: Vec<(Value, May)>) -> Result<()> {
     let (mut all, mut count) = (Vec::new(), 0);
     for (query, may) in queries {
         let begun = Instant::now();
@@ -244,8 +244,8 @@ fn each_is_answered_or_refused(world: &World, queries: Vec<(Value, May)>) -> Res
     Ok(())
 }
 
-/// What is slow is ended when its time is over.
-fn time_is_kept(world: &World) -> Result<()> {
+/// Checks that a slow query is ended at its time limit.
+fn time_is_kept(world: &HostileWorld) -> Result<()> {
     let each: Vec<String> = (0..5).map(|n| format!("output.big as (v{n})")).collect();
     let query =
         format!("from: project_logs('{}') | unpivot: {} | measures: count(1) as n", world.long, each.join(", "));
@@ -258,8 +258,8 @@ fn time_is_kept(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// Many at once: each is answered, or told to come again.
-fn many_at_once(world: &World) -> Result<()> {
+/// Runs many queries at once: each is answered, or refused with a retry time.
+fn many_at_once(world: &HostileWorld) -> Result<()> {
     let from = format!("project_logs('{}')", world.long);
     let queries = [
         format!("SELECT count(1) AS n FROM {from} WHERE input LIKE '%a%b'"),
@@ -289,8 +289,8 @@ fn many_at_once(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// Something hostile, while another asks what is simple.
-fn beside(world: &World, what: &str, may_be_refused: bool, hostile: impl FnOnce() -> Result<()>) -> Result<()> {
+/// Runs a hostile query beside simple ones.
+fn beside(world: &HostileWorld, what: &str, may_be_refused: bool, hostile: impl FnOnce() -> Result<()>) -> Result<()> {
     let before = world.memory("VmRSS")?;
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -305,7 +305,7 @@ fn beside(world: &World, what: &str, may_be_refused: bool, hostile: impl FnOnce(
     Ok(())
 }
 
-fn all(world: &World) -> Result<()> {
+fn all(world: &HostileWorld) -> Result<()> {
     let before = world.memory("VmHWM")?;
     let heavy = heavy(&world.long).into_iter().map(|(query, may)| (json!(query), may));
     let queries = heavy.chain(deep(&world.long)).collect();
@@ -314,8 +314,8 @@ fn all(world: &World) -> Result<()> {
     stays_well(world, before)
 }
 
-/// Whatever it was, it is over.
-fn stays_well(world: &World, before: u64) -> Result<()> {
+/// Checks that all effects are over.
+fn stays_well(world: &HostileWorld, before: u64) -> Result<()> {
     let gained = world.memory("VmHWM")?.saturating_sub(before);
     ensure!(gained < GAINED_BYTES_MAX, "the process had {} MiB more than before", gained >> 20);
     insert(world.url(), &world.small, &[json!({"id": "after", "input": 2})])?;
@@ -326,20 +326,20 @@ fn stays_well(world: &World, before: u64) -> Result<()> {
 
 #[test]
 fn hostile_queries_of_rows_in_memory_hurt_nobody() {
-    let world = World::start(&SETTINGS).unwrap_or_else(|error| panic!("{error:#}"));
+    let world = HostileWorld::start(&SETTINGS).unwrap_or_else(|error| panic!("{error:#}"));
     held(&world.nodes, all(&world));
 }
 
 #[test]
 fn hostile_queries_of_rows_in_segments_hurt_nobody() {
     let settings = [SETTINGS.as_slice(), &[SEALS]].concat();
-    let world = World::start(&settings).unwrap_or_else(|error| panic!("{error:#}"));
+    let world = HostileWorld::start(&settings).unwrap_or_else(|error| panic!("{error:#}"));
     held(&world.nodes, world.nodes.sealed().and_then(|()| all(&world)));
 }
 
 #[test]
 fn the_deepest_that_is_read_is_answered() {
-    let world = World::start(&SETTINGS).unwrap_or_else(|error| panic!("{error:#}"));
+    let world = HostileWorld::start(&SETTINGS).unwrap_or_else(|error| panic!("{error:#}"));
     let of =
         |expr: String| (json!(format!("SELECT {expr} AS x FROM project_logs('{}') LIMIT 1", world.long)), May::Answer);
     let [calls, cases] =
@@ -349,7 +349,7 @@ fn the_deepest_that_is_read_is_answered() {
 
 #[test]
 fn rows_that_cost_much_hurt_nobody() {
-    let world = World::start(&SETTINGS).unwrap_or_else(|error| panic!("{error:#}"));
+    let world = HostileWorld::start(&SETTINGS).unwrap_or_else(|error| panic!("{error:#}"));
     let all = || -> Result<()> {
         let before = world.memory("VmHWM")?;
         beside(&world, "a slow query", false, || time_is_kept(&world))?;

@@ -1,9 +1,9 @@
-//! A case of `tests/btql` (described at the top of its `src/case.rs`), asked over HTTP, and what is wrong with the answer.
+//! A case of `tests/btql` (described at the top of its `src/case.rs`) over HTTP, and the defects of its response.
 
 use std::fs;
 
 use anyhow::{Context, Result};
-use assay_test_api::http::Answer;
+use assay_test_api::http::HttpResponse;
 use serde_json::{Map, Value, json};
 
 use crate::fixture::{Fixture, directory};
@@ -16,17 +16,17 @@ const PAGES_MAX: usize = 20;
 const OF_IDS: [&str; 4] = ["project_id", "experiment_id", "dataset_id", "org_id"];
 
 #[derive(Clone, Debug)]
-pub struct Case {
+pub struct QueryCase {
     /// File and line.
     pub name: String,
-    /// As the file has it.
+    /// Query as in the file.
     pub said: Value,
     pub query: Value,
     members: Map<String, Value>,
 }
 
 /// Rows of an answer, by columns in their order.
-struct Found {
+struct QueryRows {
     columns: Vec<String>,
     rows: Vec<Vec<Value>>,
     cursor: Option<String>,
@@ -34,14 +34,14 @@ struct Found {
 }
 
 /// The cases of a file, with transactions as the server has them instead of the fixture's.
-pub fn read(file: &str, fixture: &Fixture) -> Result<Vec<Case>> {
+pub fn read(file: &str, fixture: &Fixture) -> Result<Vec<QueryCase>> {
     let text = fs::read_to_string(directory().join(file)).context(file.to_owned())?;
     let lines = text.lines().enumerate().map(|(number, line)| (number + 1, line.trim()));
     let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
     lines.map(|(number, line)| one(&format!("{file}:{number}"), line, fixture).context(number)).collect()
 }
 
-fn one(name: &str, line: &str, fixture: &Fixture) -> Result<Case> {
+fn one(name: &str, line: &str, fixture: &Fixture) -> Result<QueryCase> {
     let known = |line: String, (ours, theirs): (&String, &String)| line.replace(ours.as_str(), theirs);
     let mut members: Map<String, Value> = serde_json::from_str(&fixture.xacts.iter().fold(line.to_owned(), known))?;
     let said: Map<String, Value> = serde_json::from_str(line)?;
@@ -55,10 +55,10 @@ fn one(name: &str, line: &str, fixture: &Fixture) -> Result<Case> {
         members.insert("query".into(), query.into());
     }
     let query = named(members.get("query").context("a query")?);
-    Ok(Case { name: name.to_owned(), said, query, members })
+    Ok(QueryCase { name: name.to_owned(), said, query, members })
 }
 
-/// With what the short names stand for.
+/// Replaces short names by their objects.
 fn named(query: &Value) -> Value {
     match query {
         Value::String(text) => {
@@ -81,7 +81,7 @@ fn named(query: &Value) -> Value {
     }
 }
 
-impl Case {
+impl QueryCase {
     fn get(&self, key: &str) -> Option<&Value> {
         self.members.get(key)
     }
@@ -96,7 +96,7 @@ impl Case {
         Some(rows.map(|row| row.as_array().cloned().unwrap_or_else(|| vec![row.clone()])).collect())
     }
 
-    /// Why it cannot be asked over HTTP, where it cannot.
+    /// Returns why it cannot be run over HTTP, if so.
     pub fn skipped(&self) -> Option<&'static str> {
         let says = |key: &str| self.get("body").is_some_and(|body| body.get(key).is_some());
         match () {
@@ -112,7 +112,7 @@ impl Case {
         body
     }
 
-    /// What is wrong with the answers of the nodes.
+    /// Returns the defects of the nodes' responses.
     pub fn complaints(&self, nodes: &Nodes, fixture: &Fixture) -> Result<Vec<String>> {
         if let Some(pages) = self.get("pages") {
             return self.page_by_page(nodes, pages);
@@ -139,7 +139,7 @@ impl Case {
         Ok(wrong)
     }
 
-    fn of_rows(&self, found: &Found, fixture: &Fixture) -> Vec<String> {
+    fn of_rows(&self, found: &QueryRows, fixture: &Fixture) -> Vec<String> {
         let mut wrong = Vec::new();
         let mut check = |fine: bool, what: String| wrong.extend((!fine).then_some(what));
         if let Some(columns) = self.texts("columns") {
@@ -169,7 +169,7 @@ impl Case {
         wrong
     }
 
-    fn of_cursor(&self, found: &Found, fixture: &Fixture) -> Option<String> {
+    fn of_cursor(&self, found: &QueryRows, fixture: &Fixture) -> Option<String> {
         let wanted = match self.get("cursor")? {
             Value::String(id) => {
                 let key = fixture.rows.get(id)?["_pagination_key"].as_str().unwrap_or_default();
@@ -180,7 +180,7 @@ impl Case {
         (found.cursor != wanted).then(|| format!("cursor {:?}, not {wanted:?}", found.cursor))
     }
 
-    /// Asked strictly it is refused for these reasons, or answered where there are none.
+    /// Checks the strict mode: it is refused for these reasons, or answered if there are none.
     fn of_strictness(&self, nodes: &Nodes, blocks: &[String]) -> Result<Option<String>> {
         let mut body = self.body();
         body["lint_mode"] = json!("strict");
@@ -212,11 +212,11 @@ impl Case {
     }
 }
 
-fn not(answer: &Answer) -> String {
+fn not(answer: &HttpResponse) -> String {
     format!("{}: {}", answer.status, answer.text())
 }
 
-fn found(answer: &Answer) -> Result<Found> {
+fn found(answer: &HttpResponse) -> Result<QueryRows> {
     let envelope: Value = serde_json::from_slice(&answer.body).context("no JSON")?;
     let columns = envelope["schema"]["items"]["properties"].as_object().context("a schema")?;
     let columns: Vec<String> = columns.keys().cloned().collect();
@@ -230,17 +230,17 @@ fn found(answer: &Answer) -> Result<Found> {
     anyhow::ensure!(cursor == answer.header("x-bt-cursor"), "a cursor that the header does not have");
     let warnings = envelope["warnings"].as_array().context("warnings")?;
     let warnings = warnings.iter().filter_map(|warning| Some(warning["code"].as_str()?.to_owned())).collect();
-    Ok(Found { columns, rows, cursor, warnings })
+    Ok(QueryRows { columns, rows, cursor, warnings })
 }
 
-fn ids(found: &Found) -> Vec<String> {
+fn ids(found: &QueryRows) -> Vec<String> {
     let place = found.columns.iter().position(|column| column == "id");
     let id = |row: &Vec<Value>| place.and_then(|place| row[place].as_str()).unwrap_or("null").to_owned();
     found.rows.iter().map(id).collect()
 }
 
 /// Every row is as it was written, with all that the server fills in.
-fn not_whole(found: &Found, fixture: &Fixture) -> Vec<String> {
+fn not_whole(found: &QueryRows, fixture: &Fixture) -> Vec<String> {
     let mut wrong = Vec::new();
     for (id, row) in ids(found).iter().zip(&found.rows) {
         let stored: Vec<Value> = fixture.rows.get(id).map(|row| row.values().cloned().collect()).unwrap_or_default();
@@ -251,7 +251,7 @@ fn not_whole(found: &Found, fixture: &Fixture) -> Vec<String> {
     wrong
 }
 
-/// With the server's ids where the fixture's names stand for ids.
+/// Replaces the fixture's names by the server's ids.
 fn with_ids(mut rows: Vec<Vec<Value>>, columns: &[String], fixture: &Fixture) -> Vec<Vec<Value>> {
     for row in &mut rows {
         for (value, column) in row.iter_mut().zip(columns) {
@@ -277,8 +277,8 @@ pub fn same_row(left: &[Value], right: &[Value]) -> bool {
     left.len() == right.len() && left.iter().zip(right).all(|(left, right)| same(left, right))
 }
 
-/// Whether both say the same: numbers nearly, objects whatever the order of their keys, times with or without the zeros
-/// of their fraction.
+/// Returns whether both are equal: numbers approximately, objects in any order of keys, times with or without trailing
+/// zeros.
 fn same(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => {

@@ -1,11 +1,11 @@
-//! `/btql/async` from outside: what was promised is there after any new start, reads what it read before, and any node
-//! tells of it.
+//! `/btql/async` from outside: accepted jobs survive any restart, read the original version, and are visible on any
+//! node.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use assay_test_api::dev::NODES;
-use assay_test_api::http::{Answer, Request, percent_encoded, send};
+use assay_test_api::http::{HttpResponse, Request, percent_encoded, send};
 use assay_test_api::server::TEST_KEY;
 use serde_json::{Value, json};
 
@@ -13,14 +13,14 @@ use crate::nodes::{Nodes, asked, held, insert};
 
 const ROWS: usize = 9_000;
 const ROWS_AT_ONCE: usize = 3_000;
-/// Of a page that is read.
+/// Rows of a page.
 const PAGE: usize = 700;
 const PAGES_MAX: usize = 2_000;
 /// A debug build on a machine that does other things, and shards that elect their leaders meanwhile.
 const ENDED_MAX: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(20);
 
-fn get(url: &str, target: &str) -> Result<Answer> {
+fn get(url: &str, target: &str) -> Result<HttpResponse> {
     let headers = vec![("authorization".into(), format!("Bearer {TEST_KEY}"))];
     send(url, &Request { method: "GET".into(), target: target.into(), headers, ..Request::default() })
 }
@@ -105,22 +105,22 @@ fn queries(projects: &[String]) -> Vec<Value> {
     ]
 }
 
-/// The rows of each query, asked at once.
+/// Returns the rows of each query, run synchronously.
 fn at_once(nodes: &Nodes, projects: &[String]) -> Result<Vec<Value>> {
     queries(projects).iter().map(|body| Ok(asked(nodes.url(), body)?["data"].take())).collect()
 }
 
 /// Each query, its name, and its rows.
-type Made = Vec<(String, Value)>;
+type MadeJobs = Vec<(String, Value)>;
 
-fn all_made(nodes: &Nodes, projects: &[String]) -> Result<Made> {
+fn all_made(nodes: &Nodes, projects: &[String]) -> Result<MadeJobs> {
     let rows = at_once(nodes, projects)?;
     let made = queries(projects).into_iter().map(|body| make(nodes, &body)).collect::<Result<Vec<_>>>()?;
     Ok(made.into_iter().zip(rows).collect())
 }
 
-/// At each node.
-fn are_there(nodes: &Nodes, made: &Made) -> Result<()> {
+/// Checks the jobs on each node.
+fn are_there(nodes: &Nodes, made: &MadeJobs) -> Result<()> {
     for (id, rows) in made {
         let status = ended(nodes, id)?;
         ensure!(status == json!({"status": "succeeded"}), "{id}: {status}");
@@ -142,11 +142,12 @@ fn projects(nodes: &Nodes) -> Result<Vec<String>> {
 /// One at a time, so that others wait while it is killed.
 const ONE_RUNS: [(&str, &str); 1] = [("ASSAY_QUERIES_LATER_RUNNING_MAX", "1")];
 
-/// A reader has some of the rows when the node is killed and others wait; new rows come before all is asked again.
+/// A reader has some of the rows when the node is killed and other jobs wait; new rows are added before everything is
+/// read again.
 #[test]
 fn what_was_promised_is_there_behind_any_new_start() {
     let nodes = Nodes::start(1, &ONE_RUNS).unwrap_or_else(|error| panic!("{error:#}"));
-    let begin = || -> Result<(Vec<String>, Made, Reader)> {
+    let begin = || -> Result<(Vec<String>, MadeJobs, Reader)> {
         let projects = projects(&nodes)?;
         let (made, mut reader) = (all_made(&nodes, &projects)?, Reader::default());
         let begun = Instant::now();
@@ -203,7 +204,8 @@ fn what_would_be_too_much_is_refused_or_fails_with_words() {
         ensure!(status["error"].as_str().is_some_and(|why| why.contains("larger than a query may keep")), "{status}");
         ensure!(ended(&nodes, &make(&nodes, &queries[2])?)? == json!({"status": "succeeded"}));
         let request = |body: &Value| Request { target: "/btql/async".into(), ..crate::nodes::request(body) };
-        let answers: Vec<Answer> = (0..40).map(|_| send(nodes.url(), &request(&queries[1]))).collect::<Result<_>>()?;
+        let answers: Vec<HttpResponse> =
+            (0..40).map(|_| send(nodes.url(), &request(&queries[1]))).collect::<Result<_>>()?;
         let busy = answers.iter().find(|answer| answer.status == 429).context("none is refused")?;
         ensure!(busy.header("retry-after").is_some() && busy.text().contains("wait already"), "{}", busy.text());
         ensure!(answers.iter().all(|answer| [200, 429].contains(&answer.status)), "{answers:?}");

@@ -1,5 +1,5 @@
-//! Many objects on all shards are one question to three nodes; without a majority there is no answer, soon, and one that
-//! says what is missing.
+//! Many objects on all shards are one query to three nodes; without a majority it soon fails with an error that names
+//! the missing part.
 
 use std::time::{Duration, Instant};
 
@@ -13,17 +13,17 @@ use crate::nodes::{Nodes, ask, asked, counted, held, logs};
 /// Some on nearly every one of sixteen shards.
 const OBJECTS: usize = 30;
 const ROWS: usize = 20;
-/// Rows that are scanned by what hardly says anything of them, and their bytes.
+/// Wide rows for a scan by an unselective column, and their bytes.
 const WIDE_ROWS: usize = 10;
 const WIDE_BYTES: usize = 20_000;
-/// Of what is scanned, so little goes from node to node.
+/// Maximum share of scanned bytes that is sent between nodes.
 const SENT_PERCENT_MAX: f64 = 1.0;
 const SENT_LOOKS: usize = 10;
-/// What the query may take.
+/// Time limit of the query.
 const SECONDS: u64 = 4;
-/// Beside that, of a debug build on a machine that does other things.
+/// Margin for a debug build on a busy machine.
 const LATE_MAX: Duration = Duration::from_secs(8);
-/// From the start of the nodes until each shard has a leader that is known.
+/// Time limit from the start of the nodes until each shard has a known leader.
 const BACK_MAX: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_millis(100);
 
@@ -43,7 +43,7 @@ fn write(nodes: &Nodes) -> Result<Vec<String>> {
     (0..OBJECTS).map(one).collect()
 }
 
-/// Whatever order rows come in, these are the same.
+/// Returns queries with results independent of the order of rows.
 fn queries(projects: &[String]) -> Vec<String> {
     let (spans, summary) = (logs(projects, "spans"), logs(projects, "summary"));
     vec![
@@ -65,7 +65,7 @@ fn rows(url: &str, query: &str) -> Result<Vec<Value>> {
     Ok(rows)
 }
 
-/// Of every node, each query's rows; they are alike.
+/// Returns each query's rows from every node; they are equal.
 fn answers(nodes: &Nodes, projects: &[String]) -> Result<Vec<Vec<Value>>> {
     let mut all = Vec::new();
     for query in queries(projects) {
@@ -97,7 +97,7 @@ fn fails_soon(nodes: &Nodes, projects: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// What nodes send each other for a question about all rows are the states of its groups, and no rows.
+/// Checks that nodes send each other group states for a query over all rows, and no rows.
 fn states_are_sent(nodes: &Nodes) -> Result<()> {
     let mut projects = Vec::new();
     for object in 0..OBJECTS {
@@ -131,7 +131,7 @@ fn states_are_sent(nodes: &Nodes) -> Result<()> {
     Ok(())
 }
 
-/// The plan says which node reads how many objects: together all of them, and none has all, once leaders are spread.
+/// Checks the plan: the nodes together read all objects, and none reads all, once leaders are spread.
 fn all_are_asked(url: &str, query: &str) -> Result<()> {
     let begun = Instant::now();
     loop {
@@ -153,7 +153,8 @@ fn are_asked(url: &str, query: &str) -> Result<()> {
     Ok(())
 }
 
-/// The nodes are ready as soon as they know the catalog; leaders of shards may be elected a moment later.
+/// Waits for results: nodes are ready as soon as they have contact with the catalog; leaders of shards may be elected a
+/// moment later.
 fn answers_again(nodes: &Nodes, projects: &[String]) -> Result<Vec<Vec<Value>>> {
     let begun = Instant::now();
     loop {

@@ -1,4 +1,4 @@
-//! `POST /btql` from outside, over HTTP: on one node and on three, each request to the next of them.
+//! `POST /btql` from outside, over HTTP: on one node and on three, with each request to the next of them.
 
 mod audit;
 mod cases;

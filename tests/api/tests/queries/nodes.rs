@@ -1,17 +1,17 @@
-//! Nodes that run on a directory of their own, and what is asked of them in turn.
+//! Nodes that run on a directory of their own, and requests to them in turn.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use assay_test_api::dev::Dev;
-use assay_test_api::http::{Answer, Request, send};
+use assay_test_api::http::{HttpResponse, Request, send};
 use assay_test_api::process::run;
 use assay_test_api::rows::{call, knock};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// What was written is sealed as soon as upkeep looks, which it does all the time.
+/// Setting by which writes are sealed at the next upkeep round, which runs all the time.
 pub const SEALS: (&str, &str) = ("ASSAY_STORE_SEAL_AGE_SECONDS", "0");
 /// A debug build on a machine that does other things.
 const SEALED_MAX: Duration = Duration::from_secs(30);
@@ -25,7 +25,7 @@ pub struct Nodes {
 }
 
 impl Nodes {
-    /// With settings as the environment has them.
+    /// Starts nodes with environment variables.
     pub fn start(count: usize, settings: &[(&str, &str)]) -> Result<Nodes> {
         let dir = tempfile::tempdir()?;
         let dev = Dev::start_nodes(count, &dir.path().join("data"), settings)?;
@@ -42,7 +42,7 @@ impl Nodes {
         Ok(Nodes { dev, dir, turn })
     }
 
-    /// As `again`, behind a SIGKILL to all of them.
+    /// Restarts like `again`, after a SIGKILL to all of them.
     pub fn again_after_a_kill(self, settings: &[(&str, &str)]) -> Result<Nodes> {
         let Nodes { dev, dir, turn } = self;
         let count = dev.urls.len();
@@ -51,7 +51,7 @@ impl Nodes {
         Ok(Nodes { dev, dir, turn })
     }
 
-    /// Of the node whose turn it is.
+    /// Returns the address of the next node.
     pub fn url(&self) -> &str {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         &self.dev.urls[turn % self.dev.urls.len()]
@@ -68,7 +68,7 @@ impl Nodes {
         Ok(made["id"].as_str().context("an id")?.to_owned())
     }
 
-    /// A new organization beside the one that the key of these tests is of; the key of its owner.
+    /// Creates another organization besides that of the tests' key; returns the key of its owner.
     pub fn organization(&self, name: &str) -> Result<String> {
         let node = self.dir.path().join("data/node-1");
         let node = node.to_str().context("a path that is text")?;
@@ -82,8 +82,8 @@ impl Nodes {
         insert(self.url(), project, rows)
     }
 
-    /// The answer of the node whose turn it is, whatever it is.
-    pub fn ask(&self, body: &Value) -> Result<Answer> {
+    /// Returns the response of the next node.
+    pub fn ask(&self, body: &Value) -> Result<HttpResponse> {
         ask(self.url(), body)
     }
 
@@ -106,7 +106,7 @@ impl Nodes {
     }
 }
 
-/// Of all lines of a metric together.
+/// Returns the sum of all lines of a metric.
 pub fn counted(url: &str, name: &str) -> Result<f64> {
     let (status, text) = knock(url, "/metrics")?;
     ensure!(status == 200, "/metrics at {url}: {status}");
@@ -134,7 +134,7 @@ pub fn request(body: &Value) -> Request {
     }
 }
 
-pub fn ask(url: &str, body: &Value) -> Result<Answer> {
+pub fn ask(url: &str, body: &Value) -> Result<HttpResponse> {
     send(url, &request(body))
 }
 
@@ -156,7 +156,7 @@ pub fn logs(projects: &[String], shape: &str) -> String {
     format!("project_logs({}, shape => '{shape}')", names.join(", "))
 }
 
-/// Ends a test with what went wrong, and what the nodes said.
+/// Ends a failed test with its error, and the output of the nodes.
 pub fn held(nodes: &Nodes, result: Result<()>) {
     result.unwrap_or_else(|error| panic!("{error:#}\nthe nodes said:\n{}", nodes.dev.log()));
 }

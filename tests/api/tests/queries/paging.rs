@@ -1,5 +1,5 @@
-//! Pages while rows are written: of what was there when the first was read, nothing is missed and nothing comes twice,
-//! whoever gives the next page, and also behind a new start.
+//! Paging while rows are written: of the rows at the first page, none is missing and none comes twice, whichever node
+//! returns the next page, and also after a restart.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ const ROWS_ON_THREE: usize = 3_000;
 const OBJECTS: usize = 3;
 const FIRST_SHARE: (usize, usize) = (3, 5);
 const SPANS_A_TRACE: usize = 5;
-/// Of one request; traces are not cut.
+/// Rows of one request; traces are not split.
 const ROWS_AT_ONCE: usize = 500;
 const WRITERS: usize = 2;
 const PAGES_MAX: usize = 60;
@@ -25,16 +25,16 @@ const PAGE: usize = 3;
 /// Sealed often, so that pages run into seals.
 const SETTINGS: [(&str, &str); 1] = [("ASSAY_STORE_SEAL_AGE_SECONDS", "1")];
 
-/// A shape, what stands for a row of it, and how many are asked for at once where there are `FEW_ROWS`.
+/// A shape, the name of its rows, and the page size for `FEW_ROWS`.
 const FEW_ROWS: usize = 5_000;
 const SHAPES: [(&str, &str, usize); 3] =
     [("spans", "id", 450), ("traces", "id", 90), ("summary", "root_span_id AS id", 90)];
 const ORDERS: [&str; 3] = ["", " ORDER BY _pagination_key", " ORDER BY _pagination_key DESC"];
 
 /// Objects with the rows that they had at first.
-struct Rows {
+struct PagedRows {
     objects: Vec<String>,
-    /// Of each object.
+    /// Rows of each object.
     counts: Vec<usize>,
 }
 
@@ -51,8 +51,8 @@ fn row(object: usize, number: usize, word: &str) -> Value {
     row
 }
 
-impl Rows {
-    fn write(nodes: &Nodes, count: usize) -> Result<Rows> {
+impl PagedRows {
+    fn write(nodes: &Nodes, count: usize) -> Result<PagedRows> {
         let objects: Vec<String> = (0..OBJECTS).map(|n| nodes.project(&format!("paged {n}"))).collect::<Result<_>>()?;
         let first = count * FIRST_SHARE.0 / FIRST_SHARE.1;
         let rest = (count - first) / (OBJECTS - 1);
@@ -61,7 +61,7 @@ impl Rows {
             let rows: Vec<Value> = (0..counts[object]).map(|number| row(object, number, "first")).collect();
             rows.chunks(ROWS_AT_ONCE).try_for_each(|rows| nodes.insert(project, rows))?;
         }
-        Ok(Rows { objects, counts })
+        Ok(PagedRows { objects, counts })
     }
 
     /// The ids that pages over so many objects have to show, each once.
@@ -71,7 +71,7 @@ impl Rows {
         (0..objects).flat_map(of).collect()
     }
 
-    /// Inserts traces, adds spans to traces that are there and merges into rows that are there, until it is told to stop.
+    /// Inserts traces, adds spans to existing traces and merges into existing rows, until it is stopped.
     fn change(&self, nodes: &Nodes, writer: usize, stop: &AtomicBool, written: &AtomicUsize) -> Result<()> {
         for turn in 0_usize.. {
             if stop.load(Ordering::Relaxed) {
@@ -100,14 +100,14 @@ impl Rows {
     }
 }
 
-/// How often each id was seen, and how many pages there were.
+/// Count of each id, and number of pages.
 #[derive(Debug, Default)]
-struct Seen {
+struct PagesRead {
     ids: BTreeMap<String, usize>,
     pages: usize,
 }
 
-impl Seen {
+impl PagesRead {
     /// Reads on from `cursor`, so many pages; the cursor of the last, or none where there are no more.
     fn read(&mut self, nodes: &Nodes, body: &Value, cursor: Option<String>, pages: usize) -> Result<Option<String>> {
         let mut body = body.clone();
@@ -139,13 +139,13 @@ impl Seen {
 }
 
 /// All pages in every shape, over one object and over all, while rows are written.
-fn every_shape(nodes: &Nodes, rows: &Rows) -> Result<()> {
+fn every_shape(nodes: &Nodes, rows: &PagedRows) -> Result<()> {
     let all = SHAPES.iter().flat_map(|shape| ORDERS.map(|order| (shape, order)));
     // A sort of whole traces is one of their spans, and has no pages (D-36).
     for (shape, order) in all.filter(|(shape, order)| shape.0 != "traces" || order.is_empty()) {
         for objects in [1, OBJECTS] {
             let body = rows.query(objects, *shape, order);
-            let mut seen = Seen::default();
+            let mut seen = PagesRead::default();
             // Where new rows come last there may always be one more page.
             let read = seen.read(nodes, &body, None, PAGES_MAX).and_then(|_| {
                 ensure!(seen.pages > PAGE, "only {} pages", seen.pages);
@@ -157,7 +157,7 @@ fn every_shape(nodes: &Nodes, rows: &Rows) -> Result<()> {
     Ok(())
 }
 
-fn while_rows_are_written(nodes: &Nodes, rows: &Rows) -> Result<()> {
+fn while_rows_are_written(nodes: &Nodes, rows: &PagedRows) -> Result<()> {
     let (stop, written) = (AtomicBool::new(false), AtomicUsize::new(0));
     std::thread::scope(|scope| {
         let change = |writer: usize| {
@@ -178,11 +178,11 @@ fn while_rows_are_written(nodes: &Nodes, rows: &Rows) -> Result<()> {
 }
 
 /// The first pages, and their cursors, of one object and of several.
-fn begun(nodes: &Nodes, rows: &Rows) -> Result<Vec<(Value, Seen, Option<String>)>> {
+fn begun(nodes: &Nodes, rows: &PagedRows) -> Result<Vec<(Value, PagesRead, Option<String>)>> {
     let all = SHAPES.iter().flat_map(|shape| [1, OBJECTS].map(|objects| (shape, objects)));
     all.map(|(shape, objects)| {
         let body = rows.query(objects, *shape, "");
-        let mut seen = Seen::default();
+        let mut seen = PagesRead::default();
         let cursor = seen.read(nodes, &body, None, PAGE)?;
         ensure!(cursor.is_some(), "{body}: page {PAGE} has no cursor");
         Ok((body, seen, cursor))
@@ -190,7 +190,7 @@ fn begun(nodes: &Nodes, rows: &Rows) -> Result<Vec<(Value, Seen, Option<String>)
     .collect()
 }
 
-fn ended(nodes: &Nodes, rows: &Rows, begun: Vec<(Value, Seen, Option<String>)>) -> Result<()> {
+fn ended(nodes: &Nodes, rows: &PagedRows, begun: Vec<(Value, PagesRead, Option<String>)>) -> Result<()> {
     let all = SHAPES.iter().flat_map(|shape| [1, OBJECTS].map(|objects| (shape, objects)));
     for ((shape, objects), (body, mut seen, cursor)) in all.zip(begun) {
         let read = seen.read(nodes, &body, cursor, PAGES_MAX);
@@ -203,7 +203,7 @@ fn ended(nodes: &Nodes, rows: &Rows, begun: Vec<(Value, Seen, Option<String>)>) 
 fn pages_of_one_node_miss_nothing_while_rows_are_written_and_go_on_behind_a_new_start() {
     let nodes = Nodes::start(1, &SETTINGS).unwrap_or_else(|error| panic!("{error:#}"));
     let first = || -> Result<_> {
-        let rows = Rows::write(&nodes, ROWS_ON_ONE)?;
+        let rows = PagedRows::write(&nodes, ROWS_ON_ONE)?;
         while_rows_are_written(&nodes, &rows)?;
         let begun = begun(&nodes, &rows)?;
         Ok((rows, begun))
@@ -217,7 +217,7 @@ fn pages_of_one_node_miss_nothing_while_rows_are_written_and_go_on_behind_a_new_
 fn pages_of_three_nodes_in_turn_miss_nothing_while_rows_are_written() {
     let nodes = Nodes::start(3, &SETTINGS).unwrap_or_else(|error| panic!("{error:#}"));
     let all = || -> Result<()> {
-        let rows = Rows::write(&nodes, ROWS_ON_THREE)?;
+        let rows = PagedRows::write(&nodes, ROWS_ON_THREE)?;
         while_rows_are_written(&nodes, &rows)
     };
     held(&nodes, all());

@@ -1,5 +1,6 @@
 //! One organization cannot stop the queries of another: with regular expressions that take pattern times text, or with
-//! exports that nobody reads. On one node and on three, in a short form, and as large as it was found in an ignored one.
+//! unread exports. On one node and on three, in a short form, and at the size of the original finding in an ignored
+//! one.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -22,19 +23,19 @@ const TEXT_BYTES: usize = 2_000;
 const EXPORTED_BYTES: usize = 400_000;
 /// Queries of an organization that answer at once: what a single key has of the 16 permits.
 const OWN_PERMITS_MIN: f64 = 14.0;
-/// A query has so long. The settings of the nodes say so.
+/// Time limit of a query, set on the nodes.
 const SECONDS: u64 = 5;
 const SETTINGS: [(&str, &str); 2] = [("ASSAY_QUERIES_SECONDS_MAX", "5"), ("ASSAY_HTTP_ANSWER_GRACE_SECONDS", "2")];
 /// Beyond its time, until a query is answered: a debug build on a machine that does other things, where those before it
 /// have their time too.
 const LATE_MAX: Duration = Duration::from_secs(40);
 const POLL: Duration = Duration::from_millis(50);
-/// Until nothing is left of queries whose clients went away.
+/// Time limit until nothing is left of queries whose clients disconnected.
 const GONE_MAX: Duration = Duration::from_secs(10);
-/// Until exports that nobody reads have ended.
+/// Time limit until unread exports have ended.
 const UNREAD_MAX: Duration = Duration::from_secs(90);
 
-/// How much is asked of the nodes.
+/// Size of the load.
 #[derive(Clone, Copy, Debug)]
 struct Size {
     rows: usize,
@@ -46,7 +47,7 @@ struct Size {
     /// An answer of the other organization comes within this time.
     neighbour_max: Duration,
     health_max: Duration,
-    /// How much slower the slowest of its answers may be than on idle nodes, beyond `SLOWER_BY_MAX`.
+    /// Limit of the slowdown of its slowest response against idle nodes, beyond `SLOWER_BY_MAX`.
     slower_max: Option<f64>,
 }
 
@@ -70,12 +71,12 @@ const FULL: Size = Size {
     health_max: Duration::from_secs(1),
     slower_max: Some(3.0),
 };
-/// What turns and a busy machine add: load, clients and nodes share its cores.
+/// Margin for turns and a busy machine: load, clients and nodes share its cores.
 const SLOWER_BY_MAX: Duration = Duration::from_millis(100);
 
-struct World {
+struct TenantWorld {
     nodes: Nodes,
-    /// Logs of the organization that asks much, and of its neighbour.
+    /// Logs of the heavy organization, and of its neighbour.
     texts: String,
     exported: String,
     small: String,
@@ -90,8 +91,8 @@ fn as_other(key: &str, request: Request) -> Request {
     Request { headers: request.headers.into_iter().map(named).collect(), ..request }
 }
 
-impl World {
-    fn start(count: usize, size: &Size) -> Result<World> {
+impl TenantWorld {
+    fn start(count: usize, size: &Size) -> Result<TenantWorld> {
         let nodes = Nodes::start(count, &SETTINGS)?;
         let (texts, exported) = (nodes.project("texts")?, nodes.project("exported")?);
         let text = "a".repeat(TEXT_BYTES);
@@ -106,17 +107,17 @@ impl World {
         }
         let neighbour = nodes.organization("globex")?;
         let project = Request { target: "/v1/project".into(), ..request(&json!({"name": "small"})) };
-        let made = World::answer(nodes.url(), &as_other(&neighbour, project), LATE_MAX)?;
+        let made = TenantWorld::answer(nodes.url(), &as_other(&neighbour, project), LATE_MAX)?;
         let made: Value = serde_json::from_slice(&made.body)?;
         let small = made["id"].as_str().context("an id")?.to_owned();
         let target = format!("/v1/project_logs/{small}/insert");
         let rows = Request { target, ..request(&json!({"events": [{"id": "s", "input": 1}]})) };
-        World::answer(nodes.url(), &as_other(&neighbour, rows), LATE_MAX)?;
-        Ok(World { nodes, texts, exported, small, neighbour })
+        TenantWorld::answer(nodes.url(), &as_other(&neighbour, rows), LATE_MAX)?;
+        Ok(TenantWorld { nodes, texts, exported, small, neighbour })
     }
 
     /// A 200 within a time.
-    fn answer(url: &str, request: &Request, within: Duration) -> Result<assay_test_api::http::Answer> {
+    fn answer(url: &str, request: &Request, within: Duration) -> Result<assay_test_api::http::HttpResponse> {
         let Exchange::Answered(answer) = exchange(url, request, within)? else { anyhow::bail!("closed unanswered") };
         ensure!(answer.status == 200, "{}: {}", answer.status, answer.text());
         Ok(answer)
@@ -137,7 +138,7 @@ impl World {
     fn neighbour(&self, url: &str, size: &Size) -> Result<Duration> {
         let begun = Instant::now();
         let query = json!({"query": format!("select: count(1) as n | from: project_logs('{}')", self.small)});
-        let answer = World::answer(url, &as_other(&self.neighbour, request(&query)), size.neighbour_max)
+        let answer = TenantWorld::answer(url, &as_other(&self.neighbour, request(&query)), size.neighbour_max)
             .context("the other organization's query")?;
         ensure!(answer.text().contains("\"n\":1"), "{}", answer.text());
         let took = begun.elapsed();
@@ -149,7 +150,7 @@ impl World {
         Ok(took)
     }
 
-    /// Queries of the neighbour at all nodes in turn until it is told to stop; how long each took.
+    /// Runs queries of the neighbour on all nodes in turn until it is stopped; returns the duration of each.
     fn neighbour_until(&self, stop: &AtomicBool, size: &Size) -> Result<Vec<Duration>> {
         let mut took = Vec::new();
         while !stop.load(Ordering::Relaxed) {
@@ -177,7 +178,7 @@ impl World {
         }
     }
 
-    /// Asks the heavy query until it is told to stop; how often, and how often it ended in its time's refusal.
+    /// Runs the heavy query until it is stopped; returns how often it ran, and how often it reached its time limit.
     fn heavy_until(&self, stop: &AtomicBool) -> Result<(usize, usize)> {
         let (mut all, mut late) = (0, 0);
         while !stop.load(Ordering::Relaxed) {
@@ -208,11 +209,11 @@ fn not_slower(calm: &[Duration], stormy: &[Duration], size: &Size) -> Result<()>
     Ok(())
 }
 
-fn calm(world: &World, size: &Size) -> Result<Vec<Duration>> {
+fn calm(world: &TenantWorld, size: &Size) -> Result<Vec<Duration>> {
     (0..20).map(|_| world.neighbour(world.nodes.url(), size)).collect()
 }
 
-fn patterns_end_at_their_limits(world: &World, size: &Size) -> Result<()> {
+fn patterns_end_at_their_limits(world: &TenantWorld, size: &Size) -> Result<()> {
     let refused = exchange(world.nodes.url(), &world.matching(TOO_LARGE), LATE_MAX)?;
     let Exchange::Answered(refused) = refused else { anyhow::bail!("closed unanswered") };
     let text = refused.text();
@@ -250,7 +251,7 @@ fn patterns_end_at_their_limits(world: &World, size: &Size) -> Result<()> {
     Ok(())
 }
 
-fn clients_that_leave_take_their_queries_along(world: &World, size: &Size) -> Result<()> {
+fn clients_that_leave_take_their_queries_along(world: &TenantWorld, size: &Size) -> Result<()> {
     let mut gone = Vec::new();
     for _ in 0..size.clients {
         let url = world.nodes.url();
@@ -271,7 +272,7 @@ fn clients_that_leave_take_their_queries_along(world: &World, size: &Size) -> Re
     world.until_none("assay_budget_held{budget=\"queries.threads\"}", GONE_MAX)
 }
 
-fn exports_that_nobody_reads_end(world: &World, size: &Size) -> Result<()> {
+fn exports_that_nobody_reads_end(world: &TenantWorld, size: &Size) -> Result<()> {
     const LEFT: &str = "assay_http_slow_readers_total ";
     let calm = calm(world, size)?;
     let left = || -> Result<f64> { world.nodes.dev.urls.iter().map(|url| counted(url, LEFT)).sum() };
@@ -296,8 +297,9 @@ fn exports_that_nobody_reads_end(world: &World, size: &Size) -> Result<()> {
     whoever_reads_has_all(world, size)
 }
 
-/// Until no node has an answer under way any more. Those whose first part took too long were refused, the others left.
-fn until_exports_ended(world: &World, size: &Size, left: impl Fn() -> Result<f64>) -> Result<()> {
+/// Waits until no response is in progress on any node. Those with a slow first part were refused, the others were
+/// abandoned.
+fn until_exports_ended(world: &TenantWorld, size: &Size, left: impl Fn() -> Result<f64>) -> Result<()> {
     let begun = Instant::now();
     loop {
         let mut under_way = world.largest("assay_queries_running")?;
@@ -314,8 +316,8 @@ fn until_exports_ended(world: &World, size: &Size, left: impl Fn() -> Result<f64
     }
 }
 
-/// Also slowly, as long as it is not below the pace.
-fn whoever_reads_has_all(world: &World, size: &Size) -> Result<()> {
+/// Checks that a slow reader gets everything, as long as it keeps the minimum rate.
+fn whoever_reads_has_all(world: &TenantWorld, size: &Size) -> Result<()> {
     let address = world.nodes.url().strip_prefix("http://").context("an address")?;
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(LATE_MAX))?;
@@ -336,7 +338,7 @@ fn whoever_reads_has_all(world: &World, size: &Size) -> Result<()> {
 }
 
 fn all(count: usize, size: &Size) {
-    let world = World::start(count, size).unwrap_or_else(|error| panic!("{error:#}"));
+    let world = TenantWorld::start(count, size).unwrap_or_else(|error| panic!("{error:#}"));
     let result = patterns_end_at_their_limits(&world, size)
         .context("patterns")
         .and_then(|()| clients_that_leave_take_their_queries_along(&world, size).context("clients that leave"))

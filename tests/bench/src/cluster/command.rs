@@ -1,19 +1,21 @@
-//! The command lines of what is measured on clusters.
+//! Command lines of the cluster benchmarks.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-use super::{failover, idle, peers, replace, rolling};
+use super::{failover, founding, idle, peers, replace, rolling};
 use crate::http::program;
 use crate::{Common, ProgramArg, Scratch, bytes_of};
 
 #[derive(Debug, Subcommand)]
 pub enum ClusterCommand {
-    /// What three nodes take that have nothing to do
+    /// Resources that three idle nodes use
     Idle(IdleArgs),
-    /// How long a shard takes no writes when its leader is killed, and when it is stopped as planned
+    /// Time until three nodes have founded a cluster and serve
+    Found(FoundArgs),
+    /// Time in which a shard takes no writes when its leader is killed, and when it is stopped as planned
     Failover(FailoverArgs),
     /// Values of 1 KB made durable by three nodes, against etcd and NATS with three servers each
     Peers(PeersArgs),
@@ -30,22 +32,31 @@ pub struct IdleArgs {
     /// New projects with a row in each
     #[arg(long, default_value_t = 256)]
     objects: usize,
-    /// How long it is measured
+    /// Seconds of the measurement
     #[arg(long, default_value_t = 30)]
     seconds: u64,
-    /// How long nothing is done before that; as long as all of it needs to come to rest if not given
+    /// Seconds of rest before the measurement; by default as long as everything needs to come to rest
     #[arg(long)]
     rest: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub struct FoundArgs {
+    #[command(flatten)]
+    shared: Shared,
+    /// How often a cluster is founded
+    #[arg(long, default_value_t = 20)]
+    runs: usize,
 }
 
 #[derive(Debug, Args)]
 pub struct FailoverArgs {
     #[command(flatten)]
     shared: Shared,
-    /// How often a node that leads is killed
+    /// Number of kills of a leading node
     #[arg(long, default_value_t = 30)]
     kills: usize,
-    /// How often a node is drained, stopped and started
+    /// Number of drains, each with a stop and a start
     #[arg(long, default_value_t = 30)]
     drains: usize,
 }
@@ -56,7 +67,7 @@ pub struct PeersArgs {
     shared: Shared,
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=1024))]
     clients: u16,
-    /// How long each is measured
+    /// Seconds of each measurement
     #[arg(long, default_value_t = 10)]
     seconds: u64,
     /// Rows of a request, for each run of Assay
@@ -71,7 +82,7 @@ pub struct PeersArgs {
 pub struct RollingArgs {
     #[command(flatten)]
     shared: Shared,
-    /// How often all nodes are restarted
+    /// Number of restarts of all nodes
     #[arg(long, default_value_t = 3)]
     rounds: usize,
 }
@@ -80,17 +91,17 @@ pub struct RollingArgs {
 pub struct ReplaceArgs {
     #[command(flatten)]
     shared: Shared,
-    /// What is inserted before the node is lost
+    /// Bytes inserted before the node is lost
     #[arg(long, default_value = "5GB", value_parser = bytes_of)]
     bytes: u64,
-    /// That insert, each into a project of its own
+    /// Inserting connections, each into a project of its own
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..))]
     connections: u16,
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..))]
     rows_per_request: u16,
 }
 
-/// What every command on a cluster is told.
+/// Options of every command on a cluster.
 #[derive(Debug, Args)]
 struct Shared {
     #[command(flatten)]
@@ -115,20 +126,24 @@ impl Shared {
 
 pub fn run(command: ClusterCommand) -> anyhow::Result<()> {
     match command {
+        ClusterCommand::Found(args) => {
+            let (program, scratch, json, _) = args.shared.open()?;
+            founding::run(&program, args.runs, scratch.path(), json.as_deref())
+        }
         ClusterCommand::Idle(args) => {
             let (program, scratch, json, _) = args.shared.open()?;
             let rest = args.rest.map(Duration::from_secs);
-            let options = idle::Options { program, objects: args.objects, rest, seconds: args.seconds };
+            let options = idle::IdleOptions { program, objects: args.objects, rest, seconds: args.seconds };
             idle::run(&options, scratch.path(), json.as_deref())
         }
         ClusterCommand::Failover(args) => {
             let (program, scratch, json, _) = args.shared.open()?;
-            let options = failover::Options { program, kills: args.kills, drains: args.drains };
+            let options = failover::FailoverOptions { program, kills: args.kills, drains: args.drains };
             failover::run(&options, scratch.path(), json.as_deref())
         }
         ClusterCommand::Peers(args) => {
             let (program, scratch, json, seed) = args.shared.open()?;
-            let options = peers::Options {
+            let options = peers::PeerOptions {
                 program,
                 clients: args.clients.into(),
                 seconds: args.seconds,
@@ -140,12 +155,12 @@ pub fn run(command: ClusterCommand) -> anyhow::Result<()> {
         }
         ClusterCommand::Rolling(args) => {
             let (program, scratch, json, _) = args.shared.open()?;
-            let options = rolling::Options { program, rounds: args.rounds };
+            let options = rolling::RollingOptions { program, rounds: args.rounds };
             rolling::run(&options, scratch.path(), json.as_deref())
         }
         ClusterCommand::Replace(args) => {
             let (program, scratch, json, seed) = args.shared.open()?;
-            let options = replace::Options {
+            let options = replace::ReplaceOptions {
                 program,
                 bytes: args.bytes,
                 clients: args.connections.into(),

@@ -1,11 +1,12 @@
-//! `failover`: how long a shard takes no writes when the node that leads it is killed, and when it is stopped as planned.
+//! `failover`: time in which a shard takes no writes when its leading node is killed, and when it is stopped as
+//! planned.
 //!
 //! ```text
 //! kill     kill -9 ──► writes to its shards succeed again ──► start ──► ready ──► settled
 //! drain    cluster drain ──► SIGTERM ──► ended ──► start ──► ready ──► cluster undrain ──► settled
 //! ```
-//! All the while one writer a shard sends a small row twenty times a second. In the end every row that was acknowledged
-//! is asked of every node.
+//! Meanwhile one writer per shard sends a small row twenty times a second. In the end every acknowledged row is read
+//! from every node.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,7 +31,7 @@ const DRAIN_SECONDS_MEDIAN_MAX: f64 = 1.2;
 const CALM: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct FailoverOptions {
     pub program: PathBuf,
     pub kills: usize,
     pub drains: usize,
@@ -44,7 +45,7 @@ struct Kill {
     /// The one that was picked, and all that the node led.
     shard: u16,
     led: Vec<u16>,
-    /// Until the killed node was ready again after its start, and until all was where it belongs.
+    /// Time until the killed node was ready again after its start, and until everything was in place.
     ready_seconds: f64,
     settled_seconds: f64,
 }
@@ -60,7 +61,7 @@ struct Drain {
     undrain_seconds: f64,
 }
 
-pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::Result<()> {
+pub fn run(options: &FailoverOptions, dir: &Path, json_file: Option<&Path>) -> anyhow::Result<()> {
     let mut nodes = Nodes::found(&options.program, dir, NODES, SHARDS)?;
     let runtime = client_runtime()?;
     let targets = Arc::new(nodes.targets());
@@ -96,7 +97,7 @@ pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::R
     report.finish(json_file)
 }
 
-/// Kills whoever leads a shard, waits until every shard takes writes, and brings the node back.
+/// Kills the leader of a shard, waits until every shard takes writes, and restarts the node.
 fn kill(nodes: &mut Nodes, load: &WriteLoad, number: usize) -> anyhow::Result<Kill> {
     let status = nodes.settle()?;
     let shard = u16::try_from(number % usize::from(SHARDS))?;

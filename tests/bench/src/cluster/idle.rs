@@ -1,4 +1,4 @@
-//! `idle`: what three nodes take that have nothing to do, with shards, objects and connections among them all the same.
+//! `idle`: resources that three idle nodes use, although they hold shards, objects and connections.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -15,17 +15,17 @@ use crate::process::{CpuSeconds, Memory, Process, cpu_between};
 use crate::report::{Report, Threshold};
 
 pub const NODES: usize = 3;
-/// Shards of the two clusters that are measured one after the other, and the share of one core that a node may take.
+/// Shards of the two clusters that are measured one after the other, and the share of one core that a node may use.
 const CLUSTERS: [(u16, f64); 2] = [(16, 3.0), (64, 10.0)];
 const RESIDENT_MIB_MAX: f64 = 120.0;
-/// What was written is at rest after this: actors are put away after a minute without work.
+/// Time until written data is at rest: actors are removed after a minute without work.
 const REST: Duration = Duration::from_secs(75);
 
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct IdleOptions {
     pub program: PathBuf,
     pub objects: usize,
-    /// How long nothing is done before it is measured, if not for as long as all of it needs to come to rest.
+    /// Rest before the measurement, if not the default.
     pub rest: Option<Duration>,
     pub seconds: u64,
 }
@@ -37,7 +37,7 @@ struct Rest {
     /// Percentage of one core.
     cpu_percent: f64,
     memory: Memory,
-    /// By kind of work.
+    /// CPU time by kind of work.
     cpu: CpuSeconds,
 }
 
@@ -49,7 +49,7 @@ struct IdleMeasurement {
     nodes: Vec<Rest>,
 }
 
-pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::Result<()> {
+pub fn run(options: &IdleOptions, dir: &Path, json_file: Option<&Path>) -> anyhow::Result<()> {
     let mut report = Report::new("idle");
     let mut all = Vec::new();
     for (shards, cpu_percent_max) in CLUSTERS {
@@ -76,7 +76,7 @@ fn figures(report: &mut Report, measured: &IdleMeasurement, cpu_percent_max: f64
     report.promised(format!("{shards} shards, a node, resident"), resident, "MiB", Threshold::AtMost(RESIDENT_MIB_MAX));
 }
 
-fn one_cluster(options: &Options, dir: &Path, shards: u16) -> anyhow::Result<IdleMeasurement> {
+fn one_cluster(options: &IdleOptions, dir: &Path, shards: u16) -> anyhow::Result<IdleMeasurement> {
     let nodes = Nodes::found(&options.program, dir, NODES, shards)?;
     client_runtime()?.block_on(touch(&nodes.targets(), options.objects))?;
     nodes.settle()?;

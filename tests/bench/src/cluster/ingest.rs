@@ -1,8 +1,9 @@
-//! `ingest --nodes 3`: what rows cost that are kept three times, against one node fed the same bytes in the same run.
+//! `ingest --nodes 3`: cost of rows that are kept three times, compared with one node and the same bytes in the same
+//! run.
 //!
-//! All nodes share this machine's processors, so rows a second say little; rows for a CPU second of all servers say what
-//! a cluster takes on machines of its own. Without any overhead three nodes that each keep every row would do a third of
-//! one node's. As in `ingest` on one node, every run begins with empty directories, and the sides take turns.
+//! All nodes share this machine's processors, so rows a second mean little; rows per CPU second of all servers predict
+//! a cluster on machines of its own. Without any overhead three nodes that each keep every row would reach a third of
+//! one node's rate. As in `ingest` on one node, every run begins with empty directories, and the sides take turns.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use serde::Serialize;
 use super::nodes::Nodes;
 use crate::http::client::Target;
 use crate::http::client_runtime;
-use crate::http::ingest::{Options, rendered};
+use crate::http::ingest::{IngestOptions, rendered};
 use crate::http::request_driver::{Bodies, Driven, DriverLane, Pace, drive};
 use crate::http::server_process::ServerProcess;
 use crate::process::{CpuSeconds, Memory, Process, cpu_between};
@@ -58,11 +59,11 @@ impl ClusterIngestPair {
     }
 }
 
-pub fn run(options: &Options, nodes: usize, dir: &Path, json_file: Option<&Path>) -> anyhow::Result<()> {
+pub fn run(options: &IngestOptions, nodes: usize, dir: &Path, json_file: Option<&Path>) -> anyhow::Result<()> {
     let bodies = rendered(options);
     let upto = options.seconds.map(Duration::from_secs);
     let fast = Pace { every: None, upto };
-    let bench = Bench { options, bodies: &bodies, nodes };
+    let bench = ClusterIngest { options, bodies: &bodies, nodes };
     let mut pairs = Vec::new();
     for number in 0..options.pairs.max(1) {
         let dir = dir.join(format!("run-{number}"));
@@ -88,13 +89,13 @@ pub fn run(options: &Options, nodes: usize, dir: &Path, json_file: Option<&Path>
     report.finish(json_file)
 }
 
-struct Bench<'a> {
-    options: &'a Options,
+struct ClusterIngest<'a> {
+    options: &'a IngestOptions,
     bodies: &'a Bodies,
     nodes: usize,
 }
 
-/// What is driven; ended when it is dropped.
+/// Driven servers; stopped on drop.
 enum ClusterIngestSide {
     One(ServerProcess),
     Cluster(Nodes),
@@ -116,7 +117,7 @@ impl ClusterIngestSide {
     }
 }
 
-impl Bench<'_> {
+impl ClusterIngest<'_> {
     fn one_run(&self, count: usize, pace: Pace, dir: &Path) -> anyhow::Result<ClusterIngestRun> {
         let dir = dir.join(format!("nodes-{count}"));
         std::fs::create_dir_all(&dir).with_context(|| format!("creating {}", dir.display()))?;

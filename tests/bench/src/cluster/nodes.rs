@@ -1,5 +1,5 @@
-//! A cluster as its operators run one, on this machine: every node a process of `assay serve` on a directory of its own,
-//! everything else asked with `assay cluster`.
+//! A cluster as run by its operators, on this machine: every node is a process of `assay serve` on a directory of its
+//! own, and everything else goes through `assay cluster`.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -18,9 +18,9 @@ use crate::process::Process;
 
 /// Below the ports that the system gives to connections, or one of these might hold a stopped node's address.
 const PORTS: std::ops::Range<u16> = 20_000..30_000;
-/// Where this process begins to look: others may look as well.
+/// Offset of the first port that this process tries: other processes may search as well.
 const PORTS_APART: u32 = 37;
-/// After its ready line a node says this soon also to whoever routes to it.
+/// Interval of readiness checks: shortly after its ready line a node reports ready to load balancers as well.
 const READY_LOOK: Duration = Duration::from_millis(5);
 const READY_WAIT_MAX: Duration = Duration::from_secs(120);
 /// Leads have found their places when none moved for so long; they move every half a second until then.
@@ -37,7 +37,7 @@ struct Node {
     server: Option<ServerProcess>,
 }
 
-/// What is running is ended with this.
+/// Processes that are stopped on drop.
 #[derive(Debug)]
 pub struct Nodes {
     program: PathBuf,
@@ -117,7 +117,7 @@ impl Nodes {
         bail!("no port is free among {PORTS:?}")
     }
 
-    /// The number that the cluster knows a node by.
+    /// Returns the cluster's number of a node.
     pub fn number(&self, place: usize) -> u64 {
         self.nodes[place].number
     }
@@ -133,14 +133,14 @@ impl Nodes {
         running.map(|(place, server)| (place, server.process())).collect()
     }
 
-    /// Where clients reach each node, whether it runs or not.
+    /// Returns the addresses of all nodes, running or not.
     pub fn targets(&self) -> Vec<Target> {
         let key =
             self.nodes.iter().find_map(|node| node.server.as_ref()).and_then(|server| server.target().key.clone());
         self.nodes.iter().map(|node| Target { address: node.listen, key: key.clone() }).collect()
     }
 
-    /// Returns when the node says that it is ready; the seconds that took.
+    /// Starts a node and returns the seconds until it reported ready.
     pub fn start(&mut self, place: usize) -> anyhow::Result<f64> {
         let node = &mut self.nodes[place];
         ensure!(node.server.is_none(), "node {} runs already", node.number);
@@ -190,7 +190,7 @@ impl Nodes {
         self.operate(&self.asked()?.data_dir, &["status", "--wait"])
     }
 
-    /// An operation on a node, asked of one that runs, as `drain`; the seconds until it was done.
+    /// Runs an operation on a node, such as `drain`, through a running one; returns the seconds until it was done.
     pub fn on_node(&self, operation: &str, place: usize) -> anyhow::Result<f64> {
         let began = Instant::now();
         let number = self.number(place).to_string();
@@ -198,7 +198,7 @@ impl Nodes {
         Ok(began.elapsed().as_secs_f64())
     }
 
-    /// Gives up node `old` for node `new`, which has joined.
+    /// Replaces node `old` by node `new`, which has joined.
     pub fn replace(&self, old: usize, new: usize) -> anyhow::Result<()> {
         let (old, by) = (self.number(old).to_string(), self.number(new).to_string());
         let _: Value = self.operate(&self.nodes[new].data_dir, &["replace", &old, &by])?;

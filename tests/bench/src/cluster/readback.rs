@@ -1,4 +1,4 @@
-//! Read-back of what was acknowledged: every row of every writer, asked of every node.
+//! Read-back of acknowledged rows: every row of every writer, from every node.
 
 use std::collections::BTreeMap;
 
@@ -12,20 +12,20 @@ use super::writers::Written;
 use crate::http::client::{Connection, Target};
 
 const PAGE_TRACES: u64 = 1000;
-/// A refusal in the middle is asked again this often.
+/// Number of retries after a refusal.
 const REFUSALS_MAX: u32 = 50;
 const REFUSED_WAIT: std::time::Duration = std::time::Duration::from_millis(200);
 /// Missing rows that are named.
 const NAMED_MAX: usize = 20;
 
-/// What one node answered.
+/// Rows returned by one node.
 #[derive(Debug, Default, Serialize)]
 pub struct ReadBack {
     pub node: usize,
     pub rows: u64,
     /// Acknowledged and not there, or with other content.
     pub missing: u64,
-    /// There, and sent by nobody or there twice.
+    /// Rows that were never sent, or duplicates.
     pub strange: u64,
     pub named: Vec<String>,
 }
@@ -42,7 +42,7 @@ struct ReadbackEvent {
     input: Option<String>,
 }
 
-/// From each node in turn.
+/// Reads all rows from each node in turn.
 pub async fn read_back(targets: &[Target], written: &[Written]) -> anyhow::Result<Vec<ReadBack>> {
     let mut all = Vec::new();
     for (place, target) in targets.iter().enumerate() {
@@ -94,7 +94,7 @@ impl ReadBack {
     }
 }
 
-/// One page, as whoever asks reads it; of at most as many traces as a page can have.
+/// Reads one page, in the caller's format; with the maximum number of traces of a page.
 pub async fn page<T: DeserializeOwned>(
     connection: &mut Connection,
     path: &str,

@@ -1,5 +1,5 @@
-//! Clients that read while something else happens: each asks for the newest row of an object that is written, again and
-//! again, and holds the answer against what was acknowledged before it asked.
+//! Readers during another activity: each repeatedly reads the newest row of an object that is being written, and
+//! compares it with the acknowledged rows.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ use crate::http::client::Target;
 
 /// Between an answer and the next question.
 const EVERY: Duration = Duration::from_millis(50);
-/// A read that takes longer is told by itself.
+/// Duration above which a read is reported individually.
 const SLOW: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Default, Serialize)]
@@ -34,14 +34,14 @@ pub struct Read {
     pub told: Vec<String>,
 }
 
-/// A read that somebody waited for.
+/// A slow read.
 #[derive(Debug, Serialize)]
 pub struct SlowRead {
-    /// When it was sent, in seconds since the load began.
+    /// Time of its start, in seconds since the load began.
     pub sent: f64,
     pub seconds: f64,
     pub shard: u16,
-    /// Who answered in the end, by its place.
+    /// Node that finally responded, by its place.
     pub node: usize,
 }
 
@@ -72,7 +72,7 @@ struct Metadata {
     row: u64,
 }
 
-/// Readers that go on until they are told to end; they run with the writers' clients.
+/// Readers that run until they are stopped, with the writers' clients.
 #[derive(Debug)]
 pub struct Readers {
     stop: Arc<AtomicBool>,

@@ -1,10 +1,9 @@
-//! `replace`: one of three nodes is lost for good and an empty one takes its place, while clients insert as fast as they
-//! are answered.
+//! `replace`: one of three nodes is lost for good and replaced by an empty one, while clients insert at full speed.
 //!
 //! ```text
 //! load ──► before ──► kill -9 ──► two of three ──► join ──► cluster replace ──► status --wait ──► after
 //! ```
-//! In the end every row that was acknowledged is asked of every node, the new one among them.
+//! In the end every acknowledged row is read from every node, including the new one.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,23 +13,23 @@ use anyhow::{Context, ensure};
 use serde::Serialize;
 
 use super::nodes::Nodes;
-use super::stream::{NodeContents, Sent, Stream, find};
+use super::stream::{NodeContents, SentRows, Stream, find};
 use crate::http::client_runtime;
 use crate::process::bytes_below;
 use crate::report::{Report, Threshold};
 
 const NODES: usize = 3;
 const SHARDS: u16 = 16;
-/// What clients get while a replica is made, to what they got before.
+/// Lower bound of the clients' rate while a replica is made, as a share of their rate before.
 const MEANWHILE_MIN: f64 = 0.5;
-/// How long it is looked what clients get, before and while one node is missing.
+/// Duration of the rate measurements, before and while one node is missing.
 const LOOK: Duration = Duration::from_secs(15);
 const TICK: Duration = Duration::from_millis(200);
 /// The node that is lost: not the one that founded the cluster, and not the last one that joined.
 const LOST: usize = 1;
 
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ReplaceOptions {
     pub program: PathBuf,
     pub bytes: u64,
     pub clients: usize,
@@ -38,7 +37,7 @@ pub struct Options {
     pub seed: u64,
 }
 
-/// What clients got in one part of the run.
+/// Clients' results in one part of the run.
 #[derive(Clone, Debug, Serialize)]
 struct ReplacePart {
     seconds: f64,
@@ -49,19 +48,19 @@ struct ReplacePart {
 
 #[derive(Debug, Serialize)]
 struct ReplaceMeasurement {
-    /// When the node was lost.
+    /// Bytes when the node was lost.
     bytes: u64,
     before: ReplacePart,
     without: ReplacePart,
-    /// From `cluster replace` until all was settled.
+    /// From `cluster replace` until everything was settled.
     meanwhile: ReplacePart,
     after: ReplacePart,
     join_seconds: f64,
-    /// What the new node has on its disk then.
+    /// Bytes on the new node's disk then.
     new_node_bytes: u64,
 }
 
-pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::Result<()> {
+pub fn run(options: &ReplaceOptions, dir: &Path, json_file: Option<&Path>) -> anyhow::Result<()> {
     let mut nodes = Nodes::found(&options.program, dir, NODES, SHARDS)?;
     let targets = Arc::new(nodes.targets());
     let (clients, rows) = (options.clients, options.rows_per_request);
@@ -106,7 +105,7 @@ fn replace(nodes: &mut Nodes, stream: &Stream, dir: &Path) -> anyhow::Result<Rep
     Ok(ReplaceMeasurement { bytes, before, without, meanwhile, after, join_seconds, new_node_bytes })
 }
 
-/// What clients get until it is `over`.
+/// Measures the clients' results until `over`.
 fn part(stream: &Stream, over: impl Fn(Instant) -> anyhow::Result<bool>) -> anyhow::Result<ReplacePart> {
     const WAIT_MAX: Duration = Duration::from_secs(3600);
     let (began, before) = (Instant::now(), stream.bytes()?);
@@ -137,9 +136,9 @@ fn figures(report: &mut Report, measured: &ReplaceMeasurement) {
     report.figure("the new node's directory then", measured.new_node_bytes as f64 / 1e9, "GB");
 }
 
-fn row_figures(report: &mut Report, sent: &[Sent], found: &[NodeContents]) {
+fn row_figures(report: &mut Report, sent: &[SentRows], found: &[NodeContents]) {
     report.figure("rows acknowledged", sent.iter().map(|of| of.rows).sum::<u64>() as f64, "");
-    let sum = |get: fn(&Sent) -> u64| sent.iter().map(get).sum::<u64>() as f64;
+    let sum = |get: fn(&SentRows) -> u64| sent.iter().map(get).sum::<u64>() as f64;
     report.figure("requests refused with Retry-After", sum(|of| of.troubles.refused), "");
     report.figure("requests broken, by the kill", sum(|of| of.troubles.broken), "");
     let failed = sum(|of| of.troubles.failed + of.troubles.refused_without_word);

@@ -1,5 +1,5 @@
-//! A client of the whole cluster: it has a node that it asks, and goes on with another where that one does not take
-//! its requests, as one behind a balancer does. After a while it comes back.
+//! A client of the whole cluster: it has a home node, and switches to another one if that does not take its requests,
+//! as behind a load balancer. After a while it returns.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,9 +13,9 @@ use crate::http::client::{Connection, HttpResponse, Target};
 
 /// A node that could not be reached is tried again after this.
 const COME_BACK: Duration = Duration::from_secs(3);
-/// Where no node can be reached.
+/// Pause if no node can be reached.
 const NOBODY_WAIT: Duration = Duration::from_millis(20);
-/// What is not answered well by then never will be.
+/// Time limit of a request; later it counts as failed for good.
 pub const DELIVERED_WAIT_MAX: Duration = Duration::from_secs(120);
 /// Failures that are described in words.
 const TOLD_MAX: usize = 20;
@@ -31,17 +31,17 @@ pub struct Roamer {
     told: Vec<String>,
 }
 
-/// What became of one request.
+/// Result of one request.
 #[derive(Debug)]
 enum Called {
     Answered(HttpResponse),
     /// There was no connection: it was never sent.
     NotSent,
-    /// The connection ended under it: nobody knows.
+    /// The connection ended under it: the outcome is unknown.
     Broken(String),
 }
 
-/// What a client sees that is no success, and how often.
+/// A client's failed requests, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Troubles {
     /// 503 and 429 with `Retry-After`.
@@ -63,21 +63,22 @@ impl Troubles {
         self.failed += other.failed;
     }
 
-    /// Those that a client has to hear of: everything but what says when to come again, and what was never sent.
+    /// Returns the failures relevant to a client: everything except responses with a retry time, and requests that were
+    /// never sent.
     pub fn failures(&self) -> u64 {
         self.refused_without_word + self.broken + self.failed
     }
 }
 
 impl Roamer {
-    /// Its node is number `home`; `began` is the moment from which what it tells is timed.
+    /// Creates a client with home node number `home`; its times are relative to `began`.
     pub fn new(targets: &Arc<Vec<Target>>, home: usize, began: Instant) -> Roamer {
         let home = home % targets.len();
         let connections = targets.iter().map(Connection::new).collect();
         Roamer { connections, home, at: home, left_at: None, began, told: Vec::new() }
     }
 
-    /// The node that is asked, by its place.
+    /// Returns the current node, by its place.
     pub fn at(&self) -> usize {
         self.at
     }

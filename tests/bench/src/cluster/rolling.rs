@@ -1,4 +1,4 @@
-//! `rolling`: every node is stopped, started and waited for, one after the other, while clients write and read.
+//! `rolling`: every node is stopped, started and waited for, one after the other, while clients read and write.
 //!
 //! A plain restart, as an upgrade does it: SIGTERM, start, ready, and on to the next. Nothing is drained before; what a
 //! node leads it gives away as it stops.
@@ -20,15 +20,15 @@ use crate::report::{Report, Threshold, median, percentile};
 
 const NODES: usize = 3;
 const SHARDS: u16 = 16;
-/// On a small data set.
+/// Time limit of a restart on a small data set.
 const NODE_SECONDS_MAX: f64 = 10.0;
-/// Before the first and after the last.
+/// Pause before the first and after the last restart.
 const CALM: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct RollingOptions {
     pub program: PathBuf,
-    /// How often all nodes are restarted.
+    /// Number of restarts of all nodes.
     pub rounds: usize,
 }
 
@@ -41,7 +41,7 @@ struct NodeRestart {
     ready_seconds: f64,
 }
 
-pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::Result<()> {
+pub fn run(options: &RollingOptions, dir: &Path, json_file: Option<&Path>) -> anyhow::Result<()> {
     let mut nodes = Nodes::found(&options.program, dir, NODES, SHARDS)?;
     let runtime = client_runtime()?;
     let targets = Arc::new(nodes.targets());

@@ -1,5 +1,5 @@
-//! A heavy load for as long as something else happens: clients that insert traces as fast as they are acknowledged, each
-//! into a project of its own, and afterwards ask every node for every one of them.
+//! Heavy load during another activity: clients insert traces at full speed, each into a project of its own, and
+//! afterwards read all of them from every node.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,7 +20,7 @@ use crate::http::object_of_lane;
 
 /// One client's part: what it wrote is rows 0 to `rows` of object `object` of the workload.
 #[derive(Debug)]
-pub struct Sent {
+pub struct SentRows {
     path: String,
     object: u64,
     pub rows: u64,
@@ -28,14 +28,14 @@ pub struct Sent {
     pub told: Vec<String>,
 }
 
-/// Clients that go on until they are told to end.
+/// Clients that run until they are stopped.
 #[derive(Debug)]
 pub struct Stream {
     runtime: Runtime,
     stop: Arc<AtomicBool>,
     /// Bytes of bodies that were acknowledged.
     bytes: Arc<AtomicU64>,
-    clients: Vec<JoinHandle<anyhow::Result<Sent>>>,
+    clients: Vec<JoinHandle<anyhow::Result<SentRows>>>,
 }
 
 #[derive(Deserialize)]
@@ -69,7 +69,7 @@ impl Stream {
                 }
                 let (object, rows) = (client.stream.number(), client.stream.rows());
                 let told = client.roamer.told();
-                anyhow::Ok(Sent { path: client.path, object, rows, troubles: client.troubles, told })
+                anyhow::Ok(SentRows { path: client.path, object, rows, troubles: client.troubles, told })
             }));
         }
         Ok(Stream { runtime, stop, bytes, clients: handles })
@@ -81,7 +81,7 @@ impl Stream {
         Ok(self.bytes.load(Ordering::Relaxed))
     }
 
-    pub fn end(self) -> anyhow::Result<(Runtime, Vec<Sent>)> {
+    pub fn end(self) -> anyhow::Result<(Runtime, Vec<SentRows>)> {
         self.stop.store(true, Ordering::Relaxed);
         let mut sent = Vec::new();
         for client in self.clients {
@@ -125,13 +125,13 @@ impl StreamClient {
     }
 }
 
-/// What one node has of all that was sent.
+/// Content of one node, out of all sent rows.
 #[derive(Debug, Default, Serialize)]
 pub struct NodeContents {
     pub node: u64,
     pub rows: u64,
     pub missing: u64,
-    /// Sent by nobody, or there twice.
+    /// Rows that were never sent, or duplicates.
     pub strange: u64,
 }
 
@@ -152,8 +152,8 @@ struct Attributes {
     exec_counter: u64,
 }
 
-/// Asks one node for all that was sent, several projects at a time.
-pub async fn find(target: &Target, node: u64, sent: &Arc<Vec<Sent>>, seed: u64) -> anyhow::Result<NodeContents> {
+/// Reads all sent rows from one node, several projects at a time.
+pub async fn find(target: &Target, node: u64, sent: &Arc<Vec<SentRows>>, seed: u64) -> anyhow::Result<NodeContents> {
     const AT_ONCE: usize = 4;
     let mut found = NodeContents { node, ..NodeContents::default() };
     let (mut tasks, mut left) = (JoinSet::new(), 0..sent.len());
@@ -173,7 +173,7 @@ pub async fn find(target: &Target, node: u64, sent: &Arc<Vec<Sent>>, seed: u64) 
 }
 
 /// Rows found, missing and strange.
-async fn of_client(target: &Target, sent: &Sent, seed: u64) -> anyhow::Result<(u64, u64, u64)> {
+async fn of_client(target: &Target, sent: &SentRows, seed: u64) -> anyhow::Result<(u64, u64, u64)> {
     let workload = workload(seed, 1);
     let (mut connection, path) = (Connection::new(target), format!("{}/fetch", sent.path));
     let mut seen = vec![false; usize::try_from(sent.rows)?];

@@ -1,6 +1,6 @@
-//! A light load for as long as something else happens: one writer for each shard, one small row a request at a steady
-//! pace, the next row only after the one before was acknowledged. What was not acknowledged is sent again under the same
-//! id, so in the end every row that was begun is to be found.
+//! Light load during another activity: one writer per shard, with one small row per request at a steady rate, the next
+//! row only after the previous one was acknowledged. A row without acknowledgement is sent again under the same id, so
+//! that every row is there in the end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -82,7 +82,7 @@ pub struct Acknowledged {
     pub troubles: Troubles,
 }
 
-/// What one writer did: row `n` is entry `n`.
+/// Result of one writer: row `n` is entry `n`.
 #[derive(Debug, Serialize)]
 pub struct Written {
     #[serde(skip)]
@@ -93,16 +93,16 @@ pub struct Written {
     pub told: Vec<String>,
 }
 
-/// How far a writer is, for who watches.
+/// Progress of a writer, for observers.
 #[derive(Debug, Default)]
 pub struct WriteProgress {
     /// Rows acknowledged.
     pub rows: AtomicU64,
-    /// When the last of them was sent, in microseconds since the load began.
+    /// Time when the last of them was sent, in microseconds since the load began.
     sent_micros: AtomicU64,
 }
 
-/// Writers that go on until they are told to end.
+/// Writers that run until they are stopped.
 #[derive(Debug)]
 pub struct WriteLoad {
     runtime: Runtime,
@@ -156,7 +156,7 @@ impl WriteLoad {
         Ok(())
     }
 
-    /// Runtime of the clients, for others that go on beside the writers.
+    /// Returns the runtime of the clients, for other clients that run concurrently with the writers.
     pub fn runtime(&self) -> &Runtime {
         &self.runtime
     }

@@ -1,5 +1,5 @@
-//! A counter that looks random (SplitMix64). The same numbers in every release; seeding
-//! costs nothing, so each row of each object has dice of its own and can be made again alone.
+//! Counter-based random numbers (SplitMix64). The same in every release; seeding costs nothing, so each row of each
+//! object has a generator of its own and can be made again independently.
 
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
@@ -21,7 +21,7 @@ impl Dice {
         ((u128::from(self.roll()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// In `[0, 1)`.
+    /// Returns a number in `[0, 1)`.
     pub fn unit(&mut self) -> f64 {
         (self.roll() >> 11) as f64 / (1u64 << 53) as f64
     }

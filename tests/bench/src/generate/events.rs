@@ -1,11 +1,11 @@
-//! A write of the stream as a client sends it: the JSON body of an insert, the ids it is answered with.
+//! A write of the stream in a client's form: the JSON body of an insert, and the ids in its response.
 
 use bytes::Bytes;
 
 use super::row::Part;
 use super::stream::Planned;
 
-/// What JSON text puts around the events of a body.
+/// JSON text around the events of a body.
 const OPENING: &[u8] = b"{\"events\":[";
 const CLOSING: &[u8] = b"]}";
 

@@ -1,5 +1,5 @@
-//! Expected answers of a store for one object after a prefix of its stream: which rows exist, which of them have
-//! their second step, and what their documents say.
+//! Expected results of a store for one object after a prefix of its stream: existing rows, their second steps, and
+//! their documents.
 
 use std::collections::BTreeSet;
 
@@ -38,7 +38,7 @@ impl Expected {
         (number < self.rows).then(|| self.family.row(number))
     }
 
-    /// Which part of the row is there: the whole once its merge is written.
+    /// Returns the existing part of the row: the whole once its merge is written.
     pub fn part(&self, number: u64) -> Option<Part> {
         let part = if self.unfinished.contains(&number) { Part::Start } else { Part::Whole };
         (number < self.rows).then_some(part)

@@ -1,4 +1,4 @@
-//! A stream of AI traces as a team's applications would send them, made from one number.
+//! A stream of AI traces as from a team's applications, made from one seed.
 //!
 //! ```text
 //! workload (seed) ── object n ── trace ── ten spans: a root (task or eval), four llm, three tool, two score
@@ -6,9 +6,9 @@
 //!                        one upsert, or two steps: a start row, and a merge row a few writes later
 //!                        (one merge in twenty: long after, so that it meets a sealed row)
 //! ```
-//! Everything about a row follows from (seed, object, row number): objects are generated on as many threads as
-//! one likes, and a checker asks for the expected document of any row without anyone having kept it. What goes
-//! into which write follows from the stream alone, so the same seed gives the same bytes.
+//! Everything about a row follows from (seed, object, row number): objects are generated on any number of threads, and
+//! a checker computes the expected document of any row. The distribution into writes follows from the stream alone, so
+//! the same seed gives the same bytes.
 
 pub mod dice;
 pub mod events;
@@ -37,7 +37,7 @@ pub const SPANS_PER_TRACE: u64 = 10;
 pub const ROWS_PER_WRITE: usize = 100;
 /// Share of merges that go to rows written long ago.
 pub const LATE_MERGES: f64 = 0.05;
-/// How many writes of the object "long ago" is, unless a workload says otherwise.
+/// Default age of a late merge's target, in writes of the object.
 pub const LATE_WRITES: u64 = 150;
 /// 2026-10-01 00:00 UTC: behind every clock that runs this, since a write from the future would be refused.
 pub const START_MICROS: i64 = 1_790_812_800_000_000;
@@ -69,7 +69,7 @@ impl FromStr for Profile {
     }
 }
 
-/// What to generate.
+/// Parameters of the generated stream.
 #[derive(Clone, Debug)]
 pub struct Workload {
     pub seed: u64,
@@ -77,7 +77,7 @@ pub struct Workload {
     /// Share of spans that are written in two steps: 0 to 1.
     pub merges: f64,
     pub rows_per_write: usize,
-    /// After how many writes of its object a late merge comes, at the least (and at most twice as many).
+    /// Minimum number of writes of its object before a late merge (the maximum is twice as many).
     pub late_writes: u64,
     pub start_micros: i64,
 }

@@ -1,5 +1,5 @@
-//! One span, made from its number alone: what it is called, how large it is, what its document says. Any row
-//! can be made again at any time, in whole or in its two steps, without having kept it.
+//! One span, made from its number alone: its name, size and document. Any row can be made again at any time, in whole
+//! or in its two steps.
 //!
 //! R1: start and finish share no member but `metrics`, whose members differ; folding the finish into the start
 //!     gives the whole, value for value.
@@ -38,7 +38,7 @@ const TAGS: [&str; 8] = ["billing", "support", "beta", "triage", "vip", "multili
 const TOOLS: [&str; 4] = ["search_documents", "lookup_order", "fetch_account", "run_calculation"];
 const SCORERS: [&str; 4] = ["factuality", "relevance", "politeness", "completeness"];
 
-/// What a span is, by its place in the trace.
+/// Kind of a span, by its position in the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Task,
@@ -80,7 +80,7 @@ impl Kind {
     }
 }
 
-/// Which part of a row's life a document holds.
+/// Part of a row's life in a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     Whole,
@@ -108,7 +108,7 @@ pub struct Row {
     root: [u8; 32],
 }
 
-/// What rows of one object have in common.
+/// Common properties of the rows of one object.
 #[derive(Clone, Debug)]
 pub struct Family {
     pub seed: u64,
@@ -192,7 +192,7 @@ impl Row {
         self.parent.is_none()
     }
 
-    /// At most this many bytes come out of `render`; `render_event` adds what names the row in a second step.
+    /// Returns an upper bound of the bytes from `render`; `render_event` adds the row's identity in a second step.
     pub fn bytes_max(&self, part: Part) -> usize {
         let whole = self.bytes.max(self.kind.scaffold().1 + TEXT_BYTES_MIN) + 512;
         let text = self.texts();
@@ -285,7 +285,7 @@ impl Row {
         self.attributes(out);
     }
 
-    /// What places the row, in front as the edge stores it.
+    /// Writes the identity of the row, in front as the edge stores it.
     fn place(&self, out: &mut Vec<u8>) {
         let created = format_micros(self.created);
         let members: [(&[u8], &[u8]); 4] = [

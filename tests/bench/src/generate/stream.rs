@@ -1,4 +1,4 @@
-//! The order of one object's writes, and how the writes of a shard's objects fill log entries.
+//! Order of one object's writes, and the distribution of the writes of a shard's objects over log entries.
 //!
 //! A write takes the merges that are due, then new rows. A merge never shares a write with its start.
 
@@ -22,11 +22,11 @@ use super::words::Vocabulary;
 pub const WRITE_BYTES_MAX: usize = 448 << 10;
 /// A merge comes this many writes after its start, at the most.
 const SOON_WRITES: u64 = 4;
-/// What a row's encoding adds to its document, at the most.
+/// Upper bound of the bytes that a row's encoding adds to its document.
 const ROW_OVERHEAD_BYTES: usize = 192;
-/// What a write's encoding and its frame in an entry add, at the most.
+/// Upper bound of the bytes that a write's encoding and its frame in an entry add.
 const WRITE_OVERHEAD_BYTES: usize = 96;
-/// An entry with less room than this is full.
+/// Free space below which an entry is full.
 const ROOM_BYTES_MIN: usize = 8 << 10;
 
 /// One encoded `Write` command.
@@ -60,7 +60,7 @@ pub struct ObjectStream {
     arena: Vec<u8>,
 }
 
-/// How a row becomes bytes in the arena.
+/// Function that renders a row into the arena.
 type Render = fn(&Row, Part, &Vocabulary, &mut Vec<u8>);
 
 /// One row operation whose document lies in the arena.
@@ -104,7 +104,7 @@ impl ObjectStream {
         self.writes
     }
 
-    /// What a reader finds once everything yielded so far is applied.
+    /// Returns the expected content once everything yielded so far is applied.
     pub fn expected(&self) -> Expected {
         Expected::new(self.n, self.family.clone(), self.rows, self.due.iter().map(|Reverse((_, row))| *row).collect())
     }
@@ -153,7 +153,7 @@ impl ObjectStream {
         (planned, arena)
     }
 
-    /// The least room in which the next write has a row.
+    /// Returns the smallest space in which the next write has a row.
     pub fn next_bytes_max(&self) -> usize {
         let (row, part) = self.peek();
         row.bytes_max(part) + ROW_OVERHEAD_BYTES
@@ -217,23 +217,23 @@ fn row_op<'a>(op: &'a Planned, arena: &'a [u8]) -> RowOp<'a> {
 /// One full log entry.
 #[derive(Clone, Debug)]
 pub struct GeneratedEntry {
-    /// What the log gets.
+    /// Bytes of the log entry.
     pub bytes: Bytes,
-    /// What is proposed: slices of the same bytes.
+    /// Proposed commands: slices of the same bytes.
     pub commands: Vec<Bytes>,
-    /// What is merged into, object by object; objects without merges are left out.
+    /// Targets of merges, object by object; objects without merges are left out.
     pub merged: Vec<Merged>,
     pub counts: Counts,
 }
 
-/// Rows of one object that a write merges into: whoever makes such a write knows them without decoding it.
+/// Rows of one object that a write merges into; the writer has them without decoding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Merged {
     pub object: ObjectKey,
     pub ids: Vec<String>,
 }
 
-/// What entries hold.
+/// Content of entries, in counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Row operations, merges among them.

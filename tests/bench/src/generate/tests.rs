@@ -1,4 +1,4 @@
-//! Tests of what is true of every stream.
+//! Tests of properties of every stream.
 
 use std::collections::{BTreeMap, BTreeSet};
 

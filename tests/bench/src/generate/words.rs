@@ -1,7 +1,6 @@
-//! English of a kind: fragments of sentences made from word tables, drawn with frequencies like those of real
-//! text (Zipf). A sentence is four copies out of one table, so writing text costs little more than a memcpy,
-//! and still compresses like text. Everything here is plain ASCII or UTF-8 that JSON need not escape, except
-//! for the escapes already written out.
+//! English-like text: fragments of sentences from word tables, drawn with frequencies like those of real text (Zipf). A
+//! sentence is four copies out of one table, so writing text costs little more than a memcpy, and still compresses like
+//! text. Everything here is plain ASCII or UTF-8 that JSON need not escape, except for the escapes already written out.
 
 use std::sync::OnceLock;
 
@@ -43,16 +42,16 @@ According,to,the,policy,the Unless,the In,practice,the As,discussed,the However,
 const FRAGMENTS: usize = 8192;
 /// Draws the table distinguishes; a power of two, 15 bits of one random number.
 const DRAWS: usize = 1 << 15;
-/// The vocabulary is the same for every stream: what differs is the dice that walk through it.
+/// Seed of the vocabulary, which is the same for every stream; only the random walks through it differ.
 const VOCABULARY_SEED: u64 = 0x00A5_5A7E;
 
 #[derive(Debug)]
 pub struct Vocabulary {
     /// All fragments, one after the other.
     text: String,
-    /// Where fragment `place * FRAGMENTS + rank` starts; one more at the end.
+    /// Start of fragment `place * FRAGMENTS + rank`; one more at the end.
     starts: Vec<u32>,
-    /// From a draw to a rank.
+    /// Ranks by draw.
     ranks: Vec<u16>,
 }
 

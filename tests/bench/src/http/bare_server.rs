@@ -1,8 +1,7 @@
-//! Server of `bare`: the least that any durable server must do. The product's HTTP library reads a body, the product's
-//! parser parses it once, its bytes are appended to one file, and all requests that wait share one fdatasync.
+//! Server of `bare`: the minimum of any durable server. The product's HTTP library reads a body, the product's parser
+//! parses it once, its bytes are appended to one file, and all waiting requests share one fdatasync.
 //!
-//! It keeps no order, no index and no names, and nobody can read from it: what a server does beyond this is what
-//! `ingest` measures.
+//! It has no order, index or names, and no reads: `ingest` measures what a server does beyond this.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -26,7 +25,7 @@ const WAITING_MAX: usize = 1024;
 const FILE: &str = "bare.log";
 
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct BareServerOptions {
     pub listen: SocketAddr,
     pub dir: PathBuf,
     /// Threads that serve; as many as processors if none, as the library has it.
@@ -44,7 +43,7 @@ struct Waiting {
 struct SharedLog(mpsc::Sender<Waiting>);
 
 /// Serves until it is interrupted.
-pub fn run(options: &Options) -> anyhow::Result<()> {
+pub fn run(options: &BareServerOptions) -> anyhow::Result<()> {
     actix_web::rt::System::new().block_on(async {
         let (server, address) = serve(options)?;
         println!("Bare is ready at http://{address}");
@@ -52,7 +51,7 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     })
 }
 
-fn serve(options: &Options) -> anyhow::Result<(Server, SocketAddr)> {
+fn serve(options: &BareServerOptions) -> anyhow::Result<(Server, SocketAddr)> {
     let log = SharedLog::open(&options.dir)?;
     let mut server = HttpServer::new(move || {
         App::new()
@@ -69,7 +68,7 @@ fn serve(options: &Options) -> anyhow::Result<(Server, SocketAddr)> {
     Ok((server.run(), address))
 }
 
-/// Every project is the same one: the client asks this server what it asks the other.
+/// Returns the one project: the client sends this server the same requests as the other.
 async fn project() -> HttpResponse {
     HttpResponse::Ok().json(json!({ "id": uuid::Uuid::nil() }))
 }
@@ -102,7 +101,7 @@ impl SharedLog {
         Ok(SharedLog(sender))
     }
 
-    /// Whether the bytes are durable; they are not once the file has failed.
+    /// Appends the body; returns whether it is durable, which is false once the file has failed.
     async fn append(&self, body: Bytes) -> bool {
         let (durable, told) = oneshot::channel();
         self.0.send(Waiting { body, durable }).await.is_ok() && told.await.is_ok()
@@ -140,7 +139,8 @@ pub mod tests {
 
     /// Serves from a thread of its own until the test's process ends.
     pub fn started(dir: &Path) -> Target {
-        let options = Options { listen: "127.0.0.1:0".parse().expect("an address"), dir: dir.into(), workers: Some(1) };
+        let options =
+            BareServerOptions { listen: "127.0.0.1:0".parse().expect("an address"), dir: dir.into(), workers: Some(1) };
         let (told, address) = std::sync::mpsc::channel();
         spawn("bare", move || {
             actix_web::rt::System::new().block_on(async {

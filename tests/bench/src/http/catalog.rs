@@ -1,5 +1,5 @@
-//! `catalog`: a hundred thousand experiments and twice as many other records: how long a page of a list, a record by its id and a
-//! new record take, what the server holds in memory, and how soon it is back after a kill.
+//! `catalog`: a hundred thousand experiments and twice as many other records. Measures the time of a page of a list, of
+//! a record by its id and of a new record, the server's memory, and its restart after a kill.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -18,7 +18,7 @@ use crate::report::{Report, Threshold, median, percentile};
 
 /// Projects that the records are in.
 const PROJECTS: usize = 10;
-/// Kinds of the others, as paths name them, and what they need beside a name and a project.
+/// Other kinds, as in paths, with their required fields besides a name and a project.
 const OTHERS: [&str; 4] = ["dataset", "project_tag", "span_iframe", "project_score"];
 const PAGE: usize = 100;
 const PAGES: usize = 400;
@@ -29,14 +29,14 @@ const KILLS: usize = 3;
 const MARK: usize = 20_000;
 
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct CatalogOptions {
     pub program: PathBuf,
     pub experiments: usize,
     pub connections: usize,
     pub seed: u64,
 }
 
-pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::Result<()> {
+pub fn run(options: &CatalogOptions, dir: &Path, json_file: Option<&Path>) -> anyhow::Result<()> {
     let data_dir = dir.join("assay");
     let runtime = client_runtime()?;
     let mut server = ServerProcess::assay(&options.program, &data_dir)?;
@@ -81,14 +81,14 @@ pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::R
     report.finish(json_file)
 }
 
-/// What was made.
+/// Created record.
 struct CreatedRecord {
     projects: Vec<String>,
     experiments: Vec<String>,
     others: usize,
 }
 
-/// About as much as an SDK says of an experiment.
+/// Returns a body about as large as an SDK's experiment.
 fn body(kind: &str, project: &str, number: usize) -> Value {
     let mut body = json!({"project_id": project, "name": format!("{kind} {number}")});
     match kind {
@@ -117,7 +117,7 @@ async fn made(connection: &mut Connection, kind: &str, body: &Value) -> anyhow::
     answer["id"].as_str().map(str::to_owned).context("a new record has an id")
 }
 
-async fn make(target: &Target, options: &Options) -> anyhow::Result<CreatedRecord> {
+async fn make(target: &Target, options: &CatalogOptions) -> anyhow::Result<CreatedRecord> {
     let mut connection = Connection::new(target);
     let mut projects = Vec::new();
     for number in 0..PROJECTS {

@@ -1,5 +1,5 @@
-//! One keep-alive connection to a server, one request at a time. As little as possible stands between the bytes and
-//! the socket, so that the processor's time is the server's.
+//! One keep-alive connection to a server, one request at a time. Little code is between the bytes and the socket, so
+//! that the processor's time is the server's.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -14,16 +14,16 @@ use tokio::time::timeout;
 
 use super::http_message::{Chunks, Head, Length, read_head, request_head};
 
-/// A server that takes longer than this is not measured but given up.
+/// Timeout of a response, after which the measurement fails.
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(60);
-/// No page and no list that is asked for here comes near.
+/// Maximum size of a response, far above any page or list requested here.
 const ANSWER_BYTES_MAX: usize = 256 << 20;
-/// What is read at once.
+/// Bytes of one read.
 const READ_BYTES: usize = 256 << 10;
 /// Characters of an unexpected answer that are shown.
 const SHOWN_CHARS: usize = 400;
 
-/// Where a server is, and what it is told of who asks.
+/// Address of a server, and credentials for it.
 #[derive(Clone, Debug)]
 pub struct Target {
     pub address: SocketAddr,
@@ -56,7 +56,7 @@ impl HttpResponse {
 pub struct Connection {
     target: Target,
     host: String,
-    /// Headers of every request, in the place of the one that says that a body is JSON.
+    /// Headers of every request, instead of the JSON content type.
     said: Vec<(&'static str, &'static str)>,
     /// None before the first request, and after an answer that closed it.
     stream: Option<TcpStream>,
@@ -74,12 +74,12 @@ impl Connection {
         }
     }
 
-    /// One that says these headers.
+    /// Creates a client with these headers.
     pub fn saying(target: &Target, said: &[(&'static str, &'static str)]) -> Connection {
         Connection { said: said.to_vec(), ..Connection::new(target) }
     }
 
-    /// Connects, unless it is connected. An error says that a request that was to come was never sent.
+    /// Connects, unless it is connected. After an error the following request was surely not sent.
     pub async fn open(&mut self) -> anyhow::Result<()> {
         // As any client's library looks whether the server has closed an idle connection.
         if self.stream.as_ref().is_some_and(|stream| stream.try_read(&mut [0; 1]).is_ok()) {
@@ -105,8 +105,8 @@ impl Connection {
         self.ask("GET", path, &Bytes::new()).await
     }
 
-    /// Asks for what may be larger than memory: the body goes to `sink` as it arrives. Where the next page begins, if
-    /// the answer says that there is one.
+    /// Requests what may be larger than memory: the body goes to `sink` as it arrives. Returns the start of the next
+    /// page, if there is one.
     pub async fn post_into(
         &mut self,
         path: &str,

@@ -1,5 +1,5 @@
-//! `exports`: spans of OpenTelemetry, as an exporter sends them in protobuf, to `assay serve`: how many a second, and how many
-//! for a second of the server's processor.
+//! `exports`: OpenTelemetry spans in an exporter's protobuf, sent to `assay serve`. Measures spans a second, and spans
+//! per CPU second of the server.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -16,28 +16,28 @@ use crate::http::grpc::Channel;
 use crate::process::cpu_between;
 use crate::report::{Report, Threshold};
 
-/// Spans of one export, as exporters have it unless they are told otherwise.
+/// Spans of one export, the default of exporters.
 const SPANS_AT_ONCE: usize = 512;
 const SPANS_OF_A_TRACE: usize = 8;
 const EXPORT: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
 const START: u64 = 1_790_000_000_000_000_000;
 
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ExportOptions {
     pub program: PathBuf,
     pub spans: usize,
     pub connections: usize,
     pub seed: u64,
 }
 
-/// How exports come.
+/// Transport of exports.
 #[derive(Clone, Copy, Debug)]
 enum Over {
     Http,
     Grpc(SocketAddr),
 }
 
-pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::Result<()> {
+pub fn run(options: &ExportOptions, dir: &Path, json_file: Option<&Path>) -> anyhow::Result<()> {
     let runtime = client_runtime()?;
     let server = ServerProcess::assay(&options.program, &dir.join("assay"))?;
     let exports = options.spans.div_ceil(SPANS_AT_ONCE);
@@ -161,7 +161,7 @@ fn export(dice: &mut Dice) -> Bytes {
     whole.into()
 }
 
-/// About what an instrumented call of a model says.
+/// Returns a span of typical content for an instrumented model call.
 fn span(dice: &mut Dice, trace: &[u8], root: [u8; 8], place: usize) -> Vec<u8> {
     let mut out = Vec::new();
     let id = if place == 0 { root } else { dice.roll().to_le_bytes() };

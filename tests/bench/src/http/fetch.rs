@@ -1,4 +1,4 @@
-//! `fetch`: pages of whole traces and single traces, read back over HTTP at the size it is told.
+//! `fetch`: pages of whole traces and single traces, read back over HTTP at the given size.
 //!
 //! A row by its id has no request of its own before the query endpoint: what is measured in its place is `limit: 1`
 //! from a cursor that leads to a trace somewhere in the project, the row's whole trace in the answer.
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::client::Connection;
 use super::client_runtime;
-use super::row_loader::{Loader, Options};
+use super::row_loader::{Loader, RowLoaderOptions};
 use super::server_process::ServerProcess;
 use crate::process::Memory;
 use crate::report::{Report, Threshold, percentile};
@@ -64,7 +64,7 @@ struct PageReader<'a> {
     dice: Dice,
 }
 
-pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::Result<()> {
+pub fn run(options: &RowLoaderOptions, dir: &Path, json_file: Option<&Path>) -> anyhow::Result<()> {
     let server = ServerProcess::assay(&options.program, &dir.join("assay"))?;
     let runtime = client_runtime()?;
     let mut loader = runtime.block_on(Loader::new(server.target(), options))?;
@@ -136,7 +136,7 @@ impl PageReader<'_> {
         Ok(measured)
     }
 
-    /// From the newest page to the oldest.
+    /// Reads from the newest page to the oldest.
     async fn walk(&mut self, limit: u64, measured: &mut FetchMeasurement) -> anyhow::Result<Vec<PagePosition>> {
         let (mut places, mut cursor): (Vec<PagePosition>, Option<String>) = (Vec::new(), None);
         loop {
@@ -207,7 +207,7 @@ mod tests {
     use super::*;
     use crate::client_threads::spawn;
 
-    /// What a server that keeps its rows in a list answers; the cursor is the number of traces before it.
+    /// Response of a server that keeps its rows in a list; the cursor is the number of traces before it.
     #[derive(Default)]
     struct Rows {
         events: Mutex<Vec<Value>>,
@@ -262,7 +262,7 @@ mod tests {
 
     async fn measured(rows: Rows) -> anyhow::Result<FetchMeasurement> {
         let target = started(rows);
-        let options = Options { program: "assay".into(), rows: 900, connections: 3, seed: 5 };
+        let options = RowLoaderOptions { program: "assay".into(), rows: 900, connections: 3, seed: 5 };
         let mut loader = Loader::new(&target, &options).await?;
         loader.load(options.rows).await?;
         let (connection, path) = (Connection::new(&target), loader.fetch_path());
@@ -288,7 +288,7 @@ mod tests {
     #[tokio::test]
     async fn an_event_that_says_something_else_is_an_error() {
         let target = started(Rows::default());
-        let options = Options { program: "assay".into(), rows: 10, connections: 1, seed: 5 };
+        let options = RowLoaderOptions { program: "assay".into(), rows: 10, connections: 1, seed: 5 };
         let mut loader = Loader::new(&target, &options).await.expect("a project");
         loader.load(options.rows).await.expect("rows");
         let body = Bytes::from_static(b"{\"limit\":1}");

@@ -1,4 +1,5 @@
-//! `files`: attachments sent and read back through `assay serve`, against a bare file that is written and synced in the same run.
+//! `files`: attachments sent and read back through `assay serve`, compared with a bare file that is written and synced
+//! in the same run.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -20,13 +21,13 @@ const SMALL: usize = 200;
 const SMALL_BYTES: usize = 20 << 10;
 
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct FileOptions {
     pub program: PathBuf,
     pub large_bytes: usize,
     pub seed: u64,
 }
 
-pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::Result<()> {
+pub fn run(options: &FileOptions, dir: &Path, json_file: Option<&Path>) -> anyhow::Result<()> {
     let runtime = client_runtime()?;
     let server = ServerProcess::assay(&options.program, &dir.join("assay"))?;
     let mut report = Report::new("files");

@@ -1,4 +1,4 @@
-//! A call of gRPC with one message each way: a frame of HTTP/2 with five bytes in front, and a status behind.
+//! A gRPC call with one message each way: an HTTP/2 frame with a prefix of five bytes, followed by a status.
 
 use std::convert::Infallible;
 use std::future::poll_fn;

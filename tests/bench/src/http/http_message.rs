@@ -1,11 +1,11 @@
-//! Messages of HTTP/1.1 as far as this client needs them, as plain functions over bytes: what a request opens with,
-//! what an answer opens with, and bodies in chunks.
+//! HTTP/1.1 messages as far as this client needs them, as plain functions over bytes: heads of requests and responses,
+//! and chunked bodies.
 
 use std::time::Duration;
 
 /// A head longer than this is no answer of ours.
 pub const HEAD_BYTES_MAX: usize = 64 << 10;
-/// The longest line that says how large a chunk is.
+/// Maximum length of a line with a chunk's size.
 const CHUNK_LINE_BYTES_MAX: usize = 256;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub enum Length {
     Chunked,
 }
 
-/// How an answer opens.
+/// Head of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
     /// Up to where the body begins.
@@ -24,7 +24,7 @@ pub struct Head {
     pub retry_after: Option<Duration>,
     /// The server closes the connection after this answer.
     pub closes: bool,
-    /// Where the next page begins.
+    /// Start of the next page.
     pub cursor: Option<String>,
 }
 

@@ -1,5 +1,5 @@
-//! `ingest`: rows a second that the whole server acknowledges, against the bare pipeline fed the same bytes in the same
-//! run; then how long an acknowledgement takes at half of our own peak, on both.
+//! `ingest`: rows a second that the whole server acknowledges, compared with the bare pipeline and the same bytes in
+//! the same run; then the latency of acknowledgements at half of our own peak, on both.
 //!
 //! The bodies are made beforehand and kept in memory. Every run starts a new server on an empty directory; the two
 //! take turns at going first.
@@ -20,24 +20,24 @@ use crate::report::{Report, Threshold, median, percentile};
 
 const RATIO_MIN: f64 = 0.4;
 const RATIO_MIN_WITH_MERGES: f64 = 0.3;
-/// How much longer than the bare pipeline's the slowest hundredth of our acknowledgements may take.
+/// Upper bound of our 99th percentile of latency, as a multiple of the bare pipeline's.
 const P99_TO_BARE_MAX: f64 = 5.0;
 const RESIDENT_MIB_MAX: f64 = 1024.0;
-/// Requests of a run unless it was said how many or how long: about 600 MB.
+/// Requests of a run without a given number or duration: about 600 MB.
 pub const REQUESTS: u64 = 3000;
-/// What is made beforehand for a run that was given seconds only.
+/// Bodies prepared for a run that was given seconds only.
 const BODIES_BYTES_MAX: u64 = 2 << 30;
 /// Runs at a fixed rate; each lasts as long as the bodies do.
 const PACED_PAIRS_MAX: usize = 3;
 const MEMORY_EVERY: Duration = Duration::from_millis(200);
 
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct IngestOptions {
     pub program: PathBuf,
     pub connections: usize,
     pub projects: usize,
     pub rows_per_request: usize,
-    /// At least one of the two is given.
+    /// Number of requests; at least one of the two limits is given.
     pub requests: Option<u64>,
     pub seconds: Option<u64>,
     pub merges: f64,
@@ -56,7 +56,7 @@ enum HttpIngestSide {
 #[derive(Debug, Serialize)]
 pub struct HttpIngestRun {
     driven: Driven,
-    /// From the first request to the last answer.
+    /// CPU time from the first request to the last response.
     server_cpu: CpuSeconds,
     client_cpu_seconds: f64,
     memory: Memory,
@@ -87,7 +87,7 @@ impl HttpIngestPair {
     }
 }
 
-pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::Result<()> {
+pub fn run(options: &IngestOptions, dir: &Path, json_file: Option<&Path>) -> anyhow::Result<()> {
     let bodies = rendered(options);
     let upto = options.seconds.map(Duration::from_secs);
     let mut pairs = Vec::new();
@@ -117,8 +117,8 @@ pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::R
     report.finish(json_file)
 }
 
-/// The bodies of every lane: as many as were asked for, else as many as fit in memory.
-pub fn rendered(options: &Options) -> Bodies {
+/// Returns the bodies of every lane: the requested number, or as many as fit in memory.
+pub fn rendered(options: &IngestOptions) -> Bodies {
     let mut workload = Workload::new(options.seed, options.profile, options.merges);
     workload.rows_per_write = options.rows_per_request;
     let lanes = options.connections.max(1);
@@ -145,7 +145,13 @@ pub fn rendered(options: &Options) -> Bodies {
     Arc::new(bodies)
 }
 
-fn pair(options: &Options, bodies: &Bodies, pace: Pace, dir: &Path, number: usize) -> anyhow::Result<HttpIngestPair> {
+fn pair(
+    options: &IngestOptions,
+    bodies: &Bodies,
+    pace: Pace,
+    dir: &Path,
+    number: usize,
+) -> anyhow::Result<HttpIngestPair> {
     std::fs::create_dir_all(dir).with_context(|| format!("creating {}", dir.display()))?;
     let side = |side| one_run(options, bodies, pace, dir, side);
     let pair = if number.is_multiple_of(2) {
@@ -160,7 +166,7 @@ fn pair(options: &Options, bodies: &Bodies, pace: Pace, dir: &Path, number: usiz
 }
 
 /// Sends all bodies to a new server of the program, as fast as it takes them.
-pub fn alone(options: &Options, bodies: &Bodies, dir: &Path) -> anyhow::Result<HttpIngestRun> {
+pub fn alone(options: &IngestOptions, bodies: &Bodies, dir: &Path) -> anyhow::Result<HttpIngestRun> {
     std::fs::create_dir_all(dir).with_context(|| format!("creating {}", dir.display()))?;
     let pace = Pace { every: None, upto: options.seconds.map(Duration::from_secs) };
     let run = one_run(options, bodies, pace, dir, HttpIngestSide::Assay)?;
@@ -169,7 +175,7 @@ pub fn alone(options: &Options, bodies: &Bodies, dir: &Path) -> anyhow::Result<H
 }
 
 fn one_run(
-    options: &Options,
+    options: &IngestOptions,
     bodies: &Bodies,
     pace: Pace,
     dir: &Path,
@@ -209,7 +215,7 @@ fn p(run: &HttpIngestRun, share: f64) -> f64 {
     percentile(run.driven.answer_ms.iter().copied(), share)
 }
 
-fn figures(report: &mut Report, options: &Options, pairs: &[HttpIngestPair]) {
+fn figures(report: &mut Report, options: &IngestOptions, pairs: &[HttpIngestPair]) {
     for (number, pair) in pairs.iter().enumerate() {
         report.figure(format!("pair {}: assay / bare", number + 1), pair.ratio(), "");
     }
@@ -262,8 +268,8 @@ fn memory_figures<'a>(report: &mut Report, pairs: impl Iterator<Item = &'a HttpI
 mod tests {
     use super::*;
 
-    fn options(requests: Option<u64>, merges: f64) -> Options {
-        Options {
+    fn options(requests: Option<u64>, merges: f64) -> IngestOptions {
+        IngestOptions {
             program: "assay".into(),
             connections: 3,
             projects: 1,

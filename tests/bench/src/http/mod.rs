@@ -1,5 +1,5 @@
-//! Benchmarks of the whole server as a client sees it: inserts, fetches and restarts over HTTP, and the bare pipeline
-//! beside it.
+//! Benchmarks of the whole server from the client's side: inserts, fetches and restarts over HTTP, compared with the
+//! bare pipeline.
 //!
 //! ```text
 //! this process: the client            a process of its own: the server
@@ -29,10 +29,10 @@ use std::path::PathBuf;
 use anyhow::Context;
 use tokio::runtime::Runtime;
 
-/// Threads of the client; told by their name in what the CPU was used for.
+/// Threads of the client, identified by name in the CPU measurement.
 const CLIENT_THREADS: usize = 2;
 
-/// The program `assay` beside this one, unless another was named.
+/// Returns the named program, or the program `assay` beside this one.
 pub fn program(named: Option<PathBuf>) -> anyhow::Result<PathBuf> {
     let program = match named {
         Some(named) => named,

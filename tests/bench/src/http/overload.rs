@@ -1,12 +1,13 @@
-//! `overload`: SDK processes offer several times what the server takes, while light clients of another organization write.
+//! `overload`: SDK processes offer several times the server's capacity, while light clients of another organization
+//! write.
 //!
 //! ```text
 //! light clients alone ──► a few connections, as fast as it goes ──► SDK processes, several times that ──► what was sent is counted
 //!   their p99                what the server takes                   beside the light clients
 //! ```
-//! Each process works as the SDKs do: it makes batches of rows at its rate, keeps what was not sent yet in a buffer of
-//! bounded bytes, and sends with a few threads. A batch that is refused or fails three times, with 1 s and 2 s between, is
-//! dropped. While the buffer is full the process makes nothing.
+//! Each process works like an SDK: it makes batches of rows at its rate, keeps unsent ones in a bounded buffer, and
+//! sends with a few threads. A batch that is refused or fails three times, with 1 s and 2 s between, is dropped. While
+//! the buffer is full the process makes nothing.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -32,7 +33,7 @@ use crate::process::Process;
 use crate::report::{Report, Threshold, median, percentile};
 use crate::store::disk_limits::SyncProbe;
 
-/// How often what the server takes is offered.
+/// Offered load as a multiple of the capacity.
 const FACTOR: f64 = 4.0;
 /// Connections that find out what it takes.
 const PEAK_CONNECTIONS: usize = 8;
@@ -56,21 +57,21 @@ const LIGHT_ALONE: Duration = Duration::from_secs(10);
 const LIGHT_SLOWER_MAX: f64 = 3.0;
 const RESIDENT_MIB_MAX: f64 = 1024.0;
 const MEMORY_EVERY: Duration = Duration::from_millis(100);
-/// Room in a buffer is counted in these.
+/// Unit of space in a buffer.
 const BUFFER_UNIT_BYTES: usize = 1 << 10;
 
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct OverloadOptions {
     pub program: PathBuf,
     pub processes: usize,
     pub rows_per_request: usize,
-    /// What all processes buffer together.
+    /// Buffer space of all processes together.
     pub buffer_bytes: u64,
     pub seconds: u64,
     pub seed: u64,
 }
 
-/// What came of the processes together.
+/// Results of all processes.
 #[derive(Debug, Default)]
 struct Sending {
     offered_bytes: AtomicU64,
@@ -82,19 +83,19 @@ struct Sending {
     refusals: AtomicU64,
 }
 
-/// What came of the light clients.
+/// Results of the light clients.
 #[derive(Debug, Default, Serialize)]
 struct Light {
     refused: u64,
     answer_ms: Vec<f64>,
 }
 
-pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::Result<()> {
+pub fn run(options: &OverloadOptions, dir: &Path, json_file: Option<&Path>) -> anyhow::Result<()> {
     let data_dir = dir.join("assay");
     let server = ServerProcess::assay(&options.program, &data_dir)?;
     let runtime = client_runtime()?;
     let other = Target { key: Some(key_of_another(&options.program, &data_dir)?), ..server.target().clone() };
-    let bench = Bench { options, server: &server, runtime: &runtime, sdk_runtime: &sdk_runtime()? };
+    let bench = OverloadRun { options, server: &server, runtime: &runtime, sdk_runtime: &sdk_runtime()? };
 
     let probe = SyncProbe::start(dir)?;
     let alone = bench.light_alone(&other)?;
@@ -146,7 +147,7 @@ fn sdk_runtime() -> anyhow::Result<Runtime> {
     runtime.build().context("starting the threads of the SDK processes")
 }
 
-/// Reports how long something took alone and beside the overload; returns the ratio of the 99th percentiles.
+/// Reports durations alone and during the overload; returns the ratio of the 99th percentiles.
 fn report_slowdown(report: &mut Report, name: &str, [alone, beside]: [&Vec<f64>; 2]) -> f64 {
     let p99 = |times: &[f64]| percentile(times.iter().copied(), 0.99);
     for (times, when) in [(alone, "alone"), (beside, "beside it")] {
@@ -165,8 +166,8 @@ struct Overloaded {
     resident: Vec<u64>,
 }
 
-struct Bench<'a> {
-    options: &'a Options,
+struct OverloadRun<'a> {
+    options: &'a OverloadOptions,
     server: &'a ServerProcess,
     /// Threads of the light clients, and of all that is measured before the overload.
     runtime: &'a Runtime,
@@ -174,7 +175,7 @@ struct Bench<'a> {
     sdk_runtime: &'a Runtime,
 }
 
-impl Bench<'_> {
+impl OverloadRun<'_> {
     fn bodies(&self, lane: usize, count: usize) -> Vec<GeneratedEvents> {
         let mut workload = Workload::new(self.options.seed, Profile::Even, 0.0);
         workload.rows_per_write = self.options.rows_per_request;
@@ -201,7 +202,7 @@ impl Bench<'_> {
         })
     }
 
-    /// The processes, the light clients beside them, and the server's memory meanwhile.
+    /// Runs the processes and the light clients, and measures the server's memory meanwhile.
     fn overload(&self, other: &Target, rate: f64) -> anyhow::Result<Overloaded> {
         let (sending, ends) = (Arc::new(Sending::default()), Arc::new(AtomicBool::new(false)));
         let processes = self.options.processes;
@@ -273,7 +274,7 @@ impl Batch {
     }
 }
 
-/// A batch in the buffer, with the room that it takes there.
+/// A batch in the buffer, with its space.
 struct Buffered {
     body: Bytes,
     rows: u64,
@@ -409,7 +410,7 @@ async fn rows_there(target: &Target, projects: &[String]) -> anyhow::Result<u64>
     Ok(rows)
 }
 
-/// A token of an organization that is made beside the first one.
+/// Creates another organization and returns a token of it.
 fn key_of_another(program: &Path, data_dir: &Path) -> anyhow::Result<String> {
     let admin = |words: &[&str]| {
         let output = Command::new(program).arg("admin").args(words).arg("--data-dir").arg(data_dir).output()?;

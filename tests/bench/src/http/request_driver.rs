@@ -1,7 +1,7 @@
-//! Driver that sends bodies made beforehand: as fast as they are answered, or at a fixed rate whatever the answers do.
+//! Driver that sends prepared bodies: at the rate of responses, or at a fixed rate.
 //!
-//! At a fixed rate the clock of a request starts when it is due, also where its connection still waits for the answer
-//! before: a server that stalls pays for all that came due meanwhile.
+//! At a fixed rate the clock of a request starts when it is due, even if its connection still waits for the previous
+//! response: a stalled server is charged for all requests due meanwhile.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,9 +15,9 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::client::{Connection, HttpResponse, Target};
 
-/// How long a refused request waits where the server does not say.
+/// Pause after a refusal without a retry time.
 const RETRY_WAIT: Duration = Duration::from_millis(20);
-/// How often one request may be refused before the bench gives up.
+/// Number of refusals of one request after which the benchmark fails.
 const REFUSALS_MAX: u32 = 1000;
 
 /// Bodies by lane; made once, sent to every server.
@@ -31,10 +31,10 @@ pub struct Pace {
     pub upto: Option<Duration>,
 }
 
-/// What came of it.
+/// Results of the driver.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Driven {
-    /// From the first request to the last answer.
+    /// From the first request to the last response.
     pub seconds: f64,
     pub requests: u64,
     /// Events acknowledged, merges among them.
@@ -83,7 +83,7 @@ struct DriverInserted {
 }
 
 impl DriverLane {
-    /// To a path that takes events.
+    /// Creates a lane to a path that takes events.
     pub fn new(target: &Target, path: &str) -> DriverLane {
         DriverLane { connection: Connection::new(target), path: path.to_owned() }
     }
@@ -117,7 +117,7 @@ impl DriverLane {
         Ok((lanes.collect(), ids))
     }
 
-    /// Sends the events once, whatever is answered.
+    /// Sends the events once, whatever the response.
     pub async fn offer(&mut self, events: &GeneratedEvents) -> anyhow::Result<HttpResponse> {
         self.connection.post(&self.path, &events.body).await
     }

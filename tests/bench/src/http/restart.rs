@@ -1,4 +1,4 @@
-//! `restart`: how long a server that was killed takes until it is ready again, at the size it is told.
+//! `restart`: time until a killed server is ready again, at the given size.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -10,13 +10,13 @@ use serde_json::Value;
 
 use super::client::{Connection, Target};
 use super::client_runtime;
-use super::row_loader::{Loader, Options};
+use super::row_loader::{Loader, RowLoaderOptions};
 use super::server_process::ServerProcess;
 use crate::process::Memory;
 use crate::report::{Report, Threshold, median};
 
 const KILLS: usize = 3;
-/// Before each kill this part of the rows is written once more, so that it meets a log that is not given back.
+/// Share of the rows that is written again before each kill, so that the log is not empty.
 const BURST: u64 = 50;
 const READY_SECONDS_MAX: f64 = 6.0;
 const READY_LOOK: Duration = Duration::from_millis(5);
@@ -25,16 +25,16 @@ const READY_WAIT_MAX: Duration = Duration::from_secs(120);
 #[derive(Debug, Serialize)]
 struct ServerRestart {
     rows: u64,
-    /// From the start of the process until `/readyz` says 200.
+    /// From the start of the process until `/readyz` returns 200.
     ready_seconds: f64,
-    /// Until it said where it listens.
+    /// Until it reported its address.
     listening_seconds: f64,
     /// Until the newest trace was fetched.
     fetched_seconds: f64,
     memory: Memory,
 }
 
-pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::Result<()> {
+pub fn run(options: &RowLoaderOptions, dir: &Path, json_file: Option<&Path>) -> anyhow::Result<()> {
     let data_dir = dir.join("assay");
     let runtime = client_runtime()?;
     let mut server = ServerProcess::assay(&options.program, &data_dir)?;
@@ -72,7 +72,7 @@ fn figures(report: &mut Report, restarts: &[ServerRestart]) {
     report.figure("resident by then, peak", resident, "MiB");
 }
 
-/// Asks until the server says that it is ready; the seconds since `began`.
+/// Polls until the server is ready; returns the seconds since `began`.
 pub async fn ready(target: &Target, began: Instant) -> anyhow::Result<f64> {
     let mut connection = Connection::new(target);
     while began.elapsed() < READY_WAIT_MAX {

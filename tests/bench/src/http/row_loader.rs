@@ -1,4 +1,4 @@
-//! Loader of rows over HTTP, made as they are sent: what `fetch` and `restart` begin with.
+//! Loader of rows over HTTP, generated as they are sent: the first part of `fetch` and `restart`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,14 +19,14 @@ use super::request_driver::DriverLane;
 const MARK_ROWS: u64 = 100_000;
 
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct RowLoaderOptions {
     pub program: PathBuf,
     pub rows: u64,
     pub connections: usize,
     pub seed: u64,
 }
 
-impl Options {
+impl RowLoaderOptions {
     fn workload(&self) -> Workload {
         Workload::new(self.seed, Profile::Even, 0.0)
     }
@@ -42,7 +42,7 @@ pub struct Loader {
 }
 
 impl Loader {
-    pub async fn new(target: &Target, options: &Options) -> anyhow::Result<Loader> {
+    pub async fn new(target: &Target, options: &RowLoaderOptions) -> anyhow::Result<Loader> {
         let (lanes, projects) = DriverLane::open(target, options.connections.max(1), 1).await?;
         let workload = options.workload();
         let streams = (0..).map(|lane| workload.stream(object_of_lane(lane)));
@@ -96,7 +96,7 @@ impl Loader {
         Ok(began.elapsed().as_secs_f64())
     }
 
-    /// Says whether a fetched event holds what was sent; an event that was never sent is an error too.
+    /// Checks that a fetched event equals the sent one; an event that was never sent is an error too.
     pub fn check(&self, event: &Value) -> anyhow::Result<()> {
         let row = self.row_of(event).with_context(|| format!("nobody sent the row {}", event["id"]))?;
         let mut sent = Vec::new();
@@ -112,7 +112,7 @@ impl Loader {
         Ok(())
     }
 
-    /// The row an event is about: it says its number, and only its own lane has its id there.
+    /// Returns the row of an event, from the number in it; only its own lane has its id there.
     fn row_of(&self, event: &Value) -> Option<Row> {
         let number = event["span_attributes"]["exec_counter"].as_u64()?;
         let of_lane = |(_, stream): &(DriverLane, ObjectStream)| self.workload.row(stream.number(), number);

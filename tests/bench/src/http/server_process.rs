@@ -1,4 +1,4 @@
-//! A server as a process of its own: started, known by the address it says, watched, killed.
+//! A server as a process of its own: started, addressed by its own output, measured, killed.
 
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader};
@@ -15,14 +15,14 @@ use super::client::Target;
 use crate::client_threads::spawn;
 use crate::process::{CpuSeconds, Process, cpu_between};
 
-/// How long a server may take until it says that it is ready.
+/// Time limit for a server to report ready.
 const READY_WAIT_MAX: Duration = Duration::from_secs(120);
 /// A server gives what is under way 30 s, and then closes its store.
 const STOP_WAIT_MAX: Duration = Duration::from_secs(60);
 const STOP_LOOK: Duration = Duration::from_millis(5);
 /// Lines of a server's output that may wait to be looked at.
 const LINES_MAX: usize = 64;
-/// What the server is given for its first key, and the client sends.
+/// First key of the server, used by the client.
 const KEY: &str = "sk-assayBenchAssayBenchAssayBenchAssayBenchAssayB";
 /// Lines of a failed server's stderr that are shown.
 const COMPLAINTS_SHOWN: usize = 10;
@@ -36,7 +36,7 @@ const QUIET_LOOKS_MAX: u32 = 150;
 pub struct ServerProcess {
     child: Child,
     target: Target,
-    /// Where exporters are served over gRPC.
+    /// Address of the gRPC listener for exporters.
     otlp: Option<SocketAddr>,
 }
 
@@ -63,7 +63,7 @@ impl ServerProcess {
         ServerProcess::start(command, data_dir, Some(KEY.into()))
     }
 
-    /// The same where clients know the address already.
+    /// Starts a server at an address that the clients already have.
     pub fn assay_at(program: &Path, data_dir: &Path, listen: SocketAddr) -> anyhow::Result<ServerProcess> {
         ServerProcess::start(serving(program, data_dir, listen, &[]), data_dir, Some(KEY.into()))
     }
@@ -146,7 +146,7 @@ impl Drop for ServerProcess {
     }
 }
 
-/// Where it is, and where it serves exporters.
+/// Returns its address, and that of its gRPC listener.
 fn wait_until_ready(stdout: ChildStdout) -> anyhow::Result<(SocketAddr, Option<SocketAddr>)> {
     let (sender, lines) = sync_channel(LINES_MAX);
     spawn("bench-output", move || {

@@ -1,4 +1,4 @@
-//! Assay's side: rows inserted over HTTP as clients do it, questions asked over one connection that is kept.
+//! Assay's side: rows inserted over HTTP like a client's, queries over one persistent connection.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ const SEALED_LOOKS_MAX: u32 = 3_600;
 /// Pages of one export.
 const PAGES_MAX: usize = 100_000;
 
-/// What questions name.
+/// Objects named by queries.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Objects {
     pub log: String,
@@ -125,7 +125,7 @@ impl Ours {
         ConcurrentInserts::start(self.server.target(), &project, feed, bytes_per_second)
     }
 
-    /// Asks each text in turn, and again; times to the last byte, and the answer to each.
+    /// Runs each text in turn, repeatedly; returns the times to the last byte, and each result.
     pub fn ask(&mut self, texts: &[String], runs: Runs) -> anyhow::Result<(Times, Vec<QueryResult>)> {
         let asked: Vec<Bytes> = texts.iter().map(|text| Bytes::from(json!({ "query": text }).to_string())).collect();
         let mut answers = Vec::new();

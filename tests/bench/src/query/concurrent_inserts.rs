@@ -1,4 +1,4 @@
-//! Inserts that run while questions are asked: into a project of their own, so that what is asked about stays as it is.
+//! Inserts that run during queries: into a project of their own, so that the queried rows do not change.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use crate::client_threads::{join, spawn};
 use crate::http::client::Target;
 use crate::http::client_runtime;
 
-/// A feed that goes on no faster than so many bytes a second, and ends when it is told to.
+/// A feed limited to a rate of bytes a second, until it is stopped.
 struct Paced<F> {
     feed: F,
     bytes_per_second: f64,
@@ -59,7 +59,7 @@ impl ConcurrentInserts {
         Ok(ConcurrentInserts { ended, began, inserting })
     }
 
-    /// How many bytes of rows were taken in a second, once it has ended.
+    /// Returns the bytes of rows taken per second, once it has ended.
     pub fn end(self) -> anyhow::Result<f64> {
         self.ended.store(true, Ordering::Relaxed);
         let bytes = join(self.inserting)?;

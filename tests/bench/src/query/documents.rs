@@ -1,5 +1,5 @@
-//! Documents of the shape that JSONBench has, events of the Bluesky network, made up from a seed: two days of them.
-//! Each is the metadata of a row.
+//! Documents of JSONBench's shape, events of the Bluesky network, generated from a seed: two days of them. Each is the
+//! metadata of a row.
 
 use assay_bench::generate::START_MICROS;
 use assay_bench::generate::dice::{Dice, derive};
@@ -9,7 +9,7 @@ use assay_storage_model::event::format_micros;
 use super::event_feed::Feed;
 use super::spans::{put, skewed};
 
-/// Whether an event comes as the row it is inserted as, or alone, as the others load it.
+/// Whether an event is wrapped in a row for inserts, or alone for the other engines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrapped {
     /// `{"id": ..., "metadata": {the event}}`, as it is inserted.
@@ -118,7 +118,7 @@ fn commit(dice: &mut Dice, time: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(b"}}");
 }
 
-/// What a record says beside its type and time.
+/// Writes the content of a record besides its type and time.
 fn record(collection: &str, dice: &mut Dice, out: &mut Vec<u8>) {
     match collection {
         "app.bsky.feed.post" => {

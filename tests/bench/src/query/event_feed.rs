@@ -1,5 +1,5 @@
 //! Feed of events, one after the other and never all at once: as bodies of inserts for us, and as lines of a file that
-//! the others load. Both are made from the same stream, so all of them have the same rows.
+//! the others load. Both are made from the same stream, so all engines have the same rows.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -15,7 +15,7 @@ const BODY_BYTES_MAX: usize = 448 << 10;
 
 /// A stream of events that follows from a seed.
 pub trait Feed {
-    /// Appends the next event, JSON text without a line's end, and says its id; none when all were made.
+    /// Appends the next event as JSON text without a line's end, and returns its id; none at the end.
     fn next(&mut self, out: &mut Vec<u8>) -> Option<String>;
 }
 

@@ -1,4 +1,4 @@
-//! Two experiments over the same inputs: what is compared with each other. A case is three spans: the root (eval), which
+//! Two experiments over the same inputs, to be compared with each other. A case is three spans: the root (eval), which
 //! has the scores, the model's call and the scorer.
 
 use assay_bench::generate::START_MICROS;

@@ -1,4 +1,4 @@
-//! Figures from the times: each question's against the faster of the others, and how ours grow.
+//! Figures from the times: each query against the fastest other engine, and the growth of ours.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ const DISK_PER_JSON_MAX: f64 = 0.25;
 const LOOKUP_GROWTH_MAX: f64 = 1.5;
 /// Upper bound of the growth of scans over ten times the rows.
 const SCAN_GROWTH_MAX: f64 = 11.0;
-/// Lower bound of the pace of inserts beside the questions, as a share of the pace that is wanted.
+/// Lower bound of the rate of inserts during the queries, as a share of the wanted rate.
 const PACE_MIN: f64 = 0.95;
 const BESIDE_RATIO_MAX: f64 = 1.5;
 const MIB: f64 = 1_048_576.0;

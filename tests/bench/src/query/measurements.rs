@@ -1,4 +1,4 @@
-//! Measurements of one engine, and how often each question is asked.
+//! Measurements of one engine, and the number of runs of each query.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use super::query_result::QueryResult;
 use crate::process::Memory;
 use crate::report::median;
 
-/// How often a question is asked, warm: so often that the middle one says something, so long that all of them end.
+/// Number of warm runs of a query: enough for a meaningful median, within a time limit.
 #[derive(Clone, Copy, Debug)]
 pub struct Runs {
     pub least: usize,
@@ -22,7 +22,7 @@ impl Runs {
     /// Runs of a question that writes a file as large as all rows.
     pub const EXPORT: Runs = Runs { least: 3, most: 3, seconds: 0.0 };
 
-    /// Whether it is enough after so many.
+    /// Returns whether this many runs are enough.
     pub fn are_over(&self, done: usize, began: Instant) -> bool {
         done >= self.most || done >= self.least && began.elapsed() > Duration::from_secs_f64(self.seconds)
     }
@@ -48,9 +48,9 @@ pub struct EngineMeasurement {
     pub times: BTreeMap<&'static str, Times>,
     #[serde(skip)]
     pub answers: BTreeMap<&'static str, Vec<QueryResult>>,
-    /// What grows with the rows.
+    /// Bytes that grow with the rows.
     pub disk_bytes: u64,
-    /// What has a size of its own whatever the rows: a log up to its budget, a file that keeps room.
+    /// Bytes of fixed size: a log up to its budget, a file that reserves space.
     pub fixed_bytes: u64,
     /// JSON text of all rows that were loaded.
     pub json_bytes: u64,

@@ -1,4 +1,4 @@
-//! `query`: questions about traces, asked of us, of DuckDB and of ClickHouse (as chDB) with the same rows.
+//! `query`: queries about traces, on us, on DuckDB and on ClickHouse (as chDB) with the same rows.
 //!
 //! ```text
 //! one seed ─► spans, experiments, documents ─┬─► bodies of inserts ─► `assay serve`, over HTTP
@@ -8,7 +8,7 @@
 //! Engines follow each other: what one was measured with is gone before the next begins. An answer that differs from
 //! another engine's fails the run and is named, with the first row that differs.
 //!
-//! Rows are made again for each engine, and never held; what is asked for by its id (traces) is noted as they pass.
+//! Rows are generated again for each engine, and never held; ids to be looked up (traces) are recorded as they pass.
 
 mod assay;
 mod concurrent_inserts;
@@ -46,7 +46,7 @@ use spans::Spans;
 pub use figures::geometric_mean;
 pub use release_comparison::{Turns, in_turns};
 
-/// More than anybody waits for.
+/// More rows than any run inserts.
 const BESIDE_ROWS: u64 = 1 << 40;
 /// Ours, in figures.
 const ASSAY: &str = "assay";
@@ -68,8 +68,8 @@ impl FromStr for Side {
 }
 
 #[derive(Clone, Debug)]
-pub struct Options {
-    /// Where ours is among the sides.
+pub struct QueryOptions {
+    /// Program of our side, if it is measured.
     pub program: Option<PathBuf>,
     pub rows: u64,
     pub documents: u64,
@@ -78,14 +78,14 @@ pub struct Options {
     pub sides: Vec<Side>,
     /// The others' Python environment.
     pub environment: Option<PathBuf>,
-    /// Where ours is left as it was loaded.
+    /// Folder in which our side stays loaded.
     pub kept: Option<PathBuf>,
-    /// Whether ours is asked once more while rows come in.
+    /// Whether ours is queried once more while rows come in.
     pub beside: bool,
     pub seed: u64,
 }
 
-/// What questions name of the rows.
+/// Facts about the rows that queries name.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Facts {
     traces: Vec<String>,
@@ -97,7 +97,7 @@ impl Facts {
         Facts { traces: spans.traces().to_vec(), big: spans.big_trace().to_owned() }
     }
 
-    /// The texts of a question: one, or one for each trace that is asked for.
+    /// Returns the texts of a query: one, or one for each looked-up trace.
     fn texts(&self, text: &str) -> Vec<String> {
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ").replace("$BIG", &self.big);
         if !text.contains("$TRACE") {
@@ -107,7 +107,7 @@ impl Facts {
     }
 }
 
-pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::Result<()> {
+pub fn run(options: &QueryOptions, dir: &Path, json_file: Option<&Path>) -> anyhow::Result<()> {
     let environment = match options.sides.iter().any(|side| matches!(side, Side::Peer(_))) {
         true => Some(Environment::made(options.environment.clone())?),
         false => None,
@@ -127,7 +127,7 @@ pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::R
     let grown = match options.grown {
         Some(rows) => {
             // Spans alone: that is what grows.
-            let alone = Options { rows, documents: 0, kept: None, beside: false, ..options.clone() };
+            let alone = QueryOptions { rows, documents: 0, kept: None, beside: false, ..options.clone() };
             Some(ours(&alone, &dir.join("grown"), None)?)
         }
         None => None,
@@ -151,12 +151,12 @@ fn questions() -> impl Iterator<Item = &'static Question> {
 }
 
 /// Those about what is there.
-fn questions_of(options: &Options) -> impl Iterator<Item = &'static Question> + use<> {
+fn questions_of(options: &QueryOptions) -> impl Iterator<Item = &'static Question> + use<> {
     let events: &[Question] = if options.documents > 0 { &EVENTS } else { &[] };
     TRACES.iter().chain(events)
 }
 
-/// What was loaded into ours, for whoever asks it another time.
+/// Description of our loaded rows, for another run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Loaded {
     rows: u64,
@@ -174,8 +174,8 @@ impl Loaded {
         home.join("loaded.json")
     }
 
-    /// Where ours was kept loaded with the same rows.
-    fn of(home: &Path, options: &Options) -> anyhow::Result<Option<Loaded>> {
+    /// Returns the description of a kept folder with the same rows.
+    fn of(home: &Path, options: &QueryOptions) -> anyhow::Result<Option<Loaded>> {
         let Ok(text) = std::fs::read(Loaded::file(home)) else { return Ok(None) };
         let loaded: Loaded = serde_json::from_slice(&text)?;
         let same = (loaded.rows, loaded.documents, loaded.seed) == (options.rows, options.documents, options.seed);
@@ -183,7 +183,7 @@ impl Loaded {
         Ok(Some(loaded))
     }
 
-    fn new(ours: &Ours, options: &Options) -> anyhow::Result<Loaded> {
+    fn new(ours: &Ours, options: &QueryOptions) -> anyhow::Result<Loaded> {
         let documents = Documents::new(options.seed, options.documents, Wrapped::Row);
         let (objects, began) = (ours.objects.clone(), Instant::now());
         let spans = ours.insert("project_logs", &objects.log, Spans::new(options.seed, options.rows))?;
@@ -194,12 +194,12 @@ impl Loaded {
         json_bytes += ours.insert("project_logs", &objects.events, documents)?.bytes;
         let seconds = began.elapsed().as_secs_f64();
         let (facts, memory) = (Facts::of(&spans), ours.server().process().memory()?);
-        let Options { rows, documents, seed, .. } = *options;
+        let QueryOptions { rows, documents, seed, .. } = *options;
         Ok(Loaded { rows, documents, seed, seconds, json_bytes, memory, facts, objects })
     }
 }
 
-fn ours(options: &Options, home: &Path, looker: Option<&Environment>) -> anyhow::Result<EngineMeasurement> {
+fn ours(options: &QueryOptions, home: &Path, looker: Option<&Environment>) -> anyhow::Result<EngineMeasurement> {
     let program = options.program.as_ref().context("the program assay")?;
     std::fs::create_dir_all(home).with_context(|| format!("creating {}", home.display()))?;
     let dir = home.join("data");
@@ -242,7 +242,7 @@ fn ours(options: &Options, home: &Path, looker: Option<&Environment>) -> anyhow:
 }
 
 /// The questions again, but for the export, while rows come in at half of the pace at which all were loaded.
-fn beside(ours: &mut Ours, options: &Options, loaded: &Loaded) -> anyhow::Result<measurements::InsertTimes> {
+fn beside(ours: &mut Ours, options: &QueryOptions, loaded: &Loaded) -> anyhow::Result<measurements::InsertTimes> {
     let wanted = loaded.json_bytes as f64 / loaded.seconds / 2.0;
     let inserting = ours.insert_beside(Spans::new(options.seed + 1, BESIDE_ROWS), wanted)?;
     let mut times = BTreeMap::new();
@@ -255,7 +255,8 @@ fn beside(ours: &mut Ours, options: &Options, loaded: &Loaded) -> anyhow::Result
     Ok(measurements::InsertTimes { wanted, taken: inserting.end()?, times })
 }
 
-/// Our log is written over and over within its budget, and beside it lies a file that keeps room for a full disk.
+/// Returns the fixed bytes: our log is overwritten within its budget, and beside it is a file that reserves space for a
+/// full disk.
 fn fixed_bytes(data_dir: &Path) -> anyhow::Result<u64> {
     let ballast = std::fs::metadata(data_dir.join("BALLAST")).map_or(0, |about| about.len());
     Ok(bytes_below(&data_dir.join("log"))? + ballast)
@@ -287,7 +288,7 @@ struct Lines {
 }
 
 impl Lines {
-    fn write(options: &Options, dir: &Path) -> anyhow::Result<Lines> {
+    fn write(options: &QueryOptions, dir: &Path) -> anyhow::Result<Lines> {
         let at = |name: &str| dir.join(name);
         let files = Files {
             spans: at("spans.ndjson"),
@@ -314,7 +315,7 @@ impl Lines {
 fn peer(
     environment: &Environment,
     engine: Engine,
-    options: &Options,
+    options: &QueryOptions,
     lines: &Lines,
     dir: &Path,
 ) -> anyhow::Result<EngineMeasurement> {
@@ -370,7 +371,8 @@ fn export_of(
     Ok((times, vec![looked]))
 }
 
-/// Each question that engines answered differently, with the first row; every engine beside the first one.
+/// Returns each query with different results, with the first differing row; every engine is compared with the first
+/// one.
 fn differences(measured: &[EngineMeasurement]) -> Vec<String> {
     let Some((first, others)) = measured.split_first() else { return Vec::new() };
     let mut found = Vec::new();

@@ -1,5 +1,5 @@
-//! DuckDB and chDB: each a Python process of its own, told what to do line by line. Their environment is made once, from
-//! the versions in `peers/query.lock`, and kept beside what cargo builds.
+//! DuckDB and chDB: each is a Python process of its own, controlled line by line. Their environment is made once, from
+//! the versions in `peers/query.lock`, and cached in cargo's target directory.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Lines, Write};
@@ -15,7 +15,7 @@ use super::measurements::{Runs, Times};
 use super::query_result::QueryResult;
 use crate::process::Process;
 
-/// Every package at its version, and the program: whoever has this one has both.
+/// Every package with its version, and the script, included in this program.
 const REQUIREMENTS: &str = include_str!("../../peers/query.lock");
 const PROGRAM: &str = include_str!("../../peers/query.py");
 
@@ -28,7 +28,7 @@ pub enum Engine {
 impl Engine {
     pub const ALL: [Engine; 2] = [Engine::DuckDb, Engine::ChDb];
 
-    /// As the program knows it, and as it is called in figures.
+    /// Returns the name used by the script and in figures.
     pub fn name(self) -> &'static str {
         match self {
             Engine::DuckDb => "duckdb",
@@ -37,7 +37,7 @@ impl Engine {
     }
 }
 
-/// Where Python with the engines is, and the program it runs.
+/// Python environment with the engines, and its script.
 #[derive(Clone, Debug)]
 pub struct Environment {
     python: PathBuf,
@@ -45,7 +45,7 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// The one in `folder`, or beside this program; made where it is missing or of other versions.
+    /// Returns the environment in `folder`, or beside this program; makes it if it is missing or has other versions.
     pub fn made(folder: Option<PathBuf>) -> anyhow::Result<Environment> {
         let folder = match folder {
             Some(folder) => folder,
@@ -78,7 +78,7 @@ impl Environment {
         self.run(engine.name(), dir)
     }
 
-    /// What Parquet files hold, whoever wrote them.
+    /// Returns the content of Parquet files, whoever wrote them.
     pub fn look(&self, files: &[PathBuf]) -> anyhow::Result<QueryResult> {
         let mut reader = self.run("parquet", Path::new("."))?;
         reader.told(&json!({ "look": files }))
@@ -143,7 +143,7 @@ impl Peer {
         Ok(self.told::<PeerLoaded>(&json!({ "load": task }))?.seconds)
     }
 
-    /// Asks each text in turn, and again; times, and the answer to each.
+    /// Runs each text in turn, repeatedly; returns the times, and each result.
     pub fn ask(&mut self, texts: &[String], runs: Runs) -> anyhow::Result<(Times, Vec<QueryResult>)> {
         let task = json!({ "ask": texts, "runs": [runs.least, runs.most], "seconds": runs.seconds });
         let asked: PeerReply = self.told(&task)?;

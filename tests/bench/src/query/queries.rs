@@ -1,10 +1,10 @@
-//! Questions that are asked: one table, a question in our language and in those of DuckDB and of ClickHouse.
+//! Measured queries: one table, each query in our language and in those of DuckDB and of ClickHouse.
 //!
-//! In the texts `$LOG`, `$EVENTS`, `$BASE` and `$CHANGED` stand for the ids of our objects, `$TRACE` for a trace
-//! (another one in each run), `$BIG` for the trace of 3,000 spans, `$FILE` for a new file. Columns have the same names
-//! in all three. Where rows are cut off, their order is defined, so that every engine must keep the same ones.
+//! In the texts `$LOG`, `$EVENTS`, `$BASE` and `$CHANGED` are the ids of our objects, `$TRACE` is a trace (another one
+//! in each run), `$BIG` the trace of 3,000 spans, `$FILE` a new file. Columns have the same names in all three. If rows
+//! are limited, their order is defined, so that every engine must return the same ones.
 
-/// How a question may grow with the rows.
+/// Allowed growth of a query with the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Growth {
     /// Its answer lies in few places, wherever they are.
@@ -32,7 +32,7 @@ pub const EXPORT: &str = "full export to Parquet";
 const PLAIN: Question =
     Question { name: "", growth: Growth::Scan, ms_max: None, is_ordered: true, ours: "", duckdb: "", clickhouse: "" };
 
-/// Asked of traces of AI applications.
+/// Queries over traces of AI applications.
 pub const TRACES: [Question; 18] = [
     Question {
         name: "trace by id",
@@ -253,7 +253,8 @@ const SUMMARY: Question = Question {
     ..PLAIN
 };
 
-/// Where the second experiment did worst beside the first. We have no join: rows are paired by their inputs in a group.
+/// Finds where the second experiment did worst compared with the first. We have no join: rows are paired by their
+/// inputs in a group.
 const COMPARISON: Question = Question {
     name: "comparison of two experiments by input",
     growth: Growth::Lookup,
@@ -273,7 +274,7 @@ const COMPARISON: Question = Question {
     ..PLAIN
 };
 
-/// The others are told the scores' names, which we find in the rows.
+/// The others are given the scores' names, which we find in the rows.
 const PIVOT: Question = Question {
     name: "pivot of scores by model",
     is_ordered: false,

@@ -1,7 +1,7 @@
-//! Answer of an engine, in a form in which answers of different engines are equal or not.
+//! Result of an engine, in a form in which results of different engines can be compared.
 //!
-//! Equal are: numbers within a billionth of each other, whatever their type; times written in different ways; an object's
-//! members in any order; and what is not there, be it null, missing, or an empty list or object (a list is never null in
+//! Equal are: numbers within a billionth of each other, whatever their type; times in different spellings; an object's
+//! members in any order; and absent values, be they null, missing, or an empty list or object (a list is never null in
 //! ClickHouse, and members that are null are not kept).
 
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ pub struct QueryResult {
 }
 
 impl QueryResult {
-    /// From rows as objects; columns are those of the first row.
+    /// Creates a result from rows as objects; columns are those of the first row.
     pub fn of_objects(objects: Vec<Value>) -> QueryResult {
         let columns: Vec<String> = match objects.first() {
             Some(Value::Object(first)) => first.keys().cloned().collect(),
@@ -67,7 +67,7 @@ pub fn difference(one: &QueryResult, other: &QueryResult, is_ordered: bool) -> O
     Some(format!("row {}: {}, and {}", at + 1, shown(&left[at]), shown(&right[at])))
 }
 
-/// Without what is not there, times as microseconds.
+/// Returns the value without absent parts, with times as microseconds.
 fn canonical(value: &Value) -> Value {
     match value {
         Value::Object(members) => {
@@ -109,7 +109,7 @@ fn close(one: f64, other: f64) -> bool {
     (one - other).abs() <= RELATIVE * one.abs().max(other.abs())
 }
 
-/// By what is certain to be written the same way: a fraction may differ in its last digits.
+/// Returns a key of the parts with a unique spelling: a fraction may differ in its last digits.
 fn sort_key(row: &[Value]) -> String {
     let certain = |value: &Value| match value {
         Value::Number(number) => {

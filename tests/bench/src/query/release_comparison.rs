@@ -1,4 +1,4 @@
-//! Comparison of two releases: the questions asked of two programs in turns, each on rows of its own that are the same.
+//! Comparison of two releases: queries to two programs in turns, each on rows of its own that are the same.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::assay::Ours;
 use super::measurements::Runs;
 use super::queries::{EXPORT, Question};
 use super::query_result::difference;
-use super::{Loaded, Options, named, questions_of};
+use super::{Loaded, QueryOptions, named, questions_of};
 use crate::report::median;
 
 /// Runs of one question on one program before the other program has its turn.
@@ -32,14 +32,14 @@ impl Turns {
     }
 }
 
-/// One program with all rows, and what is asked of it.
+/// One program with all rows, and its queries.
 struct ReleaseSide {
     ours: Ours,
     loaded: Loaded,
 }
 
 impl ReleaseSide {
-    fn start(program: &Path, options: &Options, home: &Path) -> anyhow::Result<ReleaseSide> {
+    fn start(program: &Path, options: &QueryOptions, home: &Path) -> anyhow::Result<ReleaseSide> {
         std::fs::create_dir_all(home).with_context(|| format!("creating {}", home.display()))?;
         let mut ours = Ours::start(program, &home.join("data"), None)?;
         let loaded = Loaded::new(&ours, options)?;
@@ -66,10 +66,10 @@ impl ReleaseSide {
     }
 }
 
-/// Asks each question `pairs` times of both programs, which take turns at going first. Answers that differ are an error.
+/// Runs each query `pairs` times on both programs, which take turns at going first. Different results are an error.
 pub fn in_turns(
     earlier: &Path,
-    options: &Options,
+    options: &QueryOptions,
     pairs: usize,
     dir: &Path,
 ) -> anyhow::Result<BTreeMap<&'static str, Turns>> {

@@ -1,6 +1,6 @@
-//! The spans that are asked about, as SDKs send them: traces of four to sixteen spans over thirty days, and one of 3,000.
+//! The queried spans, as SDKs send them: traces of four to sixteen spans over thirty days, and one of 3,000.
 //!
-//! What questions need is in them with known frequencies:
+//! They contain the values that queries need, with known frequencies:
 //!
 //! | what | how often |
 //! |---|---|
@@ -10,8 +10,8 @@
 //! | the word [`RARE_WORD`] in the input | one span in 10,000 |
 //! | `refund`, `invoice` and other nouns in the input | most long texts |
 //!
-//! Words that are searched never begin a sentence: there a line's end, written `\n` in JSON text, stands before them, and
-//! whoever searches that text as it lies sees another word.
+//! Searched words never begin a sentence: there a line's end, written `\n` in JSON text, would precede them, and a
+//! search in the raw text would see another word.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -31,7 +31,7 @@ const USERS: f64 = 10_000.0;
 pub const BIG_TRACE_SPANS: u64 = 3000;
 const TRACE_SPANS_MIN: u64 = 4;
 const TRACE_SPANS_MAX: u64 = 16;
-/// As many traces are remembered, to be asked for by their ids.
+/// Number of remembered traces, to be looked up by their ids.
 const TRACES_KEPT: u64 = 64;
 const WINDOW_MICROS: i64 = 30 * 24 * 3_600_000_000;
 /// A prime, so that no two spans of a run are of the same moment: where rows are sorted by time none is tied.
@@ -76,7 +76,7 @@ impl SpanKind {
     }
 }
 
-/// What the spans of a trace have in common.
+/// Common properties of the spans of a trace.
 #[derive(Debug)]
 struct Trace {
     number: u64,

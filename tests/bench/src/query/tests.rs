@@ -1,5 +1,5 @@
-//! The questions are in our language, the rows hold what they ask for, and the plainest reading of the language answers
-//! what DuckDB and chDB answer.
+//! Tests that the queries parse in our language, that the rows contain the values they need, and that the reference
+//! interpreter returns the same as DuckDB and chDB.
 
 use std::rc::Rc;
 
@@ -7,7 +7,7 @@ use assay_node_btql::bound::Bound;
 use assay_node_btql::columns::Kind;
 use assay_node_btql::{Env, bind, parse_text};
 use assay_storage_model::event::parse_created;
-use assay_test_btql::{Data, Object};
+use assay_test_btql::{Dataset, Object};
 use serde_json::{Map, Value, json};
 
 use super::event_feed::Feed;
@@ -51,11 +51,11 @@ fn object(kind: Kind, name: &str, feed: impl Feed) -> Object {
     Object { kind, names: vec![name.into()], project: None, organization: None, rows }
 }
 
-fn data() -> Data {
+fn data() -> Dataset {
     let [x, y] = [("X", 0), ("Y", 1)].map(|(name, number)| object(Kind::Experiment, name, Trials::new(SEED, number)));
     let spans = object(Kind::ProjectLogs, "L", Spans::new(SEED, ROWS));
     let events = object(Kind::ProjectLogs, "E", Documents::new(SEED, ROWS, Wrapped::Row));
-    Data { objects: vec![spans, events, x, y], ..Data::default() }
+    Dataset { objects: vec![spans, events, x, y], ..Dataset::default() }
 }
 
 fn facts() -> Facts {
@@ -66,7 +66,7 @@ fn facts() -> Facts {
     Facts::of(&spans)
 }
 
-fn interpreted(question: &Question, facts: &Facts, data: &Data) -> Vec<QueryResult> {
+fn interpreted(question: &Question, facts: &Facts, data: &Dataset) -> Vec<QueryResult> {
     let texts = facts.texts(&named(question.ours, &objects()));
     let answer = |text: &String| {
         let answer = assay_test_btql::run(&bound(question, text), data);
@@ -113,7 +113,7 @@ fn the_others_answer_what_the_language_means() {
     let dir = tempfile::tempdir().expect("a directory");
     let environment = Environment::made(None).expect("an environment");
     let sides = Engine::ALL.into_iter().map(Side::Peer).collect();
-    let options = Options {
+    let options = QueryOptions {
         program: None,
         rows: ROWS,
         documents: ROWS,

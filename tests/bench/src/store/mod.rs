@@ -1,6 +1,6 @@
-//! `store`: how fast rows become durable through the whole store, against raft-engine alone fed the same bytes by
-//! the same number of threads in the same run. Each side runs in a process of its own, so that memory, bytes
-//! written and CPU time are of that side alone; the sides take turns at going first.
+//! `store`: rate of durable rows through the whole store, compared with raft-engine alone, fed the same bytes by the
+//! same number of threads in the same run. Each side runs in a process of its own, so that memory, bytes written and
+//! CPU time are of that side alone; the sides take turns at going first.
 
 pub mod assay;
 pub(crate) mod disk_limits;
@@ -26,7 +26,7 @@ const WRITTEN_PER_BYTE_MAX: f64 = 3.0;
 const DISK_BYTES_MAX: u64 = 512 << 20;
 
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct StoreOptions {
     pub bytes: u64,
     pub threads: usize,
     pub merges: f64,
@@ -35,7 +35,7 @@ pub struct Options {
     pub seed: u64,
 }
 
-/// What a side is told to do.
+/// Task of a side.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StoreTask {
     pub dir: PathBuf,
@@ -57,7 +57,7 @@ impl StoreTask {
     }
 }
 
-/// What a side measured.
+/// Measurements of a side.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StoreMeasurement {
     /// From the first write sent to the last one acknowledged.
@@ -77,7 +77,7 @@ pub struct StoreMeasurement {
     pub write_bytes: u64,
     pub write_bytes_settled: u64,
     pub disk_bytes: u64,
-    /// Before the first write (the entries are in it) and after the last.
+    /// Memory before the first write (including the entries) and after the last.
     pub memory_before: Memory,
     pub memory_after: Memory,
     pub backlog: Vec<crate::store::single_node::Backlog>,
@@ -99,7 +99,7 @@ struct StoreRun {
     store: StoreMeasurement,
 }
 
-pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::Result<()> {
+pub fn run(options: &StoreOptions, dir: &Path, json_file: Option<&Path>) -> anyhow::Result<()> {
     let mut report = Report::new("store");
     let limit = disk_limits::measure(dir, options.bytes.min(DISK_BYTES_MAX))?;
     report.detail("disk", limit)?;
@@ -123,7 +123,7 @@ pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::R
     report.finish(json_file)
 }
 
-fn one_run(options: &Options, dir: &Path, number: usize) -> anyhow::Result<StoreRun> {
+fn one_run(options: &StoreOptions, dir: &Path, number: usize) -> anyhow::Result<StoreRun> {
     let side = |name: &str| -> anyhow::Result<StoreMeasurement> {
         let dir = dir.join(format!("run-{number}-{name}"));
         std::fs::create_dir_all(&dir)?;

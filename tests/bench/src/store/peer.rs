@@ -1,5 +1,5 @@
-//! The peer: raft-engine alone. Every thread writes its entries to a region of its own in one engine, each entry
-//! a batch, synced before the next. Options are those of the store's own log; nothing is given back meanwhile.
+//! The peer: raft-engine alone. Every thread writes its entries to a region of its own in one engine, each entry a
+//! batch, synced before the next. Options are those of the store's own log; no space is given back meanwhile.
 
 use std::path::Path;
 use std::sync::{Arc, Barrier};

@@ -1,4 +1,4 @@
-//! Store of a single node as the bench drives it: a cluster of one, whose calls block.
+//! Store of a single node as driven by the benchmarks: a cluster of one, with blocking calls.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use tokio::runtime::Runtime;
 
 use crate::client_threads::{SHARDS, join, spawn};
 
-/// A refusal for want of room is asked again after this; the wait is part of what is measured.
+/// Pause before a retry after a refusal for lack of space; it is part of the measured time.
 const BUSY_WAIT: Duration = Duration::from_millis(2);
-/// How long a write may be refused before the bench gives up.
+/// Duration of refusals of one write after which the benchmark fails.
 const BUSY_MAX: Duration = Duration::from_secs(120);
 
-/// What is written but not yet where it belongs.
+/// Unfinished work of the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Backlog {
     /// Since the measured work began.
@@ -31,7 +31,7 @@ pub struct Backlog {
     pub segments: u64,
     pub segments_per_shard_max: u64,
     pub segment_bytes: u64,
-    /// Seals asked for and not ended; seals and steps of compaction done since the start.
+    /// Seals requested and not finished; seals and steps of compaction done since the start.
     pub sealing: u64,
     pub seals: u64,
     pub compactions: u64,
@@ -75,7 +75,7 @@ impl StoreNode {
         }
     }
 
-    /// What an object's actor does before it proposes merges: has the sealed rows read that they fold into.
+    /// Reads the sealed rows that merges fold into, as an object's actor does before it proposes.
     fn fetch_bases(&self, shard: u16, merged: &[Merged]) -> anyhow::Result<()> {
         let shard = self.shard(shard)?;
         for Merged { object, ids } in merged {

@@ -1,4 +1,4 @@
-//! `store-soak`: whether sealing and compacting keep up with writing for as long as one likes. Deletes nothing.
+//! `store-soak`: checks that sealing and compacting keep up with writing for any duration. Deletes nothing.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,17 +17,17 @@ use crate::store::single_node::{Backlog, StoreNode};
 const SAMPLE_EVERY: Duration = Duration::from_secs(5);
 /// The soak ends early rather than leave the disk with less.
 const FREE_BYTES_MIN: u64 = 15 << 30;
-/// Caches and the first tiers fill in this share of the samples; they say nothing about keeping up.
+/// Share of the samples in which caches and the first tiers fill; ignored for the growth.
 const WARM_UP: f64 = 0.2;
-/// What a backlog may seem to grow by over the rest of the soak, as a share of its mean.
+/// Upper bound of a backlog's growth over the rest of the soak, as a share of its mean.
 const GROWTH_MAX: f64 = 0.10;
 /// Segments a shard is meant to have at most.
 const SEGMENTS_PER_SHARD_MAX: f64 = 20.0;
 
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct SoakOptions {
     pub seconds: u64,
-    /// As fast as it goes if none.
+    /// Rate limit; unlimited if none.
     pub rate_bytes_per_second: Option<f64>,
     pub threads: usize,
     pub merges: f64,
@@ -51,7 +51,7 @@ struct SoakProgress {
     stop: AtomicBool,
 }
 
-pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::Result<()> {
+pub fn run(options: &SoakOptions, dir: &Path, json_file: Option<&Path>) -> anyhow::Result<()> {
     let mut workload = Workload::new(options.seed, options.profile, options.merges);
     workload.late_writes = 1000;
     let house = Arc::new(StoreNode::open(dir)?);
@@ -162,8 +162,7 @@ fn report(samples: &[Sample], seconds: f64, cpu: &CpuSeconds, peak_bytes: u64) -
     Ok(report)
 }
 
-/// By how much a backlog grew from the first to the last of these samples, by the line that fits them best, as a
-/// share of its mean.
+/// Returns a backlog's growth from the first to the last of these samples, by a linear fit, as a share of its mean.
 fn growth(samples: &[Sample], get: fn(&Sample) -> f64) -> f64 {
     let points: Vec<(f64, f64)> = samples.iter().map(|sample| (sample.backlog.seconds, get(sample))).collect();
     let (Some(first), Some(last)) = (points.first(), points.last()) else { return 0.0 };

@@ -1,4 +1,4 @@
-//! Dice that fall the same for the same seed, whatever library changes (splitmix64).
+//! Random numbers that are the same for the same seed, independent of libraries (splitmix64).
 
 #[derive(Debug)]
 pub struct Dice(u64);
@@ -20,7 +20,7 @@ impl Dice {
         (self.throw() % count as u64) as usize
     }
 
-    /// Of a hundred, so often.
+    /// Returns true with this percentage.
     pub fn happens(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }

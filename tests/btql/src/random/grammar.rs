@@ -1,4 +1,4 @@
-//! Expressions at random: each kind of value is said by one of its sentences, in which `$kind` is such a sentence again.
+//! Random expressions: each kind of value has sentences, in which `$kind` is replaced by another sentence.
 
 use assay_node_btql::ast::Expr;
 use assay_node_btql::parse_expression;
@@ -7,7 +7,7 @@ use super::dice::Dice;
 
 struct Rule {
     kind: &'static str,
-    /// What needs no others.
+    /// Sentences without others in them.
     leaves: &'static [&'static str],
     sentences: &'static [&'static str],
 }
@@ -272,18 +272,18 @@ const OF_SPANS: &[&str] = &[
     "any_span(any_span($truth) AND $truth AND $truth)",
 ];
 
-/// Of a hundred places where a sentence might stand, so many have a leaf, and of a hundred leaves so many are names of the query.
+/// Percentage of positions that get a leaf, and of leaves that are names of the query.
 const LEAVES_PERCENT: usize = 45;
 const EXTRA_PERCENT: usize = 30;
 
-/// Says expressions about rows that have `extra` names, each of a kind.
+/// Generates expressions about rows with `extra` names, each of a kind.
 #[derive(Debug, Default)]
 pub struct Grammar {
     pub extra: Vec<(&'static str, String)>,
 }
 
 impl Grammar {
-    /// An expression of this kind, in which sentences stand so deep within each other.
+    /// Returns an expression of this kind, with sentences nested up to this depth.
     pub fn expr(&self, dice: &mut Dice, kind: &str, depth: usize) -> Expr {
         let text = self.sentence(dice, kind, depth);
         parse_expression(&text).unwrap_or_else(|error| panic!("{text}: {error}"))

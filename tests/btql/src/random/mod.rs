@@ -1,5 +1,5 @@
-//! Queries and rows at random, the same for the same seed: what an engine and the interpreter are compared with, beyond the
-//! cases that somebody thought of. A query may be refused when it is bound, and both must agree on that as well.
+//! Random queries and rows, the same for the same seed: engine and interpreter are compared on them, beyond handwritten
+//! cases. A query may be refused when it is bound, and both must agree on that as well.
 
 mod dice;
 mod grammar;
@@ -13,7 +13,7 @@ pub use rows::{data, rows};
 /// The object that the queries ask about.
 pub const SOURCE: &str = "R";
 
-/// Seeds that are tried; more can be asked for.
+/// Number of seeds; can be increased.
 const SEEDS: u64 = 2_000;
 const SEEDS_ASKED: &str = "ASSAY_TEST_SEEDS";
 

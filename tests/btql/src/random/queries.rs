@@ -1,4 +1,4 @@
-//! Queries at random: every clause and every shape, most of them such as can be asked.
+//! Random queries: every clause and every shape, mostly valid ones.
 
 use assay_node_btql::ast::{
     Amount, Expr, From, InferClause, Logic, Node, Path, PivotClause, Query, Quotes, Sample, Select, SelectItem, Shape,
@@ -10,7 +10,7 @@ use super::SOURCE;
 use super::dice::Dice;
 use super::grammar::Grammar;
 
-/// Of sentences within sentences.
+/// Depth of nested sentences.
 const DEPTH: usize = 2;
 const ITEMS_MAX: usize = 3;
 /// Paths that may be grouped by; no two of them end alike.
@@ -145,7 +145,7 @@ impl Maker {
         }
     }
 
-    /// What only clauses and trees have words for.
+    /// Generates parts that only clauses and trees can express.
     fn beyond_sql(&mut self) {
         if self.dice.happens(15) {
             self.query.preview_length = Some(*self.dice.pick(&[-1, 0, 5]));
@@ -273,7 +273,7 @@ impl Maker {
         }
     }
 
-    /// What infer finds, or a query around another.
+    /// Generates an infer query, or a query around another.
     fn other(&mut self) {
         if self.dice.happens(50) {
             let paths = [InferClause::Star, path("metadata"), path("metrics.duration"), path("output")];

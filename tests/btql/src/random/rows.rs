@@ -1,4 +1,4 @@
-//! Rows at random: traces whose spans lie between each other, and below their columns values of every kind.
+//! Random rows: traces with interleaved spans, and values of every kind below their columns.
 
 use std::rc::Rc;
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::SOURCE;
 use super::dice::Dice;
-use crate::data::{Data, Fields, Object, Price};
+use crate::data::{Dataset, Fields, Object, Price};
 
 const TRACES_MAX: usize = 7;
 const SPANS_MAX: usize = 5;
@@ -34,13 +34,13 @@ pub fn rows(seed: u64) -> Vec<Fields> {
     places.iter().enumerate().map(|(number, place)| Rc::new(row(&mut dice, number, *place))).collect()
 }
 
-/// With these rows and prices.
-pub fn data(seed: u64) -> Data {
+/// Returns a dataset of these rows and prices.
+pub fn data(seed: u64) -> Dataset {
     let project = Some("P".to_owned());
     let names = vec![SOURCE.to_owned()];
     let object = Object { kind: Kind::ProjectLogs, names, project, organization: None, rows: rows(seed) };
     let price = Price { input: 2.5, output: 10.0, cached: Some(1.25), cache_write: None };
-    Data { objects: vec![object], prices: [("m-1".to_owned(), price)].into() }
+    Dataset { objects: vec![object], prices: [("m-1".to_owned(), price)].into() }
 }
 
 fn of_trace(dice: &mut Dice, trace: usize) -> Vec<(usize, usize)> {

@@ -1,5 +1,5 @@
-//! What was written to rows (D-90): the engine reads it of a shard, the interpreter has each write as a row of its own.
-//! What makes such rows of the writes is here, and shares nothing with the engine.
+//! Write history (D-90): the engine reads it from a shard, the interpreter has each write as a row of its own. The
+//! conversion of writes into such rows is here, and shares no code with the engine.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -13,24 +13,24 @@ use assay_storage_model::event::parse_created;
 use assay_storage_model::{PaginationKey, Xact};
 use assay_test_btql::case::{self, same, same_answer};
 use assay_test_btql::random::Dice;
-use assay_test_btql::{Data, QueryAnswer, random, run};
+use assay_test_btql::{Dataset, QueryAnswer, random, run};
 use serde_json::{Map, Value as Json, json};
 
-use crate::world::{ALL_KEPT, StorageState, World};
+use crate::world::{ALL_KEPT, Storage, World};
 
 const IDS: [&str; 4] = ["a", "b", "c", "d"];
 const FIRST_XACT: u64 = 1_000_197_000_000_000_000;
 const TRANSACTIONS: usize = 14;
-/// A delete says so little.
+/// Time of a delete, which has little content.
 const DELETED_AT: &str = "2026-05-09T10:00:00.000Z";
-/// What a write may say of itself.
+/// Audit fields that a write may have.
 const AUDITS: [&str; 3] =
     ["", r#"{"source":"app","metadata":{"by":"me"}}"#, r#"{"source":"external","metadata":null}"#];
-/// What belongs to a row whatever was merged.
+/// Fields of a row that merges do not change.
 const OF_ROW: [&str; 5] = ["id", "span_id", "root_span_id", "is_root", "created"];
 const OF_OBJECT: [&str; 3] = ["log_id", "org_id", "project_id"];
 const NOT_WRITTEN: [&str; 4] = ["_pagination_key", "_xact_id", "comments", "audit_data"];
-/// Of the seeds that are tried elsewhere one in so many is tried here, and of these so many in a hundred can be asked of what was written.
+/// One in so many of the seeds used elsewhere is tried here, and this percentage of them can be run on write histories.
 const SEEDS_ONE_IN: u64 = 4;
 const ASKED_PERCENT: u64 = 40;
 
@@ -41,7 +41,7 @@ struct Op {
     audit: &'static str,
 }
 
-/// What is known of a row while it is written.
+/// State of a row during the writes.
 #[derive(Clone)]
 struct Live {
     key: PaginationKey,
@@ -52,7 +52,7 @@ struct Live {
 struct History {
     transactions: Vec<(u64, Vec<Op>)>,
     /// Each with a key of its own, by which the interpreter has them in their order.
-    writes: Data,
+    writes: Dataset,
     /// The keys that the rows have, by those.
     keys: BTreeMap<String, String>,
 }
@@ -173,7 +173,7 @@ impl Op {
 }
 
 impl History {
-    fn world(&self, kept: StorageState) -> World {
+    fn world(&self, kept: Storage) -> World {
         let world = World::empty(&self.writes, false);
         let transactions = self.transactions.iter();
         let transactions = transactions.map(|(xact, ops)| (*xact, ops.iter().map(Op::as_row_op).collect()));
@@ -181,7 +181,7 @@ impl History {
         world
     }
 
-    /// With the keys that rows have.
+    /// Returns the rows with their keys.
     fn with_keys(&self, rows: Vec<Vec<Json>>) -> Vec<Vec<Json>> {
         rows.into_iter().map(|row| row.into_iter().map(|value| self.with_key(value)).collect()).collect()
     }
@@ -211,8 +211,8 @@ fn asked_of_ids(mut query: Query, dice: &mut Dice) -> Query {
     query
 }
 
-/// What the interpreter has in the order of the writes' own keys cannot be asked for in that of rows, nor can it be said what
-/// keys there are; and a sample of so many is of rows, where the interpreter has writes.
+/// Returns whether the results can be compared. The interpreter orders by the writes' own keys, which rows do not have,
+/// and keys cannot be predicted; a sample of a fixed size consists of rows, but of writes in the interpreter.
 fn is_comparable(bound: &Bound) -> bool {
     let bound = innermost(bound);
     let said = format!("{:?}", bound.output);

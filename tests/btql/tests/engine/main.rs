@@ -1,5 +1,5 @@
-//! The engine answers as the interpreter does: every case, and queries at random, wherever the rows are kept and on however
-//! many shards.
+//! Compares the engine with the interpreter: every case, and random queries, for all locations of rows and several
+//! numbers of shards.
 
 mod audit;
 mod newest;
@@ -13,7 +13,7 @@ use assay_node_btql::bound::Bound;
 use assay_node_btql::{Env, bind, parse};
 use assay_storage_model::event::{format_micros, parse_created};
 use assay_test_btql::case::{self, Case, same_answer};
-use assay_test_btql::{Data, fixture, random, run};
+use assay_test_btql::{Dataset, fixture, random, run};
 use serde_json::Value as Json;
 use world::{ALL_KEPT, World};
 
@@ -42,8 +42,8 @@ fn bound(case: &Case) -> Option<Bound> {
     bind(&parse(&case.query).ok()?.query, &env).ok()
 }
 
-/// What both answer, page after page; and where they do not agree.
-fn compare(name: &str, bound: &Bound, data: &Data, worlds: &[(String, World)], wrong: &mut Vec<String>) {
+/// Compares both results, page after page.
+fn compare(name: &str, bound: &Bound, data: &Dataset, worlds: &[(String, World)], wrong: &mut Vec<String>) {
     let mut bound = bound.clone();
     for page in 0..20 {
         let expected = run(&bound, data);
@@ -68,7 +68,7 @@ fn compare(name: &str, bound: &Bound, data: &Data, worlds: &[(String, World)], w
 }
 
 /// A time is stored with its milliseconds.
-fn as_stored(mut data: Data) -> Data {
+fn as_stored(mut data: Dataset) -> Dataset {
     for row in data.objects.iter_mut().flat_map(|object| &mut object.rows) {
         let created = row["created"].as_str().and_then(parse_created).expect("a time");
         Rc::make_mut(row).insert("created".into(), format_micros(created).into());
@@ -76,7 +76,7 @@ fn as_stored(mut data: Data) -> Data {
     data
 }
 
-fn worlds(data: &Data) -> Vec<(String, World)> {
+fn worlds(data: &Dataset) -> Vec<(String, World)> {
     let each = ALL_KEPT.into_iter().flat_map(|kept| [(kept, false), (kept, true)]);
     each.map(|(kept, apart)| (format!("{kept:?} apart {apart}"), World::new(data, kept, apart))).collect()
 }

@@ -1,25 +1,25 @@
-//! Pages of traces, newest first, among so many that a page is found without looking at all of them: spans of many traces lie
-//! between each other, roots come first, last or never.
+//! Pages of traces, newest first, among so many that a page is found without reading all of them: spans of many traces
+//! are interleaved, roots come first, last or never.
 
 use std::rc::Rc;
 
 use assay_node_btql::{Env, bind, parse_text};
 use assay_storage_model::{PaginationKey, Xact};
 use assay_test_btql::random::{Dice, SOURCE, data, rows};
-use assay_test_btql::{Data, Fields};
+use assay_test_btql::{Dataset, Fields};
 use serde_json::Value as Json;
 
 use crate::compare;
-use crate::world::{StorageState, World};
+use crate::world::{Storage, World};
 
 const WORLDS: u64 = 3;
 /// Rows at random so many times over, each time other traces.
 const TIMES: u64 = 30;
-/// How far apart spans of a trace may come.
+/// Maximum distance of the spans of a trace.
 const SPREAD: usize = 90;
 const FIRST_XACT: u64 = 1_000_197_000_000_000_000;
 
-fn many(seed: u64) -> Data {
+fn many(seed: u64) -> Dataset {
     let mut dice = Dice::of(seed);
     let mut placed: Vec<(usize, Fields)> = Vec::new();
     for time in 0..TIMES {
@@ -52,7 +52,7 @@ fn a_page_of_the_newest_traces_is_that_of_all_traces() {
     let mut wrong = Vec::new();
     for seed in 0..WORLDS {
         let data = many(seed);
-        let kept = [StorageState::InMemory, StorageState::Everywhere, StorageState::Settled][(seed % 3) as usize];
+        let kept = [Storage::InMemory, Storage::Everywhere, Storage::Settled][(seed % 3) as usize];
         let worlds = [(format!("{kept:?}"), World::new(&data, kept, false))];
         for shape in ["traces", "summary"] {
             for condition in ["", "WHERE error IS NOT NULL", "WHERE is_root", "WHERE metrics.tokens > 550"] {
@@ -69,12 +69,12 @@ fn a_page_of_the_newest_traces_is_that_of_all_traces() {
     assert!(wrong.is_empty(), "{} are answered otherwise:\n{}", wrong.len(), wrong[..wrong.len().min(3)].join("\n"));
 }
 
-/// What leaves read ends behind the bytes of a page. The pages together have all rows all the same, of however many leaves.
+/// A leaf's read ends after the bytes of a page. The pages together still have all rows, for any number of leaves.
 #[test]
 fn pages_that_end_behind_some_bytes_are_all_rows() {
     const SECOND: &str = "second";
     let mut cut = 0;
-    for (seed, kept) in [(0, StorageState::InMemory), (1, StorageState::Everywhere), (2, StorageState::Settled)] {
+    for (seed, kept) in [(0, Storage::InMemory), (1, Storage::Everywhere), (2, Storage::Settled)] {
         let mut data = many(seed);
         let mut second = data.objects[0].clone();
         second.names = vec![SECOND.to_owned()];

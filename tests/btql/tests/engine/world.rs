@@ -1,5 +1,5 @@
-//! The rows of a test in a shard: written as they would have been, so that keys and transactions are those that the test
-//! says, and kept in memory, in segments of either format, or some here and some there.
+//! Rows of a test in a shard: written with the keys and transactions of the test, and kept in memory, in segments of
+//! either format, or mixed.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -22,24 +22,23 @@ use assay_storage_model::entry::EntryBuilder;
 use assay_storage_model::event::parse_created;
 use assay_storage_model::{LogPosition, ObjectKey, ObjectKind, OrgId, PaginationKey, Xact};
 use assay_storage_shard::{ColumnCache, KvKind, Shard, ShardConfig, View};
-use assay_test_btql::{Cursor, Data, Fields, Object, QueryAnswer};
+use assay_test_btql::{Cursor, Dataset, Fields, Object, QueryAnswer};
 use serde_json::{Map, Value as Json};
 use uuid::Uuid;
 
-/// Where rows are when they are asked for.
+/// Location of rows at the time of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StorageState {
+pub enum Storage {
     InMemory,
-    /// In segments of documents.
+    /// Segments of documents.
     Sealed,
-    /// In segments of columns.
+    /// Segments of columns.
     Settled,
     /// Some in columns, some in documents, some in memory.
     Everywhere,
 }
 
-pub const ALL_KEPT: [StorageState; 4] =
-    [StorageState::InMemory, StorageState::Sealed, StorageState::Settled, StorageState::Everywhere];
+pub const ALL_KEPT: [Storage; 4] = [Storage::InMemory, Storage::Sealed, Storage::Settled, Storage::Everywhere];
 
 /// Columns that rows of one object share.
 const OF_OBJECTS: [&str; 6] = ["org_id", "project_id", "log_id", "experiment_id", "dataset_id", "prompt_session_id"];
@@ -53,7 +52,7 @@ pub struct World {
     shards: Vec<Arc<Shard>>,
     objects: Vec<Placed>,
     shared: Shared,
-    /// Where pages ended, by their cursors.
+    /// Ends of pages, by their cursors.
     ends: RefCell<BTreeMap<String, Position>>,
     names: Vec<(Vec<String>, Kind)>,
     /// Bytes of all parts of the last answer.
@@ -71,7 +70,7 @@ type Writes = BTreeMap<u64, Vec<(ObjectKey, Fields)>>;
 
 impl World {
     /// `apart` puts each object on a shard of its own.
-    pub fn new(data: &Data, kept: StorageState, apart: bool) -> World {
+    pub fn new(data: &Dataset, kept: Storage, apart: bool) -> World {
         let world = World::empty(data, apart);
         for (number, shard) in world.shards.iter().enumerate() {
             let of_shard = world.objects.iter().zip(&data.objects).filter(|(placed, _)| placed.shard == number);
@@ -80,8 +79,8 @@ impl World {
         world
     }
 
-    /// With the objects and none of their rows.
-    pub fn empty(data: &Data, apart: bool) -> World {
+    /// Creates a world with the objects and none of their rows.
+    pub fn empty(data: &Dataset, apart: bool) -> World {
         let shards = if apart { data.objects.len() } else { 1 };
         let shards: Vec<Arc<Shard>> = (0..shards).map(|_| empty_shard()).collect();
         let placed = |(number, object): (usize, &Object)| Placed {
@@ -105,7 +104,7 @@ impl World {
     }
 
     /// Writes to an object, one transaction after the other, each with what it does.
-    pub fn write(&self, object: usize, transactions: &[(u64, Vec<RowOp<'_>>)], kept: StorageState) {
+    pub fn write(&self, object: usize, transactions: &[(u64, Vec<RowOp<'_>>)], kept: Storage) {
         let Placed { shard, key, .. } = &self.objects[object];
         let shard = &self.shards[*shard];
         for (nth, (xact, rows)) in transactions.iter().enumerate() {
@@ -131,7 +130,7 @@ impl World {
         }
     }
 
-    /// All rows in pages that end behind so many bytes, and the bytes of the parts that the first page was made of.
+    /// Returns all rows in pages limited by bytes, and the bytes of the parts of the first page.
     pub fn pages_of_bytes(&self, bound: &Bound, bytes: usize) -> Result<(Vec<Vec<Json>>, usize), EngineError> {
         let (mut all, mut after, mut first) = (Vec::new(), None, None);
         loop {
@@ -145,7 +144,7 @@ impl World {
         }
     }
 
-    /// As the interpreter answers.
+    /// Runs the query and returns the result in the interpreter's form.
     pub fn answer(&self, bound: &Bound) -> Result<QueryAnswer, String> {
         let after = innermost(bound).cursor.as_deref().map(|cursor| self.position(cursor)).transpose()?;
         let table = self.ask(bound, after, None).map_err(|error| error.to_string())?;
@@ -158,7 +157,7 @@ impl World {
         Ok(QueryAnswer { columns: table.columns.clone(), rows: table.rows.iter().map(json_row).collect(), cursor })
     }
 
-    /// Of a page that ended here, all that is known of its end; else what its text says.
+    /// Returns the full position of a page that ended here, or the one in the cursor's text.
     fn position(&self, cursor: &str) -> Result<Position, String> {
         if let Some(known) = self.ends.borrow().get(cursor) {
             return Ok(Position { object: None, ..*known });
@@ -239,8 +238,8 @@ fn number(row: &Map<String, Json>, column: &str) -> u64 {
     row[column].as_str().expect("a text").parse().expect("a number")
 }
 
-/// Rows are written when their keys say, and again when their transactions do.
-fn fill<'o>(shard: &Shard, objects: impl Iterator<Item = (&'o Placed, &'o Object)>, kept: StorageState) {
+/// Writes rows at the time of their keys, and again at the time of their transactions.
+fn fill<'o>(shard: &Shard, objects: impl Iterator<Item = (&'o Placed, &'o Object)>, kept: Storage) {
     let mut writes = Writes::new();
     for (placed, object) in objects {
         for row in &object.rows {
@@ -261,16 +260,16 @@ fn fill<'o>(shard: &Shard, objects: impl Iterator<Item = (&'o Placed, &'o Object
     }
 }
 
-/// Where rows are to be behind one of so many writes.
-fn keep(shard: &Shard, kept: StorageState, nth: usize, count: usize) {
+/// Moves rows to their location after one of this many writes.
+fn keep(shard: &Shard, kept: Storage, nth: usize, count: usize) {
     match kept {
-        StorageState::InMemory => {}
-        StorageState::Sealed if nth + 1 == count || nth % 2 == 1 => drop(shard.seal().expect("seals")),
-        StorageState::Settled if nth + 1 == count => {
+        Storage::InMemory => {}
+        Storage::Sealed if nth + 1 == count || nth % 2 == 1 => drop(shard.seal().expect("seals")),
+        Storage::Settled if nth + 1 == count => {
             shard.seal().expect("seals");
             while shard.settle(&|| {}).expect("settles") {}
         }
-        StorageState::Everywhere if nth + 1 < count => match nth % 3 {
+        Storage::Everywhere if nth + 1 < count => match nth % 3 {
             0 => {
                 shard.seal().expect("seals");
                 while shard.settle(&|| {}).expect("settles") {}
@@ -314,7 +313,7 @@ fn apply(shard: &Shard, index: u64, write: Write<'_>) {
     assert_eq!(shard.last(), xact);
 }
 
-/// What is null is not always said.
+/// Returns the document; null fields are sometimes left out.
 fn document(row: &Map<String, Json>) -> String {
     let is_said = |(name, value): &(&String, &Json)| {
         let name = name.as_str();

@@ -1,4 +1,4 @@
-//! JSON values as columns, and columns as JSON values.
+//! Conversion of JSON values to columns, and back.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ pub fn column(values: &[Json], ty: Type) -> ArrayRef {
     }
 }
 
-/// To the second, and more only where there is more.
+/// Formats a time to the second, with fractions only if needed.
 fn shown(micros: i64) -> String {
     format_micros(micros).replace(".000Z", "Z")
 }

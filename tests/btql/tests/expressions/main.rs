@@ -1,4 +1,4 @@
-//! Random expressions over random rows agree with the interpreter, whatever types the columns have.
+//! Compares random expressions over random rows with the interpreter, for all kinds of source columns.
 
 mod decode;
 
@@ -10,16 +10,16 @@ use assay_node_btql::bound::{Aggregate, Bound, BoundExpr, Derived, Field, Groups
 use assay_node_btql::{Env, bind};
 use assay_node_expressions::{Program, Type};
 use assay_storage_model::event::parse_created;
-use assay_test_btql::{Data, Fields, random, values};
+use assay_test_btql::{Dataset, Fields, random, values};
 use decode::{alike, column, decoded, fitting};
 use serde_json::Value as Json;
 
 const SEEDS: u64 = 2_000;
-/// Of each seed, so many expressions are looked at in the mean at least: otherwise little is compared.
+/// Minimum number of compared expressions, a mean per seed: otherwise little is compared.
 const EXPRESSIONS_MIN: usize = 2 * SEEDS as usize;
 const NOW: &str = "2026-05-03T05:06:07Z";
 
-/// How fields become columns.
+/// Conversion of fields to columns.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Typing {
     /// Each path by itself, in the type that its values have.
@@ -36,7 +36,7 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(exprs: &[&BoundExpr], typing: Typing, rows: &[Fields], data: &Data) -> Columns {
+    fn of(exprs: &[&BoundExpr], typing: Typing, rows: &[Fields], data: &Dataset) -> Columns {
         let mut columns = Columns { places: BTreeMap::new(), arrays: Vec::new() };
         for expr in exprs {
             columns.add_all(expr, typing, rows, data);
@@ -44,7 +44,7 @@ impl Columns {
         columns
     }
 
-    fn add_all(&mut self, expr: &BoundExpr, typing: Typing, rows: &[Fields], data: &Data) {
+    fn add_all(&mut self, expr: &BoundExpr, typing: Typing, rows: &[Fields], data: &Dataset) {
         match expr {
             BoundExpr::Const(_) => {}
             BoundExpr::Field(Field::Derived(derived), _)
@@ -65,7 +65,7 @@ impl Columns {
         }
     }
 
-    fn add(&mut self, field: &Field, steps: &[Step], typing: Typing, rows: &[Fields], data: &Data) {
+    fn add(&mut self, field: &Field, steps: &[Step], typing: Typing, rows: &[Fields], data: &Dataset) {
         let key = (field.clone(), steps.to_vec());
         if self.places.contains_key(&key) {
             return;
@@ -115,7 +115,7 @@ fn expressions(bound: &Bound) -> Vec<&BoundExpr> {
     found
 }
 
-/// What is wrong with one expression for some columns.
+/// Returns the defect of one expression for some columns.
 fn complaint(expr: &BoundExpr, expected: &[Json], columns: &Columns, tz_offset: i32) -> Option<String> {
     let schema = |field: &Field, steps: &[Step]| columns.places.get(&(field.clone(), steps.to_vec())).copied();
     let env = assay_node_expressions::Env { tz_offset, ..Default::default() };

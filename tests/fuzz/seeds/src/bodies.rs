@@ -1,4 +1,4 @@
-//! Bodies of the operations on rows, with the digit in front that the target `body` knows each operation by.
+//! Bodies of the operations on rows, preceded by the digit by which the target `body` selects each operation.
 
 use std::fs;
 use std::path::Path;
@@ -52,7 +52,7 @@ pub fn seeds(steps: &[Step], corpus: &Path) -> Result<Vec<Vec<u8>>> {
     Ok(seeds)
 }
 
-/// What the first byte of an input stands for; none for operations on other things than rows.
+/// Returns the first byte of an input for an operation; none for operations on other objects than rows.
 fn operation(path: &str) -> Option<u8> {
     let kind = ["/v1/project_logs", "/v1/experiment", "/v1/dataset"].iter().position(|kind| path.starts_with(kind));
     let digit = match path {

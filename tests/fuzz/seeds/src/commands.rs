@@ -1,4 +1,4 @@
-//! One of each thing that the target `command` decodes, behind its digit.
+//! One input of each kind that the target `command` decodes, preceded by its digit.
 
 use assay_storage_model::catalog::{
     CatalogCommand, Expect, GiveIds, Members, PutRecord, Record, RecordKind, Replica, ShardMap, UniqueKey,

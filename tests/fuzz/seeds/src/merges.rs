@@ -1,4 +1,4 @@
-//! Rows of the cases as documents, each with the merge that comes next as patch and rules.
+//! Rows of the cases as documents, each with the next merge as patch and rules.
 
 use assay_test_api::case::Step;
 use serde_json::{Map, Value, json};
@@ -22,7 +22,7 @@ pub fn texts(steps: &[Step]) -> Vec<Vec<u8>> {
     seeds
 }
 
-/// As they are stored: under names of their own, and no text where there is none.
+/// Returns the rules as stored: under names of their own, and empty if there is none.
 fn rules(sent: &Map<String, Value>) -> String {
     let mut rules = Map::new();
     for (name, stored) in [("_merge_paths", "merge_paths"), ("_array_delete", "array_delete")] {

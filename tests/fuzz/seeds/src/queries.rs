@@ -1,11 +1,11 @@
-//! The examples of the language, each as it is.
+//! The examples of the language, unchanged.
 
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
 
-/// A digit for the form stands before each.
+/// Returns the seeds, each preceded by a digit for the form.
 pub fn seeds(language: &Path) -> Result<Vec<Vec<u8>>> {
     let path = language.join("examples.txt");
     let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;

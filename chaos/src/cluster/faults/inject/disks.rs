@@ -1,29 +1,29 @@
-//! Faults of disks: their power goes, or their room.
+//! Disk faults: power cuts and full disks.
 
 use std::time::Duration;
 
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 
-use crate::cluster::faults::conductor::{Conductor, Done};
+use crate::cluster::faults::conductor::{Conductor, Injected};
 use crate::cluster::faults::fault::Planned;
 
-/// How long processes may still run on a dead disk.
+/// Maximum time that processes may still run on a dead disk.
 const AFTERLIFE_MS_MAX: u64 = 30;
-/// Every other time a little room is left, so that refusing and not failing is what is tried.
+/// Every other time a little space is left, so that refusals and not failures are tested.
 const LEFT_MIB: std::ops::Range<u64> = 8..24;
 
 impl Conductor<'_> {
-    pub(super) fn power_cut(&mut self, fault: &Planned, rng: &mut ChaCha8Rng) -> anyhow::Result<Done> {
+    pub(super) fn power_cut(&mut self, fault: &Planned, rng: &mut ChaCha8Rng) -> anyhow::Result<Injected> {
         let node = self.choose(fault.who, rng)?;
         self.cut(&[node], rng)?;
-        Ok(Done::Installed(format!("the power of node {node} ({:?}) is cut", fault.who)))
+        Ok(Injected::Installed(format!("the power of node {node} ({:?}) is cut", fault.who)))
     }
 
-    pub(super) fn power_cut_all(&mut self, rng: &mut ChaCha8Rng) -> anyhow::Result<Done> {
+    pub(super) fn power_cut_all(&mut self, rng: &mut ChaCha8Rng) -> anyhow::Result<Injected> {
         let all = self.world.up();
         self.cut(&all, rng)?;
-        Ok(Done::Installed(format!("the power of nodes {all:?} is cut")))
+        Ok(Injected::Installed(format!("the power of nodes {all:?} is cut")))
     }
 
     /// The disks first, at once; what runs on them goes a moment later.
@@ -41,12 +41,12 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    pub(super) fn disk_full(&mut self, fault: &Planned, rng: &mut ChaCha8Rng) -> anyhow::Result<Done> {
+    pub(super) fn disk_full(&mut self, fault: &Planned, rng: &mut ChaCha8Rng) -> anyhow::Result<Injected> {
         let number = self.choose(fault.who, rng)?;
         let leave = if rng.random_bool(0.5) { rng.random_range(LEFT_MIB) } else { 0 };
         let node = self.world.node(number)?;
         node.excuse("its disk was full")?;
         node.fill(leave)?;
-        Ok(Done::Installed(format!("the disk of node {number} ({:?}) is full but for {leave} MiB", fault.who)))
+        Ok(Injected::Installed(format!("the disk of node {number} ({:?}) is full but for {leave} MiB", fault.who)))
     }
 }

@@ -1,4 +1,4 @@
-//! Changes of who belongs to the cluster, while it works.
+//! Membership changes under load.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use anyhow::Context;
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 
-use crate::cluster::faults::conductor::{Conductor, Done};
+use crate::cluster::faults::conductor::{Conductor, Injected};
 
 /// Nodes at most: each is a process and a disk of this machine. One more, and the next change takes one away.
 const NODES_MAX: usize = 5;
@@ -15,7 +15,7 @@ const MOVE_MAX: Duration = Duration::from_secs(60);
 
 impl Conductor<'_> {
     /// One more node, or one less where there are enough.
-    pub(super) fn add_node(&mut self) -> anyhow::Result<Done> {
+    pub(super) fn add_node(&mut self) -> anyhow::Result<Injected> {
         let members = self.world.members();
         if members.len() >= NODES_MAX {
             let number = members.last().copied().context("there are no nodes")?;
@@ -27,17 +27,17 @@ impl Conductor<'_> {
             self.world.settle()?;
             self.world.bury(number)?;
             self.stage.set_nodes(self.world.nodes_at());
-            return Ok(Done::Installed(format!("node {number} is drained and removed")));
+            return Ok(Injected::Installed(format!("node {number} is drained and removed")));
         }
         let number = self.world.add()?;
         self.world.cluster_anywhere(&["rebalance"], MOVE_MAX)?;
         self.stage.set_nodes(self.world.nodes_at());
         self.world.settle()?;
-        Ok(Done::Installed(format!("node {number} joins")))
+        Ok(Injected::Installed(format!("node {number} joins")))
     }
 
     /// A node is lost for good with all it had, and a new one takes its place.
-    pub(super) fn replace_node(&mut self, rng: &mut ChaCha8Rng) -> anyhow::Result<Done> {
+    pub(super) fn replace_node(&mut self, rng: &mut ChaCha8Rng) -> anyhow::Result<Injected> {
         // Nobody gives one node up while another is missing: a group may have replicas on both.
         self.world.settle()?;
         let members = self.world.members();
@@ -50,6 +50,6 @@ impl Conductor<'_> {
         self.world.cluster_insisting(&["replace", &old_id, &new_id], MOVE_MAX)?;
         self.stage.set_nodes(self.world.nodes_at());
         self.world.settle()?;
-        Ok(Done::Installed(format!("node {old} is lost, node {new} takes its place")))
+        Ok(Injected::Installed(format!("node {old} is lost, node {new} takes its place")))
     }
 }

@@ -1,4 +1,4 @@
-//! Mistakes of operators: a directory put back from an older copy, an empty one, another address.
+//! Operator mistakes: a directory restored from an older copy, an empty one, another address.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -7,34 +7,34 @@ use anyhow::Context;
 use rand_chacha::ChaCha8Rng;
 
 use crate::cluster::environment::status::Status;
-use crate::cluster::faults::conductor::{Conductor, Done};
+use crate::cluster::faults::conductor::{Conductor, Injected};
 use crate::cluster::faults::fault::Planned;
 use crate::directory_copies::copy;
 
-/// A node that is asked to stop has to have stopped by then.
+/// Time limit for a node to stop.
 const STOP_MAX: Duration = Duration::from_secs(40);
-/// By then every other node has seen a start.
+/// Time after which every other node has seen a start.
 const SEEN_AFTER: Duration = Duration::from_secs(3);
-/// How long the node and one other acknowledge what the third does not have.
+/// Time in which the node and one other acknowledge writes that the third one lacks.
 const QUORUM_MOVED: Duration = Duration::from_secs(4);
-/// A node that must not start says so within this time.
+/// Time limit for a node that must not start to report it.
 const REFUSED_AFTER: Duration = Duration::from_secs(20);
-/// By then after its start another node knows the new address of a node.
+/// Time limit after a start for another node to learn a node's new address.
 const KNOWN_AFTER: Duration = Duration::from_secs(20);
-/// How the setting of a node's address begins.
+/// Prefix of the setting of a node's address.
 const PEER_ADDRESS: &str = "cluster.peer_address=";
 const POLL: Duration = Duration::from_millis(250);
 
 impl Conductor<'_> {
     /// One node has an older copy of its directory, and the only other one that runs lacks what was acknowledged since.
     /// The two must not serve until the third is back.
-    pub(super) fn old_copy(&mut self, fault: &Planned, rng: &mut ChaCha8Rng, hot: bool) -> anyhow::Result<Done> {
+    pub(super) fn old_copy(&mut self, fault: &Planned, rng: &mut ChaCha8Rng, hot: bool) -> anyhow::Result<Injected> {
         // With less than all replicas in place this would be the loss of a majority.
         self.world.settle()?;
         let number = self.choose(fault.who, rng)?;
         let others: Vec<u8> = self.world.members().into_iter().filter(|other| *other != number).collect();
         let [behind, ahead, rest @ ..] = &others[..] else {
-            return Ok(Done::Skipped("there are too few nodes".into()));
+            return Ok(Injected::Skipped("there are too few nodes".into()));
         };
         let node = self.world.node(number)?;
         let (data, aside) = (node.data_dir(), node.aside());
@@ -65,7 +65,7 @@ impl Conductor<'_> {
         node.launch()?;
         self.world.started.insert(number);
         let how = if hot { "ran" } else { "was stopped" };
-        Ok(Done::Installed(format!(
+        Ok(Injected::Installed(format!(
             "node {number} ({:?}) has the copy of its directory that was made while it {how}; node {behind} lacks what \
              was acknowledged since",
             fault.who
@@ -80,7 +80,7 @@ impl Conductor<'_> {
     }
 
     /// The disk of a node is not mounted: it must not found a cluster of its own at its address.
-    pub(super) fn empty_directory(&mut self, fault: &Planned, rng: &mut ChaCha8Rng) -> anyhow::Result<Done> {
+    pub(super) fn empty_directory(&mut self, fault: &Planned, rng: &mut ChaCha8Rng) -> anyhow::Result<Injected> {
         let number = self.choose(fault.who, rng)?;
         let node = self.world.node(number)?;
         let (data, aside, arguments) = (node.data_dir(), node.aside(), node.arguments.clone());
@@ -107,11 +107,11 @@ impl Conductor<'_> {
         } else if left > 0 {
             self.broken(fault, format!("node {number} refused an empty directory, and left {left} files in it"));
         }
-        Ok(Done::Installed(format!("node {number} ({:?}) is started on an empty directory", fault.who)))
+        Ok(Injected::Installed(format!("node {number} ({:?}) is started on an empty directory", fault.who)))
     }
 
-    /// A node comes back at another address. Where nobody learns of it, the node goes back to the old one.
-    pub(super) fn moved_address(&mut self, fault: &Planned, rng: &mut ChaCha8Rng) -> anyhow::Result<Done> {
+    /// Restarts a node at another address. If no other node learns it, the node goes back to the old one.
+    pub(super) fn moved_address(&mut self, fault: &Planned, rng: &mut ChaCha8Rng) -> anyhow::Result<Injected> {
         self.world.settle()?;
         let number = self.choose(fault.who, rng)?;
         let id = self.world.id_of(number)?;
@@ -130,7 +130,7 @@ impl Conductor<'_> {
             self.hold(POLL)?;
         }
         self.await_ready(vec![number])?;
-        Ok(Done::Installed(format!("node {number} ({:?}) moves from {old} to {new}", fault.who)))
+        Ok(Injected::Installed(format!("node {number} ({:?}) moves from {old} to {new}", fault.who)))
     }
 
     /// Kills the node and starts it with another address. It may take a while until it is ready.
@@ -146,7 +146,7 @@ impl Conductor<'_> {
         node.launch()
     }
 
-    /// Whether another node knows this one by its id at the address that it has now.
+    /// Returns whether another node has this one's current address under its id.
     fn others_know(&mut self, number: u8, id: u64) -> anyhow::Result<bool> {
         let peer = self.world.node(number)?.peer.to_string();
         let others = self.world.up().into_iter().filter(|other| *other != number);

@@ -1,14 +1,14 @@
-//! Faults of processes: killed, held, restarted one by one, left behind.
+//! Process faults: killed, paused, restarted one by one, outdated.
 
 use std::time::Duration;
 
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 
-use crate::cluster::faults::conductor::{Conductor, Done};
+use crate::cluster::faults::conductor::{Conductor, Injected};
 use crate::cluster::faults::fault::{Planned, Who};
 
-/// A node that is asked to stop has to have stopped by then: requests under way are given 30 s.
+/// Time limit for a node to stop: requests in flight get 30 s.
 const STOP_MAX: Duration = Duration::from_secs(40);
 /// A node may be killed a second time while it comes up.
 const AGAIN_SHARE: f64 = 0.3;
@@ -17,7 +17,7 @@ const AGAIN_AFTER_MS: std::ops::RangeInclusive<u64> = 20..=800;
 const LED_MAX: Duration = Duration::from_secs(10);
 
 impl Conductor<'_> {
-    pub(super) fn kill(&mut self, fault: &Planned, rng: &mut ChaCha8Rng) -> anyhow::Result<Done> {
+    pub(super) fn kill(&mut self, fault: &Planned, rng: &mut ChaCha8Rng) -> anyhow::Result<Injected> {
         let number = self.choose(fault.who, rng)?;
         self.world.node(number)?.kill()?;
         let again = rng.random_bool(AGAIN_SHARE);
@@ -28,26 +28,26 @@ impl Conductor<'_> {
             self.world.node(number)?.kill()?;
         }
         let again = if again { " and once more while it recovers" } else { "" };
-        Ok(Done::Installed(format!("node {number} ({:?}) is killed{again}", fault.who)))
+        Ok(Injected::Installed(format!("node {number} ({:?}) is killed{again}", fault.who)))
     }
 
-    pub(super) fn kill_all(&mut self) -> anyhow::Result<Done> {
+    pub(super) fn kill_all(&mut self) -> anyhow::Result<Injected> {
         let all = self.world.up();
         for node in &all {
             self.world.node(*node)?.kill()?;
         }
-        Ok(Done::Installed(format!("nodes {all:?} are killed")))
+        Ok(Injected::Installed(format!("nodes {all:?} are killed")))
     }
 
-    pub(super) fn pause(&mut self, fault: &Planned, rng: &mut ChaCha8Rng) -> anyhow::Result<Done> {
+    pub(super) fn pause(&mut self, fault: &Planned, rng: &mut ChaCha8Rng) -> anyhow::Result<Injected> {
         let node = self.choose(fault.who, rng)?;
         self.world.paused.insert(node);
         self.world.node(node)?.signal("STOP")?;
-        Ok(Done::Installed(format!("node {node} ({:?}) is held for {} ms", fault.who, fault.hold_ms)))
+        Ok(Injected::Installed(format!("node {node} ({:?}) is held for {} ms", fault.who, fault.hold_ms)))
     }
 
-    /// Every node is asked to stop, and started again, one after the other.
-    pub(super) fn rolling(&mut self, fault: &Planned, rng: &mut ChaCha8Rng) -> anyhow::Result<Done> {
+    /// Stops and restarts every node, one after the other.
+    pub(super) fn rolling(&mut self, fault: &Planned, rng: &mut ChaCha8Rng) -> anyhow::Result<Injected> {
         let mut nodes = self.world.up();
         let first = rng.random_range(0..nodes.len().max(1));
         nodes.rotate_left(first);
@@ -58,13 +58,13 @@ impl Conductor<'_> {
             self.await_ready(vec![*number])?;
             self.until_led(LED_MAX)?;
         }
-        Ok(Done::Installed(format!("nodes {nodes:?} are restarted one after the other")))
+        Ok(Injected::Installed(format!("nodes {nodes:?} are restarted one after the other")))
     }
 
     /// A node is away for so long that the others have thrown away what it lacks of the log.
-    pub(super) fn outdate(&mut self, rng: &mut ChaCha8Rng) -> anyhow::Result<Done> {
+    pub(super) fn outdate(&mut self, rng: &mut ChaCha8Rng) -> anyhow::Result<Injected> {
         let node = self.choose(Who::Follower, rng)?;
         self.world.node(node)?.kill()?;
-        Ok(Done::Installed(format!("node {node} is away while the others seal")))
+        Ok(Injected::Installed(format!("node {node} is away while the others seal")))
     }
 }

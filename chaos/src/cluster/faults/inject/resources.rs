@@ -1,4 +1,4 @@
-//! Faults of what a node lives on: open files, the pace of its disk, what its segments hold.
+//! Resource faults: open files, disk speed, contents of segments.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
@@ -11,16 +11,16 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::cluster::environment::status::Status;
 use crate::cluster::environment::tracer::Tracer;
-use crate::cluster::faults::conductor::{Conductor, Done};
+use crate::cluster::faults::conductor::{Conductor, Injected};
 use crate::cluster::faults::fault::Planned;
 
 /// Files that a starved node may open beyond those it has.
 const FILES_LEFT: std::ops::Range<usize> = 0..6;
 /// Delay of each call that waits for the disk. A write is slow from a quarter of a second on.
 const DELAY_MICROS: u32 = 600_000;
-/// By then a node with a slow disk leads nothing.
+/// Time limit for a node with a slow disk to lead nothing.
 const LEADS_NOTHING_AFTER: Duration = Duration::from_secs(10);
-/// What a node logs that has noticed it.
+/// Log line of a node that has noticed the slow disk.
 const NOTICED: &str = "the disk is slow";
 /// Time for the tracer to hold all threads, and for a status to come.
 const GRACE: Duration = Duration::from_secs(4);
@@ -29,7 +29,7 @@ const POLL: Duration = Duration::from_millis(250);
 const SEGMENTS_FLIPPED: usize = 3;
 
 impl Conductor<'_> {
-    pub(super) fn files(&mut self, fault: &Planned, rng: &mut ChaCha8Rng) -> anyhow::Result<Done> {
+    pub(super) fn files(&mut self, fault: &Planned, rng: &mut ChaCha8Rng) -> anyhow::Result<Injected> {
         let number = self.choose(fault.who, rng)?;
         let left = rng.random_range(FILES_LEFT);
         let node = self.world.node(number)?;
@@ -37,12 +37,12 @@ impl Conductor<'_> {
         let open = std::fs::read_dir(format!("/proc/{pid}/fd"))?.count();
         let before = node.limit_files(&(open + left).to_string())?;
         self.world.starved.insert(number, before);
-        Ok(Done::Installed(format!("node {number} ({:?}) may open {left} more files than {open}", fault.who)))
+        Ok(Injected::Installed(format!("node {number} ({:?}) may open {left} more files than {open}", fault.who)))
     }
 
     /// Installed once the node leads nothing, which it has to within ten seconds, and has noticed that its disk is slow: one
     /// that has not may lead again at any time.
-    pub(super) fn slow_disk(&mut self, fault: &Planned, rng: &mut ChaCha8Rng) -> anyhow::Result<Done> {
+    pub(super) fn slow_disk(&mut self, fault: &Planned, rng: &mut ChaCha8Rng) -> anyhow::Result<Injected> {
         self.world.settle()?;
         let number = self.choose(fault.who, rng)?;
         let id = self.world.id_of(number)?;
@@ -67,18 +67,18 @@ impl Conductor<'_> {
                     if has_noticed { "" } else { " and has not noticed" }
                 );
                 self.broken(fault, what.clone());
-                return Ok(Done::Installed(what));
+                return Ok(Injected::Installed(what));
             }
         }
         let took = since.elapsed().as_secs_f64();
-        Ok(Done::Installed(format!(
+        Ok(Injected::Installed(format!(
             "the disk of node {number} ({:?}) is slow; it led nothing after {took:.1} s",
             fault.who
         )))
     }
 
     /// Changes a byte of each of the newest segments while their node runs. A compaction or a read finds it.
-    pub(super) fn flipped_segment(&mut self, fault: &Planned, rng: &mut ChaCha8Rng) -> anyhow::Result<Done> {
+    pub(super) fn flipped_segment(&mut self, fault: &Planned, rng: &mut ChaCha8Rng) -> anyhow::Result<Injected> {
         self.world.settle()?;
         let number = self.choose(fault.who, rng)?;
         let node = self.world.node(number)?;
@@ -87,7 +87,7 @@ impl Conductor<'_> {
         found.sort();
         let newest: Vec<PathBuf> = found.into_iter().rev().take(SEGMENTS_FLIPPED).map(|(_, path)| path).collect();
         if newest.is_empty() {
-            return Ok(Done::Skipped("the node has no segment".into()));
+            return Ok(Injected::Skipped("the node has no segment".into()));
         }
         let mut flipped = 0;
         for path in newest {
@@ -95,7 +95,7 @@ impl Conductor<'_> {
             // It may have been merged meanwhile.
             flipped += usize::from(flip(&path, rng).is_ok());
         }
-        Ok(Done::Installed(format!("{flipped} segments of node {number} ({:?}) are damaged", fault.who)))
+        Ok(Injected::Installed(format!("{flipped} segments of node {number} ({:?}) are damaged", fault.who)))
     }
 }
 

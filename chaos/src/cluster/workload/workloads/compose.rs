@@ -1,4 +1,4 @@
-//! Content of one write of each workload. Every write has a row of its own, so that it is seen where it was applied.
+//! Content of one write of each workload. Every write has a row of its own, which shows when it was applied.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ fn shared(name: &str, rng: &mut ChaCha8Rng) -> String {
     format!("{name}-{place}")
 }
 
-/// Small batches mostly: three dice, the lowest counts.
+/// Returns a batch, mostly a small one: the lowest of three random numbers.
 fn append(write: u64, rng: &mut ChaCha8Rng) -> Vec<Row> {
     let count = (0..3).map(|_| rng.random_range(1..=BATCH_MAX)).min().unwrap_or(1);
     let one = |place: usize| {

@@ -1,5 +1,5 @@
-//! W8: a setting of a project as a register that clients set and get at once. Every value is set once, so that what was
-//! got says which set it saw.
+//! W8: a setting of a project as a register that clients read and write concurrently. Every value is written once, so
+//! that a read identifies its write.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -83,7 +83,8 @@ fn value(body: &Value) -> Option<ControlReply> {
     }
 }
 
-/// Asks the control plane once; what it told, where it was clear. `read` finds it in the body of a 200.
+/// Sends one request to the control plane; returns its result if it is known. `read` extracts it from the body of a
+/// 200.
 #[expect(clippy::too_many_arguments, reason = "a request and what is said of it")]
 pub fn ask(
     client: &mut Client,

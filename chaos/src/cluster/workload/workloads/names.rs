@@ -1,4 +1,4 @@
-//! W9: experiments are made, written to, dropped and made again under few names, by several clients at once.
+//! W9: experiments are made, written to, dropped and made again under a few names, by several concurrent clients.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,7 +16,7 @@ const NAMES: u32 = 2;
 const NAMED: &str = "name ";
 /// Operations on one name: the search for an order gets no more.
 const OPERATIONS_MAX: u32 = 1200;
-/// Experiments of a name that are still asked for, dead ones too.
+/// Experiments of a name that are still queried, including dead ones.
 const IDS_MAX: usize = 4;
 /// Rows of one page; an experiment is dropped long before it has as many.
 const PAGE: u64 = 1000;
@@ -136,7 +136,7 @@ fn one(client: &mut Client, op: u64, name: &str, id: String, chance: u32) -> any
     }
 }
 
-/// Which operations wrote what is there.
+/// Returns the operations that wrote the existing rows.
 fn rows_of(id: &str, body: &Value) -> Option<ControlReply> {
     let (mut ops, mut odd) = (Vec::new(), Vec::new());
     for event in body["events"].as_array()? {

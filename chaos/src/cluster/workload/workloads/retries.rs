@@ -1,4 +1,4 @@
-//! W2: one request, sent to several nodes at once and again later, also long after it was answered.
+//! W2: one request, sent to several nodes at once and again later, also long after its response.
 //!
 //! Each write makes a row that a later write changes: applied a second time, the first would undo the change and get
 //! another id. Sometimes the key comes with other content, of which at most one may ever be applied.
@@ -15,7 +15,7 @@ use crate::cluster::workload::client::{Client, Ended, Sending};
 use crate::cluster::workload::rows::{merge, own};
 use crate::cluster::workload::shared::{ClientContext, Object};
 
-/// Clients that send beside the first.
+/// Clients that send concurrently with the first.
 const MATES: u32 = 2;
 const MATE_NUMBERS: u32 = 1000;
 /// A request without a clear answer is sent again so often.
@@ -45,7 +45,7 @@ impl Retries {
         Retries { project: Arc::clone(project), mates: (0..MATES).map(mate).collect(), old: Vec::new() }
     }
 
-    /// To this client's node and to those of its mates at the same time.
+    /// Sends to this client's node and to those of its mates at the same time.
     fn at_once(&mut self, client: &mut Client, sending: &Sending<'_>) -> anyhow::Result<Vec<Ended>> {
         let mates = client.rng.random_range(0..=self.mates.len());
         let mut ends = Vec::new();
@@ -62,7 +62,7 @@ impl Retries {
         Ok(ends)
     }
 
-    /// Until it is known to be written, as a client would.
+    /// Retries until it is known to be written, like a real client.
     fn until_known(&mut self, client: &mut Client, sending: &Sending<'_>) -> anyhow::Result<bool> {
         for attempt in 0..RESENDS_MAX {
             if attempt > 0 {

@@ -1,4 +1,4 @@
-//! W6: what anyone read of an object at a version is read again, at any time and from any node.
+//! W6: repeats reads of any client of an object at a version, at any time and on any node.
 
 use rand::Rng;
 

@@ -1,4 +1,4 @@
-//! The catalog behind consensus. Its snapshot is one piece of bytes and no files. A seal that fails leaves its store
+//! Adapter of the catalog to consensus. Its snapshot is one byte string without files. A failed seal leaves its store
 //! in doubt, so it always ends the node.
 
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The smallest machine that keeps M1-M4: it counts and keeps commands in memory. Its twin `Sealed` stands for the
+//! The smallest machine that keeps M1-M4: it counts commands and keeps them in memory. Its twin `Sealed` represents the
 //! disk, so that a test can lose the memory and start again from the seal.
 
 use std::path::Path;

@@ -1,6 +1,6 @@
-//! A shard behind consensus. A seal that finds no room for a segment, or may open no more files, has changed nothing and
-//! is tried again. Once the keyed store was to change, nobody knows what it has, and the node stops. A damaged file ends this
-//! replica alone.
+//! Adapter of a shard to consensus. A seal without space or file descriptors for a segment has changed nothing and is
+//! retried. After a failed change of the keyed store its content is unknown, and the node stops. A damaged file ends
+//! this replica alone.
 
 use std::path::Path;
 

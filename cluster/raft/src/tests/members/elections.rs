@@ -1,4 +1,4 @@
-//! Which replica stands for election, and when.
+//! Tests of elections: which replica stands, and when.
 
 use assay_storage_model::{NotWritten, WriteFailure};
 use std::time::{Duration, Instant};
@@ -37,8 +37,8 @@ async fn a_replica_that_yields_leads_only_when_nobody_else_can() {
     assert!(began.elapsed() > longest * 2 / 3, "a replica that yields stood after {:?}", began.elapsed());
 }
 
-/// A follower that its leader did not reach raised the term with every election timeout, and deposed the leader when it
-/// was reached again: the write under way then had an unknown outcome.
+/// Regression: an isolated follower raised the term with every election timeout, and deposed the leader once it was
+/// reachable again. The write in flight then had an unknown outcome.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_replica_that_alone_hears_no_leader_deposes_nobody() {
     const CUT_FOR: Duration = Duration::from_secs(4);

@@ -1,17 +1,18 @@
-//! Hardening: what a node reveals to others on its machine, to browsers, and to a holder of a copy of its directory.
+//! Hardening: data that a node reveals to others on its machine, to browsers, and to a holder of a copy of its
+//! directory.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use assay_test_api::http::{Answer, Request, send};
+use assay_test_api::http::{HttpResponse, Request, send};
 use assay_test_api::process::{Process, START_MAX, STOP_MAX, command, program, run};
 use assay_test_api::search::Texts;
 use assay_test_api::server::ready;
 use serde_json::{Value, json};
 
 const KEY: &str = "sk-hardening-00000000000000000000000000000000";
-/// As an operator gives it, outside of the data directory.
+/// Master key as given by an operator, outside of the data directory.
 const MASTER_KEY: &str = "5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a";
 
 /// A node whose secrets are all in its environment.
@@ -24,7 +25,7 @@ fn start(data: &Path) -> Result<(Process, String)> {
     Ok((process, url))
 }
 
-fn ask(url: &str, method: &str, target: &str, headers: &[(&str, &str)], body: Option<&[u8]>) -> Result<Answer> {
+fn ask(url: &str, method: &str, target: &str, headers: &[(&str, &str)], body: Option<&[u8]>) -> Result<HttpResponse> {
     let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let (method, target, body) = (method.into(), target.into(), body.map(<[u8]>::to_vec));
     send(url, &Request { method, target, headers, body, declared_length: None })
@@ -52,8 +53,8 @@ fn open_to_others(dir: &Path, found: &mut Vec<String>) -> Result<()> {
     Ok(())
 }
 
-/// The secrets stayed in the environment for as long as the process lived, files were readable by all, and core files
-/// held what was in memory.
+/// Regression: secrets stayed in the environment for the life of the process, files were readable by all, and core
+/// files contained the memory.
 fn gives_nothing_to_its_machine(process: &Process, data: &Path) -> Result<()> {
     let proc = Path::new("/proc").join(process.id().to_string());
     if proc.exists() {
@@ -75,7 +76,7 @@ fn gives_nothing_to_its_machine(process: &Process, data: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Pages of any origin, and whoever came through a proxy on the same machine, were shown metrics.
+/// Regression: pages of any origin, and clients of a proxy on the same machine, could read the metrics.
 fn shows_metrics_to_programs_alone(url: &str) -> Result<()> {
     let asked = |headers: &[(&str, &str)]| ask(url, "GET", "/metrics", headers, None);
     ensure!(asked(&[])?.status == 200);
@@ -111,7 +112,7 @@ fn path(address: &Value) -> Result<String> {
     Ok(format!("/{path}"))
 }
 
-/// An address that was given out stayed good whatever an operator did.
+/// Regression: a signed address stayed valid after a rotation by an operator.
 fn forgets_addresses_with_a_rotation(url: &str, data: &Path) -> Result<()> {
     let file = json!({"key": "5b6f2c1e-8f4e-4a57-9f2b-2f8a5f1c0001", "filename": "f", "content_type": "text/plain", "org_id": ""});
     let put = |address: &str| ask(url, "PUT", address, &[], Some(b"bytes"));

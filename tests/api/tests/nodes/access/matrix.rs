@@ -1,5 +1,5 @@
-//! The access matrix: every kind, every action, every way in which it can be granted, taken away or not be granted at all,
-//! over HTTP and on two nodes of a cluster in turn. What is expected is worked out by `model` from what was granted.
+//! The access matrix: every kind, every action, every way of granting, revoking or not granting it, over HTTP and on
+//! two nodes of a cluster in turn. `model` computes the expectations from the grants.
 
 mod acts;
 mod beside;
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use assay_test_api::http::Answer;
+use assay_test_api::http::HttpResponse;
 use assay_test_api::process::run;
 use serde_json::Value;
 
@@ -28,38 +28,38 @@ use model::{Expected, Rule, Standing, expected};
 use rows::Later;
 use world::{World, key, text};
 
-/// Behind the last change of what is granted: from then on it holds on every node.
+/// Time after the last change of grants until it holds on every node.
 const EVERYWHERE: Duration = Duration::from_secs(5);
-/// Cells that are asked at once.
+/// Cells that run concurrently.
 const ASKERS: usize = 24;
 /// Failures that are shown.
 const SHOWN_MAX: usize = 40;
-/// What nobody has.
+/// Id of nothing.
 const NO_ID: &str = "5ca1ab1e-0000-4000-8000-0123456789ab";
 const NO_NAME: &str = "nobody-has-this";
 /// Fewer cells than that are not the matrix any more.
 const OPEN_MIN: usize = 1000;
 const SHUT_MIN: usize = 5000;
 
-/// What was found out so far.
+/// Findings so far.
 #[derive(Debug, Default)]
-struct Seen {
+struct MatrixCounts {
     cells: BTreeMap<String, usize>,
     ways: BTreeMap<String, [usize; 2]>,
-    /// By what was asked and expected, since most of what is wrong with one caller is with others too.
+    /// Findings by request and expectation, since most errors with one caller occur with others too.
     wrong: BTreeMap<String, Vec<String>>,
-    /// What is not there is answered so, by what was asked.
+    /// Response for a missing object, by request.
     missing: HashMap<(String, u16, bool), String>,
     /// Lists, and what has to be in them or not be in them when all is done.
     there: BTreeSet<(String, String)>,
     gone: BTreeSet<(String, String)>,
-    /// Who changed what there is, by its kind.
+    /// Callers that changed an object, by its kind.
     changed: BTreeSet<(String, String)>,
 }
 
 struct Matrix<'w> {
     world: &'w World,
-    seen: Mutex<Seen>,
+    seen: Mutex<MatrixCounts>,
 }
 
 impl Matrix<'_> {
@@ -121,8 +121,8 @@ impl Matrix<'_> {
         Ok(())
     }
 
-    /// What may not be seen is answered as what is not there.
-    fn is_as_nothing(&self, caller: &Caller, act: &Act, answer: &Answer) -> Result<()> {
+    /// Checks that an invisible object gets the response of a missing one.
+    fn is_as_nothing(&self, caller: &Caller, act: &Act, answer: &HttpResponse) -> Result<()> {
         // Of what is in another organization other things are missing.
         let key = (act.label.clone(), answer.status, matches!(caller.standing, Standing::Stranger));
         let known = self.seen.lock().expect("nobody panics").missing.get(&key).cloned();
@@ -142,7 +142,7 @@ impl Matrix<'_> {
         Ok(())
     }
 
-    /// What the cells said they did or did not do is so.
+    /// Checks that the effects of the cells are as reported.
     fn read_back(&self) -> Result<()> {
         let seen = self.seen.lock().expect("nobody panics");
         let lists: BTreeSet<&String> = seen.there.iter().chain(&seen.gone).map(|(list, _)| list).collect();
@@ -203,7 +203,7 @@ fn is_right(open: &Open, told: &str) -> Result<()> {
 }
 
 /// A refusal without what differs from request to request, and without what it is about.
-fn bare(answer: &Answer, about: &str) -> Result<String> {
+fn bare(answer: &HttpResponse, about: &str) -> Result<String> {
     let mut body: Value = serde_json::from_slice(&answer.body).context("no JSON")?;
     if let Some(fields) = body.as_object_mut() {
         fields.remove("InternalTraceId");
@@ -211,7 +211,7 @@ fn bare(answer: &Answer, about: &str) -> Result<String> {
     Ok(body.to_string().replace(about, "IT"))
 }
 
-/// What an owner's service account shows, and its id.
+/// Returns the credentials of an owner's service account, and its id.
 fn account(data: &Path) -> Result<(String, Vec<(String, String)>)> {
     let node = data.join("node-1");
     let node = node.to_str().context("a path that is text")?;
@@ -291,7 +291,7 @@ fn holds(world: &World, data: &Path) -> Result<()> {
     told(&matrix.seen.into_inner().expect("nobody panics"), cursors, begun.elapsed())
 }
 
-fn told(seen: &Seen, cursors: usize, took: Duration) -> Result<()> {
+fn told(seen: &MatrixCounts, cursors: usize, took: Duration) -> Result<()> {
     let all: usize = seen.cells.values().sum::<usize>() + cursors;
     let open = seen.cells.get("Open").copied().unwrap_or_default();
     println!("{all} cells within {took:?}, {open} open; {:?}; {cursors} of cursors", seen.cells);

@@ -1,5 +1,5 @@
-//! People who log in: the whole way from a client over a node, a provider and other nodes to tokens, each step on
-//! another node; everything that may be wrong on it; and when what was given is good no more.
+//! Logins of people: the whole flow from a client over a node, a provider and other nodes to tokens, each step on
+//! another node; all its failures; and the end of validity.
 
 mod invitations;
 mod provider;
@@ -10,7 +10,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use assay_test_api::dev::Dev;
-use assay_test_api::http::{Answer, Request, percent_encoded, send};
+use assay_test_api::http::{HttpResponse, Request, percent_encoded, send};
 use assay_test_api::search::Texts;
 use assay_test_api::server::{Options, Server};
 use base64::Engine;
@@ -20,29 +20,29 @@ use serde_json::{Value, json};
 
 use self::provider::{CLIENT, Person, Provider, SECRET, pairs};
 
-/// Where the nodes are for browsers; the browser of this test goes to the node that it likes.
+/// Public address of the nodes for browsers; the browser of this test chooses the node.
 const ORIGIN: &str = "https://assay.test";
 const BACK: &str = "http://127.0.0.1:49999/callback";
 const STATE: &str = "a state & more";
 const VERIFIER: &str = "the-verifier-of-this-test-has-more-than-43-letters";
 const OTHER_VERIFIER: &str = "another-verifier-has-more-than-43-letters-as-well";
-/// As a first start names the owner.
+/// Name of the owner from a first start.
 const OWNER: &str = "owner@localhost";
 const ANN: &str = "ann@example.com";
-/// What everybody is held to: no credential opens anything this long after it was taken back.
+/// Maximum time until a revoked credential is invalid everywhere.
 const SEEN_WITHIN: Duration = Duration::from_secs(5);
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(50);
-/// How long a code is good, and what a clock may be off.
+/// Validity of a code, with the tolerated clock difference.
 const CODE_OVER: Duration = Duration::from_secs(62);
 
-fn request(base: &str, method: &str, target: &str, headers: &[(&str, &str)], body: Option<String>) -> Answer {
+fn request(base: &str, method: &str, target: &str, headers: &[(&str, &str)], body: Option<String>) -> HttpResponse {
     let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let body = body.map(String::into_bytes);
     let request = Request { method: method.into(), target: target.into(), headers, body, declared_length: None };
     send(base, &request).unwrap_or_else(|error| panic!("{error:#}"))
 }
 
-fn json_of(answer: &Answer) -> Value {
+fn json_of(answer: &HttpResponse) -> Value {
     serde_json::from_slice(&answer.body).unwrap_or_else(|_| panic!("{answer:?} is no JSON"))
 }
 
@@ -52,19 +52,19 @@ fn form(fields: &[(&str, &str)]) -> String {
 }
 
 /// Three nodes, the provider, and who sits at the browser.
-struct World {
+struct OidcWorld {
     dev: Dev,
     provider: Provider,
     data: PathBuf,
 }
 
-impl World {
+impl OidcWorld {
     fn node(&self, turn: usize) -> &str {
         &self.dev.urls[turn % self.dev.urls.len()]
     }
 
-    /// What the client opens in a browser, with parts in the place of those that are right; an empty one is left out.
-    fn authorize(&self, node: usize, change: &[(&str, &str)]) -> Answer {
+    /// Opens the client's address in a browser, with some parameters replaced; an empty one is left out.
+    fn authorize(&self, node: usize, change: &[(&str, &str)]) -> HttpResponse {
         let challenge = URL_SAFE_NO_PAD.encode(digest(&SHA256, VERIFIER.as_bytes()));
         let right = [
             ("response_type", "code"),
@@ -82,7 +82,7 @@ impl World {
     }
 
     /// Over the provider and back, to the next node: what the browser is answered there.
-    fn visit(&self, node: usize, person: &Person) -> Answer {
+    fn visit(&self, node: usize, person: &Person) -> HttpResponse {
         self.provider.is_visited_by(person.clone());
         let to_provider = location(&self.authorize(node, &[]));
         let target = to_provider.strip_prefix(&self.provider.issuer).expect("it goes to the provider").to_owned();
@@ -94,7 +94,7 @@ impl World {
         request(self.node(node + 1), "GET", &target, &[], None)
     }
 
-    /// What the client's own address is asked with.
+    /// Returns the parameters of the client's own address.
     fn told(&self, node: usize, person: &Person) -> std::collections::HashMap<String, String> {
         told(&self.visit(node, person))
     }
@@ -188,14 +188,14 @@ fn invalid((status, said): (u16, Value), says: &str) {
 }
 
 #[track_caller]
-fn location(answer: &Answer) -> String {
+fn location(answer: &HttpResponse) -> String {
     assert_eq!(answer.status, 302, "{}", answer.text());
     answer.header("location").expect("where to")
 }
 
-/// What the client's own address is asked with.
+/// Returns the parameters of the client's own address.
 #[track_caller]
-fn told(answer: &Answer) -> std::collections::HashMap<String, String> {
+fn told(answer: &HttpResponse) -> std::collections::HashMap<String, String> {
     let location = location(answer);
     let (place, query) = location.split_once('?').expect("a query");
     assert_eq!(place, BACK);
@@ -204,7 +204,7 @@ fn told(answer: &Answer) -> std::collections::HashMap<String, String> {
 
 /// Checks the answer of a page that a person reads.
 #[track_caller]
-fn page(answer: &Answer, status: u16, says: &str) {
+fn page(answer: &HttpResponse, status: u16, says: &str) {
     assert_eq!((answer.status, answer.header("location")), (status, None), "{}", answer.text());
     assert_eq!(answer.header("content-type").as_deref(), Some("text/html; charset=utf-8"));
     assert!(answer.text().contains(says), "{says}: {}", answer.text());
@@ -223,7 +223,7 @@ fn people_log_in_on_three_nodes_in_turn() {
         ("ASSAY_LOG_FILTER", "debug,openraft=off,raft_engine=warn"),
     ];
     let dev = Dev::start_with(&data, &environment).unwrap_or_else(|error| panic!("{error:#}"));
-    let world = World { dev, provider, data: data.clone() };
+    let world = OidcWorld { dev, provider, data: data.clone() };
     let held = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| hold(&world)));
     let shown = held.unwrap_or_else(|_| panic!("the nodes said:\n{}", world.dev.log()));
     let log = std::fs::read(data.with_extension("log")).expect("the log");
@@ -239,7 +239,7 @@ fn people_log_in_on_three_nodes_in_turn() {
 }
 
 /// All of it; and every text that opened something.
-fn hold(world: &World) -> Vec<String> {
+fn hold(world: &OidcWorld) -> Vec<String> {
     let owner = Person::of(OWNER);
     let (stale, made) = (world.code(0, &owner), Instant::now());
     for node in 0..3 {
@@ -266,7 +266,7 @@ fn hold(world: &World) -> Vec<String> {
 }
 
 /// Each step on another node, from each node on.
-fn success(world: &World) -> Vec<String> {
+fn success(world: &OidcWorld) -> Vec<String> {
     let mut shown = Vec::new();
     for node in 0..3 {
         let code = world.code(node, &Person::of("OWNER@localhost"));
@@ -289,7 +289,7 @@ fn success(world: &World) -> Vec<String> {
     shown
 }
 
-fn codes(world: &World) {
+fn codes(world: &OidcWorld) {
     let owner = Person::of(OWNER);
     let code = world.code(0, &owner);
     invalid(world.redeem(1, &code, OTHER_VERIFIER), "`code_verifier`");
@@ -325,8 +325,8 @@ fn codes(world: &World) {
     assert_eq!((status, said["error"].as_str()), (400, Some("unsupported_grant_type")));
 }
 
-/// What is wrong before the client's address is known to be right is a page, and told to the client behind it.
-fn requests(world: &World) {
+/// Errors before the client's address is verified are shown on a page; later ones are sent to the client.
+fn requests(world: &OidcWorld) {
     for foreign in
         ["https://evil.example/callback", "http://127.0.0.1:1/other", "http://127.0.0.1.evil.example/callback"]
     {
@@ -360,7 +360,7 @@ fn requests(world: &World) {
     assert_eq!((wrong.status, wrong.header("allow").as_deref()), (405, Some("POST")));
 }
 
-fn what_the_provider_says(world: &World) {
+fn what_the_provider_says(world: &OidcWorld) {
     for (turn, claims) in [
         json!({"nonce": "another"}),
         json!({"aud": "another"}),
@@ -379,7 +379,7 @@ fn what_the_provider_says(world: &World) {
     assert!(told["error"] == "access_denied" && !told.contains_key("code"), "{told:?}");
 }
 
-fn who_is_not_let_in(world: &World) {
+fn who_is_not_let_in(world: &OidcWorld) {
     for is_verified in [json!(false), Value::Null] {
         let answer = world.visit(0, &Person { is_verified, ..Person::of(OWNER) });
         page(&answer, 403, "was verified");
@@ -390,7 +390,7 @@ fn who_is_not_let_in(world: &World) {
     page(&world.visit(2, &Person::of("<b>@example.com")), 403, "&lt;b&gt;@example.com");
 }
 
-fn rotation(world: &World) -> Vec<String> {
+fn rotation(world: &OidcWorld) -> Vec<String> {
     let first = world.log_in(0, &Person::of(OWNER));
     let second = tokens(world.refresh(1, &first.refresh));
     let third = tokens(world.refresh(2, &second.refresh));
@@ -405,8 +405,8 @@ fn rotation(world: &World) -> Vec<String> {
     vec![first.refresh, second.refresh, third.access]
 }
 
-/// By who has it, and by who removes the member.
-fn ends(world: &World) {
+/// Ends sessions by their holder, and by removal of the member.
+fn ends(world: &OidcWorld) {
     for (turn, by_refresh) in [(0, true), (1, false)] {
         let got = world.log_in(turn, &Person::of(OWNER));
         world.opens_everywhere(&got.access, OWNER);
@@ -433,7 +433,7 @@ fn ends(world: &World) {
     assert_eq!(world.ping(0, &got.access).0, 401, "who comes back logs in again");
 }
 
-fn on_record(world: &World) {
+fn on_record(world: &OidcWorld) {
     let org = world.ping(0, &world.dev.key).1["org_id"].as_str().expect("an id").to_owned();
     let query = format!("SELECT action, actor, details FROM org_audit_logs('{org}') ORDER BY sequence LIMIT 1000");
     let said = world.by_key("POST", "/btql", &json!({ "query": query }));

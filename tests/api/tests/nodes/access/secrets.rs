@@ -1,5 +1,5 @@
-//! Secrets at rest: what a node was told in confidence stands in no file of its, in no line of its log and in no metric;
-//! and the key that they are under is changed while it runs.
+//! Secrets at rest: confidential values are in none of a node's files, log lines and metrics; and their master key is
+//! changed while it runs.
 
 use std::io::Read;
 use std::path::Path;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 const AI_SECRETS: usize = 3;
 const ENV_VARS: usize = 3;
 const API_KEYS: usize = 4;
-/// What is no secret and has to be found, so that the search is known to see.
+/// Public value that has to be found, which proves that the search works.
 const MARK: &str = "a-name-that-may-be-read";
 
 fn start(options: &Options) -> Server {
@@ -43,7 +43,7 @@ fn id_of(object: &Value) -> &str {
     object["id"].as_str().expect("an id")
 }
 
-/// No compression takes anything out of it.
+/// Returns an incompressible secret.
 fn new_secret() -> String {
     let mut random = [0; 32];
     let mut source = std::fs::File::open("/dev/urandom").expect("the system's randomness");

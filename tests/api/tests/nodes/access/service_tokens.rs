@@ -1,4 +1,4 @@
-//! Service tokens: the first comes from an administrator, and whatever it does is a case file of its own.
+//! Service tokens: the first comes from an administrator, and its actions are a case file of their own.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use assay_test_api::server::{Options, Server};
 use serde_json::Value;
 
 const CASES: &str = "by_token/service_tokens.json";
-/// As a first start names it.
+/// Name from a first start.
 const ORGANIZATION: &str = "default";
 
 fn admin(data_dir: &Path, words: &[&str]) -> Result<Value> {

@@ -1,5 +1,5 @@
-//! Callers without a known credential are let in nowhere; and a caller whose key was taken away is let in no more,
-//! by no node, also not by one that cannot have heard of it.
+//! Callers without a valid credential are rejected everywhere; a revoked key is rejected by every node, even by one
+//! that cannot know of the revocation.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,22 +9,22 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use assay_test_api::dev::{Dev, NODES};
-use assay_test_api::http::{Answer, Exchange, Request, exchange, send};
+use assay_test_api::http::{Exchange, HttpResponse, Request, exchange, send};
 use assay_test_api::process::{run, signal};
 use assay_test_api::server::{Options, Server};
 use serde_json::{Value, json};
 
-/// What stands in braces in a path of the document.
+/// Value for parameters in paths of the document.
 const SOME_ID: &str = "5ca1ab1e-0000-4000-8000-0123456789ab";
 /// Refusals of unknown keys are paced, and those who wait share a turn.
 const KNOCKERS: usize = 32;
 /// Fewer are not the API any more.
 const ROUTES_MIN: usize = 120;
-/// After it was taken away a key opens nothing anywhere.
+/// Maximum time until a revoked key is invalid everywhere.
 const REVOKED_MAX: Duration = Duration::from_secs(5);
-/// How long a node is asked that others do not answer: well beyond that time.
+/// Time for which an isolated node gets requests: well beyond that time.
 const ASKED_FOR: Duration = Duration::from_secs(12);
-/// A node that heard nothing for 5 s says so.
+/// Timeout; an isolated node reports it after 5 s.
 const PATIENCE: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(50);
 /// Two of three nodes take a key away within this time, where the third leads nothing that has to agree.
@@ -37,7 +37,7 @@ struct Route {
     is_public: bool,
 }
 
-fn ask(url: &str, method: &str, target: &str, credential: Option<&str>, body: Option<&Value>) -> Result<Answer> {
+fn ask(url: &str, method: &str, target: &str, credential: Option<&str>, body: Option<&Value>) -> Result<HttpResponse> {
     send(url, &request(method, target, credential, body))
 }
 
@@ -51,7 +51,7 @@ fn request(method: &str, target: &str, credential: Option<&str>, body: Option<&V
     }
 }
 
-/// Every operation of the server's own document. One is public where the document says that it needs nothing.
+/// Returns every operation of the server's own document. One is public if the document requires no credential.
 fn routes(url: &str) -> Result<Vec<Route>> {
     let document: Value = serde_json::from_slice(&ask(url, "GET", "/openapi.json", None, None)?.body)?;
     let paths = document["paths"].as_object().context("paths")?;
@@ -70,7 +70,7 @@ fn routes(url: &str) -> Result<Vec<Route>> {
     Ok(routes)
 }
 
-/// What there is to read for anybody, and how people log in who have no credential yet.
+/// Public paths: documents for everyone, and the login of people without a credential.
 const PUBLIC: [&str; 20] = [
     "/.well-known/oauth-authorization-server",
     "/api/cli/wizard-session/allow",
@@ -94,7 +94,7 @@ const PUBLIC: [&str; 20] = [
     "/v1",
 ];
 
-/// At each route with each of these credentials.
+/// Calls each route with each of these credentials.
 fn knock(server: &Server) -> Result<()> {
     let routes = routes(&server.url)?;
     let public: Vec<&str> = routes.iter().filter(|route| route.is_public).map(|route| route.path.as_str()).collect();
@@ -130,7 +130,7 @@ fn knock(server: &Server) -> Result<()> {
     Ok(())
 }
 
-/// With a body that says nothing, and with one that would be refused if it were read.
+/// Checks the refusal with an empty body, and with one that would be refused if it were read.
 fn is_refused(url: &str, route: &Route, credential: Option<&str>) -> Result<()> {
     let nothing = json!({});
     for body in [None, Some(&nothing)] {
@@ -149,7 +149,7 @@ fn a_knock_without_a_key_opens_no_route() {
     knock(&server).unwrap_or_else(|error| panic!("{error:#}\nthe server said:\n{}", server.log()));
 }
 
-/// A key of somebody else's and what it opens.
+/// A key of another user and its permitted requests.
 struct Key {
     shown: String,
     id: String,
@@ -183,8 +183,8 @@ impl Key {
         self.targets.iter().map(|target| self.status(url, target)).collect()
     }
 
-    /// Asks for each of its targets again and again, and answers how often it was told what and when it was let in the
-    /// last time, as of `since`.
+    /// Repeats requests to each of its targets; returns the count of each status and the time of the last success,
+    /// relative to `since`.
     fn watch(&self, url: &str, since: Instant) -> (BTreeMap<Option<u16>, usize>, Option<Duration>) {
         let watch = |target| {
             let (mut seen, mut last): (BTreeMap<Option<u16>, usize>, Option<Duration>) = (BTreeMap::new(), None);
@@ -240,7 +240,7 @@ impl Drop for Stopped<'_> {
     }
 }
 
-/// On all nodes, while all of them hear each other.
+/// Checks the refusal on all nodes of a connected cluster.
 fn is_refused_everywhere(dev: &Dev, project: &str) -> Result<()> {
     let key = Key::new(dev, project)?;
     let deadline = Instant::now() + PATIENCE;
@@ -270,7 +270,7 @@ fn is_refused_everywhere(dev: &Dev, project: &str) -> Result<()> {
     Ok(())
 }
 
-/// On a node that was away when it happened, and then hears nobody.
+/// Checks the refusal on a node that was isolated during the revocation and stays isolated.
 fn is_refused_by_who_was_cut_off(dev: &Dev, project: &str, cut: usize) -> Result<()> {
     let url = &dev.urls[cut];
     let mut stopped = Stopped(dev, Vec::new());
@@ -320,7 +320,7 @@ fn is_refused_by_who_was_cut_off(dev: &Dev, project: &str, cut: usize) -> Result
     Ok(())
 }
 
-/// Whether it is, as the others were told.
+/// Returns whether the other nodes refuse the key.
 fn taken_away(dev: &Dev, key: &Key) -> bool {
     let owner = format!("Bearer {}", dev.key);
     let sent = request("DELETE", &format!("/v1/api_key/{}", key.id), Some(&owner), None);

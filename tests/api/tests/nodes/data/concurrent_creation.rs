@@ -1,4 +1,4 @@
-//! Concurrent creation of the same thing on three nodes: one is made, and all are answered the same.
+//! Concurrent creation of the same object on three nodes: one is made, and all get the same response.
 
 use std::collections::BTreeSet;
 use std::sync::Barrier;
@@ -58,7 +58,7 @@ fn one_is_made(dev: &Dev, path: &str, body: &Value) -> Result<()> {
     Ok(())
 }
 
-/// What all of them did to access is one chain, whichever nodes they asked.
+/// Checks that all changes of access form one chain, whichever nodes were used.
 fn is_one_chain(dev: &Dev, org: &str, more_than: usize) -> Result<()> {
     let query = format!("SELECT sequence, previous_hash, hash FROM org_audit_logs('{org}') ORDER BY sequence");
     let answer = call(&dev.urls[1], "POST", "/btql", &json!({"query": query, "fmt": "json"}))?;

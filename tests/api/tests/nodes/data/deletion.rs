@@ -1,6 +1,5 @@
-//! Deletion: what was deleted is in no file any more, after the time that is set for it: in no segment, no log, no
-//! blob, and not on a node that was away meanwhile. What was not deleted is all there, and `assay doctor` finds nothing
-//! wrong.
+//! Deletion: deleted data is in no file after the configured time: in no segment, log or blob, and not on a node that
+//! was away meanwhile. Everything else is there, and `assay doctor` finds nothing wrong.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -16,12 +15,12 @@ use serde_json::{Value, json};
 
 const ROWS: usize = 40;
 const POLL: Duration = Duration::from_millis(250);
-/// What was sent ahead of its entry a second time is kept a minute.
+/// Retention of a blob that was sent ahead of its entry twice is a minute.
 const GONE_WITHIN: Duration = Duration::from_secs(120);
 /// Rows above this go to files of their own.
 const LARGE_BYTES: usize = 700 << 10;
 const SETTING: &str = "ASSAY_STORE_ERASE_AFTER_SECONDS";
-/// A node that is away: none of those that are asked meanwhile.
+/// A node that is stopped: not one of those used meanwhile.
 const AWAY: usize = 3;
 
 /// Letters that compress to themselves: no word comes twice.
@@ -42,7 +41,7 @@ fn words(of: &str) -> Vec<String> {
     (0..ROWS).map(|number| word(of, number)).collect()
 }
 
-/// Where any of the words stands.
+/// Returns the files that contain any of the words.
 fn found(dir: &Path, words: &[String]) -> BTreeSet<String> {
     Texts::new(words.iter().map(String::as_str)).below(dir)
 }

@@ -1,4 +1,4 @@
-//! An organization leaves one node as a file and comes to another: what the API says of it there is what it says here.
+//! Export of an organization from one node and import on another: the API returns the same there.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,7 +13,7 @@ const BOB: &str = "bob@example.com";
 /// More than are written together, so that what stops half-way has a half.
 const ROWS: usize = 2500;
 const ROWS_AT_ONCE: usize = 500;
-/// What a list gives, and beside it what nobody can take along.
+/// Lists to compare, and fields that cannot be exported.
 const LISTS: [&str; 20] = [
     "/v1/project",
     "/v1/experiment",
@@ -97,7 +97,7 @@ fn id(object: &Value) -> Result<String> {
     object["id"].as_str().map(str::to_owned).with_context(|| format!("no id: {object}"))
 }
 
-/// What the organization has, by the ids that its owner was told.
+/// Content of the organization, by the ids that its owner got.
 struct Acme {
     org: String,
     project: String,
@@ -112,7 +112,7 @@ struct Acme {
     old_prompt: Value,
 }
 
-/// What has no rows.
+/// Makes the records without rows.
 fn make_records(node: &Node, project: &str, dataset: &str, bob: &str) -> Result<()> {
     let part = |more: Value| {
         let mut body = json!({"project_id": project, "name": "part"});
@@ -218,7 +218,7 @@ fn make(node: &Node, org: &str) -> Result<Acme> {
     Ok(acme)
 }
 
-/// Without what each place counts for itself, and with one id for who has two.
+/// Removes values counted per node, and replaces two ids of one person by one.
 fn plain(mut value: Value, bobs: &[String]) -> Value {
     fn strip(value: &mut Value) {
         match value {
@@ -249,7 +249,7 @@ fn bob_of(node: &Node) -> Result<String> {
     id(found.context("nobody is called Bob")?)
 }
 
-/// Whatever can be asked of it is answered alike.
+/// Compares the responses to all reads.
 fn compare(there: &Node, here: &Node, acme: &Acme) -> Result<()> {
     let bobs = [bob_of(there)?, bob_of(here)?];
     ensure!(bobs[0] != bobs[1], "whoever is a user here already stays who they are");
@@ -287,7 +287,7 @@ fn compare(there: &Node, here: &Node, acme: &Acme) -> Result<()> {
     compare_versions(there, here, acme, &bobs)
 }
 
-/// What names a version names here the one that has the same rows.
+/// Checks that a version there maps to a version here with the same rows.
 fn compare_versions(there: &Node, here: &Node, acme: &Acme, bobs: &[String]) -> Result<()> {
     let path = format!("/v1/dataset/{}", acme.dataset);
     let list = format!("/v1/dataset_snapshot?dataset_id={}", acme.dataset);
@@ -310,7 +310,7 @@ fn compare_versions(there: &Node, here: &Node, acme: &Acme, bobs: &[String]) -> 
     same("a version of the prompt", before, by_slug, bobs)
 }
 
-/// What is granted there is granted here, to whoever has the address.
+/// Checks that grants there are grants here, to the holder of the address.
 fn compare_access(here: &Node, acme: &Acme) -> Result<()> {
     let made = here.admin(&["create-key", "bob", "--organization", "acme", "--user", BOB])?.json()?;
     let key = made["api_key"].as_str().context("a key")?;
@@ -400,7 +400,7 @@ fn moves(dir: &Path) -> Result<()> {
     stopped_goes_on(dir, &there, &acme, &file)
 }
 
-/// An import whose node is killed in its midst is started again where no node runs, and then under way it is whole.
+/// Checks that an interrupted import is started again where no node runs, and is then whole.
 fn stopped_goes_on(dir: &Path, there: &Node, acme: &Acme, file: &Path) -> Result<()> {
     let mut third = Node::start(&dir.join("third"))?;
     third.admin(&["create-organization", "other", "--owner", BOB])?.json()?;

@@ -1,4 +1,5 @@
-//! Attachments: read by who may read what names them, on any node; taken away, bytes and all, when nothing names them.
+//! Attachments: readable with permission for the rows that name them, on any node; deleted with their bytes when no row
+//! names them.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -6,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use assay_test_api::dev::Dev;
-use assay_test_api::http::{Answer, Request, send};
+use assay_test_api::http::{HttpResponse, Request, send};
 use assay_test_api::process::run;
 use assay_test_api::rows::call;
 use assay_test_api::search::Texts;
@@ -19,14 +20,14 @@ const KNOWN_WITHIN: Duration = Duration::from_secs(5);
 const GONE_WITHIN: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(250);
 
-fn ask(url: &str, key: &str, method: &str, target: &str, body: Option<&[u8]>) -> Result<Answer> {
+fn ask(url: &str, key: &str, method: &str, target: &str, body: Option<&[u8]>) -> Result<HttpResponse> {
     let headers = vec![("authorization".into(), format!("Bearer {key}"))];
     let body = body.map(<[u8]>::to_vec);
     let request = Request { method: method.into(), target: target.into(), headers, body, declared_length: None };
     send(url, &request)
 }
 
-fn asked(url: &str, key: &str, method: &str, target: &str, body: &Value) -> Result<Answer> {
+fn asked(url: &str, key: &str, method: &str, target: &str, body: &Value) -> Result<HttpResponse> {
     ask(url, key, method, target, Some(body.to_string().as_bytes()))
 }
 
@@ -144,7 +145,7 @@ fn held(urls: &[String], node: &Path) -> Result<()> {
     is_answered(urls, &bob, key, 404)
 }
 
-/// As bytes are kept.
+/// Encodes the text as the bytes are stored.
 fn base64(text: &str) -> String {
     const SIGNS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let sign = |number: u32| char::from(SIGNS[(number & 63) as usize]);

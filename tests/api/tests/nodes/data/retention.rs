@@ -1,5 +1,5 @@
-//! Rows that are older than a rule lets them be are gone: from answers, from what earlier versions show, and from the disk. What
-//! is younger, and what no rule is about, stays.
+//! Retention: rows older than their rule allows are gone from results, from earlier versions, and from the disk.
+//! Younger rows and rows without a rule stay.
 
 use std::time::{Duration, Instant};
 

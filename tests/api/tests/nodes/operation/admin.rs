@@ -1,4 +1,4 @@
-//! `assay cluster` through the administrators' listeners of three nodes: same answers as on the machine itself.
+//! `assay cluster` through the administrators' listeners of three nodes: same results as on the machine itself.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use assay_test_api::process::{Ran, run};
 use assay_test_api::server::{Options, Server};
 use serde_json::{Value, json};
 
-/// Asked of its own directory, `assay cluster` finds no node where nobody says where to look.
+/// Default directory, in which `assay cluster` finds no node.
 const NOWHERE: &str = "/nonexistent";
 
 struct Desk<'a> {
@@ -56,7 +56,7 @@ fn node_in(status: &Value, node: u64) -> Result<&Value> {
     nodes.iter().find(|found| found["id"] == node).with_context(|| format!("no node {node} in {status}"))
 }
 
-/// Who may ask, and whom.
+/// Tests who may use which listener.
 fn doors(dev: &Dev, dir: &Path, desks: &[Desk<'_>]) -> Result<()> {
     for (desk, node) in desks.iter().zip(1..) {
         let mode = std::fs::metadata(&desk.token)?.permissions().mode() & 0o777;

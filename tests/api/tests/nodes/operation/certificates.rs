@@ -1,4 +1,4 @@
-//! Certificates that run out soon: nodes make the next ones while they serve, and know each other by them.
+//! Certificates that expire soon: nodes renew them while they serve, and accept each other's new ones.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -8,10 +8,10 @@ use assay_test_api::dev::Dev;
 use assay_test_api::rows::{Rows, knock};
 use assay_test_api::server::{Options, Server};
 
-/// The shortest that may be said.
+/// Shortest configurable validity.
 const VALID: Duration = Duration::from_secs(10);
 const OBJECTS: usize = 3;
-/// After this the certificates that the nodes began with are of no use.
+/// Time after which the first certificates of the nodes have expired.
 const SERVED_FOR: Duration = Duration::from_secs(12);
 const PAUSE: Duration = Duration::from_millis(200);
 /// It is killed, and comes back with what it made meanwhile.

@@ -1,5 +1,5 @@
 //! `docker/compose.cluster.yaml` without docker: its services as processes, its volumes as folders, its names as ports
-//! of this machine. It is started, started again in every way that `docker/README.md` tells of, and loses volumes.
+//! of this machine. It is started, restarted in every way described in `docker/README.md`, and loses volumes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -25,7 +25,7 @@ fn text_of(path: &str) -> String {
     fs::read_to_string(Path::new(&folder).join("../..").join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// What a line of `docker/README.md` says behind its beginning.
+/// Returns the rest of a line of `docker/README.md` after its beginning.
 fn line_of(page: &str, begin: &str) -> Vec<String> {
     let said = page.lines().find_map(|line| line.strip_prefix(begin));
     said.unwrap_or_else(|| panic!("no line begins `{begin}`")).split_whitespace().map(str::to_owned).collect()
@@ -75,7 +75,7 @@ impl Composed {
         Ok(words.iter().map(adapt).collect())
     }
 
-    /// As nobody set any variable of it.
+    /// Returns the environment without any user-set variables.
     fn environment(&self, service: &str) -> Vec<(&str, &str)> {
         let all = self.services.get(service).map(Service::environment).unwrap_or_default();
         all.into_iter().map(|(name, value)| (name, if value.starts_with("${") { "" } else { value })).collect()
@@ -92,7 +92,7 @@ impl Composed {
         Ok(ran.out.trim().to_owned())
     }
 
-    /// Every service once what it waits for has come; what ends is run whatever ran before.
+    /// Starts every service once its dependencies are ready; one-shot services run again whenever they have run before.
     fn up(&mut self) -> Result<()> {
         let mut come = BTreeSet::new();
         while come.len() < self.services.len() {
@@ -111,7 +111,7 @@ impl Composed {
         Ok(())
     }
 
-    /// Where it does not run, and until it is healthy.
+    /// Starts a service that does not run, and waits until it is healthy.
     fn start(&mut self, node: &str) -> Result<()> {
         let door = self.doors.get(node).with_context(|| format!("{node} has no address"))?.clone();
         if self.running.get_mut(node).is_none_or(|process| !process.lives()) {

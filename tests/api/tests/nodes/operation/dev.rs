@@ -1,5 +1,5 @@
-//! `assay dev`: three nodes serve soon, go on when one is killed, stop together, come back with all they had, and take
-//! another one in.
+//! `assay dev`: three nodes serve soon, continue when one is killed, stop together, come back with all their data, and
+//! admit another one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -8,18 +8,18 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use assay_test_api::dev::{Dev, NODES};
-use assay_test_api::http::{Answer, Exchange, Request, exchange, send};
+use assay_test_api::http::{Exchange, HttpResponse, Request, exchange, send};
 use serde_json::{Value, json};
 
 /// Generous: a debug build on a machine that does other things. What it took is printed.
 const READY_MAX: Duration = Duration::from_secs(60);
-/// From the kill until both other nodes have written to every object.
+/// Time limit from the kill until both other nodes have written to every object.
 const WRITES_AGAIN_MAX: Duration = Duration::from_secs(10);
 /// Enough that most shards have some of them.
 const OBJECTS: usize = 12;
 /// Rounds over all objects that each writer has behind it when the node is killed, and again at the end.
 const ROUNDS: usize = 3;
-/// A write that is not answered by then is given up, and may have been written or not.
+/// Timeout of a write, after which its outcome is unknown.
 const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(20);
 const ROUNDS_WAIT_MAX: Duration = Duration::from_secs(60);
@@ -36,7 +36,7 @@ fn request(key: &str, method: &str, target: &str, body: &Value) -> Request {
     }
 }
 
-fn json_of(answer: &Answer) -> Result<Value> {
+fn json_of(answer: &HttpResponse) -> Result<Value> {
     ensure!(answer.status == 200, "{}: {}", answer.status, answer.text());
     serde_json::from_slice(&answer.body).context("no JSON")
 }
@@ -46,19 +46,19 @@ fn call(url: &str, key: &str, method: &str, target: &str, body: &Value) -> Resul
     json_of(&answer).with_context(|| format!("{method} {target} at {url}"))
 }
 
-/// What was sent, and what is known of it.
+/// Sent rows with their outcomes.
 #[derive(Debug, Default)]
 struct Log {
-    /// Row ids of each object, whatever became of them.
+    /// Row ids of each object, whatever their outcome.
     sent: BTreeMap<String, BTreeSet<String>>,
     acknowledged: BTreeMap<String, BTreeSet<String>>,
-    /// By writer and object: the last row that was both sent and acknowledged, as the time it was sent.
+    /// Last acknowledged row by writer and object, as the time it was sent.
     last: BTreeMap<(usize, String), Instant>,
     rounds: BTreeMap<usize, usize>,
     refusals: BTreeMap<String, usize>,
 }
 
-/// Writes to all objects in turn until it is told to stop. An error is an answer that a loss of a node does not explain.
+/// Writes to all objects in turn until it is stopped. A response that the loss of a node does not explain is an error.
 fn write(writer: usize, url: &str, key: &str, objects: &[String], log: &Mutex<Log>, stop: &AtomicBool) -> Result<()> {
     for round in 0_usize.. {
         for object in objects {
@@ -83,7 +83,7 @@ fn write(writer: usize, url: &str, key: &str, objects: &[String], log: &Mutex<Lo
                 }
                 Ok(Exchange::Answered(answer)) => bail!("{url} answered {}: {}", answer.status, answer.text()),
                 Ok(Exchange::Closed) => bail!("{url} closed a connection without an answer"),
-                Err(_) => *log.refusals.entry("no answer in time".into()).or_default() += 1,
+                Err(_) => *log.refusals.entry("no response in time".into()).or_default() += 1,
             }
             drop(log);
             std::thread::sleep(PAUSE);
@@ -163,7 +163,7 @@ fn rows_of(url: &str, key: &str, object: &str) -> Result<BTreeMap<String, Value>
     bail!("a fetch did not end within {PAGES_MAX} pages")
 }
 
-/// What was acknowledged is there, and nothing that was never sent.
+/// Checks that acknowledged rows are there, and none that was never sent.
 fn nothing_is_lost(url: &str, key: &str, log: &Log) -> Result<usize> {
     let mut found = 0;
     for (object, acknowledged) in &log.acknowledged {
@@ -219,11 +219,12 @@ fn three_nodes_outlive_the_loss_of_one() {
     assert!(again.stop().unwrap_or_else(|error| panic!("{error:#}")).success());
 }
 
-/// What is deleted is gone everywhere as soon as one node has said so, and before its delete is answered: a node whose
-/// copy of the catalog lagged went on showing rows, so that a client that went from node to node saw them come back.
+/// Deleted objects are gone everywhere as soon as one node has responded so, and before the delete is acknowledged.
+/// Regression: a node with a lagging catalog still returned rows, so that they reappeared to a client that changed
+/// nodes.
 #[test]
 fn what_one_node_has_denied_no_other_shows() {
-    /// Before it was mended about one in twenty came back.
+    /// Number of deletes. Before the fix about one in twenty reappeared.
     const DELETES: usize = 100;
     let dir = tempfile::tempdir().expect("a directory");
     let dev = Dev::start(&dir.path().join("data")).unwrap_or_else(|error| panic!("{error:#}"));

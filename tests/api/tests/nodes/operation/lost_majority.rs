@@ -1,4 +1,4 @@
-//! Loss of a majority for good: the node that is left says so, does nothing by itself, and goes on alone when it is told.
+//! Permanent loss of a majority: the remaining node reports it, does nothing by itself, and continues alone on command.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -10,13 +10,13 @@ use assay_test_api::rows::{Rows, call, knock};
 use assay_test_api::server::{Options, Server};
 use serde_json::Value;
 
-/// No founder: what it has came to it from others.
+/// Remaining node. Not the founder: its data came from others.
 const LEFT: usize = 3;
 const OBJECTS: usize = 6;
-/// A node that heard nothing from the catalog's majority for 5 s is not ready.
+/// Time limit for a node without contact to the catalog's majority for 5 s to be not ready.
 const NOTICED_MAX: Duration = Duration::from_secs(15);
 const POLL: Duration = Duration::from_millis(100);
-/// What a recovery leaves for the next start.
+/// File that a recovery leaves for the next start.
 const MARKER: &str = "RECOVERING";
 
 fn cluster(dir: &Path, words: &[&str], input: &str) -> Result<Ran> {
@@ -24,18 +24,18 @@ fn cluster(dir: &Path, words: &[&str], input: &str) -> Result<Ran> {
     run(&[["cluster"].as_slice(), words, &["--data-dir", dir]].concat(), &[], input)
 }
 
-/// The numbers of what `words` are said of.
+/// Returns the ids that `words` are reported of.
 fn list(status: &Value, field: &str) -> Vec<String> {
     let items = status[field].as_array().into_iter().flatten();
     items.map(|item| item.as_str().map_or_else(|| item.to_string(), str::to_owned)).collect()
 }
 
-/// What the node says once it is cut off: not ready and why, alive, and what the cluster looks like from there.
+/// Checks the reports of the isolated node: not ready with the reason, alive, and the cluster status from there.
 fn says_so(url: &str, dir: &Path) -> Result<()> {
     let begun = Instant::now();
     loop {
         let (status, text) = knock(url, "/readyz")?;
-        if status == 503 && text.contains("no majority of the catalog answers") {
+        if status == 503 && text.contains("no majority of the catalog responds") {
             break;
         }
         ensure!(begun.elapsed() < NOTICED_MAX, "after {NOTICED_MAX:?} it still says {status}: {text}");
@@ -52,7 +52,7 @@ fn says_so(url: &str, dir: &Path) -> Result<()> {
     let unsettled = list(&status, "unsettled");
     let said = |part: &str| unsettled.iter().any(|line| line.contains(part));
     for part in [
-        "no majority of the catalog answers",
+        "no majority of the catalog responds",
         "node 1 does not answer",
         "node 2 does not answer",
         "shard 0 has no leader",

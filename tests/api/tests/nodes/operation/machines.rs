@@ -1,11 +1,11 @@
-//! The section "Three machines" of the guide, word for word, in network namespaces of this machine. Without root, or the
-//! programs that make them, this says "not covered" and passes, unless ASSAY_REQUIRE=all.
+//! Runs the guide's "Three machines" literally, on machines that are network namespaces of this one. Without root, or
+//! the programs that make them, it reports "not covered" and passes, unless ASSAY_REQUIRE=all.
 
 use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use assay_test_api::http::{Answer, Request};
+use assay_test_api::http::{HttpResponse, Request};
 use assay_test_api::machines::{Machine, Network, address_of, lacking};
 use assay_test_api::process::{Process, STOP_MAX};
 use assay_test_api::server::{Ready, ready};
@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 
 const HEADING: &str = "## Three machines";
 const MACHINES: usize = 3;
-/// What the guide has in a token's place.
+/// Placeholder for a token in the guide.
 const TOKEN: &str = "TOKEN";
-/// Tokens are longer, and nobody reads them.
+/// Maximum length of readable words; tokens are longer.
 const WORD_MAX: usize = 100;
 
 /// The lines of each fenced block of the section.
@@ -37,22 +37,22 @@ fn blocks() -> Vec<Vec<String>> {
     blocks
 }
 
-/// What is typed on the first machine, for each token, on each that joins, and anywhere in the end.
+/// Commands for the first machine, for each token, for each that joins, and for any in the end.
 #[derive(Debug)]
-struct Walk {
+struct Commands {
     found: [String; 2],
     token: String,
     join: [String; 2],
     wait: String,
 }
 
-fn walk() -> Walk {
+fn walk() -> Commands {
     let blocks = blocks();
     let shape: Vec<usize> = blocks.iter().map(Vec::len).collect();
     assert_eq!(shape, [2, 1, 2, 1], "the guide's section has other blocks now: {blocks:?}");
     let [init, serve, token, join, serve_too, wait] = blocks.concat().try_into().expect("six lines");
     assert!(join.split(' ').any(|word| word == TOKEN), "{join}");
-    Walk { found: [init, serve], token, join: [join, serve_too], wait }
+    Commands { found: [init, serve], token, join: [join, serve_too], wait }
 }
 
 /// The line for the second machine as the one that machine `number` needs.
@@ -62,7 +62,7 @@ fn adapted(line: &str, number: usize, token: &str) -> String {
     line.replace(&second, &address_of(number).to_string()).replace(TOKEN, token)
 }
 
-/// As it was seen, without what only the program reads.
+/// Prints a command with its output, without parts that only programs read.
 fn show(machine: &Machine<'_>, line: &str, printed: &[String]) {
     let short = |line: &str| {
         line.split(' ').map(|word| if word.len() > WORD_MAX { "..." } else { word }).collect::<Vec<_>>().join(" ")
@@ -89,7 +89,7 @@ fn serving(machine: &Machine<'_>, line: &str) -> (Process, Ready) {
     (process, ready)
 }
 
-fn asked(from: &Machine<'_>, to: usize, key: &str, target: &str, body: &Value) -> anyhow::Result<Answer> {
+fn asked(from: &Machine<'_>, to: usize, key: &str, target: &str, body: &Value) -> anyhow::Result<HttpResponse> {
     let request = Request {
         method: "POST".into(),
         target: target.into(),
@@ -108,7 +108,7 @@ fn call(from: &Machine<'_>, to: usize, key: &str, target: &str, body: Value) -> 
 
 /// The first machine founds a cluster, the others join it, and each waits until it is settled. Returns what runs on them,
 /// and the key that was printed.
-fn together(walk: &Walk, machines: &[Machine<'_>]) -> (Vec<Process>, String) {
+fn together(walk: &Commands, machines: &[Machine<'_>]) -> (Vec<Process>, String) {
     done(&machines[0], &walk.found[0]);
     let (first, ready) = serving(&machines[0], &walk.found[1]);
     let key = ready.printed_key.expect("the first start prints a key");
@@ -169,7 +169,7 @@ fn stop_all(nodes: &mut [Process]) {
 
 /// Projects, so that shards of all leaders are written to.
 const PROJECTS: usize = 6;
-/// From this long after a cut on, every request is answered well, for as long as that.
+/// Time after a cut from which every request succeeds, and for as long again.
 const SERVED_AGAIN: Duration = Duration::from_secs(2);
 const HELD: Duration = Duration::from_secs(20);
 /// A request that takes longer on a busy machine is stuck.
@@ -204,8 +204,8 @@ fn written_and_read(
     (sent, wrong)
 }
 
-/// Two machines that do not reach each other, with a third that both reach: their nodes served nobody for as long as it
-/// lasted.
+/// Two machines that do not reach each other, with a third that both reach. Regression: their nodes served no requests
+/// for as long as it lasted.
 #[test]
 fn half_connected_machines_are_all_served() {
     let Some(network) = network("half-connected machines") else { return };

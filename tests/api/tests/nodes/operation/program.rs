@@ -1,8 +1,8 @@
-//! The program as an operator meets it: the first key, a stop, a kill, a directory that is taken.
+//! The program from an operator's view: the first key, a stop, a kill, a directory in use.
 
 use std::path::Path;
 
-use assay_test_api::http::{Answer, Request, send};
+use assay_test_api::http::{HttpResponse, Request, send};
 use assay_test_api::server::{Options, Server};
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ fn start(options: &Options) -> Server {
     Server::start(options).unwrap_or_else(|error| panic!("{error:#}"))
 }
 
-fn call(server: &Server, key: &str, method: &str, target: &str, body: Option<Value>) -> Answer {
+fn call(server: &Server, key: &str, method: &str, target: &str, body: Option<Value>) -> HttpResponse {
     let request = Request {
         method: method.into(),
         target: target.into(),
@@ -21,7 +21,7 @@ fn call(server: &Server, key: &str, method: &str, target: &str, body: Option<Val
     send(&server.url, &request).unwrap_or_else(|error| panic!("{error:#}"))
 }
 
-fn json_of(answer: &Answer) -> Value {
+fn json_of(answer: &HttpResponse) -> Value {
     assert_eq!(answer.status, 200, "{}", answer.text());
     serde_json::from_slice(&answer.body).expect("JSON")
 }

@@ -1,5 +1,5 @@
-//! A bit flips on the disk of one node of three: it is found without anybody reading there, and at once where somebody
-//! does; the replica is rebuilt from the others, and its shard is served meanwhile.
+//! A bit flips on the disk of one node of three: it is found without any read there, and at once by a read. The replica
+//! is rebuilt from the others, and its shard is served meanwhile.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 /// Rows are on the disk soon.
 const SEALS: (&str, &str) = ("ASSAY_STORE_SEAL_AGE_SECONDS", "1");
-/// As often as may be; without it segments are read once a day.
+/// Shortest possible interval; by default segments are read once a day.
 const SCRUBS: (&str, &str) = ("ASSAY_CLUSTER_SCRUB_EVERY_SECONDS", "1");
 const DAMAGED: usize = 2;
 const OBJECTS: usize = 6;
@@ -23,7 +23,7 @@ const POLL: Duration = Duration::from_millis(100);
 
 /// A segment of the node, and the shard and replica that have it: `shards/003-r26/...`.
 #[derive(Debug)]
-struct Found {
+struct SegmentOnDisk {
     file: PathBuf,
     shard: u64,
     replica: u64,
@@ -37,7 +37,7 @@ fn files_below(dir: &Path, found: &mut Vec<PathBuf>) {
 }
 
 /// The largest segment that is on the disk by now.
-fn a_segment(node: &Path) -> Result<Option<Found>> {
+fn a_segment(node: &Path) -> Result<Option<SegmentOnDisk>> {
     let mut files = Vec::new();
     files_below(&node.join("shards"), &mut files);
     let is_segment = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "parquet");
@@ -47,7 +47,7 @@ fn a_segment(node: &Path) -> Result<Option<Found>> {
     let name = name.as_os_str().to_string_lossy().into_owned();
     let (shard, replica) = name.split_once("-r").with_context(|| format!("{name} names no replica"))?;
     let (shard, replica) = (shard.parse()?, replica.parse()?);
-    Ok(Some(Found { file, shard, replica }))
+    Ok(Some(SegmentOnDisk { file, shard, replica }))
 }
 
 fn flip_a_bit(file: &Path) -> Result<()> {
@@ -110,8 +110,8 @@ fn held(dev: &Dev, data: &Path, busy: &[usize]) -> Result<()> {
     Ok(())
 }
 
-/// Whether the node still counts the damaged replica as one of its own.
-fn a_replica_uses(node: &Path, found: &Found) -> Result<bool> {
+/// Returns whether the node still counts the damaged replica as one of its own.
+fn a_replica_uses(node: &Path, found: &SegmentOnDisk) -> Result<bool> {
     let kept = std::fs::read_to_string(node.join("REPLICAS"))?;
     let own = format!(" {} shards/{:03}-r{} kept", found.replica, found.shard, found.replica);
     Ok(kept.lines().any(|line| line.ends_with(&own)))

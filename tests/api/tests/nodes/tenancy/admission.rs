@@ -1,4 +1,4 @@
-//! One tenant that holds all it can get of the node's budgets: another one is served as if it were alone.
+//! A tenant that uses all it can get of the node's budgets: another one is served as if it were alone.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use assay_test_api::dev::Dev;
-use assay_test_api::http::{Answer, Request, send};
+use assay_test_api::http::{HttpResponse, Request, send};
 use assay_test_api::process::run;
 use assay_test_api::rows::knock;
 use assay_test_api::server::TEST_KEY;
@@ -16,20 +16,20 @@ use serde_json::{Value, json};
 
 const ATTACKER: &str = "mallory";
 const LASTS: Duration = Duration::from_secs(10);
-/// How long the attack lasted when it was found.
+/// Duration of the attack in the original finding.
 const AS_FOUND: Duration = Duration::from_secs(24);
-/// How long the neighbour is measured on idle nodes.
+/// Duration of the neighbour's measurement on idle nodes.
 const CALM_LASTS: Duration = Duration::from_secs(3);
-/// What a busy machine adds: attack, neighbour and nodes share its cores.
+/// Margin for a busy machine: attack, neighbour and nodes share its cores.
 const SLOWER_BY_MAX: Duration = Duration::from_millis(100);
 const HEALTH_WITHIN: Duration = Duration::from_secs(1);
-/// Three quarters of the budget of bodies. Nobody else waits while the attack begins, so it gets more than half.
+/// Three quarters of the budget of bodies. The attack begins without competitors, so it gets more than half.
 const HELD_BY_ATTACK: u64 = 48 << 20;
 const ATTACK_BEGINS_WITHIN: Duration = Duration::from_secs(5);
 /// Bytes of an upload at a time, ten times a second.
 const TRICKLE: [u8; 430] = [b'x'; 430];
 
-fn ask(url: &str, organization: &str, target: &str, body: &Value) -> Result<Answer> {
+fn ask(url: &str, organization: &str, target: &str, body: &Value) -> Result<HttpResponse> {
     let headers = vec![
         ("authorization".into(), format!("Bearer {TEST_KEY}")),
         ("x-bt-org-name".into(), organization.into()),
@@ -54,8 +54,8 @@ fn unfinished(url: &str, head: &str, length: usize, sent: usize) -> Result<TcpSt
     Ok(stream)
 }
 
-/// 21 slow uploads, and bodies that do not end: of 60 KB down to 30 bytes as they came from the tester, and of 1 MB, which
-/// fill every budget that counts what is announced.
+/// Starts 21 slow uploads, and bodies that do not end: of 60 KB down to 30 bytes as in the original finding, and of 1
+/// MB, which fill every budget that counts declared lengths.
 fn attack(url: &str) -> Result<(Vec<TcpStream>, Vec<TcpStream>)> {
     let mut uploads = Vec::new();
     for number in 0..21 {
@@ -82,7 +82,7 @@ fn uuid(number: u32) -> String {
     format!("00000000-0000-4000-8000-{number:012}")
 }
 
-/// What the neighbour does in one round; every answer is a 200.
+/// Runs one round of the neighbour; every response is a 200.
 fn round(url: &str, project: &str, number: usize) -> Result<()> {
     let target = format!("/v1/project_logs/{project}/insert");
     for bytes in [200, 200_000] {
@@ -97,18 +97,18 @@ fn round(url: &str, project: &str, number: usize) -> Result<()> {
     Ok(())
 }
 
-/// What is asked of the nodes, and how much slower the other tenant may become.
-struct Form {
+/// Number and duration of requests, and how much slower the other tenant may become.
+struct RequestForm {
     nodes: usize,
     lasts: Duration,
-    /// Times the p99 of the same rounds on idle nodes, beside [`SLOWER_BY_MAX`].
+    /// Limit as a multiple of the p99 of the same rounds on idle nodes, in addition to [`SLOWER_BY_MAX`].
     slower_max: Option<u32>,
 }
 
 /// Holds that the neighbour is served while an attack lasts. `attack` begins it at one node, `goes_on` is called ten times a
 /// second with what it made.
 fn neighbour_is_served<T: Send>(
-    form: &Form,
+    form: &RequestForm,
     attack: impl Fn(&str) -> Result<T>,
     goes_on: impl Fn(&mut T) + Sync,
 ) -> Result<()> {
@@ -185,7 +185,7 @@ fn attack_has_begun(url: &str) -> Result<()> {
     }
 }
 
-fn beside_bodies(form: &Form) {
+fn beside_bodies(form: &RequestForm) {
     let attack = |url: &str| {
         let made = attack(url)?;
         attack_has_begun(url).map(|()| made)
@@ -210,19 +210,19 @@ fn asked_once(url: &str, count: usize) -> Result<Vec<TcpStream>> {
 
 #[test]
 fn slow_uploads_and_bodies_without_an_end_of_one_tenant_leave_another_alone() {
-    beside_bodies(&Form { nodes: 1, lasts: LASTS, slower_max: None });
+    beside_bodies(&RequestForm { nodes: 1, lasts: LASTS, slower_max: None });
 }
 
 #[test]
 fn slow_uploads_and_bodies_without_an_end_of_one_tenant_leave_another_alone_on_three_nodes() {
-    beside_bodies(&Form { nodes: 3, lasts: LASTS, slower_max: None });
+    beside_bodies(&RequestForm { nodes: 3, lasts: LASTS, slower_max: None });
 }
 
 #[test]
 #[ignore = "a minute, on a release build: .ci/run runs it"]
 fn bodies_without_an_end_as_they_were_found() {
     for nodes in [1, 3] {
-        beside_bodies(&Form { nodes, lasts: AS_FOUND, slower_max: Some(3) });
+        beside_bodies(&RequestForm { nodes, lasts: AS_FOUND, slower_max: Some(3) });
     }
 }
 
@@ -231,7 +231,7 @@ fn bodies_without_an_end_as_they_were_found() {
 fn connections_of_nobody_as_they_were_found() {
     const CONNECTIONS: usize = 4_300;
     for nodes in [1, 3] {
-        let form = Form { nodes, lasts: AS_FOUND, slower_max: Some(3) };
+        let form = RequestForm { nodes, lasts: AS_FOUND, slower_max: Some(3) };
         let attack = |url: &str| asked_once(url, CONNECTIONS / nodes);
         neighbour_is_served(&form, attack, |_| ()).unwrap_or_else(|error| panic!("{error:#}"));
     }

@@ -1,5 +1,5 @@
-//! A limit of requests holds for three nodes together: whoever sends three times as much, to all of them, gets what the
-//! limit says, is told of the rest when to come again, and nobody else notices.
+//! A request limit holds for three nodes together: a client that sends three times as much, to all of them, gets its
+//! limit; the rest is refused with a retry time, and other clients are not affected.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -15,26 +15,26 @@ const PER_SECOND: u32 = 60;
 const RULES: &str = "[{endpoint = \"/ping\", per = \"organization\", requests = 60, seconds = 1}]";
 const OTHER: &str = "globex";
 const OTHER_PER_SECOND: u32 = 30;
-/// How much more than the limit comes.
+/// Rate of requests as a multiple of the limit.
 const TIMES: u32 = 3;
-/// Callers at each node; each waits for its answer before it asks again.
+/// Callers at each node; each waits for its response before the next request.
 const CALLERS: u32 = 6;
-/// What comes before is not counted: the burst is used up, and nodes know what comes.
+/// Time that is not counted at first: the burst is used up, and nodes learn the demand.
 const WARM: Duration = Duration::from_secs(3);
 const COUNTED: Duration = Duration::from_secs(12);
 /// Tolerance as a share of the limit, either way.
 const WITHIN: f64 = 0.1;
 /// The slowest requests of others may be this much slower than while the busy one stays at its limit.
 const SLOWER_MAX: f64 = 1.2;
-/// Three nodes and their callers share the processors of one machine, and an ask waits for its turn for up to 50 ms.
+/// Three nodes and their callers share the processors of one machine, and a request waits for its turn for up to 50 ms.
 const SLOWER_BY_MAX: Duration = Duration::from_millis(50);
 /// Other tests that run at the same time make requests slower as well, so the comparison may be repeated. A limit that
 /// costs others something costs it every time.
 const COMPARISONS: usize = 3;
 
-/// One answer: when it was asked for since the start, how long it took, and whether it was let in.
+/// One response: the time of its request since the start, its duration, and whether it was admitted.
 #[derive(Clone, Copy, Debug)]
-struct Seen {
+struct TimedCall {
     at: Duration,
     took: Duration,
     let_in: bool,
@@ -43,7 +43,7 @@ struct Seen {
 /// Requests that the only rule refused.
 const REFUSED: &str = "assay_rate_refused_total{rule=\"1\"";
 
-/// Who asks, and how often at each node.
+/// Caller, with its rate at each node.
 struct Stream<'a> {
     key: &'a str,
     per_second: u32,
@@ -65,8 +65,8 @@ fn ask(url: &str, key: &str) -> Result<bool> {
     Ok(false)
 }
 
-/// One caller: asks at its times, and leaves out those that passed while it waited.
-fn calls(url: &str, stream: &Stream<'_>, number: u32, begun: Instant, lasts: Duration) -> Result<Vec<Seen>> {
+/// Runs one caller: it sends at its times, and skips those that passed while it waited.
+fn calls(url: &str, stream: &Stream<'_>, number: u32, begun: Instant, lasts: Duration) -> Result<Vec<TimedCall>> {
     let every = Duration::from_secs(u64::from(stream.callers)) / stream.per_second;
     let mut seen = Vec::new();
     let mut next = every * number / stream.callers;
@@ -75,7 +75,7 @@ fn calls(url: &str, stream: &Stream<'_>, number: u32, begun: Instant, lasts: Dur
         let at = begun.elapsed();
         let let_in = ask(url, stream.key)?;
         let took = begun.elapsed() - at;
-        seen.push(Seen { at, took, let_in });
+        seen.push(TimedCall { at, took, let_in });
         while next <= begun.elapsed() {
             next += every;
         }
@@ -84,8 +84,8 @@ fn calls(url: &str, stream: &Stream<'_>, number: u32, begun: Instant, lasts: Dur
 }
 
 /// All streams at all nodes at once; what each saw.
-fn stream(dev: &Dev, streams: &[Stream<'_>], lasts: Duration) -> Result<Vec<Vec<Seen>>> {
-    let seen: Vec<Mutex<Vec<Seen>>> = streams.iter().map(|_| Mutex::default()).collect();
+fn stream(dev: &Dev, streams: &[Stream<'_>], lasts: Duration) -> Result<Vec<Vec<TimedCall>>> {
+    let seen: Vec<Mutex<Vec<TimedCall>>> = streams.iter().map(|_| Mutex::default()).collect();
     let begun = Instant::now();
     std::thread::scope(|scope| {
         let mut callers = Vec::new();
@@ -105,19 +105,19 @@ fn stream(dev: &Dev, streams: &[Stream<'_>], lasts: Duration) -> Result<Vec<Vec<
     Ok(seen.into_iter().map(|seen| seen.into_inner().expect("no caller panics")).collect())
 }
 
-/// What came in the time that is counted.
-fn counted(seen: &[Seen]) -> Vec<Seen> {
+/// Returns the requests in the counted time.
+fn counted(seen: &[TimedCall]) -> Vec<TimedCall> {
     seen.iter().copied().filter(|seen| (WARM..WARM + COUNTED).contains(&seen.at)).collect()
 }
 
-fn p99(seen: &[Seen]) -> Result<Duration> {
+fn p99(seen: &[TimedCall]) -> Result<Duration> {
     let mut took: Vec<Duration> = seen.iter().map(|seen| seen.took).collect();
     took.sort_unstable();
     took.get(took.len() * 99 / 100).copied().context("requests")
 }
 
-/// The busy organization sends so many times its limit beside the other one: how many of the busy one's requests were let
-/// in and refused, and the 99th percentile of the other's.
+/// Sends a multiple of the busy organization's limit beside the other one. Returns how many of its requests were
+/// admitted and refused, and the 99th percentile of the other's.
 fn beside(dev: &Dev, other: &str, times: f64) -> Result<(usize, usize, Duration)> {
     let at_each = |per_second: f64| (per_second / NODES as f64).round() as u32;
     let busy = Stream { key: &dev.key, per_second: at_each(f64::from(PER_SECOND) * times), callers: CALLERS };
@@ -157,8 +157,8 @@ fn holds(dev: &Dev, data: &Path) -> Result<()> {
     bail!("p99 of the other organization, each time before and after the busy one exceeds its limit: {comparisons:?}")
 }
 
-/// The 99th percentile of the other organization's requests while the busy one stays below its limit, and while it sends
-/// [`TIMES`] as much.
+/// Returns the 99th percentile of the other organization's requests while the busy one stays below its limit, and while
+/// it sends [`TIMES`] as much.
 fn compare(dev: &Dev, other: &str) -> Result<(Duration, Duration)> {
     let told_before = metric(dev, REFUSED).unwrap_or_default(); // the metric begins with the first refusal
     let (_, refused, calm) = beside(dev, other, 0.8)?;

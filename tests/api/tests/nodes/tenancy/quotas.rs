@@ -1,12 +1,12 @@
-//! A quota of rows holds on every node: beyond it writes are refused and say so, deletes and other organizations are let in, and
-//! what was deleted makes room.
+//! A quota of rows holds on every node: beyond it writes are refused with a reason, deletes and other organizations are
+//! admitted, and deletes free quota.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use assay_test_api::dev::Dev;
-use assay_test_api::http::{Answer, Request, send};
+use assay_test_api::http::{HttpResponse, Request, send};
 use assay_test_api::process::run;
 use assay_test_api::server::{Options, Server, TEST_KEY};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ const OTHER: &str = "globex";
 const SEEN_WITHIN: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_millis(250);
 
-fn post(url: &str, key: &str, target: &str, body: &Value) -> Result<Answer> {
+fn post(url: &str, key: &str, target: &str, body: &Value) -> Result<HttpResponse> {
     let headers = vec![("authorization".into(), format!("Bearer {key}"))];
     let body = Some(body.to_string().into_bytes());
     send(url, &Request { method: "POST".into(), target: target.into(), headers, body, ..Request::default() })
@@ -34,7 +34,7 @@ fn rows(from: usize, count: usize) -> Value {
     json!({ "events": rows })
 }
 
-fn becomes(what: &str, status: u16, asked: impl Fn() -> Result<Answer>) -> Result<Answer> {
+fn becomes(what: &str, status: u16, asked: impl Fn() -> Result<HttpResponse>) -> Result<HttpResponse> {
     let begun = Instant::now();
     loop {
         let answer = asked()?;

@@ -1,4 +1,4 @@
-//! Assay's side: rows that hold one value each, to several projects, over all nodes.
+//! Assay's side: rows of one value each, to several projects, over all nodes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio::runtime::Runtime;
 
 use super::putters::{Putter, Values, drive};
-use super::{Options, PeerLoad, PeerSide};
+use super::{PeerLoad, PeerOptions, PeerSide};
 use crate::cluster::nodes::Nodes;
 use crate::http::client::{Connection, Target};
 
@@ -21,7 +21,7 @@ const REFUSED_WAIT: std::time::Duration = std::time::Duration::from_millis(20);
 
 pub fn measure(
     runtime: &Runtime,
-    options: &Options,
+    options: &PeerOptions,
     rows: usize,
     load: &PeerLoad,
     dir: &Path,

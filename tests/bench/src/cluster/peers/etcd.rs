@@ -1,4 +1,4 @@
-//! etcd's side: three members, each put synced to two of three logs before it is answered.
+//! etcd's side: three members; each put is synced to two of three logs before its response.
 
 use std::net::SocketAddr;
 use std::path::Path;

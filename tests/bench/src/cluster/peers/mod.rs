@@ -1,10 +1,10 @@
-//! `peers`: values of 1 KB made durable on three machines' worth of processes, by Assay and by two servers that do nothing
-//! else: etcd, and NATS with a stream of three replicas.
+//! `peers`: values of 1 KB made durable on three nodes, by Assay and by two servers made for it: etcd, and NATS with a
+//! stream of three replicas.
 //!
-//! Same clients, same values, one after the other on the same machine, each with its strongest durability; a client sends
-//! its next value when the one before is acknowledged. etcd and NATS take one value a request; Assay takes rows, one or
-//! several a request, and keeps them so that they can be asked for. What counts is the values' bytes alone. The promise
-//! is held against the largest requests; what single rows cost stands beside it.
+//! All get the same clients and values, one after the other on the same machine, each with its strongest durability. A
+//! client sends its next value when the previous one is acknowledged. etcd and NATS take one value per request; Assay
+//! takes rows, one or several per request, and indexes them for queries. Only the values' bytes count. The threshold
+//! applies to the largest requests; the cost of single rows is reported too.
 
 mod assay;
 mod etcd;
@@ -28,7 +28,7 @@ const TO_ETCD_MIN: f64 = 10.0;
 const TO_NATS_MIN: f64 = 1.0;
 
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct PeerOptions {
     pub program: PathBuf,
     pub clients: usize,
     pub seconds: u64,
@@ -46,7 +46,7 @@ struct PeerSide {
     measured: PutMeasurement,
 }
 
-/// What every side is driven with.
+/// Load of every side.
 #[derive(Clone, Debug)]
 struct PeerLoad {
     clients: usize,
@@ -56,7 +56,7 @@ struct PeerLoad {
 
 type Measure = fn(&Runtime, &PeerLoad, &Path) -> anyhow::Result<PeerSide>;
 
-pub fn run(options: &Options, dir: &Path, json_file: Option<&Path>) -> anyhow::Result<()> {
+pub fn run(options: &PeerOptions, dir: &Path, json_file: Option<&Path>) -> anyhow::Result<()> {
     let runtime = client_runtime()?;
     let load = PeerLoad {
         clients: options.clients,

@@ -1,7 +1,7 @@
 //! NATS' side: three servers, a stream of three replicas kept in files, each value acknowledged by the stream.
 //!
-//! Its acknowledgement says that two of three servers have written the value to a file. Whether the file was synced is
-//! a setting of later versions (`sync_interval: always`); where the server knows it, it is set.
+//! Its acknowledgement means that two of three servers have written the value to a file. Syncing the file is a setting
+//! of later versions (`sync_interval: always`); it is set if the server supports it.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -70,7 +70,7 @@ fn configuration(at: usize, client: SocketAddr, routes: &[SocketAddr; 3], dir: &
     )
 }
 
-/// Whether this version knows all settings of a configuration.
+/// Returns whether this version accepts all settings of a configuration.
 fn takes(nats: &Path, configuration: &str, dir: &Path) -> anyhow::Result<bool> {
     let file = dir.join("asked.conf");
     std::fs::write(&file, configuration)?;
@@ -79,7 +79,7 @@ fn takes(nats: &Path, configuration: &str, dir: &Path) -> anyhow::Result<bool> {
     Ok(command.status().context("asking nats-server about its settings")?.success())
 }
 
-/// Asks until the servers have found each other.
+/// Creates the stream; retries until the servers have found each other.
 async fn make_stream(address: SocketAddr) -> anyhow::Result<()> {
     let wanted = json!({ "name": STREAM, "subjects": [format!("{STREAM}.>")], "storage": "file", "num_replicas": 3,
         "retention": "limits", "discard": "old", "max_age": 0, "max_msgs": -1, "max_bytes": -1 });
@@ -101,7 +101,7 @@ async fn make_stream(address: SocketAddr) -> anyhow::Result<()> {
     }
 }
 
-/// A connection that asks one question at a time, in the text protocol of NATS.
+/// A connection with one request at a time, in the text protocol of NATS.
 struct Session {
     stream: TcpStream,
     received: BytesMut,

@@ -1,4 +1,4 @@
-//! Clients that put values, each the next one when the one before is acknowledged, for a while.
+//! Clients that put values for a while, each the next one when the previous is acknowledged.
 
 use std::time::Duration;
 
@@ -100,7 +100,7 @@ fn sum(cpu: &CpuSeconds) -> f64 {
     cpu.values().sum()
 }
 
-/// What was acknowledged between `begin` and `end`.
+/// Returns the values acknowledged between `begin` and `end`.
 async fn one<P: Putter>(
     mut putter: P,
     client: u64,

@@ -1,5 +1,5 @@
-//! Programs of others: found, or fetched from Debian into the run's own directory, where nothing of them stays and no
-//! service is started; and their processes, ended with the values that stand for them.
+//! Programs of other projects: installed ones, or packages of Debian extracted into the run's own directory, without
+//! services. Their processes are stopped on drop.
 
 use std::fs::File;
 use std::net::{SocketAddr, TcpListener};
@@ -13,7 +13,7 @@ use crate::process::Process;
 /// Lines of a failed program's output that are shown.
 const LINES_SHOWN: usize = 5;
 
-/// Where `name` is; where it is not, the package that has it is fetched and unpacked below `dir`.
+/// Returns the path of `name`; if it is not installed, its package is downloaded and extracted below `dir`.
 pub fn program(name: &str, package: &str, dir: &Path) -> anyhow::Result<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     // Programs for root are not on everybody's path.

@@ -1,4 +1,4 @@
-//! The loading process: writes the rows, says how fast, fills the log and waits to be killed.
+//! The loading process: writes the rows, reports the rate, fills the log and waits to be killed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use crate::store::single_node::StoreNode;
 
 /// The log counts as at its budget from this share on; seals keep it from staying any nearer.
 const LOG_FULL: f64 = 0.9;
-/// What is written at most to get it there.
+/// Upper bound of the bytes written to fill the log.
 const FILL_BYTES_MAX: u64 = 3 << 30;
 
 pub fn run(task: &ScaleTask) -> anyhow::Result<()> {
@@ -61,7 +61,7 @@ pub fn run(task: &ScaleTask) -> anyhow::Result<()> {
     }
 }
 
-/// Writes until `rows` rows are started, and says each time that all clients together pass another mark.
+/// Writes until `rows` rows are started, and reports each time that all clients together pass another mark.
 fn client(
     mut lane: Lane,
     house: &StoreNode,

@@ -1,8 +1,8 @@
-//! `scale`: whether the millionth row costs what the first did, and what is left to do after a kill.
+//! `scale`: whether the millionth row costs as much as the first, and the work left after a kill.
 //!
-//! One process loads the rows and goes on writing until the log is near its budget; it is killed with SIGKILL; a
-//! second one opens what it left, says when it is ready, and reads. Rows are generated as they are written and
-//! again as they are checked; none is kept.
+//! One process loads the rows and continues until the log is near its budget; it is killed with SIGKILL. A second one
+//! opens the directory, reports ready, and reads. Rows are generated when they are written and again when they are
+//! checked; none is kept.
 
 pub mod load;
 pub mod read;
@@ -26,7 +26,7 @@ const PAGE_MS_MAX: f64 = 10.0;
 /// The last hundred thousand rows go at least at this share of the first ones' rate.
 const LAST_TO_FIRST_MIN: f64 = 0.85;
 const RESIDENT_MIB_MAX: f64 = 1024.0;
-/// From ten million rows on.
+/// Limit of the memory from ten million rows on.
 const RESIDENT_MIB_MAX_LARGE: f64 = 2048.0;
 const LARGE_ROWS: u64 = 10_000_000;
 
@@ -37,11 +37,11 @@ pub struct ScaleTask {
     pub merges: f64,
     pub seed: u64,
     pub lanes: usize,
-    /// What the loading process left: (object, rows acknowledged).
+    /// Result of the loading process: (object, rows acknowledged).
     pub objects: Vec<(u64, u64)>,
 }
 
-/// What the loading process says as it goes.
+/// Message of the loading process.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "said", rename_all = "snake_case")]
 pub enum LoadMessage {
@@ -72,7 +72,7 @@ pub struct ScaleLoaded {
     pub backlog: crate::store::single_node::Backlog,
 }
 
-/// What the reading process measured.
+/// Measurements of the reading process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Answers {
     /// From the start of the process until every shard answered a linearizable read.

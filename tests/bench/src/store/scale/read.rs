@@ -1,5 +1,5 @@
-//! The reading process: how long until it is ready, then lookups of rows that must be there. Each answer is
-//! compared with the row made anew, outside the time measured.
+//! The reading process: time until it is ready, then lookups of rows that must be there. Each result is compared with
+//! the regenerated row, outside the measured time.
 
 use std::io::ErrorKind;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What is asked of each kind: made, made again, read, listed, changed, replaced, deleted.
+//! Actions on each kind: make, make again, read, list, change, replace, delete.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -6,19 +6,19 @@ use serde_json::{Value, json};
 use super::callers::{Caller, Level, Way};
 use super::kinds::{Home, KINDS, Kind};
 use super::model::{Expected, Rule, expected};
-use super::world::{Ask, Fixture, MARKER, World, merged};
+use super::world::{Ask, KindFixture, MARKER, World, merged};
 
-/// Whom it is asked by.
+/// Callers of an act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     Things,
-    /// Also by who was granted something on the organization alone.
+    /// Also callers with a grant on the organization alone.
     Organization,
-    /// Also by who was granted what is about grants.
+    /// Also callers with a grant about grants.
     Grants,
 }
 
-/// What an open answer has.
+/// Content of a permitted response.
 #[derive(Clone, Debug)]
 pub enum Open {
     /// These texts, and none of those.
@@ -33,14 +33,14 @@ pub struct Act {
     pub scope: Scope,
     pub rule: Rule,
     pub ask: Ask,
-    /// What it is about: with another in its place nothing is there.
+    /// Id that it is about: with another one, nothing exists.
     pub about: String,
     pub open: Open,
-    /// What an answer that is shut does not say unless it was asked so.
+    /// Texts that a denied response must not contain unless the request did.
     pub hidden: Vec<String>,
-    /// What there is afterwards, if it was open: a list, and what is in it.
+    /// Resulting object of a permitted act: a list, and its item.
     pub leaves: Option<(String, String)>,
-    /// What there is not any more.
+    /// Removed object of a permitted act.
     pub takes: Option<(String, String)>,
 }
 
@@ -71,8 +71,8 @@ impl Act {
         Act { takes: Some((list.into(), named.to_owned())), ..self }
     }
 
-    /// That a permission opens nothing but what asks for it is seen of those who were granted it directly or on a parent; the
-    /// other ways are asked for what their permission is about.
+    /// Returns whether the act is for this caller. Callers with a grant on the object or on a parent test that a
+    /// permission allows nothing else; the other ways are tested only with acts that need their permission.
     pub fn is_for(&self, caller: &Caller) -> bool {
         let of_grants = caller.permission.ends_with("_acls") && caller.way != Way::AllElse;
         let in_scope = match caller.level {
@@ -109,7 +109,7 @@ pub fn of_kinds(world: &World, caller: &Caller) -> Result<Vec<Act>> {
     Ok(all)
 }
 
-/// What a view is asked for with: the object that it is of.
+/// Returns the object of a view for the request.
 fn object_of(world: &World, kind: &Kind) -> Option<Value> {
     (kind.name == "view").then(|| world.home_of(kind))
 }
@@ -125,18 +125,18 @@ pub fn list_of(world: &World, kind: &Kind) -> String {
     with_object(world, kind, kind.path.to_owned())
 }
 
-fn one(fixture: &Fixture) -> String {
+fn one(fixture: &KindFixture) -> String {
     format!("{}/{}", fixture.kind.path, fixture.id)
 }
 
-fn read(world: &World, fixture: &Fixture) -> Act {
+fn read(world: &World, fixture: &KindFixture) -> Act {
     let kind = fixture.kind;
     let rule = Rule::Act { needs: &["read"], on: fixture.own.clone() };
     let ask = Ask::get(with_object(world, kind, one(fixture)));
     Act::new(format!("{}: read", kind.name), rule, ask, &fixture.id, says(&fixture.name))
 }
 
-fn list(world: &World, fixture: &Fixture) -> Act {
+fn list(world: &World, fixture: &KindFixture) -> Act {
     let kind = fixture.kind;
     let rule = Rule::List { needs: "read", on: fixture.own.clone() };
     let ask = Ask::get(list_of(world, kind));
@@ -146,8 +146,8 @@ fn list(world: &World, fixture: &Fixture) -> Act {
     Act { hidden: vec![fixture.id.clone(), fixture.name.clone()], ..act }
 }
 
-/// It is no secret to whoever may see it that there is something to go on from.
-fn list_from(world: &World, fixture: &Fixture) -> Act {
+/// Lists from a cursor. Its existence is no secret to a caller that may read it.
+fn list_from(world: &World, fixture: &KindFixture) -> Act {
     let kind = fixture.kind;
     let list = list_of(world, kind);
     let and = if list.contains('?') { '&' } else { '?' };
@@ -157,7 +157,7 @@ fn list_from(world: &World, fixture: &Fixture) -> Act {
 }
 
 /// A new experiment that is compared with one that is named.
-fn compared(world: &World, fixture: &Fixture) -> Act {
+fn compared(world: &World, fixture: &KindFixture) -> Act {
     let kind = fixture.kind;
     let body = merged(&[&world.body(kind, &world.name(kind.name)), &json!({"base_experiment": fixture.name})]);
     let rule =
@@ -167,7 +167,7 @@ fn compared(world: &World, fixture: &Fixture) -> Act {
     Act { hidden: vec![fixture.id.clone()], ..act }
 }
 
-fn patch(world: &World, fixture: &Fixture, caller: &Caller) -> Act {
+fn patch(world: &World, fixture: &KindFixture, caller: &Caller) -> Act {
     let kind = fixture.kind;
     let (field, value) = (kind.change)(&caller.name);
     let mut body = json!({ field: value });
@@ -187,7 +187,7 @@ fn patch(world: &World, fixture: &Fixture, caller: &Caller) -> Act {
 }
 
 /// Made and replaced, under a new name and under one that is taken.
-fn made(world: &World, fixture: &Fixture, caller: &Caller) -> Vec<Act> {
+fn made(world: &World, fixture: &KindFixture, caller: &Caller) -> Vec<Act> {
     let kind = fixture.kind;
     let make = (kind.needs("create"), fixture.into.clone());
     let home = world.home_of(kind);
@@ -228,13 +228,13 @@ fn made(world: &World, fixture: &Fixture, caller: &Caller) -> Vec<Act> {
     acts
 }
 
-/// The one that everybody asks for or, where it would be deleted, one that is theirs to delete.
+/// Returns the shared object or, if it would be deleted, one for this caller to delete.
 pub fn victim(
     world: &World,
     kind: &'static Kind,
     caller: &Caller,
     needs: &'static [&'static str],
-) -> Result<Option<Fixture>> {
+) -> Result<Option<KindFixture>> {
     let shared = &world.things[kind.name];
     let rule = Rule::Act { needs, on: shared.own.clone() };
     if expected(&caller.standing, &rule) != Expected::Open {

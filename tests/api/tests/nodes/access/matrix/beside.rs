@@ -1,5 +1,5 @@
-//! What is asked of what no table of kinds has: who is in the organization, keys, grants, and which versions environments
-//! use.
+//! Acts outside of the table of kinds: members of the organization, keys, grants, and the versions used by
+//! environments.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -7,16 +7,16 @@ use serde_json::{Value, json};
 use super::acts::{Act, Open, Scope, says};
 use super::callers::{Caller, Way, new_acl};
 use super::kinds::Kind;
-use super::model::{Expected, Rule, Thing, expected};
+use super::model::{Expected, Rule, TargetObject, expected};
 use super::world::{Ask, MARKER, ORGANIZATION, World, merged, text};
 
 const VERSION: &str = "1000192656880881099";
 
-/// What everybody asks for, made once.
+/// Shared objects, made once.
 #[derive(Clone, Debug)]
 pub struct Beside {
     owner: String,
-    /// A member whom nobody is to remove.
+    /// A member that must not be removed.
     stays: String,
     key: String,
     account: String,
@@ -66,8 +66,8 @@ impl Beside {
     }
 
     fn people(&self, world: &World, caller: &Caller) -> Result<Vec<Act>> {
-        let members = Thing::of_organization("org_member", &world.org);
-        let org = Thing::of_organization("organization", &world.org);
+        let members = TargetObject::of_organization("org_member", &world.org);
+        let org = TargetObject::of_organization("organization", &world.org);
         let one = format!("/v1/organization/{}", world.org);
         let user = format!("/v1/user/{}", self.owner);
         let coming = format!("coming-{}@example.com", world.number());
@@ -106,7 +106,7 @@ impl Beside {
     }
 
     fn keys(&self, world: &World, caller: &Caller) -> Result<Vec<Act>> {
-        let members = Thing::of_organization("org_member", &world.org);
+        let members = TargetObject::of_organization("org_member", &world.org);
         let delete = Rule::Key { needs: "delete", on: members.clone() };
         let doomed = match expected(&caller.standing, &delete) {
             Expected::Open => world.make("/v1/api_key", &json!({"name": world.name("key")}))?,
@@ -139,7 +139,7 @@ impl Beside {
 
     fn tokens(&self, world: &World, caller: &Caller) -> Result<Vec<Act>> {
         let path = "/v1/service_token";
-        let members = Thing::of_organization("org_member", &world.org);
+        let members = TargetObject::of_organization("org_member", &world.org);
         let body =
             || json!({"name": world.name("token"), "service_account_id": self.account, "org_name": ORGANIZATION});
         let delete = Rule::Key { needs: "delete", on: members.clone() };
@@ -169,8 +169,8 @@ impl Beside {
     }
 
     fn grants(&self, world: &World, caller: &Caller) -> Result<Vec<Act>> {
-        let on = Thing::in_organization("project", Some(&world.parts), &world.org);
-        let org = Thing::of_organization("organization", &world.org);
+        let on = TargetObject::in_organization("project", Some(&world.parts), &world.org);
+        let org = TargetObject::of_organization("organization", &world.org);
         let listed = format!("/v1/acl?object_type=project&object_id={}", world.parts);
         let delete = Rule::Grant { needs: "delete_acls", on: on.clone() };
         let shared = || (self.acl.clone(), self.granted.clone());
@@ -224,7 +224,7 @@ impl Beside {
 
     /// Versions of a prompt or a dataset.
     fn pins(&self, world: &World, caller: &Caller, object: &str, id: &str) -> Result<Vec<Act>> {
-        let on = Thing::in_project(
+        let on = TargetObject::in_project(
             if object == "prompt" { "prompt" } else { "dataset" },
             Some(id),
             &world.project,

@@ -1,5 +1,4 @@
-//! Who asks: one caller for each way in which something can be granted, taken away or not be granted at all, and each
-//! permission that it can be.
+//! Callers: one for each way in which something can be granted, revoked or not granted at all, and each permission.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,50 +9,50 @@ use serde_json::{Value, json};
 
 use super::kinds::KINDS;
 use super::model::{Grant, On, Standing, on};
-use super::world::{Ask, Fixture, ORGANIZATION, World, key, merged, text};
+use super::world::{Ask, KindFixture, ORGANIZATION, World, key, merged, text};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     NoKey,
     OtherOrganization,
     NoGrant,
-    /// On the thing or what it is a part of, to the user.
+    /// On the object or its whole, to the user.
     Direct,
-    /// To a group that has a group that has theirs.
+    /// To a group that contains a group of the user.
     GroupInGroup,
     /// A role that has a role that has it.
     RoleInRole,
     /// On the project.
     Parent,
-    /// On what stands for all projects, or all secrets.
+    /// On all projects, or all secrets.
     AllProjects,
-    /// On all above, for its type alone.
+    /// On all of the above, for its type alone.
     Restricted,
-    /// On the organization, for projects alone and not for what is in them.
+    /// On the organization, for projects alone and not for their contents.
     RestrictedToProjects,
-    /// On everything, for a type that nothing has.
+    /// On everything, for an unused type.
     RestrictedToAnother,
     /// Everything but this permission.
     AllElse,
     /// It was there and was used.
     Revoked,
-    /// An owner acts as somebody who was granted this.
+    /// An owner acts as a user with this grant.
     Impersonated,
-    /// An owner acts as somebody who was granted nothing.
+    /// An owner acts as a user without grants.
     ImpersonatedNothing,
-    /// Somebody who does not own the organization acts as its owner.
+    /// A user who does not own the organization acts as its owner.
     Pretender,
     /// An owner of another organization who is invited as an owner, and has not accepted.
     Invited,
     /// A member of this organization and owner of another, by a key of this one and of the other.
     OfBoth,
     OfBothElsewhere,
-    /// Somebody who owned the organization, left and is back, by a key from before and a new one.
+    /// A former owner of the organization who left and is back, with an old key and a new one.
     KeyFromBefore,
     Returned,
 }
 
-/// Whether things are granted one by one or the organization is.
+/// Whether objects are granted one by one, or the organization is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     Things,
@@ -90,8 +89,8 @@ pub struct Caller {
     pub permission: &'static str,
     pub headers: Vec<(String, String)>,
     pub standing: Standing,
-    /// What they may delete, by its kind, where that has to be granted one by one.
-    pub doomed: BTreeMap<&'static str, Fixture>,
+    /// Objects that they may delete, by kind, if that has to be granted one by one.
+    pub doomed: BTreeMap<&'static str, KindFixture>,
 }
 
 /// Grants that are to be made: to whom, in what way.
@@ -102,13 +101,13 @@ struct Plan {
 }
 
 impl Way {
-    /// Whether each thing has a grant of its own.
+    /// Returns whether each object has a grant of its own.
     pub fn is_one_by_one(self) -> bool {
         matches!(self, Way::Direct | Way::GroupInGroup | Way::RoleInRole | Way::AllElse | Way::Impersonated)
     }
 }
 
-/// All of them, with what they were granted; the second list is what was taken away again.
+/// Makes all callers with their grants; the second list has the revoked ones.
 pub fn callers(world: &World, data: &Path) -> Result<Vec<Caller>> {
     let mut wanted = vec![(Way::NoGrant, Level::Things, "")];
     for permission in OF_THINGS.iter().chain(&OF_GRANTS) {
@@ -146,14 +145,14 @@ pub fn callers(world: &World, data: &Path) -> Result<Vec<Caller>> {
     Ok(callers)
 }
 
-/// Somebody who was granted nothing yet and has no key.
+/// Returns a user without grants and without a key.
 fn member(way: Way, level: Level, permission: &'static str) -> Caller {
     let name = format!("{way:?} {permission} of {level:?}");
     let standing = Standing::Member(Vec::new());
     Caller { name, way, level, permission, headers: Vec::new(), standing, doomed: BTreeMap::new() }
 }
 
-/// A key of theirs, made by an administrator: nobody makes one while acting as another.
+/// Returns a key of the user, made by an administrator: keys cannot be made while acting as another user.
 fn key_of(data: &Path, email: &str) -> Result<Vec<(String, String)>> {
     let made = admin(data, &["create-key", email, "--organization", ORGANIZATION, "--user", email])?;
     Ok(key(&text(&made["api_key"])?))
@@ -209,7 +208,7 @@ fn of_several(world: &World, data: &Path) -> Result<Vec<Caller>> {
     ])
 }
 
-/// An owner as each who was granted something directly, and as one who was not; and who may act as nobody.
+/// Returns an owner acting as each user with a direct grant, and as one without; and users that may act as no other.
 fn acting(world: &World, plans: &[Plan]) -> Result<Vec<Caller>> {
     let mut acting = Vec::new();
     for plan in plans {
@@ -245,7 +244,7 @@ fn doomed(
     to: &Value,
     role: Option<&String>,
     caller: &mut Caller,
-) -> Result<BTreeMap<&'static str, Fixture>> {
+) -> Result<BTreeMap<&'static str, KindFixture>> {
     let mut doomed = BTreeMap::new();
     if caller.permission != "delete" || caller.level != Level::Things {
         return Ok(doomed);
@@ -283,7 +282,7 @@ fn batch(world: &World, what: &str, acls: &[Value]) -> Result<()> {
     Ok(())
 }
 
-/// Where a way grants, and for which type alone.
+/// Returns the objects on which a way grants, and the type it is restricted to.
 fn places(world: &World, way: Way, level: Level, permission: &str) -> Vec<(On, Option<&'static str>)> {
     let org = on("organization", &world.org);
     if level == Level::Organization {
@@ -374,7 +373,7 @@ fn roles(world: &World, given: &[&str]) -> Result<String> {
     world.make("/v1/role", &json!({"name": world.name("outer"), "member_roles": [inner]}))
 }
 
-/// What is taken away next is seen to be there: a request that it opens, on both nodes.
+/// Checks that a grant that is revoked next is effective: a request that needs it succeeds on both nodes.
 fn was_open(world: &World, caller: &Caller) -> Result<()> {
     let things = caller.level == Level::Things;
     let dataset = format!("/v1/dataset/{}", world.id("dataset"));

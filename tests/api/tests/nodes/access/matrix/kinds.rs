@@ -1,8 +1,8 @@
-//! The kinds of things that records are, a line each: where they are served, what they are in, what decides of them.
+//! Kinds of records, a line each: their paths, containers, and deciding permissions.
 
 use serde_json::{Value, json};
 
-/// What a thing is in, of those that every cell shares.
+/// Container of an object, among those that every cell shares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Home {
     Organization,
@@ -10,7 +10,7 @@ pub enum Home {
     Project,
     /// The project that is granted as a whole: its parts are no things of their own.
     Parts,
-    /// What their fields name: that project, a dataset, a function, the organization.
+    /// Containers named by their fields: that project, a dataset, a function, the organization.
     OfParts,
     OfDataset,
     OfFunction,
@@ -22,10 +22,10 @@ pub struct Kind {
     pub name: &'static str,
     pub path: &'static str,
     pub home: Home,
-    /// As what it is granted; none is a part of its home.
+    /// Type under which it is granted; none is a part of its container.
     pub own: Option<&'static str>,
     pub fields: fn(&str) -> Value,
-    /// What a patch changes, and to what.
+    /// Field and value of a patch.
     pub change: fn(&str) -> (&'static str, Value),
     pub by_put: bool,
     /// A second one of the name is refused and not found.

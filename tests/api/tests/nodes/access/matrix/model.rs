@@ -1,7 +1,7 @@
-//! Who may do what, as decision 11 says it and nothing else: grants, what lies within what, and what is expected of a
-//! request. It knows nothing of how the product decides.
+//! Model of access, following decision 11 only: grants, containment, and the expected response. It is independent of
+//! the product's implementation.
 
-/// What a grant can be on: a type, and an id.
+/// Target of a grant: a type, and an id.
 pub type On = (&'static str, String);
 
 pub fn on(object: &'static str, id: &str) -> On {
@@ -15,25 +15,25 @@ pub struct Grant {
     pub only: Option<&'static str>,
 }
 
-/// What is acted on: its type, itself, and all that it is in.
+/// Target of an act: its type, itself, and all its containers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Thing {
+pub struct TargetObject {
     pub object: &'static str,
     pub within: Vec<On>,
 }
 
-impl Thing {
+impl TargetObject {
     /// An organization, or what there is one of in each.
-    pub fn of_organization(object: &'static str, org: &str) -> Thing {
+    pub fn of_organization(object: &'static str, org: &str) -> TargetObject {
         let mut within = vec![on(object, org)];
         if object != "organization" {
             within.push(on("organization", org));
         }
-        Thing { object, within }
+        TargetObject { object, within }
     }
 
-    /// What is directly in an organization; without an id what is to be made there.
-    pub fn in_organization(object: &'static str, id: Option<&str>, org: &str) -> Thing {
+    /// Returns an object directly in an organization; without an id it is to be made.
+    pub fn in_organization(object: &'static str, id: Option<&str>, org: &str) -> TargetObject {
         let mut within: Vec<On> = id.map(|id| on(object, id)).into_iter().collect();
         match object {
             "project" => within.push(on("org_project", org)),
@@ -41,31 +41,31 @@ impl Thing {
             _ => {}
         }
         within.push(on("organization", org));
-        Thing { object, within }
+        TargetObject { object, within }
     }
 
     /// The same in a project.
-    pub fn in_project(object: &'static str, id: Option<&str>, project: &str, org: &str) -> Thing {
+    pub fn in_project(object: &'static str, id: Option<&str>, project: &str, org: &str) -> TargetObject {
         let mut within: Vec<On> = id.map(|id| on(object, id)).into_iter().collect();
-        within.extend(Thing::in_organization("project", Some(project), org).within);
-        Thing { object, within }
+        within.extend(TargetObject::in_organization("project", Some(project), org).within);
+        TargetObject { object, within }
     }
 }
 
-/// What is known of whoever asks.
+/// Identity of the caller.
 #[derive(Clone, Debug)]
 pub enum Standing {
     /// Shows nothing, or nothing that is known.
     Unknown,
     /// Owns another organization.
     Stranger,
-    /// Wants to act as somebody whom they may not act as.
+    /// Claims to act as a user without permission to do so.
     Pretender,
     Member(Vec<Grant>),
 }
 
-/// Whether one of the grants is about the thing and gives this.
-pub fn may(grants: &[Grant], permission: &str, thing: &Thing) -> bool {
+/// Returns whether one of the grants is on the object and gives this permission.
+pub fn may(grants: &[Grant], permission: &str, thing: &TargetObject) -> bool {
     let is_about = |grant: &Grant| {
         let covers = match grant.only {
             None => true,
@@ -77,102 +77,102 @@ pub fn may(grants: &[Grant], permission: &str, thing: &Thing) -> bool {
     grants.iter().any(|grant| grant.permission == permission && is_about(grant))
 }
 
-/// Whether anything at all was granted on it or on what it is in: then it is no secret that it is there.
-pub fn reaches(grants: &[Grant], thing: &Thing) -> bool {
+/// Returns whether there is any grant on it or on its containers: then its existence is no secret.
+pub fn reaches(grants: &[Grant], thing: &TargetObject) -> bool {
     grants.iter().any(|grant| thing.within.contains(&grant.on))
 }
 
 /// Rows, which are granted apart from what is shown of their object where that is a project.
 #[derive(Clone, Debug)]
-pub struct Rows {
-    pub thing: Thing,
-    pub project: Option<Thing>,
+pub struct RowsAct {
+    pub thing: TargetObject,
+    pub project: Option<TargetObject>,
 }
 
-/// What a request needs.
+/// Requirement of a request.
 #[derive(Clone, Debug)]
 pub enum Rule {
     /// All of these permissions on what is there.
     Act {
         needs: &'static [&'static str],
-        on: Thing,
+        on: TargetObject,
     },
     /// This permission where something is to be made; `gate` is what it is to be in, where that has to be named by its id.
     Make {
         needs: &'static str,
-        on: Thing,
-        gate: Option<Thing>,
+        on: TargetObject,
+        gate: Option<TargetObject>,
     },
-    /// To make what is there already, or to replace it: `needs` on what is there, where `make` was asked for.
+    /// Makes an existing object or replaces it: `needs` applies to the existing one, `make` to the request.
     Taken {
         needs: &'static [&'static str],
-        on: Thing,
-        make: (&'static str, Thing),
-        gate: Option<Thing>,
+        on: TargetObject,
+        make: (&'static str, TargetObject),
+        gate: Option<TargetObject>,
         alone: bool,
     },
     /// In a list if it may be read.
     List {
         needs: &'static str,
-        on: Thing,
+        on: TargetObject,
     },
-    /// In a list of everybody in the organization.
+    /// In a list of all members of the organization.
     Listed,
     /// Among the rows of a query over a whole organization, if all of these may be read.
     Among {
-        of: Vec<Thing>,
+        of: Vec<TargetObject>,
     },
     Rows {
         needs: &'static str,
-        rows: Rows,
+        rows: RowsAct,
     },
     /// Queries answer 403 where others answer 404.
     Query {
-        of: Vec<Thing>,
+        of: Vec<TargetObject>,
     },
-    /// What was asked before and is answered later.
+    /// A job that was created before and is read later.
     Later {
-        of: Thing,
+        of: TargetObject,
     },
     /// A grant on a thing: made, read, deleted.
     MakeGrant {
-        on: Thing,
+        on: TargetObject,
     },
     Grant {
         needs: &'static str,
-        on: Thing,
+        on: TargetObject,
     },
-    /// The same among several, where one that is not there is none to take away.
+    /// Removal among several grants, where a missing one is ignored.
     RemoveGrant {
-        on: Thing,
+        on: TargetObject,
     },
     /// A list from this on.
     From {
-        on: Thing,
+        on: TargetObject,
     },
     /// Something is made with the name of what is there.
     Naming {
-        on: Thing,
-        make: (&'static str, Thing),
-        gate: Option<Thing>,
+        on: TargetObject,
+        make: (&'static str, TargetObject),
+        gate: Option<TargetObject>,
     },
-    /// What everybody in the organization may, or nobody.
+    /// Permitted to all members of the organization, or to no one.
     Anybody,
     Nobody,
-    /// What the organization says of itself and who is in it: to be a member is to see that it is there.
+    /// Description and members of the organization: every member may see that it exists.
     Members {
         needs: &'static str,
-        on: Thing,
+        on: TargetObject,
     },
     /// The keys of others.
     Key {
         needs: &'static str,
-        on: Thing,
+        on: TargetObject,
     },
 }
 
 impl Rule {
-    /// Whether the permission has anything to do with it.
+    /// Returns whether the permission is relevant.
     pub fn asks(&self, permission: &str) -> bool {
         match self {
             Rule::Act { needs, .. } => needs.contains(&permission),
@@ -189,17 +189,17 @@ impl Rule {
     }
 }
 
-/// What is expected of an answer.
+/// Expected response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
     Open,
     /// A list that leaves it out.
     Absent,
     Unauthorized,
-    /// As what is not there.
+    /// Like a missing object.
     Missing,
     Forbidden,
-    /// A name that somebody has and that the caller may not see: 409, and of environments 400.
+    /// A name in use by an object that the caller may not see: 409, and 400 for environments.
     Taken,
     /// 400, as of what is not there.
     Unknown,
@@ -226,10 +226,10 @@ fn open_or(may: bool, shut: Expected) -> Expected {
 }
 
 fn of_member(grants: &[Grant], rule: &Rule) -> Expected {
-    let may = |permission: &str, thing: &Thing| may(grants, permission, thing);
-    let all = |needs: &[&str], thing: &Thing| needs.iter().all(|permission| may(permission, thing));
-    let shut = |thing: &Thing| if may("read", thing) { Forbidden } else { Missing };
-    let is_hidden = |gate: &Option<Thing>| gate.as_ref().is_some_and(|gate| !reaches(grants, gate));
+    let may = |permission: &str, thing: &TargetObject| may(grants, permission, thing);
+    let all = |needs: &[&str], thing: &TargetObject| needs.iter().all(|permission| may(permission, thing));
+    let shut = |thing: &TargetObject| if may("read", thing) { Forbidden } else { Missing };
+    let is_hidden = |gate: &Option<TargetObject>| gate.as_ref().is_some_and(|gate| !reaches(grants, gate));
     match rule {
         Rule::Act { needs, on } if all(needs, on) => Open,
         Rule::Act { on, .. } => shut(on),

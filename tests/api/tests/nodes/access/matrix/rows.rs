@@ -1,4 +1,4 @@
-//! Rows, by every path that writes or reads them, and questions over them in every form.
+//! Rows, by every path that writes or reads them, and queries over them in every form.
 
 use std::time::{Duration, Instant};
 
@@ -7,26 +7,26 @@ use serde_json::{Value, json};
 
 use super::acts::{Act, Open, says};
 use super::callers::Caller;
-use super::model::{Rows, Rule, Thing};
+use super::model::{RowsAct, Rule, TargetObject};
 use super::world::{Ask, MARKER, ROW, World, merged, text};
 
-/// For a question that is answered later.
+/// Time limit of an asynchronous query.
 const ENDED_MAX: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(50);
 /// More than any object has here.
 const ALL: usize = 1000;
 
 /// Objects that rows are written to and read from by paths of their own.
-struct Object {
+struct RowObject {
     path: &'static str,
     source: &'static str,
     id: String,
-    rows: Rows,
-    /// What rows of `logs3` name it by.
+    rows: RowsAct,
+    /// Container of rows in `logs3`.
     named: Value,
 }
 
-/// Questions that an owner asked, to be answered later: of a dataset and of logs.
+/// Asynchronous queries of an owner: over a dataset and over logs.
 #[derive(Clone, Debug)]
 pub struct Later {
     dataset: String,
@@ -55,28 +55,28 @@ impl Later {
     }
 }
 
-fn objects(world: &World) -> [Object; 3] {
-    let own = |object, id: &str| Rows {
-        thing: Thing::in_project(object, Some(id), &world.project, &world.org),
+fn objects(world: &World) -> [RowObject; 3] {
+    let own = |object, id: &str| RowsAct {
+        thing: TargetObject::in_project(object, Some(id), &world.project, &world.org),
         project: None,
     };
     let (experiment, dataset) = (world.id("experiment").clone(), world.id("dataset").clone());
     [
-        Object {
+        RowObject {
             path: "project_logs",
             source: "project_logs",
             id: world.project.clone(),
-            rows: Rows { project: Some(project(world)), ..own("project_log", &world.project) },
+            rows: RowsAct { project: Some(project(world)), ..own("project_log", &world.project) },
             named: json!({"project_id": world.project, "log_id": "g"}),
         },
-        Object {
+        RowObject {
             path: "experiment",
             source: "experiment",
             rows: own("experiment", &experiment),
             named: json!({"experiment_id": experiment}),
             id: experiment,
         },
-        Object {
+        RowObject {
             path: "dataset",
             source: "dataset",
             rows: own("dataset", &dataset),
@@ -86,13 +86,13 @@ fn objects(world: &World) -> [Object; 3] {
     ]
 }
 
-fn project(world: &World) -> Thing {
-    Thing::in_organization("project", Some(&world.project), &world.org)
+fn project(world: &World) -> TargetObject {
+    TargetObject::in_organization("project", Some(&world.project), &world.org)
 }
 
-/// All prompts of the project, which is not to say one of them.
-fn prompts(world: &World) -> Thing {
-    Thing::in_project("prompt", None, &world.project, &world.org)
+/// Returns all prompts of the project, as opposed to one of them.
+fn prompts(world: &World) -> TargetObject {
+    TargetObject::in_project("prompt", None, &world.project, &world.org)
 }
 
 pub fn acts(world: &World, later: &Later, caller: &Caller) -> Vec<Act> {
@@ -108,8 +108,8 @@ pub fn acts(world: &World, later: &Later, caller: &Caller) -> Vec<Act> {
     acts
 }
 
-fn of_object(world: &World, object: &Object) -> Vec<Act> {
-    let Object { path, id, rows, named, .. } = object;
+fn of_object(world: &World, object: &RowObject) -> Vec<Act> {
+    let RowObject { path, id, rows, named, .. } = object;
     let base = format!("/v1/{path}/{id}");
     let fetched = format!("{base}/fetch?limit={ALL}");
     let write = |what: &str, ask: Ask, row: Option<&str>, says_row: bool| {
@@ -145,13 +145,13 @@ fn query(said: impl Into<Value>) -> Ask {
     Ask::new("POST", "/btql", json!({"query": said.into(), "fmt": "json"}))
 }
 
-fn asks(label: &str, of: Vec<Thing>, ask: Ask, about: &str) -> Act {
+fn asks(label: &str, of: Vec<TargetObject>, ask: Ask, about: &str) -> Act {
     Act::new(format!("query: {label}"), Rule::Query { of }, ask, about, says(MARKER))
 }
 
 /// The same question in the three forms, and to be answered later.
-fn asked(object: &Object) -> Vec<Act> {
-    let Object { source, id, rows, .. } = object;
+fn asked(object: &RowObject) -> Vec<Act> {
+    let RowObject { source, id, rows, .. } = object;
     let of = || vec![rows.thing.clone()];
     let tree = json!({
         "select": [{"op": "star"}],
@@ -168,8 +168,8 @@ fn asked(object: &Object) -> Vec<Act> {
 }
 
 fn questions(world: &World) -> Vec<Act> {
-    let in_project = |object, id: &str| Thing::in_project(object, Some(id), &world.project, &world.org);
-    let of_org = |object| Thing::of_organization(object, &world.org);
+    let in_project = |object, id: &str| TargetObject::in_project(object, Some(id), &world.project, &world.org);
+    let of_org = |object| TargetObject::of_organization(object, &world.org);
     let (dataset, beside, session) = (world.id("dataset"), &world.beside, world.id("prompt_session"));
     let (project, org) = (&world.project, &world.org);
     let (prompt, function) = (&world.things["prompt"], &world.things["function"]);
@@ -178,7 +178,7 @@ fn questions(world: &World) -> Vec<Act> {
     let one = |object, id: &str| vec![in_project(object, id)];
     let two = vec![in_project("dataset", dataset), in_project("dataset", beside)];
     // One prompt of a project is not the others.
-    let alone = |label, of: &super::world::Fixture, others: &str| {
+    let alone = |label, of: &super::world::KindFixture, others: &str| {
         let act = asks(label, one("prompt", &of.id), from(label, &quoted(&of.id)), &of.id);
         Act { open: Open::Says(vec![of.name.clone()], vec![others.to_owned()]), ..act }
     };
@@ -203,9 +203,9 @@ fn questions(world: &World) -> Vec<Act> {
 }
 
 fn answered_later(world: &World, later: &Later) -> Vec<Act> {
-    let dataset = Thing::in_project("dataset", Some(world.id("dataset")), &world.project, &world.org);
-    let logs = Thing::in_project("project_log", Some(&world.project), &world.project, &world.org);
-    let audit = Thing::of_organization("org_audit_logs", &world.org);
+    let dataset = TargetObject::in_project("dataset", Some(world.id("dataset")), &world.project, &world.org);
+    let logs = TargetObject::in_project("project_log", Some(&world.project), &world.project, &world.org);
+    let audit = TargetObject::of_organization("org_audit_logs", &world.org);
     let mut acts = Vec::new();
     for (what, id, of, text) in [
         ("dataset", &later.dataset, dataset, MARKER),
@@ -223,17 +223,17 @@ fn answered_later(world: &World, later: &Later) -> Vec<Act> {
 
 fn restored(world: &World) -> Vec<Act> {
     let id = &world.restored;
-    let thing = Thing::in_project("dataset", Some(id), &world.project, &world.org);
+    let thing = TargetObject::in_project("dataset", Some(id), &world.project, &world.org);
     let body = json!({"version": world.restored_to});
     let act = |needs, path: &str, words: &str| {
-        let rule = Rule::Rows { needs, rows: Rows { thing: thing.clone(), project: None } };
+        let rule = Rule::Rows { needs, rows: RowsAct { thing: thing.clone(), project: None } };
         let ask = Ask::new("POST", format!("/v1/dataset/{id}/{path}"), body.clone());
         Act::new(format!("dataset rows: {path}"), rule, ask, id, says(words))
     };
     vec![act("read", "restore/preview", "rows_to_delete"), act("update", "restore", "rows_deleted")]
 }
 
-/// Prompts and functions that are pushed beside their own paths.
+/// Prompts and functions that are pushed outside of their own paths.
 fn definitions(world: &World, caller: &Caller) -> Vec<Act> {
     let kind = super::kinds::Kind::of("function");
     let of_project = Some(project(world));
@@ -255,7 +255,7 @@ fn definitions(world: &World, caller: &Caller) -> Vec<Act> {
     let sent = json!({"id": id, "project_id": world.project, "log_id": "p", "name": row, "slug": row,
         "prompt_data": {"prompt": {"type": "completion", "content": "x"}}});
     let logs3 = Ask::new("POST", "/logs3", json!({"api_version": 2, "rows": [sent]}));
-    let rows = Rows { thing: prompts(world), project: of_project };
+    let rows = RowsAct { thing: prompts(world), project: of_project };
     let act = |label: &str, rule, ask| {
         let act = Act::new(label, rule, ask, &world.project, says(""));
         Act { hidden: vec![shared.id.clone(), MARKER.to_owned()], ..act }
@@ -271,7 +271,7 @@ fn definitions(world: &World, caller: &Caller) -> Vec<Act> {
     ]
 }
 
-/// Who has a cursor has what is behind it only where they could ask for that without it.
+/// Checks that a cursor gives a caller only rows that it could read without it.
 pub fn cursors(world: &World, reader: &Caller, others: &[&Caller]) -> Result<usize> {
     let id = world.id("dataset");
     let said = |cursor: &str| {

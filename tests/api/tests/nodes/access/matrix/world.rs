@@ -1,4 +1,4 @@
-//! The cluster that all cells are asked of, and the things in it. Requests go to two of its nodes in turn.
+//! The cluster of all cells, and its objects. Requests go to two of its nodes in turn.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,19 +6,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result, ensure};
 use assay_test_api::dev::Dev;
-use assay_test_api::http::{Answer, Request, send};
+use assay_test_api::http::{HttpResponse, Request, send};
 use serde_json::{Value, json};
 
 use super::kinds::{Home, KINDS, Kind};
-use super::model::{On, Thing, on};
+use super::model::{On, TargetObject, on};
 
-/// As a first start names it.
+/// Name from a first start.
 pub const ORGANIZATION: &str = "default";
-/// In what nobody is to see who may not read it.
+/// Text in objects that must be invisible to callers without permission to read.
 pub const MARKER: &str = "xq7unseen";
 /// The row that every object of rows has from the beginning.
 pub const ROW: &str = "seen";
-/// Nodes that are asked in turn.
+/// Number of nodes that get requests in turn.
 const ASKED: usize = 2;
 
 /// A request, without whose it is.
@@ -55,15 +55,15 @@ impl Ask {
 
 /// A thing that is there, and what decides of it.
 #[derive(Clone, Debug)]
-pub struct Fixture {
+pub struct KindFixture {
     pub kind: &'static Kind,
     pub id: String,
     pub name: String,
-    /// What is granted on it or, of a part, on what it is a part of.
-    pub own: Thing,
-    pub into: Thing,
-    /// What it is in, where a request that makes one names that by its id.
-    pub gate: Option<Thing>,
+    /// Grant on it or, for a part, on its whole.
+    pub own: TargetObject,
+    pub into: TargetObject,
+    /// Its container, if a request to make one names that by its id.
+    pub gate: Option<TargetObject>,
 }
 
 #[derive(Debug)]
@@ -75,8 +75,8 @@ pub struct World {
     pub project: String,
     /// It is granted as a whole.
     pub parts: String,
-    pub things: BTreeMap<&'static str, Fixture>,
-    /// A dataset beside the one that is granted.
+    pub things: BTreeMap<&'static str, KindFixture>,
+    /// A dataset besides the granted one.
     pub beside: String,
     /// One that is taken back to a version.
     pub restored: String,
@@ -123,7 +123,7 @@ impl World {
         Ok(world)
     }
 
-    /// Rows, and what they are in beside the table.
+    /// Makes rows, and their containers outside of the table.
     fn fill(&mut self) -> Result<()> {
         let dataset = |world: &World| {
             world.make("/v1/dataset", &json!({"project_id": world.project, "name": world.name("dataset")}))
@@ -157,13 +157,13 @@ impl World {
         self.made.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// One that nobody has.
+    /// Returns an unused name.
     pub fn name(&self, what: &str) -> String {
         format!("{}-{MARKER}-{}", what.replace([' ', '_'], "-"), self.number())
     }
 
-    /// Asks the node whose turn it is.
-    pub fn ask(&self, headers: &[(String, String)], ask: &Ask) -> Result<Answer> {
+    /// Sends the request to the next node.
+    pub fn ask(&self, headers: &[(String, String)], ask: &Ask) -> Result<HttpResponse> {
         let node = self.turn.fetch_add(1, Ordering::Relaxed) % ASKED;
         send(&self.dev.urls[node], &request(headers, ask))
     }
@@ -190,7 +190,7 @@ impl World {
     }
 
     /// A new one of the kind, in the place of all of its kind.
-    pub fn fixture(&self, kind: &'static Kind) -> Result<Fixture> {
+    pub fn fixture(&self, kind: &'static Kind) -> Result<KindFixture> {
         let name = self.name(kind.name);
         let id = self.make(kind.path, &self.body(kind, &name))?;
         let (own, into) = match kind.own {
@@ -199,33 +199,33 @@ impl World {
         };
         let gate = match kind.home {
             Home::Organization => None,
-            Home::Project => Some(Thing::in_organization("project", Some(&self.project), &self.org)),
+            Home::Project => Some(TargetObject::in_organization("project", Some(&self.project), &self.org)),
             _ => Some(self.holder(kind)),
         };
-        Ok(Fixture { kind, id, name, own, into, gate })
+        Ok(KindFixture { kind, id, name, own, into, gate })
     }
 
-    fn place(&self, kind: &Kind, object: &'static str, id: Option<&str>) -> Thing {
+    fn place(&self, kind: &Kind, object: &'static str, id: Option<&str>) -> TargetObject {
         match kind.home {
-            Home::Organization => Thing::in_organization(object, id, &self.org),
-            _ => Thing::in_project(object, id, &self.project, &self.org),
+            Home::Organization => TargetObject::in_organization(object, id, &self.org),
+            _ => TargetObject::in_project(object, id, &self.project, &self.org),
         }
     }
 
-    /// What it is a part of.
-    fn holder(&self, kind: &Kind) -> Thing {
-        let in_project = |object, id: &str| Thing::in_project(object, Some(id), &self.project, &self.org);
+    /// Returns the whole of a part.
+    fn holder(&self, kind: &Kind) -> TargetObject {
+        let in_project = |object, id: &str| TargetObject::in_project(object, Some(id), &self.project, &self.org);
         match kind.home {
-            Home::Organization | Home::OfOrganization => Thing::of_organization("organization", &self.org),
+            Home::Organization | Home::OfOrganization => TargetObject::of_organization("organization", &self.org),
             Home::Project | Home::Parts | Home::OfParts => {
-                Thing::in_organization("project", Some(&self.parts), &self.org)
+                TargetObject::in_organization("project", Some(&self.parts), &self.org)
             }
             Home::OfDataset => in_project("dataset", self.id("dataset")),
             Home::OfFunction => in_project("prompt", self.id("function")),
         }
     }
 
-    /// What its place is called in a request.
+    /// Returns the container's field in a request.
     pub fn home_of(&self, kind: &Kind) -> Value {
         let object = |object: &str, id: &str| json!({"object_type": object, "object_id": id});
         match kind.home {

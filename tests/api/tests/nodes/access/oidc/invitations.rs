@@ -1,42 +1,50 @@
-//! People of another organization: what an invitation does before it is accepted and behind that, and what leaving takes away.
+//! Members of another organization: effects of an invitation before and after its acceptance, and effects of leaving.
 
 use std::time::Instant;
 
-use assay_test_api::http::Answer;
+use assay_test_api::http::HttpResponse;
 use assay_test_api::process::run;
 use serde_json::{Value, json};
 
 use super::provider::Person;
-use super::{LOOK_AGAIN_AFTER, SEEN_WITHIN, VERIFIER, World, form, json_of, page, request, tokens, told};
+use super::{LOOK_AGAIN_AFTER, OidcWorld, SEEN_WITHIN, VERIFIER, form, json_of, page, request, tokens, told};
 
 const ZED: &str = "zed@zeta.example";
 const ORGANIZATION: &str = "default";
 
 /// A call with a credential and, where it is named, in an organization.
-fn call(world: &World, node: usize, key: &str, org: &str, method: &str, target: &str, body: &Value) -> (u16, Value) {
+fn call(
+    world: &OidcWorld,
+    node: usize,
+    key: &str,
+    org: &str,
+    method: &str,
+    target: &str,
+    body: &Value,
+) -> (u16, Value) {
     let credential = format!("Bearer {key}");
     let headers = [("authorization", credential.as_str()), ("x-bt-org-name", org)];
     let answer = request(world.node(node), method, target, &headers, Some(body.to_string()));
     (answer.status, json_of(&answer))
 }
 
-fn in_org(world: &World, node: usize, key: &str, org: &str) -> (u16, String) {
+fn in_org(world: &OidcWorld, node: usize, key: &str, org: &str) -> (u16, String) {
     let (status, said) = call(world, node, key, org, "GET", "/ping", &Value::Null);
     (status, said["org_name"].as_str().unwrap_or_default().to_owned())
 }
 
-fn admin(world: &World, words: &[&str]) -> Value {
+fn admin(world: &OidcWorld, words: &[&str]) -> Value {
     let node = world.data.join("node-1");
     let place = ["--data-dir", node.to_str().expect("a path that is text")];
     let ran = run(&[["admin"].as_slice(), words, &place].concat(), &[], "").and_then(|ran| ran.json());
     ran.unwrap_or_else(|error| panic!("{words:?}: {error:#}"))
 }
 
-fn members(world: &World, what: &Value) -> Value {
+fn members(world: &OidcWorld, what: &Value) -> Value {
     world.by_key("PATCH", "/v1/organization/members", what)
 }
 
-/// A node that has not heard of a change answers as before, for a moment.
+/// Waits for a change: a node that lags responds as before, for a moment.
 #[track_caller]
 fn soon(look: impl Fn() -> u16, wanted: u16) {
     let begun = Instant::now();
@@ -49,8 +57,8 @@ fn soon(look: impl Fn() -> u16, wanted: u16) {
     }
 }
 
-/// What the page about invitations is answered with.
-fn reply(world: &World, node: usize, asks: &Answer, chosen: &str) -> Answer {
+/// Returns the reply to the page about invitations.
+fn reply(world: &OidcWorld, node: usize, asks: &HttpResponse, chosen: &str) -> HttpResponse {
     let text = asks.text();
     let between = |before: &str| {
         let rest = text.split_once(before).unwrap_or_else(|| panic!("{before}: {text}")).1;
@@ -63,7 +71,7 @@ fn reply(world: &World, node: usize, asks: &Answer, chosen: &str) -> Answer {
 }
 
 /// Every text that opened something.
-pub fn held(world: &World) -> Vec<String> {
+pub fn held(world: &OidcWorld) -> Vec<String> {
     let made = admin(world, &["create-organization", "zeta", "--owner", ZED]);
     let zeta_key = made["api_key"].as_str().expect("a key").to_owned();
     let zed = Person::of(ZED);
@@ -125,7 +133,7 @@ pub fn held(world: &World) -> Vec<String> {
     vec![first.access, second.refresh, third.access, key, zeta_key]
 }
 
-fn left_and_back(world: &World, invited: &Value, [access, key, zeta_key]: [&str; 3], address: &str) {
+fn left_and_back(world: &OidcWorld, invited: &Value, [access, key, zeta_key]: [&str; 3], address: &str) {
     // Out of one organization: its keys and addresses are gone for good, the rest goes on.
     members(world, &json!({"remove_users": {"emails": [ZED]}}));
     for is_back in [false, true] {
@@ -145,7 +153,7 @@ fn left_and_back(world: &World, invited: &Value, [access, key, zeta_key]: [&str;
     }
 }
 
-fn recorded(world: &World) {
+fn recorded(world: &OidcWorld) {
     let org = world.ping(0, &world.dev.key).1["org_id"].as_str().expect("an id").to_owned();
     let query = format!("SELECT action, object_name FROM org_audit_logs('{org}') ORDER BY sequence LIMIT 1000");
     let said = world.by_key("POST", "/btql", &json!({ "query": query }));

@@ -1,5 +1,5 @@
-//! A small OpenID provider, as far as a server that trusts it can see: what it says of itself, a key, codes that are good once
-//! and only for the verifier of their challenge, and tokens about whoever the test says is sitting at the browser.
+//! A small OpenID provider, as visible to a relying server: its metadata, a key, single-use codes bound to the verifier
+//! of their challenge, and tokens of the person that the test selects.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -15,12 +15,12 @@ use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
 use serde_json::{Value, json};
 
-/// What the nodes are to the provider.
+/// The nodes' client id at the provider.
 pub const CLIENT: &str = "assay";
 pub const SECRET: &str = "a secret: of the provider's & the nodes'";
 const KEY: &str = "key-1";
 
-/// Who logs in, and what the provider says wrongly of them.
+/// Person who logs in, and errors in the provider's claims.
 #[derive(Clone, Debug)]
 pub struct Person {
     pub email: String,
@@ -50,7 +50,7 @@ struct Shared {
 
 struct State {
     person: Person,
-    /// What was asked for with each code that was not shown yet.
+    /// Requests of each unused code.
     codes: HashMap<String, (HashMap<String, String>, Person)>,
     made: usize,
 }
@@ -75,7 +75,7 @@ impl Provider {
         Provider { issuer, shared }
     }
 
-    /// Whoever logs in from now on.
+    /// Selects the person for the following logins.
     pub fn is_visited_by(&self, person: Person) {
         self.shared.state().person = person;
     }
@@ -198,7 +198,7 @@ fn request_of(stream: &mut TcpStream) -> Option<(String, String)> {
     }
 }
 
-/// What a query or a form says.
+/// Returns the pairs of a query or a form.
 pub fn pairs(text: &str) -> HashMap<String, String> {
     let pairs = text.split('&').filter_map(|pair| pair.split_once('='));
     pairs.map(|(name, value)| (decoded(name), decoded(value))).collect()

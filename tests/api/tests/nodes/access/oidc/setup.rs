@@ -1,10 +1,10 @@
-//! A program that waits in a terminal until its person, at a browser on other nodes, lets it in.
+//! Login of a program in a terminal that waits for its person, who uses a browser on other nodes.
 
-use assay_test_api::http::Answer;
+use assay_test_api::http::HttpResponse;
 use serde_json::{Value, json};
 
 use super::provider::Person;
-use super::{ANN, ORIGIN, OTHER_VERIFIER, OWNER, World, form, json_of, location, page, request};
+use super::{ANN, ORIGIN, OTHER_VERIFIER, OWNER, OidcWorld, form, json_of, location, page, request};
 
 const AT: &str = "/api/cli/wizard-session";
 
@@ -15,7 +15,7 @@ struct Waiting {
     code: String,
 }
 
-fn begun(world: &World, node: usize) -> Waiting {
+fn begun(world: &OidcWorld, node: usize) -> Waiting {
     let answer = request(world.node(node), "POST", &format!("{AT}/create"), &[], None);
     assert_eq!(answer.status, 200, "{}", answer.text());
     let said = json_of(&answer);
@@ -29,15 +29,15 @@ fn begun(world: &World, node: usize) -> Waiting {
     }
 }
 
-fn poll(world: &World, node: usize, session: &str, token: &str) -> (u16, Value) {
+fn poll(world: &OidcWorld, node: usize, session: &str, token: &str) -> (u16, Value) {
     let credential = format!("Bearer {token}");
     let target = format!("{AT}/poll?session_token={session}");
     let answer = request(world.node(node), "GET", &target, &[("authorization", &credential)], None);
     (answer.status, json_of(&answer))
 }
 
-/// The page that asks the person, behind their login.
-fn asked(world: &World, node: usize, waiting: &Waiting, person: &Person) -> Answer {
+/// Returns the page that asks the person, after their login.
+fn asked(world: &OidcWorld, node: usize, waiting: &Waiting, person: &Person) -> HttpResponse {
     world.provider.is_visited_by(person.clone());
     let to_provider = location(&request(world.node(node), "GET", &waiting.login_path, &[], None));
     let target = to_provider.strip_prefix(&world.provider.issuer).expect("it goes to the provider").to_owned();
@@ -46,19 +46,19 @@ fn asked(world: &World, node: usize, waiting: &Waiting, person: &Person) -> Answ
     request(world.node(node + 1), "GET", &target, &[], None)
 }
 
-fn answer_in(page: &Answer) -> String {
+fn answer_in(page: &HttpResponse) -> String {
     let text = page.text();
     let rest = text.split_once("name=\"answer\" value=\"").expect("a form").1;
     rest.split_once('"').expect("its end").0.to_owned()
 }
 
-fn allow(world: &World, node: usize, answer: &str) -> Answer {
+fn allow(world: &OidcWorld, node: usize, answer: &str) -> HttpResponse {
     let headers = [("content-type", "application/x-www-form-urlencoded")];
     request(world.node(node), "POST", &format!("{AT}/allow"), &headers, Some(form(&[("answer", answer)])))
 }
 
 /// Every text that opened something.
-pub fn held(world: &World) -> Vec<String> {
+pub fn held(world: &OidcWorld) -> Vec<String> {
     let mut shown = Vec::new();
     for node in 0..3 {
         let waiting = begun(world, node);
@@ -96,7 +96,7 @@ pub fn held(world: &World) -> Vec<String> {
     shown
 }
 
-fn refused(world: &World) {
+fn refused(world: &OidcWorld) {
     let waiting = begun(world, 0);
     for odd in ["", "x", &waiting.session[1..]] {
         assert_eq!(poll(world, 0, odd, &waiting.token).1["status"], "expired", "{odd}");

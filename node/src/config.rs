@@ -1,13 +1,14 @@
-//! What a node is told before it starts: defaults, then one file, then the environment, then flags; the later word wins.
-//! A variable of the environment that is empty counts as not set: who passes variables on, as compose files do, passes
-//! on empty ones for those that nobody set.
+//! Configuration: defaults, then one file, then the environment, then flags; the later value wins. An empty variable of the
+//! environment counts as not set, because compose files and the like pass on unset variables as empty ones.
 //!
 //! Every setting has one name, as `http.listen`. In the file that is key `listen` in table `[http]`; in the environment
 //! `ASSAY_HTTP_LISTEN`; as a flag `--set http.listen=...`, and the two that everyone needs have flags of their own. A list is
 //! written as in the file wherever it stands: `ASSAY_LIMITS_RATES='[{endpoint = "/logs3", ...}]'`.
 //! A name or value that is not understood is an error that says which, where it stands, and what would be right.
 
-mod words;
+mod error_texts;
+mod limits;
+mod records;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -25,17 +26,16 @@ use assay_node_limits::LimitsConfig;
 use assay_node_retention::RetentionConfig;
 use assay_node_secrets::SecretsConfig;
 use assay_storage_model::sabotage::{self, Sabotage};
+use error_texts::{in_plain_words, kind_of, unknown};
+use limits::{ObjectsConfig, QueriesConfig};
+use records::{PeopleConfig, RecordsConfig};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
-use words::{in_plain_words, kind_of, unknown};
 
-use crate::limits::{ObjectsConfig, QueriesConfig};
-use crate::people::{PeopleConfig, RecordsConfig};
-
-/// In front of the environment's names.
+/// Prefix of settings in the environment.
 const ENVIRONMENT_PREFIX: &str = "ASSAY_";
-/// Names of the environment that are not settings: a secret is no setting that `assay config` may print, the others
-/// are for commands, tests and tools.
+/// Environment variables with the prefix that are not settings: secrets, which `assay config` must not print, and variables of
+/// commands, tests and tools.
 const NOT_SETTINGS: [&str; 10] = [
     "ASSAY_API_KEY",
     CLIENT_SECRET_VARIABLE,
@@ -75,7 +75,7 @@ pub struct Config {
     pub founding: FoundingConfig,
 }
 
-/// Where and how rows are kept.
+/// Storage of rows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct StoreConfig {
@@ -98,7 +98,7 @@ pub struct StoreConfig {
     pub erase_after_seconds: u64,
 }
 
-/// How this node and others make a cluster.
+/// Membership of this node in a cluster.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ClusterSettings {
@@ -176,7 +176,7 @@ impl ClusterSettings {
         Ok(Duration::from_secs(seconds))
     }
 
-    /// As given here; without an address the one that the data directory has is taken.
+    /// Returns the address for other nodes, by default that of the data directory.
     fn peer(&self) -> Result<Option<PeerConfig>, ConfigError> {
         let wrong = |place: &str, problem: String| ConfigError { place: place.into(), problem };
         let Some(address) = &self.peer_address else {
@@ -194,7 +194,7 @@ impl ClusterSettings {
     }
 }
 
-/// What the program says of itself while it runs.
+/// Log of the program.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LogConfig {
@@ -209,11 +209,11 @@ pub struct LogConfig {
 pub enum LogFormat {
     #[default]
     Text,
-    /// One object a line.
+    /// One JSON object for each line.
     Json,
 }
 
-/// What a first start makes; later starts ignore it.
+/// Records that a first start creates. Later starts ignore these settings.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct FoundingConfig {
@@ -275,7 +275,7 @@ impl StoreConfig {
 }
 
 impl Config {
-    /// What says that this node was founded or has joined before, if anything does.
+    /// Returns the setting which implies that this node was founded or has joined before, if any.
     fn expects_data(&self) -> Option<String> {
         if sabotage::is(Sabotage::EmptyDirectoryFounds) {
             return None;
@@ -288,7 +288,7 @@ impl Config {
         said.into_iter().find_map(|(is_said, why)| is_said.then(|| why.to_owned()))
     }
 
-    /// What the node is opened with.
+    /// Returns the configuration of the cluster node.
     pub fn node(&self) -> Result<ClusterConfig, ConfigError> {
         Ok(ClusterConfig {
             replicas: self.cluster.replicas,
@@ -304,7 +304,7 @@ impl Config {
     }
 }
 
-/// What is wrong with a setting, and where it was said.
+/// Problem of a setting, and the source of its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
     pub place: String,
@@ -319,13 +319,13 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// Where settings come from besides the defaults, in the order in which the later wins.
+/// Sources of settings other than the defaults. The later takes precedence.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
-    /// A configuration file, and what named it: `--config`, or a variable of the environment.
+    /// Configuration file, and its origin: `--config` or an environment variable.
     pub file: Option<(PathBuf, String)>,
     pub environment: BTreeMap<String, String>,
-    /// As `http.listen=0.0.0.0:8000`, in the order given.
+    /// Flags such as `http.listen=0.0.0.0:8000`, in their order.
     pub flags: Vec<String>,
     /// Takes the place of the port of `http.listen`.
     pub port: Option<u16>,
@@ -340,10 +340,10 @@ impl Sources {
     }
 }
 
-/// Reads what was said, the later word over the earlier; an error names the setting and where it stands.
+/// Loads settings; later sources take precedence. An error names the setting and its source.
 pub fn load(sources: &Sources) -> Result<Config, ConfigError> {
-    let known = Known::all();
-    let mut said = Said::default();
+    let known = KnownSettings::all();
+    let mut said = SettingValues::default();
     if let Some(file) = &sources.file {
         known.take_file(&mut said, file)?;
     }
@@ -367,11 +367,11 @@ pub fn load(sources: &Sources) -> Result<Config, ConfigError> {
     Ok(config)
 }
 
-/// What was said of settings: each with its value and the place where it stands.
+/// Values of settings, and the source of each.
 #[derive(Debug, Default)]
-struct Said(BTreeMap<String, (Value, String)>);
+struct SettingValues(BTreeMap<String, (Value, String)>);
 
-impl Said {
+impl SettingValues {
     fn put(&mut self, name: &str, value: Value, place: &str) {
         self.0.insert(name.to_owned(), (value, place.to_owned()));
     }
@@ -399,17 +399,17 @@ impl Said {
     }
 }
 
-/// Settings that are understood one by one.
+/// Error of settings that are valid one by one.
 fn wrong_together(error: &toml::de::Error) -> ConfigError {
     ConfigError { place: "settings".into(), problem: in_plain_words(&error.to_string()) }
 }
 
-/// The settings as a configuration file; those that have no value stand in comments.
+/// Formats settings as a configuration file. Settings without a value are comments.
 pub fn printed(config: &Config) -> Result<String, toml::ser::Error> {
     let table = Table::try_from(config)?;
     let mut text = toml::to_string(&table)?;
     let given = flat(&table);
-    let unset: Vec<String> = Known::all().0.into_keys().filter(|name| !given.contains_key(name)).collect();
+    let unset: Vec<String> = KnownSettings::all().0.into_keys().filter(|name| !given.contains_key(name)).collect();
     if !unset.is_empty() {
         text.push_str("\n# not set:\n");
         unset.iter().for_each(|name| text.push_str(&format!("# {name}\n")));
@@ -418,10 +418,10 @@ pub fn printed(config: &Config) -> Result<String, toml::ser::Error> {
 }
 
 /// Every setting by its full name, with a value that shows its type.
-struct Known(BTreeMap<String, Value>);
+struct KnownSettings(BTreeMap<String, Value>);
 
-impl Known {
-    fn all() -> Known {
+impl KnownSettings {
+    fn all() -> KnownSettings {
         let mut config = Config::default();
         // What may be left out altogether has no default to show its type.
         config.http.public_url = Some(String::new());
@@ -444,10 +444,10 @@ impl Known {
         config.oidc.client_id = Some(String::new());
         config.oidc.client_secret_file = Some(PathBuf::new());
         config.oidc.ca = Some(PathBuf::new());
-        Known(flat(&Table::try_from(config).expect("settings can be written down")))
+        KnownSettings(flat(&Table::try_from(config).expect("settings can be written down")))
     }
 
-    fn take_file(&self, said: &mut Said, (path, named_by): &(PathBuf, String)) -> Result<(), ConfigError> {
+    fn take_file(&self, said: &mut SettingValues, (path, named_by): &(PathBuf, String)) -> Result<(), ConfigError> {
         let place = path.display().to_string();
         let wrong = |problem: String| ConfigError { place: place.clone(), problem };
         let length = std::fs::metadata(path).map_err(|error| no_file(path, named_by, &error))?.len();
@@ -467,7 +467,11 @@ impl Known {
         Ok(())
     }
 
-    fn take_environment(&self, said: &mut Said, environment: &BTreeMap<String, String>) -> Result<(), ConfigError> {
+    fn take_environment(
+        &self,
+        said: &mut SettingValues,
+        environment: &BTreeMap<String, String>,
+    ) -> Result<(), ConfigError> {
         let names: BTreeMap<String, &String> = self.0.keys().map(|name| (environment_name(name), name)).collect();
         for (name, value) in environment.iter().filter(|(name, _)| !NOT_SETTINGS.contains(&name.as_str())) {
             let place = format!("environment {name}");
@@ -483,8 +487,8 @@ impl Known {
         Ok(())
     }
 
-    /// A value given as text takes the type of the setting; a list stands as in the file.
-    fn set_text(&self, said: &mut Said, name: &str, text: &str, place: &str) -> Result<(), ConfigError> {
+    /// Sets a value from a text, by the type of the setting. Lists have the syntax of the file.
+    fn set_text(&self, said: &mut SettingValues, name: &str, text: &str, place: &str) -> Result<(), ConfigError> {
         let wrong = |problem: String| ConfigError { place: place.to_owned(), problem };
         let kind = self.0.get(name).ok_or_else(|| wrong(self.unknown(name)))?;
         let value = match kind {
@@ -505,7 +509,7 @@ impl Known {
     }
 }
 
-/// A configuration file that cannot be read: which option named it, and what to do.
+/// Returns the error of an unreadable configuration file, with its origin and the remedy.
 fn no_file(path: &Path, named_by: &str, error: &std::io::Error) -> ConfigError {
     let problem = match error.kind() {
         std::io::ErrorKind::NotFound => {
@@ -518,7 +522,7 @@ fn no_file(path: &Path, named_by: &str, error: &std::io::Error) -> ConfigError {
     ConfigError { place: format!("{named_by} {}", path.display()), problem }
 }
 
-/// A list as it stands in the file; nothing is an empty one.
+/// Parses a list in the syntax of the file; an empty text is an empty list.
 fn list(text: &str) -> Result<Value, String> {
     const NAME: &str = "list";
     if text.trim().is_empty() {
@@ -533,7 +537,7 @@ fn list(text: &str) -> Result<Value, String> {
     }
 }
 
-/// What a variable of the environment names; one that is empty names nothing, as of settings.
+/// Returns an environment variable that is not empty.
 pub fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }

@@ -1,4 +1,4 @@
-//! What `/metrics` says of the store and the actors, in Prometheus' text form. HTTP adds its own requests.
+//! Metrics of storage and actors for `/metrics`, in Prometheus text format. HTTP adds its own.
 
 use std::fmt::Write;
 use std::sync::Arc;

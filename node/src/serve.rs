@@ -1,7 +1,7 @@
-//! `assay serve`: the only place where the pieces are wired, and the order in which they start and end.
+//! `assay serve`: wiring of the parts of a node, and the order of startup and shutdown.
 //!
 //! Before the start: settings that can be wrong, and the addresses to listen on. A start that is refused there has created
-//! nothing. Start: the store; the actors; the door for administrators; HTTP; the first organization and the master key of
+//! nothing. Start: the store; the actors; the administrators' socket; HTTP; the first organization and the master key of
 //! secrets, if there are none, which takes a majority of the cluster. Only then the node says that it is ready. What was
 //! started ends in the opposite order: readiness says no, HTTP finishes what it has, queries that run on after their request
 //! stop, the actors answer what they took, the store closes. A second signal ends the process at once, which is as safe as a
@@ -32,18 +32,20 @@ use tokio::runtime::{Builder, Handle};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 
-use crate::admin::Door;
+use crate::admin_api::socket::AdminSocket;
+use crate::admin_api::{http_listener, token};
 use crate::config::{Config, LogFormat};
-use crate::outward::TlsClient;
-use crate::{descriptors, desk, hardening, metrics, people};
+use crate::https_client::TlsClient;
+use crate::metrics;
+use crate::process::{hardening, open_files, secret_variable};
 
 /// Wiring, signals, administrators: little work.
 const MAIN_THREADS: usize = 2;
 /// Takes the place of the key that a first start makes.
 pub const API_KEY_VARIABLE: &str = "ASSAY_API_KEY";
-/// What failed where the first organization cannot be made.
+/// Context of errors about the first organization.
 const FOUNDING: &str = "making the first organization, as [founding] and ASSAY_API_KEY say";
-/// How often deletes that could not be finished are taken up again.
+/// Interval of retries of unfinished deletes.
 const SWEEP_EVERY: Duration = Duration::from_secs(600);
 
 /// Returns when a signal ended it and everything is closed.
@@ -55,7 +57,7 @@ pub fn serve(mut config: Config) -> anyhow::Result<()> {
     }
     hardening::close_memory();
     hardening::close_directory(&config.store.data_dir)?;
-    descriptors::fit(descriptors::raise(), &mut config.http);
+    open_files::fit(open_files::raise(), &mut config.http);
     assay_cluster::install_abort_hook();
     let runtime = Builder::new_multi_thread()
         .worker_threads(MAIN_THREADS)
@@ -69,7 +71,7 @@ pub fn serve(mut config: Config) -> anyhow::Result<()> {
     ended
 }
 
-/// Structured lines on stderr: stdout is for what the operator is told once.
+/// Starts the log on stderr. Stdout is for messages to the operator.
 fn start_log(config: &Config) -> anyhow::Result<()> {
     let filter = tracing_subscriber::EnvFilter::try_new(&config.log.filter)
         .with_context(|| format!("log.filter: `{}` is no filter; write for instance info", config.log.filter))?;
@@ -89,7 +91,8 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let records = records(&config, (&cluster, &keys), &objects);
     let (identity, provider) = identity(&config, &records, (trust.as_ref(), login));
     let queries = queries(&config, prices, &cluster)?;
-    let door = Door::open(&config.store.data_dir, Arc::clone(&cluster), identity.clone(), objects.clone())?;
+    let admin_socket =
+        AdminSocket::open(&config.store.data_dir, Arc::clone(&cluster), identity.clone(), objects.clone())?;
     let serving = Arc::new(AtomicBool::new(false));
     let peers = Arc::new(ClusterPeers::new(Arc::clone(&cluster)));
     let rates = RateLimiter::new(&config.limits, peers, Handle::current()).map_err(anyhow::Error::msg)?;
@@ -104,12 +107,12 @@ async fn run(config: Config) -> anyhow::Result<()> {
         config: config.http.clone(),
         rates,
         quotas: Quotas::new(config.limits.quotas.clone(), usage),
-        admin: desk::open(&config, Arc::clone(&cluster))?,
+        admin: http_listener::open(&config, Arc::clone(&cluster))?,
         provider,
     };
     let server = Server::bind(app, sockets).context("starting to listen")?;
     // Before the node is ready: a cluster without a majority is when administrators are needed most.
-    desk::announce(&config, &server.admin_addresses())?;
+    http_listener::announce(&config, &server.admin_addresses())?;
     let scheme = if config.http.tls.is_some() { "https" } else { "http" };
     let (addresses, otlp) = (server.addresses(), server.otlp_addresses());
     if let Some(warning) = beyond_this_machine(&config.http, &addresses) {
@@ -143,7 +146,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         http.await.context("the task of HTTP")?.context("serving HTTP")?;
         queries.close().await;
         objects.shutdown().await;
-        door.close();
+        admin_socket.close();
         cluster.shutdown().await.context("closing the store")
     };
     tokio::select! {
@@ -152,7 +155,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
     }
 }
 
-/// What is known to be good before anything is created.
+/// Validated settings, before anything is created.
 struct Checked {
     founding: Founding,
     prices: Prices,
@@ -167,11 +170,11 @@ async fn checked(config: &Config) -> anyhow::Result<Checked> {
     let founding = founding(config)?;
     config.node()?;
     let keys = NodeKeys::open(KeySources {
-        variable: desk::variable(MASTER_KEY_VARIABLE)?.as_ref(),
+        variable: secret_variable(MASTER_KEY_VARIABLE)?.as_ref(),
         settings: &config.secrets,
         data_dir: &config.store.data_dir,
     })?;
-    desk::check(config)?;
+    token::check_token(config)?;
     Ok(Checked {
         founding,
         prices: config.queries.prices().context("queries.prices")?,
@@ -179,7 +182,7 @@ async fn checked(config: &Config) -> anyhow::Result<Checked> {
         login: open_provider(
             &config.oidc,
             config.http.public_origin(),
-            desk::variable(CLIENT_SECRET_VARIABLE)?,
+            secret_variable(CLIENT_SECRET_VARIABLE)?,
             Arc::new(TlsClient),
         )?,
         sockets: Sockets::reserve(&config.http, &config.admin)?,
@@ -194,16 +197,16 @@ fn queries(config: &Config, prices: Prices, cluster: &Arc<Cluster>) -> anyhow::R
     Ok(queries)
 }
 
-/// The node's directory, opened or founded with the master keys that the node is given.
+/// Opens or founds the data directory with the master keys of the node.
 async fn open(config: &Config, keys: &Arc<NodeKeys>) -> anyhow::Result<Cluster> {
     let node = ClusterConfig { keys: Some(Arc::clone(keys) as Arc<dyn KeyWrap>), ..config.node()? };
     Ok(Cluster::open(node).await?)
 }
 
-/// With what secrets are opened with. Other nodes' questions are checked by them.
+/// Returns the records with the keys of secrets. They also authorize requests of other nodes.
 fn records(config: &Config, (cluster, keys): (&Arc<Cluster>, &NodeKeys), objects: &Objects) -> Records {
-    let records = Records::new(Arc::clone(cluster), Arc::new(AuditLog::new(objects.clone())))
-        .with_rules(people::rules(&config.records));
+    let records =
+        Records::new(Arc::clone(cluster), Arc::new(AuditLog::new(objects.clone()))).with_rules(config.records.rules());
     if let Some(ring) = keys.ring() {
         records.secrets().give_keys(ring.clone());
     }
@@ -211,7 +214,7 @@ fn records(config: &Config, (cluster, keys): (&Arc<Cluster>, &NodeKeys), objects
     records
 }
 
-/// With whom they trust, and how people log in and join.
+/// Returns the identity service and the OpenID provider.
 fn identity(
     config: &Config,
     records: &Records,
@@ -229,7 +232,7 @@ fn identity(
     (identity, provider)
 }
 
-/// What goes on beside serving, until it is aborted.
+/// Starts background jobs, which run until they are aborted.
 fn keep_beside(
     config: &Config,
     cluster: &Arc<Cluster>,
@@ -264,12 +267,12 @@ async fn keep_sweeping(identity: Identity) {
     }
 }
 
-/// What a first start makes. A directory that holds data already has been founded, and ignores it.
+/// Returns the settings of a first start. A founded directory ignores them.
 fn founding(config: &Config) -> anyhow::Result<Founding> {
     let founding = Founding {
         org_name: config.founding.organization.clone(),
         owner_email: config.founding.owner_email.clone(),
-        api_key: desk::variable(API_KEY_VARIABLE)?,
+        api_key: secret_variable(API_KEY_VARIABLE)?,
     };
     if !config.store.data_dir.join("FORMAT").exists() {
         founding.check_names().map_err(|why| anyhow::anyhow!("settings [founding]: {why}"))?;
@@ -288,8 +291,8 @@ fn health(cluster: Arc<Cluster>, records: Records, serving: Arc<AtomicBool>) -> 
     })
 }
 
-/// What an operator should know who serves more than this machine. Without `public_url` login hands out the address that a
-/// request says it used, unless that is a domain, which anybody can point here.
+/// Returns a warning for nodes with clients on other machines. Without `public_url` login returns the host of the
+/// request, unless that is a domain name, which anyone can point here.
 fn beyond_this_machine(http: &HttpConfig, addresses: &[SocketAddr]) -> Option<&'static str> {
     let is_alone = addresses.iter().all(|address| address.ip().to_canonical().is_loopback());
     (!is_alone && http.public_url.is_none() && http.tls.is_none()).then_some(
@@ -298,7 +301,7 @@ fn beyond_this_machine(http: &HttpConfig, addresses: &[SocketAddr]) -> Option<&'
     )
 }
 
-/// What an operator, or a program that started this one, waits for.
+/// Prints the first API key and the addresses, for operators and programs that wait for them.
 fn announce(made: Option<&Secret>, scheme: &str, addresses: &[SocketAddr], otlp: &[SocketAddr]) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     if let Some(key) = made {

@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use nodes::{Answer, KEY, Node, PATIENCE, assay, is_closed, request, said};
+use nodes::{HttpAnswer, KEY, Node, PATIENCE, assay, is_closed, request, said};
 
 /// What a busy machine may make of the one second that health takes at most.
 const HEALTH_MAX: Duration = Duration::from_secs(5);
@@ -28,7 +28,7 @@ fn asked_once(at: SocketAddr, count: usize) -> Vec<TcpStream> {
     (0..count).map(ask).collect()
 }
 
-fn writes(node: &Node, project: &str, row: usize) -> Answer {
+fn writes(node: &Node, project: &str, row: usize) -> HttpAnswer {
     let path = format!("/v1/project_logs/{project}/insert");
     node.post(&path, &format!("{{\"events\":[{{\"id\":\"{row}\",\"input\":\"{row}\"}}]}}"))
 }
@@ -141,7 +141,7 @@ fn one_credential_leaves_places_for_others() {
     });
     assert!(refused.count() > 0, "nobody was refused");
     for _ in 0..5 {
-        let answer = Answer::with_key(node.address, &key, "GET", "/v1/project", "");
+        let answer = HttpAnswer::with_key(node.address, &key, "GET", "/v1/project", "");
         assert_eq!(answer.status, 200, "{}", answer.text);
         let health = node.get("/healthz");
         assert!(health.status == 200 && health.took < HEALTH_MAX, "{health:?}");

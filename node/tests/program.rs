@@ -21,17 +21,17 @@ fn said(output: &Output) -> (String, String) {
 }
 
 /// A node that was started and says that it is ready.
-struct Node {
+struct ServeProcess {
     process: Child,
     /// What it said on stdout until then.
     lines: Vec<String>,
 }
 
-impl Node {
-    fn start(dir: &Path) -> Node {
+impl ServeProcess {
+    fn start(dir: &Path) -> ServeProcess {
         let mut command = assay(&["serve", "--listen", "127.0.0.1:0", "--set", "store.shards=4", "--data-dir"]);
         command.arg(dir).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut node = Node { process: command.spawn().unwrap(), lines: Vec::new() };
+        let mut node = ServeProcess { process: command.spawn().unwrap(), lines: Vec::new() };
         let mut out = BufReader::new(node.process.stdout.take().unwrap());
         loop {
             let mut line = String::new();
@@ -56,7 +56,7 @@ impl Node {
     }
 }
 
-impl Drop for Node {
+impl Drop for ServeProcess {
     fn drop(&mut self) {
         // Both fail when it has ended already.
         let _ = self.process.kill();
@@ -128,7 +128,7 @@ fn only_a_sabotaged_build_can_be_told_to_do_wrong() {
 fn a_node_starts_says_its_key_once_and_stops_when_it_is_told() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
-    let first = Node::start(&data);
+    let first = ServeProcess::start(&data);
     assert!(first.lines.iter().any(|line| line.starts_with("API key (shown once): sk-")), "{:?}", first.lines);
 
     let (_, errors) = said(&assay(&["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(&data).output().unwrap());
@@ -139,7 +139,7 @@ fn a_node_starts_says_its_key_once_and_stops_when_it_is_told() {
 
     let keys = assay(&["admin", "keys", "--organization", "default", "--data-dir"]).arg(&data).output().unwrap();
     assert!(said(&keys).0.contains("sk-***"), "and so does its directory where none runs: {keys:?}");
-    let again = Node::start(&data);
+    let again = ServeProcess::start(&data);
     assert!(!again.lines.iter().any(|line| line.contains("key")), "{:?}", again.lines);
     assert!(again.stop());
 }
@@ -148,7 +148,7 @@ fn a_node_starts_says_its_key_once_and_stops_when_it_is_told() {
 fn a_directory_that_is_not_this_nodes_is_refused_with_what_to_do() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
-    assert!(Node::start(&data).stop());
+    assert!(ServeProcess::start(&data).stop());
     let refused = |arguments: &[&str]| {
         let output = assay(&["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(&data).args(arguments).output();
         let output = output.unwrap();

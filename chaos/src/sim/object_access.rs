@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use assay_cluster_raft::WRITE_WAIT_MAX;
-use assay_node_objects::pure::{Entered, Line};
+use assay_node_objects::pure::{Enqueued, WriteQueue};
 use assay_storage_model::command::{Action, Outcome, RequestId};
 use assay_storage_model::{GroupId, NodeId, NotWritten, ObjectKey, ShardId, WriteFailure, WriteOutcome, Xact};
 use assay_storage_shard::{Shard, View};
@@ -30,13 +30,13 @@ const TRIED_AGAIN_AFTER: Duration = Duration::from_millis(40);
 /// A client waits no longer.
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(15);
 
-/// One object's line in one process.
+/// Write queue of one object in one process.
 #[derive(Debug, Default)]
 pub struct Lines(Mutex<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    line: Line<AssignedWrite>,
+    queue: WriteQueue<AssignedWrite>,
     asks_again: bool,
 }
 
@@ -127,11 +127,11 @@ impl SimWorld {
         let MachineState::Shard(shard) = &running.state else { return Ok(unknown("no shard")) };
         let lines = Arc::clone(life.lines.lock().entry(wanted.object).or_default());
         let request = wanted.request.as_deref().map(|request| request_id(request, &wanted.rows));
-        let entered = lines.0.lock().line.enter(self.clock(life.node), shard.last(), request.as_ref());
+        let entered = lines.0.lock().queue.enqueue(self.clock(life.node), shard.last(), request.as_ref());
         let (number, assigned) = match entered {
-            Entered::Known { xact } => return Ok(StoreReply::Written { xact, again: true }),
-            Entered::Reused { xact } => return Ok(StoreReply::Reused { xact }),
-            Entered::Go { number, assigned } => (number, assigned),
+            Enqueued::Duplicate { xact } => return Ok(StoreReply::Written { xact, again: true }),
+            Enqueued::KeyReused { xact } => return Ok(StoreReply::Reused { xact }),
+            Enqueued::Queued { number, assigned } => (number, assigned),
         };
         let (answer, told) = oneshot::channel();
         let made = {
@@ -141,7 +141,7 @@ impl SimWorld {
         let (lines, running) = (Arc::clone(&lines), running.clone());
         tokio::spawn(async move {
             let made = made.await;
-            lines.0.lock().line.made(number, made);
+            lines.0.lock().queue.mark_ready(number, made);
             submit(&lines, &running);
         });
         match told.await {
@@ -191,7 +191,7 @@ fn submit(lines: &Arc<Lines>, running: &Running) {
     if inner.asks_again {
         return;
     }
-    while let Some(front) = inner.line.front() {
+    while let Some(front) = inner.queue.front() {
         let submitted = running.group.submit(front.command.clone(), Instant::now() + WRITE_WAIT_MAX);
         if matches!(submitted, Err(NotWritten::Busy(_))) {
             inner.asks_again = true;
@@ -203,7 +203,7 @@ fn submit(lines: &Arc<Lines>, running: &Running) {
             });
             return;
         }
-        let Some(AssignedWrite { request, answer, .. }) = inner.line.pop() else { return };
+        let Some(AssignedWrite { request, answer, .. }) = inner.queue.pop() else { return };
         match submitted {
             Err(why) => drop(answer.send(refused(why))),
             Ok(pending) => {
@@ -211,7 +211,7 @@ fn submit(lines: &Arc<Lines>, running: &Running) {
                 tokio::spawn(async move {
                     let told = told_of(pending.outcome().await);
                     if let (Some(request), StoreReply::Written { xact, .. }) = (&request, &told) {
-                        lines.0.lock().line.settled(request, *xact);
+                        lines.0.lock().queue.note_written(request, *xact);
                     }
                     drop(answer.send(told));
                 });

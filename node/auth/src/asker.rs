@@ -1,5 +1,4 @@
-//! On whose behalf one node asks another, in the form in which it travels: ids alone. What they may do is worked out anew where
-//! it arrives.
+//! Principal of a request between nodes, encoded as ids. The receiving node computes its rights anew.
 
 use std::sync::Arc;
 
@@ -24,17 +23,17 @@ pub enum Asker {
     Job(Job),
 }
 
-/// Work of the program itself, which has checked rights where it began or is asked for by nobody.
+/// Job of the program itself, which has checked rights before or needs none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Job {
-    /// Keeps what was done to access.
+    /// Writes the audit log.
     Audit,
     /// Deletes rows that are older than a rule lets them be.
     Retention,
     /// Keeps files and takes away those that nothing names.
     Files,
-    /// Keeps prompts and functions, whose rights are each one's own.
+    /// Accesses prompts and functions, which have rights of their own.
     Functions,
     /// Exports and imports organizations.
     Transfer,

@@ -1,4 +1,4 @@
-//! Authorization: the one decision of who may do what. Pure; the caller brings the facts.
+//! Authorization: the decision on every access. Pure; the caller provides the facts.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use uuid::Uuid;
 use crate::objects::{Permission, Target};
 use crate::rights::Rights;
 
-/// The caller: a user, by a credential, within one organization, with what they may do there.
+/// Caller: a user with a credential and its rights in one organization.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
     pub org: OrgId,
     pub org_name: String,
     pub user: Uuid,
     pub user_email: String,
-    /// Whose credential it is, where they act as somebody else.
+    /// Owner of the credential during an impersonation.
     pub impersonator: Option<Uuid>,
     pub credential: Credential,
     pub rights: Arc<Rights>,
@@ -28,14 +28,14 @@ pub struct Principal {
 pub enum Credential {
     ApiKey(Uuid),
     ServiceToken(Uuid),
-    /// Signed by somebody whom the operator trusts, and kept nowhere: the user whom it is about.
+    /// JWT of a trusted issuer, which is not stored: the id of its user.
     Jwt(Uuid),
-    /// An access token of somebody who logged in.
+    /// Access token of a login.
     Login(Uuid),
 }
 
 impl Credential {
-    /// The id of the record that has to be there for it to be known.
+    /// Returns the id of the record that makes the credential valid.
     pub fn record(self) -> Uuid {
         match self {
             Credential::ApiKey(id) | Credential::ServiceToken(id) | Credential::Jwt(id) | Credential::Login(id) => id,
@@ -47,13 +47,13 @@ impl Credential {
 #[must_use]
 pub enum Decision {
     Allowed,
-    /// It may be seen, and more is not allowed.
+    /// The object is visible, but the action is not allowed.
     Forbidden,
     /// Answered as if there were no such thing.
     NotVisible,
 }
 
-/// Decides by what was granted; nothing outside the principal's organization is allowed.
+/// Decides on an action by grants. Nothing outside of the principal's organization is allowed.
 pub fn decide(principal: &Principal, permission: Permission, target: &Target) -> Decision {
     if principal.org != target.org {
         return Decision::NotVisible;

@@ -1,4 +1,4 @@
-//! What was done to access, in an order that cannot be changed unseen: every entry holds the hash of the one before it.
+//! Hash chain of the audit log: every entry has the hash of the one before it, so that changes are detectable.
 //!
 //! An entry's hash is over all that it says, its number and the hash before it included, as JSON with its keys in order.
 //! Whoever takes one out, puts one in or changes one has to change all that come after it, and so has to have the last one,
@@ -12,16 +12,16 @@ use serde_json::{Map, Value};
 
 /// Frozen: it is in every hash.
 const CONTEXT: &str = "assay audit entry 1";
-/// What the first entry has in the place of a hash before it.
+/// Stands for the previous hash in the first entry.
 pub const FIRST_HASH: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
 pub const SEQUENCE: &str = "sequence";
 pub const PREVIOUS_HASH: &str = "previous_hash";
 pub const HASH: &str = "hash";
 
-/// Where entries are kept. What is not kept must not be done.
+/// Storage of audit entries. A change without an entry must not be executed.
 pub trait Ledger: Send + Sync {
-    /// Returns when the entry is as durable as any write; otherwise says why it is not known to be.
+    /// Appends an entry. Returns once it is durable.
     fn append<'l>(
         &'l self,
         org: OrgId,
@@ -46,7 +46,7 @@ fn hash_of(entry: &Map<String, Value>) -> String {
     blake3::Hasher::new_derive_key(CONTEXT).update(text.as_bytes()).finalize().to_hex().to_string()
 }
 
-/// As one text, whatever order its keys were in.
+/// Appends canonical JSON, with sorted keys.
 fn put(text: &mut String, value: &Value) {
     match value {
         Value::Object(members) => put_object(text, members.iter().collect()),
@@ -78,8 +78,7 @@ fn put_object(text: &mut String, mut members: Vec<(&String, &Value)>) {
     text.push('}');
 }
 
-/// What is wrong with a chain of entries, oldest first, that begins behind `previous`; nothing, if it is whole. Answers the
-/// last hash.
+/// Verifies a chain of entries, oldest first, that follows `previous`. Returns the last hash, or the first problem.
 pub fn verified<'e>(
     entries: impl IntoIterator<Item = &'e Map<String, Value>>,
     mut next: u64,

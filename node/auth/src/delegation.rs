@@ -1,4 +1,4 @@
-//! Who may pass rights on: nobody gives more than they have.
+//! Delegation of rights: nobody can grant more than they have.
 //!
 //! A change of grants, groups, roles or groups of projects gives rights to somebody. The change is allowed where its author holds
 //! each of those rights on the object that it is given on, or on something the object is in. Whether the author may change
@@ -12,20 +12,20 @@ use uuid::Uuid;
 use crate::objects::{ObjectType, Permission, Target};
 use crate::rights::{Access, Acl, Gift, Granted, Rights, Subject};
 
-/// A part of a change that gives rights, seen from the state before it.
+/// Part of a change that grants rights, relative to the state before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Giving {
     /// A grant is made.
     Grant(Acl),
-    /// A group gets a member: a user, or another group. The member gets what the group has.
+    /// A group gets a member, a user or another group, which gets the rights of the group.
     Member { group: Uuid },
-    /// A role gets permissions. Whoever has the role gets them.
+    /// A role gets permissions, and so do its holders.
     Permissions { role: Uuid, gained: HashSet<Granted> },
-    /// A group of projects gets a project. What is granted on the group reaches the project.
+    /// A group of projects gets a project, which the grants on the group reach.
     Project { group: Uuid, project: Uuid },
 }
 
-/// A right that somebody would give and does not have.
+/// A right that the author of a change grants without having it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Excess {
     pub object: (ObjectType, Uuid),
@@ -39,12 +39,12 @@ pub enum Right {
     Role(Uuid),
 }
 
-/// The roles that mean more than their permissions where they are given on an organization. They are given on by who has them.
+/// Roles that mean more than their permissions on an organization. Only their holders can grant them.
 #[derive(Clone, Copy, Debug)]
 pub struct Distinguished<'r>(pub &'r [Uuid]);
 
-/// The first right of the change that its author does not hold. `target` finds what an object is in; an object that is gone has
-/// none, and nothing is given on it.
+/// Returns the first right of the change that its author lacks. `target` finds the containers of an object; a deleted
+/// one has none, and nothing is granted on it.
 pub fn excess(
     access: &Access,
     author: &Rights,

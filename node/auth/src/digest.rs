@@ -1,4 +1,4 @@
-//! SHA-256 of what comes piece by piece: check sums that other programs compute as well.
+//! SHA-256 of data in pieces: checksums that other programs compute, too.
 
 use std::fmt;
 
@@ -30,7 +30,7 @@ impl Sha256 {
         sum
     }
 
-    /// As 64 hexadecimal digits.
+    /// Returns 64 hexadecimal digits.
     pub fn hex(self) -> String {
         use fmt::Write;
         self.finish().iter().fold(String::with_capacity(64), |mut text, byte| {

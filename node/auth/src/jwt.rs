@@ -22,39 +22,39 @@ mod tests;
 pub const JWT_BYTES_MAX: usize = 8 << 10;
 /// A longer set of keys is none.
 pub const JWKS_BYTES_MAX: usize = 256 << 10;
-/// As many bytes as HS256 computes: shorter secrets are guessed.
+/// Lower bound of a shared secret: the output size of HS256. Shorter secrets can be guessed.
 pub const JWT_SECRET_BYTES_MIN: usize = 32;
 /// Keys of one set. A token that names none is held against each.
 const KEYS_MAX: usize = 32;
-/// How far the clocks of the issuer and of this node may be apart, in seconds.
+/// Accepted difference between the clocks of the issuer and of this node, in seconds.
 const LEEWAY: f64 = 60.0;
-/// Audiences that one token names.
+/// Upper bound of the audiences of one token.
 const AUDIENCES_MAX: usize = 100;
-/// Of RSA, in bytes: 2048 bits and 8192.
+/// Accepted lengths of an RSA modulus in bytes: 2048 to 8192 bits.
 const MODULUS_BYTES: std::ops::RangeInclusive<usize> = 256..=1024;
 /// One coordinate of a point on P-256.
 const COORDINATE_BYTES: usize = 32;
 /// Both coordinates follow, none compressed.
 const POINT_TAG: u8 = 4;
 
-/// Whose tokens are taken, and for whom they have to be made out.
+/// Required issuer and audience of tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JwtRules {
     pub issuer: String,
     pub audience: String,
 }
 
-/// Why a token is not taken. For the operator's log: who shows it learns only that it is not.
+/// Reason for the refusal of a token. It is only logged, and not returned to the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JwtRefusal {
-    /// It is none, or says something that is not understood.
+    /// The text is no token, or has invalid parts.
     Malformed(String),
-    /// Its header names a key that is not known: the issuer may have new ones.
+    /// The header names an unknown key; the issuer may have new ones.
     UnknownKey,
-    /// It is not signed as the keys are for.
+    /// The algorithm does not match the key.
     Algorithm,
     Signature,
-    /// It is not for here, not for now, or about nobody.
+    /// The claims do not match: audience, time or subject.
     Claims(String),
 }
 
@@ -124,12 +124,12 @@ impl Checker {
 
 #[derive(Clone)]
 struct Key {
-    /// As a token's header names it; a key without one is tried for any.
+    /// Id in the headers of tokens. A key without one is tried for all.
     id: Option<String>,
     checker: Checker,
 }
 
-/// What signatures are checked with.
+/// Keys for the verification of signatures.
 #[derive(Clone, Default)]
 pub struct JwtKeys(Vec<Key>);
 
@@ -160,7 +160,7 @@ struct Jwk {
 }
 
 impl JwtKeys {
-    /// What is shared with the issuer.
+    /// Returns the key of a shared secret.
     pub fn of_secret(secret: &Secret) -> Result<JwtKeys, String> {
         let bytes = secret.expose().as_bytes();
         if bytes.len() < JWT_SECRET_BYTES_MIN {
@@ -205,8 +205,8 @@ impl JwtKeys {
         part::<Claims>(self.signed_claims(token)?, "claims")?.email(rules, now as f64)
     }
 
-    /// Who logged in, by what a provider says of it to whoever asked with this nonce. Whether the address is theirs is for
-    /// the caller to ask: a provider that says nothing of it does not know.
+    /// Returns the person of an ID token with this nonce. The caller has to check that the address is verified; a
+    /// provider that does not report this does not know.
     pub fn identify(&self, token: &str, rules: &JwtRules, nonce: &str, now: i64) -> Result<IdTokenClaims, JwtRefusal> {
         let text = self.signed_claims(token)?;
         let (claims, login): (Claims, LoginClaims) = (part(text, "claims")?, part(text, "claims")?);
@@ -226,7 +226,7 @@ impl JwtKeys {
         }
     }
 
-    /// What a token claims, once its signature is known to be right.
+    /// Returns the claims of a token with a valid signature.
     fn signed_claims<'t>(&self, token: &'t str) -> Result<&'t str, JwtRefusal> {
         let malformed = |why: &str| JwtRefusal::Malformed(why.to_owned());
         if token.len() > JWT_BYTES_MAX {
@@ -234,7 +234,7 @@ impl JwtKeys {
         }
         let (message, signature) = token.rsplit_once('.').ok_or_else(|| malformed("it has no three parts"))?;
         let (header, claims) = message.split_once('.').ok_or_else(|| malformed("it has no three parts"))?;
-        let header: Header = part(header, "header")?;
+        let header: JwtHeader = part(header, "header")?;
         let signature = decoded(signature).ok_or_else(|| malformed("its signature is not base64url"))?;
         if header.crit.is_some() {
             return Err(malformed("its header demands an extension, and none is known here"));
@@ -247,7 +247,7 @@ impl JwtKeys {
     }
 
     /// The keys that it may be signed with.
-    fn candidates(&self, header: &Header) -> Result<Vec<&Key>, JwtRefusal> {
+    fn candidates(&self, header: &JwtHeader) -> Result<Vec<&Key>, JwtRefusal> {
         let algorithm = Algorithm::of(&header.alg).ok_or(JwtRefusal::Algorithm)?;
         let is_named = |key: &&Key| match (&key.id, &header.kid) {
             (Some(id), Some(named)) => id == named,
@@ -265,7 +265,7 @@ impl JwtKeys {
     }
 }
 
-/// None where it is for something else.
+/// Returns the verifier of a JWK; `None` if the key has another use.
 fn checker_of(jwk: &Jwk) -> Result<Option<Checker>, String> {
     if jwk.purpose.as_deref().is_some_and(|purpose| purpose != "sig") {
         return Ok(None);
@@ -302,7 +302,7 @@ fn checker_of(jwk: &Jwk) -> Result<Option<Checker>, String> {
 }
 
 #[derive(Deserialize)]
-struct Header {
+struct JwtHeader {
     alg: String,
     kid: Option<String>,
     crit: Option<Value>,
@@ -326,7 +326,7 @@ enum Audience {
     Many(Vec<String>),
 }
 
-/// As some issuers write it, also as a text.
+/// Claim that some issuers write as a text.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Verified {
@@ -343,23 +343,23 @@ impl Verified {
     }
 }
 
-/// What is said beside it where somebody has just logged in.
+/// Additional claims of an ID token.
 #[derive(Deserialize)]
 struct LoginClaims {
     nonce: Option<String>,
     azp: Option<String>,
 }
 
-/// Who logged in at a provider.
+/// Claims of a person who logged in with a provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdTokenClaims {
     pub email: String,
-    /// Whether the provider says that the address is theirs.
+    /// Whether the provider has verified the address.
     pub is_verified: bool,
 }
 
 impl Claims {
-    /// From whom, for whom, and for now.
+    /// Checks issuer, audience and time.
     fn check(&self, rules: &JwtRules, now: f64) -> Result<(), JwtRefusal> {
         let refuse = |why: String| Err(JwtRefusal::Claims(why));
         if self.iss.as_deref() != Some(rules.issuer.as_str()) {

@@ -1,5 +1,5 @@
-//! Credentials and decisions, pure: `authorization` decides who may do what, by grants (`rights`) and delegation; the other
-//! modules are the keys, tokens and tickets that callers show. Who is calling is found out in the crate of identity.
+//! Credentials and authorization, pure: `authorization` decides on access, by grants (`rights`) and delegation. The
+//! other modules are keys, tokens and tickets of callers. Authentication is in the crate `identity`.
 //!
 //! Knows no HTTP, no store, no clock. Who asks brings the facts (the record behind a key, the groups, roles and grants of
 //! an organization, what an object is in) and gets a decision. What may not be read looks as if it were not there, so that

@@ -1,4 +1,4 @@
-//! Logins of people by OAuth 2.1 with PKCE: what is handed out on the way, and the tokens at its end.
+//! Logins of people by OAuth 2.1 with PKCE: the tickets in between, and the tokens at the end.
 //!
 //! ```text
 //! login key = derived from the master key of secrets: the same on every node, written down nowhere
@@ -19,27 +19,27 @@ use uuid::Uuid;
 
 use crate::jwt::{JWT_BYTES_MAX, decoded};
 
-/// Random bytes of a verifier or a nonce of ours.
+/// Random bytes of a code verifier or a nonce.
 pub const LOGIN_SECRET_BYTES: usize = 32;
-/// A longer ticket is none.
+/// Upper bound of a ticket.
 const TICKET_BYTES_MAX: usize = 8 << 10;
-/// Of a verifier and of a challenge: RFC 7636.
+/// Accepted lengths of a code verifier and of a challenge (RFC 7636).
 const PKCE_LETTERS: std::ops::RangeInclusive<usize> = 43..=128;
-/// Frozen: what was made before a restart is opened after it.
+/// Frozen: tickets stay valid after a restart.
 const SEAL_CONTEXT: &str = "assay 2026-11-28 tickets of logins 1";
 const SIGN_CONTEXT: &str = "assay 2026-11-28 access tokens of logins 1";
-/// In front of what a ticket is for.
+/// Prefix of the associated data of a ticket.
 const BOUND_TO: &[u8] = b"assay ticket 1\0";
-/// In front of the id of the master key, so that our own tokens are told from those of others.
+/// Prefix of the master key's id, which distinguishes our tokens from those of others.
 const KEY_NAME: &str = "login-";
 const ALGORITHM: &str = "HS256";
 
-/// What may be asked for, and for how long it is given.
+/// Settings of logins: clients, redirects, lifetimes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoginRules {
-    /// Where this server is reached: who signs access tokens, and for whom.
+    /// Origin of this server: issuer and audience of access tokens.
     pub origin: String,
-    /// The clients that are known; none means that a client may call itself what it likes.
+    /// Allowed clients; all if it is empty.
     pub clients: Vec<String>,
     /// Beside the loopback addresses, letter by letter.
     pub redirect_uris: Vec<String>,
@@ -52,7 +52,7 @@ impl LoginRules {
         self.clients.is_empty() || self.clients.iter().any(|known| known == client)
     }
 
-    /// Whether a browser may be sent there with a code: to a program on its own machine, or where the operator says.
+    /// Returns whether a redirect URI is allowed: a program on the machine of the browser, or a configured one.
     pub fn may_redirect(&self, uri: &str) -> bool {
         self.redirect_uris.iter().any(|known| known == uri) || is_loopback_callback(uri)
     }
@@ -72,34 +72,34 @@ fn is_loopback_callback(uri: &str) -> bool {
     })
 }
 
-/// Something that is handed out, encrypted, and comes back.
+/// Encrypted value that a client stores and returns.
 pub trait Ticket: Serialize + DeserializeOwned {
     /// Another than that of any other ticket. Frozen.
     const USE: u8;
-    /// Until when it is good, in seconds since the epoch; none where a record says so.
+    /// Expiry in seconds since the epoch; `None` if a record decides.
     fn until(&self) -> Option<i64>;
 }
 
-/// What a client asked for when it sent a browser here.
+/// Parameters of a client's authorization request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoginAsked {
     pub client_id: String,
     pub redirect_uri: String,
-    /// Given back as it came.
+    /// `state` of the client, returned unchanged.
     pub state: Option<String>,
-    /// By S256.
+    /// Code challenge (S256).
     pub challenge: String,
     pub scope: String,
-    /// Of a program that waits apart from the browser: the login that is made has this id, and the person is asked first.
+    /// Id of the login for a program that waits outside of the browser. The person has to confirm such a login.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Uuid>,
 }
 
-/// A login that is under way at the provider: the `state` that the provider is given. Nothing is kept of it here.
+/// A login in progress at the provider, encoded in the `state` for the provider. The node stores nothing of it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingLogin {
     pub asked: LoginAsked,
-    /// What the provider's token has to name.
+    /// Nonce that the ID token must have.
     pub nonce: String,
     /// Ours, towards the provider.
     pub verifier: String,
@@ -120,7 +120,7 @@ impl Ticket for PendingLogin {
     }
 }
 
-/// What a client gets for its user and gives back for tokens.
+/// Authorization code, which a client exchanges for tokens.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CodeTicket {
     pub login: Uuid,
@@ -135,11 +135,11 @@ impl Ticket for CodeTicket {
     }
 }
 
-/// A program that waits until a person lets it in, by what it was given. Nothing is kept of it here.
+/// Session of a program that waits for authorization. The node stores nothing of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SetupTicket {
     pub session: Uuid,
-    /// By S256, of what the program shows when it asks.
+    /// Challenge (S256) of the program's verifier.
     pub challenge: String,
     pub until: i64,
 }
@@ -152,7 +152,7 @@ impl Ticket for SetupTicket {
     }
 }
 
-/// A person whom the provider knows, and who is asked whether the program that waits is theirs.
+/// Confirmation ticket of an authenticated person, who is asked about a waiting program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AskedTicket {
     pub asked: LoginAsked,
@@ -175,7 +175,7 @@ impl Ticket for AskedTicket {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RefreshTicket {
     pub login: Uuid,
-    /// Which one of the login it is, from 1.
+    /// Generation within the login, from 1.
     pub generation: u64,
 }
 
@@ -187,7 +187,7 @@ impl Ticket for RefreshTicket {
     }
 }
 
-/// What an access token says. Clients show who it is about.
+/// Claims of an access token. Clients display its subject.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccessClaims {
     pub iss: String,
@@ -205,7 +205,7 @@ pub struct AccessClaims {
     pub scope: String,
 }
 
-/// What tickets are sealed and access tokens signed with.
+/// Key that seals tickets and signs access tokens.
 #[derive(Clone)]
 pub struct LoginKey {
     master: KeyId,
@@ -236,7 +236,7 @@ impl LoginKey {
         (text.len() <= TICKET_BYTES_MAX).then_some(text)
     }
 
-    /// None where it is another key's, another use's, changed or too old.
+    /// Decrypts a ticket; `None` if it is of another key or type, changed, or expired.
     pub fn open<T: Ticket>(&self, text: &str, now: i64) -> Option<T> {
         if text.len() > TICKET_BYTES_MAX {
             return None;
@@ -251,7 +251,7 @@ impl LoginKey {
         ticket.until().is_none_or(|until| now < until).then_some(ticket)
     }
 
-    /// None where what it says is too long for a token.
+    /// Signs an access token; `None` if the claims are too long.
     pub fn sign(&self, claims: &AccessClaims) -> Option<String> {
         let header = json!({"alg": ALGORITHM, "typ": "at+jwt", "kid": format!("{KEY_NAME}{}", self.master)});
         let claims = serde_json::to_vec(claims).ok()?;
@@ -261,7 +261,7 @@ impl LoginKey {
         (token.len() <= JWT_BYTES_MAX).then_some(token)
     }
 
-    /// What a token of ours says; none where it is none, of another place, or has expired.
+    /// Returns the claims of a valid access token of this origin.
     pub fn verified(&self, token: &str, origin: &str, now: i64) -> Option<AccessClaims> {
         if token.len() > JWT_BYTES_MAX || LoginKey::of_token(token)? != self.master {
             return None;
@@ -273,21 +273,21 @@ impl LoginKey {
         (claims.iss == origin && claims.aud == origin && now < claims.exp).then_some(claims)
     }
 
-    /// The master key below the key that an access token says it is signed with; none where it says nothing of ours.
+    /// Returns the id of the master key that an access token names, if it is a token of this cluster.
     pub fn of_token(token: &str) -> Option<KeyId> {
         #[derive(Deserialize)]
-        struct Header {
+        struct AccessTokenHeader {
             alg: String,
             kid: String,
         }
         if token.len() > JWT_BYTES_MAX {
             return None;
         }
-        let header: Header = serde_json::from_slice(&decoded(token.split_once('.')?.0)?).ok()?;
+        let header: AccessTokenHeader = serde_json::from_slice(&decoded(token.split_once('.')?.0)?).ok()?;
         KeyId::parse(header.kid.strip_prefix(KEY_NAME)?).filter(|_| header.alg == ALGORITHM)
     }
 
-    /// The same of a ticket.
+    /// Returns the id of the master key of a ticket.
     pub fn of_ticket(text: &str) -> Option<KeyId> {
         KeyId::parse(text.split_once('.')?.0)
     }
@@ -302,7 +302,7 @@ pub fn new_login_secret(random: &[u8; LOGIN_SECRET_BYTES]) -> String {
     URL_SAFE_NO_PAD.encode(random)
 }
 
-/// By S256.
+/// Returns the challenge (S256) of a verifier.
 pub fn challenge_of(verifier: &str) -> String {
     URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, verifier.as_bytes()))
 }
@@ -342,7 +342,7 @@ fn encode(text: &mut String, part: &str) {
     }
 }
 
-/// The value of `Authorization` by which a client of a provider shows who it is: RFC 6749 2.3.1.
+/// Returns the value of `Authorization` of a client at its provider (RFC 6749, 2.3.1).
 pub fn basic_credential(client: &str, secret: &Secret) -> Secret {
     let (mut text, mut encoded) = (String::new(), String::new());
     encode(&mut text, client);

@@ -1,4 +1,4 @@
-//! What can be granted, and on what: the words of access control, and what lies within what.
+//! Permissions, types of objects, and the containment of objects.
 
 use assay_storage_model::OrgId;
 use uuid::Uuid;
@@ -13,7 +13,7 @@ macro_rules! words {
 
         impl $name {
             pub const ALL: &'static [$name] = &[$($name::$variant),+];
-            /// As the API writes them, in the same order.
+            /// Names in the API, in the same order.
             pub const WORDS: &'static [&'static str] = &[$($word),+];
 
             pub fn word(self) -> &'static str {
@@ -28,7 +28,7 @@ macro_rules! words {
 }
 
 words! {
-    /// What somebody wants to do.
+    /// Action on an object.
     Permission {
         Create = "create",
         Read = "read",
@@ -42,7 +42,7 @@ words! {
 }
 
 words! {
-    /// What a grant can be on, and what it can be restricted to.
+    /// Type of an object of grants, also as a restriction of a grant.
     ObjectType {
         Organization = "organization",
         Project = "project",
@@ -58,7 +58,7 @@ words! {
         ProjectLog = "project_log",
         /// All projects of an organization, under its id.
         OrgProject = "org_project",
-        /// What was done in an organization, under its id.
+        /// Audit log of an organization, with its id.
         OrgAuditLogs = "org_audit_logs",
         ProjectGroup = "project_group",
         AiSecret = "ai_secret",
@@ -68,7 +68,7 @@ words! {
 }
 
 impl ObjectType {
-    /// The type of those that this stands for all of.
+    /// Returns the type whose members this type stands for.
     pub fn members(self) -> Option<ObjectType> {
         match self {
             ObjectType::OrgProject => Some(ObjectType::Project),
@@ -82,7 +82,7 @@ impl ObjectType {
         self == other || self.members() == Some(other)
     }
 
-    /// The types of things that a grant on a thing of this type reaches: its own, and those of what is in it.
+    /// Returns the types that a grant on this type reaches: its own and those of contained objects.
     pub fn below(self) -> Vec<ObjectType> {
         use ObjectType::{
             AiSecret, Dataset, Experiment, OrgAiSecret, OrgProject, Organization, Project, ProjectGroup, ProjectLog,
@@ -105,7 +105,7 @@ impl ObjectType {
     }
 }
 
-/// What is acted on: its type, and everything that a grant on would reach it, itself first.
+/// Object of an action: its type, and the objects whose grants reach it, itself first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     pub org: OrgId,
@@ -114,7 +114,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// The organization, or what there is one of in each.
+    /// Returns the organization as a target, or a singleton in it.
     pub fn of_organization(object: ObjectType, org: OrgId) -> Target {
         let mut reached_by = vec![(object, org.0)];
         if object != ObjectType::Organization {

@@ -1,4 +1,4 @@
-//! From groups, roles and grants to what one user may do: worked out once after each change of them, so that a decision is
+//! Rights of one user from groups, roles and grants. They are computed once after each change, so that a decision takes
 //! a few lookups.
 
 use std::collections::{HashMap, HashSet};
@@ -34,7 +34,7 @@ pub enum Gift {
     Role(Uuid),
 }
 
-/// One grant, as a record of the API says it.
+/// Grant of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Acl {
     pub object: (ObjectType, Uuid),
@@ -42,7 +42,7 @@ pub struct Acl {
     pub gift: Gift,
 }
 
-/// Everything about access that one organization says. Roles of the system are among its roles.
+/// Groups, roles and grants of one organization, with system roles.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
     pub groups: HashMap<Uuid, Group>,
@@ -53,7 +53,7 @@ pub struct Access {
 }
 
 impl Access {
-    /// What a user may do. Groups and roles that hold each other are no more than what they hold together.
+    /// Returns the rights of a user. Cycles of groups or roles are allowed.
     pub fn rights_of(&self, user: Uuid) -> Rights {
         let groups = self.groups_of(user);
         let mut rights = Rights::default();
@@ -79,7 +79,7 @@ impl Access {
         rights
     }
 
-    /// What was granted on a group of projects was granted on each of them.
+    /// Returns the objects that a grant reaches: a grant on a group of projects reaches each of them.
     fn reached_from(&self, object: (ObjectType, Uuid)) -> impl Iterator<Item = (ObjectType, Uuid)> {
         let projects = match object {
             (ObjectType::ProjectGroup, id) => self.project_groups.get(&id),
@@ -110,7 +110,7 @@ impl Access {
         found
     }
 
-    /// What a role gives, with the roles in it.
+    /// Returns the permissions of a role, with its included roles.
     pub fn permissions_of(&self, role: Uuid) -> HashSet<Granted> {
         let (mut seen, mut open, mut given) = (HashSet::from([role]), vec![role], HashSet::new());
         while let Some(role) = open.pop() {
@@ -123,7 +123,7 @@ impl Access {
     }
 }
 
-/// What a user may do in one organization.
+/// Rights of a user in one organization.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rights {
     granted: HashMap<(ObjectType, Uuid), Granting>,

@@ -1,4 +1,4 @@
-//! API keys and service tokens: how one is made, what is kept of it, what is shown of it later.
+//! API keys and service tokens: their creation, their stored form, and the part that is displayed later.
 //!
 //! Either has 256 random bits. What is kept is its fingerprint, a hash under a key of the cluster's own (the pepper), so
 //! that whoever reads a stolen catalog can neither use a key nor test a guess without the pepper. A key is found by
@@ -25,7 +25,7 @@ const ADMIN_TOKEN_LETTERS_MAX: usize = 512;
 const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 /// The least number of base-62 digits that hold 256 bits; every key has as many.
 const API_KEY_DIGITS: usize = 43;
-/// What is hashed before a secret, so that the pepper may serve other uses later. Frozen: it is in every fingerprint.
+/// Prefix of hashed secrets, so that the pepper may have other uses later. Frozen: it is in every fingerprint.
 const FINGERPRINT_CONTEXT: &[u8] = b"assay api key 1\0";
 /// The same before a service token, so that neither is ever found as the other. Frozen.
 const SERVICE_TOKEN_CONTEXT: &[u8] = b"assay service token 1\0";
@@ -73,7 +73,7 @@ fn divide_by_62(number: &mut [u8; API_KEY_BYTES]) -> u8 {
     u8::try_from(rest).expect("below 62")
 }
 
-/// What a key or a token may be recognised by in a list.
+/// Returns the preview of a key or a token in lists.
 pub fn preview(secret: &str) -> String {
     let prefixes = [API_KEY_PREFIX, SERVICE_TOKEN_PREFIX];
     let prefix = prefixes.into_iter().find(|prefix| secret.starts_with(prefix)).unwrap_or_default();
@@ -128,7 +128,7 @@ impl Pepper {
         Pepper(bytes)
     }
 
-    /// As it is kept in the catalog.
+    /// Returns the form in the catalog.
     pub fn to_hex(&self) -> String {
         self.0.iter().map(|byte| format!("{byte:02x}")).collect()
     }
@@ -145,17 +145,17 @@ impl Pepper {
         Some(Pepper(bytes))
     }
 
-    /// A key of its own for one purpose, which says nothing of the pepper or of another.
+    /// Derives a key for one purpose, which reveals nothing of the pepper or of others.
     pub fn derive(&self, context: &str) -> [u8; 32] {
         blake3::derive_key(context, &self.0)
     }
 
-    /// What is kept of an API key: 64 hexadecimal digits.
+    /// Returns the fingerprint of an API key: 64 hexadecimal digits.
     pub fn fingerprint(&self, secret: &str) -> String {
         self.hashed(FINGERPRINT_CONTEXT, secret)
     }
 
-    /// What is kept of a service token.
+    /// Returns the fingerprint of a service token.
     pub fn fingerprint_of_token(&self, secret: &str) -> String {
         self.hashed(SERVICE_TOKEN_CONTEXT, secret)
     }

@@ -1,5 +1,5 @@
-//! A query as it was asked, before anything is known of what it asks about. All three forms come to this, and it can be
-//! said again in any of them that has words for it (`print`).
+//! Syntax tree of a query, before binding. All three forms parse to it, and it prints in each of them (`print`) where
+//! that form can express it.
 
 pub use assay_storage_model::merge::Step;
 use serde_json::{Number, Value};
@@ -8,19 +8,19 @@ pub(crate) use crate::operators::Precedence;
 pub use crate::operators::{Binary, Logic, Type, Unary};
 pub use assay_node_values::time_units::{Interval, Unit};
 
-/// How deep an expression may be.
+/// Upper bound of the depth of an expression.
 pub const DEPTH_MAX: u16 = 256;
-/// How many nodes a query may have; the elements of a literal count as one.
+/// Upper bound of the nodes of a query. The elements of a literal count as one.
 pub const NODES_MAX: usize = 20_000;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Query {
     pub select: Vec<Select>,
-    /// SQL's way of grouping: the selected columns say where the dimensions and the measures stand.
+    /// Groups of SQL. The selected columns have the positions of dimensions and measures.
     pub group_by: Option<Vec<Expr>>,
     pub distinct: bool,
-    pub dimensions: Vec<Item>,
-    pub measures: Vec<Item>,
+    pub dimensions: Vec<SelectItem>,
+    pub measures: Vec<SelectItem>,
     pub infer: Vec<InferClause>,
     pub from: Option<From>,
     pub filter: Option<Expr>,
@@ -29,8 +29,8 @@ pub struct Query {
     pub final_filter: Option<Expr>,
     pub unpivot: Vec<UnpivotClause>,
     pub pivot: Option<PivotClause>,
-    pub final_dimensions: Vec<Item>,
-    pub final_measures: Vec<Item>,
+    pub final_dimensions: Vec<SelectItem>,
+    pub final_measures: Vec<SelectItem>,
     pub sample: Option<Sample>,
     pub sort: Vec<Sort>,
     pub limit: Option<u64>,
@@ -39,16 +39,16 @@ pub struct Query {
     pub preview_length: Option<i64>,
     pub inference_budget: Option<u64>,
     pub comparison_key: Option<Expr>,
-    pub weighted_scores: Vec<Item>,
-    pub custom_columns: Vec<Item>,
+    pub weighted_scores: Vec<SelectItem>,
+    pub custom_columns: Vec<SelectItem>,
     /// Hints to an engine, which are read and not used (D-29).
     pub settings: Vec<(String, Value)>,
 }
 
 impl Query {
-    /// Beside a select, dimensions that are positions say which of its columns are groups, as GROUP BY does (D-26).
+    /// Treats dimensions that are positions of a select as its groups, as GROUP BY does (D-26).
     pub fn positions_as_groups(&mut self) {
-        let positional = |item: &Item| item.alias.is_none() && item.expr.position().is_some();
+        let positional = |item: &SelectItem| item.alias.is_none() && item.expr.position().is_some();
         let are_groups = !self.select.is_empty()
             && !self.dimensions.is_empty()
             && self.measures.is_empty()
@@ -65,11 +65,11 @@ impl Query {
 pub enum Select {
     /// All columns, some of them replaced.
     Star(Vec<(String, Expr)>),
-    Item(Item),
+    Item(SelectItem),
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Item {
+pub struct SelectItem {
     pub expr: Expr,
     pub alias: Option<String>,
 }
@@ -90,7 +90,7 @@ pub struct From {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Source {
-    /// `project_logs('a', 'b')`, or a name alone, which says nothing of which.
+    /// Source such as `project_logs('a', 'b')`, or without arguments.
     Objects {
         name: String,
         args: Vec<Expr>,
@@ -109,7 +109,7 @@ pub enum Shape {
 #[derive(Clone, Debug, PartialEq)]
 pub struct UnpivotClause {
     pub expr: Expr,
-    /// None where only elements are wanted.
+    /// Name of the key; `None` for elements only.
     pub key: Option<String>,
     pub value: String,
 }
@@ -117,9 +117,9 @@ pub struct UnpivotClause {
 #[derive(Clone, Debug, PartialEq)]
 pub enum PivotClause {
     /// BTQL's: measures of the query, over its last dimension.
-    Measures(Vec<Item>),
+    Measures(Vec<SelectItem>),
     /// SQL's: measures of its own, over a column of its own.
-    For { measures: Vec<Item>, column: Path },
+    For { measures: Vec<SelectItem>, column: Path },
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -130,7 +130,7 @@ pub struct Sample {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Amount {
-    /// Of one.
+    /// Fraction between 0 and 1.
     Rate(f64),
     Count(u64),
 }
@@ -139,11 +139,11 @@ pub enum Amount {
 pub struct Sort {
     pub expr: Expr,
     pub descending: bool,
-    /// Where nulls go; last, if nothing is said.
+    /// Position of nulls; last by default.
     pub nulls_first: Option<bool>,
 }
 
-/// Where an expression begins in its text, which makes no difference between two expressions.
+/// Offset of an expression in its text. It is ignored in comparisons.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct At(pub u32);
 
@@ -165,16 +165,16 @@ pub enum Node {
     Literal(Value),
     Interval(Interval),
     Path(Path),
-    /// Steps into a value that is computed.
+    /// Steps into a computed value.
     Of(Box<Expr>, Vec<Step>),
-    /// In `count(*)`.
+    /// The star of `count(*)`.
     Star,
     Call(Call),
     Unary(Unary, Box<Expr>),
     Binary(Binary, Box<Expr>, Box<Expr>),
     Logic(Logic, Vec<Expr>),
     Between(Box<[Expr; 3]>),
-    /// Of which not all are literals.
+    /// Array with elements that are not literals.
     Array(Vec<Expr>),
     Object(Vec<(String, Expr)>),
     If(Vec<(Expr, Expr)>, Option<Box<Expr>>),
@@ -187,20 +187,20 @@ pub struct Path {
     pub quotes: Quotes,
 }
 
-/// How the first step of a path was written.
+/// Quoting of the first step of a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Quotes {
     #[default]
     None,
     /// Only such a name may be a score's (D-43).
     Name,
-    /// In double quotes and alone: a name or a text, which is settled before anybody sees it (D-21).
+    /// Double-quoted word alone: a name or a text, resolved after parsing (D-21).
     Undecided,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
-    /// In lower case.
+    /// Name in lower case.
     pub name: String,
     pub args: Vec<Expr>,
     pub distinct: bool,
@@ -212,7 +212,7 @@ impl Expr {
         Expr { at, depth, node }
     }
 
-    /// Of an expression without children, 1.
+    /// Returns the depth, which is 1 without children.
     pub fn depth(&self) -> u16 {
         self.depth
     }
@@ -235,7 +235,7 @@ impl Expr {
         self.node == Node::Literal(Value::Null)
     }
 
-    /// A number that may stand for a column, which are counted from one.
+    /// Returns the position of a column, counted from one, if the expression is such a number.
     pub fn position(&self) -> Option<usize> {
         match &self.node {
             Node::Literal(Value::Number(number)) => usize::try_from(number.as_u64()?).ok(),
@@ -295,7 +295,7 @@ impl Node {
         }
     }
 
-    /// What is negative, which is a literal if that is one.
+    /// Negates an expression; a literal stays a literal.
     pub fn minus(of: Expr) -> Node {
         let negative = match &of.node {
             Node::Literal(Value::Number(number)) if !is_signed(number) => match number.as_u64() {
@@ -310,7 +310,7 @@ impl Node {
         }
     }
 
-    /// What is found by steps into something, which is a path if that is one.
+    /// Applies steps to an expression; a path stays a path.
     pub fn of(expr: Expr, into: Vec<Step>) -> Node {
         match expr.node {
             Node::Path(Path { mut steps, quotes }) => {

@@ -1,5 +1,5 @@
-//! A query about which all is known: every name is a field, every function exists, every clause has its place in the order of
-//! evaluation (btql.md, section 12). What an engine runs, and what the tests' interpreter runs beside it.
+//! Bound query: names are fields, functions exist, and clauses have their positions in the order of evaluation
+//! (btql.md, section 12). The engine executes it, and so does the interpreter of the tests.
 //!
 //! ```text
 //! rows ─ filter ─ [whole traces ─ their spans kept ─ one row each] ─ sample ─ unpivot ─ filter on what that gave
@@ -19,27 +19,27 @@ use crate::values::Value;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bound {
     pub rows: Rows,
-    /// Of shape spans: which rows.
-    pub filter: Option<Expr>,
-    /// Of the other shapes: which traces, and which of their spans.
+    /// Filter of rows, for the shape `spans`.
+    pub filter: Option<BoundExpr>,
+    /// Filter of traces and of their spans, for the other shapes.
     pub traces: Option<TraceFilter>,
     pub sample: Option<(Amount, i64)>,
     pub unpivot: Vec<Unpivot>,
-    /// What can be said only of unpivoted rows.
-    pub unpivoted_filter: Option<Expr>,
+    /// Filter that applies to unpivoted rows only.
+    pub unpivoted_filter: Option<BoundExpr>,
     pub output: Output,
     pub limit: Option<u64>,
     pub cursor: Option<String>,
-    /// Where it is given; -1 cuts nothing off.
+    /// Requested length of previews; -1 for whole values.
     pub preview_length: Option<i64>,
-    /// Of a summary: what pairs traces of two experiments.
-    pub comparison_key: Option<Expr>,
-    /// Of a summary: members of `scores`, in terms of the summary row.
-    pub weighted_scores: Vec<(String, Expr)>,
-    /// Minutes that UTC is ahead of local time, in which days begin.
+    /// Key that pairs traces of two experiments in a summary.
+    pub comparison_key: Option<BoundExpr>,
+    /// Members of `scores` of a summary, computed from its row.
+    pub weighted_scores: Vec<(String, BoundExpr)>,
+    /// Minutes that UTC is ahead of local time, which decides where days begin.
     pub tz_offset: i32,
     pub bounds: Bounds,
-    /// Rows are not what there is by now, but what was written, write by write (D-90).
+    /// Whether rows are single writes instead of current rows (D-90).
     pub audit_log: bool,
     pub notes: Vec<Note>,
 }
@@ -50,20 +50,20 @@ pub enum Rows {
     Query(Box<Bound>),
 }
 
-/// Which traces are selected, and what of them is seen.
+/// Selected traces, and their visible spans.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceFilter {
     pub condition: Option<TraceCondition>,
-    /// Of a selected trace only such spans are seen, and a trace without any is not.
-    pub spans: Option<Expr>,
-    /// Of a summary: a condition on its row, in which an aggregate is over the trace's spans.
-    pub having: Option<(Expr, Vec<Aggregate>)>,
+    /// Condition on the visible spans of a selected trace. Traces without such spans are not visible.
+    pub spans: Option<BoundExpr>,
+    /// Condition on the row of a summary, with aggregates over the spans of the trace.
+    pub having: Option<(BoundExpr, Vec<Aggregate>)>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum TraceCondition {
     /// Some live span of the trace satisfies it.
-    AnySpan(Expr),
+    AnySpan(BoundExpr),
     Not(Box<TraceCondition>),
     And(Vec<TraceCondition>),
     Or(Vec<TraceCondition>),
@@ -80,7 +80,7 @@ impl Bound {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unpivot {
-    pub of: Expr,
+    pub of: BoundExpr,
     /// Members and their keys, where a key is named; otherwise elements, or the members of an object.
     pub key: Option<String>,
     pub value: String,
@@ -88,12 +88,12 @@ pub struct Unpivot {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
-    Rows { columns: Vec<(String, Expr)>, order: Order },
+    Rows { columns: Vec<(String, BoundExpr)>, order: Order },
     Groups(Groups),
     Infer(Infer),
 }
 
-/// What is found below columns (D-85): rows of [`INFERRED`].
+/// Result of inference below columns (D-85): rows of [`INFERRED`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Infer {
     pub paths: Vec<InferredPath>,
@@ -101,28 +101,28 @@ pub struct Infer {
     pub budget: u64,
     /// So many steps a path has at most, its column among them.
     pub depth: u64,
-    /// In terms of the four columns, as `Field::Inner`; ascending names, then types, where nothing is said.
+    /// Order by the four columns, as `Field::Inner`; by default ascending names, then types.
     pub sort: Vec<SortKey>,
 }
 
-/// The columns of what is inferred.
+/// Columns of the result of `infer`.
 pub const INFERRED: [&str; 4] = ["name", "type", "count", "top_values"];
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct InferredPath {
-    /// Of what is found there, the beginning of the name.
+    /// Prefix of the names of inferred paths.
     pub name: Vec<String>,
     pub field: Field,
     pub steps: Vec<Step>,
 }
 
-/// In which order rows come.
+/// Order of rows.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Order {
-    /// By their pagination keys, or by their transactions: a page can go on where the one before ended. Of shape traces,
-    /// where nothing is sorted, it is the traces that come so, and the rows of each ascend.
+    /// Order by pagination keys or transactions, which allows cursors. For shape traces without a sort it orders
+    /// traces, whose rows ascend.
     Key { by: Key, descending: bool },
-    /// Also the rows of traces, whatever trace they are of (D-36).
+    /// Order by keys, also of rows across traces (D-36).
     Sorted(Vec<SortKey>),
 }
 
@@ -134,22 +134,22 @@ pub enum Key {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct SortKey {
-    pub expr: Expr,
+    pub expr: BoundExpr,
     pub descending: bool,
     pub nulls_first: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Groups {
-    pub dimensions: Vec<Expr>,
+    pub dimensions: Vec<BoundExpr>,
     pub aggregates: Vec<Aggregate>,
-    /// In terms of dimensions and aggregates.
-    pub columns: Vec<(String, Expr)>,
-    pub having: Option<Expr>,
+    /// Columns, computed from dimensions and aggregates.
+    pub columns: Vec<(String, BoundExpr)>,
+    pub having: Option<BoundExpr>,
     /// A second grouping, in terms of the columns of the first.
     pub again: Option<Box<Groups>>,
     pub pivot: Option<Pivot>,
-    /// In terms of dimensions and aggregates, or of what was pivoted; ascending dimensions where nothing is said.
+    /// Order by dimensions and aggregates, or by pivoted columns; by default ascending dimensions.
     pub sort: Vec<SortKey>,
 }
 
@@ -163,8 +163,8 @@ pub struct Pivot {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Aggregate {
     pub function: Aggregation,
-    /// None for `count(*)`.
-    pub of: Option<Expr>,
+    /// Operand; `None` for `count(*)`.
+    pub of: Option<BoundExpr>,
     pub distinct: bool,
 }
 
@@ -180,28 +180,28 @@ pub enum Aggregation {
     Stddev,
     ArrayAgg,
     StringAgg(String),
-    /// By pagination key.
+    /// First value by pagination key.
     First,
     Last,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Expr {
+pub enum BoundExpr {
     Const(Datum),
     Field(Field, Vec<Step>),
-    Call(Function, Vec<Expr>),
-    /// Conditions and what follows from the first that is true.
-    If(Vec<(Expr, Expr)>, Box<Expr>),
+    Call(Function, Vec<BoundExpr>),
+    /// Conditions and results; the first that is true counts.
+    If(Vec<(BoundExpr, BoundExpr)>, Box<BoundExpr>),
 }
 
-impl Expr {
-    /// Whether any of the fields in it is such a one.
+impl BoundExpr {
+    /// Returns whether `is` holds for any field in the expression.
     pub fn any_field(&self, is: &impl Fn(&Field) -> bool) -> bool {
         match self {
-            Expr::Const(_) => false,
-            Expr::Field(field, _) => is(field),
-            Expr::Call(_, of) => of.iter().any(|of| of.any_field(is)),
-            Expr::If(cases, otherwise) => {
+            BoundExpr::Const(_) => false,
+            BoundExpr::Field(field, _) => is(field),
+            BoundExpr::Call(_, of) => of.iter().any(|of| of.any_field(is)),
+            BoundExpr::If(cases, otherwise) => {
                 cases.iter().any(|(condition, then)| condition.any_field(is) || then.any_field(is))
                     || otherwise.any_field(is)
             }
@@ -209,19 +209,19 @@ impl Expr {
     }
 }
 
-/// What a row, or a group, has.
+/// Field of a row or a group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Field {
-    /// One of `Kind::columns`.
+    /// Column of `Kind::columns`.
     Column(&'static str),
     Derived(Derived),
-    /// A name that an unpivot gave.
+    /// Name that an unpivot defines.
     Unpivoted(String),
-    /// Of the query within, of the groups that are grouped again, or of what was inferred.
+    /// Column of the inner query, of inner groups, or of inferred paths.
     Inner(usize),
     Dimension(usize),
     Aggregate(usize),
-    /// Of the pivoted table, by its name, which only the data knows.
+    /// Column of the pivoted table. Its name comes from the data.
     Pivoted(String),
 }
 
@@ -278,7 +278,7 @@ impl Datum {
     }
 }
 
-/// What is known of an expression's values before there are any.
+/// Types of an expression that hold for all rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kinds {
     Null,
@@ -314,7 +314,7 @@ pub enum Function {
     Match,
     In,
     Includes,
-    /// Of `tags`, where null is empty (D-60).
+    /// `includes` on `tags`, where null is empty (D-60).
     TagsInclude,
     Regex {
         any_case: bool,
@@ -334,7 +334,7 @@ pub enum Function {
     Get(Vec<Step>),
     Cast(Type),
     ToInterval,
-    /// To the start of this many units.
+    /// Truncates to a multiple of a unit.
     Truncate {
         unit: Unit,
         many: u32,
@@ -372,7 +372,7 @@ pub enum Function {
     Pow,
 }
 
-/// What a filter leaves of an order, wherever it is and whatever else is asked: what lies outside need not be read.
+/// Bounds that a filter implies. Data outside of them need not be read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bounds {
     /// Microseconds; both ends belong to it.
@@ -395,11 +395,11 @@ impl<T> Default for Range<T> {
     }
 }
 
-/// Something about the query that its author should know.
+/// Note about the query for its author.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     pub code: &'static str,
     pub message: String,
-    /// Where strictness is asked for, it is an error.
+    /// Whether it is an error in strict mode.
     pub blocks_strict: bool,
 }

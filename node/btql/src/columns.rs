@@ -18,9 +18,9 @@ pub enum Kind {
 pub enum Named {
     /// Each names one: a project for its logs, an experiment, a dataset, a prompt.
     Each,
-    /// Each names a project, all of whose records are meant.
+    /// Names of projects, with all of their records.
     OfProjects,
-    /// Each names an organization, all of whose records are meant.
+    /// Names of organizations, with all of their records.
     OfOrganizations,
     /// A project and a dataset in it.
     InProject,
@@ -128,7 +128,7 @@ const fn names<const N: usize>(source: u16) -> [&'static str; N] {
     names
 }
 
-/// Names of the columns that some of the given sources have, in their order.
+/// Defines the columns of the given sources, in their order.
 macro_rules! columns {
     ($source:expr) => {{
         const NAMES: [&str; count($source)] = names($source);

@@ -1,13 +1,13 @@
-//! What is wrong with a query, where, and what would be right.
+//! Errors of queries: the problem, its position, and the correction.
 
 use std::fmt;
 
 use thiserror::Error;
 
-/// The most that is quoted of what was found.
+/// Upper bound of quoted text in errors.
 const QUOTED_CHARS_MAX: usize = 40;
 
-/// Where something stands in a text; both count from one, columns in characters.
+/// Position in a text. Line and column count from one, columns in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
     pub line: usize,
@@ -28,7 +28,7 @@ impl fmt::Display for Position {
     }
 }
 
-/// A query that cannot be asked. Its text is for the one who wrote it.
+/// Error of a query, with a message for its author.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{}{what}", .place.as_ref().map(|place| format!("{place}: ")).unwrap_or_default())]
 pub struct QueryError {
@@ -36,7 +36,7 @@ pub struct QueryError {
     pub what: String,
 }
 
-/// Where it is: in a text, or below which member of a JSON tree.
+/// Location of an error: in a text, or at a member of JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ErrorLocation {
     Text(Position),

@@ -1,4 +1,4 @@
-//! Text to tokens. One alphabet for SQL, for BTQL and for expressions alone.
+//! Lexer, with the same tokens for SQL, BTQL and single expressions.
 //!
 //! A quote has two readings until the parser knows where it stands (D-21), so `"x"` is one token that keeps its content; a
 //! `%` behind a number is a token of its own, for the same reason (D-23).
@@ -10,13 +10,13 @@ pub const TEXT_BYTES_MAX: usize = 1 << 20;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Token {
-    /// As it was written; compared without regard to case where it is a keyword.
+    /// Word as it was written. Keywords are compared without regard to case.
     Word(String),
-    /// In backquotes: a name.
+    /// Name in backquotes.
     Name(String),
-    /// In double quotes: a name or a text.
+    /// Name or text in double quotes.
     Double(String),
-    /// In single quotes.
+    /// Text in single quotes.
     Text(String),
     Number(Number),
     Symbol(&'static str),
@@ -45,7 +45,7 @@ const SYMBOLS: [&str; 37] = [
 ];
 
 impl Token {
-    /// As a sentence about what was found names it.
+    /// Describes the token for an error.
     pub fn describe(&self, text: &str, start: usize, end: usize) -> String {
         if *self == Token::End { "the end of the text".into() } else { quoted(&text[start..end]) }
     }
@@ -179,7 +179,7 @@ impl Lexer<'_> {
         self.quoted('\'', |escaped| matches!(escaped, '\'' | '\\').then_some(escaped))
     }
 
-    /// `""` is a quote; what JSON escapes is escaped here as well (section 3).
+    /// Reads a double-quoted token. `""` is a quote, and JSON escapes are supported (section 3).
     fn double_quoted(&mut self) -> Result<String, QueryError> {
         self.quoted('"', |escaped| match escaped {
             '"' | '\\' | '/' => Some(escaped),
@@ -250,7 +250,7 @@ fn is_word_part(next: char) -> bool {
     next.is_alphanumeric() || matches!(next, '_' | '$')
 }
 
-/// Whether a name can stand in a text without quotes.
+/// Returns whether a name needs no quotes.
 pub(crate) fn is_plain_word(name: &str) -> bool {
     name.starts_with(is_word_start) && name.chars().all(is_word_part)
 }

@@ -82,7 +82,7 @@ impl Type {
 }
 
 impl Binary {
-    /// As SQL and BTQL write it.
+    /// Returns the symbol in SQL and BTQL.
     pub fn symbol(self) -> &'static str {
         match self {
             Binary::Eq => "=",
@@ -111,7 +111,7 @@ impl Binary {
         }
     }
 
-    /// As the tree names it.
+    /// Returns the name in the JSON form.
     pub fn op(self) -> &'static str {
         match self {
             Binary::Eq => "eq",

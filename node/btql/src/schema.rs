@@ -1,9 +1,9 @@
-//! What an answer's columns are, before there is one (btql.md, section 1.2).
+//! Columns of the result of a query, known before its execution (btql.md, section 1.2).
 
 use serde_json::{Map, Value, json};
 
 use crate::bind::kinds;
-use crate::bound::{Aggregate, Bound, Expr, Groups, INFERRED, Kinds, Output};
+use crate::bound::{Aggregate, Bound, BoundExpr, Groups, INFERRED, Kinds, Output};
 
 /// A column of an answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,10 +38,10 @@ fn of_groups(groups: &Groups) -> Vec<Column> {
     columns
 }
 
-fn of(columns: &[(String, Expr)], aggregates: &[Aggregate], dimensions: &[Expr]) -> Vec<Column> {
-    let column = |(name, expr): &(String, Expr)| {
+fn of(columns: &[(String, BoundExpr)], aggregates: &[Aggregate], dimensions: &[BoundExpr]) -> Vec<Column> {
+    let column = |(name, expr): &(String, BoundExpr)| {
         let counts = match expr {
-            Expr::Field(crate::bound::Field::Aggregate(number), steps) if steps.is_empty() => {
+            BoundExpr::Field(crate::bound::Field::Aggregate(number), steps) if steps.is_empty() => {
                 aggregates.get(*number).is_some_and(|aggregate| aggregate.function == crate::bound::Aggregation::Count)
             }
             _ => false,

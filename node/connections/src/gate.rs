@@ -1,4 +1,4 @@
-//! The table as connections share it, on all threads.
+//! The table of connections, shared between threads.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -12,9 +12,9 @@ use parking_lot::Mutex;
 
 use crate::table::{Counts, Effect, Event, Id, Limits, Millis, Owner, Table};
 
-/// The table hears of bytes that move at most this often a connection: each time costs a lock that all share.
+/// Shortest time between two reports of moved bytes of a connection, since each takes a shared lock.
 const MOVED_EVERY: Millis = 500;
-/// An operator is told at most this often that there are too few connections.
+/// Shortest time between two log lines about too few connections.
 const SAID_EVERY: Millis = 10_000;
 
 /// Decides about the connections of one listener.
@@ -31,13 +31,13 @@ struct Shared {
     /// Names the listener in the log.
     listener: String,
     table: Table,
-    /// What was said of it last, and when.
+    /// Last logged counts and their time.
     said: Option<(Millis, Counts)>,
     next: Id,
     ends: HashMap<Id, Arc<End>>,
 }
 
-/// How a connection is told to close.
+/// Signal to close a connection.
 #[derive(Debug, Default)]
 pub(crate) struct End {
     is_told: AtomicBool,
@@ -50,14 +50,14 @@ impl End {
         self.waker.wake();
     }
 
-    /// Whether the connection has to close; the task is woken when that comes.
+    /// Returns whether the connection has to close. The task is woken when that changes.
     pub(crate) fn is_told(&self, waker: &Waker) -> bool {
         self.waker.register(waker);
         self.is_told.load(Ordering::Acquire)
     }
 }
 
-/// A connection that was admitted. Dropping the last handle says that it is gone.
+/// An admitted connection. Dropping the last handle removes it from the table.
 #[derive(Debug)]
 pub struct Connection {
     gate: Arc<Gate>,
@@ -72,8 +72,8 @@ pub struct Connection {
 pub struct InUse(Arc<Connection>);
 
 impl Gate {
-    /// `listener` is what the log calls it. `trusted` are networks whose addresses do not count: an address and the bits
-    /// that have to agree.
+    /// Creates a gate. `listener` is its name in the log. `trusted` are networks whose addresses do not count, as
+    /// addresses and prefix lengths.
     pub fn new(listener: &str, limits: Limits, trusted: Vec<(IpAddr, u8)>) -> Arc<Gate> {
         let listener = listener.to_owned();
         let shared = Shared { listener, table: Table::new(limits), said: None, next: 0, ends: HashMap::new() };
@@ -130,7 +130,7 @@ impl Gate {
 }
 
 impl Shared {
-    /// Says what was closed and refused since it was said last.
+    /// Logs closed and refused connections since the last line.
     fn say(&mut self, now: Millis) {
         let (counts, listener) = (self.table.counts(), &self.listener);
         let last = self.said.map(|(_, last)| last).unwrap_or_default();
@@ -177,14 +177,14 @@ impl Connection {
         self.is_reserve
     }
 
-    /// A request begins; it lasts as long as what this returns.
+    /// Starts a request, which lasts until the returned value is dropped.
     pub fn begin(self: &Arc<Connection>) -> InUse {
         self.gate.step(Event::Began(self.id));
         InUse(Arc::clone(self))
     }
 
-    /// A request showed a credential. False where its owner holds its share of connections and others need what is left:
-    /// the request is to be refused.
+    /// Reports the owner of a request. Returns false if the request has to be refused, because its owner holds its
+    /// share and others need the rest.
     pub fn known(&self, owner: Owner) -> bool {
         let effects = self.gate.step(Event::Known { id: self.id, owner });
         !effects.contains(&Effect::TurnAway(self.id))
@@ -208,7 +208,7 @@ impl Connection {
         }
     }
 
-    /// How long it has been since bytes moved, to within half a second.
+    /// Returns the time since bytes moved, to within half a second.
     pub fn idle(&self) -> Duration {
         Duration::from_millis(self.gate.now().saturating_sub(self.moved.load(Ordering::Relaxed)))
     }

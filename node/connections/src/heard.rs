@@ -1,4 +1,4 @@
-//! A stream that counts what its client sent, for who closes a client that sends nothing.
+//! A stream that counts received bytes, for the detection of silent clients.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;

@@ -1,4 +1,5 @@
-//! Client connections of one listener: how many there may be, whose they are, and which one closes for a newcomer.
+//! Client connections of one listener: their number, their owners, and the choice of a connection to close for a new
+//! one.
 //!
 //! ```text
 //! accept -> Gate -> Table (pure): admit | admit to the reserve | close the idlest | refuse

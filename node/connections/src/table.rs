@@ -16,10 +16,10 @@ const ORGANIZATION_SHARE: usize = 2;
 const CREDENTIAL_SHARE: usize = 4;
 /// Share that a holder of its whole share gets nothing of: it is there for the others.
 const KEPT_FREE: usize = 8;
-/// A request of nobody known may take this long before its connection counts as idle: a login takes less.
+/// Time after which the connection of an unauthenticated request counts as idle. A login takes less.
 const UNKNOWN_BUSY_MAX: Millis = 2_000;
 
-/// How many connections there may be.
+/// Limits of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Connections that are served.
@@ -37,14 +37,14 @@ impl Limits {
     }
 }
 
-/// Whose a connection is, as its last request showed.
+/// Owner of a connection, by its last request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner {
     pub organization: Uuid,
     pub credential: Uuid,
 }
 
-/// What happens to connections.
+/// Event of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A connection was accepted; `address` is none where it does not count, as that of a trusted proxy.
@@ -61,7 +61,7 @@ pub enum Event {
     Closed(Id),
 }
 
-/// What is to be done.
+/// Effect of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Serve the connection.
@@ -70,24 +70,24 @@ pub enum Effect {
     AdmitToReserve(Id),
     /// Close a connection that was admitted before.
     Close(Id, Why),
-    /// Close a connection that was just accepted: so many are on their way out that there is no room.
+    /// Close a new connection, because too many are closing already.
     Refuse(Id),
-    /// Refuse the request that showed this owner: the owner holds its share, and others need what is left.
+    /// Refuse the request of this owner, who holds its share while others need the rest.
     TurnAway(Id),
 }
 
-/// Why a connection closes.
+/// Reason for closing a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Why {
     /// Its address has as many as it may.
     Address,
     /// Its owner holds more than its share.
     Share,
-    /// It was the idlest.
+    /// The connection was the idlest.
     Idlest,
 }
 
-/// What the table has, and what it did.
+/// Counts of the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Connections that are served.
@@ -96,41 +96,41 @@ pub struct Counts {
     pub reserve: usize,
     /// Connections that closed for others.
     pub closed: u64,
-    /// Connections for which there was no room at all.
+    /// Connections that were refused for want of capacity.
     pub refused: u64,
     /// Requests of owners that hold their share.
     pub turned_away: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum ConnectionClass {
     Main,
     Reserve,
-    /// Told to close.
+    /// The connection is closing.
     Leaving,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    place: Place,
+    class: ConnectionClass,
     address: Option<IpAddr>,
     owner: Option<Owner>,
     /// Requests under way.
     busy: u32,
-    /// When bytes last moved, or a request began or ended.
+    /// Time of the last moved bytes, or of the last start or end of a request.
     moved: Millis,
-    /// When the oldest request under way began.
+    /// Start of the oldest running request.
     busy_since: Millis,
 }
 
-/// Which connections close first. The order of the variants is the order of the closing.
+/// Order of closing, first variants first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     /// Idle, of an owner over its share.
     OverShare,
     /// Idle, and no credential was shown.
     Unknown,
-    /// A request of nobody known takes long.
+    /// An unauthenticated request takes long.
     UnknownBusy,
     /// Idle.
     Idle,
@@ -168,7 +168,7 @@ impl Table {
         self.counts
     }
 
-    /// Takes in what happened. An event of a connection that is not there changes nothing.
+    /// Processes an event. Events of unknown connections are ignored.
     pub fn step(&mut self, now: Millis, event: Event) -> Vec<Effect> {
         match event {
             Event::Opened { id, address } => self.opened(now, id, address),
@@ -217,29 +217,30 @@ impl Table {
         } else {
             true
         };
-        let place = if has_room { Place::Main } else { Place::Reserve };
-        if place == Place::Reserve && self.counts.reserve >= reserve {
-            let idlest = self.entries.iter().filter(|(_, entry)| entry.place == Place::Reserve);
+        let class = if has_room { ConnectionClass::Main } else { ConnectionClass::Reserve };
+        if class == ConnectionClass::Reserve && self.counts.reserve >= reserve {
+            let idlest = self.entries.iter().filter(|(_, entry)| entry.class == ConnectionClass::Reserve);
             let idlest = idlest.min_by_key(|(id, entry)| (entry.moved, **id)).map(|(id, _)| *id);
             idlest.into_iter().for_each(|idlest| self.close(idlest, Why::Idlest, &mut effects));
         }
-        let entry = Entry { place, address, owner: None, busy: 0, moved: now, busy_since: now };
+        let entry = Entry { class, address, owner: None, busy: 0, moved: now, busy_since: now };
         self.count(&entry);
         self.entries.insert(id, entry);
         effects.push(if has_room { Effect::Admit(id) } else { Effect::AdmitToReserve(id) });
         effects
     }
 
-    /// Closes the connection that is to go first among those that `may`. Looks at all of them: only when the table is full.
+    /// Closes the first connection in the order among those that `may`. Scans all of them, but only when the table is
+    /// full.
     fn make_room(&mut self, now: Millis, why: Why, effects: &mut Vec<Effect>, may: impl Fn(&Entry) -> bool) -> bool {
-        let candidates = self.entries.iter().filter(|(_, entry)| entry.place == Place::Main && may(entry));
+        let candidates = self.entries.iter().filter(|(_, entry)| entry.class == ConnectionClass::Main && may(entry));
         let ranked = candidates.filter_map(|(id, entry)| Some((self.rank(now, entry)?, entry.moved, *id)));
         let Some((rank, _, id)) = ranked.min() else { return false };
         self.close(id, if rank == Rank::OverShare { Why::Share } else { why }, effects);
         true
     }
 
-    /// None for a connection that must not close: a request of somebody known is under way.
+    /// Returns the rank of a connection; `None` if it must not close because of an authenticated request.
     fn rank(&self, now: Millis, entry: &Entry) -> Option<Rank> {
         match (entry.owner, entry.busy) {
             (Some(owner), 0) if self.is_over_share(owner, 0) => Some(Rank::OverShare),
@@ -260,7 +261,7 @@ impl Table {
     fn known(&mut self, now: Millis, id: Id, owner: Owner) -> Vec<Effect> {
         let mut effects = Vec::new();
         let Some(entry) = self.entries.get(&id).copied() else { return effects };
-        if entry.owner == Some(owner) || entry.place != Place::Main {
+        if entry.owner == Some(owner) || entry.class != ConnectionClass::Main {
             return effects;
         }
         self.uncount(&entry);
@@ -292,14 +293,14 @@ impl Table {
     fn close(&mut self, id: Id, why: Why, effects: &mut Vec<Effect>) {
         let Some(entry) = self.entries.get(&id).copied() else { return };
         self.uncount(&entry);
-        self.entries.insert(id, Entry { place: Place::Leaving, ..entry });
+        self.entries.insert(id, Entry { class: ConnectionClass::Leaving, ..entry });
         self.counts.closed += 1;
         effects.push(Effect::Close(id, why));
     }
 
     fn count(&mut self, entry: &Entry) {
-        match entry.place {
-            Place::Main => {
+        match entry.class {
+            ConnectionClass::Main => {
                 self.counts.open += 1;
                 entry.address.iter().for_each(|address| *self.of_address.entry(*address).or_default() += 1);
                 entry.owner.iter().for_each(|owner| {
@@ -307,14 +308,14 @@ impl Table {
                     *self.of_credential.entry(owner.credential).or_default() += 1;
                 });
             }
-            Place::Reserve => self.counts.reserve += 1,
-            Place::Leaving => {}
+            ConnectionClass::Reserve => self.counts.reserve += 1,
+            ConnectionClass::Leaving => {}
         }
     }
 
     fn uncount(&mut self, entry: &Entry) {
-        match entry.place {
-            Place::Main => {
+        match entry.class {
+            ConnectionClass::Main => {
                 self.counts.open -= 1;
                 entry.address.iter().for_each(|address| less(&mut self.of_address, address));
                 entry.owner.iter().for_each(|owner| {
@@ -322,8 +323,8 @@ impl Table {
                     less(&mut self.of_credential, &owner.credential);
                 });
             }
-            Place::Reserve => self.counts.reserve -= 1,
-            Place::Leaving => {}
+            ConnectionClass::Reserve => self.counts.reserve -= 1,
+            ConnectionClass::Leaving => {}
         }
     }
 }

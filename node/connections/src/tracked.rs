@@ -1,4 +1,4 @@
-//! A stream of a connection that the gate knows.
+//! Stream of a connection that is registered at the gate.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::gate::Connection;
 
-/// Says when bytes move, and fails once the connection has to close.
+/// Stream that reports moved bytes, and fails once the connection has to close.
 #[derive(Debug)]
 pub struct Tracked<S> {
     stream: S,

@@ -7,7 +7,7 @@ use assay_node_expressions::aggregates::Damaged;
 
 #[derive(Debug, Error)]
 pub enum EngineError {
-    /// Somebody gave up waiting for the answer.
+    /// The caller is gone.
     #[error("the query was stopped")]
     Stopped,
     #[error("the query took longer than it may")]

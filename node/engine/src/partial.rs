@@ -17,7 +17,7 @@ pub struct Partial(PartialKind);
 
 #[derive(Debug)]
 enum PartialKind {
-    /// In their order.
+    /// Rows in their order.
     Rows(Vec<RankedRow>),
     Groups(GroupTable),
 }

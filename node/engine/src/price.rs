@@ -24,7 +24,7 @@ use crate::groups::codes::Codes;
 use assay_node_expressions::aggregates::value_at;
 
 const MILLION: f64 = 1e6;
-/// Type of spans whose tokens are paid for.
+/// Type of spans with costs.
 const PAID: &str = "llm";
 
 static STANDARD: LazyLock<Prices> =
@@ -47,7 +47,7 @@ pub struct Prices {
     by_model: AHashMap<String, Price>,
 }
 
-/// Why a table cannot be used.
+/// Error of a price table.
 #[derive(Debug, thiserror::Error)]
 pub enum PriceError {
     #[error("{file}: the price table cannot be read: {error}")]
@@ -57,7 +57,7 @@ pub enum PriceError {
 }
 
 impl Price {
-    /// USD; none where no tokens are known.
+    /// Returns the cost in USD; `None` without tokens.
     pub fn cost(&self, [prompt, completion, cached, written]: Tokens) -> Option<f64> {
         if prompt.is_none() && completion.is_none() {
             return None;
@@ -86,7 +86,7 @@ impl Prices {
         }
     }
 
-    /// `file` is what an error calls the text.
+    /// Parses a price table. `file` is its name in errors.
     pub fn parse(file: &str, text: &str) -> Result<Prices, PriceError> {
         let table: PriceTable =
             serde_json::from_str(text).map_err(|problem| PriceError::PriceTable { file: file.into(), problem })?;
@@ -101,7 +101,7 @@ impl Prices {
         self.by_model.get(model)
     }
 
-    /// Cost of a span; null if it is not paid for or has no known price.
+    /// Returns the cost of a span; null if its type has no costs or its price is unknown.
     pub fn cost(&self, model: &str, kind: &str, tokens: Tokens) -> Option<f64> {
         if kind != PAID {
             return None;
@@ -115,8 +115,8 @@ impl Prices {
         self.cost(model, kind, tokens.map(Value::as_f64)).map_or(Value::Null, Value::float)
     }
 
-    /// Of many spans, but where it was logged; the columns are of one length. What a model and a type are is looked at once
-    /// for all rows that say it alike.
+    /// Returns the costs of many spans; a logged cost takes precedence. The columns have one length. Each distinct pair of model
+    /// and type is looked up once.
     pub fn costs(
         &self,
         [models, types]: [(&ArrayRef, Type); 2],

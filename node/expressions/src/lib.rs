@@ -1,9 +1,9 @@
-//! Evaluation of bound expressions (`assay_node_btql::bound::Expr`) over columns, a batch of rows at a time, as btql.md
+//! Evaluation of bound expressions (`assay_node_btql::bound::BoundExpr`) over columns, a batch of rows at a time, as btql.md
 //! defines them in sections 8 to 11, and of aggregates (`aggregates`). Depends on arrays only: on no engine, no store and no
 //! query.
 //!
 //! ```text
-//! Expr ─ Program::compile ─ typed nodes, constants folded             (program, result_types)
+//! BoundExpr ─ Program::compile ─ typed nodes, constants folded             (program, result_types)
 //! columns ─ Program::run ─┬─ kernels, for arrays of known types       (evaluation, kernels)
 //!                         └─ value by value: the reference semantics  (evaluation, scalar)
 //! ```

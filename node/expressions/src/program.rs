@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, BooleanArray};
 use assay_node_btql::ast::Step;
-use assay_node_btql::bound::{Derived, Expr, Field, Function};
+use assay_node_btql::bound::{BoundExpr, Derived, Field, Function};
 use assay_node_btql::level;
 use assay_node_btql::values::Value;
 
@@ -51,7 +51,7 @@ pub(crate) enum NodeKind {
 }
 
 impl Program {
-    pub fn compile(expr: &Expr, schema: Schema<'_>, env: &Env) -> Result<Program, Error> {
+    pub fn compile(expr: &BoundExpr, schema: Schema<'_>, env: &Env) -> Result<Program, Error> {
         Ok(Program { root: node(expr, schema, env)?, bounds: env.bounds.clone() })
     }
 
@@ -98,15 +98,15 @@ impl Program {
     }
 }
 
-fn node(expr: &Expr, schema: Schema<'_>, env: &Env) -> Result<Node, Error> {
+fn node(expr: &BoundExpr, schema: Schema<'_>, env: &Env) -> Result<Node, Error> {
     level(|| match expr {
-        Expr::Const(datum) => Ok(constant(datum.to_value())),
-        Expr::Field(of, steps) => field(of, steps, schema, env),
-        Expr::Call(function, args) => {
+        BoundExpr::Const(datum) => Ok(constant(datum.to_value())),
+        BoundExpr::Field(of, steps) => field(of, steps, schema, env),
+        BoundExpr::Call(function, args) => {
             let args = args.iter().map(|arg| node(arg, schema, env)).collect::<Result<Vec<_>, _>>()?;
             call(function, args, env)
         }
-        Expr::If(cases, otherwise) => {
+        BoundExpr::If(cases, otherwise) => {
             let mut open = Vec::new();
             for (condition, then) in cases {
                 let (condition, then) = (node(condition, schema, env)?, node(then, schema, env)?);
@@ -199,9 +199,9 @@ fn field(of: &Field, steps: &[Step], schema: Schema<'_>, env: &Env) -> Result<No
 }
 
 /// Expression of a metric that is derived from logged ones (btql.md, section 8.2). Costs need prices, which the engine has.
-fn derived(field: &Field) -> Option<Expr> {
-    let metric = |key: &str| Expr::Field(Field::Column("metrics"), vec![Step::Key(key.to_owned())]);
-    let both = |function, left, right| Expr::Call(function, vec![metric(left), metric(right)]);
+fn derived(field: &Field) -> Option<BoundExpr> {
+    let metric = |key: &str| BoundExpr::Field(Field::Column("metrics"), vec![Step::Key(key.to_owned())]);
+    let both = |function, left, right| BoundExpr::Call(function, vec![metric(left), metric(right)]);
     let first_of = match field {
         Field::Derived(Derived::Duration) => vec![metric("duration"), both(Function::Sub, "end", "start")],
         Field::Derived(Derived::TotalTokens) => {
@@ -210,7 +210,7 @@ fn derived(field: &Field) -> Option<Expr> {
         }
         _ => return None,
     };
-    Some(Expr::Call(Function::Coalesce, first_of))
+    Some(BoundExpr::Call(Function::Coalesce, first_of))
 }
 
 impl Node {

@@ -7,7 +7,7 @@ use arrow::array::{
     ArrayRef, DictionaryArray, Float64Array, Int32Array, Int64Array, StringArray, TimestampMicrosecondArray,
 };
 use assay_node_btql::ast::Step;
-use assay_node_btql::bound::{Expr, Field, Output};
+use assay_node_btql::bound::{BoundExpr, Field, Output};
 use assay_node_btql::{Env as Asked, bind, parse_text};
 use assay_node_expressions::{Env, Program, Type};
 
@@ -18,7 +18,7 @@ const TIMES: usize = 10;
 const MODELS: [&str; 5] = ["gpt-4o", "gpt-4o-mini", "claude-sonnet", "claude-haiku", "gemini-flash"];
 const START: i64 = 1_777_636_800_000_000;
 
-fn bound(expr: &str) -> Expr {
+fn bound(expr: &str) -> BoundExpr {
     let query = parse_text(&format!("select: {expr} as x | from: project_logs('P')")).expect("a query");
     match bind(&query, &Asked::default()).expect("it binds").output {
         Output::Rows { mut columns, .. } => columns.remove(0).1,

@@ -7,7 +7,7 @@ use arrow::array::{
     StringArray, TimestampMicrosecondArray, UInt64Array,
 };
 use assay_node_btql::ast::{self, Interval, Step, Unit};
-use assay_node_btql::bound::{DatePart, Datum, Expr, Field, Function};
+use assay_node_btql::bound::{BoundExpr, DatePart, Datum, Field, Function};
 use assay_node_expressions::{Env, Program, Type};
 use serde_json::json;
 
@@ -139,11 +139,11 @@ fn functions_of_one() -> Vec<Function> {
     all
 }
 
-fn field(number: usize) -> Expr {
-    Expr::Field(Field::Inner(number), Vec::new())
+fn field(number: usize) -> BoundExpr {
+    BoundExpr::Field(Field::Inner(number), Vec::new())
 }
 
-fn check(expr: &Expr, columns: &[(Type, ArrayRef)]) {
+fn check(expr: &BoundExpr, columns: &[(Type, ArrayRef)]) {
     let schema = |field: &Field, steps: &[Step]| match field {
         Field::Inner(number) if steps.is_empty() => Some((*number, columns[*number].0)),
         _ => None,
@@ -168,11 +168,14 @@ fn calls_of_two_are_the_same_fast_and_slow() {
     for function in functions_of_two() {
         for left in 0..columns.len() {
             for right in 0..columns.len() {
-                check(&Expr::Call(function.clone(), vec![field(left), field(right)]), &columns);
+                check(&BoundExpr::Call(function.clone(), vec![field(left), field(right)]), &columns);
             }
             for constant in constants() {
-                check(&Expr::Call(function.clone(), vec![field(left), Expr::Const(constant.clone())]), &columns);
-                check(&Expr::Call(function.clone(), vec![Expr::Const(constant), field(left)]), &columns);
+                check(
+                    &BoundExpr::Call(function.clone(), vec![field(left), BoundExpr::Const(constant.clone())]),
+                    &columns,
+                );
+                check(&BoundExpr::Call(function.clone(), vec![BoundExpr::Const(constant), field(left)]), &columns);
             }
         }
     }
@@ -183,7 +186,7 @@ fn calls_of_one_are_the_same_fast_and_slow() {
     let columns = columns();
     for function in functions_of_one() {
         for of in 0..columns.len() {
-            check(&Expr::Call(function.clone(), vec![field(of)]), &columns);
+            check(&BoundExpr::Call(function.clone(), vec![field(of)]), &columns);
         }
     }
 }
@@ -191,12 +194,13 @@ fn calls_of_one_are_the_same_fast_and_slow() {
 #[test]
 fn choices_are_the_same_fast_and_slow() {
     let columns = columns();
-    let others: Vec<Expr> = (0..columns.len()).map(field).chain(constants().into_iter().map(Expr::Const)).collect();
+    let others: Vec<BoundExpr> =
+        (0..columns.len()).map(field).chain(constants().into_iter().map(BoundExpr::Const)).collect();
     for then in 0..columns.len() {
         for otherwise in &others {
             let cases = vec![(field(0), field(then)), (field(2), otherwise.clone())];
-            check(&Expr::If(cases, Box::new(otherwise.clone())), &columns);
-            check(&Expr::If(vec![(field(0), otherwise.clone())], Box::new(field(then))), &columns);
+            check(&BoundExpr::If(cases, Box::new(otherwise.clone())), &columns);
+            check(&BoundExpr::If(vec![(field(0), otherwise.clone())], Box::new(field(then))), &columns);
         }
     }
 }

@@ -7,14 +7,14 @@ use arrow::array::{
     TimestampMicrosecondArray, UInt64Array,
 };
 use assay_node_btql::ast::Step;
-use assay_node_btql::bound::{Derived, Expr, Field, Output};
+use assay_node_btql::bound::{BoundExpr, Derived, Field, Output};
 use assay_node_btql::{Env as Asked, bind, parse_text};
 use assay_node_expressions::{Env, Error, Program, Schema, Type};
 use assay_storage_model::event::parse_created;
 
 const ROWS: usize = 3;
 
-fn bound(expr: &str) -> Expr {
+fn bound(expr: &str) -> BoundExpr {
     let query = parse_text(&format!("select: {expr} as x | from: project_logs('P')")).expect("a query");
     let bound = bind(&query, &Asked::default()).unwrap_or_else(|error| panic!("{expr}: {error}"));
     match bound.output {
@@ -64,7 +64,7 @@ fn schema(field: &Field, steps: &[Step]) -> Option<(usize, Type)> {
 /// Each value as the text of it that JSON has.
 fn shown(expr: &str, tz_offset: i32) -> Vec<String> {
     // As JSON everything is shown, whatever its type is.
-    let whole = Expr::Call(assay_node_btql::bound::Function::Array, vec![bound(expr)]);
+    let whole = BoundExpr::Call(assay_node_btql::bound::Function::Array, vec![bound(expr)]);
     let program = Program::compile(&whole, &schema, &Env { tz_offset, ..Env::default() })
         .unwrap_or_else(|error| panic!("{expr}: {error}"));
     let fast = program.run(&arrays(), ROWS).expect("a column");

@@ -19,9 +19,9 @@ use crate::{Files, FilesError, index};
 pub struct Ages {
     /// An attachment that no row names by then is taken for one that none will: rows come before their attachments, or soon after.
     pub unnamed: u64,
-    /// Rows that were uploaded are asked for at once, and for a while again by who was not told the answer.
+    /// Age at which uploaded rows are removed. They are used at once, or by a retry soon after.
     pub overflow: u64,
-    /// No upload takes so long, and nobody reads for so long what another upload replaced.
+    /// Age at which unfinished and replaced uploads are removed.
     pub upload: u64,
 }
 
@@ -47,7 +47,7 @@ struct Due {
     whole: bool,
 }
 
-/// Returns the parts that are due. `is_named` tells whether an object exists whose rows name the file, or did.
+/// Returns the parts to remove. `is_named` is whether an object with references to the file exists.
 fn due(file: &File, purpose: Purpose, is_named: bool, ages: Ages, now: u64) -> Due {
     let since = |then: u64| now.saturating_sub(then);
     let current = file.content.as_ref().map(|content| content.upload);
@@ -64,7 +64,7 @@ fn due(file: &File, purpose: Purpose, is_named: bool, ages: Ages, now: u64) -> D
 }
 
 impl Files {
-    /// Removes what is due. An object that is `there` may have rows that name files.
+    /// Removes expired parts. An object that is `there` may have rows with references.
     pub async fn collect(
         &self,
         org: OrgId,

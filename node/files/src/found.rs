@@ -1,4 +1,4 @@
-//! Which attachments rows name: objects `{"type": "braintrust_attachment", "key": …}` at any depth.
+//! References to attachments in rows: objects `{"type": "braintrust_attachment", "key": …}` at any depth.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,5 @@
-//! Files of an organization: attachments that rows name, code of functions, and rows that one request was too small for.
+//! Files of an organization: attachments of rows, code of functions, and bodies of rows that are too large for one
+//! request.
 //!
 //! A file is rows, as everything else that is written: durable on a quorum, checksummed, copied to new replicas and gone from
 //! the disk when its object is dropped, with no second way of keeping bytes beside it (node/decisions/0020).
@@ -45,15 +46,15 @@ pub use name::{FileName, KEY_BYTES_MAX, Purpose};
 pub use said::{Content, File, Upload};
 pub use ticket::{Deed, Ticket};
 
-/// Bytes of one row. In base64 it stays below what travels inside an entry of the log.
+/// Bytes of one row. In base64 it fits in an entry of the log.
 const CHUNK_BYTES: usize = 256 << 10;
 /// Rows of one upload that are on their way at the same time; their fsyncs are shared.
 const CHUNKS_AT_ONCE: usize = 4;
 /// Rows that are read at a time.
 const CHUNKS_READ_AT_ONCE: u64 = 8;
-/// Digits of a row's number, so that rows stand in order.
+/// Digits of a row's number, so that rows are sorted.
 const DIGITS: usize = 6;
-/// What was referred to a moment ago is not said again for so long, and at most so many are remembered.
+/// Time during which a repeated reference is not written again, and the upper bound of cached ones.
 const REFERRED_FOR: Duration = Duration::from_secs(600);
 const REFERRED_MAX: usize = 100_000;
 
@@ -83,7 +84,7 @@ pub struct Files {
     referred: Arc<Mutex<HashMap<(ObjectKey, String), Instant>>>,
 }
 
-/// What a client says of a file before its bytes come.
+/// Metadata of a file before its upload.
 #[derive(Clone, Debug)]
 pub struct About<'a> {
     pub filename: &'a str,
@@ -94,17 +95,17 @@ pub struct About<'a> {
 }
 
 impl Files {
-    /// `objects` are asked on behalf of the program: who may have a file is checked before.
+    /// Creates the service. `objects` act for the program: callers check the rights.
     pub fn new(objects: Objects) -> Files {
         Files { objects, referred: Arc::default() }
     }
 
-    /// What there is of it; a file may be named before anything else is known of it.
+    /// Returns the metadata of a file. A file may be referenced before its upload.
     pub async fn look(&self, name: &FileName) -> Result<Option<File>, FilesError> {
         Ok(self.look_all(name.org, std::slice::from_ref(name)).await?.into_iter().next().map(|(_, file)| file))
     }
 
-    /// Those that there are.
+    /// Returns the metadata of the files that exist.
     pub async fn look_all(&self, org: OrgId, names: &[FileName]) -> Result<Vec<(FileName, File)>, FilesError> {
         let mut files = self.kept_all(org, names).await?;
         files.retain(|(_, file)| !file.going);
@@ -117,7 +118,7 @@ impl Files {
         rows.iter().map(|row| said::read(org, row)).collect()
     }
 
-    /// Also what is being taken away.
+    /// Returns the metadata of a file, also during its removal.
     async fn kept(&self, name: &FileName) -> Result<Option<File>, FilesError> {
         Ok(self.kept_all(name.org, std::slice::from_ref(name)).await?.into_iter().next().map(|(_, file)| file))
     }
@@ -130,12 +131,12 @@ impl Files {
         self.say(name, said).await
     }
 
-    /// What the client says of its upload. That it is done is what the bytes say.
+    /// Stores the upload status from the client. Completion is decided by the bytes.
     pub async fn note(&self, name: &FileName, status: &str, error: Option<&str>) -> Result<(), FilesError> {
         self.say(name, json!({"upload": {"status": status, "error": error}})).await
     }
 
-    /// These objects name it.
+    /// Stores references of objects to files.
     pub async fn refer(&self, org: OrgId, object: &ObjectKey, names: &[FileName]) -> Result<(), FilesError> {
         let reference = said::reference(object);
         let rows = names.iter().map(|name| row(name, &json!({"refs": {&reference: true}, "going": false}))).collect();
@@ -149,14 +150,14 @@ impl Files {
         Ok(())
     }
 
-    /// Whether this node said so a moment ago.
+    /// Returns whether this node has stored the reference recently.
     pub fn is_referred(&self, object: &ObjectKey, name: &FileName) -> bool {
         let referred = self.referred.lock();
         referred.get(&(*object, name.row_id())).is_some_and(|since| since.elapsed() < REFERRED_FOR)
     }
 
-    /// Keeps the bytes; durable, and what others read, when it returns. An error of the source, or too many bytes, leave what was
-    /// there before.
+    /// Stores the content, which is durable and visible on return. An error of the source or too many bytes leave the
+    /// previous content.
     pub async fn put<E: From<FilesError>>(
         &self,
         name: &FileName,
@@ -276,7 +277,7 @@ fn index(org: OrgId) -> RowHome {
     RowHome { object: FileName::index(org), org, project_id: org.0 }
 }
 
-/// Folded into what is said already.
+/// Returns a row that is merged into the metadata.
 fn row(name: &FileName, said: &Value) -> Sent {
     Sent::from(json!({"id": name.row_id(), "_is_merge": true, "metadata": said}))
 }

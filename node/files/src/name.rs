@@ -1,11 +1,11 @@
-//! What a file is called: its organization, what it is for, and the key that its client gave it.
+//! Name of a file: its organization, its purpose, and the key of its client.
 
 use assay_storage_model::{ObjectKey, ObjectKind, OrgId};
 use uuid::Uuid;
 
 use crate::FilesError;
 
-/// Keys are UUIDs that clients make; what is not one is taken too.
+/// Upper bound of a key. Keys are UUIDs of clients, but others are accepted.
 pub const KEY_BYTES_MAX: usize = 256;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -46,7 +46,7 @@ impl FileName {
         Ok(FileName { org, purpose, key: key.to_owned() })
     }
 
-    /// The row that says what there is of it.
+    /// Returns the id of the row with the metadata.
     pub fn row_id(&self) -> String {
         format!("{}:{}", self.purpose.word(), self.key)
     }
@@ -58,7 +58,7 @@ impl FileName {
         FileName::new(org, purpose, key).ok()
     }
 
-    /// Where its bytes are. The organization is in the id too: no two files share an object.
+    /// Returns the object with the content. Its id depends on the organization, so that files never share an object.
     pub fn content(&self) -> ObjectKey {
         let mut hasher = blake3::Hasher::new_derive_key("assay file content 1");
         hasher.update(self.org.0.as_bytes()).update(self.row_id().as_bytes());
@@ -67,7 +67,7 @@ impl FileName {
         ObjectKey::new(self.org, ObjectKind::Files, Uuid::from_bytes(id))
     }
 
-    /// Where all files of an organization are said.
+    /// Returns the object with the metadata of all files of an organization.
     pub fn index(org: OrgId) -> ObjectKey {
         ObjectKey::new(org, ObjectKind::Files, org.0)
     }

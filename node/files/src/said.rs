@@ -1,4 +1,4 @@
-//! What is said of a file: its row, read.
+//! Metadata of a file, decoded from its row.
 
 use std::collections::BTreeMap;
 
@@ -9,24 +9,24 @@ use uuid::Uuid;
 use crate::FilesError;
 use crate::name::FileName;
 
-/// Members are folded in one by one, by whoever knows them: none has to be there.
+/// Metadata of a file. Members are merged independently, so each may be missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct File {
     pub filename: Option<String>,
     pub content_type: Option<String>,
-    /// Who was the first to say that bytes will come.
+    /// User who started the first upload.
     pub owner: Option<Uuid>,
     /// Seconds since the epoch.
     pub begun: u64,
     /// The upload that counts.
     pub content: Option<Content>,
-    /// What the client, or the end of an upload, said of it.
+    /// Status from the client or the end of an upload.
     pub(crate) upload: Status,
     /// All uploads, with the second in which each began.
     pub(crate) uploads: BTreeMap<Uuid, u64>,
     pub(crate) refs: BTreeMap<String, bool>,
-    /// It is being taken away, and as good as gone.
+    /// Whether the file is being removed, and is not visible.
     pub(crate) going: bool,
 }
 
@@ -54,7 +54,7 @@ pub struct Upload {
 }
 
 impl File {
-    /// `done` where its bytes are here, whatever was said.
+    /// Returns the status, which is `done` if the content is here.
     pub fn status(&self) -> &str {
         match (&self.content, self.upload.status.as_deref()) {
             (Some(_), _) => "done",
@@ -67,7 +67,7 @@ impl File {
         self.upload.error.as_deref().filter(|_| self.status() == "error")
     }
 
-    /// The objects whose rows name it, or did.
+    /// Returns the objects with present or past references.
     pub fn refs(&self, org: OrgId) -> impl Iterator<Item = ObjectKey> {
         self.refs.keys().filter_map(move |reference| {
             let (kind, id) = reference.split_once(':')?;
@@ -81,7 +81,7 @@ pub(crate) fn reference(object: &ObjectKey) -> String {
     format!("{}:{}", object.kind.name(), object.id)
 }
 
-/// Each upload has an object of its own: what replaces another leaves it whole for whoever reads it.
+/// Returns the object of an upload. Each has its own, so that readers of a replaced upload are not disturbed.
 pub(crate) fn content_object(name: &FileName, upload: Uuid) -> ObjectKey {
     let of_name = name.content();
     let mut hasher = blake3::Hasher::new_derive_key("assay upload 1");

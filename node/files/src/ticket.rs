@@ -1,4 +1,4 @@
-//! Tickets: what stands in an address that is handed out to upload or download one file without a credential.
+//! Tickets: signed parts of URLs that allow an upload or download of one file without a credential.
 //!
 //! All that it says is in it and signed with a secret of the cluster, so that any node reads it, also after a restart.
 
@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::name::{FileName, Purpose};
 
-/// The signature stands before what it signs.
+/// Bytes of the signature, which precedes the claims.
 const SIGNATURE_BYTES: usize = 16;
 /// A key, ids and numbers; nothing of ours is longer.
 const TICKET_BYTES_MAX: usize = 2048;
@@ -27,16 +27,16 @@ pub enum Deed {
 pub struct Ticket {
     pub name: FileName,
     pub deed: Deed,
-    /// Whoever it was given to.
+    /// User of the ticket.
     pub user: Uuid,
-    /// Whoever asked for it while acting as the user.
+    /// Impersonator of the user.
     pub impersonator: Option<Uuid>,
     /// Seconds since the epoch.
     pub until: u64,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Said {
+struct TicketClaims {
     o: Uuid,
     k: String,
     d: Deed,
@@ -48,7 +48,7 @@ struct Said {
 
 impl Ticket {
     pub fn to_text(&self, secret: &[u8; 32]) -> String {
-        let said = Said {
+        let claims = TicketClaims {
             o: self.name.org.0,
             k: self.name.row_id(),
             d: self.deed,
@@ -56,27 +56,27 @@ impl Ticket {
             e: self.until,
             i: self.impersonator,
         };
-        let said = serde_json::to_vec(&said).unwrap_or_default();
-        let mut whole = signature(&said, secret).to_vec();
-        whole.extend_from_slice(&said);
+        let claims = serde_json::to_vec(&claims).unwrap_or_default();
+        let mut whole = signature(&claims, secret).to_vec();
+        whole.extend_from_slice(&claims);
         URL_SAFE_NO_PAD.encode(whole)
     }
 
-    /// None of what this cluster did not sign.
+    /// Verifies a ticket; `None` if this cluster has not signed it.
     pub fn parse(text: &str, secret: &[u8; 32]) -> Option<Ticket> {
         if text.len() > TICKET_BYTES_MAX {
             return None;
         }
         let whole = URL_SAFE_NO_PAD.decode(text).ok()?;
-        let (signed, said) = whole.split_at_checked(SIGNATURE_BYTES)?;
+        let (signed, claims) = whole.split_at_checked(SIGNATURE_BYTES)?;
         // Compared in constant time.
-        let expected = blake3::Hash::from(padded(&signature(said, secret)));
+        let expected = blake3::Hash::from(padded(&signature(claims, secret)));
         if expected != blake3::Hash::from(padded(signed)) {
             return None;
         }
-        let said: Said = serde_json::from_slice(said).ok()?;
-        let name = FileName::of_row(OrgId(said.o), &said.k)?;
-        Some(Ticket { name, deed: said.d, user: said.u, impersonator: said.i, until: said.e })
+        let claims: TicketClaims = serde_json::from_slice(claims).ok()?;
+        let name = FileName::of_row(OrgId(claims.o), &claims.k)?;
+        Some(Ticket { name, deed: claims.d, user: claims.u, impersonator: claims.i, until: claims.e })
     }
 
     pub fn purpose(&self) -> Purpose {
@@ -84,9 +84,9 @@ impl Ticket {
     }
 }
 
-fn signature(said: &[u8], secret: &[u8; 32]) -> [u8; SIGNATURE_BYTES] {
+fn signature(claims: &[u8], secret: &[u8; 32]) -> [u8; SIGNATURE_BYTES] {
     let mut short = [0; SIGNATURE_BYTES];
-    short.copy_from_slice(&blake3::keyed_hash(secret, said).as_bytes()[..SIGNATURE_BYTES]);
+    short.copy_from_slice(&blake3::keyed_hash(secret, claims).as_bytes()[..SIGNATURE_BYTES]);
     short
 }
 

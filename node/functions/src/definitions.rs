@@ -1,4 +1,4 @@
-//! One prompt or function: created, read, replaced, changed, deleted; and lists of them.
+//! Operations on one prompt or function: create, read, replace, patch, delete; and lists.
 
 use std::collections::HashMap;
 
@@ -11,13 +11,13 @@ use uuid::Uuid;
 use crate::row::{first_write, is_one, merge_paths, shown, written};
 use crate::{Definition, Functions, FunctionsError, Version, read, row_home};
 
-/// A slug that is taken and left again while we look.
+/// Upper bound of attempts when concurrent requests reserve and release the slug.
 const ATTEMPTS_MAX: usize = 8;
-/// Places that a list looks at before it reads their rows.
+/// Records that a list reads before their rows.
 const PLACES_AT_ONCE: u64 = 500;
 
 impl Functions {
-    /// What has the slug already is answered unmodified; whether it was there comes with it.
+    /// Creates a definition. An existing one of the slug is returned unmodified, with that information.
     pub async fn create(
         &self,
         who: &Principal,
@@ -41,7 +41,7 @@ impl Functions {
         Err(others_are_faster())
     }
 
-    /// Takes the place of what has the slug; made where nothing has it.
+    /// Replaces the definition of the slug, or creates one.
     pub async fn replace(
         &self,
         who: &Principal,
@@ -89,7 +89,7 @@ impl Functions {
         Ok(shown(definition, row.ok_or_else(|| missing(definition, id))?))
     }
 
-    /// What is sent is folded into what is there; the row as it is after that.
+    /// Merges a patch and returns the new row.
     pub async fn patch(
         &self,
         who: &Principal,
@@ -114,7 +114,7 @@ impl Functions {
         self.changed(definition, &place, changes).await
     }
 
-    /// It, as it was.
+    /// Deletes a definition and returns it.
     pub async fn delete(&self, who: &Principal, definition: Definition, id: Uuid) -> Result<Value, FunctionsError> {
         let place = self.records.prompt(who, id, Permission::Delete).await?;
         let row = self.row(&place, None).await?.filter(|row| is_one(definition, row));
@@ -124,7 +124,7 @@ impl Functions {
         Ok(shown(definition, row))
     }
 
-    /// Those that the caller may read, newest first. `name` is asked of the rows; the rest of the records.
+    /// Returns readable definitions, newest first. `name` filters rows, the others filter records.
     pub async fn list(
         &self,
         who: &Principal,
@@ -226,7 +226,7 @@ impl Functions {
         if found { self.row(place, None).await } else { Ok(None) }
     }
 
-    /// None where somebody else's counts, or what was written was deleted since: then it is looked at again.
+    /// Writes the first row; `None` if a concurrent write won or was deleted since, which requires another look.
     async fn write_first(
         &self,
         place: &PromptPlace,
@@ -243,7 +243,7 @@ impl Functions {
         Ok(None)
     }
 
-    /// Writes the row. Where the prompt was deleted meanwhile, what was written of it goes too.
+    /// Writes a changed row, and deletes it if the prompt was deleted meanwhile.
     async fn changed(
         &self,
         definition: Definition,
@@ -269,7 +269,7 @@ pub(crate) fn gone(id: Uuid) -> Map<String, Value> {
     Map::from_iter([("id".to_owned(), Value::from(id.to_string())), ("_object_delete".to_owned(), true.into())])
 }
 
-/// A slug may be a function's where a prompt is asked for.
+/// Checks that the row is of the requested definition: a slug of a prompt may belong to a function.
 fn of(definition: Definition, row: Value) -> Result<Value, FunctionsError> {
     if is_one(definition, &row) {
         return Ok(shown(definition, row));
@@ -282,7 +282,7 @@ fn is_named(row: &Value, names: &[String]) -> bool {
     row.get("name").and_then(Value::as_str).is_some_and(|name| names.iter().any(|wanted| wanted == name))
 }
 
-/// The values of a filter that is not asked of records.
+/// Removes a filter that does not apply to records, and returns its values.
 fn taken_filters(request: &mut ListRequest, name: &str) -> Vec<String> {
     let (taken, left) = std::mem::take(&mut request.filters).into_iter().partition(|(given, _)| given == name);
     request.filters = left;

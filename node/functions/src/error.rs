@@ -1,4 +1,4 @@
-//! Why a prompt or function was not read or changed: what the rooms below refuse, and what is refused here.
+//! Errors of prompts and functions, from the crates below and from this one.
 
 use assay_node_objects::{ReadError, WriteError};
 use assay_node_records::RecordsError;
@@ -12,7 +12,7 @@ pub enum FunctionsError {
     Read(#[from] ReadError),
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// A row of those that a client sent to a project's prompts; its place and what is wrong.
+    /// Invalid row of a project's prompts, with its index.
     #[error("row {row}: {why}")]
     Row { row: usize, why: RecordsError },
     #[error("{0}")]

@@ -1,4 +1,4 @@
-//! Prompts and functions: what a client means by them, and the rows and records that they are.
+//! Prompts and functions: requests of clients, and the rows and records behind them.
 //!
 //! | step of a create | after a crash |
 //! |---|---|
@@ -35,19 +35,19 @@ pub struct Functions {
     objects: Objects,
 }
 
-/// Which version of a prompt is asked for.
+/// Requested version of a prompt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Version {
     #[default]
     Newest,
-    /// As it was then.
+    /// Version at an `xact`.
     At(Xact),
     /// The one that is pinned to the environment of this slug.
     Of(String),
 }
 
 impl Version {
-    /// From the parameters of a URL. Empty ones mean "not given".
+    /// Parses URL parameters. Empty ones mean "not given".
     pub fn of(version: Option<&str>, environment: Option<&str>) -> Result<Version, FunctionsError> {
         let given = |text: Option<&str>| text.filter(|text| !text.is_empty()).map(str::to_owned);
         match (given(version), given(environment)) {
@@ -75,7 +75,7 @@ impl Functions {
         rows.first().map(read).transpose()
     }
 
-    /// Writes one row; as a request it counts once, whoever sends it.
+    /// Writes one row with an idempotency key, so that it counts once.
     async fn write(
         &self,
         home: &ObjectHome,

@@ -1,4 +1,4 @@
-//! Several functions at once, as build tools push them; and tools that a prompt names by slug.
+//! Batches of functions, as build tools push them, and tools that a prompt names by slug.
 
 use assay_node_auth::{Permission, Principal};
 use assay_node_records::{ListRequest, RecordsError};
@@ -10,7 +10,7 @@ use crate::{Definition, Functions, FunctionsError, Version};
 /// Functions that one request pushes.
 pub const DEFINITIONS_AT_ONCE_MAX: usize = 1000;
 
-/// What to do where the slug is there already.
+/// Action for an existing slug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum IfExists {
     Error,
@@ -18,11 +18,11 @@ enum IfExists {
     Replace,
 }
 
-/// What became of one of them.
+/// Result for one function.
 #[derive(Clone, Debug)]
 pub struct Inserted {
     pub function: Value,
-    /// It was there, and is unmodified.
+    /// Whether it existed and is unmodified.
     pub ignored: bool,
 }
 
@@ -64,7 +64,7 @@ impl Functions {
         Ok(inserted)
     }
 
-    /// One, of which the body says what to do if it is there; without a word it is answered as it is.
+    /// Creates one function. The body has the action for an existing one, which is returned by default.
     pub async fn create_function(&self, who: &Principal, body: Map<String, Value>) -> Result<Inserted, FunctionsError> {
         self.insert_one(who, body, IfExists::Ignore).await
     }
@@ -102,7 +102,7 @@ impl Functions {
         Ok(self.list(who, Definition::Function, request, &Version::Newest).await?.pop())
     }
 
-    /// Tools that are named by slug become what they are then: their ids.
+    /// Replaces slugs of tools by their current ids.
     pub(crate) async fn with_functions_named(
         &self,
         who: &Principal,

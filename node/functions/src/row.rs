@@ -1,11 +1,11 @@
-//! The row of a prompt or function, as it is written and as it is shown. Pure.
+//! The row of a prompt or function, in its stored form and in that of responses. Pure.
 
 use assay_node_records::Definition;
 use assay_storage_model::command::RequestId;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-/// Every field that an answer has, null where the row says nothing: clients take a missing one for an error.
+/// Fields of a response. Missing ones are null, since clients require all of them.
 const PROMPT: [&str; 13] = [
     "id",
     "_xact_id",
@@ -23,13 +23,13 @@ const PROMPT: [&str; 13] = [
 ];
 const FUNCTION_TOO: [&str; 3] = ["function_data", "origin", "function_schema"];
 
-/// Where objects are folded in member by member, what is one of several forms is not: half of one and half of another
-/// would be neither. A change of tags says which there are, as with every other record.
+/// Returns the fields that a patch replaces whole. A variant of several forms cannot be merged by member, and a change of tags has
+/// all of them, as in other records.
 pub(crate) fn merge_paths() -> Value {
     json!([["tags"], ["function_data"], ["prompt_data", "prompt"], ["prompt_data", "parser"]])
 }
 
-/// Whether it is a prompt: what a model is told, and no code.
+/// Returns whether the row is a prompt and has no code.
 pub(crate) fn is_prompt(row: &Value) -> bool {
     match row.get("function_data") {
         None | Some(Value::Null) => true,
@@ -37,7 +37,7 @@ pub(crate) fn is_prompt(row: &Value) -> bool {
     }
 }
 
-/// Whether it is one of those that are asked for: a prompt is a function too.
+/// Returns whether the row is of the requested definition. A prompt is a function, too.
 pub(crate) fn is_one(definition: Definition, row: &Value) -> bool {
     definition == Definition::Function || is_prompt(row)
 }
@@ -61,8 +61,8 @@ pub(crate) fn written(id: Uuid, mut fields: Map<String, Value>) -> Map<String, V
     fields
 }
 
-/// The same for all who create this one at this revision of its record, whatever they would have it say: the first that is
-/// written counts.
+/// Returns the idempotency key of the first write at a revision of the record. It does not depend on the content: the
+/// first write counts.
 pub(crate) fn first_write(id: Uuid, revision: u64) -> RequestId {
     let mut content = *b"assay first row\0";
     for (place, byte) in revision.to_be_bytes().into_iter().enumerate() {

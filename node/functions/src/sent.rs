@@ -1,5 +1,5 @@
-//! Rows of prompts and functions that clients write as rows, as exports and the user interface do: each has its slug taken
-//! before it is written, and leaves it when it goes.
+//! Rows of prompts and functions that clients write as plain rows. Each slug is reserved before the write and released
+//! on deletion.
 
 use std::collections::HashSet;
 
@@ -12,14 +12,14 @@ use uuid::Uuid;
 
 use crate::{Functions, FunctionsError};
 
-/// What has to be done once the rows are written.
+/// Steps after the rows are written.
 #[derive(Debug, Default)]
 pub struct Admitted {
     leaves: Vec<Uuid>,
 }
 
 impl Functions {
-    /// Takes the slugs of the rows of one project. Whoever asks may write all of its prompts.
+    /// Reserves the slugs of the rows of one project. The caller may write all of its prompts.
     pub async fn admit(&self, home: &ObjectHome, group: &mut Group) -> Result<Admitted, FunctionsError> {
         let mut admitted = Admitted::default();
         let mut seen = HashSet::new();
@@ -58,7 +58,7 @@ impl Functions {
         Ok(admitted)
     }
 
-    /// The rows are written: what is gone leaves its slug.
+    /// Releases the slugs of deleted rows after the write.
     pub async fn settle(&self, who: &Principal, admitted: Admitted) -> Result<(), FunctionsError> {
         for id in admitted.leaves {
             self.records.leave_slug(who, id).await?;
@@ -67,7 +67,7 @@ impl Functions {
     }
 }
 
-/// Prompts are known by UUIDs wherever they are named. A row without an id is given one.
+/// Returns the id of a row, which must be a UUID. A row without one gets one.
 fn id_of(row: &mut SentRow) -> Result<Uuid, RecordsError> {
     let wrong = || RecordsError::BadRequest("`id` has to be a UUID: prompts and functions are known by them".into());
     if let Some(id) = row.get("id").filter(|id| !id.is_null()) {

@@ -1,4 +1,4 @@
-//! Administration without a key, by the owner of the data directory: organizations, users, keys. Answers are JSON for people.
+//! Administration by the owner of the data directory, without a key: organizations, users, keys. Responses are JSON.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::Identity;
 
-/// Upper bound of attempts. Each loses only to another administrator who was faster.
+/// Upper bound of attempts against concurrent administrators.
 const ATTEMPTS_MAX: usize = 8;
 
 impl Identity {
@@ -26,9 +26,8 @@ impl Identity {
         orgs.iter().map(|org| described(org, "name")).collect::<Result<_, _>>().map(Value::Array)
     }
 
-    /// Makes an organization with its owner, who may be a user already, and a key for the owner. Where two administrators
-    /// make the same one at once, the later hears so; a membership and a key of an organization that never was are left,
-    /// which nobody has.
+    /// Creates an organization with its owner, who may exist, and a key for the owner. When two administrators create
+    /// the same one at once, the later gets an error; the leftover membership and key are useless.
     pub async fn admin_create_organization(&self, name: &str, owner_email: &str) -> Result<Value, RecordsError> {
         organization::check_name(name)?;
         user::check_email(owner_email)?;
@@ -66,7 +65,7 @@ impl Identity {
         users.iter().map(|user| described(user, "email")).collect::<Result<_, _>>().map(Value::Array)
     }
 
-    /// Makes the user an owner of the organization; one who is one already stays one.
+    /// Makes the user an owner of the organization, if the user is none.
     pub async fn admin_create_user(&self, organization: &str, email: &str) -> Result<Value, RecordsError> {
         user::check_email(email)?;
         let org = self.records.organization_named(organization).await?;
@@ -119,7 +118,7 @@ impl Identity {
         Ok(Value::Array(found))
     }
 
-    /// Makes a key for a user. The answer holds the key itself, which nobody can read again.
+    /// Creates a key for a user. The response has the key itself, which cannot be read later.
     pub async fn admin_create_key(&self, organization: &str, email: &str, name: &str) -> Result<Value, RecordsError> {
         mechanism::check_created(&API_KEY, Body::from_iter([("name".to_owned(), Value::from(name))]))?;
         let org = self.records.organization_named(organization).await?;

@@ -1,4 +1,4 @@
-//! Authentication: who is calling. From a secret to a principal, and the organizations that a principal may act in.
+//! Authentication: from a credential to a principal, and the organizations that it may act in.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use crate::{Identity, OrganizationRef};
 
-/// Upper bound of what the clocks of two nodes may differ by, where what happened on one is compared with the other.
+/// Upper bound of the difference between the clocks of two nodes, for comparisons of their times.
 const CLOCKS_APART_SECONDS: i64 = 10;
 /// Time between two entries of the audit log about the same impersonation.
 const IMPERSONATION_KEPT_EVERY: Duration = Duration::from_secs(600);
@@ -28,15 +28,15 @@ const IMPERSONATION_KEPT_EVERY: Duration = Duration::from_secs(600);
 const IMPERSONATIONS_MAX: usize = 10_000;
 
 impl Identity {
-    /// Returns who has this credential: an API key, a service token, the access token of a login, or a JWT where an issuer of
-    /// them is trusted. `org_name` picks one of several organizations of the user; none or an empty one picks the one that
-    /// they joined first.
+    /// Returns the principal of a credential: an API key, a service token, the access token of a login, or a JWT of a
+    /// trusted issuer. `org_name` selects one of several organizations of the user; the default is the one that the
+    /// user joined first.
     pub async fn authenticate(&self, secret: &str, org_name: Option<&str>) -> Result<Principal, RecordsError> {
         self.authenticate_as(secret, org_name, None).await
     }
 
-    /// Authenticates a caller who acts as another user who is named by id or address. Only who owns every organization that
-    /// the other is in may do that, and then does what the other may do.
+    /// Authenticates a caller who impersonates another user, given by id or address. The caller must own every
+    /// organization of that user, and gets the rights of that user.
     pub async fn authenticate_as(
         &self,
         secret: &str,
@@ -66,7 +66,7 @@ impl Identity {
         Ok(known)
     }
 
-    /// Puts on record that somebody acts as somebody else, once in a while. What they change meanwhile says so itself.
+    /// Logs an impersonation, at intervals. Changes during it are logged with both users.
     async fn keep_impersonation(&self, who: &Principal) -> Result<(), RecordsError> {
         if who.impersonator.is_none() || self.impersonations.is_kept(who) {
             return Ok(());
@@ -77,8 +77,8 @@ impl Identity {
         Ok(())
     }
 
-    /// Refuses an address of a file that was given to somebody who is not in the organization any more, also when they are
-    /// back, or to somebody who acted as them and no longer may. `given` is when it was, in seconds since the epoch.
+    /// Refuses the URL of a file of a user who has left the organization since, even one who is back, or of an
+    /// impersonator without the right any more. `given` is the time of its creation, in seconds since the epoch.
     pub async fn check_ticket(
         &self,
         org: OrgId,
@@ -127,7 +127,7 @@ impl Identity {
     }
 }
 
-/// A credential as it is looked up: its fingerprints, and what it says by itself.
+/// Fingerprints and claims of a presented credential.
 #[derive(Clone, Debug)]
 struct PresentedCredential<'a> {
     key: UniqueKey,
@@ -164,8 +164,8 @@ fn identify(
     Err(no_organization(wanted))
 }
 
-/// Returns the user whom the word of an issuer about an address is about. An issuer knows people; accounts of programs have
-/// tokens of ours. Letters of other scripts may fall together in lower case, and stand for other mailboxes.
+/// Returns the user of an address that an issuer asserts. Issuers authenticate people only; service accounts have
+/// tokens. Non-ASCII letters may coincide in lower case although the mailboxes differ.
 pub(crate) fn person<'s>(state: &'s CatalogView<'_>, email: &str) -> Option<&'s Arc<Record>> {
     let is_theirs = |user: &&Arc<Record>| {
         let same = |body: mechanism::Body| mechanism::text_in(&body, "email").eq_ignore_ascii_case(email);
@@ -181,7 +181,7 @@ fn user_named(state: &CatalogView<'_>, named: &str) -> Option<Uuid> {
     }
 }
 
-/// Returns what a presented credential opens.
+/// Returns the scope of a presented credential.
 fn scope_of(state: &CatalogView<'_>, shown: &PresentedCredential<'_>) -> Result<CredentialScope, RecordsError> {
     if let Some(key) = state.find(&shown.key) {
         return CredentialScope::of_key(key);

@@ -1,4 +1,4 @@
-//! Invitations: people who belong to another organization decide themselves whether they join one more.
+//! Invitations: users who belong to another organization decide whether they join.
 //!
 //! ```text
 //! PATCH members -> a pending invitation, which gives nothing     accept  -> a membership, and the groups that were named
@@ -32,10 +32,10 @@ const ATTEMPTS_MAX: usize = 8;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Invitations {
-    /// They join when they accept.
+    /// Users join when they accept.
     #[default]
     Accept,
-    /// They join at once, without being asked.
+    /// Users join at once.
     Join,
 }
 
@@ -80,7 +80,7 @@ impl Identity {
         self.replied(By::Invited, id, Some(who.user), reply).await
     }
 
-    /// Returns the pending invitations of a person who has shown at the provider who they are.
+    /// Returns the pending invitations of a person who has logged in with the provider.
     pub async fn pending_invitations(&self, who: &IdTokenClaims) -> Result<Vec<PendingInvitation>, RecordsError> {
         if !who.is_verified {
             return Ok(Vec::new());
@@ -96,8 +96,8 @@ impl Identity {
         })
     }
 
-    /// Accepts or declines for a person who has shown at the provider who they are. An invitation that is gone by now
-    /// is fine.
+    /// Accepts or declines an invitation for a person who has logged in with the provider. A missing invitation is no
+    /// error.
     pub async fn reply_at_login(
         &self,
         who: &IdTokenClaims,
@@ -112,7 +112,7 @@ impl Identity {
         }
     }
 
-    /// Returns the pending invitations of an organization, for whoever may invite to it.
+    /// Returns the pending invitations of an organization, for principals who may invite.
     pub async fn invitations_of_organization(
         &self,
         who: &Principal,
@@ -275,7 +275,7 @@ impl Identity {
     }
 }
 
-/// Nobody decides for somebody else where they belong.
+/// Refuses a reply on behalf of another user.
 fn check_self(who: &Principal) -> Result<(), RecordsError> {
     match who.impersonator {
         None => Ok(()),

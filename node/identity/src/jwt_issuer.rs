@@ -1,4 +1,4 @@
-//! The issuer whose JWTs are taken as credentials, as the settings name it.
+//! Trusted issuer of JWTs, from the settings.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Sources of the keys of an issuer of JWTs: a file, or the issuer's own server. Whoever can change these keys can act as
-//! anybody here.
+//! Sources of the keys of a JWT issuer: a file, or the issuer's server. Control over these keys is control over all
+//! users.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! JWTs of an issuer whom the operator trusts: the keys that were fetched last, and when they are fetched again.
+//! JWTs of a trusted issuer: its cached keys, and when they are fetched again.
 //!
 //! Keys are got beside the requests, by one task. A token that names a key which is not known has them asked for early, once
 //! in a while, and is answered that it may be shown again; the last keys that were good stay until there are new ones.
@@ -37,11 +37,11 @@ pub struct Jwts {
 enum KeyRequests {
     /// Idle: the keys never change, or were fetched a moment ago.
     Not,
-    /// A token with an unknown key has them asked for.
+    /// Fetch if a token has an unknown key.
     IfWanted,
     /// New ones are on their way.
     Now,
-    /// They were never had.
+    /// No fetch has succeeded yet.
     StillFirst,
 }
 
@@ -97,7 +97,7 @@ impl Jwts {
         *self.asking.lock() = asking;
     }
 
-    /// Returns the address that a token proves; none where it proves nothing, which only the log tells more of.
+    /// Returns the address that a token proves; `None` if it proves nothing. Only the log has the reason.
     pub(crate) fn email_of(&self, shown: &str) -> Result<Option<String>, RecordsError> {
         if !looks_like_jwt(shown) {
             return Ok(None);
@@ -116,7 +116,7 @@ impl Jwts {
         }
     }
 
-    /// Anyone can have this said, so that it is said at a pace.
+    /// Logs a refusal, at a limited rate, since anyone can cause it.
     fn say(&self, why: &JwtRefusal) {
         let mut said = self.said.lock();
         if said.is_none_or(|said| said.elapsed() >= SAID_EVERY) {
@@ -142,7 +142,7 @@ mod tests {
 
     use super::*;
 
-    /// A text of the form of a token, signed with a key that nobody has.
+    /// A token signed with an unknown key.
     const UNKNOWN: &str = "eyJhbGciOiJFUzI1NiIsImtpZCI6Im5ldyJ9.e30.AAAA";
 
     fn jwts() -> Arc<Jwts> {

@@ -1,5 +1,5 @@
-//! Identity: who is calling, and who belongs to which organization. From credentials to principals, logins of people with their
-//! provider, members and invitations, service accounts, and administration without a key.
+//! Identity: authentication of callers and membership of organizations. Logins of people with their provider, members
+//! and invitations, service accounts, and administration without a key.
 //!
 //! | module | subject |
 //! |---|---|
@@ -57,7 +57,7 @@ pub struct Identity {
     catalog: Catalog,
     /// The trusted issuer of JWTs, if there is one.
     jwts: Option<Arc<Jwts>>,
-    /// Rules of logins; none has nobody log in.
+    /// Rules of logins; `None` disables logins.
     logins: Option<Arc<LoginRules>>,
     refused_logins: Arc<RecentRefusals>,
     impersonations: Arc<Impersonations>,
@@ -101,7 +101,7 @@ impl Identity {
         Identity { invitations, ..self }
     }
 
-    /// Returns the records that this stands on.
+    /// Returns the records of the catalog.
     pub fn records(&self) -> &Records {
         &self.records
     }

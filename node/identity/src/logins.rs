@@ -1,4 +1,4 @@
-//! People who log in with their provider: from what a client asks for to tokens, and to the end of the login.
+//! Logins of people with their provider, from the request of a client to tokens and to the end of the login.
 //!
 //! ```text
 //! begin    nothing is kept: the state is a sealed ticket                                any node
@@ -20,16 +20,14 @@ use assay_node_auth::{
 };
 use assay_node_records::RecordsError;
 use assay_node_records::kinds::login::{Code, LOGINS_PER_USER_MAX, Login, place_key};
-use assay_node_records::mechanism::{
-    self, By, CatalogView, by_login, entry_of, entry_of_stranger, text_in, unexpected,
-};
+use assay_node_records::mechanism::{self, By, CatalogView, by_login, entry_of, text_in, unexpected};
 use assay_node_secrets::{KeyId, without_key};
 use assay_storage_model::OrgId;
 use assay_storage_model::catalog::{
     CatalogCommand, CatalogOutcome, DeleteRecord, Expect, PutRecord, Record, RecordKind,
 };
 use parking_lot::Mutex;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::Identity;
@@ -48,7 +46,7 @@ const REFUSALS_MAX: usize = 10_000;
 /// Upper bound of the letters of an address that are repeated to a person.
 const EMAIL_LETTERS_TOLD: usize = 200;
 
-/// A login that was started: what a browser takes to the provider.
+/// Parameters for the browser of a login that was started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StartedLogin {
     pub state: String,
@@ -98,7 +96,7 @@ impl RecentRefusals {
 }
 
 impl Identity {
-    /// Returns the settings of logins; none where nobody logs in.
+    /// Returns the settings of logins; `None` if logins are disabled.
     pub fn login_rules(&self) -> Option<&LoginRules> {
         self.logins.as_deref()
     }
@@ -110,18 +108,18 @@ impl Identity {
         Ok(StartedLogin { state: sealed(&self.login_key()?, &pending)?, nonce, challenge })
     }
 
-    /// Returns the login that a state stands for; none where it is none of ours or too old.
+    /// Returns the login of a state; `None` if it is foreign or too old.
     pub fn pending_login(&self, state: &str) -> Result<Option<PendingLogin>, RecordsError> {
         self.ticket_in(state)
     }
 
-    /// Returns the code for the client, where the provider knows the address to be that of a user here. `Forbidden` is for
-    /// the person to read.
+    /// Returns the code for the client if the address belongs to a user here. The text of `Forbidden` is for the
+    /// person.
     pub async fn finish_login(&self, asked: &LoginAsked, who: &IdTokenClaims) -> Result<String, RecordsError> {
         self.finish_login_as(asked, who, asked.session.unwrap_or_else(mechanism::new_id)).await
     }
 
-    /// Refuses an answer of a person that was given already: its login is there, or the mark of the setup that it was for.
+    /// Refuses a repeated confirmation: its login exists, or the mark of its finished setup.
     pub async fn check_unanswered(&self, login: Uuid) -> Result<(), RecordsError> {
         self.catalog.fresh().await?;
         match self.login(login)? {
@@ -130,7 +128,7 @@ impl Identity {
         }
     }
 
-    /// Finishes a login whose id is known before, so that the same answer of a person makes it once.
+    /// Finishes a login with a given id, so that a repeated confirmation creates one login only.
     pub async fn finish_login_as(
         &self,
         asked: &LoginAsked,
@@ -172,7 +170,7 @@ impl Identity {
         Err(busy())
     }
 
-    /// Returns the user who logs in, after that was put on record.
+    /// Returns the user who logs in, after a log entry about it.
     async fn look_for(&self, asked: &LoginAsked, who: &IdTokenClaims, login: Uuid) -> Result<Uuid, RecordsError> {
         let told: String = who.email.chars().take(EMAIL_LETTERS_TOLD).collect();
         let user = self.catalog.peek(|view| person(view, &who.email).map(|user| user.id));
@@ -191,7 +189,7 @@ impl Identity {
                 if self.refused_logins.is_due(user) {
                     let details = json!({"client_id": asked.client_id, "why": "the address is not verified"});
                     for there in orgs {
-                        let entry = entry_of_stranger("login_refused", user, &there.user_email, details.clone());
+                        let entry = unverified_entry("login_refused", user, &there.user_email, details.clone());
                         self.catalog.keep_entry(there.org, entry).await?;
                     }
                     self.refused_logins.keep(user);
@@ -211,8 +209,7 @@ impl Identity {
         }
     }
 
-    /// LoginTokens for a code, once, for who shows what it was made for. What does not fit spends the code: it was seen by
-    /// somebody whom it is not for.
+    /// Redeems a code for tokens, once. A mismatch spends the code, since a third party has seen it.
     pub async fn redeem_code(
         &self,
         code: &str,
@@ -254,8 +251,8 @@ impl Identity {
         Err(busy().into())
     }
 
-    /// Returns the next tokens. One refresh token is good, the last; who shows one from before has it from somebody else, or
-    /// somebody else has the last: so nobody goes on with it.
+    /// Returns the next tokens. Only the last refresh token is valid; use of an earlier one ends the login, since one
+    /// of the two parties is a thief.
     pub async fn refresh_login(&self, token: &str, client: &str) -> Result<LoginTokens, GrantRefusal> {
         const UNKNOWN: GrantRefusal =
             GrantRefusal::Invalid("the refresh token is not known here, or its login has ended: log in again");
@@ -352,8 +349,8 @@ impl Identity {
         Ok(())
     }
 
-    /// Closes an organization to the logins of a user who has left it, also for when they come back. A login goes on for the
-    /// other organizations that it opens, and ends where there is none.
+    /// Closes an organization to the logins of a user who has left it, even after a return. A login stays valid for its
+    /// other organizations, and ends without any.
     pub(crate) async fn close_logins(&self, by: By<'_>, org: OrgId, user: Uuid) -> Result<(), RecordsError> {
         let theirs: Vec<Uuid> = self.catalog.peek(|view| {
             let places = (0..LOGINS_PER_USER_MAX).filter_map(|place| view.find(&place_key(user, place)));
@@ -386,7 +383,7 @@ impl Identity {
         Err(busy())
     }
 
-    /// Deletes logins that are over, and codes that nobody redeemed. Returns how many.
+    /// Deletes expired logins and unredeemed codes. Returns their number.
     pub async fn sweep(&self) -> Result<u64, RecordsError> {
         let now = now();
         let is_over = |record: &&Arc<Record>| Login::read(record).is_ok_and(|login| login.is_over(now));
@@ -404,7 +401,7 @@ impl Identity {
         Ok(swept)
     }
 
-    /// Sweeps logins and logs what became of it: neither a start nor a job fails for it.
+    /// Sweeps logins and logs the result. An error is only logged.
     pub async fn sweep_and_say(&self) {
         match self.sweep().await {
             Ok(0) => {}
@@ -437,7 +434,7 @@ impl Identity {
         key.ok_or_else(|| without_key(recorded).into())
     }
 
-    /// Returns the key of a master key; none where that is not known here, though this node has the cluster's.
+    /// Returns the login key of a master key; `None` if this node lacks that master key but has the current one.
     fn login_key_of(&self, master: KeyId) -> Result<Option<LoginKey>, RecordsError> {
         match self.records.secrets().ring().and_then(|ring| ring.find(master)) {
             Some(key) => Ok(Some(LoginKey::of(key))),
@@ -457,7 +454,7 @@ pub(crate) fn sealed<T: Ticket>(key: &LoginKey, ticket: &T) -> Result<String, Re
     key.seal(ticket, mechanism::random()?).ok_or_else(too_long)
 }
 
-/// Returns the place for one more login, and the login that goes for it.
+/// Returns a free index for a login, and the login that it replaces.
 fn free_place(view: &CatalogView<'_>, user: Uuid, now: i64) -> Result<(u32, Option<Arc<Record>>), RecordsError> {
     let mut oldest: Option<(u32, &Arc<Record>)> = None;
     for place in 0..LOGINS_PER_USER_MAX {
@@ -499,4 +496,17 @@ fn answered() -> RecordsError {
 
 fn busy() -> RecordsError {
     RecordsError::Busy("others keep changing the logins of this user: try again".into())
+}
+
+/// Returns the entry of a refused action of an unverified user, under the claimed identity.
+fn unverified_entry(action: &str, user: Uuid, email: &str, details: Value) -> Map<String, Value> {
+    let entry = json!({
+        "action": action,
+        "object_type": "user",
+        "object_id": user.to_string(),
+        "object_name": email,
+        "actor": {"type": "unauthenticated"},
+        "details": details,
+    });
+    if let Value::Object(entry) = entry { entry } else { Map::new() }
 }

@@ -1,4 +1,4 @@
-//! Members of an organization: users as others see them, and requests that add and remove them.
+//! Members of an organization, and requests that add and remove them.
 //!
 //! A membership is one record. Whoever has none in an organization may do nothing there, whatever was granted to them; so the
 //! membership goes first, and then what named them: keys, tokens, logins, groups, grants. Nobody who comes back finds what they
@@ -62,7 +62,7 @@ struct AddedMember {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Joining {
     Member,
-    /// Invited: they are asked first.
+    /// Invited, subject to acceptance.
     Invited,
     /// A service account that was made now.
     Account,
@@ -77,7 +77,7 @@ struct Removal {
 }
 
 impl Identity {
-    /// Returns the users of the organization that is asked about. Whoever may not read its members sees themselves.
+    /// Returns the users of an organization. A principal who cannot read its members gets itself only.
     pub async fn users(&self, who: &Principal, request: &ListRequest) -> Result<Vec<Value>, RecordsError> {
         self.catalog.fresh().await?;
         let lister = match self.records.lister(who, request.organization()).await {
@@ -113,7 +113,7 @@ impl Identity {
         shown(&record)
     }
 
-    /// Invites and removes. What is done already is fine; where one is refused, those before stay done.
+    /// Invites and removes members. Repeated changes are no errors. After a refusal the earlier changes stay.
     pub async fn change_members(&self, who: &Principal, body: Map<String, Value>) -> Result<Value, RecordsError> {
         let (name, id) =
             (mechanism::text_of(&body, "org_name")?.map(str::to_owned), mechanism::uuid_of(&body, "org_id")?);
@@ -155,7 +155,7 @@ impl Identity {
         }))
     }
 
-    /// Refuses what is not granted, before anything is done.
+    /// Checks the rights to all changes before the first one.
     async fn check_change(
         &self,
         who: &Principal,
@@ -223,8 +223,7 @@ impl Identity {
             && organization::is_member_elsewhere(view, org, user)
     }
 
-    /// Returns the address of a user who is named by id. Who is neither a member nor an account of the organization is as
-    /// unknown as an id that nobody has.
+    /// Returns the address of a user by id. A user outside of the organization is as unknown as a missing id.
     fn known_email(&self, view: &CatalogView<'_>, org: OrgId, id: Uuid) -> Result<String, RecordsError> {
         let is_member = view.find(&organization::member_key(org, id)).is_some();
         let is_known =
@@ -238,7 +237,7 @@ impl Identity {
         Ok(text_in(&mechanism::read_body(record)?, "email"))
     }
 
-    /// The tokens of accounts are made last of all: of one that is not shown in an answer nobody has any use.
+    /// Returns the response. Tokens of accounts are created last, since a token that is not returned is useless.
     async fn told(
         &self,
         there: &Principal,
@@ -305,7 +304,7 @@ impl Identity {
         }
     }
 
-    /// Returns who is removed of those that are there. Somebody has to stay who may do everything.
+    /// Returns the members to remove. At least one owner has to stay.
     fn leaving(&self, who: &Principal, change: &MembershipChange) -> Result<Removal, RecordsError> {
         self.catalog.peek(|view| {
             let mut leaving = change.removed_ids.clone();
@@ -354,7 +353,7 @@ impl Identity {
         Ok(())
     }
 
-    /// Returns the records of a kind whose body matches.
+    /// Returns the records of a kind with a matching body.
     fn naming(&self, org: OrgId, kind: &Kind, says: impl Fn(&Body) -> bool) -> Result<Vec<Uuid>, RecordsError> {
         let (mut walk, mut found) = (Walk::from_newest(kind, org), Vec::new());
         while !walk.is_over() {
@@ -367,8 +366,7 @@ impl Identity {
         Ok(found)
     }
 
-    /// Deletes the API keys of a user who leaves. A key that speaks for all organizations of its user stays, and does not speak
-    /// for this one any more.
+    /// Deletes the API keys of a user who leaves. A key for all organizations of its user stays, without this one.
     async fn take_keys(&self, who: &Principal, user: Uuid) -> Result<(), RecordsError> {
         for key in self.naming(who.org, &API_KEY, |body| mechanism::id_in(body, "user_id") == Some(user))? {
             self.catalog.delete_record(By::Caller(who), RecordKind::API_KEY, key).await?;
@@ -407,8 +405,7 @@ impl Identity {
         Err(RecordsError::Busy("others keep changing an API key: try again".into()))
     }
 
-    /// Adds a user to a group or takes them out of it, whoever asked for that; `change` says which. A group that is gone is
-    /// fine.
+    /// Adds a user to a group or removes it, without a check of rights. A missing group is no error.
     pub(crate) async fn change_group(
         &self,
         by: By<'_>,

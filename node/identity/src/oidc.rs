@@ -1,4 +1,4 @@
-//! The OpenID provider that people log in with: its metadata, its keys, and its tokens about who comes back from it.
+//! The OpenID provider for logins: its metadata, its keys, and the validation of its tokens.
 //!
 //! It is asked when somebody logs in and never before, so that a node starts without it. What it says of itself is kept for a
 //! while; where it cannot be asked again the last that was good stays.
@@ -29,7 +29,7 @@ const DISCOVERY: &str = "/.well-known/openid-configuration";
 const ASKED_EVERY: Duration = Duration::from_secs(300);
 /// Least time between two fetches, whatever key a token names.
 const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(30);
-/// Least time between two fetches as long as none succeeded: somebody waits for it.
+/// Shortest time between two fetches before the first success.
 const FIRST_AGAIN_AFTER: Duration = Duration::from_secs(5);
 /// Upper bound of one request: resolving a name has no limit of its own.
 const GIVEN_UP_AFTER: Duration = Duration::from_secs(30);
@@ -180,12 +180,12 @@ pub fn open_provider(
     Ok(Some((rules, Arc::new(provider))))
 }
 
-/// The provider, as this node knows it. Clones share what is known.
+/// The provider, with its cached metadata. Clones share the cache.
 #[derive(Clone)]
 pub struct OpenId {
     asking: Arc<ProviderClient>,
     kept: Arc<tokio::sync::Mutex<CachedMetadata>>,
-    /// The runtime whose threads may wait for answers: those of HTTP's workers are few.
+    /// Runtime for blocking requests; the few HTTP workers must not block.
     runtime: Handle,
 }
 
@@ -220,7 +220,7 @@ struct CachedMetadata {
 struct ProviderMetadata {
     authorize: String,
     token: String,
-    /// Whether the secret goes into the form, as some providers want it.
+    /// Whether the secret is sent in the form, which some providers require.
     secret_in_form: bool,
     keys: JwtKeys,
 }
@@ -286,7 +286,7 @@ impl ProviderClient {
         format!("{}{mark}{asked}", known.authorize)
     }
 
-    /// Returns the provider's token about who has this code.
+    /// Exchanges a code for the ID token of the provider.
     fn exchange(&self, known: &ProviderMetadata, code: &str, verifier: &str) -> anyhow::Result<String> {
         let mut form = vec![
             ("grant_type", "authorization_code"),
@@ -465,7 +465,7 @@ mod tests {
         assert!(url.starts_with("https://i.example/a?t=1&response_type=code"), "{url}");
     }
 
-    /// A provider that answers this, whatever it is asked for.
+    /// A provider with one fixed response.
     #[derive(Debug)]
     struct Answering(String);
 

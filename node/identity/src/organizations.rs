@@ -1,4 +1,4 @@
-//! Organizations as their members read and change them. Administrators make them (`administration`).
+//! Reads and changes of organizations by their members. Administrators create them (`administration`).
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ impl Identity {
         organization::shown(&record, &mechanism::read_body(&record)?)
     }
 
-    /// Changes an organization, for who is granted that.
+    /// Changes an organization, if the principal may.
     pub async fn patch_organization(
         &self,
         who: &Principal,

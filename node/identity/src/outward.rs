@@ -1,5 +1,5 @@
-//! Servers of others, as identity asks them: a trait, since the client and its TLS are the program's; and which addresses may
-//! be asked at all.
+//! Client of external servers, as a trait: the implementation and its TLS are in the program. Also the URLs that are
+//! allowed.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -45,7 +45,7 @@ impl fmt::Display for BadStatus {
 
 impl std::error::Error for BadStatus {}
 
-/// Parses an address; says what is wrong with it before anything is asked of it.
+/// Parses a URL and checks that requests to it are allowed.
 pub fn parse_url(url: &str) -> Result<ServerUrl, String> {
     let wrong = |why: &str| Err(format!("`{url}`: {why}; it should be like https://issuer.example/path"));
     let (is_tls, rest) = match url.split_once("://") {

@@ -1,4 +1,4 @@
-//! The OpenID provider, as logins use it, and a bound on the requests of logins that are worked on at once.
+//! Interface of logins to the OpenID provider, and an upper bound of concurrent login requests.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub trait Provider: Send + Sync {
     /// Returns the address at which a browser logs in.
     fn authorize(&self, begun: StartedLogin) -> BoxFuture<'static, Result<String, ProviderRefusal>>;
 
-    /// Returns who came back with this code.
+    /// Returns the claims about the person who returned with this code.
     fn identify(
         &self,
         code: String,

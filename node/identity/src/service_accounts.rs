@@ -1,6 +1,6 @@
 //! Service accounts: users that are programs, each in one organization, and their tokens.
 //!
-//! A token is made by who shows a token of an owner; the very first one of an organization is made by an administrator.
+//! Tokens are created with the service token of an owner; an administrator creates the first one of an organization.
 
 use assay_node_records::RecordsError;
 use assay_node_records::kinds::service_token::{ACCOUNT, check_account};
@@ -15,8 +15,10 @@ use crate::Identity;
 
 /// Upper bound of attempts. Each loses only to another account that got the same address by chance.
 const ATTEMPTS_MAX: usize = 8;
+/// Upper bound of the characters of an account's name in its address.
+const SLUG_LETTERS_MAX: usize = 40;
 
-/// A service account that was made.
+/// A new service account.
 #[derive(Clone, Debug)]
 pub(crate) struct ServiceAccount {
     pub id: Uuid,
@@ -24,12 +26,12 @@ pub(crate) struct ServiceAccount {
 }
 
 impl Identity {
-    /// Makes a service account, with nothing granted to it.
+    /// Creates a service account without grants.
     pub(crate) async fn add_account(&self, by: By<'_>, org: OrgId, name: &str) -> Result<ServiceAccount, RecordsError> {
         for _ in 0..ATTEMPTS_MAX {
             self.records.check_record_count(RecordKind::ORG_MEMBER, org)?;
             let (id, now) = (mechanism::new_id(), mechanism::now_micros());
-            let email = user::account_email(name, org, mechanism::random::<4>()?);
+            let email = account_email(name, org, mechanism::random::<4>()?);
             let puts = [
                 user::put_account(id, org, name, &email, now),
                 organization::put_member(mechanism::new_id(), org, id, now),
@@ -70,7 +72,7 @@ impl Identity {
         }))
     }
 
-    /// Makes a token for a service account. The answer holds the token itself, which nobody can read again.
+    /// Creates a token for a service account. The response has the token itself, which cannot be read later.
     pub async fn admin_create_service_token(
         &self,
         organization: &str,
@@ -119,5 +121,41 @@ impl Identity {
             self.catalog.delete_record(by, RecordKind::SERVICE_TOKEN, id).await?;
         }
         Ok(())
+    }
+}
+
+/// Returns an address that receives no mail: nobody can own the domain `.invalid`.
+fn account_email(name: &str, org: OrgId, random: [u8; 4]) -> String {
+    let mut slug = String::new();
+    for letter in name.chars().take(SLUG_LETTERS_MAX) {
+        match letter.to_ascii_lowercase() {
+            letter if letter.is_ascii_alphanumeric() => slug.push(letter),
+            _ if slug.is_empty() || slug.ends_with('-') => {}
+            _ => slug.push('-'),
+        }
+    }
+    let slug = Some(slug.trim_end_matches('-')).filter(|slug| !slug.is_empty()).unwrap_or("account");
+    format!("{slug}-{:08x}@service.{org}.invalid", u32::from_be_bytes(random))
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_node_records::kinds::user::check_email;
+
+    use super::*;
+
+    #[test]
+    fn the_address_of_an_account_says_its_name_and_is_one() {
+        let org = OrgId(Uuid::from_u128(7));
+        for (name, slug) in [
+            ("Nightly CI (eu)", "nightly-ci-eu"),
+            ("評価", "account"),
+            ("", "account"),
+            (&"x".repeat(500), &"x".repeat(40)),
+        ] {
+            let email = account_email(name, org, [0, 1, 2, 255]);
+            assert_eq!(email, format!("{slug}-000102ff@service.{org}.invalid"));
+            assert_eq!(check_email(&email), Ok(()));
+        }
     }
 }

@@ -1,5 +1,5 @@
-//! Programs that wait apart from the browser until a person lets them in: what they wait with, what the person is asked, and
-//! the API key that they get then.
+//! Authorization of programs without a browser: the session of the program, the confirmation by a person, and the API
+//! key at the end.
 //!
 //! ```text
 //! begin    nothing is kept: the session is a sealed ticket, and holds what the program shows when it asks
@@ -31,7 +31,7 @@ const ASKED_SECONDS: i64 = 300;
 const MARK_SECONDS: i64 = SESSION_SECONDS + PENDING_SECONDS + ASKED_SECONDS;
 const KEY_NAME: &str = "setup of a program";
 
-/// A setup that began: what a program is given to wait with.
+/// Session of a program that waits for authorization.
 #[derive(Debug)]
 pub struct Setup {
     pub session: String,
@@ -45,11 +45,11 @@ pub struct Setup {
 /// State of a setup.
 #[derive(Debug)]
 pub enum SetupState {
-    /// Nobody has let it in so far.
+    /// No person has confirmed it yet.
     Pending,
-    /// It was told already.
+    /// The key was returned before.
     Claimed,
-    /// Nobody let it in in time.
+    /// The session expired without a confirmation.
     Expired,
     Complete {
         key: Secret,
@@ -76,7 +76,7 @@ impl Identity {
         self.ticket_in(session)
     }
 
-    /// Returns what the person brings back who says that the program is theirs, and the code by which they know it.
+    /// Returns the confirmation ticket for the person, and the code by which the person recognizes the program.
     pub fn ask_person(&self, asked: &LoginAsked, who: &IdTokenClaims) -> Result<(String, String), RecordsError> {
         let code = code_of(asked.session.unwrap_or_default());
         let (email, is_verified) = (who.email.clone(), who.is_verified);
@@ -85,13 +85,13 @@ impl Identity {
         Ok((sealed(&self.login_key()?, &ticket)?, code))
     }
 
-    /// Returns the ticket of an answer; none where the person was not asked that here, or too long ago.
+    /// Returns the ticket of a confirmation; `None` if it is foreign or too old.
     pub fn allowed(&self, answer: &str) -> Result<Option<AskedTicket>, RecordsError> {
         self.ticket_in(answer)
     }
 
-    /// Returns the state to the program, which shows what it was given. The key is made in the first organization of who let
-    /// it in, and the project of this name, where there is none.
+    /// Returns the state of a session to its program. The key is created in the first organization of the confirming
+    /// person, together with the project of this name if it is missing.
     pub async fn poll_setup(
         &self,
         ticket: &SetupTicket,
@@ -115,8 +115,8 @@ impl Identity {
         made
     }
 
-    /// Leaves a mark in the place of the login until nobody can bring an answer for the session any more, so that the same
-    /// answer sent again makes no second login and no second key. Nobody holds a token of it.
+    /// Replaces the login by a mark until confirmations of the session expire, so that a repeated confirmation creates
+    /// no second login or key. The mark has no tokens.
     async fn mark_spent(&self, record: &Record, login: Login) -> Result<(), RecordsError> {
         let mark = Login { until: now() + MARK_SECONDS, code: None, ..login };
         let expect = Expect::Revision(record.revision);
@@ -129,7 +129,7 @@ impl Identity {
         }
     }
 
-    /// Returns the record of a login that nobody else can spend; none where somebody did.
+    /// Claims the record of a login; `None` if another request was faster.
     async fn spend(&self, record: &Record, login: Login) -> Result<Option<(Record, Login)>, RecordsError> {
         let next = Login { code: None, ..login };
         let put = put(record.id, Expect::Revision(record.revision), &next, mechanism::now_micros())?;

@@ -1,9 +1,9 @@
-//! The chain of what was done to access in an organization, kept as rows of an object of its own. See `auth::chain`.
+//! The audit log of an organization: a hash chain of changes to access, stored as rows of an object of its own. See
+//! `auth::chain`.
 //!
-//! Entries that wait for each other go together: the first to come writes what has come until then, as rows of one write, which
-//! are there together or not at all. The number of the first of them is the key of its request, so of two nodes that write at the
-//! same moment one is told that the number is taken, reads what is there and goes on behind it. Request ids are forgotten after
-//! a while, far longer than what is remembered here of the last entry.
+//! Entries that wait at the same time are written together, as rows of one write. The number of the first entry is the
+//! idempotency key of the write. When two nodes write at the same moment, one of them gets the answer that the key was used,
+//! reads the new last entry and appends behind it. Idempotency keys last far longer than the cached last entry.
 
 use std::collections::{HashMap, VecDeque};
 use std::pin::Pin;
@@ -22,54 +22,54 @@ use tokio::time::{Instant, sleep};
 
 use crate::{FetchRequest, ObjectWrite, Objects, Patience, RowHome, WriteError};
 
-/// Others who add entries at the same moment; each of them gets its own in.
+/// Upper bound of attempts against concurrent writers, each of which succeeds in between.
 const ATTEMPTS_MAX: usize = 64;
-/// Entries of one write, and bytes of them. A larger one goes alone.
+/// Upper bound of the entries of one write, and of their bytes. A larger entry is written alone.
 const TOGETHER_MAX: usize = 256;
 const TOGETHER_BYTES_MAX: usize = 256 << 10;
-/// Who has written and has more to write leaves others a turn, as long as the write took but no longer than this: they have to
-/// read first, and would come too late each time.
+/// Upper bound of the pause between two writes of one node, which lets other nodes write. The pause is as long as the write
+/// took.
 const TURN_MAX: Duration = Duration::from_millis(50);
-/// How long the last entry is remembered without a look at what others have added since.
+/// Time for which the last entry is cached.
 const REMEMBERED: Duration = Duration::from_secs(5);
 /// Digits of an entry's id, so that ids are in the order of their numbers.
 const DIGITS: usize = 12;
 
-/// Adds entries, one after the other in each organization.
+/// Audit logs of all organizations.
 #[derive(Clone, Debug)]
 pub struct AuditLog {
     objects: Objects,
-    places: Arc<Mutex<HashMap<OrgId, Arc<Place>>>>,
+    queues: Arc<Mutex<HashMap<OrgId, Arc<AuditQueue>>>>,
 }
 
-/// Where the next entries of an organization go. One adds at a time, for all who wait.
+/// Entries of one organization that wait. One task at a time writes them for all callers.
 #[derive(Debug, Default)]
-struct Place {
-    waiting: Mutex<VecDeque<Waiting>>,
-    head: Arc<tokio::sync::Mutex<Option<Head>>>,
+struct AuditQueue {
+    waiting: Mutex<VecDeque<PendingEntry>>,
+    head: Arc<tokio::sync::Mutex<Option<LastEntry>>>,
 }
 
-/// An entry, and who wants to know what became of it.
+/// An entry and the reply to its caller.
 #[derive(Debug)]
-struct Waiting {
+struct PendingEntry {
     entry: Map<String, Value>,
     bytes: usize,
-    added: Asking,
+    added: EntryReply,
 }
 
 #[derive(Debug)]
-struct Asking(oneshot::Sender<Result<(), String>>);
+struct EntryReply(oneshot::Sender<Result<(), String>>);
 
 #[derive(Clone, Debug)]
 enum NotAdded {
-    /// By what an entry says.
+    /// The content of an entry was refused.
     Refused(String),
     Failed(String),
 }
 
-/// The last entry, as it was seen.
+/// The last entry of a log, as it was read.
 #[derive(Clone, Debug)]
-struct Head {
+struct LastEntry {
     sequence: u64,
     hash: String,
     seen: Instant,
@@ -77,41 +77,41 @@ struct Head {
 
 impl AuditLog {
     pub fn new(objects: Objects) -> AuditLog {
-        AuditLog { objects: objects.on_behalf_of(&Asker::Job(Job::Audit)), places: Arc::default() }
+        AuditLog { objects: objects.on_behalf_of(&Asker::Job(Job::Audit)), queues: Arc::default() }
     }
 
-    /// Where the entries of an organization are.
+    /// Returns the object with the entries of an organization.
     pub fn home(org: OrgId) -> RowHome {
         RowHome { object: ObjectKey::new(org, ObjectKind::AuditLog, org.0), org, project_id: org.0 }
     }
 
     async fn add(&self, org: OrgId, entry: Map<String, Value>) -> Result<(), String> {
-        let place = Arc::clone(self.places.lock().entry(org).or_default());
-        let (asking, mut answer) = oneshot::channel();
+        let queue = Arc::clone(self.queues.lock().entry(org).or_default());
+        let (reply, mut answer) = oneshot::channel();
         let bytes = bytes_about(&entry);
-        place.waiting.lock().push_back(Waiting { entry, bytes, added: Asking(asking) });
-        let head = Arc::clone(&place.head).lock_owned();
+        queue.waiting.lock().push_back(PendingEntry { entry, bytes, added: EntryReply(reply) });
+        let head = Arc::clone(&queue.head).lock_owned();
         let head = tokio::select! {
             biased;
             answer = &mut answer => return answer.map_err(cut_short)?,
             head = head => head,
         };
-        // On its own: who waits may go, and the others' entries must not go with it.
-        tokio::spawn(self.clone().add_waiting(org, place, head));
+        // In a task of its own: this caller may be dropped, but the entries of others must be written.
+        tokio::spawn(self.clone().add_waiting(org, queue, head));
         answer.await.map_err(cut_short)?
     }
 
-    /// Until nobody waits.
-    async fn add_waiting(self, org: OrgId, place: Arc<Place>, mut head: OwnedMutexGuard<Option<Head>>) {
+    /// Writes waiting entries until there are none.
+    async fn add_waiting(self, org: OrgId, queue: Arc<AuditQueue>, mut head: OwnedMutexGuard<Option<LastEntry>>) {
         loop {
-            let batch = place.next();
+            let batch = queue.next();
             if batch.is_empty() {
                 return;
             }
             let (entries, waiting): (Vec<_>, Vec<_>) = batch.into_iter().map(|one| (one.entry, one.added)).unzip();
             let began = Instant::now();
             match self.add_together(org, &entries, &mut head).await {
-                // One of them is no row; the others need not know.
+                // One entry is invalid; the others are written without it.
                 Err(NotAdded::Refused(_)) if entries.len() > 1 => {
                     for (entry, one) in entries.iter().zip(waiting) {
                         one.tell(self.add_together(org, std::slice::from_ref(entry), &mut head).await);
@@ -120,7 +120,7 @@ impl AuditLog {
                 added => waiting.into_iter().for_each(|one| one.tell(added.clone())),
             }
             let took = began.elapsed();
-            if !place.waiting.lock().is_empty() {
+            if !queue.waiting.lock().is_empty() {
                 sleep(took.min(TURN_MAX)).await;
             }
         }
@@ -130,9 +130,9 @@ impl AuditLog {
         &self,
         org: OrgId,
         entries: &[Map<String, Value>],
-        head: &mut Option<Head>,
+        head: &mut Option<LastEntry>,
     ) -> Result<(), NotAdded> {
-        let created = format_micros((self.objects.shared.office.clock)());
+        let created = format_micros((self.objects.shared.registry.clock)());
         for _ in 0..ATTEMPTS_MAX {
             let last = match head.take().filter(|head| head.seen.elapsed() < REMEMBERED) {
                 Some(last) => last,
@@ -144,7 +144,7 @@ impl AuditLog {
             let write = ObjectWrite { object: Self::home(org).object, rows, request };
             match self.objects.write(vec![write], Patience::usual()).await {
                 Ok(_) => {
-                    *head = Some(Head { sequence, hash, seen: Instant::now() });
+                    *head = Some(LastEntry { sequence, hash, seen: Instant::now() });
                     return Ok(());
                 }
                 Err(WriteError::KeyReused { .. }) => {}
@@ -157,36 +157,36 @@ impl AuditLog {
         Err(NotAdded::Failed("others keep adding entries: try again".into()))
     }
 
-    /// By what every node has acknowledged.
-    async fn last(&self, org: OrgId) -> Result<Head, String> {
+    /// Reads the last entry that any node has acknowledged.
+    async fn last(&self, org: OrgId) -> Result<LastEntry, String> {
         let seen = Instant::now();
         let request = FetchRequest { limit: Some(1), ..FetchRequest::default() };
         let page = self.objects.fetch(&Self::home(org), request).await.map_err(|why| why.to_string())?;
         let Some(newest) = page.events.first() else {
-            return Ok(Head { sequence: 0, hash: FIRST_HASH.into(), seen });
+            return Ok(LastEntry { sequence: 0, hash: FIRST_HASH.into(), seen });
         };
         let unreadable = || "the last entry cannot be decoded".to_owned();
         let newest: Value = serde_json::from_slice(newest).map_err(|_| unreadable())?;
         let sequence = newest.get(SEQUENCE).and_then(Value::as_u64).ok_or_else(unreadable)?;
         let hash = newest.get(HASH).and_then(Value::as_str).ok_or_else(unreadable)?.to_owned();
-        Ok(Head { sequence, hash, seen })
+        Ok(LastEntry { sequence, hash, seen })
     }
 }
 
-impl Asking {
+impl EntryReply {
     fn tell(self, added: Result<(), NotAdded>) {
-        // Who has gone does not want to know.
+        // The caller may have been dropped.
         let _ = self.0.send(added.map_err(|why| match why {
             NotAdded::Refused(why) | NotAdded::Failed(why) => why,
         }));
     }
 }
 
-impl Place {
-    /// Who waits, up to what may go together.
-    fn next(&self) -> Vec<Waiting> {
+impl AuditQueue {
+    /// Removes the next batch from the queue.
+    fn next(&self) -> Vec<PendingEntry> {
         let mut waiting = self.waiting.lock();
-        // What who has gone wanted to do is not done.
+        // Entries of dropped callers are not written.
         waiting.retain(|one| !one.added.0.is_closed());
         let mut bytes = 0;
         let fit = waiting.iter().take(TOGETHER_MAX).take_while(|one| {
@@ -208,8 +208,8 @@ impl Ledger for AuditLog {
     }
 }
 
-/// The entries as rows behind the last one, and the number and hash of the last of them.
-fn rows_behind(last: &Head, created: &str, entries: &[Map<String, Value>]) -> (Vec<Sent>, (u64, String)) {
+/// Returns the entries as rows behind the last one, and the number and hash of the new last one.
+fn rows_behind(last: &LastEntry, created: &str, entries: &[Map<String, Value>]) -> (Vec<Sent>, (u64, String)) {
     let mut end = (last.sequence, last.hash.clone());
     let mut rows = Vec::with_capacity(entries.len());
     for entry in entries {
@@ -232,7 +232,7 @@ fn cut_short(_: oneshot::error::RecvError) -> String {
     "the node stops".into()
 }
 
-/// One for each number that a write begins with, whoever asks for it; its content is that of the write.
+/// Returns the idempotency key of a write: its key is the number of the first entry, its content that of the write.
 fn request(org: OrgId, sequence: u64, hash: &str) -> RequestId {
     let key = (org.0.as_u128() ^ 0x6173_7361_7920_6175_6469_7420_6c6f_6731).wrapping_add(u128::from(sequence));
     let mut content = [0; 16];

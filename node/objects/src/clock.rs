@@ -1,12 +1,11 @@
-//! The clock that ids follow. A machine's clock may jump; an id that followed it years ahead would stay there for good, and
-//! with it every later one of its shard: requests that were just written would count as long forgotten, and one that is
-//! sent again would be written again. So a time is taken only where something else than this machine's clock bears it out.
+//! The clock of ids. The clock of a machine may jump, and an id years ahead would keep all later ids of its shard there:
+//! recent requests would count as old ones, and a repeated request would be written twice. So a time needs confirmation.
 //!
-//! C1: no more than `AHEAD_MAX` above what at least two other nodes say, the later half of them.
-//! C2: with fewer to ask, no more than that above both the one other and the time at the start plus what has passed since.
-//! C3: a clock that is behind is taken as it is: ids go up all the same.
+//! C1: at most `AHEAD_MAX` above the time of at least two other nodes, the later half of them.
+//! C2: with fewer nodes, at most that above both the other node and the time of the start plus the time since then.
+//! C3: a clock that is behind is used as it is, since ids increase in any case.
 //!
-//! Other nodes are asked every few seconds; in the first moments after a start C2 holds.
+//! Other nodes are asked every few seconds. C2 holds for the first moments after a start.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -17,11 +16,11 @@ use assay_cluster::{Cluster, PeersTime};
 /// Microseconds since the epoch, UTC.
 pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
 
-/// Clocks of machines that are kept in step differ by much less.
+/// Accepted lead of this machine's clock. Synchronized clocks differ by much less.
 const AHEAD_MAX: Duration = Duration::from_secs(10);
-const SAID_AGAIN_AFTER: Duration = Duration::from_secs(60);
+const WARNING_INTERVAL: Duration = Duration::from_secs(60);
 
-/// The machine's clock, as far as the other nodes and the time since the start bear it out.
+/// Returns the machine's clock, limited by the other nodes and the time since the start.
 pub fn node_clock(cluster: &Arc<Cluster>) -> Clock {
     let (cluster, started, at_start) = (Arc::downgrade(cluster), Instant::now(), wall());
     let said = AtomicI64::new(i64::MIN);
@@ -30,8 +29,8 @@ pub fn node_clock(cluster: &Arc<Cluster>) -> Clock {
         let since = micros(started.elapsed());
         let projected = at_start.saturating_add(since);
         let peers = cluster.upgrade().and_then(|cluster| cluster.peers_time());
-        let taken = borne_out(now, projected, peers);
-        let due = said.load(Ordering::Relaxed).saturating_add(micros(SAID_AGAIN_AFTER)) <= since;
+        let taken = confirmed(now, projected, peers);
+        let due = said.load(Ordering::Relaxed).saturating_add(micros(WARNING_INTERVAL)) <= since;
         if taken < now && due {
             said.store(since, Ordering::Relaxed);
             tracing::warn!(
@@ -52,7 +51,7 @@ fn micros(time: Duration) -> i64 {
     i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
 }
 
-fn borne_out(now: i64, projected: i64, peers: Option<PeersTime>) -> i64 {
+fn confirmed(now: i64, projected: i64, peers: Option<PeersTime>) -> i64 {
     let trusted = match peers {
         Some(peers) if peers.heard >= 2 => peers.micros,
         Some(peers) => projected.max(peers.micros),
@@ -71,7 +70,7 @@ mod tests {
 
     fn check(now: i64, projected: i64, peers: &[i64], expected: i64) {
         let time = peers.iter().max().map(|micros| PeersTime { micros: *micros, heard: peers.len() });
-        assert_eq!(borne_out(now, projected, time), expected, "{now} {projected} {peers:?}");
+        assert_eq!(confirmed(now, projected, time), expected, "{now} {projected} {peers:?}");
     }
 
     #[test]

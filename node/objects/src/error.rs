@@ -1,4 +1,4 @@
-//! Why a write or a read was not done. Each variant is one kind of answer; its status is chosen at the rim.
+//! Errors of writes and reads. Each variant is one kind of response; the HTTP layer chooses its status.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use assay_storage_model::{NotWritten, ObjectKey, Xact};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::outcomes::RETRY_AFTER;
+use crate::write_path::outcomes::RETRY_AFTER;
 
-/// Every variant but `Unknown` is a promise: nothing of the request was written, now or later.
+/// Error of a write. Every variant but `Unknown` guarantees that nothing of the request is written, now or later.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum WriteError {
-    /// 400. `write` is the place among the writes of the call, `error.row` the place among its rows.
+    /// 400. `write` is the index among the writes of the call, `error.row` the index among its rows.
     #[error("{error}")]
     Row { write: usize, error: RowError },
     /// 413.
@@ -27,7 +27,7 @@ pub enum WriteError {
     /// 429 if a queue is full, 507 if a disk is, else 503. Nothing was written.
     #[error("{}", text_of(why, *retry_after))]
     NotWritten { why: NotWritten, retry_after: Duration },
-    /// 503. What `written` names is written; of the others it is not known, or they were not.
+    /// 503. The writes to `written` are written; those to other objects are not, or it is unknown.
     #[error("it is not known whether all of this was written, sending it again is safe: {why}")]
     Unknown { why: String, written: Vec<ObjectKey> },
 }
@@ -47,12 +47,12 @@ impl From<NotWritten> for WriteError {
 }
 
 impl WriteError {
-    /// Nothing was written, for this reason.
+    /// Returns the error of a write that certainly failed, for this reason.
     pub(crate) fn unavailable(why: String) -> WriteError {
         NotWritten::Failed(why).into()
     }
 
-    /// Whether the same write may succeed if it is sent again soon.
+    /// Returns whether a retry of the same write may succeed soon.
     pub fn may_pass(&self) -> bool {
         match self {
             WriteError::NotWritten { why: NotWritten::NoSpace(_), .. } => false,
@@ -64,7 +64,7 @@ impl WriteError {
         }
     }
 
-    /// The parents that rows name by `_parent_id` could not be read; nothing was written.
+    /// Returns the error of a write whose parents (`_parent_id`) could not be read.
     pub(crate) fn parents_unread(object: ObjectKey, why: ReadError) -> WriteError {
         match why {
             ReadError::Gone { .. } => WriteError::Gone { object },
@@ -78,6 +78,7 @@ impl WriteError {
     }
 }
 
+/// Error of a read.
 #[derive(Clone, Debug, PartialEq, Eq, Error, Serialize, Deserialize)]
 pub enum ReadError {
     /// 400.
@@ -92,13 +93,13 @@ pub enum ReadError {
     /// 429.
     #[error("busy: {why}; try again in {} s", retry_after.as_secs())]
     Busy { why: String, retry_after: Duration },
-    /// 507: reading at a version ahead of the last write has to be noted, and there is no room to do it.
+    /// 507: a read at a version ahead of the last write has to write to the log, and the disk is full.
     #[error("the disk has no room: {0}")]
     NoSpace(String),
     /// 503.
     #[error("reads are not answered at the moment: {0}")]
     Unavailable(String),
-    /// 500, where nobody else has the rows: the files of the replica that was read are damaged.
+    /// 500: the files of the replica are damaged, and no other replica has the rows.
     #[error("{0}")]
     Damaged(String),
     /// 500.

@@ -8,12 +8,12 @@ use serde_json::{Map, Value, json};
 
 const SOURCES: [&str; 3] = ["app", "api", "external"];
 const SOURCE_DEFAULT: &str = "external";
-/// What an item may change in its row.
+/// Fields that an item may change in its row.
 const MERGED: [&str; 3] = ["scores", "expected", "tags"];
-/// The kind whose rows have every field that feedback may set; others drop what they do not have.
+/// Kind whose rows have all fields of feedback; others drop missing ones.
 const WIDEST_KIND: ObjectKind = ObjectKind::Experiment;
 
-/// The rows that these items make, none for an item that says nothing. An error names the item by its place.
+/// Converts items to rows. An empty item makes none. An error names the item by its index.
 pub fn rows(items: Vec<Value>, now_micros: i64) -> Result<Vec<Value>, RowError> {
     let mut rows = Vec::with_capacity(items.len());
     for (index, item) in items.into_iter().enumerate() {

@@ -1,31 +1,17 @@
-//! Objects that own rows: writing to them in order, reading them back.
+//! Objects that own rows: ordered writes (`write_path`), reads (`read_path`), audit entries and the history of writes.
 //!
-//! One actor per object makes order; see `actor`. What decides is plain code: `line` (order, ids, request ids),
-//! `book` (places), `waiting` (who gets the next place), `prepare`, `ingest`, `feedback`, `page`, `render`. Knows no HTTP
-//! and does not ask who is calling.
+//! One actor for each object orders its writes. Decisions are pure code, apart from actors and I/O; see [`pure`]. The crate
+//! depends on no HTTP library and does not authenticate callers.
 
-mod actor;
 mod audit;
-mod book;
 mod clock;
-mod deliver;
 mod error;
 pub mod feedback;
-mod fetch;
 pub mod ingest;
-mod line;
-mod office;
-mod outcomes;
-mod page;
-mod parents;
-mod prepare;
-mod readers;
-mod render;
+mod read_path;
 mod replay;
 pub mod restore;
-mod threads;
-mod waiting;
-mod work;
+mod write_path;
 
 use std::fmt;
 use std::sync::Arc;
@@ -45,63 +31,66 @@ use uuid::Uuid;
 pub use crate::audit::AuditLog;
 pub use crate::clock::{Clock, node_clock};
 pub use crate::error::{ReadError, WriteError};
-pub use crate::page::{PAGE_BYTES_MAX, TRACES_PER_PAGE_MAX};
-pub use crate::replay::{PastOp, PastPage, PastPlace};
-pub use crate::threads::OBJECTS_THREAD;
+pub use crate::read_path::page::{PAGE_BYTES_MAX, TRACES_PER_PAGE_MAX};
+pub use crate::replay::{HistoryOp, HistoryPage, HistoryPosition};
+pub use crate::write_path::actor_threads::OBJECTS_THREAD;
 
-use crate::book::{BookLimits, Room};
-use crate::deliver::{OutcomeForm, WriteService, deliver};
-use crate::fetch::{FETCH, FetchDoor, PAST, ROWS, Reading};
-use crate::office::{Counters, Office};
-use crate::outcomes::{Acknowledged, as_sent, combine};
-use crate::prepare::prepare_all;
-use crate::readers::Readers;
-use crate::threads::ActorThreads;
-use crate::work::Work;
+use crate::read_path::fetch;
+use crate::read_path::fetch::{FETCH, PAST, ROWS, ReadService, Reading};
+use crate::read_path::readers::Readers;
+use crate::write_path::actor_threads::ActorThreads;
+use crate::write_path::deliver::{OutcomeForm, WriteService, deliver};
+use crate::write_path::outcomes::{Acknowledged, as_sent, combine};
+use crate::write_path::parents;
+use crate::write_path::prepare::prepare_all;
+use crate::write_path::registry::{Counters, ObjectRegistry};
+use crate::write_path::reservations::{self, Capacity, ReservationLimits};
+use crate::write_path::work::Work;
 
-/// The pure steps of a write and of a page: for `tests/fuzz`, which throws at them what a client can send, and for
-/// simulations, which are another shell around them.
+/// The pure steps of a write and of a page, for fuzz tests and simulations.
 pub mod pure {
-    pub use crate::book::{Book, BookLimits, Held, Room, Wanted};
-    pub use crate::fetch::{Asked, Start, asked, page};
-    pub use crate::line::{Entered, Line};
-    pub use crate::page::Cursor;
-    pub use crate::prepare::{Prepared, prepare_all};
-    pub use crate::waiting::{Granted, WriteQueue};
+    pub use crate::read_path::fetch::{PageQuery, Start, page, page_query};
+    pub use crate::read_path::page::Cursor;
+    pub use crate::write_path::prepare::{Prepared, prepare_all};
+    pub use crate::write_path::reservation_queue::{Granted, ReservationQueue};
+    pub use crate::write_path::reservations::{
+        Capacity, ReservationLimits, ReservationRequest, Reservations, Reserved,
+    };
+    pub use crate::write_path::write_queue::{Enqueued, WriteQueue};
 }
 
-/// Rows that are asked for by their ids, all that one call gives.
+/// Upper bound of the rows that one request by ids returns.
 const ROWS_BYTES_MAX: usize = 64 << 20;
 
-/// How long a write waits for its place where nobody says otherwise: about half of the time for which clients wait.
+/// Default time that a write waits for its reservation: about half of the time that clients wait.
 pub const WAIT_MAX: Duration = Duration::from_secs(30);
-/// A shutdown waits this long for the answers of writes that have their places.
+/// Time that a shutdown waits for the outcomes of writes that have a reservation.
 const SHUTDOWN_WAIT_MAX: Duration = Duration::from_secs(40);
 
-/// What the actors may hold at once; what finds no room waits in a queue (`waiting`). Memory for a write that has its place
-/// is about twice its bytes: its rows, then its command.
+/// Limits of the writes that actors hold at once. A write beyond them waits in the reservation queue. A write with a
+/// reservation takes about twice its bytes of memory: its rows, then its command.
 #[derive(Clone, Debug)]
 pub struct ObjectLimits {
     /// Threads that actors run on. One orders some ten thousand writes a second.
     pub threads: usize,
-    /// Writes of one object that were taken in and not answered, and their bytes. Half of its shard's, so that one object
-    /// cannot keep the others of its shard out.
+    /// Unanswered writes of one object and their bytes. Half of those of its shard, so that one object cannot block the
+    /// others.
     pub object_writes: usize,
     pub object_bytes: usize,
-    /// Writes of one shard and their bytes: what stands before a write that comes new. It is more than two entries, so
-    /// that a shard is never idle while writes wait, and less than its committer takes.
+    /// Unanswered writes of one shard and their bytes. More than two log entries, so that a shard is never idle while writes
+    /// wait, and less than its committer takes.
     pub shard_writes: usize,
     pub shard_bytes: usize,
-    /// Writes of the node and their bytes.
+    /// Unanswered writes of the node and their bytes.
     pub node_writes: usize,
     pub node_bytes: usize,
-    /// Writes on the way to one other node and their bytes: half of what a connection to it carries at once, so that
-    /// writes that wait there leave room for what consensus sends.
+    /// Writes on the way to one other node and their bytes. Half of the capacity of a connection, so that the messages of
+    /// consensus find room.
     pub peer_writes: usize,
     pub peer_bytes: usize,
     /// Objects with an actor: a few kilobytes each.
     pub objects: usize,
-    /// An actor that nothing came to for this long is put away.
+    /// Time without a write after which an actor is stopped.
     pub idle: Duration,
 }
 
@@ -123,16 +112,16 @@ impl Default for ObjectLimits {
     }
 }
 
-/// Bytes of all writes that have a place: a share of the machine's memory.
+/// Bytes of all writes with a reservation: a share of the machine's memory.
 fn node_bytes_of_memory() -> usize {
     usize::try_from(memory_share(64, 32 << 20, 256 << 20)).unwrap_or(32 << 20)
 }
 
 impl ObjectLimits {
-    /// What may have a place on this node.
-    pub fn book(&self) -> BookLimits {
-        let room = |writes, bytes| Room { writes, bytes };
-        BookLimits {
+    /// Limits of the reservations on this node.
+    pub fn reservation_limits(&self) -> ReservationLimits {
+        let room = |writes, bytes| Capacity { writes, bytes };
+        ReservationLimits {
             object: room(self.object_writes, self.object_bytes),
             lane: room(self.shard_writes, self.shard_bytes),
             node: room(self.node_writes, self.node_bytes),
@@ -140,24 +129,24 @@ impl ObjectLimits {
         }
     }
 
-    /// What may be on the way to other nodes.
-    fn outbound(&self) -> BookLimits {
-        let peer = Room { writes: self.peer_writes, bytes: self.peer_bytes };
-        let all = Room { writes: usize::MAX, bytes: usize::MAX };
-        BookLimits { object: peer, lane: peer, node: all, objects: usize::MAX }
+    /// Limits of the writes on the way to other nodes.
+    fn outbound(&self) -> ReservationLimits {
+        let peer = Capacity { writes: self.peer_writes, bytes: self.peer_bytes };
+        let all = Capacity { writes: usize::MAX, bytes: usize::MAX };
+        ReservationLimits { object: peer, lane: peer, node: all, objects: usize::MAX }
     }
 }
 
-/// On whose behalf writes are made, and until when they wait for their places.
+/// Deadline of the wait for a reservation, and the credential that the wait is accounted to.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
     pub until: Instant,
-    /// The record of the credential that was shown; nil for what the node writes by itself.
+    /// Record of the caller's credential; nil for writes of the node itself.
     pub credential: Uuid,
 }
 
 impl Patience {
-    /// For what the node writes by itself.
+    /// Returns the default for writes of the node itself.
     pub fn usual() -> Patience {
         Patience { until: Instant::now() + WAIT_MAX, credential: Uuid::nil() }
     }
@@ -167,23 +156,23 @@ impl Patience {
 #[derive(Clone, Debug)]
 pub struct ObjectWrite {
     pub object: ObjectKey,
-    /// As the client sent them.
+    /// Rows as the client sent them.
     pub rows: Vec<Sent>,
-    /// The request's key and content as hashes, where the client sent an idempotency key.
+    /// Hashes of the idempotency key and the content, if the client sent a key.
     pub request: Option<RequestId>,
 }
 
-/// What became of one [`ObjectWrite`].
+/// Result of one [`ObjectWrite`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// One per row sent, in their order.
+    /// One id for each row, in their order.
     pub row_ids: Vec<String>,
     pub xact: Xact,
-    /// The same request was written before; nothing changed.
+    /// Whether the same request was written before and nothing changed.
     pub duplicate: bool,
 }
 
-/// An object and the ids that its rows are shown with.
+/// An object, and the ids of its organization and project that its rows contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RowHome {
     pub object: ObjectKey,
@@ -191,74 +180,76 @@ pub struct RowHome {
     pub project_id: Uuid,
 }
 
+/// Request for a page of traces.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FetchRequest {
-    /// Traces.
+    /// Upper bound of the number of traces.
     pub limit: Option<u64>,
-    /// From the page before.
+    /// Cursor of the previous page.
     pub cursor: Option<String>,
     pub version: Option<Xact>,
-    /// With `max_root_span_id` the deprecated cursor.
+    /// Deprecated cursor, together with `max_root_span_id`.
     pub max_xact_id: Option<Xact>,
     pub max_root_span_id: Option<String>,
-    /// What is on the node that was asked will do, without asking who leads: the answer names its version.
+    /// Whether the replica of the receiving node may serve the page without asking the leader. The page has its version.
     pub stale: bool,
 }
 
-/// Rows by their ids.
+/// Request for rows by their ids.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RowsRequest {
     pub ids: Vec<String>,
     pub version: Option<Xact>,
 }
 
+/// Page of rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchPage {
-    /// One JSON object each.
+    /// Rows as JSON objects.
     pub events: Vec<Bytes>,
-    /// For the next page; none at the end.
+    /// Cursor of the next page; none on the last one.
     pub cursor: Option<String>,
-    /// What was read at.
+    /// Version at which the page was read.
     pub version: Xact,
 }
 
-/// For metrics.
+/// Counts for metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ObjectCounts {
-    /// Actors there are.
+    /// Actors that run.
     pub active: u64,
-    /// Writes taken in and not yet answered, and their bytes.
+    /// Unanswered writes with a reservation, and their bytes.
     pub waiting_writes: u64,
     pub waiting_bytes: u64,
-    /// Calls that wait for the places of their writes, and the bytes of these.
+    /// Calls that wait for their reservations, and the bytes of their writes.
     pub queued_calls: u64,
     pub queued_bytes: u64,
-    /// Since the start: calls that had to wait, and for how long in all.
+    /// Calls that had to wait since the start, and the sum of their waits.
     pub waits: u64,
     pub wait_seconds: f64,
-    /// Since the start: writes and rows written, requests known before, refusals for want of a place, unknown outcomes.
+    /// Counts since the start: writes, rows, repeated requests, refusals without a reservation, unknown outcomes.
     pub writes: u64,
     pub rows: u64,
     pub duplicates: u64,
     pub busy: u64,
     pub unknown: u64,
-    /// Since the start: actors made and put away, pages and rows read.
+    /// Counts since the start: actors started and stopped, pages and rows read.
     pub started: u64,
     pub put_away: u64,
     pub pages: u64,
     pub rows_read: u64,
 }
 
-/// The handle that everyone holds.
+/// Handle of the objects of a node.
 #[derive(Clone)]
 pub struct Objects {
     shared: Arc<Shared>,
-    /// On whose behalf other nodes are asked, as [`Asker`] writes it; they refuse nobody's questions.
+    /// Encoded [`Asker`] of requests to other nodes, which check its rights; empty where there is none.
     asker: Bytes,
 }
 
 struct Shared {
-    office: Arc<Office>,
+    registry: Arc<ObjectRegistry>,
     threads: Arc<ActorThreads>,
     readers: Arc<Readers>,
 }
@@ -273,39 +264,39 @@ impl Objects {
     /// Starts the threads of the actors. May be called from any runtime or from none.
     pub fn start(cluster: Arc<Cluster>, limits: ObjectLimits, clock: Clock) -> Objects {
         let threads = Arc::new(ActorThreads::start(limits.threads));
-        let office = Arc::new(Office::new(Arc::clone(&cluster), &limits, clock, threads.spawner()));
+        let registry = Arc::new(ObjectRegistry::new(Arc::clone(&cluster), &limits, clock, threads.spawner()));
         let readers = Arc::new(Readers::start());
         for form in OutcomeForm::ALL {
-            let service = WriteService { office: Arc::clone(&office), form };
+            let service = WriteService { registry: Arc::clone(&registry), form };
             cluster.serve_on_behalf(form.service(), Arc::new(service));
         }
-        for door in [FETCH, ROWS, PAST] {
-            let door = FetchDoor { door, office: Arc::clone(&office), readers: Arc::clone(&readers) };
-            cluster.serve_on_behalf(door.door, Arc::new(door));
+        for service in [FETCH, ROWS, PAST] {
+            let service = ReadService { service, registry: Arc::clone(&registry), readers: Arc::clone(&readers) };
+            cluster.serve_on_behalf(service.service, Arc::new(service));
         }
-        Objects { shared: Arc::new(Shared { office, threads, readers }), asker: Bytes::new() }
+        Objects { shared: Arc::new(Shared { registry, threads, readers }), asker: Bytes::new() }
     }
 
-    /// The same objects, asked on somebody's behalf: other nodes check rights once more where the rows are.
+    /// Returns a handle whose requests to other nodes name this principal. The nodes with the rows check its rights again.
     pub fn on_behalf_of(&self, asker: &Asker) -> Objects {
         Objects { shared: Arc::clone(&self.shared), asker: asker.to_bytes().into() }
     }
 
-    /// All or nothing before the first send: every row of every write is prepared, and every write has its place on this
-    /// node first. It waits for these until the deadline; then, and only then, it is busy.
+    /// Writes rows to objects. Prepares every row and reserves capacity for every write before it sends the first one. It
+    /// waits for the reservations until the deadline, and is refused as busy only then.
     ///
-    /// A caller that goes away while its writes wait gives their turn up, and nothing of them is written.
+    /// Dropping the future while it waits leaves the queue, and nothing is written.
     pub async fn write(&self, mut writes: Vec<ObjectWrite>, patience: Patience) -> Result<Vec<Written>, WriteError> {
-        let office = &self.shared.office;
+        let registry = &self.shared.registry;
         let org = writes.first().map(|write| write.object.org);
-        let gone = writes.iter().find(|write| is_gone(office, &write.object));
+        let gone = writes.iter().find(|write| is_gone(registry, &write.object));
         if let Some(ObjectWrite { object, .. }) = gone {
             return Err(WriteError::Gone { object: *object });
         }
         for write in &mut writes {
             self.adopt(write).await?;
         }
-        let prepared = prepare_all(writes, (office.clock)()).await?;
+        let prepared = prepare_all(writes, (registry.clock)()).await?;
         let (mut works, mut sent_to, mut indexes, mut row_ids) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for (place, (write, ids)) in prepared.into_iter().enumerate() {
             sent_to.push((place, write.object));
@@ -313,7 +304,7 @@ impl Objects {
             row_ids.push(ids);
             works.push(Work::Prepared(write));
         }
-        let delivered = deliver(office, works, patience, &self.asker).await;
+        let delivered = deliver(registry, works, patience, &self.asker).await;
         let outcomes = delivered.map_err(|why| self.late(org, why.into()))?;
         let outcomes = outcomes.into_iter().zip(&indexes).map(|(outcome, indexes)| as_sent(outcome, indexes));
         let done = together(sent_to, outcomes.collect(), &indexes).map_err(|why| self.late(org, why))?;
@@ -321,7 +312,7 @@ impl Objects {
         Ok(all.map(|(row_ids, Acknowledged { xact, duplicate })| Written { row_ids, xact, duplicate }).collect())
     }
 
-    /// Gives rows that name their parent in the deprecated way the place that this parent has in its trace.
+    /// Resolves `_parent_id` of rows to the span and trace of the parent.
     async fn adopt(&self, write: &mut ObjectWrite) -> Result<(), WriteError> {
         let ids = parents::unknown_parents(&write.rows);
         let stored = if ids.is_empty() {
@@ -335,23 +326,23 @@ impl Objects {
         Ok(())
     }
 
-    /// One page of whole traces, newest first; sees everything acknowledged before the call.
+    /// Returns one page of whole traces, newest first. Sees every write acknowledged before the call.
     pub async fn fetch(&self, home: &RowHome, request: FetchRequest) -> Result<FetchPage, ReadError> {
-        let Shared { office, readers, .. } = &*self.shared;
-        let page = fetch::fetch(office, readers, *home, Reading::Page(request), &self.asker).await?;
-        Counters::add(&office.counters.pages, 1);
-        Counters::add(&office.counters.rows_read, page.events.len());
+        let Shared { registry, readers, .. } = &*self.shared;
+        let page = fetch::fetch(registry, readers, *home, Reading::Page(request), &self.asker).await?;
+        Counters::add(&registry.counters.pages, 1);
+        Counters::add(&registry.counters.rows_read, page.events.len());
         Ok(page)
     }
 
-    /// The rows of these ids, those that there are, in the order of the ids; sees everything acknowledged before the call.
+    /// Returns the rows that exist of these ids, in the order of the ids. Sees every write acknowledged before the call.
     pub async fn rows(&self, home: &RowHome, ids: Vec<String>, version: Option<Xact>) -> Result<Vec<Bytes>, ReadError> {
-        let Shared { office, readers, .. } = &*self.shared;
+        let Shared { registry, readers, .. } = &*self.shared;
         let (mut rows, mut bytes, mut request) = (Vec::new(), 0, RowsRequest { ids, version });
         loop {
-            let page = fetch::fetch(office, readers, *home, Reading::Rows(request.clone()), &self.asker).await?;
+            let page = fetch::fetch(registry, readers, *home, Reading::Rows(request.clone()), &self.asker).await?;
             bytes += page.events.iter().map(Bytes::len).sum::<usize>();
-            Counters::add(&office.counters.rows_read, page.events.len());
+            Counters::add(&registry.counters.rows_read, page.events.len());
             rows.extend(page.events);
             let Some(next) = page.cursor.and_then(|place| place.parse().ok()) else { return Ok(rows) };
             if bytes > ROWS_BYTES_MAX {
@@ -363,9 +354,9 @@ impl Objects {
         }
     }
 
-    /// All of its rows go, for good, and their bytes leave the disk; nothing is written to it any more.
+    /// Deletes an object with all of its rows for good. Later writes to it are refused.
     pub async fn drop_object(&self, object: ObjectKey) -> Result<(), WriteError> {
-        let cluster = &self.shared.office.cluster;
+        let cluster = &self.shared.registry.cluster;
         let command = Bytes::from(Command::DropObject { object }.encode());
         match cluster.write(cluster.locate(&object), command).await {
             Ok(Outcome::Done { .. }) => Ok(()),
@@ -375,13 +366,13 @@ impl Objects {
     }
 
     pub fn counts(&self) -> ObjectCounts {
-        self.shared.office.counts()
+        self.shared.registry.counts()
     }
 
-    /// Takes nothing more, answers what was taken, ends the threads.
+    /// Refuses new writes, waits for the outcomes of those with a reservation, and stops the threads.
     pub async fn shutdown(&self) {
-        self.shared.office.close();
-        if tokio::time::timeout(SHUTDOWN_WAIT_MAX, self.shared.office.emptied()).await.is_err() {
+        self.shared.registry.close();
+        if tokio::time::timeout(SHUTDOWN_WAIT_MAX, self.shared.registry.emptied()).await.is_err() {
             tracing::warn!(counts = ?self.counts(), "writes were not answered in time; they are unknown to their writers");
         }
         self.shared.readers.close();
@@ -395,28 +386,28 @@ impl Objects {
         }
     }
 
-    /// Counts a refusal whose wait is over, and says when to come again.
+    /// Counts a refusal at the deadline, and adds the time after which a retry is worthwhile.
     fn late(&self, org: Option<OrgId>, error: WriteError) -> WriteError {
         let WriteError::NotWritten { why: NotWritten::Busy(why), .. } = error else { return error };
-        let office = &self.shared.office;
-        Counters::add(&office.counters.busy, 1);
-        office.refusals.note(setting_of(&why), org.map_or(Uuid::nil(), |org| org.0));
-        WriteError::NotWritten { why: NotWritten::Busy(why), retry_after: office.retry_after() }
+        let registry = &self.shared.registry;
+        Counters::add(&registry.counters.busy, 1);
+        registry.refusals.note(setting_of(&why), org.map_or(Uuid::nil(), |org| org.0));
+        WriteError::NotWritten { why: NotWritten::Busy(why), retry_after: registry.retry_after() }
     }
 }
 
-/// The setting that a refusal is about, as the log and metrics name it.
+/// Returns the setting behind a refusal, for the log and metrics.
 fn setting_of(why: &str) -> &'static str {
     match why {
-        book::OBJECT_FULL => "objects.object_bytes_max",
-        book::NODE_FULL => "objects.node_bytes_max",
-        book::OBJECTS_FULL => "objects.active_max",
+        reservations::OBJECT_FULL => "objects.object_bytes_max",
+        reservations::NODE_FULL => "objects.node_bytes_max",
+        reservations::OBJECTS_FULL => "objects.active_max",
         _ => "objects of one shard",
     }
 }
 
-/// What all came to, in their order. Where one is refused, a write without rows was not written either: it says only
-/// what is there.
+/// Combines the outcomes of a call in the order of its writes. Where one is refused, a write without rows counts as not
+/// written either.
 fn together(
     sent_to: Vec<(usize, ObjectKey)>,
     outcomes: Vec<WriteOutcome>,
@@ -437,8 +428,8 @@ fn together(
     Ok(done.into_iter().map(|(_, done)| done).collect())
 }
 
-/// Whether this node knows that the object was deleted; a replica that lags has the shard's leader say so later.
-fn is_gone(office: &Office, object: &ObjectKey) -> bool {
-    let shard = office.cluster.shard(office.cluster.locate(object));
+/// Returns whether the object is deleted as far as the replica here has applied. The leader of the shard decides later.
+fn is_gone(registry: &ObjectRegistry, object: &ObjectKey) -> bool {
+    let shard = registry.cluster.shard(registry.cluster.locate(object));
     shard.is_some_and(|shard| shard.object(object).is_some_and(|record| record.dropped))
 }

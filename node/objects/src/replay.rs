@@ -1,7 +1,6 @@
-//! What was written to an object, write after write, and writing it again somewhere else.
+//! The history of writes to an object, and writing it again to another one.
 //!
-//! An operation is given as a line of JSON, with its documents as they are stored: they are the text that was sent, and
-//! reading numbers out of it and writing them again would change some.
+//! An operation is a line of JSON with its documents as they are stored: parsing and printing numbers would change some.
 
 use std::fmt;
 
@@ -15,61 +14,61 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::deliver::deliver;
-use crate::fetch::{self, Reading, explain};
-use crate::outcomes::Acknowledged;
-use crate::page::PAGE_BYTES_MAX;
-use crate::prepare::Prepared;
-use crate::work::Work;
+use crate::read_path::fetch::{self, Reading, explain};
+use crate::read_path::page::PAGE_BYTES_MAX;
+use crate::write_path::deliver::deliver;
+use crate::write_path::outcomes::Acknowledged;
+use crate::write_path::prepare::Prepared;
+use crate::write_path::work::Work;
 use crate::{FetchPage, Objects, Patience, ReadError, RowHome, WriteError, together};
 
-/// Operations read before anything is known of their size, and at most, at once.
+/// Operations of the first read, and the upper bound of one read.
 const OPS_READ_FIRST: usize = 16;
 const OPS_READ_MAX: usize = 1024;
-/// What is read at once is meant to have this many bytes.
+/// Intended size of one read.
 const READ_BYTES: usize = 2 << 20;
-/// What a line has beside its documents and ids, at most.
+/// Upper bound of a line without its documents and ids.
 const FRAME_BYTES: usize = 256;
 
-/// How far somebody has read: behind so many operations of a write.
+/// Position in the history: after this many operations of a write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PastPlace {
+pub struct HistoryPosition {
     pub xact: Xact,
     pub done: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PastRequest {
-    pub from: PastPlace,
-    /// None reads what was acknowledged before the call.
+pub struct HistoryRequest {
+    pub from: HistoryPosition,
+    /// Version to read at; `None` for every write acknowledged before the call.
     pub version: Option<Xact>,
 }
 
-/// Operations in the order in which they were written. A write may go on on the next page.
+/// Page of operations in the order of the writes. A write may continue on the next page.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PastPage {
-    /// A line each, without its end; see [`PastOp::parse`].
+pub struct HistoryPage {
+    /// Lines without line ends; see [`HistoryOp::parse`].
     pub lines: Vec<Bytes>,
-    pub next: Option<PastPlace>,
+    pub next: Option<HistoryPosition>,
     pub version: Xact,
 }
 
 /// One operation of a write.
 #[derive(Clone, PartialEq, Eq)]
-pub struct PastOp {
-    /// Of its write.
+pub struct HistoryOp {
+    /// Id of its write.
     pub xact: Xact,
     pub row: PreparedRow,
 }
 
-impl fmt::Debug for PastOp {
+impl fmt::Debug for HistoryOp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PastOp({} {:?} {})", self.xact, self.row.action, self.row.id)
+        write!(f, "HistoryOp({} {:?} {})", self.xact, self.row.action, self.row.id)
     }
 }
 
-impl PastOp {
-    pub fn parse(line: &[u8]) -> Result<PastOp, String> {
+impl HistoryOp {
+    pub fn parse(line: &[u8]) -> Result<HistoryOp, String> {
         let fields = doc_fields(line).map_err(|why| why.to_string())?;
         let raw = |name: &str| {
             let found = fields.iter().find(|(known, _)| known == name).map(|(_, value)| *value);
@@ -93,10 +92,10 @@ impl PastOp {
             audit: text("audit"),
         };
         check(&row)?;
-        Ok(PastOp { xact: Xact::parse(&xact).map_err(|why| why.to_string())?, row })
+        Ok(HistoryOp { xact: Xact::parse(&xact).map_err(|why| why.to_string())?, row })
     }
 
-    /// What it takes in memory and in a command, about.
+    /// Returns its approximate size in memory and in a command.
     pub fn bytes(&self) -> usize {
         let PreparedRow { id, span_id, root_span_id, doc, rules, audit, .. } = &self.row;
         FRAME_BYTES + id.len() + span_id.len() + root_span_id.len() + doc.len() + rules.len() + audit.len()
@@ -107,7 +106,7 @@ fn plain<'t, T: Deserialize<'t>>(text: &'t [u8], name: &str) -> Result<T, String
     serde_json::from_slice(text).map_err(|why| format!("`{name}` of an operation: {why}"))
 }
 
-/// What apply and readers take for granted.
+/// Checks what the state machine and readers rely on.
 fn check(row: &PreparedRow) -> Result<(), String> {
     let PreparedRow { id, span_id, root_span_id, doc, rules, audit, action, .. } = row;
     let long = [id, span_id, root_span_id].into_iter().any(|id| id.len() > ID_BYTES_MAX);
@@ -155,13 +154,13 @@ fn line_of(op: &WrittenOp) -> Bytes {
     Bytes::from(line)
 }
 
-/// Ends of lines stand between the parts of a JSON text and never in one, where a space says as much.
+/// Appends a JSON text on one line: line ends, which occur between tokens only, become spaces.
 fn put_on_one_line(line: &mut Vec<u8>, text: &[u8]) {
     line.extend(text.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }));
 }
 
 /// The lines of a page; the cursor is the place of the next one.
-pub(crate) fn past(view: &View, home: &RowHome, asked: &PastRequest) -> Result<FetchPage, ReadError> {
+pub(crate) fn past(view: &View, home: &RowHome, asked: &HistoryRequest) -> Result<FetchPage, ReadError> {
     let object = &home.object;
     let explain = |why| explain(object, why);
     let (at, from) = (asked.version.unwrap_or_else(|| view.version()), asked.from);
@@ -169,7 +168,7 @@ pub(crate) fn past(view: &View, home: &RowHome, asked: &PastRequest) -> Result<F
     let is_all = found.len() < assay_storage_shard::PICKED_MAX;
     let done = found.iter().take(from.done).take_while(|op| op.xact == from.xact).count();
     let mut left = &found[done..];
-    let (mut events, mut bytes, mut place): (Vec<Bytes>, usize, PastPlace) = (Vec::new(), 0, from);
+    let (mut events, mut bytes, mut place): (Vec<Bytes>, usize, HistoryPosition) = (Vec::new(), 0, from);
     while !left.is_empty() && bytes < PAGE_BYTES_MAX {
         let fitting = match events.len() {
             0 => OPS_READ_FIRST,
@@ -181,7 +180,7 @@ pub(crate) fn past(view: &View, home: &RowHome, asked: &PastRequest) -> Result<F
             bytes += line.len();
             events.push(line);
             let done = if op.xact == place.xact { place.done + 1 } else { 1 };
-            place = PastPlace { xact: op.xact, done };
+            place = HistoryPosition { xact: op.xact, done };
         }
         left = later;
     }
@@ -190,31 +189,35 @@ pub(crate) fn past(view: &View, home: &RowHome, asked: &PastRequest) -> Result<F
     Ok(FetchPage { events, cursor, version: at })
 }
 
-fn place_of(cursor: &str) -> Option<PastPlace> {
+fn place_of(cursor: &str) -> Option<HistoryPosition> {
     let (xact, done) = cursor.split_once('.')?;
-    Some(PastPlace { xact: Xact::parse(xact).ok()?, done: done.parse().ok()? })
+    Some(HistoryPosition { xact: Xact::parse(xact).ok()?, done: done.parse().ok()? })
 }
 
 impl Objects {
-    /// What was written to an object, from a place on; sees everything acknowledged before the call. What comes later is asked
-    /// for with the version of the first page.
-    pub async fn past(&self, object: ObjectKey, from: PastPlace, version: Option<Xact>) -> Result<PastPage, ReadError> {
+    /// Returns a page of the history of an object from a position. Sees every write acknowledged before the call. Later
+    /// pages are read at the version of the first.
+    pub async fn past(
+        &self,
+        object: ObjectKey,
+        from: HistoryPosition,
+        version: Option<Xact>,
+    ) -> Result<HistoryPage, ReadError> {
         // Which project it is in stands in no line.
         let home = RowHome { object, org: object.org, project_id: Uuid::nil() };
-        let reading = Reading::Past(PastRequest { from, version });
+        let reading = Reading::Past(HistoryRequest { from, version });
         let FetchPage { events: lines, cursor, version } =
-            fetch::fetch(&self.shared.office, &self.shared.readers, home, reading, &self.asker).await?;
+            fetch::fetch(&self.shared.registry, &self.shared.readers, home, reading, &self.asker).await?;
         let broken = || ReadError::Internal("the position of the next page cannot be decoded".into());
         let next = cursor.map(|cursor| place_of(&cursor).ok_or_else(broken)).transpose()?;
-        Ok(PastPage { lines, next, version })
+        Ok(HistoryPage { lines, next, version })
     }
 
-    /// Writes operations again as one write, which the request names: sent again it counts once. They are what was written
-    /// elsewhere and are not made ready again.
+    /// Writes operations again as one write with an idempotency key. They are stored documents, and not prepared again.
     pub async fn write_again(
         &self,
         object: ObjectKey,
-        ops: Vec<PastOp>,
+        ops: Vec<HistoryOp>,
         request: RequestId,
     ) -> Result<Xact, WriteError> {
         let rows = ops.into_iter().map(|op| op.row).collect();
@@ -222,7 +225,7 @@ impl Objects {
         write.bytes = write.checked_bytes().map_err(|why| WriteError::TooLarge { write: 0, why: why.to_string() })?;
         let rows = (0..write.rows.len()).collect();
         let works = vec![Work::Prepared(write)];
-        let delivered = deliver(&self.shared.office, works, Patience::usual(), &self.asker).await;
+        let delivered = deliver(&self.shared.registry, works, Patience::usual(), &self.asker).await;
         let outcomes = delivered.map_err(|why| self.late(Some(object.org), why.into()))?;
         let done = together(vec![(0, object)], outcomes, &[rows]).map_err(|why| self.late(Some(object.org), why))?;
         let nothing = || WriteError::Unknown { why: "a write has no answer".into(), written: Vec::new() };
@@ -254,7 +257,7 @@ mod tests {
     fn an_operation_reads_back_from_its_line_with_the_text_of_its_document() {
         let doc = r#"{"n":123456789012345678901234567890,"x":1.50,"t":"a\nb"}"#;
         let line = line_of(&op(Action::Merge, doc, r#"{"merge_paths":[]}"#));
-        let found = PastOp::parse(&line).expect("reads");
+        let found = HistoryOp::parse(&line).expect("reads");
         assert_eq!((found.xact, found.row.action), (Xact::new(1_761_000_000, 3), Action::Merge));
         assert_eq!(found.row.id, "a \"quoted\" é");
         assert_eq!((found.row.span_id.as_str(), found.row.root_span_id.as_str()), ("s", ""));
@@ -268,14 +271,14 @@ mod tests {
     fn a_document_of_several_lines_comes_on_one() {
         let line = line_of(&op(Action::Upsert, "{\n \"x\":\r\n 1}", ""));
         assert!(!line.contains(&b'\n') && !line.contains(&b'\r'));
-        let doc = PastOp::parse(&line).expect("reads").row.doc;
+        let doc = HistoryOp::parse(&line).expect("reads").row.doc;
         assert_eq!(serde_json::from_slice::<serde_json::Value>(&doc).expect("JSON"), serde_json::json!({"x": 1}));
     }
 
     #[test]
     fn what_no_write_could_have_made_is_refused() {
         let good = String::from_utf8(line_of(&op(Action::Upsert, r#"{"x":1}"#, "")).to_vec()).expect("text");
-        assert!(PastOp::parse(good.as_bytes()).is_ok());
+        assert!(HistoryOp::parse(good.as_bytes()).is_ok());
         for (from, to) in [
             (r#"{"x":1}"#, "{}"),
             (r#"{"x":1}"#, "[1]"),
@@ -287,7 +290,7 @@ mod tests {
             (r#"\"quoted\" "#, &"x".repeat(ID_BYTES_MAX)),
         ] {
             let bad = good.replacen(from, to, 1);
-            assert!(bad != good && PastOp::parse(bad.as_bytes()).is_err(), "{bad}");
+            assert!(bad != good && HistoryOp::parse(bad.as_bytes()).is_err(), "{bad}");
         }
     }
 }

@@ -1,12 +1,12 @@
-//! What has to be written so that an object's rows are again as they were at a version. Pure.
+//! Writes that restore the rows of an object to an earlier version. Pure.
 //!
-//! What was then and is otherwise now is written whole; what came since is deleted. All of that is new writes: history stays.
+//! Rows that changed or were deleted are written whole, and rows that were added are deleted. History is not changed.
 
 use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-/// What is said of a row beside what was written to it.
+/// System fields of a row, which are not part of its document.
 const NOT_WRITTEN: [&str; 9] = [
     "_xact_id",
     "_pagination_key",
@@ -27,7 +27,7 @@ pub struct Restoring {
     pub deleted: usize,
 }
 
-/// From the rows as they were and as they are, in any order, as a fetch gives them.
+/// Returns the writes, given the rows at the version and the current ones, in any order.
 pub fn restoring(then: Vec<Value>, now: Vec<Value>) -> Restoring {
     let mut now: HashMap<String, Map<String, Value>> = now.into_iter().filter_map(written).collect();
     let mut restoring = Restoring::default();
@@ -46,7 +46,7 @@ pub fn restoring(then: Vec<Value>, now: Vec<Value>) -> Restoring {
     restoring
 }
 
-/// What was written of a row, by its id.
+/// Returns the id and the document of a row.
 fn written(row: Value) -> Option<(String, Map<String, Value>)> {
     let Value::Object(mut row) = row else { return None };
     for field in NOT_WRITTEN {

@@ -1,4 +1,4 @@
-//! What exporters are answered, in the encoding they sent.
+//! Responses to exporters, in the encoding of the request.
 
 use prost::Message;
 use serde_json::{Map, Value, json};
@@ -13,7 +13,7 @@ pub struct Rejected {
     pub why: String,
 }
 
-/// How many reasons are told; the number of spans is always told.
+/// Upper bound of the reasons in a response, which always has the number of rejected spans.
 pub const REASONS_TOLD_MAX: usize = 5;
 
 /// The answer to an export of spans that was taken, in whole or in part. Empty where all was taken.
@@ -73,7 +73,7 @@ pub fn encode_status(code: i32, message: &str, encoding: Encoding) -> Vec<u8> {
     }
 }
 
-/// What stands beside a status of gRPC where coming again makes sense: without it some codes are final to an exporter.
+/// Encodes the detail of a gRPC status that allows a retry. Without it exporters treat some codes as final.
 pub fn encode_retry(code: i32, message: &str, after_seconds: u64) -> Vec<u8> {
     let seconds = i64::try_from(after_seconds).unwrap_or(i64::MAX);
     let value = RetryInfo { retry_delay: Some(Delay { seconds }) }.encode_to_vec();
@@ -81,7 +81,7 @@ pub fn encode_retry(code: i32, message: &str, after_seconds: u64) -> Vec<u8> {
     RpcStatus { code, message: message.to_owned(), details }.encode_to_vec()
 }
 
-/// The code of gRPC that says what an HTTP status says.
+/// Returns the gRPC code of an HTTP status.
 pub fn rpc_code(status: u16) -> i32 {
     match status {
         400 | 411 | 413..=415 | 422 => 3,

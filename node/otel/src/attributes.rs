@@ -1,4 +1,4 @@
-//! The attributes of a span while they are read: found by name or by the beginning of their names, taken once.
+//! Attributes of a span during its conversion: found by name or prefix, and taken once.
 
 use serde_json::{Map, Value};
 
@@ -7,26 +7,26 @@ use crate::value;
 
 /// Names are columns of rows later, and no instrumentation has longer ones.
 pub const ATTRIBUTE_NAME_BYTES_MAX: usize = 1024;
-/// Parts of a name that say a place in a structure, as in `llm.input_messages.0.message.role`.
+/// Upper bound of the parts of a structured name, such as `llm.input_messages.0.message.role`.
 const PARTS_MAX: usize = 16;
 
 #[derive(Debug)]
 pub(crate) struct Attributes {
-    /// In the order of their names, each once.
-    items: Vec<Item>,
-    /// What was taken stays as well.
+    /// Attributes sorted by name, each once.
+    items: Vec<Attribute>,
+    /// Whether attributes that are taken stay, too.
     pub preserves: bool,
 }
 
 #[derive(Debug)]
-struct Item {
+struct Attribute {
     name: String,
     value: Value,
     is_taken: bool,
 }
 
 impl Attributes {
-    /// Of two with one name the later is meant.
+    /// Collects attributes. Of two with the same name the later one counts.
     pub fn of(pairs: Vec<KeyValue>, depth: usize) -> Result<Attributes, String> {
         let mut items = Vec::with_capacity(pairs.len());
         for KeyValue { key: name, value } in pairs {
@@ -36,7 +36,7 @@ impl Attributes {
             let Some(value) = value::of_any(value, depth) else {
                 return Err(format!("the attribute {name:?} is nested more than {depth} levels"));
             };
-            items.push(Item { name, value, is_taken: false });
+            items.push(Attribute { name, value, is_taken: false });
         }
         // stable, so that the later of two stands behind the earlier
         items.sort_by(|one, other| one.name.cmp(&other.name));
@@ -77,7 +77,7 @@ impl Attributes {
         Some(std::mem::take(&mut item.value))
     }
 
-    /// The value where it is what is wanted; where it is not, it stays.
+    /// Takes a value that `read` accepts; others stay.
     pub fn take_if<T>(&mut self, name: &str, read: impl FnOnce(&Value) -> Option<T>) -> Option<T> {
         let place = self.place(name)?;
         let read = read(&self.items[place].value)?;
@@ -100,19 +100,19 @@ impl Attributes {
         self.items.partition_point(|item| item.name.as_str() < beginning)
     }
 
-    fn beginning<'a>(&'a self, beginning: &'a str) -> impl Iterator<Item = &'a Item> {
+    fn beginning<'a>(&'a self, beginning: &'a str) -> impl Iterator<Item = &'a Attribute> {
         self.items[self.from(beginning)..].iter().take_while(move |item| item.name.starts_with(beginning))
     }
 
-    /// All whose names begin so, by the rest of their names; they stay.
+    /// Returns attributes with a prefix, by the rest of their names, without taking them.
     pub fn under<'a>(&'a self, beginning: &'a str) -> impl Iterator<Item = (&'a str, &'a Value)> {
         self.beginning(beginning)
             .filter(|item| !item.is_taken)
             .map(move |item| (&item.name[beginning.len()..], &item.value))
     }
 
-    /// A list whose elements were written as an attribute for each part: `<beginning>0.role`, `<beginning>0.content`.
-    /// Names in which no place follows the beginning are others and stay, and so does what contradicts the rest.
+    /// Takes a list whose elements are an attribute for each part: `<beginning>0.role`, `<beginning>0.content`. Names
+    /// without an index after the prefix stay, and so do attributes that contradict the others.
     pub fn take_list(&mut self, beginning: &str) -> Option<Vec<Value>> {
         let (from, preserves) = (self.from(beginning), self.preserves);
         let mut list = Map::new();
@@ -156,8 +156,8 @@ fn slot<'a>(map: &'a mut Map<String, Value>, parts: &str) -> Option<&'a mut Valu
     }
 }
 
-/// Objects whose keys are all numbers are lists, in the order of the numbers. Numbers say an order and no place, so that
-/// a large one costs nothing.
+/// Converts objects with numeric keys to lists in the order of the numbers. The numbers are no indexes, so that a large
+/// one costs nothing.
 fn lists(value: Value) -> Value {
     let Value::Object(map) = value else { return value };
     if map.is_empty() || !map.keys().all(|key| is_number(key)) {
@@ -168,7 +168,7 @@ fn lists(value: Value) -> Value {
     Value::Array(elements.into_iter().map(|(_, value)| lists(value)).collect())
 }
 
-/// Without zeros before it, so that texts of one length are in the order of their numbers.
+/// Returns whether a part is a number without leading zeros, so that texts of one length sort as their numbers.
 fn is_number(part: &str) -> bool {
     !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()) && (part == "0" || !part.starts_with('0'))
 }

@@ -1,4 +1,4 @@
-//! The conventions that instrumentations name their attributes by, a file each, and who comes first.
+//! Naming conventions of instrumentation libraries, one file for each, in their order of precedence.
 
 mod braintrust;
 mod gen_ai;
@@ -13,13 +13,13 @@ use crate::events::Messages;
 pub(crate) use braintrust::{PARENT, PRESERVE};
 pub(crate) use gen_ai::{EVALUATION_EVENT, content_of_event, message_of_event, moves_to_span};
 
-/// What is said first wins, field by field: attributes made for these rows, then the common conventions, then those of
-/// single libraries. Messages in events stand between the first two: who writes them means them as the conversation.
+/// Conventions in their precedence, field by field: attributes made for these rows, then the common conventions, then
+/// those of single libraries. Messages in events come between the first two.
 static BEFORE_EVENTS: Convention = braintrust::CONVENTION;
 static AFTER_EVENTS: [Convention; 4] =
     [gen_ai::CONVENTION, openinference::CONVENTION, traceloop::CONVENTION, vercel::CONVENTION];
 
-/// Fills the draft. What is not taken stays in both arguments.
+/// Fills the draft. Attributes and messages that are not used stay in the arguments.
 pub(crate) fn fill(attributes: &mut Attributes, messages: &mut Messages, draft: &mut Draft) {
     let spoken: Vec<&Convention> = AFTER_EVENTS.iter().filter(|one| one.is_of(attributes)).collect();
     // before anything is taken: what a span is, said outright, and then what only calls of models have

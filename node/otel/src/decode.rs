@@ -1,4 +1,4 @@
-//! Bytes to messages, within limits.
+//! Decoding of messages, within limits.
 
 use prost::Message;
 use serde::Deserialize;
@@ -25,7 +25,7 @@ impl Encoding {
     }
 }
 
-/// What an export is of. Traces alone are stored.
+/// Signal of an export. Only traces are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
     Traces,
@@ -57,7 +57,7 @@ pub const LINKS_MAX: usize = 1_024;
 /// Levels of an attribute's value. JSON of more levels than this is above what its reader takes.
 pub const VALUE_DEPTH_MAX: usize = 24;
 
-/// What is taken of one request. The first three refuse the request, the others the span.
+/// Limits of one request. Exceeding one of the first three refuses the request, otherwise the span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     pub spans: usize,
@@ -83,7 +83,7 @@ impl Default for Limits {
     }
 }
 
-/// An export of spans that was read, and what may be taken of it.
+/// Decoded export of spans, and its limits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Export {
     pub(crate) request: ExportTraceServiceRequest,
@@ -91,7 +91,7 @@ pub struct Export {
 }
 
 impl Export {
-    /// Of a request that another reader has read, such as that of a gRPC service.
+    /// Creates an export from a decoded request, such as that of a gRPC service.
     pub fn of(request: ExportTraceServiceRequest, limits: Limits) -> Result<Export, OtelError> {
         let groups = request.resource_spans.iter().map(|resource| 1 + resource.scope_spans.len()).sum();
         let scopes = request.resource_spans.iter().flat_map(|resource| &resource.scope_spans);
@@ -119,14 +119,14 @@ pub fn decode(bytes: &[u8], encoding: Encoding, limits: Limits) -> Result<Export
             // what is in it is counted first, as of the other encoding: a span of two bytes takes hundreds in memory
             let all = objects_of(bytes);
             check(Counted { items: 0, groups: 0, all }, limits)?;
-            let traces: Traces = from_json(bytes).map_err(malformed)?;
+            let traces: TraceCounts = from_json(bytes).map_err(malformed)?;
             check(Counted { items: traces.spans(), groups: traces.groups(), all }, limits)?;
             Ok(Export { request: from_json(bytes).map_err(malformed)?, limits })
         }
     }
 }
 
-/// How many log records or data points an export has, of signals that are answered and not stored.
+/// Counts the log records or data points of an export whose signal is not stored.
 pub fn count(bytes: &[u8], encoding: Encoding, signal: Signal) -> Result<u64, OtelError> {
     let counted = match (encoding, signal) {
         (Encoding::Protobuf, _) => {
@@ -137,7 +137,7 @@ pub fn count(bytes: &[u8], encoding: Encoding, signal: Signal) -> Result<u64, Ot
             };
             wire::count(bytes, shape).map(|counted| counted.items)
         }
-        (Encoding::Json, Signal::Traces) => from_json(bytes).map(|traces: Traces| traces.spans()),
+        (Encoding::Json, Signal::Traces) => from_json(bytes).map(|traces: TraceCounts| traces.spans()),
         (Encoding::Json, Signal::Logs) => from_json(bytes).map(|logs: Logs| logs.records()),
         (Encoding::Json, Signal::Metrics) => from_json(bytes).map(|metrics: Metrics| metrics.points()),
     };
@@ -168,8 +168,7 @@ fn check(counted: Counted, limits: Limits) -> Result<(), OtelError> {
     }
 }
 
-/// Objects of a JSON text, those written within texts left out: each may become a message. What is no JSON is for the
-/// reader to refuse.
+/// Counts the objects of a JSON text, each of which may become a message. Invalid JSON is left to the parser.
 fn objects_of(bytes: &[u8]) -> usize {
     let (mut objects, mut rest) = (0, bytes);
     while let Some(at) = memchr::memchr2(b'"', b'{', rest) {
@@ -192,29 +191,29 @@ fn objects_of(bytes: &[u8]) -> usize {
     objects
 }
 
-/// The parts of an export of spans that counting needs; what is ignored takes no memory.
+/// Parts of an export of spans that are counted. Ignored fields take no memory.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Traces {
+struct TraceCounts {
     #[serde(alias = "resource_spans", deserialize_with = "json::list")]
-    resource_spans: Vec<ResourceSpans>,
+    resource_spans: Vec<ResourceSpanCounts>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct ResourceSpans {
+struct ResourceSpanCounts {
     #[serde(alias = "scope_spans", deserialize_with = "json::list")]
-    scope_spans: Vec<ScopeSpans>,
+    scope_spans: Vec<ScopeSpanCounts>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct ScopeSpans {
+struct ScopeSpanCounts {
     #[serde(deserialize_with = "json::list")]
     spans: Vec<IgnoredAny>,
 }
 
-impl Traces {
+impl TraceCounts {
     fn groups(&self) -> usize {
         self.resource_spans.iter().map(|resource| 1 + resource.scope_spans.len()).sum()
     }
@@ -225,7 +224,7 @@ impl Traces {
     }
 }
 
-/// Likewise of logs.
+/// Parts of an export of logs that are counted.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Logs {
@@ -254,7 +253,7 @@ impl Logs {
     }
 }
 
-/// Likewise of metrics.
+/// Parts of an export of metrics that are counted.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Metrics {
@@ -273,20 +272,20 @@ struct ResourceMetrics {
 #[serde(default, rename_all = "camelCase")]
 struct ScopeMetrics {
     #[serde(deserialize_with = "json::list")]
-    metrics: Vec<Metric>,
+    metrics: Vec<MetricCounts>,
 }
 
 impl Metrics {
     fn points(&self) -> usize {
         let scopes = self.resource_metrics.iter().flat_map(|resource| &resource.scope_metrics);
-        scopes.flat_map(|scope| &scope.metrics).map(Metric::points).sum()
+        scopes.flat_map(|scope| &scope.metrics).map(MetricCounts::points).sum()
     }
 }
 
-/// One of the five is there.
+/// Data points of a metric, of which one kind is present.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Metric {
+struct MetricCounts {
     gauge: Option<Points>,
     sum: Option<Points>,
     histogram: Option<Points>,
@@ -295,7 +294,7 @@ struct Metric {
     summary: Option<Points>,
 }
 
-impl Metric {
+impl MetricCounts {
     fn points(&self) -> usize {
         let kinds = [&self.gauge, &self.sum, &self.histogram, &self.exponential_histogram, &self.summary];
         kinds.into_iter().flatten().map(|points| points.data_points.len()).sum()

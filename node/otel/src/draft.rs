@@ -1,5 +1,5 @@
-//! A row while conventions fill it, and how they say what they fill it with. Who comes first is said in
-//! [`crate::conventions`]; here a field that has a value keeps it.
+//! A row while conventions fill it, and the declaration of a convention. A field keeps its first value; the precedence
+//! is in [`crate::conventions`].
 
 use serde_json::{Map, Number, Value};
 
@@ -17,15 +17,15 @@ pub(crate) struct Draft {
     pub metadata: Map<String, Value>,
     pub tags: Vec<Value>,
     pub context: Map<String, Value>,
-    /// `span_attributes` that were given as such.
+    /// `span_attributes` of the exporter.
     pub given: Map<String, Value>,
     pub span_type: Option<&'static str>,
 }
 
-/// Where a value comes from, and what is made of it.
+/// Source of a value, and its conversion.
 #[derive(Clone, Copy)]
 pub(crate) enum Source {
-    /// As it is.
+    /// The value of an attribute, unchanged.
     Plain(&'static str),
     /// Text that is meant as JSON becomes it.
     Json(&'static str),
@@ -33,7 +33,7 @@ pub(crate) enum Source {
     JsonEach(&'static str),
     /// A list written as an attribute for each part of an element.
     List(&'static str, fn(Value) -> Value),
-    /// What a function makes of several.
+    /// The result of a function over several attributes.
     Several(fn(&mut Attributes) -> Option<Value>),
 }
 
@@ -55,17 +55,17 @@ impl Source {
     }
 }
 
-/// A number that an attribute says, under its name as a metric, times a factor.
-pub(crate) struct Metric(pub &'static str, pub &'static str, pub f64);
+/// Attribute with a number, the name of its metric, and a factor.
+pub(crate) struct MetricAttribute(pub &'static str, pub &'static str, pub f64);
 
-/// What a convention says of spans. Payloads, which may be large, are moved into the field they are for; small values are
-/// copied, so that they can still be found by the name they came with.
+/// Mapping of a convention from span attributes to fields. Payloads, which may be large, are moved into their field. Small
+/// values are copied and stay under their original name, too.
 pub(crate) struct Convention {
     /// Names, or beginnings that end with a dot, without any of which a span is not of this convention.
     pub signs: &'static [&'static str],
-    /// The type of a span that says what it is.
+    /// Returns the type of a span from its attributes.
     pub span_type: fn(&Attributes) -> Option<&'static str>,
-    /// Likewise, those that only calls of models have.
+    /// Signs that only spans of model calls have.
     pub llm: &'static [&'static str],
     pub input: &'static [Source],
     pub output: &'static [Source],
@@ -73,14 +73,14 @@ pub(crate) struct Convention {
     pub metadata: &'static [(&'static str, &'static str)],
     /// Payloads for a key in `metadata`.
     pub payloads: &'static [(Source, &'static str)],
-    pub metrics: &'static [Metric],
-    /// What tables cannot say, and wins over them.
+    pub metrics: &'static [MetricAttribute],
+    /// Code that runs before the tables and takes precedence.
     pub before: fn(&mut Attributes, &mut Draft),
-    /// What tables cannot say, and gives way to them.
+    /// Code that runs after the tables.
     pub after: fn(&mut Attributes, &mut Draft),
 }
 
-/// A convention that says nothing, for others to say what they do.
+/// Empty convention, as a base for others.
 pub(crate) const SILENT: Convention = Convention {
     signs: &[],
     span_type: |_| None,
@@ -119,7 +119,7 @@ impl Convention {
                 draft.metadata.insert((*key).to_owned(), value);
             }
         }
-        for Metric(name, metric, factor) in self.metrics {
+        for MetricAttribute(name, metric, factor) in self.metrics {
             draft.metric(metric, attributes.get(name).and_then(value::number), *factor);
         }
         (self.after)(attributes, draft);
@@ -156,7 +156,7 @@ impl Draft {
         }
     }
 
-    /// Each once, in the order given.
+    /// Adds tags, each once, in their order.
     pub fn tag(&mut self, tags: Vec<Value>) {
         for tag in tags {
             if !self.tags.contains(&tag) {
@@ -165,7 +165,7 @@ impl Draft {
         }
     }
 
-    /// Of objects that are given whole; what is there already wins.
+    /// Adds the members of an object. Members that exist win.
     pub fn add_metadata(&mut self, given: Map<String, Value>) {
         for (key, value) in given {
             self.metadata.entry(key).or_insert(value);
@@ -185,7 +185,7 @@ pub(crate) fn object(value: &Value) -> Option<Map<String, Value>> {
     }
 }
 
-/// An object of numbers; what is true counts one.
+/// Returns an object of numbers; `true` counts as one.
 pub(crate) fn numbers(value: &Value) -> Option<Map<String, Value>> {
     let is_number = |text: &str| matches!(text, "NaN" | "Infinity" | "-Infinity");
     object(value)?

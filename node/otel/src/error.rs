@@ -1,4 +1,4 @@
-//! Why an export, a parent or a slug was not read: what is wrong, where, and what would be right.
+//! Errors of exports, parents and slugs: the problem, its position, and the correction.
 
 use thiserror::Error;
 
@@ -26,12 +26,12 @@ impl OtelError {
         OtelError::Slug(why.into())
     }
 
-    /// Names the beginning alone: what clients send may be long.
+    /// Returns an error with the beginning of the parent, which may be long.
     pub(crate) fn parent(given: &str, why: impl Into<String>) -> OtelError {
         let given = given.chars().take(GIVEN_CHARS_SHOWN).collect();
         OtelError::Parent { given, why: why.into() }
     }
 }
 
-/// How much of a parent is repeated to who sent it.
+/// Characters of a parent in error texts.
 const GIVEN_CHARS_SHOWN: usize = 64;

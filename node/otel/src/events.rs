@@ -1,4 +1,4 @@
-//! Events of a span: what was thrown is its error, messages are its input and output, and the others stay events.
+//! Events of a span: exceptions become its error, messages its input and output, and others stay events.
 
 use serde_json::{Map, Value, json};
 
@@ -7,22 +7,22 @@ use crate::draft::Draft;
 use crate::proto::{Event, KeyValue};
 use crate::value;
 
-/// The events of a span, while it is read.
+/// Events of a span that is being decoded.
 #[derive(Debug, Default)]
 pub(crate) struct Messages {
-    events: Vec<Kept>,
+    events: Vec<MessageEvent>,
     preserves: bool,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct MessageEvent {
     name: String,
     nanos: u64,
     attributes: Map<String, Value>,
     is_taken: bool,
 }
 
-/// Attributes of the span that were written as an event. They stand before those of the span, which win.
+/// Moves attributes that were written as events to the span. They precede those of the span, which win.
 pub(crate) fn move_to_span(events: &mut Vec<Event>, attributes: &mut Vec<KeyValue>) {
     if !events.iter().any(|event| moves_to_span(&event.name)) {
         return;
@@ -44,7 +44,7 @@ impl Messages {
             let Some(attributes) = value::of_pairs(attributes, depth) else {
                 return Err(format!("an attribute of the event {name:?} is nested more than {depth} levels"));
             };
-            kept.push(Kept { name, nanos, attributes, is_taken: false });
+            kept.push(MessageEvent { name, nanos, attributes, is_taken: false });
         }
         Ok(Messages { events: kept, preserves })
     }
@@ -56,7 +56,7 @@ impl Messages {
         })
     }
 
-    /// Where a field has a value, the events that would be it stay events.
+    /// Fills fields from messages. If a field has a value, its events stay events.
     pub fn fill(&mut self, draft: &mut Draft) {
         let (wants_input, wants_output) = (draft.input.is_none(), draft.output.is_none());
         let (mut input, mut output) = (Vec::new(), Vec::new());
@@ -87,7 +87,7 @@ impl Messages {
         }
     }
 
-    /// The text of what was thrown last, which ended the span; its trace of the stack is then nowhere else.
+    /// Returns the text of the last exception with its stack trace, which is removed from the event.
     pub fn exception(&mut self) -> Option<String> {
         let event = self.events.iter_mut().rfind(|event| event.name == "exception")?;
         let text = |name: &str| event.attributes.get(name).and_then(Value::as_str).map(str::to_owned);
@@ -106,7 +106,7 @@ impl Messages {
         }
     }
 
-    /// What stays, as it is shown.
+    /// Returns the remaining events in their form in rows.
     pub fn rest(self) -> Vec<Value> {
         let preserves = self.preserves;
         let rest = self.events.into_iter().filter(|event| preserves || !event.is_taken);

@@ -1,5 +1,5 @@
-//! How OTLP writes its messages as JSON, where that differs from what JSON says by itself: identifiers in hexadecimal
-//! digits, 64-bit numbers as text, enumerations as numbers. Names of enumerations and `null` are taken as well.
+//! Differences of the JSON form of OTLP from plain JSON: identifiers in hexadecimal digits, 64-bit numbers as text,
+//! enumerations as numbers. Names of enumerations and `null` are accepted, too.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Exports of OpenTelemetry as rows: bytes in, rows out. Knows no HTTP, no store and no clock.
+//! Conversion of OpenTelemetry exports to rows: bytes in, rows out. Depends on no HTTP, storage or clock.
 //!
 //! | step | what it does |
 //! |---|---|
@@ -50,12 +50,12 @@ use span::Around;
 pub struct Mapped {
     /// The place of the span among those of the export.
     pub index: usize,
-    /// What the span says, and if it says nothing, what the request says. Spans of one parent share it.
+    /// Parent of the span, or else of the request. Spans of one parent share it.
     pub parent: Option<Arc<Parent>>,
     pub row: Value,
 }
 
-/// What became of an export.
+/// Result of an export.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rows {
     pub taken: Vec<Mapped>,

@@ -1,4 +1,4 @@
-//! Where spans go: what a header, or an attribute of a span, says.
+//! Destination of spans, from a header or an attribute of a span.
 
 use serde_json::{Map, Value};
 
@@ -51,7 +51,7 @@ impl Parent {
         Parent::of(slug).map_err(|why| OtelError::parent(text, why.to_string()))
     }
 
-    /// Of what a slug says.
+    /// Returns the parent that a slug names.
     pub fn of(slug: Slug) -> Result<Parent, OtelError> {
         let Slug { object_type, object, span, propagated_event } = slug;
         let object = match (object_type, object) {

@@ -1,4 +1,4 @@
-//! The messages of OTLP, of which only what is read or answered is declared: unknown fields are skipped.
+//! Messages of OTLP with only the fields that are read or answered. Unknown fields are skipped.
 //!
 //! Declared here and not taken from a library, because the one there is brings the whole SDK of exporters with it, and
 //! its JSON takes neither snake case nor numbers as text. Numbers and names are those of the public definitions.
@@ -131,7 +131,7 @@ pub struct Link {
     pub attributes: Vec<KeyValue>,
 }
 
-/// How the span ended; `code` is 0 unset, 1 ok, 2 error.
+/// Status of the span; `code` is 0 for unset, 1 for ok, 2 for error.
 #[derive(Clone, PartialEq, prost::Message, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Status {

@@ -1,5 +1,5 @@
-//! Slugs of exported spans: where a span belongs, as text that services hand to each other. Four versions are read, the
-//! two newest are written.
+//! Slugs of exported spans: the position of a span, as text that services exchange. Four versions are read; the two
+//! newest are written.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -136,7 +136,7 @@ impl Slug {
         Ok(STANDARD.encode(bytes))
     }
 
-    /// What every slug holds to, read or written.
+    /// Checks the invariants of slugs, on reading and writing.
     fn check(&self) -> Result<(), OtelError> {
         match &self.object {
             SlugObject::Id(id) if id.is_empty() => return Err(OtelError::slug("has an empty object_id")),

@@ -1,4 +1,4 @@
-//! A span as a row.
+//! Conversion of a span to a row.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::parent::Parent;
 use crate::proto::{KeyValue, Link, STATUS_ERROR, Span};
 use crate::value;
 
-/// What the spans of a resource and a scope have in common.
+/// Common data of the spans of a resource and a scope.
 #[derive(Debug, Default)]
 pub(crate) struct Around {
     /// Attributes of the resource that are kept with each of its spans.
@@ -53,7 +53,7 @@ impl Around {
     }
 }
 
-/// Where in the code the span was started: names of now and of before, and the key of the row.
+/// Attributes of the source location, in old and new names, and the keys in rows.
 const CALLERS: [(&str, &str); 6] = [
     ("code.function.name", "caller_functionname"),
     ("code.function", "caller_functionname"),
@@ -63,7 +63,7 @@ const CALLERS: [(&str, &str); 6] = [
     ("code.lineno", "caller_lineno"),
 ];
 
-/// A span on its way: what was checked of it.
+/// A validated span.
 pub(crate) struct Checked {
     span: Span,
     attributes: Attributes,
@@ -218,7 +218,7 @@ fn some(map: Map<String, Value>) -> Option<Value> {
     (!map.is_empty()).then_some(Value::Object(map))
 }
 
-/// The text of what went wrong: what was thrown, and what the status says where that says more.
+/// Returns the error text: the exception, and the status message if it says more.
 fn error(span: &Span, attributes: &Attributes, thrown: Option<String>) -> Option<String> {
     let status = span.status.as_ref().filter(|status| status.code == STATUS_ERROR);
     let said = status.map(|status| status.message.trim()).filter(|said| !said.is_empty());
@@ -230,7 +230,7 @@ fn error(span: &Span, attributes: &Attributes, thrown: Option<String>) -> Option
     }
 }
 
-/// What spans have and rows have no field for.
+/// Returns the parts of a span without a field in rows.
 fn left(span: &mut Span, messages: Messages, around: &Around, limits: &Limits) -> Result<Map<String, Value>, String> {
     let mut left = Map::new();
     let kind = usize::try_from(span.kind).ok().filter(|kind| *kind > 0).and_then(|kind| SPAN_KINDS.get(kind));
@@ -272,7 +272,7 @@ fn link(link: Link, limits: &Limits) -> Option<Value> {
     Some(shown)
 }
 
-/// What a slug may set of a row: never which row it is, where it is or how it is written.
+/// Fields of a row that a slug may set: none of its identity, position or write mode.
 const PROPAGATED: [&str; 11] = [
     "span_attributes",
     "input",

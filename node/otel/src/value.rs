@@ -9,7 +9,7 @@ use crate::proto::{AnyValue, KeyValue, any_value};
 /// Text of more levels stays text: a row is of 64 at most, and the field it is in has some of them.
 const PARSED_DEPTH_MAX: usize = 48;
 
-/// None where it is nested more than `depth` levels.
+/// Converts a value; `None` if it is nested deeper than `depth` levels.
 pub(crate) fn of_any(value: Option<AnyValue>, depth: usize) -> Option<Value> {
     use any_value::Value as Any;
     let Some(value) = value.and_then(|value| value.value) else { return Some(Value::Null) };
@@ -32,7 +32,7 @@ pub(crate) fn of_pairs(pairs: Vec<KeyValue>, depth: usize) -> Option<Map<String,
     pairs.into_iter().map(|pair| Some((pair.key, of_any(pair.value, depth)?))).collect()
 }
 
-/// As clients write numbers that JSON cannot.
+/// Converts a double; values that JSON lacks become texts.
 fn of_double(number: f64) -> Value {
     match Number::from_f64(number) {
         Some(number) => Value::Number(number),
@@ -46,7 +46,7 @@ pub(crate) fn parse(text: &str) -> Option<Value> {
     serde_json::from_str(text).ok().filter(|value| is_within(value, PARSED_DEPTH_MAX))
 }
 
-/// Text that is meant as JSON becomes it; other text, and a number in text, is what it says.
+/// Parses a text that contains JSON. Other texts, and numbers in texts, are unchanged.
 pub(crate) fn parse_meant(value: Value) -> Value {
     match &value {
         Value::String(text) if text.trim_start().starts_with(['{', '[', '"']) => parse(text).unwrap_or(value),
@@ -62,7 +62,7 @@ fn is_within(value: &Value, depth: usize) -> bool {
     }
 }
 
-/// A number, or text that says one.
+/// Returns a number, also one in a text.
 pub(crate) fn number(value: &Value) -> Option<Number> {
     match value {
         Value::Number(number) => Some(number.clone()),
@@ -74,7 +74,7 @@ pub(crate) fn number(value: &Value) -> Option<Number> {
     }
 }
 
-/// What `over` has is put into `under`, objects within objects likewise.
+/// Merges `over` into `under`, nested objects likewise.
 pub(crate) fn merge(under: &mut Map<String, Value>, over: Map<String, Value>) {
     for (key, value) in over {
         match (under.get_mut(&key), value) {

@@ -1,8 +1,7 @@
-//! Counts what a protobuf body holds before anything of it is read: two bytes of an empty message become a hundred in
-//! memory, so what is refused for its number is refused here. Counting is also all that is done with signals that are
-//! not stored.
+//! Counts of the items in a protobuf body before it is decoded: two bytes of an empty message take a hundred in memory.
+//! Signals that are not stored are only counted.
 
-/// A message, as far as it is counted: the fields that hold messages, and what it counts as.
+/// Shape of a message for counting: its fields with messages, and its own class.
 #[derive(Debug)]
 pub(crate) struct Shape {
     pub holds: &'static [(u64, &'static Shape)],
@@ -13,12 +12,12 @@ pub(crate) struct Shape {
 pub(crate) enum Counts {
     /// Spans, log records, data points.
     Item,
-    /// What groups items: resources and scopes.
+    /// Group of items: a resource or a scope.
     Group,
     Other,
 }
 
-/// How many there are.
+/// Counts of messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counted {
     pub items: usize,
@@ -27,7 +26,7 @@ pub(crate) struct Counted {
     pub all: usize,
 }
 
-/// The reader of messages gives up there as well.
+/// Upper bound of the nesting, the same as that of the decoder.
 const DEPTH_MAX: usize = 100;
 
 macro_rules! shapes {
@@ -61,7 +60,7 @@ shapes! {
     LEAF Item [];
 }
 
-/// What the message holds, or where it stops being one.
+/// Counts the messages in a body, or returns where it is malformed.
 pub(crate) fn count(bytes: &[u8], shape: &Shape) -> Result<Counted, String> {
     let mut counted = Counted::default();
     let mut scan = Scan { bytes, at: 0 };

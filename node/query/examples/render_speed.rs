@@ -46,7 +46,7 @@ fn measure(name: &str, format: Format, columns: &[Column], page: &[Vec<Value<'_>
     );
 }
 
-/// Of this thread: what else the machine does is not in it.
+/// Returns the processor time of this thread.
 fn processor_seconds() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("a kernel that counts");
     let nanos: u64 = text.split(' ').next().and_then(|nanos| nanos.parse().ok()).expect("nanoseconds");
@@ -61,7 +61,7 @@ fn mixed(seed: usize) -> u64 {
     bits ^ (bits >> 31)
 }
 
-/// Of the whole process so far.
+/// Returns the peak memory of the process.
 fn peak_mib() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Who may run: a budget of permits, shared fairly by organization and by credential. A query holds its permit while it
-//! works, and not while its reader takes what it made. Queries that run on after their request come behind all others.
+//! Admission of queries: a budget of permits, shared fairly between organizations and credentials. A query holds its
+//! permit while it works, and not while its client reads the response. Async jobs have the lowest priority.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use uuid::Uuid;
 
 use crate::AskError;
 
-/// Name of the permits in metrics and log lines: the setting that says how many there are.
+/// Name of the permits in metrics and log lines: the setting of their number.
 const PERMITS: &str = "queries.running_max";
 /// Name of a refusal because too many wait already.
 const WAITING: &str = "queries.waiting_max";
-/// How often a query that runs on after its request looks for a free permit.
+/// Pause between two checks of an async job for a free permit.
 const BEHIND_EVERY: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(crate) struct Admission {
     waiting: Mutex<BTreeMap<Uuid, usize>>,
 }
 
-/// Given back when it is dropped.
+/// Permit to run, released on drop.
 pub(crate) type Permit = Reservation;
 
 impl Admission {
@@ -46,7 +46,7 @@ impl Admission {
         (self.permits.name(), self.permits.reading())
     }
 
-    /// Waits for a permit until a moment. Whoever stops waiting gives the place up.
+    /// Waits for a permit until a deadline. Dropping the future leaves the queue.
     pub async fn enter(self: &Arc<Admission>, who: Holder, until: Instant) -> Result<Permit, AskError> {
         if let Some(permit) = self.permits.try_acquire(who, 1) {
             return Ok(permit);
@@ -58,7 +58,7 @@ impl Admission {
         })
     }
 
-    /// Waits until a permit is free and nobody else waits for one.
+    /// Waits for a permit that no interactive query waits for.
     pub async fn enter_behind(&self, who: Holder) -> Permit {
         loop {
             if let Some(permit) = self.permits.try_acquire(who, 1) {
@@ -76,7 +76,7 @@ pub(crate) fn retry_after(refused: &Refused) -> u64 {
     }
 }
 
-/// A place among those who wait, given up when it is dropped.
+/// Position among the waiting queries, given up on drop.
 struct WaitingPlace {
     admission: Arc<Admission>,
     organization: Uuid,

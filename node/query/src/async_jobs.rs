@@ -74,13 +74,13 @@ const RESULT_ROWS_DEFAULT: u64 = 1000;
 pub const RESULT_ROWS_MAX: u64 = 10_000;
 /// Bytes that end a page of results, after the row that reaches them.
 const RESULT_BYTES_MAX: usize = 16 << 20;
-/// How long a request waits for rows that are not there yet: clients ask again at once.
+/// Time that a request waits for rows that are not there yet. Clients poll at once.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 /// Upper bound of runs of one job that end with the process.
 const STARTS_MAX: u32 = 5;
 /// Threads that read and write files, beside those that run jobs.
 const FILE_THREADS: usize = 4;
-/// Not named like threads whose panic ends the process: a panic in a query ends the query.
+/// Name of the threads. A panic in a query ends only the query, unlike one on threads with other names.
 const THREAD: &str = "assay-later";
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,7 +15,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use crate::admission::Admission;
 use crate::{AskError, Clock, QueryLimits};
 
-/// Not named like threads whose panic ends the process: a panic in a query ends the query.
+/// Name of the threads. A panic in a query ends only the query, unlike one on threads with other names.
 const THREAD: &str = "assay-query";
 /// Name of the threads in metrics and log lines.
 const THREADS: &str = "queries.threads";
@@ -46,8 +46,7 @@ impl QueryContext {
     }
 }
 
-/// Threads on which queries run, shared fairly by organization and by credential; what they do at once is for the engine's
-/// workers to say.
+/// Threads of queries, shared fairly by organization and by credential. The engine's workers bound their concurrency.
 #[derive(Debug)]
 pub(crate) struct Threads {
     places: Budget,
@@ -56,7 +55,7 @@ pub(crate) struct Threads {
 }
 
 impl Threads {
-    /// Panics where the system gives no runtime: it is called once, at the start of the program.
+    /// Starts the threads. Panics if the system has no resources; called once, at the start of the program.
     pub fn start(threads: usize, refusals: &Refusals) -> Threads {
         let mut builder = Builder::new_current_thread();
         builder.thread_name(THREAD).thread_stack_size(DEEP_THREAD_STACK).max_blocking_threads(threads);
@@ -71,7 +70,7 @@ impl Threads {
         (self.places.name(), self.places.reading())
     }
 
-    /// Runs work on a thread, once one is free. Who stops waiting leaves the work behind; its thread is free when it ends.
+    /// Runs work on a thread. If the future is dropped, the work still completes and frees its thread.
     pub async fn run<T: Send + 'static>(
         &self,
         who: Holder,

@@ -1,6 +1,5 @@
-//! One question to all nodes that have something of it. Each shard is asked where it is led; where that node gives no
-//! answer, whoever leads by then is asked once more, or the replica here. A shard that nobody answers for is named, and
-//! there is no answer without it.
+//! Coordination of a query over all nodes with its shards. Each shard is read at its leader; if that fails, once more
+//! at the current leader or the replica here. A shard without an answer is an error that names it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,11 +21,11 @@ use crate::leaf::{FORMAT, FORMAT_OF_WRITES, LeafObject, LeafPart, LeafRequest, L
 use crate::plan::NodeShards;
 use crate::request::Bounded;
 
-/// How often a part is asked for where waiting does not help: its place may have changed once.
+/// Attempts for one part without a wait, enough for one change of its leader.
 const TRIES: usize = 3;
-/// Beside its own time, what an answer takes on its way.
+/// Additional time for the transfer of a response.
 const ON_THE_WAY: Duration = Duration::from_secs(2);
-/// Beside its own time, what a part of this node takes to end.
+/// Additional time for the end of a part on this node.
 const HERE_LATE: Duration = Duration::from_secs(1);
 
 /// A question on its way through the cluster.
@@ -38,17 +37,17 @@ pub(crate) struct DistributedQuery<'e> {
     pub until: Instant,
     pub who: Holder,
     pub seed: u64,
-    /// At which each shard is read from now on.
+    /// Version at which each shard is read from now on.
     pub versions: BTreeMap<ShardId, Xact>,
 }
 
-/// What a query needs of one shard.
+/// Objects of a query in one shard.
 struct ShardObjects {
     shard: ShardId,
     objects: Vec<LeafObject>,
-    /// Number of nodes that were asked and gave no answer.
+    /// Number of failed attempts.
     tries: usize,
-    /// Why the last of them gave none.
+    /// Error of the last attempt.
     last: Option<AskError>,
 }
 
@@ -96,14 +95,14 @@ impl DistributedQuery<'_> {
         Ok(parts)
     }
 
-    /// Whether another node would be asked for some of the objects.
+    /// Returns whether other nodes have some of the objects.
     pub fn asks_others(&self) -> bool {
         let cluster = &self.context.cluster;
         let mut shards = self.objects.iter().map(|object| cluster.locate(&object.key));
         shards.any(|shard| node_of(cluster, shard).is_some_and(|node| node != cluster.node()))
     }
 
-    /// Asks for shards that one node is thought to lead; where it gives no answer, asks others, shard by shard.
+    /// Requests shards from their presumed leader, and after a failure from others, shard by shard.
     async fn of(&self, requests: Vec<(GroupId, ShardObjects)>, what: What) -> Result<Vec<LeafResponse>, AskError> {
         let cluster = &self.context.cluster;
         let until = RetryUntil::both(self.until.min(Instant::now() + ROUTE_WAIT_MAX).into());
@@ -220,16 +219,16 @@ struct ShardCall<'c, 'e> {
 
 impl LeaderCall for ShardCall<'_, '_> {
     type Request = ShardObjects;
-    /// The answer for shards that were asked for together stands at the first of them.
+    /// Response of a batch of shards, stored at the first of them.
     type Response = Option<LeafResponse>;
     type Error = AskError;
 
-    /// A node that gave no answer is not asked again where the replica of this node can answer.
+    /// Prefers the replica of this node to a node that failed.
     fn prefer(&self, round: usize) -> Prefer {
         if round == 0 { Prefer::LeaderElseOwn } else { Prefer::Own }
     }
 
-    /// Shards of one node are asked for together at first, then one by one.
+    /// Requests the shards of one node together at first, then one by one.
     async fn attempt(&mut self, round: Round<ShardObjects>) -> Attempts<Self> {
         let mut messages: Vec<(Option<NodeId>, Vec<LeaderRequest<ShardObjects>>)> = Vec::new();
         let there = round.there.into_iter().map(|(node, shards)| (Some(node), shards));
@@ -249,7 +248,7 @@ fn missing(shard: ShardId, why: String) -> String {
     format!("shard {shard} gave no answer, and this query needs it: {why}")
 }
 
-/// Node that is asked for a shard first.
+/// Returns the node to ask first for a shard.
 fn node_of(cluster: &Cluster, shard: ShardId) -> Option<NodeId> {
     match cluster.route(GroupId::of_shard(shard), Prefer::LeaderElseOwn) {
         Route::Here => Some(cluster.node()),
@@ -258,7 +257,7 @@ fn node_of(cluster: &Cluster, shard: ShardId) -> Option<NodeId> {
     }
 }
 
-/// Who would be asked for these objects first.
+/// Returns the nodes to ask first for these objects.
 pub(crate) fn places(cluster: &Cluster, objects: impl Iterator<Item = ObjectKey>) -> Vec<NodeShards> {
     let mut found: BTreeMap<Option<NodeId>, NodeShards> = BTreeMap::new();
     for object in objects {
@@ -271,7 +270,7 @@ pub(crate) fn places(cluster: &Cluster, objects: impl Iterator<Item = ObjectKey>
     found.into_values().collect()
 }
 
-/// Whether another place may answer what this one did not.
+/// Returns whether another node may succeed after this error.
 fn is_of_the_place(why: &AskError) -> bool {
     matches!(why, AskError::Unavailable(_) | AskError::Damaged(_) | AskError::NotServed(_))
 }

@@ -1,4 +1,4 @@
-//! Why a question has no answer. Each variant is one kind of answer; its status is chosen at the rim.
+//! Errors of queries. Each variant is one kind of response; the HTTP layer chooses its status.
 
 use assay_cluster::ViewError;
 use assay_node_btql::QueryError;
@@ -25,7 +25,7 @@ pub enum AskError {
     /// 429.
     #[error("busy: {0}")]
     Busy(String),
-    /// 429, once the query waited in vain. Only said by the node that was asked, never to another node.
+    /// 429, after a wait until the deadline. Never sent between nodes.
     #[error("busy: {why}")]
     Refused { why: String, retry_after_seconds: u64 },
     /// 501.
@@ -40,7 +40,7 @@ pub enum AskError {
     /// 507.
     #[error("{0}")]
     NoSpace(String),
-    /// Files of a replica are damaged; others may have what was asked for.
+    /// Files of a replica are damaged; another replica may have the rows.
     #[error("{0}")]
     Damaged(String),
     /// 500.

@@ -1,6 +1,5 @@
-//! What one node answers of a query: its part, over the objects that it has. Asked by itself, or by the node that a client
-//! asked; the question travels as the query in its own words, bound again where it arrives, so that nodes need not agree
-//! on more than the language.
+//! Execution of a query's part over the objects of one node, on this node or on a coordinator's request. The request
+//! contains the text of the query, which each node binds itself, so that nodes need to agree only on the language.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,21 +21,21 @@ use crate::context::QueryContext;
 use crate::{AskError, packed};
 
 pub(crate) const LEAF: ServiceNames = ServiceNames { plain: "query.leaf", on_behalf: "query.leaf.for" };
-/// How parts are written. A node that reads others asks for what it reads.
+/// Format of parts. A node requests the format that it reads.
 pub(crate) const FORMAT: u16 = 1;
-/// Of questions about what was written (`audit_log`), which nodes that know the first alone would take for others.
+/// Format of requests about writes (`audit_log`), which nodes with the first format only would misread.
 pub(crate) const FORMAT_OF_WRITES: u16 = 2;
 
-/// The columns whose values are an object's.
+/// Columns with the same value in all rows of an object.
 const CONSTANTS: [&str; 6] = ["org_id", "project_id", "log_id", "experiment_id", "dataset_id", "prompt_session_id"];
 
 /// An object that a query is about.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct LeafObject {
     pub key: ObjectKey,
-    /// Its place among all objects of the query.
+    /// Index among all objects of the query.
     pub number: u32,
-    /// A place in `CONSTANTS` and the value.
+    /// Indexes in `CONSTANTS`, and values.
     pub constants: Vec<(usize, String)>,
 }
 
@@ -49,35 +48,35 @@ pub(crate) struct LeafRequest {
     pub audit_log: bool,
     pub inference_depth: Option<u64>,
     pub objects: Vec<LeafObject>,
-    /// The version of each shard, where one is wanted or was read before.
+    /// Versions of shards that were requested or read before.
     pub versions: Vec<(ShardId, Xact)>,
     pub what: What,
     pub millis: u64,
     pub bytes_max: usize,
-    /// Organization and credential of who asks. Nodes before 0.5 do not say it.
+    /// Organization and credential of the caller. Nodes before 0.5 do not send it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub who: Option<(Uuid, Uuid)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum What {
-    /// The lowest hashes of what is sampled.
+    /// Lowest hashes of the sample.
     Lowest,
     Part {
         limit: Option<u64>,
         after: Option<(u64, u64, Option<u32>)>,
-        /// Of what was written, where `after` stands: nodes that do not know it are not asked for that.
+        /// Write of `after` in an `audit_log` query. Older nodes do not get such queries.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         write: Option<u64>,
         until: Option<Hash>,
         seed: u64,
-        /// Bytes of texts behind which rows may end early; nodes before 0.5 send all.
+        /// Bytes of texts after which a row may be cut; nodes before 0.5 send all of it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         bytes: Option<usize>,
     },
 }
 
-/// A node's part, and the versions at which it was read.
+/// Part of one node, and the versions at which it was read.
 #[derive(Debug)]
 pub(crate) struct LeafResponse {
     pub versions: Vec<(ShardId, Xact)>,
@@ -87,9 +86,9 @@ pub(crate) struct LeafResponse {
 #[derive(Debug)]
 pub(crate) enum LeafPart {
     Lowest(Vec<Hash>),
-    /// As it travels.
+    /// Encoded part from another node.
     Part(Bytes),
-    /// Of this node itself.
+    /// Part of this node.
     Own(Partial),
 }
 
@@ -139,7 +138,7 @@ impl What {
     }
 }
 
-/// Stops a query whose asker is gone.
+/// Stops a query whose caller is gone.
 pub(crate) struct StopOnDrop(pub Watch);
 
 impl Drop for StopOnDrop {
@@ -154,7 +153,7 @@ impl LeafRequest {
         self.answer(context, |part| part).await
     }
 
-    /// The same for another node: what travels is encoded on the thread that made it.
+    /// Runs the part for another node. The result is encoded on the thread that computed it.
     async fn answer_there(self, context: &Arc<QueryContext>) -> Result<LeafResponse, AskError> {
         self.answer(context, LeafPart::encoded).await
     }
@@ -190,7 +189,7 @@ impl LeafRequest {
         Ok(LeafResponse { versions, part: part? })
     }
 
-    /// The first object's organization where the asking node does not say who asks.
+    /// Returns the caller, or the organization of the first object if the request has none.
     fn who(&self) -> Holder {
         let of_object = || self.objects.first().map_or(Holder::ANONYMOUS, |of| Holder::new(of.key.org.0, Uuid::nil()));
         self.who.map_or_else(of_object, |(organization, credential)| Holder::new(organization, credential))
@@ -281,7 +280,7 @@ impl LeaderMessage for LeafRequest {
     }
 }
 
-/// None if it cannot be decoded.
+/// Decodes a response; `None` if it is invalid.
 fn unpack(answer: Bytes) -> Option<Result<LeafResponse, AskError>> {
     let (head, part): (Result<LeafHead, AskError>, Bytes) = packed::unpack(answer)?;
     Some(head.map(|LeafHead { versions, lowest }| LeafResponse {

@@ -1,4 +1,4 @@
-//! Questions over rows (`POST /btql`): read, sent to where the rows are, answered page by page.
+//! Queries over rows (`POST /btql`): parsed, sent to the nodes with the rows, answered page by page.
 //!
 //! ```text
 //! Question ─ read ─ Bounded ─ (who may, where the objects are: at the rim) ─ Queries::ask ─ Answer ─ page ─ page ...
@@ -48,21 +48,21 @@ pub use async_jobs::{JobCounts, JobLimits, JobRequest, JobStatus, JobView, RESUL
 pub use error::AskError;
 pub use request::{Bounded, GROUPS_DEFAULT, Lint, Meant, Question, ROWS_DEFAULT, ROWS_MAX};
 
-/// Rows read at once of an answer that is longer, as long as nobody knows how long they are; and then.
+/// Rows of the first read of a long result, before their size is known, and of later ones.
 const ROWS_AT_FIRST: u64 = 2_000;
 const ROWS_AT_ONCE_MIN: u64 = 100;
 const ROWS_AT_ONCE_MAX: u64 = 16_000;
 /// Values held at once of an answer that is longer.
 const BYTES_AT_ONCE: usize = 16 << 20;
-/// The same where some of them come from other nodes. Threads that serve everybody encrypt, send and receive them.
+/// Bytes of one read if other nodes are involved, whose shared threads encrypt, send and receive them.
 const BYTES_SENT_AT_ONCE: usize = 1 << 20;
 /// Values of one page (D-17).
 const PAGE_BYTES_MAX: usize = 128 << 20;
-/// How long a query that the program itself asks waits for its permit.
+/// Time that a query of the program itself waits for its permit.
 const PERMIT_WAIT: Duration = Duration::from_secs(30);
-/// How long an answer under way waits for the permit of its next part: its reader has part of it already.
+/// Time that a started response waits for the permit of its next part.
 const NEXT_PERMIT_WAIT: Duration = Duration::from_secs(120);
-/// Beside the time of a query, what its end may take. Whatever holds it up, it is answered then.
+/// Additional time for the end of a query, after which it is answered in any case.
 const LATE: Duration = Duration::from_secs(5);
 
 /// Microseconds since the epoch.
@@ -73,11 +73,11 @@ pub struct QueryLimits {
     pub running_max: usize,
     pub waiting_max: usize,
     pub seconds_max: u64,
-    /// What one query may take.
+    /// Memory of one query.
     pub query_bytes_max: usize,
-    /// What all may take together.
+    /// Memory of all queries.
     pub memory_bytes_max: usize,
-    /// What is kept of columns between queries.
+    /// Memory of cached columns.
     pub cache_bytes_max: usize,
     /// Units of rows that are worked on at once; 0 for as many as there are cores.
     pub threads: usize,
@@ -100,7 +100,7 @@ impl Default for QueryLimits {
     }
 }
 
-/// An object that a query is about, and whose it is.
+/// An object of a query, and its organization and project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Home {
     pub object: ObjectKey,
@@ -113,11 +113,11 @@ pub struct Home {
 pub struct Queries {
     context: Arc<QueryContext>,
     jobs: Arc<AsyncJobs>,
-    /// On whose behalf other nodes are asked; they refuse nobody's questions.
+    /// Encoded principal of requests to other nodes; empty where there is none.
     asker: Bytes,
 }
 
-/// What queries take at the moment.
+/// Resources in use by queries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueryCounts {
     pub running: usize,
@@ -135,37 +135,37 @@ pub struct QueryAnswer {
     asked: Bounded,
     objects: Vec<LeafObject>,
     versions: BTreeMap<ShardId, Xact>,
-    /// What each part of it may take.
+    /// Time limit of each part.
     time: Duration,
     seed: u64,
     progress: Progress,
     who: Holder,
     /// Whether each part waits for a permit; the caller of one that runs on after its request waits itself.
     takes_permits: bool,
-    /// Until when the first part waits for its permit; none once it had it.
+    /// Deadline of the wait of the first part for its permit; `None` after it.
     until: Option<tokio::time::Instant>,
 }
 
-/// In whose name a query is asked.
+/// Organization and credential of a query, and its deadlines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Who {
     pub holder: Holder,
-    /// Until when it waits for the permit of its first part.
+    /// Deadline of the wait for the permit of the first part.
     pub until: tokio::time::Instant,
 }
 
 impl Who {
-    /// An organization by itself, for what the program asks.
+    /// Returns the organization itself, for queries of the program.
     pub fn organization(org: OrgId) -> Who {
         Who { holder: Holder::new(org.0, Uuid::nil()), until: tokio::time::Instant::now() + PERMIT_WAIT }
     }
 }
 
-/// How far an answer has come.
+/// Progress of a response.
 #[derive(Clone, Copy, Debug)]
 struct Progress {
     after: Option<Position>,
-    /// Where the last row of all stands by now.
+    /// Position of the last row so far.
     end: Option<Position>,
     /// Rows that are still wanted; none where all are.
     left: Option<u64>,
@@ -176,8 +176,8 @@ struct Progress {
 }
 
 impl Queries {
-    /// Starts threads for queries, and goes on with those that run on after their request. May be called from any runtime
-    /// or from none. An error is one of the folder that those are kept in.
+    /// Starts the threads of queries and continues async jobs. May be called inside or outside of a runtime. An error
+    /// is one of the directory of jobs.
     pub fn start(cluster: Arc<Cluster>, limits: QueryLimits, prices: Prices, clock: Clock) -> io::Result<Queries> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let workers = Workers::new(if limits.threads == 0 { cores } else { limits.threads });
@@ -199,12 +199,13 @@ impl Queries {
         Ok(Queries { context, jobs, asker: Bytes::new() })
     }
 
-    /// The same, asked on somebody's behalf: other nodes check rights once more where the rows are.
+    /// Returns a handle whose requests to other nodes name this principal. The nodes with the rows check its rights
+    /// again.
     pub fn on_behalf_of(&self, asker: impl Into<Bytes>) -> Queries {
         Queries { asker: asker.into(), ..self.clone() }
     }
 
-    /// On whose behalf queries run on after their request. Until this is said they wait for other nodes.
+    /// Sets the principal of async jobs. Until then they wait for other nodes.
     pub fn run_jobs_for(&self, asker: impl Into<Bytes>) {
         // The start says it once; a second time it would be the same.
         drop(self.context.job_asker.set(asker.into()));
@@ -227,8 +228,8 @@ impl Queries {
         vec![self.context.admission.reading(), self.context.threads.reading()]
     }
 
-    /// Makes an answer, whose parts wait for their turns. `after` is where the page before ended; `objects` are those that
-    /// the question means, in its order.
+    /// Starts a response, whose parts wait for their permits. `after` is the end of the previous page; `objects` are
+    /// those of the query, in its order.
     pub fn ask(
         &self,
         who: Who,
@@ -245,7 +246,7 @@ impl Queries {
         answer
     }
 
-    /// How a question about these objects is answered, in words.
+    /// Returns a textual plan of a query over these objects.
     pub fn plan(&self, asked: &Bounded, objects: &[Home]) -> String {
         let objects = objects.iter().map(|home| home.object);
         asked.plan(&coordinate::places(&self.context.cluster, objects))
@@ -257,8 +258,8 @@ impl Queries {
         self.jobs.make(request).await
     }
 
-    /// What has become of such a question, on whatever node it is; none where there is none of that name for this
-    /// organization. Who reads it has to be asked for all of its objects.
+    /// Returns the state of a job on any node; `None` if the organization has no such job. The caller must authorize
+    /// the reader for all of its objects.
     pub async fn look_at_job(
         &self,
         org: OrgId,
@@ -268,7 +269,7 @@ impl Queries {
         self.jobs.look(&self.asker, org, name, wanted).await
     }
 
-    /// What runs on after its request is stopped, and begins anew at the next start.
+    /// Stops jobs, which start again after the next start.
     pub async fn close(&self) {
         self.jobs.close().await;
         self.context.threads.close();
@@ -276,7 +277,7 @@ impl Queries {
 }
 
 impl QueryAnswer {
-    /// An answer whose caller waits for the turns of its parts.
+    /// Creates a response whose caller waits for the permits of its parts.
     fn of(
         context: &Arc<QueryContext>,
         who: Holder,
@@ -379,7 +380,7 @@ impl QueryAnswer {
         self.executor().run_until(until, work).await?
     }
 
-    /// What does work for the reader of this answer, such as writing its rows.
+    /// Returns an executor for work on this response, such as rendering.
     pub fn executor(&self) -> Executor {
         Executor { context: Arc::clone(&self.context), who: self.who, time: self.time }
     }
@@ -401,7 +402,7 @@ impl QueryAnswer {
         progress.ended = !is_paged || is_last || progress.left == Some(0) || is_full;
     }
 
-    /// Where the last row stands, if the answer's rows come in pages and there were any.
+    /// Returns the position of the last row, if the result has pages and rows.
     pub fn end(&self) -> Option<Position> {
         self.progress.end
     }
@@ -440,7 +441,7 @@ impl Executor {
     }
 }
 
-/// All columns of an answer, of a pivot also those that only the data knows.
+/// Returns all columns of a result, including those of a pivot that depend on the data.
 pub fn columns_of(mut columns: Vec<Column>, first: &Table) -> Vec<Column> {
     for name in first.columns.iter().skip(columns.len()) {
         columns.push(Column { name: name.clone(), kinds: Kinds::Any, nullable: true });
@@ -448,7 +449,7 @@ pub fn columns_of(mut columns: Vec<Column>, first: &Table) -> Vec<Column> {
     columns
 }
 
-/// What distinct values are hashed with: the same for the same question, so that pages and nodes agree.
+/// Returns the seed of hashes: equal for equal queries, so that pages and nodes agree.
 fn seed(asked: &Bounded) -> u64 {
     asked.question.now.cast_unsigned()
 }

@@ -1,4 +1,4 @@
-//! What nodes answer each other: a head as JSON behind its length, then bytes as they are. Pure.
+//! Encoding of messages between nodes: the length of a JSON head, the head, and raw bytes. Pure.
 
 use bytes::{Buf, Bytes};
 use serde::Serialize;
@@ -13,7 +13,7 @@ pub(crate) fn pack(head: &impl Serialize, body: &[u8]) -> Bytes {
     packed.into()
 }
 
-/// None if it cannot be decoded.
+/// Decodes a message; `None` if it is invalid.
 pub(crate) fn unpack<H: DeserializeOwned>(mut packed: Bytes) -> Option<(H, Bytes)> {
     let length = packed.remaining().checked_sub(4).map(|_| packed.get_u32_le() as usize)?;
     if length > packed.remaining() {

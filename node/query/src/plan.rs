@@ -1,4 +1,4 @@
-//! How a query is answered, in words.
+//! Textual description of a query plan.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,10 +9,10 @@ use assay_storage_model::{NodeId, ShardId};
 
 use crate::request::Bounded;
 
-/// Who is asked for some of a query's objects.
+/// Node that is asked for some of a query's objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeShards {
-    /// None where nobody is known to lead their shards.
+    /// Leader of the shards, if it is known.
     pub node: Option<NodeId>,
     pub shards: BTreeSet<ShardId>,
     pub objects: usize,
@@ -30,7 +30,7 @@ impl fmt::Display for NodeShards {
 }
 
 impl Bounded {
-    /// One line for each step, the last one first, as each reads what the one below it gives; then who reads what.
+    /// Formats a plan: one line for each step, the last one first, then the nodes and their shards.
     pub fn plan(&self, places: &[NodeShards]) -> String {
         let mut lines = Vec::new();
         steps(&self.bound, self.limit, &mut lines);
@@ -102,7 +102,7 @@ fn direction(descending: bool) -> &'static str {
     if descending { "descending" } else { "ascending" }
 }
 
-/// What need not be read.
+/// Describes the data that need not be read.
 fn pruned(bounds: &Bounds) -> String {
     let mut by = Vec::new();
     let mut range = |name: &str, has: bool| by.extend(has.then(|| name.to_owned()));

@@ -1,4 +1,4 @@
-//! What is asked, read and bound before anything is looked up: which objects are meant, what is certain to be wrong.
+//! Request of a query, parsed and bound before any lookup: its objects, and errors that do not depend on data.
 
 use assay_node_btql::ast::{self, Binary, Logic, Node, Query};
 use assay_node_btql::bound::{Bound, Key, Note, Order, Output, Rows};
@@ -12,11 +12,11 @@ use serde_json::Value;
 
 use crate::AskError;
 
-/// Rows of an answer where the query does not say how many (D-17).
+/// Default limit of rows (D-17).
 pub const ROWS_DEFAULT: u64 = 1000;
-/// Rows of one page, whatever the query says.
+/// Upper bound of the rows of one page.
 pub const ROWS_MAX: u64 = 10_000;
-/// Groups of an answer where the query does not say how many.
+/// Default limit of groups.
 pub const GROUPS_DEFAULT: u64 = 100_000;
 
 /// A question as a client asks it.
@@ -35,7 +35,7 @@ pub struct Question {
     /// Beside the query's own, which wins (D-08).
     pub cursor: Option<String>,
     pub inference_depth: Option<u64>,
-    /// All that its limit says belongs to one answer: nobody will ask for the rest with a cursor.
+    /// Whether the response has all rows up to the limit, since no client will request the rest with a cursor.
     pub whole: bool,
     /// Microseconds since the epoch.
     pub now: i64,
@@ -46,7 +46,7 @@ pub enum Lint {
     Off,
     #[default]
     Default,
-    /// What would be a warning is an error, where D-91 says so.
+    /// Warnings are errors, where D-91 requires it.
     Strict,
 }
 
@@ -62,7 +62,7 @@ pub struct Bounded {
     pub(crate) cursor: Option<String>,
 }
 
-/// What a query names.
+/// Objects that a query names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Meant<'b> {
     pub kind: Kind,
@@ -123,7 +123,7 @@ impl Question {
 }
 
 impl Bounded {
-    /// The objects whose rows are asked for.
+    /// Returns the objects of the query.
     pub fn sources(&self) -> Meant<'_> {
         match &innermost(&self.bound).rows {
             Rows::Objects { kind, named, names, .. } => Meant { kind: *kind, named: *named, names },
@@ -131,12 +131,12 @@ impl Bounded {
         }
     }
 
-    /// Where the page before ended, as the client says.
+    /// Returns the cursor of the request.
     pub fn cursor(&self) -> Option<&str> {
         self.cursor.as_deref()
     }
 
-    /// Whether pages are in the order of keys, which say where one ended: what was written to one row has one key.
+    /// Returns whether pages are ordered by key, so that a key can be their cursor. The writes of one row share a key.
     pub fn is_by_key(&self) -> bool {
         let by_key = |by: &Key| *by == Key::Pagination && !self.bound.audit_log;
         matches!(&self.bound.output, Output::Rows { order: Order::Key { by, .. }, .. } if by_key(by))

@@ -1,12 +1,12 @@
-//! Which changes are kept in the log of an organization, and what is said of them there. It is written before the change is,
-//! so that nothing is done of which nothing is known: an entry says what was about to be done, by whom.
+//! Audit entries: the changes that are logged, and the content of an entry. An entry is written before its change, so that
+//! there is no change without one; it has the intended change and the principal.
 //!
-//! | kinds | changes that are kept |
+//! | kinds | logged changes |
 //! |---|---|
 //! | organizations, members, users, groups, roles, grants, keys, tokens, secrets, groups of projects, automations | all |
-//! | all others | that they go |
+//! | all others | deletion |
 //!
-//! Of secrets and keys their names are kept and nothing else; of who may do what all that is said.
+//! Entries about secrets and keys have only their names. Entries about access have all fields.
 
 use assay_node_auth::{Credential, Principal};
 use assay_storage_model::OrgId;
@@ -18,18 +18,18 @@ use crate::authz::CatalogView;
 use crate::draft::Body;
 use crate::kinds::invitation;
 
-/// What an entry says of a change; of more it says which fields changed.
+/// Upper bound of the content of a change in an entry. Of a larger change the entry has only the names of fields.
 const DETAILS_BYTES_MAX: usize = 64 << 10;
 
-/// Who changes the catalog.
+/// Author of a change of the catalog.
 #[derive(Clone, Copy, Debug)]
 pub enum By<'p> {
     Caller(&'p Principal),
-    /// Somebody who replies to an invitation. The organization learns who they are when they have accepted.
+    /// User who replies to an invitation. The organization learns the user only on acceptance.
     Invited,
-    /// Whoever owns the data directory.
+    /// Owner of the data directory.
     Operator,
-    /// The program itself: it goes on with what somebody was kept to have done, or makes what it needs.
+    /// The program itself, which completes logged changes or creates what it needs.
     System,
 }
 
@@ -60,11 +60,11 @@ fn credential(shown: Credential) -> &'static str {
     }
 }
 
-/// How much of a change is kept.
+/// Level of detail of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AuditDetail {
     Whole,
-    /// That it was, and which fields changed.
+    /// The names of changed fields only.
     Names,
     /// Only that it went.
     Deletion,
@@ -91,7 +91,7 @@ fn kept(kind: RecordKind) -> AuditDetail {
     }
 }
 
-/// The entry of a change, and the organization whose it is; none where nothing is kept of it.
+/// Returns the entry of a change and its organization; `None` if the change is not logged.
 pub(crate) fn entry(
     view: &CatalogView<'_>,
     by: By<'_>,
@@ -156,7 +156,7 @@ fn entry_of_invitation(
     Some(entry_by(by, action, ("invitation", id), name, details))
 }
 
-/// The same of what changes no record.
+/// Returns the entry of an action that changes no record.
 pub fn entry_of(who: &Principal, action: &str, object: (&str, Uuid), details: Value) -> Map<String, Value> {
     entry_by(By::Caller(who), action, object, None, details)
 }
@@ -174,19 +174,6 @@ pub fn entry_by(
         "object_id": object.1.to_string(),
         "object_name": name,
         "actor": by.described(),
-        "details": details,
-    });
-    if let Value::Object(entry) = entry { entry } else { Map::new() }
-}
-
-/// The same of what was refused to somebody who is not known for sure: it is on whom they said to be.
-pub fn entry_of_stranger(action: &str, user: Uuid, email: &str, details: Value) -> Map<String, Value> {
-    let entry = json!({
-        "action": action,
-        "object_type": "user",
-        "object_id": user.to_string(),
-        "object_name": email,
-        "actor": {"type": "unauthenticated"},
         "details": details,
     });
     if let Value::Object(entry) = entry { entry } else { Map::new() }

@@ -1,5 +1,5 @@
-//! Authorization as far as it reads the catalog: what was granted to whom, what a credential opens, which grants reach a
-//! record. The decision itself is pure, in `assay_node_auth::authorization`.
+//! Authorization that depends on the catalog: grants, the scope of credentials, and the grants that reach a record. The
+//! decision itself is pure, in `assay_node_auth::authorization`.
 //!
 //! | module | subject |
 //! |---|---|

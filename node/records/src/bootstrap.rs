@@ -1,5 +1,5 @@
-//! Bootstrap of a cluster, the first start: an organization, its owner, the owner's key, and the pepper that keys are kept
-//! under.
+//! Bootstrap of a cluster at its first start: an organization, its owner, an API key of the owner, and the pepper of
+//! key fingerprints.
 
 use std::time::{Duration, Instant};
 
@@ -36,13 +36,13 @@ pub struct Founding {
 }
 
 impl Founding {
-    /// Refuses names that cannot be given to the organization and its owner.
+    /// Refuses invalid names of the organization and its owner.
     pub fn check_names(&self) -> Result<(), RecordsError> {
         organization::check_name(&self.org_name)?;
         user::check_email(&self.owner_email).map(drop)
     }
 
-    /// Refuses a given key that cannot be used as one.
+    /// Refuses an invalid API key.
     pub fn check_key(&self) -> Result<(), RecordsError> {
         self.api_key.as_ref().map_or(Ok(()), check_own_key)
     }
@@ -59,7 +59,8 @@ impl Records {
         when_heard(async || self.secrets.master_key().await).await
     }
 
-    /// Makes the master key of a cluster that has none, once it is heard, and logs what this node cannot open.
+    /// Creates the master key of a cluster without one, once the catalog is reachable, and logs the secrets that this
+    /// node cannot decrypt.
     pub async fn settle_master_key(&self, keys: &NodeKeys) -> Result<(), RecordsError> {
         if self.master_key_when_heard().await? == MasterKey::ToMake {
             let made = keys.ring_made().map_err(|error| RecordsError::Internal(format!("{error:#}")))?;
@@ -110,8 +111,8 @@ impl Records {
         }
     }
 
-    /// Organizations that were made before there were grants: whoever was in one owned it. Their members become owners in the
-    /// group of owners, once; each in one log entry, and whoever does it does the same.
+    /// Adds default groups to organizations from before there were grants. Their members become owners, once, in one
+    /// log entry for each. The operation is deterministic, so that several nodes may execute it.
     pub async fn give_groups(&self) -> Result<(), RecordsError> {
         let without: Vec<OrgId> = self.catalog.peek(|view| {
             let orgs = view.all(RecordKind::ORGANIZATION).map(|org| OrgId(org.id));
@@ -133,7 +134,7 @@ impl Records {
         Ok(())
     }
 
-    /// A key that is brought to a cluster that has one would be ignored: say so.
+    /// Warns about an API key that is ignored because the cluster has one.
     fn compare(&self, founding: &Founding) {
         let Some(own) = &founding.api_key else {
             return;
@@ -150,7 +151,7 @@ impl Records {
         }
     }
 
-    /// Finishes deletes that were cut short, and logs it. Leftovers take room and nothing else, so no caller fails for them.
+    /// Finishes interrupted deletes and logs the result. Leftovers only take space, so that an error is only logged.
     pub async fn sweep_and_say(&self) {
         match self.sweep().await {
             Ok(swept) if swept.records == 0 => {}

@@ -1,5 +1,5 @@
-//! The catalog as records are kept in it: consistent views of the local copy, looked at again behind a fence before a refusal
-//! that another node's acknowledged write could turn, and commands to it, each on record before it is done.
+//! Access to the catalog: consistent views of the local copy, a fence before refusals that a newer write could change,
+//! and commands, each of which is logged before it is executed.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -18,9 +18,7 @@ use crate::commit::unexpected;
 use crate::edge;
 use crate::error::RecordsError;
 
-/// The catalog, for crates whose subjects are records of their own. Clones share everything.
-///
-/// `peek`, `look`, `fresh` and `fence` read; `propose`, `propose_one` and `keep_entry` write.
+/// Handle of the catalog, for crates with records of their own. Clones share all state.
 #[derive(Clone)]
 pub struct Catalog {
     pub(crate) cluster: Arc<Cluster>,
@@ -43,7 +41,7 @@ impl Catalog {
         Catalog { cluster, fences, access: Arc::default(), pepper: Arc::default(), ledger }
     }
 
-    /// Refuses where this node does not hear the catalog, so that it cannot say who may do what.
+    /// Refuses if this node is not connected to the catalog and cannot decide on access.
     pub async fn check_heard(&self) -> Result<(), RecordsError> {
         if self.cluster.hears_catalog_soon().await {
             return Ok(());
@@ -57,7 +55,8 @@ impl Catalog {
         Ok(self.fences.pass().await?)
     }
 
-    /// Looks at the local catalog; before a refusal that fresher state could turn, once more behind a fence.
+    /// Evaluates `look` on the local catalog, and once more behind a fence before a refusal that newer state could
+    /// change.
     pub async fn look<T>(&self, look: impl Fn(&CatalogView<'_>) -> Result<T, RecordsError>) -> Result<T, RecordsError> {
         match self.peek(&look) {
             Err(refusal) if refusal.may_be_stale() => {

@@ -1,4 +1,4 @@
-//! Commands to the catalog, and what became of them.
+//! Commands to the catalog, and their results.
 
 use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, DeleteRecord, Expect, RecordKind};
 use assay_storage_model::command::Outcome;
@@ -12,8 +12,8 @@ use crate::catalog::Catalog;
 use crate::error::RecordsError;
 
 impl Catalog {
-    /// One command, in the next entry that the catalog's committer makes: many writers share a flush. What has to be known
-    /// of it is written down before.
+    /// Proposes one command, which shares a log entry and a flush with concurrent ones. Its audit entry is written
+    /// first.
     pub async fn propose_one(&self, by: By<'_>, command: CatalogCommand) -> Result<CatalogOutcome, RecordsError> {
         let encoded = encode(&command)?;
         self.keep(by, std::slice::from_ref(&command)).await?;
@@ -54,7 +54,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// What cannot be kept is not done.
+    /// Writes an audit entry. On an error the change must not be executed.
     pub async fn keep_entry(&self, org: OrgId, entry: Map<String, Value>) -> Result<(), RecordsError> {
         let refused =
             |why| RecordsError::Unavailable(format!("nothing was done: it could not be put on record: {why}"));

@@ -1,4 +1,4 @@
-//! Create or get: a name that is there gives the record that has it, unmodified.
+//! Creation of records. If the name exists, the existing record is returned unmodified.
 
 use assay_node_auth::{
     API_KEY_BYTES, Decision, ObjectType, Permission, Principal, Secret, Target, new_api_key, preview,
@@ -26,30 +26,30 @@ use crate::read::{VisibleRecord, decided, never_changes, visible};
 use crate::sealed_values::{self, Writing};
 use crate::{Created, Records, edge};
 
-/// A name that is taken and freed again while we look, or taken by another request each time.
+/// Upper bound of attempts when concurrent requests take or free the name.
 const ATTEMPTS_MAX: usize = 8;
-/// Experiments of a project whose commits are compared, newest first.
+/// Upper bound of the experiments whose commits are compared, newest first.
 const BASES_MAX: usize = 10_000;
 
-/// Where a new record goes, and who makes it.
+/// Principal and owner of a new record.
 #[derive(Clone, Debug)]
-struct Place {
+struct CreationContext {
     who: Principal,
     org: OrgId,
     /// The organization or the project that its name is unique in.
     within: Uuid,
-    /// Whether they may make it.
+    /// Whether the principal may create it.
     may: bool,
-    /// What it is to keep encrypted.
+    /// Secret value, which is stored encrypted.
     secret: Option<Secret>,
 }
 
-/// What it is to be called.
+/// Name of a new record.
 #[derive(Clone, Debug)]
-enum Wanted {
-    /// This; the record that has it already is the answer.
+enum RequestedName {
+    /// This name. An existing record of this name is returned.
     Exactly(String),
-    /// This or, where it is taken, something that begins so.
+    /// This name or, where it exists, a name with this prefix.
     Fresh(String),
 }
 
@@ -73,7 +73,7 @@ impl Records {
         if kind.record == EXPERIMENT.record {
             experiment::check_bases(&body)?;
         }
-        let place = Place { secret, ..self.place(who, kind, &fields, &body).await? };
+        let place = CreationContext { secret, ..self.place(who, kind, &fields, &body).await? };
         if kind.naming == Naming::Secret {
             return self.create_key(kind, &place, fields).await;
         }
@@ -84,7 +84,7 @@ impl Records {
             return self.create_whole(kind, &place, fields).await;
         }
         let wanted = wanted(kind, &fields, &body)?;
-        if let Wanted::Exactly(name) = &wanted
+        if let RequestedName::Exactly(name) = &wanted
             && let Some(found) = self.existing(kind, &place, &kind.name_key(place.within, name)).await?
         {
             return Ok(found);
@@ -98,7 +98,8 @@ impl Records {
         self.create_named(kind, &place, wanted, fields).await
     }
 
-    /// Takes the place of what has the name, all but what the service said of it; made where nothing has it.
+    /// Replaces the fields of the record with this name, except those that the service sets. Creates a record if there
+    /// is none.
     pub async fn replace(
         &self,
         who: &Principal,
@@ -111,7 +112,7 @@ impl Records {
         if of_system(kind, &fields).is_some() {
             return Err(never_changes(kind));
         }
-        let place = Place { secret, ..self.place(who, kind, &fields, &body).await? };
+        let place = CreationContext { secret, ..self.place(who, kind, &fields, &body).await? };
         let unnamed = || RecordsError::BadRequest("`name` is missing".into());
         let key = kind.key_of(place.within, &fields).ok_or_else(unnamed)?;
         for _ in 0..ATTEMPTS_MAX {
@@ -157,14 +158,15 @@ impl Records {
         Err(RecordsError::Busy(format!("others keep changing this {}: try again", kind.name)))
     }
 
-    /// Where it would go. Whoever may not make it there may still be given the one that is there.
+    /// Returns the owner of a new record, and whether the principal may create it. A principal who may not can still
+    /// get an existing record.
     async fn place(
         &self,
         who: &Principal,
         kind: &'static Kind,
         fields: &Body,
         body: &Body,
-    ) -> Result<Place, RecordsError> {
+    ) -> Result<CreationContext, RecordsError> {
         let (name, id) = (draft::text_of(body, "org_name")?, draft::uuid_of(body, "org_id")?);
         self.catalog
             .look(|view| {
@@ -179,13 +181,18 @@ impl Records {
                 if let Some(check) = kind.check.filter(|_| may) {
                     check(&Checked { view, who: &who, id: None, before: None, body: fields })?;
                 }
-                Ok(Place { may, who, org, within: project.unwrap_or(org.0), secret: None })
+                Ok(CreationContext { may, who, org, within: project.unwrap_or(org.0), secret: None })
             })
             .await
     }
 
-    /// The record that has the name. What this node's copy of the catalog says is fenced first, since it may be gone.
-    async fn existing(&self, kind: &Kind, place: &Place, key: &UniqueKey) -> Result<Option<Created>, RecordsError> {
+    /// Returns the record of this name. The local copy is fenced first, since the record may have been deleted.
+    async fn existing(
+        &self,
+        kind: &Kind,
+        place: &CreationContext,
+        key: &UniqueKey,
+    ) -> Result<Option<Created>, RecordsError> {
         let find = |view: &CatalogView<'_>| match view.find(key) {
             None => Ok(None),
             Some(found) => match visible(view, &place.who, kind, found.id, Permission::Read) {
@@ -206,19 +213,19 @@ impl Records {
     async fn create_named(
         &self,
         kind: &Kind,
-        place: &Place,
-        wanted: Wanted,
+        place: &CreationContext,
+        wanted: RequestedName,
         fields: Body,
     ) -> Result<Created, RecordsError> {
         let mut suffix = false;
         for _ in 0..ATTEMPTS_MAX {
             let id = edge::new_id();
             let name = match &wanted {
-                Wanted::Fresh(base) if suffix => experiment::suffixed(base, id),
-                Wanted::Exactly(name) | Wanted::Fresh(name) => name.clone(),
+                RequestedName::Fresh(base) if suffix => experiment::suffixed(base, id),
+                RequestedName::Exactly(name) | RequestedName::Fresh(name) => name.clone(),
             };
             let key = kind.name_key(place.within, &name);
-            if matches!(wanted, Wanted::Fresh(_)) && self.catalog.peek(|state| state.find(&key).is_some()) {
+            if matches!(wanted, RequestedName::Fresh(_)) && self.catalog.peek(|state| state.find(&key).is_some()) {
                 suffix = true;
                 continue;
             }
@@ -226,7 +233,7 @@ impl Records {
             body.insert(kind.named_by().into(), name.into());
             match self.put_new(kind, place, id, key.clone(), body).await? {
                 Some(object) => return Ok(Created { object, found_existing: false, secret: None }),
-                None if matches!(wanted, Wanted::Fresh(_)) => suffix = true,
+                None if matches!(wanted, RequestedName::Fresh(_)) => suffix = true,
                 None => {
                     self.catalog.fence().await?;
                     if let Some(found) = self.existing(kind, place, &key).await? {
@@ -238,11 +245,11 @@ impl Records {
         Err(RecordsError::Busy(format!("others keep taking the name of this {}: try again", kind.name)))
     }
 
-    /// None where the unique key is taken.
+    /// Stores a new record. Returns `None` if the unique key exists.
     async fn put_new(
         &self,
         kind: &Kind,
-        place: &Place,
+        place: &CreationContext,
         id: Uuid,
         key: UniqueKey,
         mut body: Body,
@@ -275,11 +282,11 @@ impl Records {
         }
     }
 
-    /// What is there already is no answer.
+    /// Creates a record. An existing one is an error.
     async fn create_alone(
         &self,
         kind: &Kind,
-        place: &Place,
+        place: &CreationContext,
         field: &str,
         fields: Body,
     ) -> Result<Created, RecordsError> {
@@ -291,8 +298,8 @@ impl Records {
         Ok(Created { object, found_existing: false, secret: None })
     }
 
-    /// What several of its fields make unique.
-    async fn create_whole(&self, kind: &Kind, place: &Place, fields: Body) -> Result<Created, RecordsError> {
+    /// Creates a record that several of its fields make unique.
+    async fn create_whole(&self, kind: &Kind, place: &CreationContext, fields: Body) -> Result<Created, RecordsError> {
         let unnamed = || RecordsError::BadRequest("`name` is missing".into());
         let key = kind.key_of(place.within, &fields).ok_or_else(unnamed)?;
         for _ in 0..ATTEMPTS_MAX {
@@ -307,7 +314,12 @@ impl Records {
         Err(RecordsError::Busy(format!("others keep making and deleting this {}: try again", kind.name)))
     }
 
-    async fn create_key(&self, kind: &Kind, place: &Place, mut fields: Body) -> Result<Created, RecordsError> {
+    async fn create_key(
+        &self,
+        kind: &Kind,
+        place: &CreationContext,
+        mut fields: Body,
+    ) -> Result<Created, RecordsError> {
         self.check_may_have_keys(place.who.user)?;
         check_is_self(&place.who)?;
         self.check_key_count(place.org, place.who.user, 1)?;
@@ -320,8 +332,8 @@ impl Records {
         Ok(Created { object, found_existing: false, secret: Some(secret) })
     }
 
-    /// The experiment to compare with: given by id, by name, or the newest on the nearest ancestor.
-    async fn with_base(&self, place: &Place, mut fields: Body, body: &Body) -> Result<Body, RecordsError> {
+    /// Resolves the base experiment: by id, by name, or the newest one on the nearest ancestor commit.
+    async fn with_base(&self, place: &CreationContext, mut fields: Body, body: &Body) -> Result<Body, RecordsError> {
         if fields.contains_key("base_exp_id") {
             return Ok(fields);
         }
@@ -335,7 +347,7 @@ impl Records {
         Ok(fields)
     }
 
-    async fn base_by_name(&self, place: &Place, name: &str) -> Result<Uuid, RecordsError> {
+    async fn base_by_name(&self, place: &CreationContext, name: &str) -> Result<Uuid, RecordsError> {
         let key = EXPERIMENT.name_key(place.within, name);
         let missing = || RecordsError::NotFound(String::new());
         let look = |view: &CatalogView<'_>| {
@@ -348,7 +360,7 @@ impl Records {
         found.map_err(|error| if error.may_be_stale() { said() } else { error })
     }
 
-    fn base_by_commit(&self, place: &Place, body: &Body) -> Result<Option<Uuid>, RecordsError> {
+    fn base_by_commit(&self, place: &CreationContext, body: &Body) -> Result<Option<Uuid>, RecordsError> {
         let mut search = BaseSearch::new(experiment::ancestors(body)?);
         let mut walk = Walk::from_newest(&EXPERIMENT, place.org);
         let mut seen = 0;
@@ -368,7 +380,7 @@ impl Records {
     }
 }
 
-/// What belongs to the system and has the name.
+/// Returns the system record of this name.
 fn of_system(kind: &Kind, fields: &Body) -> Option<Record> {
     let name = fields.get("name")?.as_str()?;
     (kind.builtin)().into_iter().find(|record| record.keys.first().is_some_and(|key| key.name == name))
@@ -389,7 +401,8 @@ pub(crate) fn in_organization(
     }
 }
 
-/// The project need not be one they may read: what is granted may be to make something in it.
+/// Returns the context in a project. The principal need not be able to read it: a grant may allow only the creation of
+/// records in it.
 fn in_project(
     view: &CatalogView<'_>,
     who: &Principal,
@@ -421,9 +434,9 @@ fn of_object(view: &CatalogView<'_>, who: &Principal, fields: &Body) -> Result<P
     if there.rights.reaches(&target) { Ok(there) } else { Err(missing()) }
 }
 
-/// What is said where a record that the caller may not see has the name. Who may make one learns that it is taken, all
-/// others what they would be told if it were free; and nobody what has it.
-fn unseen(kind: &Kind, place: &Place, why: RecordsError) -> RecordsError {
+/// Returns the error if an invisible record has the name. A principal who may create records learns that the name
+/// exists, others get the same error as for a free name.
+fn unseen(kind: &Kind, place: &CreationContext, why: RecordsError) -> RecordsError {
     match why {
         RecordsError::NotFound(_) if place.may => {
             RecordsError::Taken(format!("another {} has the name, and this credential may not see it", kind.name))
@@ -437,14 +450,14 @@ fn forbidden_to_make(kind: &Kind) -> RecordsError {
     RecordsError::Forbidden(format!("this credential is not granted to make a {} there", kind.name))
 }
 
-fn wanted(kind: &Kind, fields: &Body, body: &Body) -> Result<Wanted, RecordsError> {
+fn wanted(kind: &Kind, fields: &Body, body: &Body) -> Result<RequestedName, RecordsError> {
     let field = kind.named_by();
     let name = fields.get(field).and_then(Value::as_str).map(str::to_owned);
     let fresh = kind.naming == Naming::UniqueOrFresh;
     match name {
-        Some(name) if fresh && draft::flag_of(body, "ensure_new")? => Ok(Wanted::Fresh(name)),
-        Some(name) => Ok(Wanted::Exactly(name)),
-        None if fresh => Ok(Wanted::Fresh(experiment::generated_name(fields, edge::now_micros()))),
+        Some(name) if fresh && draft::flag_of(body, "ensure_new")? => Ok(RequestedName::Fresh(name)),
+        Some(name) => Ok(RequestedName::Exactly(name)),
+        None if fresh => Ok(RequestedName::Fresh(experiment::generated_name(fields, edge::now_micros()))),
         None => Err(RecordsError::BadRequest(format!("`{field}` is missing"))),
     }
 }

@@ -1,4 +1,4 @@
-//! API keys and service tokens: records whose secret is shown once, when they are made.
+//! API keys and service tokens: records whose secret is returned once, on creation.
 
 use assay_node_auth::{API_KEY_BYTES, Credential, ObjectType, Pepper, Principal, Secret, new_service_token, preview};
 use assay_storage_model::OrgId;
@@ -39,7 +39,7 @@ pub struct NewKey<'a> {
 }
 
 impl Records {
-    /// Makes a token for who asks; another one each time, since names are not unique.
+    /// Creates a token for the caller. Names are not unique, so every call creates one.
     pub(crate) async fn create_token(
         &self,
         who: &Principal,
@@ -64,7 +64,7 @@ impl Records {
         Ok(Created { object, found_existing: false, secret: Some(secret) })
     }
 
-    /// Makes tokens. Returns each with its secret, which nobody can read again.
+    /// Creates tokens and returns them with their secrets, which cannot be read later.
     pub async fn put_tokens(&self, by: By<'_>, tokens: &[NewToken<'_>]) -> Result<Vec<(Value, Secret)>, RecordsError> {
         let (mut puts, mut made, at) = (Vec::new(), Vec::new(), edge::now_micros());
         for token in tokens {
@@ -128,7 +128,7 @@ pub(crate) fn put_key(key: &NewKey<'_>, pepper: &Pepper, secret: &Secret, at: i6
     }
 }
 
-/// Refuses to make a credential while somebody acts as somebody else: it would stay with them when that right is gone.
+/// Refuses to create a credential during impersonation: it would outlast the right to impersonate.
 pub(crate) fn check_is_self(who: &Principal) -> Result<(), RecordsError> {
     match who.impersonator {
         None => Ok(()),
@@ -140,23 +140,23 @@ pub(crate) fn check_is_self(who: &Principal) -> Result<(), RecordsError> {
     }
 }
 
-/// Refuses to make tokens but for owners who show a token themselves: not users, so that whoever gets hold of a person's key
-/// does not make themselves a way in that stays when the person is gone.
+/// Refuses to create tokens unless the caller is an owner with a service token. A stolen key of a person must not
+/// create credentials that outlast the person's membership.
 pub fn check_maker(who: &Principal) -> Result<(), RecordsError> {
     if !matches!(who.credential, Credential::ServiceToken(_)) {
-        let said = "service tokens are made with the service token of an owner, not with the credential of a user; the first \
+        let why = "service tokens are made with the service token of an owner, not with the credential of a user; the first \
                     one of an organization is made by an administrator: `assay admin create-service-account`";
-        return Err(RecordsError::Forbidden(said.into()));
+        return Err(RecordsError::Forbidden(why.into()));
     }
     if !who.rights.has_role((ObjectType::Organization, who.org.0), role::OWNER) {
-        let said =
+        let why =
             "service tokens are made by who has the role Owner in the organization, which this credential has not";
-        return Err(RecordsError::Forbidden(said.into()));
+        return Err(RecordsError::Forbidden(why.into()));
     }
     check_is_self(who)
 }
 
-/// Checks the name of an account or a token, by what the client calls it.
+/// Checks the name of an account or a token. `path` is its field in the request.
 pub fn check_name(path: &str, name: &str) -> Result<(), RecordsError> {
     crate::shape::take(&crate::kinds::NAME, path, name.into()).map(drop)
 }

@@ -36,10 +36,10 @@ use crate::{Records, edge};
 const ATTEMPTS_MAX: usize = 8;
 /// Objects or records that are taken away at once; their writes share flushes.
 const DROPS_AT_ONCE_MAX: usize = 32;
-/// How long an answer waits for what follows the delete; it goes on without.
+/// Upper bound of the time that a response waits for the rest of a delete, which continues without it.
 const FINISH_WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// What a sweep finished.
+/// Counts of a sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
     pub records: u64,
@@ -60,7 +60,7 @@ impl Records {
         Err(RecordsError::Busy(format!("others keep changing this {}: try again", kind.name)))
     }
 
-    /// None where the record changed meanwhile.
+    /// Deletes a record at the revision that was read. Returns `None` if it changed meanwhile.
     pub async fn delete_seen(
         &self,
         by: By<'_>,
@@ -88,7 +88,7 @@ impl Records {
         Ok(Some(self.joined(kind, draft::shown(kind, &frame, draft::read(record)?))))
     }
 
-    /// The delete is done; what is left goes on also where the client does not wait for it.
+    /// Completes a delete in the background.
     async fn finish_behind(&self, kind: &'static Kind, org: OrgId, id: Uuid) {
         let records = self.clone();
         let finishing = tokio::spawn(async move {
@@ -145,7 +145,7 @@ impl Records {
         self.take_away(kind, org, &[id]).await
     }
 
-    /// Variables of what is there no more. What they hold is secret, so it does not wait for the next sweep.
+    /// Deletes environment variables of deleted objects at once, since their values are secrets.
     async fn take_variables(&self, org: OrgId) -> Result<(), RecordsError> {
         let mut walk = Walk::from_newest(&ENV_VAR, org);
         while !walk.is_over() {
@@ -185,7 +185,7 @@ impl Records {
     }
 }
 
-/// Whether what its fields name is there no more.
+/// Returns whether the object that its fields name is deleted.
 fn is_orphan(view: &CatalogView<'_>, record: &Record) -> bool {
     let on = draft::read(record).ok().as_ref().and_then(acl::object);
     match (record.org, on) {

@@ -1,4 +1,4 @@
-//! Where time and randomness come in: here, never where a command is applied.
+//! Sources of time and randomness. The state machine of the catalog uses neither.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -18,7 +18,7 @@ pub fn new_id() -> Uuid {
     Uuid::new_v4()
 }
 
-/// From the system's source for secrets.
+/// Returns cryptographically secure random bytes.
 pub fn random<const BYTES: usize>() -> Result<[u8; BYTES], RecordsError> {
     Ok(assay_node_secrets::random()?)
 }

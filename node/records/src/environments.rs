@@ -1,5 +1,5 @@
-//! Which versions of prompts and datasets environments use. An environment is named by its slug, which may change; what is
-//! kept is its id.
+//! Versions of prompts and datasets that environments use. Requests name an environment by its slug, which may change;
+//! records have its id.
 
 use std::sync::Arc;
 
@@ -128,7 +128,7 @@ impl Records {
         }
     }
 
-    /// It, as it was.
+    /// Removes a pin and returns it.
     pub async fn remove_pin(&self, who: &Principal, of: &Pinned, slug: &str) -> Result<Value, RecordsError> {
         self.catalog.fresh().await?;
         let (record, slug) = self.catalog.look(|view| pinned(view, who, of, slug, Permission::Update)).await?;
@@ -136,7 +136,7 @@ impl Records {
         shown(&record, &slug)
     }
 
-    /// The version of a prompt that an environment uses, for who may read the prompt; none where it uses none.
+    /// Returns the version of a prompt in an environment, for readers of the prompt; `None` if it is not pinned.
     pub fn version_in(&self, org: OrgId, prompt: Uuid, slug: &str) -> Result<Option<Xact>, RecordsError> {
         self.catalog.peek(|view| {
             let of = Pinned { object: ObjectType::Prompt, id: prompt };
@@ -147,7 +147,7 @@ impl Records {
     }
 }
 
-/// The organization of what may be read or changed.
+/// Returns the organization of an object, if the principal may access it.
 fn org_of(view: &CatalogView<'_>, who: &Principal, of: &Pinned, permission: Permission) -> Result<OrgId, RecordsError> {
     visible(view, who, of.kind(), of.id, permission).map(|seen| seen.who.org)
 }

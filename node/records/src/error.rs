@@ -1,4 +1,4 @@
-//! Why a record was not read or changed: one variant a kind of refusal, each with a sentence that its caller may read.
+//! Errors of reads and changes of records: one variant for each kind of refusal, with a message for the caller.
 
 use assay_cluster::FenceError;
 use assay_node_secrets::SecretsError;
@@ -10,7 +10,7 @@ pub enum RecordsError {
     /// The request breaks a rule; the sentence names the field.
     #[error("{0}")]
     BadRequest(String),
-    /// No credential, or one that is not known.
+    /// The credential is missing or unknown.
     #[error("{0}")]
     Unauthenticated(String),
     /// The caller may see it, and not do this to it.
@@ -30,16 +30,16 @@ pub enum RecordsError {
     /// Nothing was written; try again in a moment.
     #[error("{0}")]
     Busy(String),
-    /// This node cannot say or do it now, another or a later one can. Nothing was written.
+    /// The node cannot serve the request at the moment. Nothing was written.
     #[error("{0}")]
     Unavailable(String),
-    /// It may have been written or not; asking again is safe.
+    /// The outcome of a write is unknown; a retry is safe.
     #[error("{0}")]
     Unknown(String),
     /// The disk takes no writes.
     #[error("{0}")]
     NoSpace(String),
-    /// Stored data cannot be decoded, or an answer makes no sense: a fault of this program or its disk.
+    /// Stored data or a response is invalid: a fault of this program or its disk.
     #[error("{0}")]
     Internal(String),
 }

@@ -1,5 +1,5 @@
-//! The kinds of records that the API shows, a file each, and [`KINDS`], the one list of them. Those that stand above
-//! organizations and that no list shows are beside them in `access`.
+//! The kinds of records in the API, one file for each, and their list [`KINDS`]. Kinds above organizations, and kinds
+//! without lists, are in `access`.
 //!
 //! A new kind is a file here with its entry in [`KINDS`], and its id in `RecordKind` of the model. Routes, exports, deletes
 //! of projects and access follow from what the kind says of itself.
@@ -61,8 +61,8 @@ pub use simulated_user::SIMULATED_USER;
 pub use span_iframe::SPAN_IFRAME;
 pub use view::VIEW;
 
-/// Every kind, each behind those that it depends on, so that an import in this order finds what a record names. Grants can
-/// be on any of them and come last.
+/// All kinds, each after those that it depends on, so that an import in this order finds the records it names. Grants
+/// can be on any of them and come last.
 pub static KINDS: [&Kind; 25] = [
     &ROLE,
     &GROUP,
@@ -116,7 +116,7 @@ pub(crate) fn in_project(named: &str) -> Option<&'static Kind> {
     }
 }
 
-/// A description, a message: what people read.
+/// Shape of descriptions and messages.
 const PROSE: Shape = Shape::Text { bytes_min: 0, bytes_max: 64 << 10 };
 /// A label, a version, a path.
 const LINE: Shape = Shape::Text { bytes_min: 0, bytes_max: 4 << 10 };
@@ -126,9 +126,9 @@ const TAGS: Shape = Shape::Texts { items_max: 1000, bytes_max: 1024 };
 const METADATA: Shape = Shape::Open { bytes_max: 256 << 10 };
 const TEXTS: Shape = Shape::Texts { items_max: 1000, bytes_max: 64 << 10 };
 const URL: Shape = Shape::Text { bytes_min: 1, bytes_max: 8 << 10 };
-/// A key of a provider, which may be a file of JSON, or what a function finds in its environment.
+/// Shape of a key of a provider, which may be a JSON file, or of an environment variable.
 const SECRET: Shape = Shape::Secret { bytes_max: 64 << 10 };
-/// What a rule looks at at once.
+/// Shape of the scope of a rule.
 const SCOPE: Shape = Shape::Tagged(
     "type",
     &[
@@ -151,8 +151,8 @@ const SECONDS: Shape = Shape::Number { min: 0.0, max: MOST_POSITIVE };
 /// Letters of a slug that come from the name.
 const SLUG_LETTERS_MAX: usize = 48;
 
-/// For addresses: the name's letters and digits, and some of the id, since two names can have the same letters. It
-/// stays when the name changes, so that addresses do.
+/// Returns a slug for URLs: the letters and digits of the name, and a part of the id, since names can have the same
+/// letters. It does not change with the name.
 pub(crate) fn slug(name: &str, id: Uuid) -> String {
     let mut slug = String::new();
     for letter in name.chars().take(SLUG_LETTERS_MAX) {

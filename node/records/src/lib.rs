@@ -1,5 +1,6 @@
-//! The catalog's records as the API shows them: organizations, keys, tokens, projects, experiments, datasets. One mechanism,
-//! and a short file a kind under `kinds/`. `authz` reads who may do what; who is calling is for the crate of identity.
+//! Records of the catalog in the API: organizations, keys, tokens, projects, experiments, datasets. There is one
+//! mechanism, and a short file for each kind under `kinds/`. `authz` reads access rights; authentication is in the
+//! crate `identity`.
 //!
 //! Reads look at this node's copy of the catalog. Before one answers that something is not there or not known, it asks
 //! the catalog once for a fence and looks again, so that what another node acknowledged a moment ago is never denied.
@@ -62,7 +63,7 @@ pub use sealed_values::without_secret;
 /// The mechanism of records, for crates whose subjects are records of their own: bodies of records, and what goes with the
 /// commands that [`Catalog`] takes. The API is served by the methods of [`Records`] and needs nothing of it.
 pub mod mechanism {
-    pub use crate::audit::{By, entry_by, entry_of, entry_of_stranger};
+    pub use crate::audit::{By, entry_by, entry_of};
     pub use crate::authz::{
         CatalogView, CredentialScope, by_login, no_impersonation, no_organization, own_organizations, still_known,
         unknown_credential, within, within_named,
@@ -117,17 +118,17 @@ impl Records {
     }
 }
 
-/// What a create answers.
+/// Result of a create.
 #[derive(Clone, Debug)]
 pub struct Created {
     pub object: Value,
-    /// It was there before and is unmodified.
+    /// Whether the record existed before; then it is unmodified.
     pub found_existing: bool,
-    /// Of a new API key or service token: shown here and never again. It is not in `object`.
+    /// Secret of a new API key or service token, which is returned only once. It is not in `object`.
     pub secret: Option<Secret>,
 }
 
-/// Where the rows of an object are kept, and whose they are.
+/// Object of rows, with its organization and project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObjectHome {
     pub key: ObjectKey,

@@ -156,8 +156,8 @@ impl ListFilters {
         }
     }
 
-    /// What is named by id or by its whole unique key, and all of a kind that the system has some of; none where only a walk
-    /// finds it.
+    /// Returns records by id or unique key, and all records of kinds with system records; `None` if only a scan finds
+    /// them.
     fn direct(&self, state: &State, kind: &Kind, org: OrgId, cursor: Option<Cursor>) -> Option<Vec<Arc<Record>>> {
         let of_system = (kind.builtin)();
         if !of_system.is_empty() {

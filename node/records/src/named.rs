@@ -1,4 +1,4 @@
-//! Objects by their names: found by who may read them (D-33 of btql.md), deleted by who may do that.
+//! Objects by their names: lookup for readers (D-33 of btql.md), and deletion.
 
 use assay_node_auth::Principal;
 use serde_json::{Map, Value};

@@ -1,4 +1,4 @@
-//! Changes of one record: what was sent is folded into what is stored, on the revision that was read.
+//! Changes of one record: the patch is merged into the stored body, at the revision that was read.
 
 use assay_node_auth::{Permission, Principal};
 use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, PutRecord, Record};

@@ -1,4 +1,5 @@
-//! The pepper that fingerprints of API keys and service tokens are made with: kept in the catalog, made once, never changed.
+//! Pepper of the fingerprints of API keys and service tokens. It is created once, stored in the catalog and never
+//! changed.
 
 use assay_node_auth::Pepper;
 use assay_storage_catalog::State;

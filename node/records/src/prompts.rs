@@ -1,6 +1,6 @@
-//! Where the rows of prompts and functions are, and whose slugs are taken. Their rows are one object of their project;
-//! what they say, and that they are there at all, stands in those. A record without a row is one whose row was not written
-//! yet, or not taken away yet with it: nobody is shown it, and whoever makes the slug again goes on with its id.
+//! Rows and slugs of prompts and functions. The rows of a project are one object, with the content of its prompts. A
+//! record without a row belongs to an unfinished create or delete: it is not visible, and a new create of the slug
+//! continues with its id.
 
 use assay_node_auth::{Permission, Principal};
 use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, PutRecord, Record};

@@ -1,4 +1,4 @@
-//! One record by its id or name, and the object behind an id that a client names for rows.
+//! Reads of one record by id or name, and resolution of the object of an id.
 
 use std::sync::Arc;
 
@@ -90,7 +90,7 @@ impl Records {
         })
     }
 
-    /// Where what was done to access in an organization is kept, for who may read it.
+    /// Returns the object of the audit log of an organization, for its readers.
     pub async fn audit_log(&self, who: &Principal, org: OrgId) -> Result<ObjectHome, RecordsError> {
         self.catalog.fresh().await?;
         self.catalog
@@ -110,7 +110,7 @@ impl Records {
             .await
     }
 
-    /// A project of the principal's organization by its name, made where it is missing if `create` says so.
+    /// Returns a project by its name; `create` creates a missing one.
     pub async fn project_by_name(&self, who: &Principal, name: &str, create: bool) -> Result<ProjectRef, RecordsError> {
         let key = PROJECT.name_key(who.org.0, name);
         let missing = || RecordsError::NotFound(format!("no project `{name}` is visible to this credential"));
@@ -145,7 +145,7 @@ impl Records {
         Ok(self.joined(kind, draft::shown(kind, &Frame::of(record), draft::read(record)?)))
     }
 
-    /// Adds what stands in other records.
+    /// Adds fields that come from other records.
     pub(crate) fn joined(&self, kind: &Kind, mut object: Body) -> Value {
         if let Some(join) = kind.join {
             join(&self.catalog.cluster.catalog().read(), &mut object);
@@ -154,8 +154,8 @@ impl Records {
     }
 }
 
-/// The record whose id names an object of rows, if the principal may do this to the rows. Logs and prompts of a project are
-/// granted apart from the project; rows of anything else are its own.
+/// Returns the record of an object of rows, if the principal has this permission on the rows. Logs and prompts of a
+/// project have grants apart from the project.
 pub(crate) fn rows_of(
     view: &CatalogView<'_>,
     who: &Principal,
@@ -187,7 +187,7 @@ pub(crate) fn rows_of(
     }
 }
 
-/// A record, and its reader as they stand in its organization.
+/// A record, and the principal of its reader in its organization.
 #[derive(Debug)]
 pub struct VisibleRecord {
     pub record: Arc<Record>,
@@ -228,7 +228,7 @@ pub(crate) fn forbidden(kind: &Kind, permission: Permission) -> RecordsError {
     RecordsError::Forbidden(format!("this credential may see this {name} and is not granted `{what}` on it"))
 }
 
-/// What the principal, who stands in the record's organization, may do to it.
+/// Decides on an action on a record of the principal's organization.
 pub(crate) fn decided(
     view: &CatalogView<'_>,
     who: &Principal,

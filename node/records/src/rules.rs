@@ -1,4 +1,4 @@
-//! Limits that an operator sets: how many records there may be.
+//! Configurable limits of the number of records.
 
 use assay_storage_model::OrgId;
 use assay_storage_model::catalog::{Record, RecordKind};

@@ -1,5 +1,4 @@
-//! Schemas of records: what is declared of a kind, the shapes of its fields, the bodies that are checked against them, and
-//! their description for clients.
+//! Schemas of records: declarations of kinds, shapes of fields, validation of bodies, and descriptions for clients.
 
 pub mod describe;
 pub mod draft;

@@ -1,5 +1,6 @@
-//! Sealed values, the secrets of records: taken out of what was sent before anything else looks at it, encrypted before they
-//! are proposed, so that the log, snapshots and copies of them hold nothing else, and opened for use inside alone.
+//! Sealed values, the secrets of records. They are removed from a request before other processing and encrypted before
+//! they are proposed, so that logs, snapshots and copies have only encrypted text. They are decrypted only inside of
+//! the node.
 //!
 //! A record that keeps one has two fields that no answer shows: `sealed`, the encrypted text with the id of the data key
 //! that opens it, and `sealed_version`, which counts the secrets that it was given. What answers show is the end of
@@ -43,7 +44,7 @@ pub(crate) struct Writing<'a> {
     pub before: Option<&'a Body>,
 }
 
-/// Takes the secret out of what was sent; null means "not given".
+/// Removes the secret from a request; null means "not given".
 pub(crate) fn taken(kind: &Kind, sent: &mut Body) -> Result<Option<Secret>, RecordsError> {
     let Some(field) = secret_field(kind) else { return Ok(None) };
     let Some(value) = sent.remove(field.name).filter(|value| !value.is_null()) else { return Ok(None) };
@@ -53,7 +54,7 @@ pub(crate) fn taken(kind: &Kind, sent: &mut Body) -> Result<Option<Secret>, Reco
     }
 }
 
-/// Removes what a body keeps and says of a secret. Returns whether the kind has one.
+/// Removes the fields of a secret from a body. Returns whether the kind has a secret.
 pub fn without_secret(kind: &Kind, body: &mut Body) -> bool {
     let has_one = secret_field(kind).is_some();
     if has_one {
@@ -67,8 +68,7 @@ fn secret_field(kind: &Kind) -> Option<&Field> {
 }
 
 impl Records {
-    /// Completes a body for writing: with what is kept of the secret, and what is said of it. Without a new secret it keeps
-    /// the one that it holds already.
+    /// Adds the fields of a secret to a body before it is written. Without a new secret the stored one is kept.
     pub(crate) async fn seal(
         &self,
         writing: &Writing<'_>,

@@ -1,11 +1,11 @@
-//! The catalog as keys are kept in it: a trait, so that records can stand above this crate.
+//! Storage of keys in the catalog, as a trait, so that the crate `records` can depend on this one.
 
 use std::fmt;
 use std::sync::Arc;
 
 use assay_storage_model::catalog::{PutRecord, Record, RecordKind, UniqueKey};
 
-/// On whose behalf a key is written; the audit log has what operators do.
+/// Author of a change of keys. The audit log has changes by operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Author {
     Operator,
@@ -45,11 +45,11 @@ pub trait KeyCatalog: Send + Sync {
 /// Error of using or changing a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SecretsError {
-    /// This node lacks a key, or the cluster does not answer.
+    /// This node lacks a key, or the cluster is unavailable.
     Unavailable(String),
     /// Nothing was written; try again in a moment.
     Busy(String),
-    /// Stored bytes do not read, or the system gives no random bytes.
+    /// Stored bytes are invalid, or the system returns no random bytes.
     Internal(String),
 }
 

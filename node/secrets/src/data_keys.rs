@@ -1,4 +1,4 @@
-//! Data keys: one an organization, made when its first secret comes, kept wrapped by the cluster's master key.
+//! Data keys: one for each organization, created with its first secret and stored wrapped by the master key.
 
 use std::sync::Arc;
 
@@ -85,7 +85,7 @@ impl DataKey {
         Ok(DataKey { to: Belonging { org, kind: record.kind, record: record.id, version }, wrapped })
     }
 
-    /// Returns what a new key belongs to.
+    /// Returns the owner of a new key.
     pub fn place(org: OrgId, kind: RecordKind, record: Uuid) -> Belonging {
         Belonging { org, kind, record, version: 1 }
     }

@@ -1,4 +1,4 @@
-//! Files and the variable that a node has its master keys from, and the key that a first start makes.
+//! Sources of the master keys of a node: files and an environment variable, and the key that a first start creates.
 //!
 //! The environment before the setting before `master.key` in the data directory. What was made there is all that opens the
 //! secrets of the cluster: it is synced before anything is kept under it, and nothing ever writes over it.
@@ -24,7 +24,7 @@ pub const MASTER_KEY_FILE: &str = "master.key";
 /// Upper bound of old keys. A rotation leaves one behind; more than a few were forgotten.
 const OLD_KEYS_MAX: usize = 16;
 const WHAT: &str = "the master key of secrets";
-/// Upper bound of what is read of a file with a secret.
+/// Upper bound of the size of a file with a secret.
 const SECRET_FILE_BYTES_MAX: u64 = 4 << 10;
 /// Bits of a mode that let others at a file.
 const OTHERS: u32 = 0o077;
@@ -44,7 +44,7 @@ pub struct SecretsConfig {
 /// Sources of the master keys of a node.
 #[derive(Clone, Copy, Debug)]
 pub struct KeySources<'s> {
-    /// The value of [`MASTER_KEY_VARIABLE`], which comes before the setting.
+    /// Value of [`MASTER_KEY_VARIABLE`], which takes precedence over the setting.
     pub variable: Option<&'s Secret>,
     pub settings: &'s SecretsConfig,
     pub data_dir: &'s Path,
@@ -65,7 +65,7 @@ impl NodeKeys {
         Ok(Arc::new(NodeKeys { ring, file: sources.data_dir.join(MASTER_KEY_FILE) }))
     }
 
-    /// Returns the keys; none where this node was given no key and made none.
+    /// Returns the keys; `None` if this node has none.
     pub fn ring(&self) -> Option<&Keyring> {
         self.ring.get()
     }
@@ -119,7 +119,7 @@ impl KeyWrap for NodeKeys {
     }
 }
 
-/// Returns the keys that this node is given; none where it has none yet.
+/// Returns the configured or existing keys; `None` if this node has none yet.
 fn keyring(sources: KeySources<'_>) -> anyhow::Result<Option<Keyring>> {
     let SecretsConfig { master_key_file, old_master_key_files } = sources.settings;
     let own = sources.data_dir.join(MASTER_KEY_FILE);
@@ -181,7 +181,7 @@ pub fn keep_secret_file(file: &Path, secret: &Secret) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Reads a secret from a file that only its owner can read. `what` names it where there is no file.
+/// Reads a secret from a file that only its owner can read. `what` describes it in errors.
 pub fn read_secret_file(file: &Path, what: &str) -> anyhow::Result<Secret> {
     let doing = || format!("reading {}", file.display());
     let opened = File::open(file).map_err(|error| match error.kind() {

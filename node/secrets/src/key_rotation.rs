@@ -1,4 +1,4 @@
-//! Rotation of keys: of the master key, and of what the cluster signs with.
+//! Rotation of the master key and of the cluster's signing keys.
 //!
 //! A rotation of the master key records the new one first, so that data keys made meanwhile are wrapped with it, and then wraps
 //! again what is under another key. It can be interrupted anywhere and asked for again.
@@ -71,7 +71,7 @@ impl<C: KeyCatalog> Secrets<C> {
         Err(busy().into())
     }
 
-    /// Makes the signing key and the certificate authority anew: what older ones signed is refused.
+    /// Replaces the signing key and the certificate authority. Earlier signatures become invalid.
     pub async fn rotate_secrets(&self) -> Result<Value, C::Error> {
         self.catalog.fence().await?;
         let recorded = self.recorded_master()?;

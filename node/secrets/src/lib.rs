@@ -1,4 +1,4 @@
-//! Secrets that are kept to be given out again: how they are encrypted, and the keys that encrypt them.
+//! Storage of secrets that are returned later: their encryption, and the keys for it.
 //!
 //! ```text
 //! master key     an operator's, outside the catalog      wraps the others        key_files, master_keys
@@ -57,7 +57,7 @@ impl<C: KeyCatalog> Secrets<C> {
         Secrets { catalog, cluster, ring: Arc::default() }
     }
 
-    /// Takes the master keys that this node was given. Only the first ones count.
+    /// Sets the master keys of this node. Only the first call has an effect.
     pub fn give_keys(&self, ring: Keyring) {
         // Who gives them twice gives the same: a node reads them once, or makes one where it has none.
         drop(self.ring.set(ring));

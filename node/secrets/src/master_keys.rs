@@ -1,4 +1,4 @@
-//! The master key of a cluster. The catalog has its id alone; the key itself a node has from its operator.
+//! The master key of a cluster. The catalog has only its id; the operator gives the key itself to each node.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::data_keys::{DataKey, changed, read_body};
 use crate::{Author, KeyCatalog, KeyId, Keyring, PutOutcome, Secrets, SecretsError};
 
-/// Which master key the cluster has, as a node that starts finds it.
+/// State of the cluster's master key at the start of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MasterKey {
     /// The node has the key that the cluster's data keys are wrapped with.
@@ -20,12 +20,12 @@ pub enum MasterKey {
     Missing(KeyId),
     /// There is none yet, and this node may make it.
     ToMake,
-    /// There is none yet, and others are there who would not have it.
+    /// There is none yet, and other nodes would lack a new one.
     None,
 }
 
 impl MasterKey {
-    /// Logs what this node can open.
+    /// Logs whether this node has the key.
     pub fn log(self) {
         match self {
             MasterKey::Known(id) => tracing::info!(master_key = %id, "secrets can be opened here"),
@@ -65,7 +65,7 @@ impl<C: KeyCatalog> Secrets<C> {
         }
     }
 
-    /// Returns the id of the master key that the catalog says is the cluster's.
+    /// Returns the id of the cluster's master key from the catalog.
     pub fn recorded_master(&self) -> Result<Option<KeyId>, C::Error> {
         Ok(self.recorded()?.map(|recorded| recorded.id))
     }
@@ -91,7 +91,7 @@ impl<C: KeyCatalog> Secrets<C> {
         }
     }
 
-    /// Records a master key as the cluster's. Where another node was faster, what it recorded holds.
+    /// Stores the id of a master key as the cluster's. If another node was faster, its id stays.
     pub(crate) async fn record(&self, id: KeyId, before: Option<&Record>) -> Result<(), C::Error> {
         let body = Map::from_iter([("id".to_owned(), Value::from(id.to_string()))]);
         let put = match before {
@@ -124,7 +124,7 @@ fn master_key_key() -> UniqueKey {
     UniqueKey::new("cluster_setting", "master_key")
 }
 
-/// Returns the refusal of what takes a key that this node does not have, with what to do about it.
+/// Returns the error of an operation that needs a missing key, with the remedy.
 pub fn without_key(id: Option<KeyId>) -> SecretsError {
     SecretsError::Unavailable(match id {
         Some(id) => format!(

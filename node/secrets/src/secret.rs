@@ -1,9 +1,9 @@
-//! A text that must not be shown.
+//! A text that must not be displayed.
 
 use std::fmt;
 use std::hint::black_box;
 
-/// A text that must not be shown: nothing prints it, and its memory is wiped when it goes.
+/// A text that must not be displayed. No formatter prints it, and its memory is wiped on drop.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -12,7 +12,7 @@ impl Secret {
         Secret(text)
     }
 
-    /// Returns the text, for the one who uses it.
+    /// Returns the text.
     pub fn expose(&self) -> &str {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! The key that addresses of files and cursors are signed with: random, kept in the catalog, wrapped by the master key.
+//! The key that signs addresses of files and cursors: random, and stored in the catalog, wrapped by the master key.
 //!
 //! Up to 0.4.0 they were signed with keys derived from the pepper of API keys, which is in the catalog in plain text, so that
 //! every copy of a data directory could sign them for good. That derivation is used as long as some node cannot open the
@@ -18,22 +18,21 @@ use crate::{Author, KeyCatalog, Keyring, Secrets, VaultKey, random};
 
 /// Time for which signatures of the old derivation are accepted after the change: longer than any address lasts.
 const OLD_ACCEPTED_MICROS: i64 = 24 * 3600 * 1_000_000;
-/// Time between two looks at the signing key. A node states what keys it has within a
-/// second of its start.
+/// Time between two checks of the signing key. A node publishes its keys within a second of its start.
 const TEND_EVERY: Duration = Duration::from_secs(2);
 
-/// Field that says whether the key is in use.
+/// Field for whether the key is in use.
 const USED: &str = "used";
 /// Field with the end of the time for which signatures of the old derivation are accepted, in microseconds since the epoch.
 const OLD_UNTIL: &str = "old_until";
 /// The organization of keys that belong to the cluster.
 const NO_ORGANIZATION: OrgId = OrgId(Uuid::nil());
 
-/// The secret that something is signed with, and those whose signatures are accepted.
+/// The secret for new signatures, and another one whose signatures are accepted.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SigningSecrets {
     pub sign: [u8; 32],
-    /// Beside what is signed with now.
+    /// Other accepted secret.
     also: Option<[u8; 32]>,
 }
 
@@ -50,14 +49,14 @@ impl SigningSecrets {
     }
 }
 
-/// Which derivations are in use at one moment.
+/// Derivations in use at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum InUse {
     /// The signing key alone.
     New,
-    /// The signing key; what the old derivation signed is accepted.
+    /// Sign with the signing key, and accept signatures of the old derivation.
     NewAndOld,
-    /// The old derivation; what the signing key signed is accepted.
+    /// Sign with the old derivation, and accept signatures of the signing key.
     Old,
 }
 
@@ -106,7 +105,7 @@ impl<C: KeyCatalog> Secrets<C> {
         Ok(SigningSecrets { sign, also })
     }
 
-    /// Returns what keeps the signing key from being used, in words; nothing where it is used.
+    /// Returns the reasons for which the signing key is not in use.
     pub fn signing_shortfalls(&self) -> Vec<String> {
         let mut notes = self.cluster.nodes_lacking(assay_cluster::Feature::WrappedKeys);
         let master = match self.kept_signing_key() {
@@ -184,7 +183,7 @@ impl<C: KeyCatalog> Secrets<C> {
         }
     }
 
-    /// Returns what keeps this cluster from using the master key for all that it could, in words. The node serves all the same.
+    /// Returns the reasons for which the master key does not protect everything. They do not stop the node.
     pub fn shortfalls(&self) -> Vec<String> {
         let mut notes = self.signing_shortfalls();
         if let Some(status) = self.cluster.authority_status() {

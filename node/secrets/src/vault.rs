@@ -1,4 +1,4 @@
-//! Encryption of secrets that have to be given out again, such as keys of AI providers, before anything is written.
+//! Encryption of secrets that are returned later, such as keys of AI providers, before they are written.
 //!
 //! ```text
 //! master key     an operator's, outside the catalog          wraps
@@ -24,19 +24,19 @@ use crate::secret::{Secret, hex_digit};
 
 pub const VAULT_KEY_BYTES: usize = 32;
 pub const NONCE_BYTES: usize = 24;
-/// Upper bound of what one encryption takes: a record's body is not longer.
+/// Upper bound of the plain text of one encryption, which is that of a record's body.
 pub const PLAIN_BYTES_MAX: usize = 1 << 20;
 
 const TAG_BYTES: usize = 16;
 const KEY_ID_BYTES: usize = 8;
-/// Frozen: the id of a key stands in every record that was encrypted with it.
+/// Frozen: every encrypted record has the id of its key.
 const KEY_ID_CONTEXT: &str = "assay 2026-11-23 id of a vault key 1";
-/// In front of what an encryption is bound to. Frozen, as the layout behind it is.
+/// Prefix of the associated data. Frozen, as the layout behind it is.
 const BOUND_TO: &[u8] = b"assay vault 1\0";
 /// The form of the text that is kept.
 const SEALED_VERSION: &str = "1";
 
-/// Name of a key, for people and records: it tells nothing of the key.
+/// Id of a key, which reveals nothing of the key.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyId([u8; KEY_ID_BYTES]);
 
@@ -64,11 +64,11 @@ pub struct Belonging {
     pub org: OrgId,
     pub kind: RecordKind,
     pub record: Uuid,
-    /// Counts what the record was given to keep, so that an older secret does not pass for the newest.
+    /// Counter of the secrets of the record, so that an older secret is not accepted as the newest.
     pub version: u64,
 }
 
-/// Derives the record that stands for a key of the cluster itself, which no record of an organization has.
+/// Context for the record id of a key of the cluster itself, which no record of an organization has.
 const CLUSTER_KEY_CONTEXT: &str = "assay 2026-11-25 a key of the cluster";
 
 impl Belonging {
@@ -102,7 +102,7 @@ impl Belonging {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sealed {
     pub key: KeyId,
-    /// The nonce, then what was encrypted, then its tag.
+    /// Nonce, cipher text, tag.
     bytes: Vec<u8>,
 }
 
@@ -124,7 +124,7 @@ impl fmt::Display for Sealed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VaultError {
     TooLong(usize),
-    /// It was encrypted with another key.
+    /// The value was encrypted with another key.
     OtherKey {
         needed: KeyId,
     },
@@ -146,7 +146,7 @@ impl fmt::Display for VaultError {
 
 impl std::error::Error for VaultError {}
 
-/// A master key or a data key. Nothing prints it, and its memory is wiped when it goes.
+/// A master key or a data key. No formatter prints it, and its memory is wiped on drop.
 #[derive(Clone)]
 pub struct VaultKey([u8; VAULT_KEY_BYTES]);
 
@@ -155,7 +155,7 @@ impl VaultKey {
         VaultKey(bytes)
     }
 
-    /// 64 hexadecimal digits, or base64 of 32 bytes; what is wrong with another text.
+    /// Parses 64 hexadecimal digits or base64 of 32 bytes. The error describes the problem.
     pub fn parse(text: &Secret) -> Result<VaultKey, String> {
         let text = text.expose();
         let wrong =
@@ -182,7 +182,7 @@ impl VaultKey {
         KeyId(id)
     }
 
-    /// A key of its own for one purpose, which says nothing of this one or of another.
+    /// Derives a key for one purpose, which reveals nothing of this one or of others.
     pub fn derive(&self, context: &str) -> [u8; VAULT_KEY_BYTES] {
         blake3::derive_key(context, &self.0)
     }
@@ -245,7 +245,7 @@ impl Drop for VaultKey {
     }
 }
 
-/// XChaCha20-Poly1305 under one key. What it encrypts opens only together with the bytes that it was bound to.
+/// XChaCha20-Poly1305 with one key and associated data.
 #[derive(Clone)]
 pub struct BoundCipher(XChaCha20Poly1305);
 
@@ -260,7 +260,7 @@ impl BoundCipher {
         Some([&nonce[..], &encrypted].concat())
     }
 
-    /// Returns what was encrypted; none where it was changed, or bound to something else.
+    /// Decrypts; `None` if the cipher text was changed or has other associated data.
     pub fn open(&self, bound_to: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
         let (nonce, encrypted) = sealed.split_first_chunk::<NONCE_BYTES>()?;
         self.0.decrypt(&XNonce::from(*nonce), Payload { msg: encrypted, aad: bound_to }).ok()
@@ -273,7 +273,7 @@ impl fmt::Debug for BoundCipher {
     }
 }
 
-/// The master keys that a node was given: the one that new data keys are wrapped with, and those before it.
+/// Master keys of a node: the one that wraps new data keys, and earlier ones.
 #[derive(Clone, Debug)]
 pub struct Keyring {
     current: VaultKey,

@@ -1,4 +1,4 @@
-//! Where each word comes from, and which one wins.
+//! Tests of the sources of settings, and of their precedence.
 
 use super::*;
 
@@ -135,7 +135,7 @@ fn what_is_printed_reads_back() {
 
 #[test]
 fn no_two_settings_share_a_name_in_the_environment() {
-    let names: Vec<String> = Known::all().0.into_keys().collect();
+    let names: Vec<String> = KnownSettings::all().0.into_keys().collect();
     let in_environment: std::collections::BTreeSet<String> = names.iter().map(|name| environment_name(name)).collect();
     assert_eq!(in_environment.len(), names.len());
     assert!(NOT_SETTINGS.iter().all(|name| !in_environment.contains(*name)));

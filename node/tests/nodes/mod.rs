@@ -118,12 +118,12 @@ impl Node {
         self.log.lock().unwrap().clone()
     }
 
-    pub fn get(&self, path: &str) -> Answer {
-        Answer::of(self.address, "GET", path, "")
+    pub fn get(&self, path: &str) -> HttpAnswer {
+        HttpAnswer::of(self.address, "GET", path, "")
     }
 
-    pub fn post(&self, path: &str, body: &str) -> Answer {
-        Answer::of(self.address, "POST", path, body)
+    pub fn post(&self, path: &str, body: &str) -> HttpAnswer {
+        HttpAnswer::of(self.address, "POST", path, body)
     }
 
     /// As an operator does: by its own process id. True where it ends well.
@@ -147,23 +147,23 @@ pub fn signal(name: &str, process: u32) {
 
 /// What a node answered on a connection of its own.
 #[derive(Debug)]
-pub struct Answer {
+pub struct HttpAnswer {
     pub status: u16,
     pub text: String,
     pub took: Duration,
 }
 
-impl Answer {
-    pub fn of(at: SocketAddr, method: &str, path: &str, body: &str) -> Answer {
-        Answer::with_key(at, KEY, method, path, body)
+impl HttpAnswer {
+    pub fn of(at: SocketAddr, method: &str, path: &str, body: &str) -> HttpAnswer {
+        HttpAnswer::with_key(at, KEY, method, path, body)
     }
 
-    pub fn with_key(at: SocketAddr, key: &str, method: &str, path: &str, body: &str) -> Answer {
+    pub fn with_key(at: SocketAddr, key: &str, method: &str, path: &str, body: &str) -> HttpAnswer {
         let begun = Instant::now();
         let stream = TcpStream::connect(at).expect("a connection");
         let text = exchange(&stream, &request(key, method, path, body, body.len()));
         let status = text.split(' ').nth(1).and_then(|status| status.parse().ok());
-        Answer { status: status.unwrap_or_else(|| panic!("no answer but {text:?}")), text, took: begun.elapsed() }
+        HttpAnswer { status: status.unwrap_or_else(|| panic!("no answer but {text:?}")), text, took: begun.elapsed() }
     }
 }
 

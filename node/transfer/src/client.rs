@@ -56,7 +56,7 @@ impl LocalFile {
         Ok(part)
     }
 
-    /// Gives the file its name, or removes it, after the node's answer.
+    /// Renames the file to its final name or removes it, after the reply of the node.
     fn settle(self, is_done: bool) -> anyhow::Result<()> {
         let LocalFile::Target { file, partial, to } = self else { return Ok(()) };
         if !is_done {
@@ -73,7 +73,7 @@ impl LocalFile {
     }
 }
 
-/// Does what the node says, up to its answer.
+/// Follows the requests of the node until its reply.
 pub fn converse(stream: UnixStream, mut disk: LocalFile) -> anyhow::Result<Value> {
     let mut read = BufReader::with_capacity(PART_BYTES, &stream);
     let answer = follow(&stream, &mut read, &mut disk);

@@ -9,10 +9,10 @@ use thiserror::Error;
 
 #[derive(Debug, Error)]
 pub enum TransferError {
-    /// The file, or who reads and writes it.
+    /// I/O error of the file or its peer.
     #[error("the file: {0}")]
     Io(#[from] io::Error),
-    /// It was cut, changed, or is another program's.
+    /// The file is cut, changed, or of another format.
     #[error("the file is not a whole export of an organization: {0}")]
     Damaged(String),
     #[error("the file is of format {found}, and this version reads format {known}")]

@@ -5,7 +5,7 @@ pub(crate) mod records;
 use std::io::Write;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use assay_node_objects::{AuditLog, PastPlace, ReadError};
+use assay_node_objects::{AuditLog, HistoryPosition, ReadError};
 use assay_storage_model::ObjectKey;
 use assay_storage_model::event::format_micros;
 
@@ -14,11 +14,11 @@ use crate::{Say, TransferContext, TransferError};
 
 /// Time between two messages about the progress.
 const SAID_EVERY: Duration = Duration::from_secs(5);
-/// A page that is refused because others read is asked for again.
+/// Upper bound of attempts for a page while readers are busy.
 const ATTEMPTS_MAX: u32 = 60;
 const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// The organization of this name. What comes out is an export only once this has returned.
+/// Exports the organization of this name. The output is valid only after a successful return.
 pub fn export(context: &TransferContext, name: &str, out: impl Write, say: Say<'_>) -> Result<Footer, TransferError> {
     let exported = context.runtime.block_on(records::records_of(&context.records, name))?;
     let header = Header {
@@ -63,7 +63,7 @@ impl<W: Write> Exporting<'_, W> {
     /// One that nothing was written to, or that was deleted meanwhile before anything was read, is left out.
     fn object(&mut self, object: ObjectKey) -> Result<(), TransferError> {
         self.objects += 1;
-        let (mut from, mut version) = (PastPlace::default(), None);
+        let (mut from, mut version) = (HistoryPosition::default(), None);
         loop {
             let page = match past(self.context, object, from, version) {
                 Ok(page) => page,
@@ -90,13 +90,13 @@ impl<W: Write> Exporting<'_, W> {
     }
 }
 
-/// A page, asked for again where there was no context for the reader.
+/// Reads a page, with retries while readers are busy.
 pub(crate) fn past(
     context: &TransferContext,
     object: ObjectKey,
-    from: PastPlace,
+    from: HistoryPosition,
     version: Option<assay_storage_model::Xact>,
-) -> Result<assay_node_objects::PastPage, ReadError> {
+) -> Result<assay_node_objects::HistoryPage, ReadError> {
     let mut attempts = 0;
     loop {
         match context.runtime.block_on(context.objects.past(object, from, version)) {

@@ -28,7 +28,7 @@ const LINE_BYTES_MAX: usize = 16 << 20;
 const FOOTER_BYTES_MAX: usize = 1 << 10;
 /// First bytes of a member of gzip: deflate, no name, no time, no system.
 const GZIP_HEAD: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
-/// Fast: most of the time goes to reading rows.
+/// Fast compression, since most of the time goes to reading rows.
 const LEVEL: Compression = Compression::new(3);
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,10 +68,10 @@ pub enum Line {
     Operation(Vec<u8>),
 }
 
-/// Lines but for operations, whose documents nobody reads as values.
+/// Lines other than operations, whose documents are not parsed.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Said {
+enum TransferLine {
     Header(Header),
     Record(Box<RecordLine>),
     Object(Object),
@@ -109,21 +109,21 @@ impl<W: Write> Writer<W> {
         let summing = Summing { inner: out, sum: Sha256::default() };
         let gzip = flate2::GzBuilder::new().mtime(0).operating_system(GZIP_HEAD[9]).write(summing, LEVEL);
         let mut writer = Writer { gzip, footer: Footer::default() };
-        writer.say(&Said::Header(header.clone()))?;
+        writer.say(&TransferLine::Header(header.clone()))?;
         Ok(writer)
     }
 
     pub fn record(&mut self, record: RecordLine) -> io::Result<()> {
         self.footer.records += 1;
-        self.say(&Said::Record(Box::new(record)))
+        self.say(&TransferLine::Record(Box::new(record)))
     }
 
     pub fn object(&mut self, object: Object) -> io::Result<()> {
         self.footer.objects += 1;
-        self.say(&Said::Object(object))
+        self.say(&TransferLine::Object(object))
     }
 
-    /// On the object before it.
+    /// Writes an operation of the preceding object.
     pub fn operation(&mut self, text: &[u8]) -> io::Result<()> {
         self.footer.operations += 1;
         self.gzip.write_all(OPERATION)?;
@@ -135,7 +135,7 @@ impl<W: Write> Writer<W> {
         self.footer.operations
     }
 
-    /// The end of the file, and what it says.
+    /// Writes the footer and returns it.
     pub fn finish(self) -> io::Result<Footer> {
         let Writer { gzip, mut footer } = self;
         let Summing { mut inner, sum } = gzip.finish()?;
@@ -145,7 +145,7 @@ impl<W: Write> Writer<W> {
         Ok(footer)
     }
 
-    fn say(&mut self, said: &Said) -> io::Result<()> {
+    fn say(&mut self, said: &TransferLine) -> io::Result<()> {
         serde_json::to_writer(&mut self.gzip, said)?;
         self.gzip.write_all(b"\n")
     }
@@ -153,7 +153,7 @@ impl<W: Write> Writer<W> {
 
 /// A member that is made by hand, so that it has one form whatever library compresses.
 fn footer_bytes(footer: &Footer) -> io::Result<Vec<u8>> {
-    let mut text = serde_json::to_vec(&Said::Footer(footer.clone()))?;
+    let mut text = serde_json::to_vec(&TransferLine::Footer(footer.clone()))?;
     text.push(b'\n');
     let length = u16::try_from(text.len()).map_err(|_| io::Error::other("a footer that is too long"))?;
     let mut crc = Crc::new();
@@ -182,7 +182,7 @@ pub struct Reader<R: BufRead> {
 struct Summed<R> {
     inner: R,
     sum: Sha256,
-    /// What was looked at last.
+    /// Bytes that were read last.
     seen: Vec<u8>,
 }
 
@@ -235,7 +235,7 @@ impl<R: BufRead> Reader<R> {
             None => return Err(damaged("it does not begin with a header")),
         }
         match serde_json::from_slice(&reader.line) {
-            Ok(Said::Header(header)) => reader.header = header,
+            Ok(TransferLine::Header(header)) => reader.header = header,
             _ => return Err(damaged("its header cannot be decoded")),
         }
         Ok(reader)
@@ -252,15 +252,17 @@ impl<R: BufRead> Reader<R> {
             return Ok(Some(Line::Operation(text.to_vec())));
         }
         match serde_json::from_slice(&self.line) {
-            Ok(Said::Record(record)) => {
+            Ok(TransferLine::Record(record)) => {
                 self.counted.records += 1;
                 Ok(Some(Line::Record(record)))
             }
-            Ok(Said::Object(object)) => {
+            Ok(TransferLine::Object(object)) => {
                 self.counted.objects += 1;
                 Ok(Some(Line::Object(object)))
             }
-            Ok(Said::Header(_) | Said::Footer(_)) => Err(damaged("a header or a footer stands in its midst")),
+            Ok(TransferLine::Header(_) | TransferLine::Footer(_)) => {
+                Err(damaged("a header or a footer stands in its midst"))
+            }
             Err(why) => Err(damaged(format!("a line cannot be decoded: {why}"))),
         }
     }
@@ -294,7 +296,7 @@ impl<R: BufRead> Reader<R> {
     }
 }
 
-/// What does not decompress was changed or cut; anything else is the disk's.
+/// Returns the error of a read: a decompression error means a changed or cut file, others come from the disk.
 fn unreadable(error: io::Error) -> TransferError {
     use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
     match error.kind() {

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::io::BufRead;
 use std::time::{Duration, Instant};
 
-use assay_node_objects::PastOp;
+use assay_node_objects::HistoryOp;
 use assay_node_records::RecordsError;
 use assay_storage_model::{ObjectKey, ObjectKind};
 use serde_json::{Value, json};
@@ -130,7 +130,7 @@ fn look<R: BufRead>(
             Line::Record(record) => survey.import.check_record(&record)?,
             Line::Object(_) => is_in_object = true,
             Line::Operation(_) if !is_in_object => return Err(damaged("an operation is on no object")),
-            Line::Operation(text) => drop(PastOp::parse(&text).map_err(damaged)?),
+            Line::Operation(text) => drop(HistoryOp::parse(&text).map_err(damaged)?),
         }
         operations += 1;
         if said.elapsed() >= SAID_EVERY {

@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use assay_node_auth::Sha256;
-use assay_node_objects::{PastOp, PastPlace, WriteError};
+use assay_node_objects::{HistoryOp, HistoryPosition, WriteError};
 use assay_storage_model::command::{Action, COMMAND_BYTES_MAX, ROWS_PER_WRITE_MAX, RequestId};
 use assay_storage_model::{ObjectKey, Xact};
 
@@ -22,7 +22,7 @@ use crate::{TransferContext, TransferError};
 /// Transactions are written together up to here.
 const TOGETHER_ROWS: usize = 1000;
 const TOGETHER_BYTES: usize = 4 << 20;
-/// What no write may have.
+/// Value that no write has.
 const WRITE_BYTES_MAX: usize = COMMAND_BYTES_MAX - (1 << 20);
 /// A write that found no place, no leader or no answer is sent again.
 const ATTEMPTS_MAX: u32 = 120;
@@ -32,8 +32,8 @@ const SENT_AGAIN_AFTER: Duration = Duration::from_secs(1);
 pub(crate) struct Replay<'r> {
     context: &'r TransferContext,
     object: ObjectKey,
-    /// What was read of the file and neither found nor written yet.
-    waiting: Vec<PastOp>,
+    /// Operations that were read from the file and are neither found nor written yet.
+    waiting: Vec<HistoryOp>,
     bytes: usize,
     here: Here,
     /// Operations that are here.
@@ -41,12 +41,12 @@ pub(crate) struct Replay<'r> {
     pub written: u64,
 }
 
-/// What is here already.
+/// Existing history of the object.
 enum Here {
     /// The next transaction, and what was read behind it.
     Some {
         xact: Xact,
-        ops: Vec<PastOp>,
+        ops: Vec<HistoryOp>,
         later: Pages,
     },
     Nothing,
@@ -54,8 +54,8 @@ enum Here {
 
 /// Transactions of an object that is here, one after the other.
 struct Pages {
-    read: std::collections::VecDeque<PastOp>,
-    next: Option<PastPlace>,
+    read: std::collections::VecDeque<HistoryOp>,
+    next: Option<HistoryPosition>,
     version: Option<Xact>,
 }
 
@@ -64,8 +64,8 @@ impl Pages {
         &mut self,
         context: &TransferContext,
         object: ObjectKey,
-    ) -> Result<Option<(Xact, Vec<PastOp>)>, TransferError> {
-        let mut ops: Vec<PastOp> = Vec::new();
+    ) -> Result<Option<(Xact, Vec<HistoryOp>)>, TransferError> {
+        let mut ops: Vec<HistoryOp> = Vec::new();
         loop {
             while let Some(op) = self.read.front() {
                 if ops.first().is_some_and(|first| first.xact != op.xact) {
@@ -79,7 +79,7 @@ impl Pages {
             let page = past(context, object, from, self.version).map_err(|why| TransferError::Read { object, why })?;
             (self.next, self.version) = (page.next, Some(page.version));
             for line in &page.lines {
-                self.read.push_back(PastOp::parse(line).map_err(damaged)?);
+                self.read.push_back(HistoryOp::parse(line).map_err(damaged)?);
             }
         }
     }
@@ -96,14 +96,14 @@ impl Here {
 
 impl<'r> Replay<'r> {
     pub fn start(context: &'r TransferContext, object: ObjectKey) -> Result<Replay<'r>, TransferError> {
-        let pages = Pages { read: Default::default(), next: Some(PastPlace::default()), version: None };
+        let pages = Pages { read: Default::default(), next: Some(HistoryPosition::default()), version: None };
         let here = Here::next(pages, context, object)?;
         Ok(Replay { context, object, waiting: Vec::new(), bytes: 0, here, done: 0, written: 0 })
     }
 
     /// The next operation of the file.
     pub fn operation(&mut self, text: &[u8], versions: &mut Versions) -> Result<(), TransferError> {
-        let mut op = PastOp::parse(text).map_err(damaged)?;
+        let mut op = HistoryOp::parse(text).map_err(damaged)?;
         if matches!(op.row.action, Action::Upsert | Action::Merge) {
             versions.in_document(self.object.org, &mut op.row.doc);
         }
@@ -128,7 +128,7 @@ impl<'r> Replay<'r> {
     }
 
     /// Whether what waits is to be written before the next comes.
-    fn is_full(&self, next: &PastOp) -> bool {
+    fn is_full(&self, next: &HistoryOp) -> bool {
         let Some(last) = self.waiting.last() else { return false };
         if matches!(self.here, Here::Some { .. }) {
             return false; // how much belongs together is seen from what is here
@@ -152,7 +152,7 @@ impl<'r> Replay<'r> {
             return Ok(());
         }
         let Here::Some { xact, ops, later } = std::mem::replace(&mut self.here, Here::Nothing) else { return Ok(()) };
-        let there: Vec<PastOp> = std::mem::take(&mut self.waiting);
+        let there: Vec<HistoryOp> = std::mem::take(&mut self.waiting);
         self.bytes = 0;
         self.done += there.len() as u64;
         let last = there.last().map(|op| op.xact);
@@ -200,7 +200,7 @@ impl<'r> Replay<'r> {
         if fits { Ok(()) } else { Err(TransferError::Versions(VERSIONS_MAX)) }
     }
 
-    fn send(&self, ops: &[PastOp]) -> Result<Xact, WriteError> {
+    fn send(&self, ops: &[HistoryOp]) -> Result<Xact, WriteError> {
         let request = self.request(ops);
         let mut attempts = 0;
         loop {
@@ -217,7 +217,7 @@ impl<'r> Replay<'r> {
 
     /// The same write has the same name, whoever sends it when: it counts once. Two imports of one file at the same time do
     /// not write anything twice.
-    fn request(&self, ops: &[PastOp]) -> RequestId {
+    fn request(&self, ops: &[HistoryOp]) -> RequestId {
         let mut key = Sha256::default();
         key.update(b"assay import");
         key.update(&self.object.to_bytes());
@@ -242,10 +242,10 @@ impl<'r> Replay<'r> {
 
 /// Whether these are the same operations. One write has them in the order of its rows, which is another one than that of the
 /// transactions that were written together; what was written to one row, and to one comment, is in the same order in both.
-fn is_same(mut there: Vec<PastOp>, mut here: Vec<PastOp>) -> bool {
-    let order = |a: &PastOp, b: &PastOp| {
-        let of = |op: &PastOp| op.row.action == Action::Comment;
-        let own = |op: &PastOp| if of(op) { op.row.span_id.clone() } else { String::new() };
+fn is_same(mut there: Vec<HistoryOp>, mut here: Vec<HistoryOp>) -> bool {
+    let order = |a: &HistoryOp, b: &HistoryOp| {
+        let of = |op: &HistoryOp| op.row.action == Action::Comment;
+        let own = |op: &HistoryOp| if of(op) { op.row.span_id.clone() } else { String::new() };
         (&a.row.id, of(a)).cmp(&(&b.row.id, of(b))).then_with(|| own(a).cmp(&own(b)))
     };
     there.sort_by(order);
@@ -253,8 +253,8 @@ fn is_same(mut there: Vec<PastOp>, mut here: Vec<PastOp>) -> bool {
     there.len() == here.len() && there.iter().zip(&here).all(|(there, here)| is_equal(there, here))
 }
 
-/// What a merge says of a row that it found is the row's, in both places.
-fn is_equal(there: &PastOp, here: &PastOp) -> bool {
+/// Returns whether operations are equal. The span ids of a merge are those of its row, in both histories.
+fn is_equal(there: &HistoryOp, here: &HistoryOp) -> bool {
     let (a, b) = (&there.row, &here.row);
     (&a.id, a.action, &a.doc, &a.rules, &a.audit, a.created) == (&b.id, b.action, &b.doc, &b.rules, &b.audit, b.created)
         && (&a.span_id, &a.root_span_id, a.is_root) == (&b.span_id, &b.root_span_id, b.is_root)

@@ -49,8 +49,7 @@ impl Versions {
         self.count <= VERSIONS_MAX
     }
 
-    /// What the object was there at that version, it is here at this one. None where nothing had been written to it, or it did
-    /// not come along.
+    /// Returns the local version of an object for an exported version; `None` if it was not written then.
     fn at(&self, object: &ObjectKey, there: Xact) -> Option<Xact> {
         let of = self.of.get(object)?;
         let behind = of.partition_point(|(known, _)| *known <= there);
@@ -104,7 +103,7 @@ impl Versions {
         }
     }
 
-    /// What it names, and what that is here.
+    /// Returns the version that a part names, and the local one.
     fn in_part(&self, org: OrgId, part: &[u8]) -> Option<(String, String)> {
         let part: Map<String, Value> = serde_json::from_slice(part).ok()?;
         let get = |name: &str| part.get(name).unwrap_or(&Value::Null);
@@ -117,7 +116,7 @@ impl Versions {
     }
 }
 
-/// Where the value at a path begins in a document, and its text.
+/// Returns the offset and the text of the value at a path in a document.
 fn within<'d>(doc: &'d [u8], path: &[&str]) -> Option<(usize, &'d [u8])> {
     let mut part = doc;
     for name in path {

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use assay_cluster::{Cluster, ClusterConfig};
 use assay_node_identity::Identity;
-use assay_node_objects::{AuditLog, ObjectLimits, ObjectWrite, Objects, PastOp, PastPlace, Patience, node_clock};
+use assay_node_objects::{
+    AuditLog, HistoryOp, HistoryPosition, ObjectLimits, ObjectWrite, Objects, Patience, node_clock,
+};
 use assay_node_records::kinds::{DATASET, PROJECT};
 use assay_node_records::{Founding, Records};
 use assay_node_transfer::{TransferContext, TransferError, export, import};
@@ -50,10 +52,10 @@ impl Node {
 
     /// Operations as they stand there, but for their transactions; and how many of these there are.
     fn written(&self, object: ObjectKey) -> (Vec<String>, usize) {
-        let past = self.place.objects.past(object, PastPlace::default(), None);
+        let past = self.place.objects.past(object, HistoryPosition::default(), None);
         let page = self.runtime.block_on(past).expect("reads");
         assert_eq!(page.next, None, "all on one page");
-        let ops: Vec<PastOp> = page.lines.iter().map(|line| PastOp::parse(line).expect("reads")).collect();
+        let ops: Vec<HistoryOp> = page.lines.iter().map(|line| HistoryOp::parse(line).expect("reads")).collect();
         let transactions = ops.chunk_by(|a, b| a.xact == b.xact).count();
         (ops.into_iter().map(|op| format!("{:?}", op.row)).collect(), transactions)
     }
@@ -86,7 +88,7 @@ impl Read for Broken {
     }
 }
 
-struct Made {
+struct ExportedOrganization {
     objects: Vec<ObjectKey>,
     file: Vec<u8>,
 }
@@ -96,7 +98,7 @@ fn noise(n: u64) -> String {
     (0..40).map(|part| format!("{:016x}", (n * 41 + part + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15))).collect()
 }
 
-fn make(node: &Node) -> Made {
+fn make(node: &Node) -> ExportedOrganization {
     let identity = Identity::new(node.place.records.clone());
     let founded = node.runtime.block_on(identity.admin_organizations()).expect("lists");
     let id = |value: &Value| -> Uuid { value.as_str().and_then(|id| id.parse().ok()).expect("an id") };
@@ -128,13 +130,13 @@ fn make(node: &Node) -> Made {
     node.write(objects[2], vec![json!({"id": Uuid::from_u128(5).to_string(), "name": "f", "slug": "f"})]);
     let mut file = Vec::new();
     export(&node.place, "there", &mut file, &mut |_| {}).expect("exports");
-    Made { objects, file }
+    ExportedOrganization { objects, file }
 }
 
 #[test]
 fn an_import_that_stops_anywhere_goes_on() {
     let there = Node::start("there");
-    let Made { objects, file } = make(&there);
+    let ExportedOrganization { objects, file } = make(&there);
     let expected: Vec<_> = objects.iter().map(|object| there.written(*object)).collect();
     assert!(expected.iter().all(|(ops, _)| !ops.is_empty()));
 
@@ -178,7 +180,7 @@ fn an_import_that_stops_anywhere_goes_on() {
 #[test]
 fn rows_of_somebody_else_are_not_mixed_with_those_of_a_file() {
     let there = Node::start("there");
-    let Made { objects, file } = make(&there);
+    let ExportedOrganization { objects, file } = make(&there);
     let here = Node::start("here");
     let stopped = here.import(&file, Some(file.len() / 8));
     assert!(matches!(stopped, Err(TransferError::Io(_))), "{stopped:?}");

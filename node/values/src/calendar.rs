@@ -31,7 +31,7 @@ pub fn months_later(time: i64, months: i64) -> Option<i64> {
     days.checked_mul(MICROS_PER_DAY)?.checked_add(of_day)
 }
 
-/// How long one is: microseconds, or months where those are what is counted.
+/// Returns the length of a unit in microseconds, or in months for units of months.
 pub fn size(unit: Unit) -> i64 {
     match unit {
         Unit::Year => 12,

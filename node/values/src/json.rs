@@ -96,8 +96,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// What an unpivot makes of it: its members with their keys, or where those are not asked for, its elements or members
-    /// alone. Of anything else nothing.
+    /// Returns the rows of an unpivot: members with keys, or elements or members without keys. Other values have none.
     pub fn spread(&self, keyed: bool) -> Vec<(Option<String>, Value<'static>)> {
         match self.opened().into_owned().into_owned() {
             Value::Members(of) => of.into_iter().map(|(key, of)| (Some(key), of)).collect(),

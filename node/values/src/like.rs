@@ -173,7 +173,7 @@ impl Plain {
         }
     }
 
-    /// Where the one letter is missing that is no byte, and yet may be one of the text's.
+    /// Matches without regard to case a text that lacks the only non-ASCII letter with an ASCII equivalent.
     fn fits_any_case(&self, value: &[u8], work: &Work<'_>) -> bool {
         let text = self.text.as_bytes();
         let Some(spare) = value.len().checked_sub(text.len()) else { return false };

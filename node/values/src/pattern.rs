@@ -21,7 +21,7 @@ pub const PATTERN_BYTES_MAX: usize = 256 << 10;
 
 /// Upper bound of what the automaton that is built while matching may take, as in the library's own default.
 const AUTOMATON_BYTES_MAX: usize = 2 << 20;
-/// How often the automaton may fill up before it is given up, unless each of its states served many bytes.
+/// Upper bound of resets of the automaton, unless each of its states served many bytes.
 const AUTOMATON_FULL_MAX: usize = 3;
 const AUTOMATON_BYTES_PER_STATE_MIN: usize = 10;
 /// Upper bound of states times bytes of a text that is matched as a whole: some 20 ms at worst.

@@ -28,7 +28,7 @@ mod text;
 mod times;
 mod value;
 
-use assay_node_btql::bound::{Bound, Expr};
+use assay_node_btql::bound::{Bound, BoundExpr};
 use serde_json::Value as Json;
 
 pub use cursor::{key_of as key_of_cursor, of_key as cursor_of};
@@ -60,7 +60,7 @@ pub fn run(bound: &Bound, data: &Dataset) -> Result<QueryAnswer, String> {
 }
 
 /// Returns the value of an expression for each of some rows, all of them spans.
-pub fn values(expr: &Expr, rows: &[Fields], data: &Dataset, tz_offset: i32) -> Result<Vec<Json>, String> {
+pub fn values(expr: &BoundExpr, rows: &[Fields], data: &Dataset, tz_offset: i32) -> Result<Vec<Json>, String> {
     let world = row::EvalContext { tz_offset, prices: &data.prices };
     let of = |fields| {
         let row = row::Row::of_span(fields);

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use assay_node_btql::ast::Shape;
-use assay_node_btql::bound::{Bound, Expr, Field, Key, Order, Output, Rows, SortKey, Unpivot};
+use assay_node_btql::bound::{Bound, BoundExpr, Field, Key, Order, Output, Rows, SortKey, Unpivot};
 
 use crate::aggregate::aggregate;
 use crate::data::Dataset;
@@ -105,7 +105,7 @@ fn of_traces_that_have(bound: &Bound, rows: Vec<Row>, world: EvalContext<'_>) ->
 /// Rows that are not grouped.
 fn listed(
     bound: &Bound,
-    columns: &[(String, Expr)],
+    columns: &[(String, BoundExpr)],
     order: &Order,
     rows: Vec<Row>,
     world: EvalContext<'_>,
@@ -131,11 +131,11 @@ fn listed(
 }
 
 /// Returns the preview length of a column that is selected unchanged.
-fn preview_length(bound: &Bound, expr: &Expr) -> Option<i64> {
+fn preview_length(bound: &Bound, expr: &BoundExpr) -> Option<i64> {
     let is_summary = matches!(&bound.rows, Rows::Objects { shape: Shape::Summary, .. });
     let default = is_summary.then_some(PREVIEW_LENGTH);
     match expr {
-        Expr::Field(Field::Column(name), steps) if steps.is_empty() && PREVIEWED.contains(name) => {
+        BoundExpr::Field(Field::Column(name), steps) if steps.is_empty() && PREVIEWED.contains(name) => {
             bound.preview_length.or(default)
         }
         _ => None,

@@ -3,7 +3,7 @@
 //! Functions of texts accept any value: they use its compact JSON text, as LIKE does (D-59).
 
 use assay_node_btql::ast::{Step, Type, Unit};
-use assay_node_btql::bound::{Expr, Function};
+use assay_node_btql::bound::{BoundExpr, Function};
 use assay_storage_model::event::parse_created;
 use regex::RegexBuilder;
 use serde_json::Value as Json;
@@ -15,15 +15,15 @@ use crate::{contains, numbers, text, times};
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
 
-pub fn evaluate(expr: &Expr, scope: Scope<'_>) -> Result<Value, String> {
+pub fn evaluate(expr: &BoundExpr, scope: Scope<'_>) -> Result<Value, String> {
     Ok(of_expr(expr, scope)?.settled())
 }
 
-fn of_expr(expr: &Expr, scope: Scope<'_>) -> Result<Value, String> {
+fn of_expr(expr: &BoundExpr, scope: Scope<'_>) -> Result<Value, String> {
     match expr {
-        Expr::Const(datum) => Ok(Value::of_datum(datum)),
-        Expr::Field(field, steps) => Ok(stepped(scope.field(field)?, steps)),
-        Expr::If(cases, otherwise) => {
+        BoundExpr::Const(datum) => Ok(Value::of_datum(datum)),
+        BoundExpr::Field(field, steps) => Ok(stepped(scope.field(field)?, steps)),
+        BoundExpr::If(cases, otherwise) => {
             for (condition, then) in cases {
                 if is_true(condition, scope)? {
                     return evaluate(then, scope);
@@ -31,7 +31,7 @@ fn of_expr(expr: &Expr, scope: Scope<'_>) -> Result<Value, String> {
             }
             evaluate(otherwise, scope)
         }
-        Expr::Call(function, args) => {
+        BoundExpr::Call(function, args) => {
             let args = args.iter().map(|arg| evaluate(arg, scope)).collect::<Result<Vec<_>, _>>()?;
             call(function, &args, scope)
         }
@@ -39,7 +39,7 @@ fn of_expr(expr: &Expr, scope: Scope<'_>) -> Result<Value, String> {
 }
 
 /// Returns whether a condition holds; null does not.
-pub fn is_true(condition: &Expr, scope: Scope<'_>) -> Result<bool, String> {
+pub fn is_true(condition: &BoundExpr, scope: Scope<'_>) -> Result<bool, String> {
     Ok(evaluate(condition, scope)?.truth() == Some(true))
 }
 

@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use assay_node_btql::ast::Shape;
-use assay_node_btql::bound::{Bound, Expr, TraceCondition, TraceFilter};
+use assay_node_btql::bound::{Bound, BoundExpr, TraceCondition, TraceFilter};
 use serde_json::Value as Json;
 
 use crate::data::Object;
@@ -37,7 +37,7 @@ pub fn rows(bound: &Bound, shape: Shape, objects: &[&Object], world: EvalContext
     Ok(rows)
 }
 
-pub fn kept(rows: Vec<Row>, filter: Option<&Expr>, world: EvalContext<'_>) -> Result<Vec<Row>, String> {
+pub fn kept(rows: Vec<Row>, filter: Option<&BoundExpr>, world: EvalContext<'_>) -> Result<Vec<Row>, String> {
     let Some(filter) = filter else { return Ok(rows) };
     let mut kept = Vec::new();
     for row in rows {

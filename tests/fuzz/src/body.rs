@@ -8,7 +8,7 @@ use assay_node_http::pure::{Kind, Refusal};
 use assay_node_http::pure::{
     Logs3, RowsAt, cross_parts, feedback_items, fetch_body, fetch_query, logs3_rows, object, parse, room_of, rows,
 };
-use assay_node_objects::pure::{Book, Prepared, Wanted, asked, prepare_all};
+use assay_node_objects::pure::{Reservations, Prepared, ReservationRequest, page_query, prepare_all};
 use assay_node_objects::{FetchRequest, ObjectLimits, ObjectWrite, WriteError, feedback, ingest};
 use assay_storage_model::command::{COMMAND_BYTES_MAX, Command, ROWS_PER_WRITE_MAX, RequestId};
 use assay_storage_model::event::{PrepareContext, PreparedRow, Sent, prepare, values_within};
@@ -176,8 +176,8 @@ fn written(spoken: Vec<Spoken>) -> Result<(), Refusal> {
         }
         _ => panic!("the same request is taken or refused"),
     };
-    let mut book: Book<()> = Book::new(ObjectLimits::default().book());
-    let wanted: Vec<Wanted> = prepared.iter().map(|(write, _)| wanted(write)).collect();
+    let mut book: Reservations<()> = Reservations::new(ObjectLimits::default().reservation_limits());
+    let wanted: Vec<ReservationRequest> = prepared.iter().map(|(write, _)| wanted(write)).collect();
     assert!(book.reserve(&wanted, |_| ()).is_ok(), "where nothing waits there is a place");
     wanted.iter().for_each(|given| book.release(given));
     assert!(book.is_idle());
@@ -185,8 +185,8 @@ fn written(spoken: Vec<Spoken>) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn wanted(write: &Prepared) -> Wanted {
-    Wanted { object: write.object, lane: ShardId(0), bytes: write.bytes }
+fn wanted(write: &Prepared) -> ReservationRequest {
+    ReservationRequest { object: write.object, lane: ShardId(0), bytes: write.bytes }
 }
 
 fn commands(prepared: &[(Prepared, Vec<String>)]) -> Vec<Bytes> {
@@ -224,7 +224,7 @@ fn prepared_alone(write: &ObjectWrite, row: &Value, id: &str) -> PreparedRow {
 fn fetch(request: FetchRequest) {
     let object = ObjectKey::new(OrgId(Uuid::from_u128(7)), KINDS[0], Uuid::from_u128(1));
     let limit = request.limit;
-    if let Ok(asked) = asked(&object, request) {
+    if let Ok(asked) = page_query(&object, request) {
         assert_eq!(asked.limit, limit);
     }
 }

@@ -2,7 +2,7 @@
 //! of the rows in their order, each once, or a refusal with a reason.
 
 use arbitrary::{Result, Unstructured};
-use assay_node_objects::pure::{self, Asked, Cursor, Start, page};
+use assay_node_objects::pure::{self, PageQuery, Cursor, Start, page};
 use assay_node_objects::{FetchRequest, ReadError, RowHome};
 use assay_storage_model::{ObjectKey, PaginationKey, Xact};
 use bytes::Bytes;
@@ -68,7 +68,7 @@ fn request(choices: &mut Unstructured<'_>, world: &World) -> Result<()> {
         1 => Some(format!("trace-{}", choices.int_in_range(0..=15)?)),
         _ => Some(choices.arbitrary::<&str>()?.to_owned()),
     };
-    match pure::asked(&home.object, FetchRequest { limit, cursor, version, max_xact_id, max_root_span_id, stale: false }) {
+    match pure::page_query(&home.object, FetchRequest { limit, cursor, version, max_xact_id, max_root_span_id, stale: false }) {
         Ok(asked) => walk(world, home, asked),
         Err(refused) => assert!(matches!(refused, ReadError::BadRequest(_)), "{refused}"),
     }
@@ -94,7 +94,7 @@ fn key(choices: &mut Unstructured<'_>, world: &World) -> Result<u64> {
     })
 }
 
-fn walk(world: &World, home: &RowHome, asked: Asked) {
+fn walk(world: &World, home: &RowHome, asked: PageQuery) {
     let object = &home.object;
     let at = asked.version.unwrap_or(world.view.version());
     let read = page(&world.view, home, &asked);
@@ -119,7 +119,7 @@ fn walk(world: &World, home: &RowHome, asked: Asked) {
         assert!(!read.events.is_empty(), "a page that is not the last has rows");
         text(&cursor, object);
         let request = FetchRequest { cursor: Some(cursor), limit: asked.limit, ..FetchRequest::default() };
-        let next = pure::asked(object, request).expect("its own cursor");
+        let next = pure::page_query(object, request).expect("its own cursor");
         assert!(matches!(next.start, Start::Before(_)) && next.version == Some(at));
         read = page(&world.view, home, &next).expect("the first page was read, so the others are");
     }

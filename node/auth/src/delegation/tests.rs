@@ -1,4 +1,4 @@
-//! Random changes of access against what everybody may do before and after them.
+//! Random changes of access, compared with the rights of every user before and after them.
 
 use assay_storage_model::OrgId;
 use proptest::prelude::*;

@@ -1,12 +1,12 @@
-//! What a filter leaves of an order: ranges of times, transactions and keys, and the ids that are named. What lies outside
-//! need not be read; without any, everything is read, and a note says so.
+//! Bounds that a filter implies: ranges of times, transactions and keys, and ids. Data outside of them is not read;
+//! without bounds everything is read, and a note reports that.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
 use crate::ast::Shape;
-use crate::bound::{Bound, Bounds, Datum, Expr, Field, Function, Note, Range, Rows, TraceCondition};
+use crate::bound::{Bound, BoundExpr, Bounds, Datum, Field, Function, Note, Range, Rows, TraceCondition};
 use crate::columns::Kind;
 use crate::error::QueryError;
 
@@ -33,7 +33,7 @@ pub(super) fn find(bound: &mut Bound) {
     }
 }
 
-/// D-90: what was written is asked of single rows; of prompts and functions, of all.
+/// Checks the scope of an audit query (D-90): single rows, or all prompts and functions.
 pub(super) fn of_audit(bound: &Bound) -> Result<(), QueryError> {
     match &bound.rows {
         // The query within was looked at by itself.
@@ -48,8 +48,8 @@ pub(super) fn of_audit(bound: &Bound) -> Result<(), QueryError> {
     }
 }
 
-/// A trace is found by any one of its spans: only a condition that stands alone says where to look.
-fn spans_needed<'b>(condition: &'b TraceCondition, found: &mut Vec<&'b Expr>) {
+/// Adds the bounds of a condition on traces. Any span may satisfy it, so only a single condition implies bounds.
+fn spans_needed<'b>(condition: &'b TraceCondition, found: &mut Vec<&'b BoundExpr>) {
     match condition {
         TraceCondition::AnySpan(expr) => found.push(expr),
         TraceCondition::And(of) => {
@@ -64,26 +64,26 @@ fn spans_needed<'b>(condition: &'b TraceCondition, found: &mut Vec<&'b Expr>) {
     }
 }
 
-/// D-91: an equality counts wherever it stands.
-fn names_id(expr: &Expr) -> bool {
+/// Returns whether an equality with an id occurs anywhere (D-91).
+fn names_id(expr: &BoundExpr) -> bool {
     match expr {
-        Expr::Call(Function::Eq | Function::In, args) => args
-            .iter()
-            .any(|arg| matches!(arg, Expr::Field(Field::Column("id" | "root_span_id"), steps) if steps.is_empty())),
-        Expr::Call(Function::And | Function::Or, of) => of.iter().any(names_id),
+        BoundExpr::Call(Function::Eq | Function::In, args) => args.iter().any(
+            |arg| matches!(arg, BoundExpr::Field(Field::Column("id" | "root_span_id"), steps) if steps.is_empty()),
+        ),
+        BoundExpr::Call(Function::And | Function::Or, of) => of.iter().any(names_id),
         _ => false,
     }
 }
 
-fn bounds_of(expr: &Expr) -> Bounds {
+fn bounds_of(expr: &BoundExpr) -> Bounds {
     match expr {
-        Expr::Call(Function::And, of) => of.iter().map(bounds_of).fold(Bounds::default(), both),
-        Expr::Call(Function::Or, of) => of.iter().map(bounds_of).reduce(either).unwrap_or_default(),
-        Expr::Call(function, args) => match args.as_slice() {
-            [Expr::Field(Field::Column(column), steps), value] if steps.is_empty() => {
+        BoundExpr::Call(Function::And, of) => of.iter().map(bounds_of).fold(Bounds::default(), both),
+        BoundExpr::Call(Function::Or, of) => of.iter().map(bounds_of).reduce(either).unwrap_or_default(),
+        BoundExpr::Call(function, args) => match args.as_slice() {
+            [BoundExpr::Field(Field::Column(column), steps), value] if steps.is_empty() => {
                 of_column(column, function, value)
             }
-            [value, Expr::Field(Field::Column(column), steps)] if steps.is_empty() => {
+            [value, BoundExpr::Field(Field::Column(column), steps)] if steps.is_empty() => {
                 mirrored(function).map(|function| of_column(column, &function, value)).unwrap_or_default()
             }
             _ => Bounds::default(),
@@ -103,16 +103,16 @@ fn mirrored(function: &Function) -> Option<Function> {
     })
 }
 
-fn of_column(column: &str, function: &Function, value: &Expr) -> Bounds {
+fn of_column(column: &str, function: &Function, value: &BoundExpr) -> Bounds {
     let mut bounds = Bounds::default();
     match (column, value) {
-        ("created", Expr::Const(Datum::Time(time))) => bounds.created = range(function, *time),
-        ("_xact_id", Expr::Const(value)) => {
+        ("created", BoundExpr::Const(Datum::Time(time))) => bounds.created = range(function, *time),
+        ("_xact_id", BoundExpr::Const(value)) => {
             if let Some(xact) = xact(value) {
                 bounds.xact = range(function, xact);
             }
         }
-        ("_pagination_key", Expr::Const(Datum::Text(key))) => bounds.pagination_key = range(function, key.clone()),
+        ("_pagination_key", BoundExpr::Const(Datum::Text(key))) => bounds.pagination_key = range(function, key.clone()),
         ("id", value) => bounds.ids = named(function, value),
         ("root_span_id", value) => bounds.root_span_ids = named(function, value),
         _ => {}
@@ -129,7 +129,7 @@ fn xact(value: &Datum) -> Option<u64> {
     }
 }
 
-/// Ends that are excluded are kept: what lies on them is read and filtered.
+/// Returns a range. Excluded ends are part of it, since the filter removes them.
 fn range<T: Clone>(function: &Function, value: T) -> Range<T> {
     match function {
         Function::Eq => Range { from: Some(value.clone()), to: Some(value) },
@@ -139,10 +139,10 @@ fn range<T: Clone>(function: &Function, value: T) -> Range<T> {
     }
 }
 
-fn named(function: &Function, value: &Expr) -> Option<Vec<String>> {
+fn named(function: &Function, value: &BoundExpr) -> Option<Vec<String>> {
     match (function, value) {
-        (Function::Eq, Expr::Const(Datum::Text(id))) => Some(vec![id.clone()]),
-        (Function::In, Expr::Const(Datum::Json(Value::Array(ids)))) => {
+        (Function::Eq, BoundExpr::Const(Datum::Text(id))) => Some(vec![id.clone()]),
+        (Function::In, BoundExpr::Const(Datum::Json(Value::Array(ids)))) => {
             ids.iter().map(|id| id.as_str().map(str::to_owned)).collect()
         }
         _ => None,

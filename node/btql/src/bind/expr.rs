@@ -1,4 +1,4 @@
-//! Expressions: operators and functions to what an engine knows, literals to values.
+//! Binding of expressions: operators and functions of the engine, and literals as values.
 
 use assay_storage_model::event::parse_created;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::functions::{CallTarget, Special, bin, date_part, known, near};
 use super::{Binder, Mode, QueryError, null};
 use crate::ast::{self, Binary, Call, DEPTH_MAX, Interval, Logic, Node, Type, Unary};
-use crate::bound::{Datum, Expr, Field, Function, Kinds};
+use crate::bound::{BoundExpr, Datum, Field, Function, Kinds};
 use crate::error::quoted;
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
@@ -16,7 +16,7 @@ const SECONDS_PER_DAY: i64 = 86_400;
 const NESTED_MAX: u16 = 2 * DEPTH_MAX;
 
 impl<'a> Binder<'a> {
-    pub(super) fn expr(&mut self, expr: &'a ast::Expr) -> Result<Expr, QueryError> {
+    pub(super) fn expr(&mut self, expr: &'a ast::Expr) -> Result<BoundExpr, QueryError> {
         self.nested += 1;
         if self.nested > NESTED_MAX {
             return Err(
@@ -28,15 +28,15 @@ impl<'a> Binder<'a> {
         bound
     }
 
-    fn expr_here(&mut self, expr: &'a ast::Expr) -> Result<Expr, QueryError> {
+    fn expr_here(&mut self, expr: &'a ast::Expr) -> Result<BoundExpr, QueryError> {
         if matches!(self.mode, Mode::Groups | Mode::Traces)
             && let Some(bound) = self.of_group(expr)?
         {
             return Ok(bound);
         }
         match &expr.node {
-            Node::Literal(value) => Ok(Expr::Const(datum(value))),
-            Node::Interval(interval) => Ok(Expr::Const(Datum::Interval(*interval))),
+            Node::Literal(value) => Ok(BoundExpr::Const(datum(value))),
+            Node::Interval(interval) => Ok(BoundExpr::Const(Datum::Interval(*interval))),
             Node::Path(path) => self.path(path).map_err(|error| self.placed(expr, error)),
             Node::Of(of, steps) => Ok(super::names::into(self.expr(of)?, steps.clone())),
             Node::Star => Err(self.error(expr, "a star stands alone in a select, and in count(*)")),
@@ -45,29 +45,29 @@ impl<'a> Binder<'a> {
             Node::Binary(binary, left, right) => self.binary(expr, *binary, left, right),
             Node::Logic(logic, of) => {
                 let of = of.iter().map(|of| self.expr(of)).collect::<Result<_, _>>()?;
-                Ok(Expr::Call(if *logic == Logic::And { Function::And } else { Function::Or }, of))
+                Ok(BoundExpr::Call(if *logic == Logic::And { Function::And } else { Function::Or }, of))
             }
             Node::Between(of) => {
                 let [of, low, high] = &**of;
                 let least = self.compared(expr, Function::Ge, of, low)?;
                 let most = self.compared(expr, Function::Le, of, high)?;
-                Ok(Expr::Call(Function::And, vec![least, most]))
+                Ok(BoundExpr::Call(Function::And, vec![least, most]))
             }
             Node::Array(of) => {
                 let of = of.iter().map(|of| self.expr(of)).collect::<Result<_, _>>()?;
-                Ok(Expr::Call(Function::Array, of))
+                Ok(BoundExpr::Call(Function::Array, of))
             }
             Node::Object(of) => {
                 let keys = of.iter().map(|(key, _)| key.clone()).collect();
                 let of = of.iter().map(|(_, of)| self.expr(of)).collect::<Result<_, _>>()?;
-                Ok(Expr::Call(Function::Object(keys), of))
+                Ok(BoundExpr::Call(Function::Object(keys), of))
             }
             Node::If(cases, otherwise) => {
                 let case =
                     |(condition, then): &'a (ast::Expr, ast::Expr)| Ok((self.expr(condition)?, self.expr(then)?));
                 let cases = cases.iter().map(case).collect::<Result<_, QueryError>>()?;
                 let otherwise = otherwise.as_ref().map_or(Ok(null()), |otherwise| self.expr(otherwise))?;
-                Ok(Expr::If(cases, Box::new(otherwise)))
+                Ok(BoundExpr::If(cases, Box::new(otherwise)))
             }
             Node::Cast(of, to) => {
                 let of = self.expr(of)?;
@@ -76,21 +76,21 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// An error that does not know yet where it is.
+    /// Adds the position of an expression to an error.
     fn placed(&self, expr: &ast::Expr, error: QueryError) -> QueryError {
         if error.place.is_some() { error } else { self.error(expr, error.what) }
     }
 
-    fn unary(&mut self, unary: Unary, of: &'a ast::Expr) -> Result<Expr, QueryError> {
+    fn unary(&mut self, unary: Unary, of: &'a ast::Expr) -> Result<BoundExpr, QueryError> {
         let of = self.expr(of)?;
         Ok(match (unary, of) {
-            (Unary::Minus, Expr::Const(Datum::Interval(interval))) => {
-                Expr::Const(Datum::Interval(Interval { value: interval.value.saturating_neg(), ..interval }))
+            (Unary::Minus, BoundExpr::Const(Datum::Interval(interval))) => {
+                BoundExpr::Const(Datum::Interval(Interval { value: interval.value.saturating_neg(), ..interval }))
             }
-            (Unary::Not, of) => Expr::Call(Function::Not, vec![of]),
-            (Unary::Minus, of) => Expr::Call(Function::Minus, vec![of]),
-            (Unary::IsNull, of) => Expr::Call(Function::IsNull, vec![of]),
-            (Unary::IsNotNull, of) => Expr::Call(Function::IsNotNull, vec![of]),
+            (Unary::Not, of) => BoundExpr::Call(Function::Not, vec![of]),
+            (Unary::Minus, of) => BoundExpr::Call(Function::Minus, vec![of]),
+            (Unary::IsNull, of) => BoundExpr::Call(Function::IsNull, vec![of]),
+            (Unary::IsNotNull, of) => BoundExpr::Call(Function::IsNotNull, vec![of]),
         })
     }
 
@@ -100,13 +100,13 @@ impl<'a> Binder<'a> {
         binary: Binary,
         left: &'a ast::Expr,
         right: &'a ast::Expr,
-    ) -> Result<Expr, QueryError> {
+    ) -> Result<BoundExpr, QueryError> {
         let function = match binary {
             Binary::Eq | Binary::Ne if left.is_null() || right.is_null() => {
                 // D-49
                 let of = self.expr(if right.is_null() { left } else { right })?;
                 let test = if binary == Binary::Eq { Function::IsNull } else { Function::IsNotNull };
-                return Ok(Expr::Call(test, vec![of]));
+                return Ok(BoundExpr::Call(test, vec![of]));
             }
             Binary::Eq => return self.compared(whole, Function::Eq, left, right),
             Binary::Ne => return self.compared(whole, Function::Ne, left, right),
@@ -126,7 +126,7 @@ impl<'a> Binder<'a> {
             }
             Binary::NotRegex | Binary::NotRegexAnyCase => {
                 let found = self.regex(left, right, binary == Binary::NotRegexAnyCase)?;
-                return Ok(Expr::Call(Function::Not, vec![found]));
+                return Ok(BoundExpr::Call(Function::Not, vec![found]));
             }
             Binary::Like | Binary::ILike => return self.like(left, right, binary == Binary::ILike),
             Binary::Match => Function::Match,
@@ -139,20 +139,20 @@ impl<'a> Binder<'a> {
         };
         let args = vec![self.expr(left)?, self.expr(right)?];
         if matches!(function, Function::Add | Function::Sub)
-            && let [Expr::Const(Datum::Time(time)), Expr::Const(Datum::Interval(by))] = args.as_slice()
+            && let [BoundExpr::Const(Datum::Time(time)), BoundExpr::Const(Datum::Interval(by))] = args.as_slice()
         {
             let by = if function == Function::Sub { Interval { value: by.value.saturating_neg(), ..*by } } else { *by };
-            return Ok(crate::calendar::moved(*time, by).map_or_else(null, |time| Expr::Const(Datum::Time(time))));
+            return Ok(crate::calendar::moved(*time, by).map_or_else(null, |time| BoundExpr::Const(Datum::Time(time))));
         }
         if matches!(function, Function::Mul | Function::Div | Function::Mod)
             && args.iter().any(|arg| matches!(self.kinds_of(arg), Kinds::Time | Kinds::Interval))
         {
             return Err(self.error(whole, "times and intervals are added and subtracted only"));
         }
-        Ok(Expr::Call(function, args))
+        Ok(BoundExpr::Call(function, args))
     }
 
-    fn kinds_of(&self, expr: &Expr) -> Kinds {
+    fn kinds_of(&self, expr: &BoundExpr) -> Kinds {
         super::kinds::kinds(expr, &self.groups.aggregates, &self.groups.dimensions)
     }
 
@@ -163,32 +163,37 @@ impl<'a> Binder<'a> {
         function: Function,
         left: &'a ast::Expr,
         right: &'a ast::Expr,
-    ) -> Result<Expr, QueryError> {
+    ) -> Result<BoundExpr, QueryError> {
         let (mut left, mut right) = (self.expr(left)?, self.expr(right)?);
         if self.kinds_of(&left) == Kinds::Time {
             right = self.as_time(whole, right)?;
         } else if self.kinds_of(&right) == Kinds::Time {
             left = self.as_time(whole, left)?;
         }
-        Ok(Expr::Call(function, vec![left, right]))
+        Ok(BoundExpr::Call(function, vec![left, right]))
     }
 
-    fn as_time(&self, whole: &ast::Expr, expr: Expr) -> Result<Expr, QueryError> {
-        let Expr::Const(Datum::Text(text)) = &expr else { return Ok(expr) };
+    fn as_time(&self, whole: &ast::Expr, expr: BoundExpr) -> Result<BoundExpr, QueryError> {
+        let BoundExpr::Const(Datum::Text(text)) = &expr else { return Ok(expr) };
         match parse_created(text.trim()) {
-            Some(time) => Ok(Expr::Const(Datum::Time(time))),
+            Some(time) => Ok(BoundExpr::Const(Datum::Time(time))),
             None => Err(self.error(whole, format!("{} is no time, as '2026-05-04T23:30:00Z' is", quoted(text)))),
         }
     }
 
-    fn is_in(&mut self, whole: &'a ast::Expr, left: &'a ast::Expr, right: &'a ast::Expr) -> Result<Expr, QueryError> {
+    fn is_in(
+        &mut self,
+        whole: &'a ast::Expr,
+        left: &'a ast::Expr,
+        right: &'a ast::Expr,
+    ) -> Result<BoundExpr, QueryError> {
         let left = self.expr(left)?;
         let mut right = self.expr(right)?;
         if self.kinds_of(&left) == Kinds::Time
-            && let Expr::Const(Datum::Json(Value::Array(texts))) = &right
+            && let BoundExpr::Const(Datum::Json(Value::Array(texts))) = &right
         {
-            let times = texts.iter().map(|text| self.as_time(whole, Expr::Const(datum(text))));
-            right = Expr::Call(Function::Array, times.collect::<Result<_, _>>()?);
+            let times = texts.iter().map(|text| self.as_time(whole, BoundExpr::Const(datum(text))));
+            right = BoundExpr::Call(Function::Array, times.collect::<Result<_, _>>()?);
         }
         if matches!(
             self.kinds_of(&right),
@@ -196,10 +201,10 @@ impl<'a> Binder<'a> {
         ) {
             return Err(self.error(whole, "IN looks into a list in parentheses, or into an array"));
         }
-        Ok(Expr::Call(Function::In, vec![left, right]))
+        Ok(BoundExpr::Call(Function::In, vec![left, right]))
     }
 
-    fn call(&mut self, whole: &'a ast::Expr, call: &'a Call) -> Result<Expr, QueryError> {
+    fn call(&mut self, whole: &'a ast::Expr, call: &'a Call) -> Result<BoundExpr, QueryError> {
         let Some((what, counts)) = known(&call.name) else {
             let hint = near(&call.name).map(|near| format!("; there is {near}")).unwrap_or_default();
             return Err(self.error(whole, format!("there is no function {}{hint}", quoted(&call.name))));
@@ -240,21 +245,26 @@ impl<'a> Binder<'a> {
             }
             _ => args,
         };
-        Ok(Expr::Call(function, args))
+        Ok(BoundExpr::Call(function, args))
     }
 
-    fn special(&mut self, whole: &'a ast::Expr, special: Special, args: &'a [ast::Expr]) -> Result<Expr, QueryError> {
+    fn special(
+        &mut self,
+        whole: &'a ast::Expr,
+        special: Special,
+        args: &'a [ast::Expr],
+    ) -> Result<BoundExpr, QueryError> {
         let literal = |number: usize| match args.get(number).map(|arg| &arg.node) {
             Some(Node::Literal(Value::String(text))) => Some(text.as_str()),
             _ => None,
         };
         match special {
-            Special::Now => Ok(Expr::Const(Datum::Time(self.env.now))),
+            Special::Now => Ok(BoundExpr::Const(Datum::Time(self.env.now))),
             Special::CurrentDate => {
                 let shift = i64::from(self.env.tz_offset) * 60 * MICROS_PER_SECOND;
                 let day = SECONDS_PER_DAY * MICROS_PER_SECOND;
                 let local = self.env.now - shift;
-                Ok(Expr::Const(Datum::Time(local - local.rem_euclid(day) + shift)))
+                Ok(BoundExpr::Const(Datum::Time(local - local.rem_euclid(day) + shift)))
             }
             Special::DateTrunc => {
                 let units = "second, minute, hour, day, week, month, year, or a multiple such as '15 minutes'";
@@ -262,7 +272,7 @@ impl<'a> Binder<'a> {
                 let (unit, many) = bin.ok_or_else(|| self.error(whole, format!("date_trunc takes one of {units}")))?;
                 let of = self.expr(&args[1])?;
                 let of = self.as_time(whole, of)?;
-                Ok(Expr::Call(Function::Truncate { unit, many }, vec![of]))
+                Ok(BoundExpr::Call(Function::Truncate { unit, many }, vec![of]))
             }
             Special::DatePart => {
                 let part = literal(0).and_then(date_part);
@@ -270,7 +280,7 @@ impl<'a> Binder<'a> {
                     part.ok_or_else(|| self.error(whole, "expected a part of a date such as 'day' or 'hour'"))?;
                 let of = self.expr(&args[1])?;
                 let of = self.as_time(whole, of)?;
-                Ok(Expr::Call(Function::DatePart(part), vec![of]))
+                Ok(BoundExpr::Call(Function::DatePart(part), vec![of]))
             }
             // D-78: both are about columns of single rows, which they do not name.
             Special::Search | Special::EstimatedCost if self.mode == Mode::Groups => {
@@ -285,8 +295,9 @@ impl<'a> Binder<'a> {
                         "search() looks into input, output, expected, metadata and span_attributes, which are not here",
                     ));
                 }
-                let found = searched.into_iter().map(|field| Expr::Call(Function::Match, vec![field, words.clone()]));
-                Ok(Expr::Call(Function::Or, found.collect()))
+                let found =
+                    searched.into_iter().map(|field| BoundExpr::Call(Function::Match, vec![field, words.clone()]));
+                Ok(BoundExpr::Call(Function::Or, found.collect()))
             }
             Special::EstimatedCost => self.estimated_cost().map_err(|error| self.placed(whole, error)),
             Special::Includes => {
@@ -294,8 +305,8 @@ impl<'a> Binder<'a> {
                 Ok(includes(left, right))
             }
             Special::Interval => match literal(0).and_then(crate::calendar::interval) {
-                Some(interval) => Ok(Expr::Const(Datum::Interval(interval))),
-                None => Ok(Expr::Call(Function::ToInterval, vec![self.expr(&args[0])?])),
+                Some(interval) => Ok(BoundExpr::Const(Datum::Interval(interval))),
+                None => Ok(BoundExpr::Call(Function::ToInterval, vec![self.expr(&args[0])?])),
             },
             Special::AnySpan | Special::FilterSpans => {
                 let what = "any_span and filter_spans stand in the filter of a query, joined by AND, OR and NOT";
@@ -306,9 +317,9 @@ impl<'a> Binder<'a> {
 }
 
 /// D-60: of tags, null is empty.
-fn includes(left: Expr, right: Expr) -> Expr {
-    let is_tags = matches!(&left, Expr::Field(Field::Column("tags"), steps) if steps.is_empty());
-    Expr::Call(if is_tags { Function::TagsInclude } else { Function::Includes }, vec![left, right])
+fn includes(left: BoundExpr, right: BoundExpr) -> BoundExpr {
+    let is_tags = matches!(&left, BoundExpr::Field(Field::Column("tags"), steps) if steps.is_empty());
+    BoundExpr::Call(if is_tags { Function::TagsInclude } else { Function::Includes }, vec![left, right])
 }
 
 pub(super) fn datum(value: &Value) -> Datum {
@@ -325,17 +336,17 @@ pub(super) fn datum(value: &Value) -> Datum {
     }
 }
 
-/// What is known now is cast now; what cannot be cast is null (D-52). The day of a text is the one it names in UTC, for texts
-/// are not shifted (D-66); that of a time is a local one, and waits for its row.
-fn cast(of: Expr, to: Type) -> Expr {
-    let Expr::Const(Datum::Text(text)) = &of else { return Expr::Call(Function::Cast(to), vec![of]) };
+/// Casts a constant at once; an invalid cast is null (D-52). The day of a text is in UTC, since texts are not shifted
+/// (D-66). The day of a time is local, and cast for each row.
+fn cast(of: BoundExpr, to: Type) -> BoundExpr {
+    let BoundExpr::Const(Datum::Text(text)) = &of else { return BoundExpr::Call(Function::Cast(to), vec![of]) };
     match to {
-        Type::Timestamp => parse_created(text.trim()).map_or_else(null, |time| Expr::Const(Datum::Time(time))),
+        Type::Timestamp => parse_created(text.trim()).map_or_else(null, |time| BoundExpr::Const(Datum::Time(time))),
         Type::Date => {
             let day = SECONDS_PER_DAY * MICROS_PER_SECOND;
             let midnight = parse_created(text.trim()).map(|time| time - time.rem_euclid(day));
-            midnight.map_or_else(null, |time| Expr::Const(Datum::Time(time)))
+            midnight.map_or_else(null, |time| BoundExpr::Const(Datum::Time(time)))
         }
-        _ => Expr::Call(Function::Cast(to), vec![of]),
+        _ => BoundExpr::Call(Function::Cast(to), vec![of]),
     }
 }

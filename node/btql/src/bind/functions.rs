@@ -1,11 +1,11 @@
-//! The functions by name (btql.md, section 11): how many arguments each takes and what it is to the engine.
+//! Functions by name (btql.md, section 11): their number of arguments, and their function of the engine.
 
 use std::ops::RangeInclusive;
 
 use crate::ast::{Type, Unit};
-use crate::bound::{Aggregation, DatePart, Datum, Expr, Function};
+use crate::bound::{Aggregation, BoundExpr, DatePart, Datum, Function};
 
-/// What a name means behind which an argument list stands.
+/// Target of a call.
 #[derive(Clone, Debug)]
 pub(super) enum CallTarget {
     /// Arguments are the engine's as they are.
@@ -32,7 +32,7 @@ pub(super) enum AggregateName {
     Last,
 }
 
-/// What needs more than its arguments.
+/// Function that needs more than its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Special {
     Now,
@@ -135,12 +135,12 @@ fn aggregate(name: &str) -> Option<(CallTarget, RangeInclusive<usize>)> {
     }
 }
 
-/// An aggregate with its second argument, which must be known now; the first is what it is over.
-pub(super) fn aggregation(name: AggregateName, second: Option<&Expr>) -> Result<Aggregation, &'static str> {
+/// Binds an aggregate with its second argument, which must be constant. The first one is its operand.
+pub(super) fn aggregation(name: AggregateName, second: Option<&BoundExpr>) -> Result<Aggregation, &'static str> {
     use AggregateName as A;
-    let number = |expr: &Expr| match expr {
-        Expr::Const(Datum::Integer(number)) => Some(*number as f64),
-        Expr::Const(Datum::Float(number)) => Some(*number),
+    let number = |expr: &BoundExpr| match expr {
+        BoundExpr::Const(Datum::Integer(number)) => Some(*number as f64),
+        BoundExpr::Const(Datum::Float(number)) => Some(*number),
         _ => None,
     };
     Ok(match name {
@@ -159,7 +159,7 @@ pub(super) fn aggregation(name: AggregateName, second: Option<&Expr>) -> Result<
         A::ArrayAgg => Aggregation::ArrayAgg,
         A::StringAgg => match second {
             None => Aggregation::StringAgg(",".into()),
-            Some(Expr::Const(Datum::Text(between))) => Aggregation::StringAgg(between.clone()),
+            Some(BoundExpr::Const(Datum::Text(between))) => Aggregation::StringAgg(between.clone()),
             Some(_) => return Err("string_agg takes a text as its second argument"),
         },
         A::First => Aggregation::First,
@@ -167,7 +167,7 @@ pub(super) fn aggregation(name: AggregateName, second: Option<&Expr>) -> Result<
     })
 }
 
-/// `'day'`, `'15 minutes'` (D-65); weeks, months and years stand alone.
+/// Parses a bin such as `'day'` or `'15 minutes'` (D-65). Weeks, months and years have no number.
 pub(super) fn bin(text: &str) -> Option<(Unit, u32)> {
     let mut words = text.split_whitespace();
     let first = words.next()?;
@@ -190,7 +190,7 @@ pub(super) fn date_part(name: &str) -> Option<DatePart> {
     })
 }
 
-/// Names near to one that is not known, for whoever mistyped it.
+/// Returns a function with a similar name, for errors.
 pub(super) fn near(name: &str) -> Option<&'static str> {
     const NAMES: [&str; 30] = [
         "count",

@@ -1,31 +1,31 @@
-//! Groups: which columns are dimensions, what is aggregated, and how the groups are seen (btql.md, section 12.4 and 12.6).
+//! Binding of groups: dimensions, aggregates, and the columns of groups (btql.md, sections 12.4 and 12.6).
 
 use super::functions::{AggregateName, CallTarget, aggregation, known};
 use super::pivot::Pivoted;
 use super::{Binder, Mode, QueryError, expr_name, item_name, no_duplicates};
-use crate::ast::{self, Call, Item, Node, Path, Select, Step};
-use crate::bound::{Aggregate, Aggregation, Datum, Expr, Field, Groups, SortKey};
+use crate::ast::{self, Call, Node, Path, Select, SelectItem, Step};
+use crate::bound::{Aggregate, Aggregation, BoundExpr, Datum, Field, Groups, SortKey};
 
-/// What is known of the groups while their columns are bound.
+/// State of groups while their columns are bound.
 #[derive(Default)]
 pub(super) struct State {
-    pub dimensions: Vec<Expr>,
+    pub dimensions: Vec<BoundExpr>,
     pub aggregates: Vec<Aggregate>,
 }
 
 /// A column and the name that it has.
 pub(super) type NamedExpr<'a> = (String, &'a ast::Expr);
 
-/// Columns of groups: what they are grouped by, and all that are seen.
+/// Columns of groups: their keys, and the visible ones.
 pub(super) struct Columns<'a> {
     pub dimensions: Vec<&'a ast::Expr>,
     pub items: Vec<NamedExpr<'a>>,
-    /// `*`, which is of a pivot alone: all that is grouped by is seen, and all that comes of the data.
+    /// `*` of a pivot: all keys and all columns from the data.
     pub are_all: bool,
 }
 
 impl<'a> Binder<'a> {
-    /// Whether anything is aggregated in it, or in what its names stand for.
+    /// Returns whether the expression has an aggregate, also by aliases.
     pub(super) fn has_aggregate(&mut self, expr: &'a ast::Expr) -> bool {
         self.reaches_aggregate(expr, &mut Vec::new())
     }
@@ -45,8 +45,8 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// Of an expression about groups: a dimension, or an aggregate. None of anything else, which is then taken apart.
-    pub(super) fn of_group(&mut self, expr: &'a ast::Expr) -> Result<Option<Expr>, QueryError> {
+    /// Binds an expression about groups: a dimension or an aggregate. Returns `None` for others, whose parts are bound then.
+    pub(super) fn of_group(&mut self, expr: &'a ast::Expr) -> Result<Option<BoundExpr>, QueryError> {
         if let Node::Call(call) = &expr.node
             && let Some((CallTarget::Aggregate(name), counts)) = known(&call.name)
             && counts.contains(&call.args.len())
@@ -65,18 +65,18 @@ impl<'a> Binder<'a> {
         let bound = self.expr(expr);
         self.mode = mode;
         let bound = bound?;
-        if mode == Mode::Traces || matches!(bound, Expr::Const(_)) {
+        if mode == Mode::Traces || matches!(bound, BoundExpr::Const(_)) {
             return Ok(Some(bound));
         }
         if let Some(number) = self.groups.dimensions.iter().position(|dimension| *dimension == bound) {
-            return Ok(Some(Expr::Field(Field::Dimension(number), Vec::new())));
+            return Ok(Some(BoundExpr::Field(Field::Dimension(number), Vec::new())));
         }
-        if let Expr::Field(field, steps) = &bound {
+        if let BoundExpr::Field(field, steps) = &bound {
             // A step into what is grouped by is as good as that.
             for taken in (0..steps.len()).rev() {
-                let shorter = Expr::Field(field.clone(), steps[..taken].to_vec());
+                let shorter = BoundExpr::Field(field.clone(), steps[..taken].to_vec());
                 if let Some(number) = self.groups.dimensions.iter().position(|dimension| *dimension == shorter) {
-                    return Ok(Some(Expr::Field(Field::Dimension(number), steps[taken..].to_vec())));
+                    return Ok(Some(BoundExpr::Field(Field::Dimension(number), steps[taken..].to_vec())));
                 }
             }
         }
@@ -86,7 +86,12 @@ impl<'a> Binder<'a> {
         }
     }
 
-    fn aggregate(&mut self, whole: &'a ast::Expr, name: AggregateName, call: &'a Call) -> Result<Expr, QueryError> {
+    fn aggregate(
+        &mut self,
+        whole: &'a ast::Expr,
+        name: AggregateName,
+        call: &'a Call,
+    ) -> Result<BoundExpr, QueryError> {
         let of_what = if self.mode == Mode::Traces { Mode::Spans } else { Mode::Rows };
         let mode = std::mem::replace(&mut self.mode, of_what);
         let args = call.args.iter().map(|arg| match arg.node {
@@ -106,7 +111,7 @@ impl<'a> Binder<'a> {
         let distinct = call.distinct || name == AggregateName::CountDistinct;
         // How many rows there are, said with something that none of them lacks.
         let counts_rows = function == Aggregation::Count && !distinct;
-        let is_there = |of: &Expr| matches!(of, Expr::Const(value) if *value != Datum::Null);
+        let is_there = |of: &BoundExpr| matches!(of, BoundExpr::Const(value) if *value != Datum::Null);
         let of = of.filter(|of| !(counts_rows && is_there(of)));
         let aggregate = Aggregate { function, of, distinct };
         let known = self.groups.aggregates.iter().position(|known| *known == aggregate);
@@ -114,7 +119,7 @@ impl<'a> Binder<'a> {
             self.groups.aggregates.push(aggregate);
             self.groups.aggregates.len() - 1
         });
-        Ok(Expr::Field(Field::Aggregate(number), Vec::new()))
+        Ok(BoundExpr::Field(Field::Aggregate(number), Vec::new()))
     }
 
     pub(super) fn grouped(&mut self) -> Result<Groups, QueryError> {
@@ -163,7 +168,7 @@ impl<'a> Binder<'a> {
 
     fn group_columns(&self) -> Result<Columns<'a>, QueryError> {
         let query = self.query;
-        let named = |item: &'a Item| (item_name(item), &item.expr);
+        let named = |item: &'a SelectItem| (item_name(item), &item.expr);
         if query.select.is_empty() {
             let dimensions = query.dimensions.iter().map(|item| &item.expr).collect();
             let items = query.dimensions.iter().chain(&query.measures).map(named).collect();
@@ -205,8 +210,8 @@ impl<'a> Binder<'a> {
         Ok(Columns { dimensions, items, are_all })
     }
 
-    /// D-80: a second grouping, whose rows are the groups of the first.
-    fn again(&mut self, seen: &[(String, Expr)]) -> Result<Option<Box<Groups>>, QueryError> {
+    /// Binds a second grouping, whose rows are the groups of the first (D-80).
+    fn again(&mut self, seen: &[(String, BoundExpr)]) -> Result<Option<Box<Groups>>, QueryError> {
         let query = self.query;
         if query.final_dimensions.is_empty() && query.final_measures.is_empty() {
             return Ok(None);
@@ -233,7 +238,7 @@ impl<'a> Binder<'a> {
         Ok(Some(Box::new(Groups { dimensions, aggregates, columns, having: None, again: None, pivot: None, sort })))
     }
 
-    pub(super) fn group_sort(&mut self, seen: &[(String, Expr)]) -> Result<Vec<SortKey>, QueryError> {
+    pub(super) fn group_sort(&mut self, seen: &[(String, BoundExpr)]) -> Result<Vec<SortKey>, QueryError> {
         let mut keys = Vec::new();
         for sort in &self.query.sort {
             let expr = match self.seen_column(&sort.expr, seen)? {
@@ -245,14 +250,16 @@ impl<'a> Binder<'a> {
         Ok(keys)
     }
 
-    /// Of a pivoted table, in which a row is many groups: by what they have in common, or by a column that they give.
+    /// Binds the order of a pivoted table, whose rows stand for many groups: by shared dimensions or by pivoted columns.
     fn pivot_sort(&mut self, pivoted: &Pivoted) -> Result<Vec<SortKey>, QueryError> {
         let last = self.groups.dimensions.len() - 1;
         let mut keys = Vec::new();
         for sort in &self.query.sort {
             let expr = match (self.seen_column(&sort.expr, pivoted.keys())?, only_name(&sort.expr)) {
                 (Some(column), _) => column,
-                (None, Some(name)) if pivoted.may_have(name) => Expr::Field(Field::Pivoted(name.into()), Vec::new()),
+                (None, Some(name)) if pivoted.may_have(name) => {
+                    BoundExpr::Field(Field::Pivoted(name.into()), Vec::new())
+                }
                 _ => self.expr(&sort.expr)?,
             };
             let of_one_group = |field: &Field| matches!(field, Field::Aggregate(_)) || *field == Field::Dimension(last);
@@ -265,8 +272,8 @@ impl<'a> Binder<'a> {
         Ok(keys)
     }
 
-    /// What a sort says by a position or by the name of a column.
-    fn seen_column(&self, expr: &ast::Expr, seen: &[(String, Expr)]) -> Result<Option<Expr>, QueryError> {
+    /// Returns the column that a sort names by position or name.
+    fn seen_column(&self, expr: &ast::Expr, seen: &[(String, BoundExpr)]) -> Result<Option<BoundExpr>, QueryError> {
         if let Some(position) = expr.position() {
             let column = position.checked_sub(1).and_then(|position| seen.get(position));
             return Ok(Some(column.ok_or_else(|| self.no_position(expr, seen.len()))?.1.clone()));
@@ -276,7 +283,7 @@ impl<'a> Binder<'a> {
     }
 }
 
-pub(super) fn sort_key(sort: &ast::Sort, expr: Expr) -> SortKey {
+pub(super) fn sort_key(sort: &ast::Sort, expr: BoundExpr) -> SortKey {
     SortKey { expr, descending: sort.descending, nulls_first: sort.nulls_first.unwrap_or(false) }
 }
 

@@ -1,14 +1,14 @@
-//! `infer` (D-85): what there is below columns, as rows that are sorted like any others.
+//! Binding of `infer` (D-85): the paths below columns, as rows that can be sorted as others.
 
 use super::{Binder, QueryError};
 use crate::ast::{self, Expr as Ast, Node, Step};
-use crate::bound::{Expr, Field, INFERRED, Infer, InferredPath, SortKey};
+use crate::bound::{BoundExpr, Field, INFERRED, Infer, InferredPath, SortKey};
 use crate::error::quoted;
 use crate::print::expression;
 
-/// Rows that are looked at, if nothing else is said.
+/// Default number of inspected rows.
 const BUDGET: u64 = 1_000;
-/// Steps of a path, its column among them, if nothing else is said.
+/// Default number of steps of a path, with its column.
 const DEPTH: u64 = 5;
 
 impl<'a> Binder<'a> {
@@ -37,7 +37,7 @@ impl<'a> Binder<'a> {
     }
 
     fn inferred(&mut self, path: &'a ast::Path) -> Result<InferredPath, QueryError> {
-        let Expr::Field(field, steps) = self.path(path)? else {
+        let BoundExpr::Field(field, steps) = self.path(path)? else {
             let said = expression(&Ast::new(Default::default(), Node::Path(path.clone())));
             return Err(QueryError::new(format!("infer takes columns and paths into them, and not {}", quoted(&said))));
         };
@@ -49,11 +49,12 @@ impl<'a> Binder<'a> {
         Ok(InferredPath { name, field, steps })
     }
 
-    /// By what the rows of `infer` have, and nothing of the rows that it looks at.
+    /// Binds the order of the rows of `infer`, by their own columns only.
     fn inferred_sort(&mut self) -> Result<Vec<SortKey>, QueryError> {
         let names = self.names.around(INFERRED.map(str::to_owned).into(), [&[], &[]]);
-        let column = |(number, name): (usize, &str)| (name.to_owned(), Expr::Field(Field::Inner(number), Vec::new()));
-        let columns: Vec<(String, Expr)> = INFERRED.into_iter().enumerate().map(column).collect();
+        let column =
+            |(number, name): (usize, &str)| (name.to_owned(), BoundExpr::Field(Field::Inner(number), Vec::new()));
+        let columns: Vec<(String, BoundExpr)> = INFERRED.into_iter().enumerate().map(column).collect();
         let keys = Binder::new(self.env, self.query, names).group_sort(&columns)?;
         match self.query.sort.iter().zip(&keys).find(|(_, key)| !key.expr.any_field(&|_| true)) {
             Some((sort, _)) => {

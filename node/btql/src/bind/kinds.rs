@@ -1,26 +1,25 @@
-//! What is known of an expression's values before there are any: enough to refuse what is certain to be wrong, and to say
-//! the schema of an answer.
+//! Inference of the types of expressions, for errors before any row is read and for the schema of a response.
 
 use crate::ast::{Step, Type};
-use crate::bound::{Aggregate, Aggregation, Datum, Derived, Expr, Field, Function, Kinds};
+use crate::bound::{Aggregate, Aggregation, BoundExpr, Datum, Derived, Field, Function, Kinds};
 
-/// What an expression gives, if anything; any of them may be null.
-pub fn kinds(expr: &Expr, aggregates: &[Aggregate], dimensions: &[Expr]) -> Kinds {
-    let of = |expr: &Expr| kinds(expr, aggregates, dimensions);
+/// Returns the types of an expression, any of which may be null.
+pub fn kinds(expr: &BoundExpr, aggregates: &[Aggregate], dimensions: &[BoundExpr]) -> Kinds {
+    let of = |expr: &BoundExpr| kinds(expr, aggregates, dimensions);
     match expr {
-        Expr::Const(datum) => of_datum(datum),
-        Expr::Field(Field::Dimension(number), steps) if steps.is_empty() => {
+        BoundExpr::Const(datum) => of_datum(datum),
+        BoundExpr::Field(Field::Dimension(number), steps) if steps.is_empty() => {
             dimensions.get(*number).map_or(Kinds::Any, |dimension| kinds(dimension, &[], &[]))
         }
-        Expr::Field(Field::Aggregate(number), steps) if steps.is_empty() => {
+        BoundExpr::Field(Field::Aggregate(number), steps) if steps.is_empty() => {
             aggregates.get(*number).map_or(Kinds::Any, of_aggregate)
         }
-        Expr::Field(field, steps) => of_field(field, steps),
-        Expr::If(cases, otherwise) => {
+        BoundExpr::Field(field, steps) => of_field(field, steps),
+        BoundExpr::If(cases, otherwise) => {
             let values = cases.iter().map(|(_, then)| then).chain([&**otherwise]);
             values.map(of).reduce(together).unwrap_or(Kinds::Any)
         }
-        Expr::Call(function, args) => of_call(function, args, &of),
+        BoundExpr::Call(function, args) => of_call(function, args, &of),
     }
 }
 
@@ -66,7 +65,7 @@ fn of_aggregate(aggregate: &Aggregate) -> Kinds {
     }
 }
 
-fn of_call(function: &Function, args: &[Expr], of: &dyn Fn(&Expr) -> Kinds) -> Kinds {
+fn of_call(function: &Function, args: &[BoundExpr], of: &dyn Fn(&BoundExpr) -> Kinds) -> Kinds {
     use Function as F;
     let first = || args.first().map_or(Kinds::Null, of);
     let second = || args.get(1).map_or(Kinds::Null, of);
@@ -130,7 +129,7 @@ fn of_call(function: &Function, args: &[Expr], of: &dyn Fn(&Expr) -> Kinds) -> K
     }
 }
 
-/// What may be one or the other.
+/// Returns the union of types.
 fn together(one: Kinds, other: Kinds) -> Kinds {
     match (one, other) {
         (same, found) if same == found => same,

@@ -1,5 +1,5 @@
-//! From what was asked to what is meant: names become fields, functions are looked up, clauses take their places in the
-//! order of evaluation. Whatever is certain to be wrong is said here, before anything is read.
+//! Binding of a syntax tree: names become fields, functions are looked up, clauses take their positions in the order of
+//! evaluation. Errors that do not depend on data are reported here.
 
 mod bounds;
 mod expr;
@@ -13,29 +13,29 @@ mod pivot;
 mod traces;
 
 use crate::ast::{self, Node, Query, Select, Shape, Source, Step};
-use crate::bound::{Bound, Datum, Expr, Field, Function, Key, Note, Order, Output, Rows, Unpivot};
+use crate::bound::{Bound, BoundExpr, Datum, Field, Function, Key, Note, Order, Output, Rows, Unpivot};
 use crate::columns::{Kind, Named, SOURCES, source};
 use crate::error::{QueryError, quoted};
 use crate::print::{expr_name, expression, item_name};
 pub use kinds::kinds;
 use names::Names;
 
-/// What a query is asked with.
+/// Parameters of a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Env<'a> {
     /// Microseconds since the epoch; one instant for the whole query.
     pub now: i64,
     /// Minutes that UTC is ahead of local time.
     pub tz_offset: i32,
-    /// What was parsed, for the places of errors.
+    /// Parsed text, for the positions of errors.
     pub text: Option<&'a str>,
     /// One row for each stored event.
     pub audit_log: bool,
-    /// How deep `infer` looks, if the request says so (D-85).
+    /// Depth of `infer` in the request (D-85).
     pub inference_depth: Option<u64>,
 }
 
-/// Binds a query, or says what is wrong with it.
+/// Binds a query.
 pub fn bind(query: &Query, env: &Env<'_>) -> Result<Bound, QueryError> {
     let from = query.from.as_ref().ok_or_else(|| QueryError::new("the query has no source: from (FROM) is missing"))?;
     let rows = rows(from, env)?;
@@ -98,28 +98,28 @@ fn rows(from: &ast::From, env: &Env<'_>) -> Result<Rows, QueryError> {
     Ok(Rows::Objects { kind, named, names, shape })
 }
 
-/// What a source's own name says of its rows: prompts and functions of a project are in one place, and single ones are known
-/// by their ids.
-fn of_source(rows: &Rows) -> Vec<Expr> {
+/// Returns the conditions of a source: prompts and functions of a project share an object, and single ones are selected
+/// by id.
+fn of_source(rows: &Rows) -> Vec<BoundExpr> {
     let Rows::Objects { kind: kind @ (Kind::Prompt | Kind::Function), named, names, .. } = rows else {
         return Vec::new();
     };
-    let field = |name, steps| Expr::Field(Field::Column(name), steps);
+    let field = |name, steps| BoundExpr::Field(Field::Column(name), steps);
     let mut meant = Vec::new();
     if *named == Named::Each {
         let ids = names.iter().map(|id| id.to_lowercase().into()).collect();
-        let ids = Expr::Const(Datum::Json(serde_json::Value::Array(ids)));
-        meant.push(Expr::Call(Function::In, vec![field("id", Vec::new()), ids]));
+        let ids = BoundExpr::Const(Datum::Json(serde_json::Value::Array(ids)));
+        meant.push(BoundExpr::Call(Function::In, vec![field("id", Vec::new()), ids]));
     }
     if *kind == Kind::Prompt {
         let what = || field("function_data", vec![Step::Key("type".into())]);
-        let is_prompt = Expr::Call(Function::Eq, vec![what(), Expr::Const(Datum::Text("prompt".into()))]);
-        meant.push(Expr::Call(Function::Or, vec![Expr::Call(Function::IsNull, vec![what()]), is_prompt]));
+        let is_prompt = BoundExpr::Call(Function::Eq, vec![what(), BoundExpr::Const(Datum::Text("prompt".into()))]);
+        meant.push(BoundExpr::Call(Function::Or, vec![BoundExpr::Call(Function::IsNull, vec![what()]), is_prompt]));
     }
     meant
 }
 
-/// What an expression is about.
+/// Subject of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     /// A span, before its trace is put together.
@@ -139,11 +139,11 @@ struct Binder<'a> {
     mode: Mode,
     groups: groups::State,
     notes: Vec<Note>,
-    /// Of calls within calls of `expr`, and nodes of aliases that were bound where they are named: an alias within an alias
-    /// within an alias is short to write, and long written out.
+    /// Depth of nested calls of `expr`, and nodes of expanded aliases. Aliases within aliases are short but expand to long
+    /// expressions.
     nested: u16,
     expanded: usize,
-    /// What the patterns so far take, compiled.
+    /// Bytes of compiled patterns so far.
     pattern_bytes: usize,
 }
 
@@ -211,7 +211,7 @@ impl<'a> Binder<'a> {
     }
 
     /// The key is of a trace's root span, scores are of the row of a trace.
-    fn summary_only(&mut self, shape: Shape, mode: Mode, expr: &'a ast::Expr) -> Result<Expr, QueryError> {
+    fn summary_only(&mut self, shape: Shape, mode: Mode, expr: &'a ast::Expr) -> Result<BoundExpr, QueryError> {
         if shape != Shape::Summary {
             return Err(self.error(expr, "comparison_key and weighted_scores belong to shape summary"));
         }
@@ -276,7 +276,7 @@ impl<'a> Binder<'a> {
     }
 
     /// The columns of rows that are not grouped.
-    fn columns(&mut self) -> Result<Vec<(String, Expr)>, QueryError> {
+    fn columns(&mut self) -> Result<Vec<(String, BoundExpr)>, QueryError> {
         let mut columns = Vec::new();
         for select in &self.query.select {
             match select {
@@ -288,10 +288,10 @@ impl<'a> Binder<'a> {
         Ok(columns)
     }
 
-    fn star(&mut self, replaced: &'a [(String, ast::Expr)]) -> Result<Vec<(String, Expr)>, QueryError> {
-        let mut columns: Vec<(String, Expr)> = Vec::new();
+    fn star(&mut self, replaced: &'a [(String, ast::Expr)]) -> Result<Vec<(String, BoundExpr)>, QueryError> {
+        let mut columns: Vec<(String, BoundExpr)> = Vec::new();
         for (name, field) in self.names.all_columns() {
-            columns.push((name, Expr::Field(field, Vec::new())));
+            columns.push((name, BoundExpr::Field(field, Vec::new())));
         }
         for item in &self.query.custom_columns {
             columns.push((item_name(item), self.expr(&item.expr)?));
@@ -306,7 +306,7 @@ impl<'a> Binder<'a> {
         Ok(columns)
     }
 
-    fn order(&mut self, columns: &[(String, Expr)], shape: Shape) -> Result<Order, QueryError> {
+    fn order(&mut self, columns: &[(String, BoundExpr)], shape: Shape) -> Result<Order, QueryError> {
         let mut keys = Vec::new();
         for sort in &self.query.sort {
             let expr = match sort.expr.position() {
@@ -350,10 +350,10 @@ impl<'a> Binder<'a> {
     }
 }
 
-fn key_of_pages(expr: &Expr) -> Option<Key> {
+fn key_of_pages(expr: &BoundExpr) -> Option<Key> {
     match expr {
-        Expr::Field(Field::Column("_pagination_key"), steps) if steps.is_empty() => Some(Key::Pagination),
-        Expr::Field(Field::Column("_xact_id"), steps) if steps.is_empty() => Some(Key::Xact),
+        BoundExpr::Field(Field::Column("_pagination_key"), steps) if steps.is_empty() => Some(Key::Pagination),
+        BoundExpr::Field(Field::Column("_xact_id"), steps) if steps.is_empty() => Some(Key::Xact),
         _ => None,
     }
 }
@@ -369,8 +369,8 @@ fn no_duplicates<'n>(names: impl Iterator<Item = &'n String>) -> Result<(), Quer
     Ok(())
 }
 
-fn null() -> Expr {
-    Expr::Const(Datum::Null)
+fn null() -> BoundExpr {
+    BoundExpr::Const(Datum::Null)
 }
 
 /// Whether rows of this kind have the column.

@@ -1,4 +1,4 @@
-//! What a name means (btql.md, section 8.3); the first that fits:
+//! Resolution of names (btql.md, section 8.3); the first match counts:
 //!
 //! 1. a column of the source, exactly or without regard to case
 //! 2. a name that the query itself gives: an alias, a custom column, an unpivoted name
@@ -8,8 +8,8 @@
 //! 6. nothing: null, and a note
 
 use super::{Binder, Mode, QueryError, has, null};
-use crate::ast::{self, From, Item, NODES_MAX, Node, Path, PivotClause, Query, Quotes, Select, Shape, Step};
-use crate::bound::{Derived, Expr, Field, INFERRED, Output, Rows};
+use crate::ast::{self, From, NODES_MAX, Node, Path, PivotClause, Query, Quotes, Select, SelectItem, Shape, Step};
+use crate::bound::{BoundExpr, Derived, Field, INFERRED, Output, Rows};
 use crate::columns::{COMPARISON_KEY, Kind, SPAN_TYPE_INFO};
 
 /// Fields of `metrics` that may be named without it.
@@ -33,7 +33,7 @@ const METRICS: [&str; 16] = [
 ];
 const ATTRIBUTES: [&str; 3] = ["name", "type", "purpose"];
 
-/// Nodes of aliases where they are named. Ten times what a query may have: one is bound again for each clause that names it.
+/// Upper bound of the nodes of expanded aliases, ten times that of a query, since each use is bound again.
 const EXPANDED_MAX: usize = 10 * NODES_MAX;
 
 pub(super) struct Names<'a> {
@@ -41,13 +41,13 @@ pub(super) struct Names<'a> {
     shape: Shape,
     inner: Vec<String>,
     source_alias: Option<&'a str>,
-    /// Whether the query says what pairs traces.
+    /// Whether the query has a comparison key.
     is_compared: bool,
-    /// Names that the query gives, and what for.
+    /// Names that the query defines, and their expressions.
     explicit: Vec<(&'a str, &'a ast::Expr)>,
     implicit: Vec<(&'a str, &'a ast::Expr)>,
     pub unpivoted: Vec<&'a str>,
-    /// Aliases whose expressions are being bound: within itself an alias means nothing.
+    /// Aliases that are being expanded. An alias is not visible in itself.
     expanding: Vec<&'a str>,
 }
 
@@ -68,11 +68,11 @@ impl<'a> Names<'a> {
             Select::Item(item) => Some(item),
             Select::Star(_) => None,
         });
-        let pivot: &[Item] = match &query.pivot {
+        let pivot: &[SelectItem] = match &query.pivot {
             Some(PivotClause::For { measures, .. }) => measures,
             _ => &[],
         };
-        let items: Vec<&Item> = selected
+        let items: Vec<&SelectItem> = selected
             .chain(&query.dimensions)
             .chain(&query.measures)
             .chain(&query.custom_columns)
@@ -100,8 +100,8 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Of a second grouping, whose rows are the groups of the first.
-    pub fn around(&self, inner: Vec<String>, items: [&'a [Item]; 2]) -> Names<'a> {
+    /// Returns the names for a second grouping, whose rows are the groups of the first.
+    pub fn around(&self, inner: Vec<String>, items: [&'a [SelectItem]; 2]) -> Names<'a> {
         let items = items.into_iter().flatten();
         let explicit = items.filter_map(|item| Some((item.alias.as_deref()?, &item.expr)));
         Names {
@@ -117,7 +117,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// What `*` stands for.
+    /// Returns the columns of `*`.
     pub fn all_columns(&self) -> Vec<(String, Field)> {
         let own: Vec<(String, Field)> = match self.kind {
             Some(kind) => {
@@ -132,7 +132,7 @@ impl<'a> Names<'a> {
         own.into_iter().chain(unpivoted).collect()
     }
 
-    /// What a field of a row is called, a step after the other.
+    /// Returns the path of a field.
     pub fn path_of(&self, field: &Field) -> Vec<String> {
         match field {
             Field::Column(name) => vec![(*name).to_owned()],
@@ -198,7 +198,7 @@ pub(super) fn output_names(output: &Output) -> Vec<String> {
 }
 
 impl<'a> Binder<'a> {
-    pub(super) fn path(&mut self, path: &'a Path) -> Result<Expr, QueryError> {
+    pub(super) fn path(&mut self, path: &'a Path) -> Result<BoundExpr, QueryError> {
         let mut steps = path.steps.as_slice();
         let aliased = |name: &str, names: &Names<'_>| names.source_alias == Some(name) && steps.len() > 1;
         if let [Step::Key(first), rest @ ..] = steps
@@ -244,7 +244,7 @@ impl<'a> Binder<'a> {
         Ok(scores.then(|| Meaning::Below("scores", name.to_owned())))
     }
 
-    /// What an alias stands for, if a path is one and no column.
+    /// Returns the expression of a path that is an alias and no column.
     pub(super) fn alias_of(&self, path: &Path) -> Result<Option<(&'a str, &'a ast::Expr)>, QueryError> {
         match path.steps.as_slice() {
             [Step::Key(name)] => match self.meaning(name, path.quotes)? {
@@ -255,8 +255,8 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// What an alias stands for, bound where it is named.
-    pub(super) fn expanded(&mut self, name: &'a str, expr: &'a ast::Expr) -> Result<Expr, QueryError> {
+    /// Binds the expression of an alias.
+    pub(super) fn expanded(&mut self, name: &'a str, expr: &'a ast::Expr) -> Result<BoundExpr, QueryError> {
         self.expanded += expr.size();
         if self.expanded > EXPANDED_MAX {
             let what = format!("with its aliases written out this query has more than {EXPANDED_MAX} parts");
@@ -273,18 +273,18 @@ impl<'a> Binder<'a> {
     }
 
     /// A column, or a field that is computed where it was not logged. A summary's row has those in its metrics.
-    fn field(&self, field: Field, steps: Vec<Step>) -> Expr {
+    fn field(&self, field: Field, steps: Vec<Step>) -> BoundExpr {
         let on_spans = self.mode == Mode::Spans || self.names.shape != Shape::Summary;
         if let (Field::Column("metrics"), [Step::Key(name)]) = (&field, steps.as_slice())
             && on_spans
             && let Some(derived) = Derived::ALL.into_iter().find(|derived| derived.name() == name)
         {
-            return Expr::Field(Field::Derived(derived), Vec::new());
+            return BoundExpr::Field(Field::Derived(derived), Vec::new());
         }
-        Expr::Field(field, steps)
+        BoundExpr::Field(field, steps)
     }
 
-    pub(super) fn estimated_cost(&self) -> Result<Expr, QueryError> {
+    pub(super) fn estimated_cost(&self) -> Result<BoundExpr, QueryError> {
         let has_metrics = self.names.kind.is_some_and(|kind| has(kind, "metrics"));
         if !has_metrics {
             return Err(QueryError::new("estimated_cost() is of spans: this source has none"));
@@ -292,24 +292,24 @@ impl<'a> Binder<'a> {
         Ok(self.field(Field::Column("metrics"), vec![Step::Key("estimated_cost".into())]))
     }
 
-    /// The columns that `search` looks at, as far as the source has them.
-    pub(super) fn searched(&self) -> Vec<Expr> {
+    /// Returns the columns of `search` that the source has.
+    pub(super) fn searched(&self) -> Vec<BoundExpr> {
         let columns = ["input", "output", "expected", "metadata", "span_attributes"];
         let found = columns.into_iter().filter_map(|column| self.names.column(column, self.mode));
-        found.map(|field| Expr::Field(field, Vec::new())).collect()
+        found.map(|field| BoundExpr::Field(field, Vec::new())).collect()
     }
 }
 
 /// Steps into something bound.
-pub(super) fn into(expr: Expr, more: Vec<Step>) -> Expr {
+pub(super) fn into(expr: BoundExpr, more: Vec<Step>) -> BoundExpr {
     if more.is_empty() {
         return expr;
     }
     match expr {
-        Expr::Field(field @ (Field::Column(_) | Field::Inner(_) | Field::Unpivoted(_)), mut steps) => {
+        BoundExpr::Field(field @ (Field::Column(_) | Field::Inner(_) | Field::Unpivoted(_)), mut steps) => {
             steps.extend(more);
-            Expr::Field(field, steps)
+            BoundExpr::Field(field, steps)
         }
-        other => Expr::Call(crate::bound::Function::Get(more), vec![other]),
+        other => BoundExpr::Call(crate::bound::Function::Get(more), vec![other]),
     }
 }

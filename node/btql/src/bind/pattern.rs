@@ -1,13 +1,13 @@
-//! Patterns that the query itself says: what cannot be compiled is refused before there are rows.
+//! Constant patterns, whose compilation errors are reported before rows are read.
 
 use std::borrow::Cow;
 
 use super::{Binder, QueryError};
 use crate::ast;
-use crate::bound::{Datum, Expr, Function};
+use crate::bound::{BoundExpr, Datum, Function};
 use crate::values::{Like, PATTERN_BYTES_MAX, Pattern};
 
-/// Upper bound of what all patterns of one query may take, compiled.
+/// Upper bound of the memory of all compiled patterns of a query.
 const PATTERNS_BYTES_MAX: usize = 16 * PATTERN_BYTES_MAX;
 
 impl<'a> Binder<'a> {
@@ -17,7 +17,7 @@ impl<'a> Binder<'a> {
         left: &'a ast::Expr,
         right: &'a ast::Expr,
         any_case: bool,
-    ) -> Result<Expr, QueryError> {
+    ) -> Result<BoundExpr, QueryError> {
         let (left, pattern) = (self.expr(left)?, self.expr(right)?);
         if let Some(text) = known(&pattern) {
             let bytes = Pattern::size_of(&text, any_case).map_err(|fault| self.error(right, fault.to_string()))?;
@@ -30,7 +30,7 @@ impl<'a> Binder<'a> {
                 return Err(self.error(right, why));
             }
         }
-        Ok(Expr::Call(Function::Regex { any_case }, vec![left, pattern]))
+        Ok(BoundExpr::Call(Function::Regex { any_case }, vec![left, pattern]))
     }
 
     /// LIKE and ILIKE.
@@ -39,20 +39,20 @@ impl<'a> Binder<'a> {
         left: &'a ast::Expr,
         right: &'a ast::Expr,
         any_case: bool,
-    ) -> Result<Expr, QueryError> {
+    ) -> Result<BoundExpr, QueryError> {
         let (left, pattern) = (self.expr(left)?, self.expr(right)?);
         if let Some(Err(fault)) = known(&pattern).map(|text| Like::new(&text, any_case)) {
             return Err(self.error(right, fault.to_string()));
         }
-        Ok(Expr::Call(Function::Like { any_case }, vec![left, pattern]))
+        Ok(BoundExpr::Call(Function::Like { any_case }, vec![left, pattern]))
     }
 }
 
-/// The text of a pattern that is the same for all rows. Anything but a text stands for its text, as everywhere.
-fn known(pattern: &Expr) -> Option<Cow<'_, str>> {
+/// Returns the text of a constant pattern. Other values are patterns by their text.
+fn known(pattern: &BoundExpr) -> Option<Cow<'_, str>> {
     match pattern {
-        Expr::Const(Datum::Text(text)) => Some(Cow::Borrowed(text)),
-        Expr::Const(Datum::Json(json)) => Some(Cow::Owned(json.to_string())),
+        BoundExpr::Const(Datum::Text(text)) => Some(Cow::Borrowed(text)),
+        BoundExpr::Const(Datum::Json(json)) => Some(Cow::Owned(json.to_string())),
         _ => None,
     }
 }

@@ -2,17 +2,17 @@
 
 use super::groups::{Columns, NamedExpr};
 use super::{Binder, QueryError, item_name};
-use crate::ast::{self, Item, Node, Path, Step};
-use crate::bound::{Expr, Field, Pivot};
+use crate::ast::{self, Node, Path, SelectItem, Step};
+use crate::bound::{BoundExpr, Field, Pivot};
 use crate::error::quoted;
 
 const SELECTED: &str =
     "the select of a PIVOT names its column, each of its measures and all that is grouped by, or is *";
 
-/// The pivoted table by place: what its rows are grouped by, then the pivoted column, then the measures.
+/// Columns of the pivoted table: its keys, the pivoted column, the measures.
 pub(super) struct Pivoted {
     pub pivot: Pivot,
-    pub columns: Vec<(String, Expr)>,
+    pub columns: Vec<(String, BoundExpr)>,
 }
 
 struct Parts<'a> {
@@ -22,8 +22,8 @@ struct Parts<'a> {
 }
 
 impl Pivoted {
-    /// What can be named before the data is known.
-    pub fn keys(&self) -> &[(String, Expr)] {
+    /// Returns the columns that do not depend on the data.
+    pub fn keys(&self) -> &[(String, BoundExpr)] {
         &self.columns[..self.pivot.column]
     }
 
@@ -50,7 +50,7 @@ impl<'a> Binder<'a> {
             seen.push((name, self.expr(expr)?));
         }
         let column = seen.len();
-        seen.push((parts.pivoted, Expr::Field(Field::Dimension(last), Vec::new())));
+        seen.push((parts.pivoted, BoundExpr::Field(Field::Dimension(last), Vec::new())));
         let first = seen.len();
         for (name, expr) in parts.measures {
             if !self.has_aggregate(expr) {
@@ -61,7 +61,7 @@ impl<'a> Binder<'a> {
         Ok(Some(Pivoted { pivot: Pivot { column, measures: (first..seen.len()).collect() }, columns: seen }))
     }
 
-    fn parts_of_clauses(&mut self, named: &'a [Item]) -> Result<Parts<'a>, QueryError> {
+    fn parts_of_clauses(&mut self, named: &'a [SelectItem]) -> Result<Parts<'a>, QueryError> {
         let Some((last, keys)) = self.query.dimensions.split_last() else {
             let what = "a pivot needs dimensions: and measures: the values of the last dimension become columns";
             return Err(QueryError::new(what));
@@ -74,7 +74,7 @@ impl<'a> Binder<'a> {
     }
 
     /// A measure by its name, or a measure of the pivot's own.
-    fn measure(&self, named: &'a Item) -> NamedExpr<'a> {
+    fn measure(&self, named: &'a SelectItem) -> NamedExpr<'a> {
         let by_name = match &named.expr.node {
             Node::Path(Path { steps, .. }) => match steps.as_slice() {
                 [Step::Key(name)] => self.query.measures.iter().find(|measure| item_name(measure) == *name),
@@ -88,7 +88,7 @@ impl<'a> Binder<'a> {
     fn parts_of_sql(
         &mut self,
         columns: &Columns<'a>,
-        measures: &'a [Item],
+        measures: &'a [SelectItem],
         column: &'a Path,
     ) -> Result<Parts<'a>, QueryError> {
         let Some(Step::Key(pivoted)) = column.steps.last() else {
@@ -108,7 +108,7 @@ impl<'a> Binder<'a> {
                 continue;
             }
             let place = match self.expr(expr)? {
-                Expr::Field(Field::Dimension(place), steps) if steps.is_empty() => place,
+                BoundExpr::Field(Field::Dimension(place), steps) if steps.is_empty() => place,
                 _ => return Err(self.error(expr, SELECTED)),
             };
             found[place] = true;
@@ -128,7 +128,7 @@ impl<'a> Binder<'a> {
     }
 }
 
-fn named_item(item: &Item) -> NamedExpr<'_> {
+fn named_item(item: &SelectItem) -> NamedExpr<'_> {
     (item_name(item), &item.expr)
 }
 

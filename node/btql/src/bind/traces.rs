@@ -1,4 +1,4 @@
-//! What a filter selects: rows, or traces and what is seen of them (btql.md, section 13).
+//! Selection by a filter: rows, or traces and their visible spans (btql.md, section 13).
 //!
 //! ```text
 //! filter = plain AND any_span(a) AND NOT any_span(b) AND filter_spans(c)
@@ -10,15 +10,15 @@
 
 use super::{Binder, Mode, QueryError};
 use crate::ast::{self, Call, Logic, Node, Shape, Unary};
-use crate::bound::{Expr, Field, Function, TraceCondition, TraceFilter};
+use crate::bound::{BoundExpr, Field, Function, TraceCondition, TraceFilter};
 
 /// Filters, each where it belongs.
 #[derive(Default)]
 pub(super) struct Filters {
-    pub rows: Option<Expr>,
+    pub rows: Option<BoundExpr>,
     pub traces: Option<TraceFilter>,
-    /// Terms that name what an unpivot gives.
-    pub unpivoted: Option<Expr>,
+    /// Terms with names of an unpivot.
+    pub unpivoted: Option<BoundExpr>,
 }
 
 fn span_call<'e>(expr: &'e ast::Expr, name: &str) -> Option<&'e ast::Expr> {
@@ -44,7 +44,7 @@ fn conjuncts(expr: &ast::Expr) -> &[ast::Expr] {
     }
 }
 
-/// In shape spans any_span(e) and filter_spans(e) are e, and what they join is joined to the rest.
+/// Collects the terms of a filter for the shape spans, in which any_span(e) and filter_spans(e) are e.
 fn conjuncts_of_spans<'e>(expr: &'e ast::Expr, found: &mut Vec<&'e ast::Expr>) {
     for conjunct in conjuncts(expr) {
         match span_call(conjunct, "any_span").or_else(|| span_call(conjunct, "filter_spans")) {
@@ -54,10 +54,10 @@ fn conjuncts_of_spans<'e>(expr: &'e ast::Expr, found: &mut Vec<&'e ast::Expr>) {
     }
 }
 
-pub(super) fn all_of(mut of: Vec<Expr>) -> Option<Expr> {
+pub(super) fn all_of(mut of: Vec<BoundExpr>) -> Option<BoundExpr> {
     match of.len() {
         0 | 1 => of.pop(),
-        _ => Some(Expr::Call(Function::And, of)),
+        _ => Some(BoundExpr::Call(Function::And, of)),
     }
 }
 
@@ -108,8 +108,8 @@ impl<'a> Binder<'a> {
         Ok(Filters { rows: all_of(plain), traces: None, unpivoted: all_of(unpivoted) })
     }
 
-    /// A term that names what an unpivot gives is about the rows that it gives, and not about spans.
-    fn of_unpivoted(&mut self, conjunct: &'a ast::Expr) -> Result<Option<Expr>, QueryError> {
+    /// Binds a term with names of an unpivot, which is about unpivoted rows.
+    fn of_unpivoted(&mut self, conjunct: &'a ast::Expr) -> Result<Option<BoundExpr>, QueryError> {
         if self.query.unpivot.is_empty() || names_spans(conjunct) || !names_unpivoted(&self.expr(conjunct)?) {
             return Ok(None);
         }
@@ -119,8 +119,8 @@ impl<'a> Binder<'a> {
         bound.map(Some)
     }
 
-    /// What is asked before the unpivot, which has not given its names yet.
-    pub(super) fn before_unpivot(&mut self, expr: &'a ast::Expr) -> Result<Expr, QueryError> {
+    /// Binds an expression that is evaluated before the unpivot and cannot use its names.
+    pub(super) fn before_unpivot(&mut self, expr: &'a ast::Expr) -> Result<BoundExpr, QueryError> {
         let bound = self.expr(expr)?;
         if names_unpivoted(&bound) {
             return Err(
@@ -135,7 +135,7 @@ impl<'a> Binder<'a> {
         &mut self,
         shape: Shape,
         grouped: bool,
-    ) -> Result<Option<(Expr, Vec<crate::bound::Aggregate>)>, QueryError> {
+    ) -> Result<Option<(BoundExpr, Vec<crate::bound::Aggregate>)>, QueryError> {
         let query = self.query;
         let Some(having) = query.final_filter.as_ref().filter(|_| shape == Shape::Summary && !grouped) else {
             return Ok(None);
@@ -145,7 +145,7 @@ impl<'a> Binder<'a> {
         Ok(Some((bound, std::mem::take(&mut self.groups.aggregates))))
     }
 
-    /// Conditions that all must hold: what is plain among them holds on one span, which is an any_span of its own (D-86).
+    /// Binds a conjunction. Its plain terms hold for one span, as an any_span of their own (D-86).
     fn conjunction(&mut self, of: &[&'a ast::Expr], within: u8) -> Result<TraceCondition, QueryError> {
         let mut conditions = Vec::new();
         let mut plain = Vec::new();
@@ -196,7 +196,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    fn without_span_calls(&mut self, expr: &'a ast::Expr) -> Result<Expr, QueryError> {
+    fn without_span_calls(&mut self, expr: &'a ast::Expr) -> Result<BoundExpr, QueryError> {
         if let Some(of) = span_call(expr, "any_span") {
             return crate::level(|| self.without_span_calls(of));
         }
@@ -204,14 +204,14 @@ impl<'a> Binder<'a> {
             _ if !names_spans(expr) => self.expr(expr),
             Node::Logic(logic, of) => {
                 let of = of.iter().map(|of| self.without_span_calls(of)).collect::<Result<_, _>>()?;
-                Ok(Expr::Call(if *logic == Logic::And { Function::And } else { Function::Or }, of))
+                Ok(BoundExpr::Call(if *logic == Logic::And { Function::And } else { Function::Or }, of))
             }
-            Node::Unary(Unary::Not, of) => Ok(Expr::Call(Function::Not, vec![self.without_span_calls(of)?])),
+            Node::Unary(Unary::Not, of) => Ok(BoundExpr::Call(Function::Not, vec![self.without_span_calls(of)?])),
             _ => Err(self.error(expr, "any_span is joined by AND, OR and NOT only, and filter_spans by AND")),
         }
     }
 }
 
-fn names_unpivoted(expr: &Expr) -> bool {
+fn names_unpivoted(expr: &BoundExpr) -> bool {
     expr.any_field(&|field| matches!(field, Field::Unpivoted(_)))
 }

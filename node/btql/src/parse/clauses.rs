@@ -1,8 +1,8 @@
-//! BTQL: clauses in any order, each at most once, each begun by its keyword and a colon (btql.md, section 4.1).
+//! Parser of BTQL: clauses in any order, each at most once, each of a keyword and a colon (btql.md, section 4.1).
 
 use super::{Parser, no_shape};
 use crate::ast::{
-    Amount, Expr, From, InferClause, Item, Node, Path, PivotClause, Query, Quotes, Sample, Select, Shape, Sort,
+    Amount, Expr, From, InferClause, Node, Path, PivotClause, Query, Quotes, Sample, Select, SelectItem, Shape, Sort,
     UnpivotClause,
 };
 use crate::error::QueryError;
@@ -31,7 +31,7 @@ const CLAUSES: [&str; 21] = [
     "comparison_key",
     "weighted_scores",
 ];
-/// Of the tree, and so of clauses.
+/// Clause of the JSON form, which the clause syntax has, too.
 const CUSTOM_COLUMNS: &str = "custom_columns";
 /// Another word for `filter` (D-26).
 const WHERE: &str = "where";
@@ -64,7 +64,7 @@ pub(super) fn query(parser: &mut Parser<'_>) -> Result<Query, QueryError> {
     if seen.is_empty() { Err(parser.error("the query is empty")) } else { Ok(query) }
 }
 
-/// Says how a query begins, to whoever began it otherwise: SQL that is mistyped is taken for clauses too.
+/// Returns the error of a query without a known beginning, which may be mistyped SQL.
 fn no_beginning(parser: &Parser<'_>) -> QueryError {
     const CHANGES: [&str; 9] =
         ["insert", "update", "delete", "create", "drop", "alter", "truncate", "merge", "replace"];
@@ -131,10 +131,10 @@ impl Parser<'_> {
         Ok(all)
     }
 
-    pub(super) fn item(&mut self) -> Result<Item, QueryError> {
+    pub(super) fn item(&mut self) -> Result<SelectItem, QueryError> {
         let expr = self.expr()?;
         let alias = if self.take_word("as") { Some(self.name("an alias")?) } else { None };
-        Ok(Item { expr, alias })
+        Ok(SelectItem { expr, alias })
     }
 
     fn select_item(&mut self) -> Result<Select, QueryError> {

@@ -1,11 +1,11 @@
-//! The grammar of expressions, by precedence (btql.md, section 10).
+//! Parser of expressions, by precedence (btql.md, section 10).
 
 use super::{NESTED_MAX, Parser};
 use crate::ast::{Binary, DEPTH_MAX, Expr, Logic, Node, Path, Precedence, Step, Type, Unary};
 use crate::error::QueryError;
 use crate::lex::Token;
 
-/// Of a comparison: which kind, and so what stands behind it.
+/// Operator of a comparison, which decides on the operand that follows.
 enum Operator {
     Symbol(Binary),
     In,
@@ -73,7 +73,7 @@ impl Parser<'_> {
         self.made(at, Node::logic(logic, of))
     }
 
-    /// What people write who come from elsewhere.
+    /// Returns an error for C operators.
     fn no_c_operator(&self, expr: Expr) -> Result<Expr, QueryError> {
         match self.peek() {
             Token::Symbol("&&") => Err(self.error("`&&` is written AND here")),
@@ -226,7 +226,7 @@ impl Parser<'_> {
         self.made(at, Node::array(of))
     }
 
-    /// What stands between commas, up to the closing symbol, which is taken.
+    /// Parses elements between commas up to and including the closing symbol.
     pub(super) fn list(&mut self, close: &'static str) -> Result<Vec<Expr>, QueryError> {
         let open_ternaries = std::mem::take(&mut self.open_ternaries);
         let mut of = Vec::new();

@@ -1,4 +1,4 @@
-//! The tree (btql.md, section 5): the same query, already taken apart by whoever sends it.
+//! Parser of the JSON form (btql.md, section 5).
 //!
 //! A member that is null is absent. Unknown members of the query are told and passed over (D-31); an unknown operator or an
 //! operand that is missing is an error that names its place.
@@ -8,9 +8,8 @@ use serde_json::{Map, Value};
 use super::operand::{can_be_called, no_function};
 use super::{Parsed, no_shape, no_source, parse_expression, settle, too_deep};
 use crate::ast::{
-    Amount, At, Binary, Call, DEPTH_MAX, Expr, From, InferClause, Interval, Item, Logic, NODES_MAX, Node, Path,
-    PivotClause, Precedence, Query, Quotes, Sample, Select, Shape, Sort, Source, Step, Type, Unary, Unit,
-    UnpivotClause,
+    Amount, At, Binary, Call, DEPTH_MAX, Expr, From, InferClause, Interval, Logic, NODES_MAX, Node, Path, PivotClause,
+    Precedence, Query, Quotes, Sample, Select, SelectItem, Shape, Sort, Source, Step, Type, Unary, Unit, UnpivotClause,
 };
 use crate::error::QueryError;
 use crate::print::can_begin_operand;
@@ -103,14 +102,14 @@ impl Reader {
     }
 
     /// `{expr, alias}`, or an expression alone.
-    fn item(&mut self, at: &str, value: &Value) -> Read<Item> {
+    fn item(&mut self, at: &str, value: &Value) -> Read<SelectItem> {
         let members = object(at, value)?;
         let alias = optional_text(at, members, "alias")?;
         let expr = match present(members, "expr").filter(|_| !members.contains_key("op")) {
             Some(expr) => self.expr(&format!("{at}.expr"), expr)?,
             None => self.expr(at, value)?,
         };
-        Ok(Item { expr, alias })
+        Ok(SelectItem { expr, alias })
     }
 
     fn infer(&mut self, at: &str, value: &Value) -> Read<InferClause> {

@@ -1,4 +1,4 @@
-//! From a text or a tree to a [`Query`].
+//! Parsers from text or JSON to a [`Query`].
 //!
 //! One expression grammar (`expr`) stands under SQL (`sql`), clauses (`clauses`) and expressions alone; the tree (`json`) has
 //! the same nodes. What a quote means is settled last (`settle`), when the columns and the aliases are known.
@@ -25,7 +25,7 @@ pub struct Parsed {
     pub unknown_keys: Vec<String>,
 }
 
-/// What a request's `query` says: a text of either kind, or a tree.
+/// Field `query` of a request: a text of either dialect, or the JSON form.
 pub fn parse(query: &Value) -> Result<Parsed, QueryError> {
     match query {
         Value::String(text) => Ok(Parsed { query: parse_text(text)?, unknown_keys: Vec::new() }),
@@ -70,7 +70,7 @@ struct Parser<'a> {
     next: usize,
     dialect: Dialect,
     nodes: usize,
-    /// Of calls within calls of `expr`, so that no text exhausts the stack.
+    /// Depth of nested calls of `expr`, which is bounded to protect the stack.
     nested: u16,
     /// Queries within each other.
     queries: usize,

@@ -1,4 +1,4 @@
-//! Operands: what expressions are made of before any operator joins them.
+//! Parser of operands.
 
 use serde_json::Value;
 
@@ -52,7 +52,7 @@ pub(crate) const MEAN_SOMETHING: [&str; 16] = [
     "distinct",
 ];
 
-/// Of these, what is something else than a call also before a parenthesis.
+/// Reserved words that are no calls even before a parenthesis.
 const NEVER_CALLED: [&str; 6] = ["null", "true", "false", "not", "case", "cast"];
 
 /// Whether a function may have this name, which is in lower case; most that may are none.

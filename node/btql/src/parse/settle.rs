@@ -1,13 +1,13 @@
-//! What is settled when the whole query is known. Positions beside a select are groups (D-26). A double quote alone means a
-//! column or an alias if it is the name of one, and otherwise a text (D-21); where a text would be senseless, before IS NULL,
-//! it is a name: such is a score's (D-43).
+//! Resolution after parsing, when the whole query is known. Positions beside a select are groups (D-26). A
+//! double-quoted word alone is a column or an alias if there is one of that name, otherwise a text (D-21). Before IS
+//! NULL, where a text makes no sense, it is a name, such as that of a score (D-43).
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
 use crate::ast::{
-    Expr, From, InferClause, Item, Node, Path, PivotClause, Query, Quotes, Select, Shape, Source, Step, Unary,
+    Expr, From, InferClause, Node, Path, PivotClause, Query, Quotes, Select, SelectItem, Shape, Source, Step, Unary,
 };
 use crate::columns::{COMPARISON_KEY, Kind, SPAN_TYPE_INFO, source};
 use crate::error::QueryError;
@@ -15,7 +15,7 @@ use crate::print::item_name;
 
 type NameSet = BTreeSet<String>;
 
-/// Of a query whose filters are not seen in one: a filter stored elsewhere is one of spans.
+/// Settles a filter that is stored outside of a query, which is a filter of spans.
 pub(super) fn expression(mut expr: Expr) -> Expr {
     let names = columns_of(Kind::ProjectLogs, Shape::Spans);
     settle(&mut expr, &names);
@@ -51,7 +51,7 @@ fn columns_of_source(from: Option<&From>) -> NameSet {
     }
 }
 
-fn items(query: &Query) -> impl Iterator<Item = &Item> {
+fn items(query: &Query) -> impl Iterator<Item = &SelectItem> {
     let selected = query.select.iter().filter_map(|select| match select {
         Select::Item(item) => Some(item),
         Select::Star(_) => None,
@@ -74,7 +74,7 @@ fn items(query: &Query) -> impl Iterator<Item = &Item> {
 /// The names that the query gives: aliases, the last steps of longer paths without one (section 8.3), unpivoted names.
 fn aliases(query: &Query) -> NameSet {
     let unpivoted = query.unpivot.iter().flat_map(|unpivot| unpivot.key.iter().chain([&unpivot.value]));
-    let is_longer = |item: &Item| matches!(&item.expr.node, Node::Path(Path { steps, .. }) if matches!(steps.as_slice(), [_, .., Step::Key(_)]));
+    let is_longer = |item: &SelectItem| matches!(&item.expr.node, Node::Path(Path { steps, .. }) if matches!(steps.as_slice(), [_, .., Step::Key(_)]));
     let named = items(query).filter(|item| item.alias.is_some() || is_longer(item));
     named.map(item_name).chain(unpivoted.cloned()).collect()
 }
@@ -97,7 +97,7 @@ fn each_expr(query: &mut Query, f: &mut impl FnMut(&mut Expr)) {
             Select::Item(item) => f(&mut item.expr),
         }
     }
-    let pivot: &mut [Item] = match &mut query.pivot {
+    let pivot: &mut [SelectItem] = match &mut query.pivot {
         Some(PivotClause::Measures(items) | PivotClause::For { measures: items, .. }) => items,
         None => &mut [],
     };

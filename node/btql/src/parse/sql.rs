@@ -1,4 +1,4 @@
-//! SQL: one SELECT over one source (btql.md, section 4.2). What it lacks is refused by its name.
+//! Parser of SQL: one SELECT over one source (btql.md, section 4.2). Unsupported syntax is refused by its name.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Parser;
 use crate::ast::{
-    Amount, From, Item, Node, Path, PivotClause, Query, Quotes, Sample, Select, Source, Step, UnpivotClause,
+    Amount, From, Node, Path, PivotClause, Query, Quotes, Sample, Select, SelectItem, Source, Step, UnpivotClause,
 };
 use crate::error::QueryError;
 use crate::lex::{Number, Token};
@@ -188,7 +188,7 @@ impl Parser<'_> {
         Ok((From { source, shape, alias }, depth))
     }
 
-    /// What belongs to the source.
+    /// Parses the clauses of the source.
     fn table_clauses(&mut self, query: &mut Query) -> Result<(), QueryError> {
         loop {
             if self.take_word("tablesample") {
@@ -254,7 +254,7 @@ impl Parser<'_> {
         }
         self.advance();
         self.expect_symbol("(")?;
-        let measures = self.commas(|parser| -> Result<Item, QueryError> {
+        let measures = self.commas(|parser| -> Result<SelectItem, QueryError> {
             let mut item = parser.item()?;
             if item.alias.is_none() {
                 item.alias = parser.implicit_alias()?;

@@ -1,4 +1,4 @@
-//! A query as BTQL clauses.
+//! Printer of a query as BTQL clauses.
 
 use super::expr::text;
 use super::restate::as_dimensions;

@@ -1,4 +1,4 @@
-//! Expressions as text, the same for SQL and for clauses. Parentheses stand only where they are needed.
+//! Printer of expressions, the same for SQL and clauses. It prints parentheses only where they are needed.
 
 use std::fmt::Write;
 

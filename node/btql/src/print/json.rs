@@ -1,4 +1,4 @@
-//! A query as the tree.
+//! Printer of a query in the JSON form.
 
 use serde_json::{Map, Value, json};
 
@@ -6,8 +6,8 @@ use super::Unsayable;
 use super::expr::can_begin_operand;
 use super::restate::as_dimensions;
 use crate::ast::{
-    Amount, Call, Expr, From, InferClause, Item, Logic, Node, Path, PivotClause, Query, Quotes, Sample, Select, Sort,
-    Source, Step, Unary, UnpivotClause,
+    Amount, Call, Expr, From, InferClause, Logic, Node, Path, PivotClause, Query, Quotes, Sample, Select, SelectItem,
+    Sort, Source, Step, Unary, UnpivotClause,
 };
 
 const FORM: &str = "the tree";
@@ -72,7 +72,7 @@ fn select(select: &Select) -> Value {
     }
 }
 
-fn item(item: &Item) -> Value {
+fn item(item: &SelectItem) -> Value {
     let mut members = Map::new();
     members.extend(item.alias.as_ref().map(|alias| ("alias".to_owned(), Value::from(alias.as_str()))));
     members.insert("expr".into(), expr(&item.expr));

@@ -1,5 +1,5 @@
-//! Queries said again, in any of the three forms. What one form has no words for is an error that names it; parsing what
-//! was printed gives the same query.
+//! Printers of queries in the three forms. A construct that a form cannot express is an error that names it. Parsing
+//! the printed text gives the same query.
 
 mod clauses;
 mod expr;
@@ -15,7 +15,7 @@ pub use sql::in_sql;
 
 use thiserror::Error;
 
-use crate::ast::{self, Item, Node};
+use crate::ast::{self, Node, SelectItem};
 
 /// A form that has no words for something.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub struct Unsayable {
 }
 
 /// D-77: an alias, the last step of a path, or the expression as it is written.
-pub(crate) fn item_name(item: &Item) -> String {
+pub(crate) fn item_name(item: &SelectItem) -> String {
     item.alias.clone().unwrap_or_else(|| expr_name(&item.expr))
 }
 

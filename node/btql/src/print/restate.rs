@@ -1,10 +1,11 @@
-//! The two ways to group: SQL selects columns and says which of them are groups, clauses list dimensions and measures.
+//! Conversion between the two ways to group: SQL selects columns and groups by some of them, clauses list dimensions
+//! and measures.
 
 use super::Unsayable;
-use crate::ast::{At, Call, Expr, Item, Logic, Node, Path, PivotClause, Query, Select, Sort, Step};
+use crate::ast::{At, Call, Expr, Logic, Node, Path, PivotClause, Query, Select, SelectItem, Sort, Step};
 
 /// The name that an item has without an alias, where it is a path's.
-pub(super) fn last_key(item: &Item) -> Option<&str> {
+pub(super) fn last_key(item: &SelectItem) -> Option<&str> {
     match (&item.alias, &item.expr.node) {
         (Some(alias), _) => Some(alias),
         (None, Node::Path(Path { steps, .. })) => match steps.last() {
@@ -16,7 +17,7 @@ pub(super) fn last_key(item: &Item) -> Option<&str> {
 }
 
 /// Which of the items an expression means: a position, a name, or the same again.
-fn meant<'a>(expr: &Expr, items: &'a [Item]) -> Option<&'a Item> {
+fn meant<'a>(expr: &Expr, items: &'a [SelectItem]) -> Option<&'a SelectItem> {
     if let Some(position) = expr.position() {
         return items.get(position.checked_sub(1)?);
     }
@@ -31,7 +32,7 @@ fn meant<'a>(expr: &Expr, items: &'a [Item]) -> Option<&'a Item> {
     same.or_else(named)
 }
 
-fn selected(query: &Query, form: &'static str) -> Result<Vec<Item>, Unsayable> {
+fn selected(query: &Query, form: &'static str) -> Result<Vec<SelectItem>, Unsayable> {
     let item = |select: &Select| match select {
         Select::Item(item) => Ok(item.clone()),
         Select::Star(_) => Err(Unsayable { form, what: "all columns of a query that groups" }),
@@ -54,7 +55,9 @@ pub(super) fn as_dimensions(query: &Query, form: &'static str) -> Result<Query, 
     let is_star = matches!(query.select.as_slice(), [Select::Star(replaced)] if replaced.is_empty());
     let items = match group_by.iter().any(|group| group.position().is_some()) {
         // Of a pivot, `*` has what is grouped by.
-        false if is_pivot && is_star => group_by.iter().map(|expr| Item { expr: expr.clone(), alias: None }).collect(),
+        false if is_pivot && is_star => {
+            group_by.iter().map(|expr| SelectItem { expr: expr.clone(), alias: None }).collect()
+        }
         _ => selected(&query, form)?,
     };
     let mut groups = Vec::new();
@@ -72,7 +75,7 @@ pub(super) fn as_dimensions(query: &Query, form: &'static str) -> Result<Query, 
             if !is_star && !names_all(&items, &groups, &measures, &column) {
                 return no_words("a PIVOT of which not all columns are selected, or others");
             }
-            groups.push(Item { expr: Expr::new(At::default(), Node::Path(column)), alias: None });
+            groups.push(SelectItem { expr: Expr::new(At::default(), Node::Path(column)), alias: None });
             Some(measures)
         }
         other => {
@@ -89,7 +92,7 @@ pub(super) fn as_dimensions(query: &Query, form: &'static str) -> Result<Query, 
     query.measures = match pivoted {
         Some(measures) => {
             let names = measures.iter().map(|measure| match &measure.alias {
-                Some(alias) => Ok(Item { expr: Expr::path(&[alias]), alias: None }),
+                Some(alias) => Ok(SelectItem { expr: Expr::path(&[alias]), alias: None }),
                 None => Err(Unsayable { form, what: "a pivoted measure without an alias" }),
             });
             query.pivot = Some(PivotClause::Measures(names.collect::<Result<_, _>>()?));
@@ -102,21 +105,22 @@ pub(super) fn as_dimensions(query: &Query, form: &'static str) -> Result<Query, 
 }
 
 /// Whether beside the groups the select of a PIVOT has its column and its measures, and nothing else.
-fn names_all(items: &[Item], groups: &[Item], measures: &[Item], column: &Path) -> bool {
-    let others: Vec<&Item> = items.iter().filter(|item| !groups.contains(item)).collect();
-    let is_column = |item: &Item| matches!(&item.expr.node, Node::Path(path) if path.steps == column.steps);
-    let has = |measure: &Item| others.iter().any(|item| last_key(item) == last_key(measure) && names_it(item, measure));
+fn names_all(items: &[SelectItem], groups: &[SelectItem], measures: &[SelectItem], column: &Path) -> bool {
+    let others: Vec<&SelectItem> = items.iter().filter(|item| !groups.contains(item)).collect();
+    let is_column = |item: &SelectItem| matches!(&item.expr.node, Node::Path(path) if path.steps == column.steps);
+    let has =
+        |measure: &SelectItem| others.iter().any(|item| last_key(item) == last_key(measure) && names_it(item, measure));
     others.len() == measures.len() + 1 && others.iter().any(|item| is_column(item)) && measures.iter().all(has)
 }
 
-fn by_name(sort: Sort, items: &[Item]) -> Sort {
+fn by_name(sort: Sort, items: &[SelectItem]) -> Sort {
     let is_position = sort.expr.position().is_some();
     let Some(item) = meant(&sort.expr, items).filter(|_| is_position) else { return sort };
     let expr = item.alias.as_ref().map_or_else(|| item.expr.clone(), |alias| Expr::path(&[alias]));
     Sort { expr, ..sort }
 }
 
-/// What SQL has no words for.
+/// Returns the part of a query that SQL cannot express.
 fn beyond_sql(query: &Query) -> Option<&'static str> {
     let has_dimensions = !query.dimensions.is_empty() || !query.measures.is_empty();
     let has_finals = !query.final_dimensions.is_empty() || !query.final_measures.is_empty();
@@ -159,9 +163,9 @@ pub(super) fn as_select(query: &Query, form: &'static str) -> Result<Query, Unsa
     if let Some(PivotClause::Measures(names)) = &query.pivot {
         let all = names.len() == measures.len()
             && measures.iter().all(|measure| names.iter().any(|name| names_it(name, measure)));
-        let by_its_name = |item: &Item| match &item.expr.node {
+        let by_its_name = |item: &SelectItem| match &item.expr.node {
             Node::Path(path) => {
-                last_key(&Item { alias: None, ..item.clone() }) == last_key(item) && !path.steps.is_empty()
+                last_key(&SelectItem { alias: None, ..item.clone() }) == last_key(item) && !path.steps.is_empty()
             }
             _ => false,
         };
@@ -172,19 +176,19 @@ pub(super) fn as_select(query: &Query, form: &'static str) -> Result<Query, Unsa
         // Of its measures a pivot's select has the names.
         let named = measures
             .iter()
-            .map(|measure| last_key(measure).map(|name| Item { expr: Expr::path(&[name]), alias: None }));
+            .map(|measure| last_key(measure).map(|name| SelectItem { expr: Expr::path(&[name]), alias: None }));
         let Some(named) = named.collect::<Option<Vec<_>>>() else {
             return no_words("a pivoted measure without an alias");
         };
         let shown = dimensions
             .iter()
             .cloned()
-            .chain([Item { expr: Expr::new(At::default(), Node::Path(column.clone())), alias: None }]);
+            .chain([SelectItem { expr: Expr::new(At::default(), Node::Path(column.clone())), alias: None }]);
         query.select = shown.chain(named).map(Select::Item).collect();
         query.pivot = Some(PivotClause::For { measures, column });
     }
     // A number that is grouped by would be a position: it has one itself.
-    let group = |(place, item): (usize, Item)| match item.expr.position() {
+    let group = |(place, item): (usize, SelectItem)| match item.expr.position() {
         Some(_) => Expr::literal(place as u64 + 1),
         None => item.expr,
     };
@@ -193,7 +197,7 @@ pub(super) fn as_select(query: &Query, form: &'static str) -> Result<Query, Unsa
     Ok(query)
 }
 
-fn names_it(name: &Item, measure: &Item) -> bool {
+fn names_it(name: &SelectItem, measure: &SelectItem) -> bool {
     let by_name = matches!(&name.expr.node, Node::Path(Path { steps, .. })
         if matches!(steps.as_slice(), [Step::Key(key)] if last_key(measure) == Some(key)));
     by_name || name.expr == measure.expr

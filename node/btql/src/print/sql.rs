@@ -1,11 +1,11 @@
-//! A query as SQL.
+//! Printer of a query as SQL.
 
 use std::fmt::Write;
 
 use super::expr::{put_path, text};
 use super::restate::as_select;
 use super::{Unsayable, expression, name};
-use crate::ast::{Amount, From, Item, PivotClause, Query, Sample, Select, Sort, Source, UnpivotClause};
+use crate::ast::{Amount, From, PivotClause, Query, Sample, Select, SelectItem, Sort, Source, UnpivotClause};
 
 const FORM: &str = "SQL";
 
@@ -63,7 +63,7 @@ pub(super) fn select(select: &Select) -> String {
     }
 }
 
-pub(super) fn item(item: &Item) -> String {
+pub(super) fn item(item: &SelectItem) -> String {
     match &item.alias {
         Some(alias) => format!("{} AS {}", expression(&item.expr), name(alias)),
         None => expression(&item.expr),

@@ -1,6 +1,6 @@
 //! What the examples mean, as far as it is seen before there are rows; and what is refused, with its words.
 
-use assay_node_btql::bound::{Bound, Expr, Field, Key, Order, Output};
+use assay_node_btql::bound::{Bound, BoundExpr, Field, Key, Order, Output};
 use assay_node_btql::{Env, QueryError, bind, parse, parse_text};
 use serde_json::json;
 
@@ -55,7 +55,7 @@ fn names_are_found_in_the_order_of_their_rules() {
         other => panic!("{text}: {other:?}"),
     };
     let field = |column: &'static str, keys: &[&str]| {
-        Expr::Field(
+        BoundExpr::Field(
             Field::Column(column),
             keys.iter().map(|key| assay_node_btql::ast::Step::Key((*key).into())).collect(),
         )

@@ -1,8 +1,8 @@
 //! Expressions and queries as nobody would write them.
 
 use assay_node_btql::ast::{
-    Amount, At, Binary, Call, Expr, From, InferClause, Interval, Item, Logic, Node, Path, PivotClause, Query, Quotes,
-    Sample, Select, Shape, Sort, Source, Step, Type, Unary, Unit, UnpivotClause,
+    Amount, At, Binary, Call, Expr, From, InferClause, Interval, Logic, Node, Path, PivotClause, Query, Quotes, Sample,
+    Select, SelectItem, Shape, Sort, Source, Step, Type, Unary, Unit, UnpivotClause,
 };
 use proptest::prelude::*;
 use proptest::{collection, option};
@@ -121,8 +121,8 @@ pub fn expression() -> impl Strategy<Value = Expr> {
     })
 }
 
-fn item() -> impl Strategy<Value = Item> {
-    (expression(), option::of(name())).prop_map(|(expr, alias)| Item { expr, alias })
+fn item() -> impl Strategy<Value = SelectItem> {
+    (expression(), option::of(name())).prop_map(|(expr, alias)| SelectItem { expr, alias })
 }
 
 fn sort() -> impl Strategy<Value = Sort> {

@@ -1,4 +1,4 @@
-//! What holds of the table whatever happens, and what closes first.
+//! Invariants of the table, and the order in which connections are closed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -136,9 +136,9 @@ fn a_connection_does_not_make_room_for_itself() {
     assert_eq!(table.counts().open, LIMITS.connections);
 }
 
-/// What a connection is, without the table's own counting.
+/// State of a connection in the model.
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
+struct ModelConnection {
     is_reserve: bool,
     is_leaving: bool,
     address: Option<IpAddr>,
@@ -170,7 +170,7 @@ fn step() -> impl Strategy<Value = Step> {
 /// The table beside a model of it.
 struct World {
     table: Table,
-    seen: BTreeMap<Id, Seen>,
+    seen: BTreeMap<Id, ModelConnection>,
     next: Id,
     now: Millis,
 }
@@ -222,14 +222,14 @@ impl World {
                 match decided.as_slice() {
                     [Effect::Admit(admitted)] | [Effect::AdmitToReserve(admitted)] if *admitted == id => {
                         let is_reserve = matches!(decided[0], Effect::AdmitToReserve(_));
-                        self.seen.insert(id, Seen { is_reserve, address, ..Seen::default() });
+                        self.seen.insert(id, ModelConnection { is_reserve, address, ..ModelConnection::default() });
                     }
                     [Effect::Refuse(refused)] if *refused == id => {
                         assert_eq!(before.len(), LIMITS.connections + 2 * LIMITS.reserve);
                     }
                     other => panic!("{event:?}: {other:?}"),
                 }
-                let idle = |seen: &Seen| !seen.is_leaving && !seen.is_reserve && seen.busy == 0;
+                let idle = |seen: &ModelConnection| !seen.is_leaving && !seen.is_reserve && seen.busy == 0;
                 if decided.as_slice() == [&Effect::AdmitToReserve(id)] && address.is_none() {
                     assert!(!before.values().any(idle), "somebody idle could have left");
                 }

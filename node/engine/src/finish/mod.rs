@@ -163,7 +163,7 @@ fn count_traces(rows: &[RankedRow]) -> usize {
     rows.iter().map(|(rank, _)| rank.trace()).collect::<AHashSet<_>>().len()
 }
 
-/// Groups as a row after the other, no more than `most` where it is known which.
+/// Converts groups to rows, at most `most` if the order is known.
 fn of_groups(how: &Groups, made: &FinishedGroups, env: &Env, most: usize) -> Result<Table, EngineError> {
     let mut groups: Vec<Group<'_>> = made.groups().collect();
     if let Some(having) = &how.having {
@@ -194,7 +194,7 @@ fn of_groups(how: &Groups, made: &FinishedGroups, env: &Env, most: usize) -> Res
     Ok(Table { columns: how.columns.iter().map(|(name, _)| name.clone()).collect(), rows, ..Table::default() })
 }
 
-/// The first so many groups. Those that are alike in what sorts them, or all, are in the order of their dimensions.
+/// Returns the first groups. Groups with equal sort keys are in the order of their dimensions.
 fn in_order<'m>(how: &Groups, groups: Vec<Group<'m>>, env: &Env, most: usize) -> Result<Vec<Group<'m>>, EngineError> {
     let mut slots = Slots::default();
     let keys = slots.compile_all(how.sort.iter().map(|key| &key.expr), env)?;

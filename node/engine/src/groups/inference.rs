@@ -11,11 +11,11 @@ use crate::groups::object_members;
 use crate::groups::value_counts::ValueCounts;
 
 const TOP_VALUES_MAX: usize = 10;
-/// In the order of their names, which is that of rows.
+/// Names of types in the order of rows.
 const TYPES: [&str; 6] = ["array", "boolean", "null", "number", "object", "string"];
 const OBJECT: usize = 4;
 
-/// A row of what was found.
+/// Row of inferred paths.
 pub type InferredRow = [Value<'static>; INFERRED.len()];
 
 /// Paths found so far.
@@ -56,14 +56,14 @@ impl Inference {
         new
     }
 
-    /// Adds the value of a row at a path, which is given by its number.
+    /// Adds the value of a row at the path of this number.
     pub fn add(&mut self, path: usize, value: &Value<'_>) {
         if let Some((start, steps)) = self.starts.get(path).copied() {
             self.look(start, steps, value);
         }
     }
 
-    /// By name, then type.
+    /// Returns rows ordered by name and type.
     pub fn rows(&self) -> Vec<InferredRow> {
         let mut rows: Vec<(Vec<&str>, usize, &TypeCount)> = Vec::new();
         for (number, place) in self.places.iter().enumerate() {

@@ -100,7 +100,7 @@ impl Texts<'_> {
     }
 }
 
-/// A column of a batch and what it is.
+/// Column of a batch and its type.
 pub(crate) type Typed = (ArrayRef, Type);
 
 impl GroupTable {
@@ -124,7 +124,7 @@ impl GroupTable {
         self.states.iter().any(States::needs_positions)
     }
 
-    /// Rows of which nothing is asked but how many they are.
+    /// Adds rows that are only counted.
     pub fn push_count(&mut self, rows: usize) -> Result<(), EngineError> {
         let group = self.group(&[])?;
         let count = self.count();
@@ -199,7 +199,7 @@ impl GroupTable {
         self.of_key(|| [Value::Text(text.to_owned().into())])
     }
 
-    /// The group whose key is at hand; a new one has these dimensions.
+    /// Returns the group of the current key; a new one has these dimensions.
     fn of_key<D: IntoIterator<Item = Value<'static>>>(
         &mut self,
         dimensions: impl FnOnce() -> D,

@@ -3,7 +3,7 @@
 use assay_node_btql::values::Value;
 use assay_storage_model::merge::doc_fields;
 
-/// Shows the members of an object in their order. What is no object has none, and neither has a text that is damaged.
+/// Calls `see` for the members of an object in their order. Other values, and damaged texts, have none.
 pub(crate) fn each<'v>(object: &'v Value<'_>, mut see: impl FnMut(&str, Value<'v>)) {
     match object {
         Value::Object(json) => {

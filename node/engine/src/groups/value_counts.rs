@@ -9,7 +9,7 @@ use assay_node_btql::values::{Value, canonical, same};
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ValueCounts {
-    /// In the order in which they were first seen.
+    /// Values in the order of their first occurrence.
     counted: Vec<Counted>,
     /// The last value that has a hash.
     last: AHashMap<u64, usize>,

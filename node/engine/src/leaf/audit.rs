@@ -146,7 +146,7 @@ fn rank(write: &PastWrite, source: &Source, bound: &Bound, order: &Order) -> Ran
     Rank { sort: Vec::new(), place: write.key.0, xact: write.xact.0, object: source.number, key, nth: 0 }
 }
 
-/// Reads writes, and gives those that satisfy the condition.
+/// Reads writes and passes on those that satisfy the condition.
 fn each(
     context: &ScanContext<'_>,
     condition: &Condition,

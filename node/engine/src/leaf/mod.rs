@@ -26,7 +26,7 @@ use crate::traces::units::{FETCHED_TRACES_MAX, of_roots, pieces_of};
 use crate::traces::{self, Roots, SelectedTrace, Traces};
 use spans::SpanSelection;
 
-/// A condition that more than one row in so many satisfies says little about which traces are selected.
+/// Divisor of the rows above which a condition selects too many rows to be useful for the selection of traces.
 const FEW_ONE_IN: usize = 8;
 /// Memory of a trace that may be selected.
 const ROOT_BYTES: usize = 80;
@@ -77,7 +77,7 @@ pub fn run(
     Ok(Partial::of(part, &order_of(bound)))
 }
 
-/// The lowest hashes of what is sampled, as many as the sample has at most.
+/// Returns the lowest hashes, at most as many as the sample has.
 pub fn lowest(bound: &Bound, sources: &[Source], shared: &Shared, watch: &Watch) -> Result<Vec<Hash>, EngineError> {
     let Some((Amount::Count(count), seed)) = bound.sample else { return Ok(Vec::new()) };
     let context = ScanContext { sources, shared, watch, env: watch.env(bound.tz_offset) };
@@ -115,7 +115,7 @@ fn shape_of(bound: &Bound) -> Result<Shape, EngineError> {
     }
 }
 
-/// Limit of rows; `infer` looks at rows in their order up to a budget.
+/// Returns the limit of rows, for `infer` its budget.
 fn limit_of(bound: &Bound, limit: usize) -> usize {
     match &bound.output {
         Output::Infer(infer) => usize::try_from(infer.budget).unwrap_or(usize::MAX),
@@ -224,7 +224,7 @@ impl Gathered {
         self.roots.iter().map(|roots| roots.len()).sum()
     }
 
-    /// Whether the condition leaves so many that to know them saves nothing.
+    /// Returns whether the condition selects so many rows that it is not worth while to apply it first.
     fn is_most(&self) -> bool {
         self.len() > FETCHED_TRACES_MAX && self.selected * FEW_ONE_IN > self.rows
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use arrow::array::{AsArray, BooleanBufferBuilder};
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::UInt64Type;
-use assay_node_btql::bound::{Bound, Expr, Field, Groups, Key, Order, Output, SortKey};
+use assay_node_btql::bound::{Bound, BoundExpr, Field, Groups, Key, Order, Output, SortKey};
 use assay_node_btql::values::Value;
 use assay_node_expressions::aggregates::{RowPositions, text_at, value_at};
 use assay_storage_segments::Want;
@@ -27,7 +27,7 @@ use crate::traces::Traces;
 
 /// Rows behind those that fill a page are read with them where they are no more than one in so many of its bytes.
 const REST_ONE_IN: usize = 2;
-/// Rows that are worked on by their values between two looks at whether others wait.
+/// Rows processed by value between two checks whether others wait.
 const CHECKED_ROWS: usize = 64;
 
 /// Selection of visible spans: by a filter, of all or of some traces.
@@ -86,7 +86,7 @@ fn grouped(
     seen: &SpanSelection<'_>,
     page: &Page,
 ) -> Result<Part, EngineError> {
-    let aggregated: Vec<Option<Expr>> = groups.aggregates.iter().map(|aggregate| aggregate.of.clone()).collect();
+    let aggregated: Vec<Option<BoundExpr>> = groups.aggregates.iter().map(|aggregate| aggregate.of.clone()).collect();
     let start = || (Part::new(bound, page), context.watch.hold());
     let made = each(context, pieces, start, |(part, held), _, piece| {
         let selected = seen.select(context, piece)?;
@@ -100,13 +100,13 @@ pub(crate) fn push_groups(
     context: &ScanContext<'_>,
     piece: &ScanUnit,
     selected: &BooleanBuffer,
-    dimensions: &[Expr],
-    aggregated: &[Option<Expr>],
+    dimensions: &[BoundExpr],
+    aggregated: &[Option<BoundExpr>],
     part: &mut Part,
     held: &mut MemoryHold,
 ) -> Result<(), EngineError> {
     let Part::Groups(table) = part else { return Err(EngineError::Damaged) };
-    let exprs: Vec<&Expr> = dimensions.iter().chain(aggregated.iter().flatten()).collect();
+    let exprs: Vec<&BoundExpr> = dimensions.iter().chain(aggregated.iter().flatten()).collect();
     if exprs.is_empty() {
         return table.push_count(selected.count_set_bits());
     }
@@ -121,7 +121,7 @@ pub(crate) fn push_groups(
     held.now(table.bytes())
 }
 
-/// Groups of members, key after key where units know theirs, and row after row in the others.
+/// Groups members: by key in units that know their keys, otherwise by row.
 fn unpivoted(
     bound: &Bound,
     by_key: &ByKey<'_>,
@@ -154,7 +154,7 @@ pub(crate) fn each_part(
     context: &ScanContext<'_>,
     piece: &ScanUnit,
     selected: &BooleanBuffer,
-    exprs: &[&Expr],
+    exprs: &[&BoundExpr],
     with_keys: bool,
     mut take: impl FnMut(Vec<Typed>, &[u64], usize) -> Result<(), EngineError>,
 ) -> Result<(), EngineError> {
@@ -192,13 +192,13 @@ fn one_by_one(
     page: &Page,
 ) -> Result<Part, EngineError> {
     let outlet = Outlet::new(bound, page, &context.env, context.watch)?;
-    let exprs: Vec<Expr> = outlet.slots.exprs();
+    let exprs: Vec<BoundExpr> = outlet.slots.exprs();
     // What an unpivot gives has its slots filled by that.
-    let is_stored = |expr: &&Expr| !matches!(expr, Expr::Field(Field::Unpivoted(_), _));
-    let stored: Vec<&Expr> = exprs.iter().filter(is_stored).collect();
-    let xact = Expr::Field(Field::Column("_xact_id"), Vec::new());
-    let root = Expr::Field(Field::Column("root_span_id"), Vec::new());
-    let all: Vec<&Expr> = stored.iter().copied().chain([&xact, &root]).collect();
+    let is_stored = |expr: &&BoundExpr| !matches!(expr, BoundExpr::Field(Field::Unpivoted(_), _));
+    let stored: Vec<&BoundExpr> = exprs.iter().filter(is_stored).collect();
+    let xact = BoundExpr::Field(Field::Column("_xact_id"), Vec::new());
+    let root = BoundExpr::Field(Field::Column("root_span_id"), Vec::new());
+    let all: Vec<&BoundExpr> = stored.iter().copied().chain([&xact, &root]).collect();
     let made = each(
         context,
         pieces,
@@ -246,7 +246,7 @@ impl Weigh for Candidate {
     }
 }
 
-/// Key that orders rows first, of which units have known bounds.
+/// First sort key, whose bounds units know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Leading {
     Key,
@@ -260,7 +260,7 @@ fn leading(order: &Order) -> Option<(Leading, bool)> {
         Order::Key { by: Key::Pagination, descending } => Some((Leading::Key, *descending)),
         Order::Key { by: Key::Xact, descending } => Some((Leading::Xact, *descending)),
         Order::Sorted(keys) => match keys.first() {
-            Some(SortKey { expr: Expr::Field(Field::Column("created"), steps), descending, .. })
+            Some(SortKey { expr: BoundExpr::Field(Field::Column("created"), steps), descending, .. })
                 if steps.is_empty() =>
             {
                 Some((Leading::Created, *descending))
@@ -290,12 +290,12 @@ impl Leading {
     }
 }
 
-/// In the same order, without a sign.
+/// Maps to unsigned numbers in the same order.
 fn ordered(signed: i64) -> u64 {
     signed.cast_unsigned() ^ 1 << 63
 }
 
-/// Sorts units so that those that come first in the order are read first, where their bounds are known.
+/// Sorts units by their known bounds, first in the order first.
 fn sort_pieces(pieces: &mut [ScanUnit], order: &Order) {
     let Some((leading, descending)) = leading(order) else { return };
     let ends = |piece: &ScanUnit| leading.of_unit(piece).unwrap_or((0, u64::MAX));
@@ -306,7 +306,7 @@ fn sort_pieces(pieces: &mut [ScanUnit], order: &Order) {
     }
 }
 
-/// The rows that come first, by what orders them alone.
+/// Selects the first rows by their sort keys only.
 fn best(
     order: &Order,
     context: &ScanContext<'_>,
@@ -315,7 +315,7 @@ fn best(
     page: &Page,
 ) -> Result<Vec<(Rank, Candidate)>, EngineError> {
     let of_rows = Outcome { order, page, worst: AtomicU64::new(worst_of(order)), is_of_traces: seen.traces.is_some() };
-    let keys: Vec<&Expr> = match order {
+    let keys: Vec<&BoundExpr> = match order {
         Order::Sorted(keys) => keys.iter().map(|key| &key.expr).collect(),
         Order::Key { .. } => Vec::new(),
     };
@@ -343,14 +343,14 @@ fn best(
     Ok(best)
 }
 
-/// Rows of a unit as they would come: where what is long decides whether a row is selected, the later ones are not looked at
-/// once there are enough.
+/// Visits the rows of a unit in their order. If long columns decide on the selection, rows after the last needed one
+/// are not read.
 fn in_order(
     context: &ScanContext<'_>,
     piece: &ScanUnit,
     number: usize,
     seen: &SpanSelection<'_>,
-    keys: &[&Expr],
+    keys: &[&BoundExpr],
     of_rows: &Outcome<'_>,
     top: &mut Top<Candidate>,
 ) -> Result<(), EngineError> {
@@ -422,7 +422,7 @@ fn offer(
     piece: &ScanUnit,
     number: usize,
     selected: &BooleanBuffer,
-    keys: &[&Expr],
+    keys: &[&BoundExpr],
     traces: Option<&Traces>,
     of_rows: &Outcome<'_>,
     top: &mut Top<Candidate>,
@@ -430,8 +430,8 @@ fn offer(
     let Outcome { order, page, .. } = of_rows;
     let object = context.sources[piece.source].number;
     let mut exprs = keys.to_vec();
-    let xact = Expr::Field(Field::Column("_xact_id"), Vec::new());
-    let root = Expr::Field(Field::Column("root_span_id"), Vec::new());
+    let xact = BoundExpr::Field(Field::Column("_xact_id"), Vec::new());
+    let root = BoundExpr::Field(Field::Column("root_span_id"), Vec::new());
     exprs.push(&xact);
     if traces.is_some() {
         exprs.push(&root);
@@ -461,7 +461,7 @@ fn offer(
     Ok(())
 }
 
-/// Reads what is selected of the best rows, in their order; of a page that may end early no more than it needs.
+/// Reads the selected columns of the best rows in their order; of a page that may end early only as many as needed.
 fn read(
     bound: &Bound,
     order: &Order,
@@ -500,7 +500,7 @@ fn read(
     Ok(Part::Rows(top))
 }
 
-/// Reads what is selected of some rows.
+/// Reads the selected columns of some rows.
 fn read_some(
     bound: &Bound,
     context: &ScanContext<'_>,
@@ -517,7 +517,7 @@ fn read_some(
         by_piece.into_iter().zip(pieces).filter(|(rows, _)| !rows.is_empty()).unzip();
     let of_pieces: Vec<ScanUnit> = of_pieces.into_iter().cloned().collect();
     let columns = columns_of(bound);
-    let exprs: Vec<&Expr> = columns.iter().map(|(expr, _)| expr).collect();
+    let exprs: Vec<&BoundExpr> = columns.iter().map(|(expr, _)| expr).collect();
     let start = || (Vec::<RankedRow>::new(), context.watch.hold(), 0);
     let made = each(context, &of_pieces, start, |(made, held, bytes), number, piece| {
         let rows = &wanted[number];

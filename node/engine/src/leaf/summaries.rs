@@ -3,7 +3,7 @@
 use ahash::{AHashMap, AHashSet};
 use arrow::array::AsArray;
 use assay_node_btql::ast::Step;
-use assay_node_btql::bound::{Aggregate, Bound, Derived, Expr, Field, Order, Output};
+use assay_node_btql::bound::{Aggregate, Bound, BoundExpr, Derived, Field, Order, Output};
 use assay_node_btql::columns::COMPARISON_KEY;
 use assay_node_btql::values::Value;
 use assay_node_expressions::Program;
@@ -25,7 +25,7 @@ use crate::summary::{self, Span, Trace};
 use crate::traces::units::pieces_of;
 use crate::traces::{SelectedTrace, Traces, first};
 
-/// Traces whose spans are held at once.
+/// Upper bound of the traces in memory.
 const TRACES_AT_ONCE: usize = 4096;
 
 /// Multiple of a page's traces above which sort keys are read first, and the rest for the best traces only.
@@ -164,7 +164,7 @@ impl<'b> RollUp<'b> {
         let number = |(number, found): (usize, &SelectedTrace)| ((found.source, found.root_span_id.clone()), number);
         let numbers: AHashMap<(usize, Box<str>), usize> = found.iter().enumerate().map(number).collect();
         let exprs = self.exprs();
-        let exprs: Vec<&Expr> = exprs.iter().collect();
+        let exprs: Vec<&BoundExpr> = exprs.iter().collect();
         let pieces = pieces_of(context, found)?;
         let start = || (Vec::<(usize, SpanRow<'_>)>::new(), context.watch.hold(), 0);
         let made = each(context, &pieces, start, |(made, held, bytes), _, piece| {
@@ -196,9 +196,9 @@ impl<'b> RollUp<'b> {
     }
 
     /// All that is read of a span.
-    fn exprs(&self) -> Vec<Expr> {
+    fn exprs(&self) -> Vec<BoundExpr> {
         let of_read = |(column, member): &Read| {
-            Expr::Field(Field::Column(column), member.iter().map(|key| Step::Key(key.clone())).collect())
+            BoundExpr::Field(Field::Column(column), member.iter().map(|key| Step::Key(key.clone())).collect())
         };
         self.reads.iter().map(of_read).chain(self.of_spans.exprs()).collect()
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, StringArray};
 use assay_node_btql::ast::Step;
-use assay_node_btql::bound::{Bound, Datum, Expr, Field, Function, Groups};
+use assay_node_btql::bound::{Bound, BoundExpr, Datum, Field, Function, Groups};
 use assay_node_btql::values::Value;
 use assay_storage_segments::{Form, Want};
 use assay_storage_shard::Unit;
@@ -25,21 +25,21 @@ const KEYS_MAX: usize = 64;
 /// Prefix of cache names of collected keys.
 const NAMED: &str = "keys";
 
-/// Groups of the members of a column, or of what stands below it.
+/// Groups of the members of a column or of a path below it.
 #[derive(Debug)]
 pub(crate) struct ByKey<'b> {
     column: &'static str,
     steps: &'b [Step],
     value: &'b str,
     groups: &'b Groups,
-    filter: Option<&'b Expr>,
+    filter: Option<&'b BoundExpr>,
 }
 
 impl<'b> ByKey<'b> {
     /// Returns a plan; none if the query needs rows of members.
     pub fn of(bound: &'b Bound, groups: &'b Groups, page: &Page) -> Option<ByKey<'b>> {
         let [unpivot] = bound.unpivot.as_slice() else { return None };
-        let Expr::Field(Field::Column(column), steps) = &unpivot.of else { return None };
+        let BoundExpr::Field(Field::Column(column), steps) = &unpivot.of else { return None };
         let is_stored = !matches!(*column, "comments" | "audit_data");
         let Part::Groups(table) = Part::new(bound, page) else { return None };
         unpivot.key.as_deref().filter(|key| is_stored && *key != unpivot.value && !table.needs_positions())?;
@@ -47,7 +47,7 @@ impl<'b> ByKey<'b> {
         Some(ByKey { column, steps, value: &unpivot.value, groups, filter })
     }
 
-    /// The groups of a unit; false where its keys are too many, or nobody keeps in mind which they are.
+    /// Adds the groups of a unit. Returns false if it has too many keys, or if its keys are unknown.
     pub fn push(
         &self,
         context: &ScanContext<'_>,
@@ -59,15 +59,15 @@ impl<'b> ByKey<'b> {
         let Some(keys) = self.keys(context, &piece.unit)? else { return Ok(false) };
         let selected = seen.select(context, piece)?;
         for key in keys.as_string::<i32>().iter().flatten() {
-            let value = Expr::Field(Field::Column(self.column), self.below(key));
-            let is_there = Expr::Call(Function::IsNotNull, vec![value]);
+            let value = BoundExpr::Field(Field::Column(self.column), self.below(key));
+            let is_there = BoundExpr::Call(Function::IsNotNull, vec![value]);
             let mut selected = narrow(context, piece, &selected, &is_there)?;
             if let Some(filter) = self.filter {
                 selected = narrow(context, piece, &selected, &self.said(filter, key))?;
             }
-            let said = |of: &Expr| self.said(of, key);
-            let dimensions: Vec<Expr> = self.groups.dimensions.iter().map(said).collect();
-            let aggregated: Vec<Option<Expr>> =
+            let said = |of: &BoundExpr| self.said(of, key);
+            let dimensions: Vec<BoundExpr> = self.groups.dimensions.iter().map(said).collect();
+            let aggregated: Vec<Option<BoundExpr>> =
                 self.groups.aggregates.iter().map(|aggregate| aggregate.of.as_ref().map(said)).collect();
             push_groups(context, piece, &selected, &dimensions, &aggregated, part, held)?;
         }
@@ -79,21 +79,21 @@ impl<'b> ByKey<'b> {
     }
 
     /// Specializes an expression over members for one key.
-    fn said(&self, of: &Expr, key: &str) -> Expr {
-        let said = |of: &Expr| self.said(of, key);
+    fn said(&self, of: &BoundExpr, key: &str) -> BoundExpr {
+        let said = |of: &BoundExpr| self.said(of, key);
         match of {
-            Expr::Field(Field::Unpivoted(name), steps) if name == self.value => {
-                Expr::Field(Field::Column(self.column), [self.below(key), steps.clone()].concat())
+            BoundExpr::Field(Field::Unpivoted(name), steps) if name == self.value => {
+                BoundExpr::Field(Field::Column(self.column), [self.below(key), steps.clone()].concat())
             }
-            Expr::Field(Field::Unpivoted(_), steps) => {
-                let key = Expr::Const(Datum::Text(key.to_owned()));
-                if steps.is_empty() { key } else { Expr::Call(Function::Get(steps.clone()), vec![key]) }
+            BoundExpr::Field(Field::Unpivoted(_), steps) => {
+                let key = BoundExpr::Const(Datum::Text(key.to_owned()));
+                if steps.is_empty() { key } else { BoundExpr::Call(Function::Get(steps.clone()), vec![key]) }
             }
-            Expr::Const(_) | Expr::Field(..) => of.clone(),
-            Expr::Call(function, of) => Expr::Call(function.clone(), of.iter().map(said).collect()),
-            Expr::If(cases, otherwise) => {
+            BoundExpr::Const(_) | BoundExpr::Field(..) => of.clone(),
+            BoundExpr::Call(function, of) => BoundExpr::Call(function.clone(), of.iter().map(said).collect()),
+            BoundExpr::If(cases, otherwise) => {
                 let cases = cases.iter().map(|(condition, then)| (said(condition), said(then)));
-                Expr::If(cases.collect(), Box::new(said(otherwise)))
+                BoundExpr::If(cases.collect(), Box::new(said(otherwise)))
             }
         }
     }

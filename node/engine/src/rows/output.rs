@@ -2,7 +2,7 @@
 //! the same faster for whole columns.
 
 use assay_node_btql::ast::Step;
-use assay_node_btql::bound::{Aggregate, Bound, Expr, Groups, Infer, Key, Order, Output, Unpivot};
+use assay_node_btql::bound::{Aggregate, Bound, BoundExpr, Groups, Infer, Key, Order, Output, Unpivot};
 use assay_node_btql::values::Value;
 use assay_node_expressions::{Env, Program};
 
@@ -14,10 +14,10 @@ use crate::rows::row_expressions::{Slots, holds, values_asked, values_of};
 use crate::scheduling::watch::{MemoryHold, Watch};
 use crate::summary;
 
-/// Rows that an unpivot makes of one until the clock is looked at, and what they take is counted.
+/// Unpivoted rows of one row between two checks of time and memory.
 const ROWS_BETWEEN_CHECKS: u32 = 32;
 
-/// The order in which rows come that nobody sorted; and of those that are writes.
+/// Default order of rows, and of writes.
 pub(crate) const NEWEST_FIRST: Order = Order::Key { by: Key::Pagination, descending: true };
 const NEWEST_WRITES_FIRST: Order = Order::Key { by: Key::Xact, descending: true };
 
@@ -87,7 +87,7 @@ pub(crate) fn order_of(bound: &Bound) -> Order {
 }
 
 /// The expressions of a row that an answer has, and how short they are to be.
-pub(crate) fn columns_of(bound: &Bound) -> Vec<(Expr, Option<i64>)> {
+pub(crate) fn columns_of(bound: &Bound) -> Vec<(BoundExpr, Option<i64>)> {
     match &bound.output {
         Output::Rows { columns, .. } => {
             columns.iter().map(|(_, expr)| (expr.clone(), preview::length(bound, expr))).collect()
@@ -97,8 +97,8 @@ pub(crate) fn columns_of(bound: &Bound) -> Vec<(Expr, Option<i64>)> {
     }
 }
 
-fn inferred(infer: &Infer) -> Vec<Expr> {
-    infer.paths.iter().map(|path| Expr::Field(path.field.clone(), path.steps.clone())).collect()
+fn inferred(infer: &Infer) -> Vec<BoundExpr> {
+    infer.paths.iter().map(|path| BoundExpr::Field(path.field.clone(), path.steps.clone())).collect()
 }
 
 impl Part {
@@ -165,7 +165,7 @@ impl Outlet {
         }
     }
 
-    /// Takes a row to its end: what it is unpivoted to, filtered, in groups or at its place.
+    /// Processes a row: unpivot, filter, then its group or rank.
     pub fn push(&self, mut row: Flowing, part: &mut Part, held: &mut MemoryHold) -> Result<(), EngineError> {
         row.slots.resize(self.slots.fields.len(), Value::Null);
         self.unpivot(&mut row, &self.unpivots, &mut RowProgress::default(), part, held)
@@ -230,7 +230,7 @@ impl Outlet {
         self.after.is_none_or(|after| rank.is_behind(&after, &self.order))
     }
 
-    /// Whether nothing more comes of this row and of those behind it. Where rows are sorted, only their values say.
+    /// Returns whether this row and later ones do not change the result. Sorted rows are decided by their values.
     pub fn is_full(&self, part: &mut Part, next: &Rank) -> bool {
         match (part, &self.order) {
             (Part::Rows(top), Order::Key { .. }) => {
@@ -266,7 +266,7 @@ fn of_groups(slots: &mut Slots, groups: &Groups, env: &Env) -> Result<Ending, En
 }
 
 fn selected(slots: &mut Slots, bound: &Bound, env: &Env) -> Result<Vec<(Program, Option<i64>)>, EngineError> {
-    let column = |(expr, length): (Expr, Option<i64>)| Ok((slots.compile(&expr, env)?, length));
+    let column = |(expr, length): (BoundExpr, Option<i64>)| Ok((slots.compile(&expr, env)?, length));
     columns_of(bound).into_iter().map(column).collect()
 }
 

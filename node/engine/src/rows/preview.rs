@@ -1,16 +1,16 @@
 //! Previews: columns of an answer that are cut to their beginnings (D-39, D-41).
 
 use assay_node_btql::ast::Shape;
-use assay_node_btql::bound::{Bound, Expr, Field, Rows};
+use assay_node_btql::bound::{Bound, BoundExpr, Field, Rows};
 use assay_node_btql::columns::is_previewed;
 
 use crate::summary::PREVIEW_LENGTH;
 
 /// Length that a column is cut to; none if it is shown whole.
-pub(crate) fn length(bound: &Bound, expr: &Expr) -> Option<i64> {
+pub(crate) fn length(bound: &Bound, expr: &BoundExpr) -> Option<i64> {
     let is_summary = matches!(&bound.rows, Rows::Objects { shape: Shape::Summary, .. });
     match expr {
-        Expr::Field(Field::Column(name), steps) if steps.is_empty() && is_previewed(name) => {
+        BoundExpr::Field(Field::Column(name), steps) if steps.is_empty() && is_previewed(name) => {
             bound.preview_length.or(is_summary.then_some(PREVIEW_LENGTH))
         }
         _ => None,

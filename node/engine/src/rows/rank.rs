@@ -19,7 +19,7 @@ pub(crate) struct Rank {
     /// Transaction of the row, or the last one of its trace.
     pub xact: u64,
     pub object: u32,
-    /// The row's own pagination key; of a write what stands for one (see `audit`).
+    /// Pagination key of the row; for a write its substitute (see `audit`).
     pub key: u64,
     /// Index among rows that an unpivot made of one.
     pub nth: u32,
@@ -30,7 +30,7 @@ pub(crate) struct Rank {
 pub struct Position {
     pub place: u64,
     pub xact: u64,
-    /// The number of the object in the query. None where the key alone says it.
+    /// Number of the object in the query; `None` if the key is unique.
     pub object: Option<u32>,
     /// Number of the write, for rows that are writes (D-90).
     pub write: Option<u64>,
@@ -53,7 +53,7 @@ impl Rank {
         .then(self.nth.cmp(&other.nth))
     }
 
-    /// Whether it comes behind where a page ended.
+    /// Returns whether the row is behind the end of a page.
     pub fn is_behind(&self, end: &Position, order: &Order) -> bool {
         let Order::Key { by, descending } = order else { return true };
         let by_xact = if *by == Key::Xact { self.xact.cmp(&end.xact) } else { Ordering::Equal };
@@ -137,13 +137,13 @@ impl Weigh for Vec<Value<'static>> {
     }
 }
 
-/// The best so many of what was offered.
+/// The best rows so far, up to a number.
 #[derive(Debug)]
 pub(crate) struct Top<T> {
     limit: usize,
     held: Vec<(Rank, T)>,
     bytes: usize,
-    /// The worst that is sure to be among the best by now; what is behind it is not.
+    /// Worst rank that is certainly among the best so far.
     worst: Option<Rank>,
 }
 
@@ -157,7 +157,7 @@ impl<T: Weigh> Top<T> {
         self.bytes
     }
 
-    /// Of what is offered by now, none that comes behind it is among the best.
+    /// Returns the worst rank so far: no row behind it is among the best.
     pub fn worst(&self) -> Option<&Rank> {
         self.worst.as_ref()
     }

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 
 use assay_node_btql::ast::Step;
-use assay_node_btql::bound::{Derived, Expr, Field};
+use assay_node_btql::bound::{BoundExpr, Derived, Field};
 use assay_node_btql::values::Value;
 use assay_node_expressions::{Env, Program, Type};
 
@@ -17,8 +17,8 @@ pub(crate) struct Slots {
 }
 
 impl Slots {
-    /// An expression over the slots; what it needs and none of them is becomes another.
-    pub fn compile(&mut self, expr: &Expr, env: &Env) -> Result<Program, EngineError> {
+    /// Compiles an expression over slots. A needed value without a slot becomes a new one.
+    pub fn compile(&mut self, expr: &BoundExpr, env: &Env) -> Result<Program, EngineError> {
         let fields = RefCell::new(std::mem::take(&mut self.fields));
         let schema = |field: &Field, steps: &[Step]| {
             // These are computed of others (`expressions` knows how), and only columns are read at paths.
@@ -41,18 +41,18 @@ impl Slots {
 
     pub fn compile_all<'e>(
         &mut self,
-        exprs: impl IntoIterator<Item = &'e Expr>,
+        exprs: impl IntoIterator<Item = &'e BoundExpr>,
         env: &Env,
     ) -> Result<Vec<Program>, EngineError> {
         exprs.into_iter().map(|expr| self.compile(expr, env)).collect()
     }
 
     /// Fields of the row itself, as expressions.
-    pub fn exprs(&self) -> Vec<Expr> {
-        self.fields.iter().map(|(field, steps)| Expr::Field(field.clone(), steps.clone())).collect()
+    pub fn exprs(&self) -> Vec<BoundExpr> {
+        self.fields.iter().map(|(field, steps)| BoundExpr::Field(field.clone(), steps.clone())).collect()
     }
 
-    /// The values of a row of which whole fields are known.
+    /// Returns the slots of a row with known fields.
     pub fn fill<'v>(&self, of: impl Fn(&Field) -> Value<'v>) -> Vec<Value<'static>> {
         let value = |(field, steps): &(Field, Vec<Step>)| stepped(of(field), steps);
         self.fields.iter().map(value).collect()
@@ -77,7 +77,7 @@ pub(crate) fn values_of(programs: &[Program], slots: &[Value<'_>]) -> Result<Vec
     programs.iter().map(|of| Ok(of.value(slots)?)).collect()
 }
 
-/// Of programs that may be none.
+/// Evaluates optional programs.
 pub(crate) fn values_asked(
     programs: &[Option<Program>],
     slots: &[Value<'_>],

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, BooleanBufferBuilder};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
-use assay_node_btql::bound::{Datum, Derived, Expr, Field, Function};
+use assay_node_btql::bound::{BoundExpr, Datum, Derived, Field, Function};
 use assay_node_btql::values::Words;
 use assay_node_expressions::Env;
 use assay_storage_segments::WORD_BYTES_MAX;
@@ -28,9 +28,10 @@ const PART_LETTERS_MIN: usize = 3;
 const WIDE_COST: u32 = 1_000;
 /// Upper bound of rows whose long columns are read in one step.
 pub(crate) const WIDE_ROWS: usize = 2048;
-/// Bytes of long columns that are read in one step while others wait, as far as the mean size of a unit's rows tells.
+/// Bytes of long columns in one step while other queries wait, estimated by the mean row size.
 const WIDE_BYTES: usize = 2 << 20;
-/// The same while nobody waits. Each step reads the pages at its ends whole, so short steps read them several times.
+/// Bytes of long columns in one step while no query waits. Each step reads its first and last pages whole, so short
+/// steps repeat reads.
 const WIDE_BYTES_ALONE: usize = 6 << 20;
 /// Prefix of cache names of conditions.
 const NAMED: &str = "condition";
@@ -42,9 +43,9 @@ const SPARSE_ONE_IN: usize = 4;
 /// A condition that must hold beside others.
 #[derive(Clone, Debug)]
 struct Term {
-    expr: Expr,
-    /// What it is called where rows that it selects are kept in mind; none where that is not worth while, or more than the rows
-    /// decides.
+    expr: BoundExpr,
+    /// Name in the cache of selected rows; `None` if caching is not worth while or the term depends on more than the
+    /// rows.
     name: Option<String>,
     sieve: Option<Sieve>,
 }
@@ -61,20 +62,20 @@ enum Sieve {
 /// A condition that was taken apart.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Filter {
-    /// All must hold; what costs least comes first.
+    /// Terms of a conjunction, the cheapest first.
     terms: Vec<Term>,
 }
 
 impl Filter {
-    pub fn of(condition: Option<&Expr>, env: &Env) -> Filter {
+    pub fn of(condition: Option<&BoundExpr>, env: &Env) -> Filter {
         let mut terms = Vec::new();
         condition.into_iter().for_each(|condition| take_apart(condition, &mut terms));
         terms.sort_by_key(cost);
-        let sieve = |expr: &Expr| {
+        let sieve = |expr: &BoundExpr| {
             let words = needed_words(expr).map(Sieve::Words);
             words.or_else(|| needed_part(expr).map(Sieve::Part))
         };
-        let term = |expr: Expr| Term { name: lasting_name(&expr, env), sieve: sieve(&expr), expr };
+        let term = |expr: BoundExpr| Term { name: lasting_name(&expr, env), sieve: sieve(&expr), expr };
         Filter { terms: terms.into_iter().map(term).collect() }
     }
 
@@ -121,7 +122,7 @@ impl Filter {
         Ok((selected, None))
     }
 
-    /// The visible rows but those that are known not to satisfy one of the terms, from an earlier query or from an index.
+    /// Returns visible rows without those that an earlier query or an index excludes.
     fn possible(&self, context: &ScanContext<'_>, unit: &Unit) -> Result<BooleanBuffer, EngineError> {
         let mut selected = unit.visible()?;
         for term in &self.terms {
@@ -146,7 +147,7 @@ impl Filter {
 }
 
 impl Sieve {
-    /// The rows that may satisfy the condition; None where nobody knows.
+    /// Returns rows that may satisfy the condition; `None` if they are unknown.
     fn of(&self, unit: &Unit) -> Result<Option<BooleanBuffer>, EngineError> {
         match self {
             Sieve::Words(words) => with_words(unit, words),
@@ -185,7 +186,7 @@ struct ReadyTerm<'u> {
     name: Option<String>,
 }
 
-/// Terms of which the first reads what is long.
+/// Remaining terms, of which the first reads a long column.
 pub(crate) struct Rest<'u>(Vec<ReadyTerm<'u>>);
 
 impl Rest<'_> {
@@ -202,7 +203,7 @@ impl Rest<'_> {
 }
 
 impl ReadyTerm<'_> {
-    /// Selects rows, and caches what was not known yet.
+    /// Selects rows and caches new results.
     fn select(&self, context: &ScanContext<'_>, rows: &BooleanBuffer) -> Result<BooleanBuffer, EngineError> {
         let Some(name) = &self.name else { return by_parts(context, &self.compiled, rows) };
         let unit = self.compiled.unit();
@@ -219,8 +220,8 @@ impl ReadyTerm<'_> {
     }
 }
 
-/// Whether reading it means reading what is long.
-pub(crate) fn is_wide(expr: &Expr) -> bool {
+/// Returns whether an expression reads a long column.
+pub(crate) fn is_wide(expr: &BoundExpr) -> bool {
     cost(expr) >= WIDE_COST
 }
 
@@ -229,7 +230,7 @@ pub(crate) fn narrow(
     context: &ScanContext<'_>,
     piece: &ScanUnit,
     selected: &BooleanBuffer,
-    condition: &Expr,
+    condition: &BoundExpr,
 ) -> Result<BooleanBuffer, EngineError> {
     let left = selected.count_set_bits();
     let source = &context.sources[piece.source];
@@ -248,7 +249,7 @@ fn narrowed(compiled: &Compiled<'_>, selected: &BooleanBuffer, left: usize) -> R
     Ok(spread(selected, &found))
 }
 
-/// A part of the unit after the other, so that little of what is long is held at a time.
+/// Processes a unit part by part, to bound the memory of long columns.
 fn by_parts(
     context: &ScanContext<'_>,
     compiled: &Compiled<'_>,
@@ -321,8 +322,8 @@ fn spread(kept: &BooleanBuffer, found: &BooleanBuffer) -> BooleanBuffer {
     all.finish()
 }
 
-/// The name of a condition that reads what is long, and nothing but what stands in the rows themselves.
-fn lasting_name(expr: &Expr, env: &Env) -> Option<String> {
+/// Returns the cache name of a condition on a long column that depends on the rows only.
+fn lasting_name(expr: &BoundExpr, env: &Env) -> Option<String> {
     if !is_wide(expr) || !is_of_rows(expr) {
         return None;
     }
@@ -330,59 +331,61 @@ fn lasting_name(expr: &Expr, env: &Env) -> Option<String> {
     (name.len() <= NAME_BYTES_MAX).then_some(name)
 }
 
-fn is_of_rows(expr: &Expr) -> bool {
+fn is_of_rows(expr: &BoundExpr) -> bool {
     match expr {
-        Expr::Const(_) => true,
-        Expr::Field(Field::Column(name), _) => !matches!(*name, "comments" | "audit_data"),
-        Expr::Field(Field::Derived(derived), _) => *derived != Derived::EstimatedCost,
-        Expr::Field(..) => false,
-        Expr::Call(_, of) => of.iter().all(is_of_rows),
-        Expr::If(cases, otherwise) => {
+        BoundExpr::Const(_) => true,
+        BoundExpr::Field(Field::Column(name), _) => !matches!(*name, "comments" | "audit_data"),
+        BoundExpr::Field(Field::Derived(derived), _) => *derived != Derived::EstimatedCost,
+        BoundExpr::Field(..) => false,
+        BoundExpr::Call(_, of) => of.iter().all(is_of_rows),
+        BoundExpr::If(cases, otherwise) => {
             cases.iter().all(|(condition, then)| is_of_rows(condition) && is_of_rows(then)) && is_of_rows(otherwise)
         }
     }
 }
 
-fn take_apart(condition: &Expr, terms: &mut Vec<Expr>) {
+fn take_apart(condition: &BoundExpr, terms: &mut Vec<BoundExpr>) {
     match condition {
-        Expr::Call(Function::And, of) => of.iter().for_each(|of| take_apart(of, terms)),
+        BoundExpr::Call(Function::And, of) => of.iter().for_each(|of| take_apart(of, terms)),
         other => terms.push(other.clone()),
     }
 }
 
 /// Approximate cost of a term: long columns cost most, then terms evaluated text by text.
-fn cost(term: &Expr) -> u32 {
+fn cost(term: &BoundExpr) -> u32 {
     match term {
-        Expr::Const(_) => 0,
-        Expr::Field(Field::Column(name), steps) if steps.is_empty() => match *name {
+        BoundExpr::Const(_) => 0,
+        BoundExpr::Field(Field::Column(name), steps) if steps.is_empty() => match *name {
             "id" | "span_id" | "root_span_id" => 4,
             "_pagination_key" | "_xact_id" | "is_root" | "created" => 1,
             "comments" | "audit_data" => 10 * WIDE_COST,
             _ => WIDE_COST,
         },
-        Expr::Field(..) => 8,
-        Expr::Call(function, of) => {
+        BoundExpr::Field(..) => 8,
+        BoundExpr::Call(function, of) => {
             let itself = match function {
                 Function::Like { .. } | Function::Match | Function::Regex { .. } => 16,
                 _ => 1,
             };
             of.iter().map(cost).sum::<u32>() + itself
         }
-        Expr::If(cases, otherwise) => {
+        BoundExpr::If(cases, otherwise) => {
             cases.iter().map(|(condition, then)| cost(condition) + cost(then)).sum::<u32>() + cost(otherwise)
         }
     }
 }
 
-/// Words without which a row does not satisfy the term, where an index may know them.
-fn needed_words(term: &Expr) -> Option<Words> {
+/// Returns words that a row needs to satisfy the term, if an index may have them.
+fn needed_words(term: &BoundExpr) -> Option<Words> {
     match term {
-        Expr::Call(Function::Match, args) => match args.as_slice() {
-            [Expr::Field(Field::Column(column), _), Expr::Const(query)] if is_indexed(column) => words_of(query),
+        BoundExpr::Call(Function::Match, args) => match args.as_slice() {
+            [BoundExpr::Field(Field::Column(column), _), BoundExpr::Const(query)] if is_indexed(column) => {
+                words_of(query)
+            }
             _ => None,
         },
         // search(): one of several fields has them.
-        Expr::Call(Function::Or, of) => {
+        BoundExpr::Call(Function::Or, of) => {
             let mut all = of.iter().map(needed_words);
             let first = all.next()??;
             all.all(|other| other.as_ref() == Some(&first)).then_some(first)
@@ -392,18 +395,18 @@ fn needed_words(term: &Expr) -> Option<Words> {
 }
 
 /// Part of a word, in lower case, that every text matching a pattern has.
-fn needed_part(term: &Expr) -> Option<String> {
-    let Expr::Call(Function::Like { .. }, args) = term else { return None };
+fn needed_part(term: &BoundExpr) -> Option<String> {
+    let BoundExpr::Call(Function::Like { .. }, args) = term else { return None };
     match args.as_slice() {
-        [Expr::Field(Field::Column(column), _), Expr::Const(Datum::Text(pattern))] if is_indexed(column) => {
+        [BoundExpr::Field(Field::Column(column), _), BoundExpr::Const(Datum::Text(pattern))] if is_indexed(column) => {
             longest_part(pattern)
         }
         _ => None,
     }
 }
 
-/// The longest run of letters and digits that no place of a pattern breaks. What it begins with may in a JSON text be the
-/// end of an escape, which is no part of a word.
+/// Returns the longest run of letters and digits without wildcards in a pattern. Its beginning may be the end of a JSON
+/// escape, which is no part of a word.
 fn longest_part(pattern: &str) -> Option<String> {
     let runs = pattern.split(|letter: char| !letter.is_ascii_alphanumeric());
     let after_escapes = |run: &str| {
@@ -425,7 +428,7 @@ fn is_indexed(column: &str) -> bool {
     assay_storage_segments::INDEXED_FIELDS.contains(&column)
 }
 
-/// The rows that may have all words of one of the queries; None where nobody knows.
+/// Returns rows that may have all words of one of the queries; `None` if they are unknown.
 fn with_words(unit: &Unit, words: &Words) -> Result<Option<BooleanBuffer>, EngineError> {
     let mut all: Option<BooleanBuffer> = None;
     for query in words.queries() {

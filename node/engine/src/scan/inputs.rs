@@ -12,7 +12,7 @@ use arrow::array::{Array, ArrayRef, AsArray, Float64Array, NullArray, StringArra
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::{Float64Type, Int64Type};
 use assay_node_btql::ast::Step;
-use assay_node_btql::bound::{Derived, Expr, Field};
+use assay_node_btql::bound::{BoundExpr, Derived, Field};
 use assay_node_btql::values::Value;
 use assay_node_expressions::aggregates::value_at;
 use assay_node_expressions::{Env, Program, Type};
@@ -264,12 +264,12 @@ impl<'u> Compiled<'u> {
         source: &'u Source,
         shared: &'u Shared,
         wanted: usize,
-        exprs: impl IntoIterator<Item = &'e Expr>,
+        exprs: impl IntoIterator<Item = &'e BoundExpr>,
         env: &Env,
     ) -> Result<Compiled<'u>, EngineError> {
         let inputs = Inputs::new(unit, source, shared, wanted);
-        let ready = |expr: &Expr| {
-            if let Expr::Field(field, steps) = expr
+        let ready = |expr: &BoundExpr| {
+            if let BoundExpr::Field(field, steps) = expr
                 && let Some((place, ty)) = inputs.schema(field, steps)
             {
                 return Ok(ColumnSource::Input(place, ty));
@@ -290,7 +290,7 @@ impl<'u> Compiled<'u> {
         source: &'u Source,
         shared: &'u Shared,
         wanted: usize,
-        condition: &Expr,
+        condition: &BoundExpr,
         env: &Env,
     ) -> Result<Compiled<'u>, EngineError> {
         let mut compiled = Compiled::new(unit, source, shared, wanted, [], env)?;

@@ -22,7 +22,7 @@ pub(crate) struct ScanContext<'q> {
     pub env: Env,
 }
 
-/// Works on every piece on the threads for queries. Returns what each thread made. The first failure ends the work.
+/// Processes pieces on the threads of queries. Returns the result of each thread, or the first error.
 pub(crate) fn each<T: Send>(
     context: &ScanContext<'_>,
     pieces: &[ScanUnit],

@@ -30,7 +30,7 @@ pub struct Shared {
     pub workers: Workers,
 }
 
-/// A unit and whose it is.
+/// Unit and its source.
 #[derive(Clone, Debug)]
 pub(crate) struct ScanUnit {
     pub unit: Unit,

@@ -49,7 +49,7 @@ impl<T> FairQueue<T> {
         self.waiting += 1;
     }
 
-    /// Removes what has the next turn.
+    /// Removes and returns the next item.
     pub fn pop(&mut self) -> Option<T> {
         let id = self.turns.pop_front()?;
         let org = self.orgs.get_mut(&id)?;
@@ -63,7 +63,7 @@ impl<T> FairQueue<T> {
         next
     }
 
-    /// Removes what waits in an asker's name and is meant; false where it does not wait.
+    /// Removes an item of an asker. Returns false if it is not in the queue.
     pub fn remove(&mut self, asker: Asker, is_meant: impl Fn(&T) -> bool) -> bool {
         let Some(org) = self.orgs.get_mut(&asker.org) else { return false };
         let Some(own) = org.credentials.get_mut(&asker.credential) else { return false };

@@ -42,7 +42,7 @@ struct Watched {
     memory: Memory,
 }
 
-/// Memory that a part of a query takes, given back when it is dropped.
+/// Memory of a part of a query, released on drop.
 #[derive(Debug)]
 pub struct MemoryHold {
     watch: Watch,
@@ -59,15 +59,15 @@ impl Watch {
         self.0.stopped.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the query goes on. Called between pieces of work, none of which takes long; others that wait for a turn
-    /// may have theirs meanwhile.
+    /// Returns an error if the query has to stop. Called between short pieces of work; other threads may take their
+    /// turns in it.
     pub fn check(&self) -> Result<(), EngineError> {
         let now = Instant::now();
         self.goes_on_at(now)?;
         let_others(now, &|| self.goes_on())
     }
 
-    /// Whether the query goes on, whoever else waits.
+    /// Returns an error if the query has to stop, without giving up the turn.
     pub(crate) fn goes_on(&self) -> Result<(), EngineError> {
         self.goes_on_at(Instant::now())
     }

@@ -46,7 +46,7 @@ struct Signal {
     changed: Condvar,
 }
 
-/// The turn of the thread that has it; given back when it is dropped.
+/// Turn of a thread, released on drop.
 struct Turn;
 
 /// State of a thread that has a turn.
@@ -60,7 +60,7 @@ thread_local! {
 }
 
 impl Workers {
-    /// At most so many units are worked on at once, by all queries together.
+    /// Creates workers for at most this many units at a time over all queries.
     pub fn new(threads: usize) -> Workers {
         let threads = threads.max(1);
         let state = Mutex::new(State { free: threads, waiting: FairQueue::new() });
@@ -83,8 +83,7 @@ impl Workers {
         Ok(work())
     }
 
-    /// Works on every piece, in their order as far as several threads have one. Returns what each thread made. The first
-    /// failure ends the work.
+    /// Processes pieces, approximately in their order. Returns the result of each thread, or the first error.
     pub(crate) fn each<P: Sync, T: Send>(
         &self,
         watch: &Watch,
@@ -187,7 +186,7 @@ impl TurnQueue {
         }
     }
 
-    /// Gives a place in the line up, and a turn that came at this moment to the next.
+    /// Leaves the queue, and passes on a turn that was just granted.
     fn leave(&self, asker: Asker, signal: &Arc<Signal>) {
         let was_there = {
             let mut state = self.state.lock();
@@ -200,7 +199,7 @@ impl TurnQueue {
         }
     }
 
-    /// Gives a turn to whoever is next.
+    /// Grants a turn to the next thread.
     fn call_next(&self) {
         let next = {
             let mut state = self.state.lock();

@@ -156,7 +156,7 @@ pub(super) fn all<S: Span>(spans: &[S], prices: &Prices) -> Value<'static> {
     Value::Members(ruled.chain(customs.map(|(name, custom)| (name, custom.sum.value()))).collect())
 }
 
-/// These, in one pass.
+/// Computes the named metrics in one pass.
 pub(super) fn some<S: Span>(spans: &[S], names: &[&str], prices: &Prices) -> Vec<Value<'static>> {
     let needs = names.iter().fold(Needs::default(), |needs, name| needs.and(name));
     let mut tally = Tally::default();

@@ -22,7 +22,7 @@ use crate::groups::object_members;
 use crate::groups::value_counts::ValueCounts;
 use crate::price::Prices;
 
-/// Length of a preview in the row of a trace, where the query does not say one (D-41).
+/// Default length of a preview in the row of a trace (D-41).
 pub(crate) const PREVIEW_LENGTH: i64 = 124;
 
 /// Members of `span_type_info`, in their order (D-38).
@@ -45,7 +45,7 @@ impl<S: Span> Span for &S {
     }
 }
 
-/// A trace and what it is rolled up with.
+/// A trace and the context of its summary.
 #[derive(Debug)]
 pub struct Trace<'t, S> {
     /// Visible spans, at least one, in the order of their pagination keys.
@@ -118,7 +118,7 @@ impl<S: Span> Trace<'_, S> {
         metrics::some(self.spans, names, self.prices)
     }
 
-    /// The span whose column it is.
+    /// Returns the span with the column.
     fn base(&self, column: &str) -> Option<&S> {
         self.root.or_else(|| self.spans.first().filter(|_| !is_root_only(column)))
     }
@@ -198,7 +198,7 @@ impl Mean {
     }
 }
 
-/// D-92: the column, of what the expression is for the root span; null for a trace without a root.
+/// Returns the comparison key of a trace from its root span; null without a root (D-92).
 pub fn comparison_key(of_root: &Value<'_>) -> Value<'static> {
     if of_root.is_null() { Value::Null } else { Value::Text(of_root.to_json().into()) }
 }

@@ -46,7 +46,7 @@ fn prices() -> Prices {
     Prices::of(models.map(|(model, price)| (model.to_owned(), price)))
 }
 
-/// Of spans all of which are seen, the first of which is the root if its id is that of the trace.
+/// Calls `of` with a trace of visible spans. The first span is the root if its id is that of the trace.
 fn with<T>(spans: &[Json], of: impl FnOnce(&Trace<'_, Row>) -> T) -> T {
     let rows: Vec<Row> = spans.iter().map(Row::of).collect();
     let is_root = spans[0]["id"] == spans[0]["root_span_id"];

@@ -134,7 +134,7 @@ impl<'c> Conditions<'c> {
     }
 }
 
-/// In the order in which [`holds`] meets them.
+/// Collects conditions on spans in the order of [`holds`].
 fn about_spans(condition: &TraceCondition, env: &Env, spans: &mut Vec<Filter>) {
     match condition {
         TraceCondition::AnySpan(expr) => spans.push(Filter::of(Some(expr), env)),
@@ -158,7 +158,7 @@ fn holds(condition: &TraceCondition, satisfied: u128, next: &mut u32) -> bool {
     }
 }
 
-/// All traces that a filter selects and that have a span that is seen; where `among` says which may be, of these alone.
+/// Selects traces with a visible span, among `among` if it is given.
 pub(crate) fn select(
     context: &ScanContext<'_>,
     pieces: &[ScanUnit],
@@ -295,11 +295,11 @@ pub(crate) fn first(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use assay_node_btql::bound::{Datum, Expr};
+    use assay_node_btql::bound::{BoundExpr, Datum};
 
     #[test]
     fn conditions_keep_their_bits_whatever_holds() {
-        let any = || TraceCondition::AnySpan(Expr::Const(Datum::Boolean(true)));
+        let any = || TraceCondition::AnySpan(BoundExpr::Const(Datum::Boolean(true)));
         let not = |of| TraceCondition::Not(Box::new(of));
         let condition = TraceCondition::And(vec![
             TraceCondition::Or(vec![any(), any()]),

@@ -27,9 +27,9 @@ const ROWS_PER_TRACE: usize = 16;
 const RANGES_MAX: usize = 4;
 const RANGES_OF_CONDITION_MAX: usize = 2;
 const GROWTH: usize = 8;
-/// Rows of a range, whose keys are held.
+/// Upper bound of the rows of a range, whose keys are in memory.
 const ROWS_MAX: usize = 1 << 18;
-/// Traces that are looked up; of more, to look through everything is as fast.
+/// Upper bound of looked-up traces. For more of them a full scan is as fast.
 const TRACES_MAX: usize = 4096;
 
 /// A range of keys that ends where the page before did.
@@ -89,7 +89,7 @@ fn ends(piece: &ScanUnit) -> u64 {
 }
 
 impl Range {
-    /// With about so many rows, and every row that there is in it. `all` are in order, the newest first.
+    /// Returns a range with about this many rows, and all of its rows. `all` is ordered, the newest first.
     fn of(all: &[ScanUnit], context: &ScanContext<'_>, to: u64, rows: usize) -> Result<Range, EngineError> {
         let (mut keys, mut taken, mut from) = (Vec::new(), 0, 0);
         for piece in all {

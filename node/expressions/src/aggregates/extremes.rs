@@ -42,7 +42,7 @@ enum Best {
     Values(Vec<Value<'static>>),
 }
 
-/// What makes of the greatest number the least, and of one without a sign one that has the same neighbours.
+/// Mapping that turns a maximum into a minimum, and unsigned numbers into signed ones of the same order.
 #[derive(Clone, Copy, Debug)]
 struct Turn(i64);
 
@@ -353,7 +353,7 @@ impl Grouped for Extremes {
     }
 }
 
-/// Of a group that has none it is infinite.
+/// Reads a float; infinity stands for a group without one.
 fn float(from: &mut Reader<'_>) -> Result<f64, Damaged> {
     let float = from.f64()?;
     if float.is_finite() || float == f64::INFINITY { Ok(float) } else { Err(Damaged) }

@@ -58,7 +58,7 @@ impl Ranks {
         }
     }
 
-    /// Of numbers that have none left.
+    /// Makes space for numbers of a group that is full.
     #[cold]
     fn make_room(&mut self, group: u32) {
         let seed = mixed(self.seed ^ u64::from(group));

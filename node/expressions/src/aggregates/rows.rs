@@ -1,4 +1,4 @@
-//! GroupedBatch of rows, and loops over its rows with values.
+//! Batch of rows with their groups, and loops over its rows with values.
 
 use std::borrow::Cow;
 

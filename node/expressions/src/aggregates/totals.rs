@@ -30,7 +30,7 @@ struct Total {
     /// Sums of floats, and of their rounding errors.
     sum: f64,
     rest: f64,
-    /// How many numbers there were.
+    /// Number of added numbers.
     count: u64,
     /// Whether one of them was certain to be no whole number of 53 bits.
     has_float: bool,

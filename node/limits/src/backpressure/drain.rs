@@ -1,4 +1,4 @@
-//! How fast a budget is given back while requests wait for it. Pure: the caller brings the time.
+//! Rate at which a budget is released while requests wait for it. Pure: the caller provides the time.
 
 use std::time::Duration;
 

@@ -26,7 +26,7 @@ use super::holder::Holder;
 /// Number of a request, and of the reservation that it becomes. Later requests have higher numbers.
 pub type Id = u64;
 
-/// How a budget is divided.
+/// Division of a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Division {
     /// All there is, including the reserve.

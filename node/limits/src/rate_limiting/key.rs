@@ -1,4 +1,4 @@
-//! The key of a bucket: what it counts, and which node is its home.
+//! Key of a bucket: its subject, and the node that is its home.
 
 use assay_storage_model::NodeId;
 

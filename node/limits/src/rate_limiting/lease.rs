@@ -77,7 +77,7 @@ pub struct Lease {
     unused: u32,
     debt: u32,
     waiting: u32,
-    asked: Option<Asked>,
+    asked: Option<LeaseRequest>,
     /// Limits the asks that go out.
     asks: Bucket,
     /// No ask goes out before this moment.
@@ -92,7 +92,7 @@ pub struct Lease {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Asked {
+struct LeaseRequest {
     at: Micros,
     want: u32,
     debt: u32,
@@ -121,7 +121,7 @@ impl Lease {
 
     pub fn step(&mut self, now: Micros, event: Event) {
         self.expire(now);
-        let is_this = |sent| self.asked.is_some_and(|asked: Asked| asked.at == sent);
+        let is_this = |sent| self.asked.is_some_and(|asked: LeaseRequest| asked.at == sent);
         match event {
             Event::Leave => self.waiting = self.waiting.saturating_sub(1),
             Event::Back => {
@@ -200,7 +200,7 @@ impl Lease {
         let soon = self.demand.at(now) * seconds(ASK_EVERY);
         let ahead = soon.min(terms.per_second * AHEAD_SECONDS / nodes.max(1) as f64);
         let want = needed.saturating_add(whole(ahead));
-        self.asked = Some(Asked { at: now, want, debt: self.debt });
+        self.asked = Some(LeaseRequest { at: now, want, debt: self.debt });
         // Named once: a bucket that heard it twice would have too much.
         Ask { want, unused: std::mem::take(&mut self.unused), debt: self.debt }
     }

@@ -97,12 +97,12 @@ pub fn sent(rows: Vec<Value>) -> Vec<Sent> {
 }
 
 /// What a fetch saw.
-pub struct Seen {
+pub struct FetchedPage {
     pub page: FetchPage,
     pub events: Vec<Value>,
 }
 
-impl Seen {
+impl FetchedPage {
     pub fn ids(&self) -> Vec<&str> {
         self.events.iter().map(|event| event["id"].as_str().expect("an id")).collect()
     }
@@ -126,17 +126,17 @@ impl House {
         self.try_write(object, rows).await.expect("writes")
     }
 
-    pub async fn try_fetch(&self, object: ObjectKey, request: FetchRequest) -> Result<Seen, ReadError> {
+    pub async fn try_fetch(&self, object: ObjectKey, request: FetchRequest) -> Result<FetchedPage, ReadError> {
         let page = self.objects.fetch(&home(object), request).await?;
         let events = page.events.iter().map(|event| serde_json::from_slice(event).expect("JSON")).collect();
-        Ok(Seen { page, events })
+        Ok(FetchedPage { page, events })
     }
 
-    pub async fn fetch(&self, object: ObjectKey, request: FetchRequest) -> Seen {
+    pub async fn fetch(&self, object: ObjectKey, request: FetchRequest) -> FetchedPage {
         self.try_fetch(object, request).await.expect("reads")
     }
 
-    pub async fn all(&self, object: ObjectKey) -> Seen {
+    pub async fn all(&self, object: ObjectKey) -> FetchedPage {
         self.fetch(object, FetchRequest::default()).await
     }
 

@@ -1,4 +1,4 @@
-//! Attributes that are made for these rows: each is a field, mostly as text that is JSON.
+//! Attributes made for these rows: each is a field, mostly as a JSON text.
 
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -8,15 +8,15 @@ use crate::draft::{Convention, Draft, SILENT, numbers, object, texts};
 use crate::value;
 
 pub(crate) const PARENT: &str = "braintrust.parent";
-/// Whether what was taken stays in `metadata` as well.
+/// Attribute that keeps used attributes in `metadata`, too.
 pub(crate) const PRESERVE: &str = "braintrust.otel.preserve_attributes";
-/// Where the span is to go; read before, and of no use in the row.
+/// Attributes of the destination, which are read before and not part of the row.
 const ROUTING: [&str; 4] = [PARENT, PRESERVE, "braintrust.org", "braintrust.app_url"];
 
 pub(super) const CONVENTION: Convention = Convention { signs: &["braintrust."], before: fields, ..SILENT };
 
-/// What cannot be read, or is nothing that rows may have there, stays where it was, in `metadata`, and the field is as if
-/// nothing had been said: a span with a score of 7 is of more use than none.
+/// Fills fields from attributes. Invalid values stay in `metadata`, and the field stays empty: a span with an invalid
+/// score is better than none.
 fn fields(attributes: &mut Attributes, draft: &mut Draft) {
     draft.input = json(attributes, ["braintrust.input_json", "braintrust.input"]);
     draft.output = json(attributes, ["braintrust.output_json", "braintrust.output"]);
@@ -48,7 +48,7 @@ fn span_attributes(value: &Value) -> Option<Map<String, Value>> {
     object(value).filter(are_texts)
 }
 
-/// The row of another object that this one comes from.
+/// Returns the origin of the row in another object.
 fn origin(value: &Value) -> Option<Value> {
     let origin = object(value)?;
     let text = |name: &str| origin.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());

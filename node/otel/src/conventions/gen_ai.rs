@@ -1,11 +1,11 @@
-//! `gen_ai.*`, the semantic conventions of OpenTelemetry, from the first to the newest, as attributes and as events.
-//! Several conventions lean on them and add names of their own, which are here where they begin with `gen_ai.`.
+//! `gen_ai.*`, the semantic conventions of OpenTelemetry from the first to the newest version, as attributes and as
+//! events. Several conventions extend them; their names that begin with `gen_ai.` are here.
 
 use serde_json::{Map, Value};
 
 use super::kind_of;
 use crate::attributes::Attributes;
-use crate::draft::{Convention, Metric, SILENT, Source};
+use crate::draft::{Convention, MetricAttribute, SILENT, Source};
 use crate::value::{parse, parse_meant};
 
 pub(super) const CONVENTION: Convention = Convention {
@@ -65,30 +65,30 @@ pub(super) const CONVENTION: Convention = Convention {
     ],
     payloads: &[(Source::Json("gen_ai.tool.definitions"), "tools"), (Source::Json("gen_ai.request.tools"), "tools")],
     metrics: &[
-        Metric("gen_ai.usage.input_tokens", "prompt_tokens", 1.0),
-        Metric("gen_ai.usage.prompt_tokens", "prompt_tokens", 1.0),
-        Metric("gen_ai.usage.output_tokens", "completion_tokens", 1.0),
-        Metric("gen_ai.usage.completion_tokens", "completion_tokens", 1.0),
-        Metric("gen_ai.usage.total_tokens", "tokens", 1.0),
-        Metric("gen_ai.usage.cache_read.input_tokens", "prompt_cached_tokens", 1.0),
-        Metric("gen_ai.usage.cache_read_input_tokens", "prompt_cached_tokens", 1.0),
-        Metric("gen_ai.usage.input_tokens.cached", "prompt_cached_tokens", 1.0),
-        Metric("gen_ai.usage.cached_tokens", "prompt_cached_tokens", 1.0),
-        Metric("gen_ai.usage.details.cache_read_tokens", "prompt_cached_tokens", 1.0),
-        Metric("gen_ai.usage.details.cache_read_input_tokens", "prompt_cached_tokens", 1.0),
-        Metric("gen_ai.usage.cache_creation.input_tokens", "prompt_cache_creation_tokens", 1.0),
-        Metric("gen_ai.usage.cache_creation_input_tokens", "prompt_cache_creation_tokens", 1.0),
-        Metric("gen_ai.usage.input_tokens.cache_write", "prompt_cache_creation_tokens", 1.0),
-        Metric("gen_ai.usage.details.cache_write_tokens", "prompt_cache_creation_tokens", 1.0),
-        Metric("gen_ai.usage.details.cache_creation_input_tokens", "prompt_cache_creation_tokens", 1.0),
-        Metric("gen_ai.usage.reasoning.output_tokens", "completion_reasoning_tokens", 1.0),
-        Metric("gen_ai.usage.reasoning_tokens", "completion_reasoning_tokens", 1.0),
-        Metric("gen_ai.usage.output_tokens.reasoning", "completion_reasoning_tokens", 1.0),
-        Metric("gen_ai.usage.details.reasoning_tokens", "completion_reasoning_tokens", 1.0),
-        Metric("gen_ai.usage.cost", "estimated_cost", 1.0),
-        Metric("gen_ai.response.time_to_first_chunk", "time_to_first_token", 1.0),
-        Metric("gen_ai.client.operation.time_to_first_chunk", "time_to_first_token", 1.0),
-        Metric("gen_ai.server.time_to_first_token", "time_to_first_token", 1.0),
+        MetricAttribute("gen_ai.usage.input_tokens", "prompt_tokens", 1.0),
+        MetricAttribute("gen_ai.usage.prompt_tokens", "prompt_tokens", 1.0),
+        MetricAttribute("gen_ai.usage.output_tokens", "completion_tokens", 1.0),
+        MetricAttribute("gen_ai.usage.completion_tokens", "completion_tokens", 1.0),
+        MetricAttribute("gen_ai.usage.total_tokens", "tokens", 1.0),
+        MetricAttribute("gen_ai.usage.cache_read.input_tokens", "prompt_cached_tokens", 1.0),
+        MetricAttribute("gen_ai.usage.cache_read_input_tokens", "prompt_cached_tokens", 1.0),
+        MetricAttribute("gen_ai.usage.input_tokens.cached", "prompt_cached_tokens", 1.0),
+        MetricAttribute("gen_ai.usage.cached_tokens", "prompt_cached_tokens", 1.0),
+        MetricAttribute("gen_ai.usage.details.cache_read_tokens", "prompt_cached_tokens", 1.0),
+        MetricAttribute("gen_ai.usage.details.cache_read_input_tokens", "prompt_cached_tokens", 1.0),
+        MetricAttribute("gen_ai.usage.cache_creation.input_tokens", "prompt_cache_creation_tokens", 1.0),
+        MetricAttribute("gen_ai.usage.cache_creation_input_tokens", "prompt_cache_creation_tokens", 1.0),
+        MetricAttribute("gen_ai.usage.input_tokens.cache_write", "prompt_cache_creation_tokens", 1.0),
+        MetricAttribute("gen_ai.usage.details.cache_write_tokens", "prompt_cache_creation_tokens", 1.0),
+        MetricAttribute("gen_ai.usage.details.cache_creation_input_tokens", "prompt_cache_creation_tokens", 1.0),
+        MetricAttribute("gen_ai.usage.reasoning.output_tokens", "completion_reasoning_tokens", 1.0),
+        MetricAttribute("gen_ai.usage.reasoning_tokens", "completion_reasoning_tokens", 1.0),
+        MetricAttribute("gen_ai.usage.output_tokens.reasoning", "completion_reasoning_tokens", 1.0),
+        MetricAttribute("gen_ai.usage.details.reasoning_tokens", "completion_reasoning_tokens", 1.0),
+        MetricAttribute("gen_ai.usage.cost", "estimated_cost", 1.0),
+        MetricAttribute("gen_ai.response.time_to_first_chunk", "time_to_first_token", 1.0),
+        MetricAttribute("gen_ai.client.operation.time_to_first_chunk", "time_to_first_token", 1.0),
+        MetricAttribute("gen_ai.server.time_to_first_token", "time_to_first_token", 1.0),
     ],
     ..SILENT
 };
@@ -121,7 +121,7 @@ fn span_type(attributes: &Attributes) -> Option<&'static str> {
     operation.or_else(|| is_tool().then_some("tool"))
 }
 
-/// What the model was told to be is the first of its messages.
+/// Takes the input messages. The system instructions are the first one.
 fn input_messages(attributes: &mut Attributes) -> Option<Value> {
     let messages = parse_meant(attributes.take("gen_ai.input.messages")?);
     let Value::Array(mut messages) = messages else { return Some(messages) };
@@ -133,7 +133,7 @@ fn input_messages(attributes: &mut Attributes) -> Option<Value> {
     Some(Value::Array(messages))
 }
 
-/// What was found, or what was to be stored: the same attribute, by the operation.
+/// Takes memory records: results or inputs, by the operation.
 fn memory_records(attributes: &mut Attributes, are_found: bool) -> Option<Value> {
     let is_search = attributes.text("gen_ai.operation.name") == Some("search_memory");
     if is_search == are_found { attributes.take("gen_ai.memory.records").map(parse_meant) } else { None }
@@ -169,7 +169,7 @@ pub(super) fn tool_call(value: Value) -> Value {
     Value::Object(call)
 }
 
-/// Who speaks in events that are messages; `gen_ai.choice` alone is an answer.
+/// Roles of events that are messages. Only `gen_ai.choice` is an output.
 const SPEAKERS: [(&str, &str, bool); 5] = [
     ("gen_ai.system.message", "system", true),
     ("gen_ai.user.message", "user", true),

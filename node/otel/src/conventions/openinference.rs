@@ -1,10 +1,10 @@
-//! OpenInference: `openinference.span.kind`, `input.value`, `llm.*` and what its other kinds of spans have.
+//! OpenInference: `openinference.span.kind`, `input.value`, `llm.*` and the attributes of its other kinds of spans.
 
 use serde_json::{Map, Value};
 
 use super::kind_of;
 use crate::attributes::Attributes;
-use crate::draft::{Convention, Draft, Metric, SILENT, Source, object, texts};
+use crate::draft::{Convention, Draft, MetricAttribute, SILENT, Source, object, texts};
 use crate::value::{parse, parse_meant};
 
 pub(super) const CONVENTION: Convention = Convention {
@@ -62,14 +62,14 @@ pub(super) const CONVENTION: Convention = Convention {
     ],
     payloads: &[(Source::List("llm.tools.", tool), "tools")],
     metrics: &[
-        Metric("llm.token_count.prompt", "prompt_tokens", 1.0),
-        Metric("llm.token_count.completion", "completion_tokens", 1.0),
-        Metric("llm.token_count.total", "tokens", 1.0),
-        Metric("llm.token_count.prompt_details.cache_read", "prompt_cached_tokens", 1.0),
-        Metric("llm.token_count.prompt_details.cache_input", "prompt_cached_tokens", 1.0),
-        Metric("llm.token_count.prompt_details.cache_write", "prompt_cache_creation_tokens", 1.0),
-        Metric("llm.token_count.completion_details.reasoning", "completion_reasoning_tokens", 1.0),
-        Metric("llm.cost.total", "estimated_cost", 1.0),
+        MetricAttribute("llm.token_count.prompt", "prompt_tokens", 1.0),
+        MetricAttribute("llm.token_count.completion", "completion_tokens", 1.0),
+        MetricAttribute("llm.token_count.total", "tokens", 1.0),
+        MetricAttribute("llm.token_count.prompt_details.cache_read", "prompt_cached_tokens", 1.0),
+        MetricAttribute("llm.token_count.prompt_details.cache_input", "prompt_cached_tokens", 1.0),
+        MetricAttribute("llm.token_count.prompt_details.cache_write", "prompt_cache_creation_tokens", 1.0),
+        MetricAttribute("llm.token_count.completion_details.reasoning", "completion_reasoning_tokens", 1.0),
+        MetricAttribute("llm.cost.total", "estimated_cost", 1.0),
     ],
     before,
     ..SILENT
@@ -159,7 +159,7 @@ fn tool(value: Value) -> Value {
     parse_meant(unwrapped(unwrapped(value, &["tool"]), &["json_schema"]))
 }
 
-/// What an object holds, if that is all it holds.
+/// Returns the only member of an object, if it is a wrapper.
 fn unwrapped(value: Value, wrappers: &[&str]) -> Value {
     let is_wrapper =
         |map: &Map<String, Value>| map.len() == 1 && wrappers.iter().any(|wrapper| map.contains_key(*wrapper));

@@ -1,10 +1,10 @@
-//! OpenLLMetry: `traceloop.*`, and the `llm.*` that it has beside the common conventions, on which it leans for messages.
+//! OpenLLMetry: `traceloop.*`, and its `llm.*` in addition to the common conventions, which it uses for messages.
 
 use serde_json::Value;
 
 use super::kind_of;
 use crate::attributes::Attributes;
-use crate::draft::{Convention, Metric, SILENT, Source};
+use crate::draft::{Convention, MetricAttribute, SILENT, Source};
 use crate::value::parse_meant;
 
 pub(super) const CONVENTION: Convention = Convention {
@@ -29,12 +29,12 @@ pub(super) const CONVENTION: Convention = Convention {
     ],
     payloads: &[(Source::List("llm.request.functions.", function), "tools")],
     metrics: &[
-        Metric("llm.usage.prompt_tokens", "prompt_tokens", 1.0),
-        Metric("llm.usage.completion_tokens", "completion_tokens", 1.0),
-        Metric("llm.usage.total_tokens", "tokens", 1.0),
-        Metric("llm.usage.cache_read_input_tokens", "prompt_cached_tokens", 1.0),
-        Metric("llm.usage.cache_creation_input_tokens", "prompt_cache_creation_tokens", 1.0),
-        Metric("llm.usage.reasoning_tokens", "completion_reasoning_tokens", 1.0),
+        MetricAttribute("llm.usage.prompt_tokens", "prompt_tokens", 1.0),
+        MetricAttribute("llm.usage.completion_tokens", "completion_tokens", 1.0),
+        MetricAttribute("llm.usage.total_tokens", "tokens", 1.0),
+        MetricAttribute("llm.usage.cache_read_input_tokens", "prompt_cached_tokens", 1.0),
+        MetricAttribute("llm.usage.cache_creation_input_tokens", "prompt_cache_creation_tokens", 1.0),
+        MetricAttribute("llm.usage.reasoning_tokens", "completion_reasoning_tokens", 1.0),
     ],
     ..SILENT
 };

@@ -1,11 +1,10 @@
-//! `ai.*` of the Vercel AI SDK, of its major versions 3 to 6. Spans of single calls of models have the common conventions
-//! beside it.
+//! `ai.*` of the Vercel AI SDK, major versions 3 to 6. Spans of single model calls have the common conventions, too.
 
 use serde_json::{Map, Value};
 
 use super::kind_of;
 use crate::attributes::Attributes;
-use crate::draft::{Convention, Draft, Metric, SILENT, Source};
+use crate::draft::{Convention, Draft, MetricAttribute, SILENT, Source};
 use crate::value::parse_meant;
 
 pub(super) const CONVENTION: Convention = Convention {
@@ -46,19 +45,19 @@ pub(super) const CONVENTION: Convention = Convention {
         (Source::Json("ai.schema"), "schema"),
     ],
     metrics: &[
-        Metric("ai.usage.inputTokens", "prompt_tokens", 1.0),
-        Metric("ai.usage.promptTokens", "prompt_tokens", 1.0),
-        Metric("ai.usage.outputTokens", "completion_tokens", 1.0),
-        Metric("ai.usage.completionTokens", "completion_tokens", 1.0),
-        Metric("ai.usage.totalTokens", "tokens", 1.0),
-        Metric("ai.usage.tokens", "tokens", 1.0),
-        Metric("ai.usage.cachedInputTokens", "prompt_cached_tokens", 1.0),
-        Metric("ai.usage.inputTokenDetails.cacheReadTokens", "prompt_cached_tokens", 1.0),
-        Metric("ai.usage.inputTokenDetails.cacheWriteTokens", "prompt_cache_creation_tokens", 1.0),
-        Metric("ai.usage.reasoningTokens", "completion_reasoning_tokens", 1.0),
-        Metric("ai.usage.outputTokenDetails.reasoningTokens", "completion_reasoning_tokens", 1.0),
-        Metric("ai.response.msToFirstChunk", "time_to_first_token", 0.001),
-        Metric("ai.stream.msToFirstChunk", "time_to_first_token", 0.001),
+        MetricAttribute("ai.usage.inputTokens", "prompt_tokens", 1.0),
+        MetricAttribute("ai.usage.promptTokens", "prompt_tokens", 1.0),
+        MetricAttribute("ai.usage.outputTokens", "completion_tokens", 1.0),
+        MetricAttribute("ai.usage.completionTokens", "completion_tokens", 1.0),
+        MetricAttribute("ai.usage.totalTokens", "tokens", 1.0),
+        MetricAttribute("ai.usage.tokens", "tokens", 1.0),
+        MetricAttribute("ai.usage.cachedInputTokens", "prompt_cached_tokens", 1.0),
+        MetricAttribute("ai.usage.inputTokenDetails.cacheReadTokens", "prompt_cached_tokens", 1.0),
+        MetricAttribute("ai.usage.inputTokenDetails.cacheWriteTokens", "prompt_cache_creation_tokens", 1.0),
+        MetricAttribute("ai.usage.reasoningTokens", "completion_reasoning_tokens", 1.0),
+        MetricAttribute("ai.usage.outputTokenDetails.reasoningTokens", "completion_reasoning_tokens", 1.0),
+        MetricAttribute("ai.response.msToFirstChunk", "time_to_first_token", 0.001),
+        MetricAttribute("ai.stream.msToFirstChunk", "time_to_first_token", 0.001),
     ],
     after,
     ..SILENT
@@ -82,7 +81,7 @@ fn span_type(attributes: &Attributes) -> Option<&'static str> {
     kind_of(OPERATIONS, operation).or_else(|| operation.contains(".do").then_some("llm"))
 }
 
-/// What the application says of its call, under the names that it chose.
+/// Takes the metadata of the application, under its own names.
 fn after(attributes: &mut Attributes, draft: &mut Draft) {
     let said = attributes.under("ai.telemetry.metadata.").map(|(name, value)| (name.to_owned(), value.clone()));
     draft.add_metadata(said.collect());

@@ -19,7 +19,7 @@ use super::pages::{PAGES_MAX, Page, Pages};
 use super::record::JobOwner;
 use super::{JobLimits, JobStatus};
 
-/// How long results are kept (D-18), and how long a job may wait.
+/// Time that results are kept (D-18) and that a job may wait.
 pub(crate) const KEPT_MICROS: i64 = 24 * 60 * 60 * 1_000_000;
 /// Delay between two tries of a job whose needs are missing: doubled each time, up to the second value.
 const PAUSE_MICROS: i64 = 500_000;

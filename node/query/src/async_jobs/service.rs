@@ -1,5 +1,5 @@
-//! Service for jobs on other nodes. The name of a job says which node has it; that node is asked on behalf of the reader
-//! and checks again that the reader may read the job's objects.
+//! Service for jobs on other nodes. The name of a job contains its node, which is asked on behalf of the reader and
+//! checks again that the reader may read the objects of the job.
 
 use std::sync::Arc;
 use std::time::Duration;

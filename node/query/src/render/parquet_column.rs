@@ -1,4 +1,4 @@
-//! Builder of one column of a Parquet batch: converts values to the column's type, or says why they do not fit.
+//! Builder of one column of a Parquet batch: converts values to the column's type, or reports that they do not fit.
 
 use std::sync::Arc;
 

@@ -19,7 +19,7 @@ const PART_BYTES: u64 = 16 << 20;
 const PART_ONE_IN: u64 = 8;
 /// Share of the whole budget that may be held for a part to be read while the one before is written.
 const AHEAD_ONE_IN: u64 = 2;
-/// How long a response under way waits for memory: its reader has part of it already.
+/// Time that a started response waits for memory.
 const NEXT_PART_WAIT: Duration = Duration::from_secs(120);
 
 /// Memory that responses on their way hold, as one request reserves it.
@@ -86,7 +86,8 @@ impl<M: ResponseMemory, C: Compressor> StreamedResponse<M, C> {
         })
     }
 
-    /// Returns the parts. A task makes each one, so a part that is not asked for yet gives its permit back all the same.
+    /// Returns the parts. A task renders each one, so that a part releases its permit even before the client asks for
+    /// it.
     pub fn parts(self) -> LocalBoxStream<'static, Result<ResponsePart, RenderError>> {
         let parts = stream::try_unfold(self, |mut state| async move {
             let mut making = JoinSet::new();

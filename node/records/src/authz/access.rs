@@ -1,5 +1,5 @@
-//! Access as the catalog has it, computed once for each change of it: members of groups, permissions of roles, grants on
-//! objects. A decision and the records it is about are read at the same moment.
+//! Access rights of the catalog, computed once for each change: members of groups, permissions of roles, grants on
+//! objects. A decision and its records are read at the same version.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -21,7 +21,7 @@ use crate::error::RecordsError;
 use crate::kinds::{acl, group, organization, project_group, role};
 use crate::list::Walk;
 
-/// A change of any of these may change what somebody may do.
+/// Kinds whose changes affect access rights.
 const KINDS: [RecordKind; 6] = [
     RecordKind::GROUP,
     RecordKind::ROLE,
@@ -30,10 +30,10 @@ const KINDS: [RecordKind; 6] = [
     RecordKind::ORG_MEMBER,
     RecordKind::CLUSTER_SETTING,
 ];
-/// Users whose rights are kept, over all organizations; above it all are worked out again.
+/// Upper bound of users with cached rights. Above it the cache is cleared.
 const USERS_KEPT_MAX: usize = 100_000;
 
-/// The local catalog at one moment, and what its users may do by it.
+/// View of the local catalog at one version, and the rights of its users.
 #[derive(Clone, Copy)]
 pub struct CatalogView<'s> {
     state: &'s State,
@@ -70,8 +70,8 @@ impl<'s> CatalogView<'s> {
         })
     }
 
-    /// Refuses a change that gives rights which its author does not have. `field` names the part of the request that gives
-    /// them.
+    /// Refuses a change that grants rights which its author does not have. `field` is the field of the request with the
+    /// grant.
     pub fn check_giving(&self, author: &Principal, field: &str, giving: &Giving) -> Result<(), RecordsError> {
         let access = self.of_organization(author.org, |of_organization, _| Arc::clone(&of_organization.access))?;
         // The rights of now, which may be fewer than those that the caller came with.

@@ -1,5 +1,5 @@
-//! A second look before a credential is refused: one fence of the catalog, shared by all who are about to refuse, and
-//! paced.
+//! Fences before a credential is refused: one read behind a fence of the catalog, shared by concurrent callers and
+//! rate-limited.
 //!
 //! A caller joins the round that has not begun yet, so that its fence covers everything acknowledged before the
 //! question. Rounds are paced, so that somebody who tries keys cannot make the catalog's leader work for each; a few may
@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 
 /// Time between two rounds in the long run.
 pub const FENCE_INTERVAL: Duration = Duration::from_millis(250);
-/// Rounds that may follow each other at once after a quiet time: what a few clients with an old key do.
+/// Burst of rounds without a pause, enough for a few clients with an old key.
 pub const FENCES_AT_ONCE_MAX: u32 = 20;
 
 type Round = Shared<BoxFuture<'static, Result<(), FenceError>>>;
@@ -58,7 +58,7 @@ impl Fences {
     }
 }
 
-/// Waits for its turn, lets nobody join any more, and asks. Driven by whoever waits for it.
+/// Waits for its turn, closes the round and reads behind a fence. Driven by any of the waiting callers.
 async fn round(fences: Weak<Fences>, turn: Instant) -> Result<(), FenceError> {
     tokio::time::sleep_until(turn.into()).await;
     let gone = || FenceError::Stopped("this node shuts down".into());

@@ -1,4 +1,4 @@
-//! Requests for grants: of one object, of a whole organization, by what they say, and many at once.
+//! Requests for grants: of one object, of an organization, by their content, and in batches.
 
 use assay_node_auth::{Decision, ObjectType, Permission, Principal};
 use serde_json::{Map, Value, json};
@@ -42,7 +42,7 @@ impl Records {
         self.list(who, &ACL, request).await
     }
 
-    /// Deletes the grant that says exactly this. Returns it as it was.
+    /// Deletes the grant with exactly these fields and returns it.
     pub async fn delete_acl(&self, who: &Principal, body: Map<String, Value>) -> Result<Value, RecordsError> {
         let fields = draft::created(&ACL, body)?;
         let missing = || RecordsError::NotFound("there is no such grant that is visible to this credential".into());
@@ -55,8 +55,8 @@ impl Records {
         })
     }
 
-    /// Makes grants and then deletes others; one that is there or gone already is fine. Where one is
-    /// refused, the ones before it stay done: to ask again goes on.
+    /// Creates grants and then deletes others. Existing and missing ones are no errors. After a refusal the earlier
+    /// changes stay, and a retry continues.
     pub async fn update_acls(&self, who: &Principal, mut body: Map<String, Value>) -> Result<Value, RecordsError> {
         let (add, remove) = (acls_in(&mut body, "add_acls")?, acls_in(&mut body, "remove_acls")?);
         if add.len() + remove.len() > ACLS_AT_ONCE_MAX {

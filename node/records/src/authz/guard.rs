@@ -1,4 +1,4 @@
-//! Authorization of one record: which grants reach it, and which permission an action takes.
+//! Authorization of one record: the grants that reach it, and the permission that an action requires.
 
 use std::sync::Arc;
 
@@ -12,19 +12,19 @@ use crate::draft::{self, Body};
 use crate::kind::{Guard, Kind};
 use crate::kinds::{self, acl};
 
-/// A record as far as access to it goes. One that is to be made has no id.
+/// Fields of a record that decide on access to it. A new record has no id.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct About<'a> {
     pub kind: &'a Kind,
     pub org: OrgId,
     pub id: Option<Uuid>,
     pub project: Option<Uuid>,
-    /// Asked only of kinds whose fields decide.
+    /// Body, needed only for kinds whose fields decide.
     pub body: Option<&'a Body>,
 }
 
 impl About<'_> {
-    /// `who` stands in the record's organization.
+    /// Returns the decision. `who` is the principal in the organization of the record.
     pub fn decide(&self, view: &CatalogView<'_>, who: &Principal, permission: Permission) -> Decision {
         let as_part = if permission == Permission::Read { Permission::Read } else { Permission::Update };
         match self.kind.guard {
@@ -85,7 +85,7 @@ pub(crate) fn target_of_rows(object: ObjectType, project: Uuid, org: OrgId) -> T
     Target::in_project(object, id, project, org)
 }
 
-/// A grant may be seen by who may see the grants on its object, and what it is on is seen by all who may read that.
+/// Decides on a grant: readers of the grants on its object can see it, together with the object if they can read that.
 pub(crate) fn decide_of_acls(who: &Principal, permission: Permission, target: &Target) -> Decision {
     let permission = match permission {
         Permission::Create => Permission::CreateAcls,

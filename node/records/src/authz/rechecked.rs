@@ -1,5 +1,5 @@
-//! Rights once more, where the rows are: another node has checked them with its copy of the catalog, this one does with its
-//! own. What may be refused because this copy is behind is looked at again behind a fence.
+//! Second check of rights at the node with the rows, against its own copy of the catalog. A refusal that may be due to
+//! an old copy is checked again behind a fence.
 
 use assay_cluster::{Guard, ObjectAccess};
 use assay_node_auth::{Asker, Decision, ObjectType, Permission, Principal, Target, decide};

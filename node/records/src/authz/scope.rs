@@ -1,4 +1,4 @@
-//! The scope of a credential: the user it speaks for, the organizations it opens, and the caller as a principal in each.
+//! Scope of a credential: its user, its organizations, and the principal in each of them.
 
 use std::sync::Arc;
 
@@ -108,9 +108,9 @@ impl CredentialScope {
         is_open && state.find(&member_key(org, self.user)).is_some()
     }
 
-    /// The one that the user joined first at the front, whatever others do: it is the default. Memberships of versions before
-    /// 0.5 do not say when they began; they stand before the others, the oldest organization first, as they did then.
-    /// Organizations are few, made by an administrator.
+    /// Returns the organizations of a user. The one that the user joined first comes first: it is the default.
+    /// Memberships from before version 0.5 have no time; they precede the others, in the order in which the
+    /// organizations were created.
     pub fn organizations(&self, state: &State) -> Vec<Arc<Record>> {
         let mut orgs: Vec<_> = match self.org {
             Some(org) => state.get(RecordKind::ORGANIZATION, org.0).into_iter().cloned().collect(),

@@ -1,4 +1,4 @@
-//! Kinds that say who is there and who may do what: users, groups, roles, grants, keys and tokens.
+//! Kinds of access control: users, groups, roles, grants, keys and tokens.
 
 pub(crate) mod acl;
 pub mod api_key;
@@ -23,8 +23,8 @@ use crate::shape::Shape;
 /// Users, groups or roles in one record.
 const MEMBERS: Shape = Shape::List { of: &Shape::Uuid, items_max: 10_000 };
 
-/// A patch names what to add to a list and what to take out of it: `add_` and `remove_` before the list's name. What is
-/// there already is not added again.
+/// Applies additions and removals of lists in a patch: fields with the prefixes `add_` and `remove_`. Existing elements
+/// are not added again.
 fn folded_lists(stored: &Body, sent: &mut Body, lists: &[&str]) -> Result<(), RecordsError> {
     for list in lists {
         sent.remove(*list);
@@ -52,7 +52,7 @@ fn folded_lists(stored: &Body, sent: &mut Body, lists: &[&str]) -> Result<(), Re
     Ok(())
 }
 
-/// Ids are the same in any case; of objects, what is null is not there.
+/// Compares ids without regard to case, and objects without their null members.
 fn is_same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::String(a), Value::String(b)) => a.eq_ignore_ascii_case(b),

@@ -1,4 +1,4 @@
-//! Agent: one of a project's own programs that act by themselves, as it is known by name and slug.
+//! Agent: an autonomous program of a project, with a name and a slug.
 
 use assay_storage_model::catalog::RecordKind;
 use serde_json::Value;

@@ -1,5 +1,5 @@
-//! Environment variable: what functions of an organization, of a project or one function alone find in their environment.
-//! Its value is given out nowhere but inside.
+//! Environment variable for the functions of an organization or a project, or for one function. Its value is returned
+//! only inside of the node.
 
 use assay_storage_model::catalog::RecordKind;
 

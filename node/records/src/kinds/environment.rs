@@ -1,4 +1,4 @@
-//! Environment: where prompts and datasets are used, such as production; versions are pinned to it by its slug.
+//! Environment of prompts and datasets, such as production. Versions are pinned to it by its slug.
 
 use assay_storage_model::catalog::RecordKind;
 

@@ -1,4 +1,4 @@
-//! Environment object: which version of a prompt or a dataset an environment uses.
+//! Environment object: the version of a prompt or a dataset in an environment.
 
 use assay_storage_model::catalog::RecordKind;
 

@@ -1,5 +1,5 @@
-//! Experiment: one run of an evaluation, within a project. Creating one can ask for a new one under a name that is
-//! taken, leave the name to the service, and name a base to compare with by id, by name or by commits.
+//! Experiment: one run of an evaluation, within a project. A create request can ask for a new one under an existing
+//! name, let the service choose the name, and name a base experiment by id, by name or by commits.
 
 use std::collections::HashMap;
 
@@ -72,7 +72,7 @@ pub static EXPERIMENT: Kind = Kind {
     join: None,
 };
 
-/// What the SDKs say of how an experiment was made.
+/// Metadata from SDKs about the creation of an experiment.
 const INTERNAL_METADATA: Shape =
     Shape::Known { members: &[Member::optional("dataset_filter", METADATA)], bytes_max: 256 << 10 };
 
@@ -105,7 +105,7 @@ fn cut(text: &str, bytes_max: usize) -> &str {
     &text[..text.floor_char_boundary(bytes_max)]
 }
 
-/// What it says of what to compare with is right, also where nobody goes by it.
+/// Checks the fields of the base experiment, even those that are not used.
 pub(crate) fn check_bases(sent: &Body) -> Result<(), RecordsError> {
     text_of(sent, "base_experiment")?;
     ancestors(sent).map(drop)

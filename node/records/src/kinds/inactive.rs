@@ -1,4 +1,5 @@
-//! Automations that this version stores and does not carry out: new ones are refused, existing ones say `inactive`.
+//! Automations that this version stores but does not execute. New ones are refused; existing ones have the field
+//! `inactive`.
 
 use assay_storage_model::catalog::RecordKind;
 use serde_json::Value;

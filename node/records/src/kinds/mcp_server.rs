@@ -1,4 +1,4 @@
-//! MCP server: where a project finds tools that somebody else serves.
+//! MCP server: a server with tools for a project.
 
 use assay_storage_model::catalog::RecordKind;
 

@@ -1,4 +1,4 @@
-//! Organization automation: how long rows of a kind of object are kept in all projects that say nothing else.
+//! Organization automation: the retention time of rows in all projects without a rule of their own.
 
 use assay_storage_model::catalog::RecordKind;
 

@@ -1,4 +1,4 @@
-//! Project: what groups experiments, datasets and one log. Its settings are replaced whole by a patch.
+//! Project: a group of experiments, datasets and one log. A patch replaces its settings as a whole.
 
 use assay_node_auth::ObjectType;
 use assay_storage_model::ObjectKind;

@@ -1,4 +1,4 @@
-//! Project automation: what is done when something is logged, at intervals, or with what has become old.
+//! Project automation: an action on logged rows, at intervals, or on old rows.
 
 use assay_storage_model::catalog::RecordKind;
 

@@ -1,4 +1,4 @@
-//! Project score: one that people give rows of a project, or that scorers do.
+//! Project score: a score that people or scorers give to rows of a project.
 
 use assay_storage_model::catalog::RecordKind;
 

@@ -1,4 +1,4 @@
-//! Project tag: a label that people give rows of a project, with its colour.
+//! Project tag: a label with a colour for rows of a project.
 
 use assay_storage_model::catalog::RecordKind;
 

@@ -1,5 +1,5 @@
-//! Prompt or function. What it says is a row of its project, with all its versions; what stands here is that its slug is
-//! taken, by which id, and in which project, so that an id leads to its rows and a slug to one id.
+//! Prompt or function. Its content is a row of its project, with all versions. The record reserves its slug and leads
+//! from an id to the rows.
 
 use assay_node_auth::ObjectType;
 use assay_storage_model::catalog::RecordKind;
@@ -32,7 +32,7 @@ pub static PROMPT: Kind = Kind {
     join: None,
 };
 
-/// What the row of a prompt says.
+/// Fields of the row of a prompt.
 pub(crate) const PROMPT_FIELDS: &[Field] = &[
     Field::required("project_id", Shape::Uuid, OnPatch::Fixed),
     Field::required("name", NAME, OnPatch::Replaced),
@@ -44,7 +44,7 @@ pub(crate) const PROMPT_FIELDS: &[Field] = &[
     Field::optional("function_type", FUNCTION_TYPE, OnPatch::Fixed),
 ];
 
-/// What the row of a function says: a prompt is one too.
+/// Fields of the row of a function; a prompt is one, too.
 pub(crate) const FUNCTION_FIELDS: &[Field] = &[
     Field::required("project_id", Shape::Uuid, OnPatch::Fixed),
     Field::required("name", NAME, OnPatch::Replaced),

@@ -1,4 +1,4 @@
-//! Prompt session: a playground, where somebody tries prompts; what they did there are its rows.
+//! Prompt session: a playground for prompts. Its rows are the trials in it.
 
 use assay_node_auth::ObjectType;
 use assay_storage_model::ObjectKind;

@@ -1,4 +1,4 @@
-//! Simulated user: somebody who talks to an agent while it is tried out, as who they are, what they want and how they sound.
+//! Simulated user: a persona that talks to an agent in a trial, with its goals and tone.
 
 use assay_storage_model::catalog::RecordKind;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Span iframe: a page of somebody else's that shows a span in its own way.
+//! Span iframe: an external page that displays a span.
 
 use assay_storage_model::catalog::RecordKind;
 

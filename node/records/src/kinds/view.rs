@@ -1,4 +1,4 @@
-//! View: how somebody likes to see a table or a chart of an object, kept under a name.
+//! View: named display settings of a table or a chart of an object.
 
 use assay_storage_model::catalog::RecordKind;
 

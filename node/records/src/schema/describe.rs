@@ -1,9 +1,8 @@
-//! What is said of a kind to those who write clients: JSON schemas as OpenAPI 3.0 has them, made of the fields and shapes that
-//! requests are checked by, and of what the kind does to them. What no field says (what a fold takes, what `complete` sets) is
-//! found out by doing it to an empty body.
+//! JSON schemas (OpenAPI 3.0) of a kind for clients, derived from the fields and shapes that validate requests. Effects that
+//! no field describes (defaults of `complete`, folded fields) are found by applying them to an empty body.
 //!
-//! Of texts a schema can bound the letters and we bound the bytes: `maxLength` is the bytes, which a text of so many letters
-//! has at least; `x-bytes-max` is said of other values.
+//! A schema bounds the characters of texts, and requests are bounded in bytes: `maxLength` is the bound in bytes, and
+//! `x-bytes-max` is that of other values.
 
 use assay_storage_catalog::State;
 use serde_json::{Map, Value, json};
@@ -15,20 +14,20 @@ use crate::kind::{Field, Filter, Home, Kind, Making, Naming, OnCreate, OnPatch};
 use crate::kinds::{GROUP, inactive, organization};
 use crate::shape::{MOST_NEGATIVE, MOST_POSITIVE, Member, Shape};
 
-/// What can be asked of one kind, and how it answers.
+/// Description of the requests and responses of one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Description {
-    /// Bodies of a create and of what takes a record's place.
+    /// Schema of the bodies of create and replace.
     pub create: Value,
     pub patch: Value,
     pub answer: Value,
-    /// What its list can be asked for beside pages and ids: query parameters and what each may be.
+    /// Query parameters of its list other than pages and ids, and their schemas.
     pub filters: Vec<(&'static str, Value)>,
-    /// Records of a list where the client names no limit; none gives all.
+    /// Default limit of a list; `None` for all records.
     pub list_default: Option<u64>,
     /// A create answers a secret too, this once.
     pub has_key: bool,
-    /// Bodies can ask for what is not carried out yet, which is answered 501.
+    /// Whether bodies can request features that are not implemented, which is answered with 501.
     pub refuses_some: bool,
 }
 
@@ -79,7 +78,7 @@ impl Definition {
     }
 }
 
-/// What a patch of an organization says and how one is shown.
+/// Returns the schemas of a patch and of a response for organizations.
 pub fn describe_organization() -> (Value, Value) {
     let (mut patch, mut shown) = (Object::default(), Object::default());
     shown.put("id", uuid(), true);
@@ -92,7 +91,7 @@ pub fn describe_organization() -> (Value, Value) {
     (patch.done(), shown.done())
 }
 
-/// How users are shown.
+/// Returns the schema of users in responses.
 pub fn describe_user() -> Value {
     let mut shown = Object::default();
     shown.put("id", uuid(), true);
@@ -103,7 +102,7 @@ pub fn describe_user() -> Value {
     shown.done()
 }
 
-/// An object as its members are told, one after the other.
+/// Schema of an object, built member by member.
 #[derive(Default)]
 struct Object {
     properties: Map<String, Value>,
@@ -111,7 +110,7 @@ struct Object {
 }
 
 impl Object {
-    /// What is not required may be null, which says nothing.
+    /// Adds a member. One that is not required may be null, which counts as absent.
     fn put(&mut self, name: &str, schema: Value, required: bool) {
         if required {
             self.always(name, schema);
@@ -120,7 +119,7 @@ impl Object {
         }
     }
 
-    /// It is there, null or not.
+    /// Adds a member that is always present.
     fn always(&mut self, name: &str, schema: Value) {
         self.properties.insert(name.to_owned(), schema);
         self.required.push(name.into());
@@ -143,7 +142,7 @@ fn uuid() -> Value {
     json!({"type": "string", "format": "uuid"})
 }
 
-/// Empty says nothing, as null does.
+/// Returns the schema of an id that may be an empty string, which counts as absent.
 fn uuid_or_empty() -> Value {
     json!({"anyOf": [uuid(), {"type": "string", "maxLength": 0}]})
 }
@@ -152,7 +151,7 @@ fn time() -> Value {
     json!({"type": "string", "format": "date-time"})
 }
 
-/// The same or null. Where there are alternatives the first may be null, since one that fits is enough.
+/// Makes a schema nullable. Among alternatives only the first has to be.
 fn nullable(mut schema: Value) -> Value {
     for alternatives in ["anyOf", "oneOf"] {
         if let Some(first) = schema.get_mut(alternatives).and_then(|list| list.get_mut(0)) {
@@ -167,7 +166,7 @@ fn nullable(mut schema: Value) -> Value {
     schema
 }
 
-/// What a shape takes.
+/// Returns the schema of a shape.
 pub(crate) fn schema(shape: &Shape) -> Value {
     match shape {
         Shape::Text { bytes_min, bytes_max } => {
@@ -273,7 +272,7 @@ fn patch(kind: &Kind) -> Value {
     object.done()
 }
 
-/// What the kind's fold makes of one field that was sent; none where it has no fold or refuses it.
+/// Returns the result of the kind's fold for one field; `None` if it has no fold or refuses the field.
 fn folded(kind: &Kind, field: &str, value: &Value) -> Option<Body> {
     let mut sent = Body::from_iter([(field.to_owned(), value.clone())]);
     (kind.fold?)(&Body::new(), &mut sent).ok()?;
@@ -308,8 +307,7 @@ fn answer(kind: &Kind) -> Value {
     object.done()
 }
 
-/// Whether every record has it. Of what belongs to the system, and of the groups that an organization begins with, nobody is
-/// the maker.
+/// Returns whether every record has the field. System records and default groups have no creator.
 fn is_always_set(kind: &Kind, field: &Field) -> bool {
     let mut completed = Body::new();
     (kind.complete)(&Making { id: Uuid::nil(), user: Uuid::nil() }, &mut completed);

@@ -1,4 +1,4 @@
-//! Bodies, purely: what a create keeps of what was sent, how a patch folds in, what an answer shows.
+//! Bodies of records, pure: the stored body of a create, the merge of a patch, the body of a response.
 
 use assay_storage_model::OrgId;
 use assay_storage_model::catalog::{Record, RecordKind};
@@ -12,7 +12,7 @@ use crate::shape::{Shape, take};
 
 pub type Body = Map<String, Value>;
 
-/// Stands in the body of a key that speaks for every organization its user is in; such a key has no `org_id`.
+/// Member in the body of a key for all organizations of its user; such a key has no `org_id`.
 pub const EVERY_ORG: &str = "every_org";
 /// Organizations that the user of such a key left since it was made.
 pub const CLOSED_ORGS: &str = "closed_orgs";
@@ -22,12 +22,12 @@ pub fn mentions(record: &Record, text: &str) -> bool {
     std::str::from_utf8(&record.body).is_ok_and(|body| body.contains(text))
 }
 
-/// The fields that a client may set, checked; null means "not given".
+/// Validates the fields of a create. Null means "not given".
 pub fn created(kind: &Kind, sent: Body) -> Result<Body, RecordsError> {
     taken(kind.fields, sent)
 }
 
-/// The same of fields that are no record's.
+/// Validates fields that do not belong to a record.
 pub(crate) fn taken(fields: &[Field], mut sent: Body) -> Result<Body, RecordsError> {
     let mut kept = Body::new();
     for field in fields.iter().filter(|field| field.create != OnCreate::Ours) {
@@ -44,7 +44,7 @@ pub(crate) fn taken(fields: &[Field], mut sent: Body) -> Result<Body, RecordsErr
     Ok(kept)
 }
 
-/// The fields of a patch that change something, checked, for who folds them in where they are stored.
+/// Validates the fields of a patch that are not null, for a later merge.
 pub(crate) fn changes(fields: &[Field], mut sent: Body) -> Result<Body, RecordsError> {
     let mut kept = Body::new();
     for field in fields.iter().filter(|field| field.patch != OnPatch::Fixed) {
@@ -55,8 +55,7 @@ pub(crate) fn changes(fields: &[Field], mut sent: Body) -> Result<Body, RecordsE
     Ok(kept)
 }
 
-/// The stored body with what was sent folded in; none if nothing changes. Fields cannot be removed, so null means
-/// "not given".
+/// Merges a patch into a stored body; `None` if nothing changes. Fields cannot be removed, so null means "not given".
 pub(crate) fn patched(kind: &Kind, stored: &Body, mut sent: Body) -> Result<Option<Body>, RecordsError> {
     let mut kept = stored.clone();
     for field in kind.fields.iter().filter(|field| field.patch != OnPatch::Fixed) {
@@ -80,7 +79,7 @@ pub(crate) fn patched(kind: &Kind, stored: &Body, mut sent: Body) -> Result<Opti
     Ok((kept != *stored).then_some(kept))
 }
 
-/// What `remove_members` and the like name has the shape of the list: the fold would pass over what cannot be in it.
+/// Checks the shape of `remove_members` and similar fields, whose invalid elements the merge would ignore.
 pub(crate) fn check_taken_out(kind: &Kind, sent: &Body) -> Result<(), RecordsError> {
     let lists = kind.fields.iter().filter(|field| matches!(field.shape, Shape::List { .. }));
     for field in lists.filter(|_| kind.fold.is_some()) {
@@ -109,7 +108,7 @@ fn merge(into: &mut Value, from: Value) {
     }
 }
 
-/// What an answer is made of beside the body.
+/// Parts of a response other than the body.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame {
     pub id: Uuid,
@@ -154,7 +153,7 @@ pub fn read(record: &Record) -> Result<Body, RecordsError> {
     serde_json::from_slice(&record.body).map_err(unreadable)
 }
 
-/// A text among what was sent that is no field of the record; null and empty mean "not given".
+/// Returns a text of a request that is no field of the record. Null and empty mean "not given".
 pub fn text_of<'a>(sent: &'a Body, name: &str) -> Result<Option<&'a str>, RecordsError> {
     match sent.get(name) {
         None | Some(Value::Null) => Ok(None),
@@ -163,13 +162,13 @@ pub fn text_of<'a>(sent: &'a Body, name: &str) -> Result<Option<&'a str>, Record
     }
 }
 
-/// The same for an id.
+/// Returns an id of a request that is no field of the record.
 pub fn uuid_of(sent: &Body, name: &str) -> Result<Option<Uuid>, RecordsError> {
     let wrong = |_| RecordsError::BadRequest(format!("`{name}` has to be a UUID, not another text"));
     text_of(sent, name)?.map(|text| Uuid::parse_str(text).map_err(wrong)).transpose()
 }
 
-/// The same for a switch.
+/// Returns a flag of a request that is no field of the record.
 pub(crate) fn flag_of(sent: &Body, name: &str) -> Result<bool, RecordsError> {
     match sent.get(name) {
         None | Some(Value::Null) => Ok(false),

@@ -1,4 +1,4 @@
-//! What is said of a kind of record. The mechanism (create, get, list, patch, delete) reads nothing else, so a new kind
+//! Declaration of a kind of record. The mechanism (create, get, list, patch, delete) reads nothing else, so a new kind
 //! is a new file under `kinds/`.
 //!
 //! A record's body is a JSON object of its fields, those that the service sets included. Its first unique key holds the
@@ -22,54 +22,54 @@ use crate::shape::Shape;
 /// A name in bytes; with its scope it has to fit a unique key.
 pub const NAME_BYTES_MAX: usize = 1024;
 
-/// What is stored, and what was sent, which it changes.
+/// Function that transforms a patch, given the stored body.
 pub(crate) type Fold = fn(&Body, &mut Body) -> Result<(), RecordsError>;
 pub(crate) type Check = fn(&Checked<'_>) -> Result<(), RecordsError>;
 
 /// A body that is to be stored.
 pub(crate) struct Checked<'c> {
     pub view: &'c CatalogView<'c>,
-    /// Who changes it, within its organization.
+    /// Author of the change, in the organization of the record.
     pub who: &'c Principal,
     /// The record that changes; none where one is made.
     pub id: Option<Uuid>,
-    /// What is stored; none where it is made.
+    /// Stored body; `None` for a new record.
     pub before: Option<&'c Body>,
     pub body: &'c Body,
 }
 
 /// One kind of record, as the API shows it.
 pub struct Kind {
-    /// As the API writes it.
+    /// Name in the API.
     pub(crate) name: &'static str,
     pub record: RecordKind,
     pub(crate) home: Home,
     pub(crate) naming: Naming,
     pub(crate) guard: Guard,
-    /// How the API serves its records.
+    /// Routes of its records.
     pub api: Api,
-    /// When its records come in an export of an organization.
+    /// Position of its records in an export of an organization.
     pub export: Export,
     pub(crate) fields: &'static [Field],
-    /// Query parameters of its list, and what each asks.
+    /// Query parameters of its list, and their filters.
     pub(crate) filters: &'static [(&'static str, Filter)],
-    /// Records of a list where the client names no limit; none gives all.
+    /// Default limit of a list; `None` for all records.
     pub(crate) list_default: Option<u64>,
     /// The objects that keep rows under the record's id: they go with it.
     pub rows: &'static [ObjectKind],
-    /// Whether an answer says when it was deleted, which is null but for the answer to the delete.
+    /// Whether responses have the time of deletion, which is null except in the response to the delete.
     pub(crate) has_deleted_at: bool,
-    /// Those that belong to the system: in every organization, and never changed.
+    /// System records, which exist in every organization and never change.
     pub(crate) builtin: fn() -> Vec<Record>,
-    /// Makes of what a patch sent, such as what to add to a list, the fields that it means.
+    /// Transforms a patch, such as additions to a list, to the resulting fields.
     pub(crate) fold: Option<Fold>,
-    /// Refuses a body that names what is not there, before it is stored.
+    /// Refuses a body with references to missing records.
     pub(crate) check: Option<Check>,
-    /// Sets what a new record gets beyond what the client sent.
+    /// Sets the fields of a new record that the client does not.
     pub(crate) complete: fn(&Making, &mut Body),
-    /// Sets what follows from other fields, after every change.
+    /// Sets derived fields after every change.
     pub(crate) derive: fn(&mut Body),
-    /// Adds to an answer what stands in other records.
+    /// Adds fields from other records to a response.
     pub(crate) join: Option<fn(&State, &mut Body)>,
 }
 
@@ -79,16 +79,16 @@ impl fmt::Debug for Kind {
     }
 }
 
-/// How the API serves the records of a kind.
+/// Routes of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Api {
-    /// At this path, with the handlers that kinds share.
+    /// Shared handlers at this path.
     Shared(&'static str, Changes),
-    /// With routes of its own.
+    /// Routes of its own.
     Own,
 }
 
-/// How records are changed once they are there.
+/// Changes that the API allows after creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Changes {
     Never,
@@ -96,54 +96,56 @@ pub enum Changes {
     ByPatchAndPut,
 }
 
-/// When the records of a kind come in an export of an organization.
+/// Position of the records of a kind in an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Export {
-    /// Before the rows that have versions: what those depend on.
+    /// Before rows, which depend on them.
     BeforeRows,
-    /// After them: records of the kind name versions of datasets and prompts, or what does.
+    /// After rows: the records name versions of datasets and prompts, or records that do.
     AfterRows,
-    /// Never: what is kept of them opens nothing elsewhere, or format 1 of exports has no place for them.
+    /// Not exported: the records are useless elsewhere, or format 1 of exports cannot have them.
     Never,
 }
 
-/// What a record belongs to.
+/// Owner of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Home {
     Organization,
     Project,
-    /// What its fields `object_type` and `object_id` name, in the organization of that.
+    /// The object in its fields `object_type` and `object_id`, in the organization of that object.
     Object,
 }
 
-/// Which grants decide of a record.
+/// Source of the access rights to a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Guard {
-    /// Those on it and on all it is in, as a thing of this type.
+    /// Grants on the record, as an object of this type, and on its containers.
     Own(ObjectType),
-    /// It is a part of its project: who may read that may read it, and who may change that may make, change and delete it.
+    /// Rights on its project: readers of it can read the record, editors can create, change and delete it.
     Project,
-    /// The same of its organization.
+    /// Rights on its organization, likewise.
     Organization,
-    /// The same of what its fields `object_type` and `object_id` name.
+    /// Rights on the object in its fields `object_type` and `object_id`, likewise.
     Object,
-    /// The user whom its field of this name says may do all; others what they may do to the members of the organization.
+    /// The user in this field has all rights; others have their rights on the members of the organization.
     Holder(&'static str),
-    /// It is a grant: what decides is what may be done to the grants on its object.
+    /// Rights on the grants of the object of this grant.
     Acl,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Naming {
-    /// Unique in its home; creating it again gives the one that is there.
+    /// Unique in its owner. A repeated create returns the existing record.
     Unique,
-    /// The same, but the client may ask for a new one whatever it is called, or leave the name to the service.
+    /// Unique in its owner, but the client may request a new one under an existing name, or let the service choose the
+    /// name.
     UniqueOrFresh,
     /// Any name; the unique key is the fingerprint of a secret.
     Secret,
-    /// Unique in its home among those that have these fields in common; creating it again gives the one that is there.
+    /// Unique in its owner among records with equal values of these fields. A repeated create returns the existing
+    /// record.
     UniqueAmong(&'static [&'static str]),
-    /// Unique in its home by this field; a second one with the same is refused.
+    /// Unique in its owner by this field. A repeated create returns the existing record.
     UniqueBy(&'static str),
     /// Unique in its home by this field; creating it again gives the one that is there.
     UniqueAs(&'static str),
@@ -151,13 +153,13 @@ pub(crate) enum Naming {
     Whole(&'static [&'static str]),
 }
 
-/// What a list can be asked for beside pages and ids. Several values of one parameter are alternatives.
+/// Filter of a list. Several values of one parameter are alternatives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Filter {
     Name,
     ProjectName,
     ProjectId,
-    /// JSON: all given fields are equal, nested ones too.
+    /// JSON object whose fields must be equal, nested ones too.
     Metadata,
     /// The field of this name is equal.
     Field(&'static str),
@@ -174,16 +176,16 @@ pub(crate) struct Field {
 pub(crate) enum OnCreate {
     Required,
     Optional,
-    /// The service sets it; what a client sends is ignored.
+    /// Set by the service. Values of clients are ignored.
     Ours,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OnPatch {
-    /// Never changes; what a client sends is ignored.
+    /// Constant. Values of clients are ignored.
     Fixed,
     Replaced,
-    /// The same, and every patch says it.
+    /// Constant, and present in every patch.
     Said,
     /// Objects are folded in, member by member; anything else replaces.
     Merged,
@@ -203,7 +205,7 @@ impl Field {
     }
 }
 
-/// What is known where a record is made; ids and times come from the edge.
+/// Context of the creation of a record; ids and times come from `edge`.
 #[derive(Debug)]
 pub(crate) struct Making {
     pub id: Uuid,
@@ -211,7 +213,7 @@ pub(crate) struct Making {
 }
 
 impl Kind {
-    /// As the API writes it: `project`, `experiment`, `dataset`, `api_key`.
+    /// Returns the name in the API: `project`, `experiment`, `dataset`, `api_key`.
     pub fn name(&self) -> &'static str {
         self.name
     }
@@ -221,7 +223,7 @@ impl Kind {
         UniqueKey::new(format!("{}.name/{home}", self.name), name)
     }
 
-    /// What makes a record of these fields unique in its home; none where a name is not given.
+    /// Returns the unique key of a record with these fields; `None` without a name.
     pub(crate) fn key_of(&self, home: Uuid, body: &Body) -> Option<UniqueKey> {
         let value = |field: &&'static str| body.get(*field).unwrap_or(&Value::Null);
         let all = |values: Vec<&Value>| Some(self.name_key(home, &serde_json::to_string(&values).ok()?));
@@ -235,12 +237,12 @@ impl Kind {
         }
     }
 
-    /// The id of what it is unique in, as its first key has it.
+    /// Returns the id of its owner, from its first key.
     pub(crate) fn home_of(&self, record: &Record) -> Option<Uuid> {
         Uuid::parse_str(record.keys.first()?.scope.rsplit_once('/')?.1).ok()
     }
 
-    /// The field whose value is in the unique key.
+    /// Returns the field whose value is in the unique key.
     pub(crate) fn named_by(&self) -> &'static str {
         match self.naming {
             Naming::UniqueBy(field) | Naming::UniqueAs(field) => field,
@@ -271,10 +273,10 @@ impl Kind {
     }
 }
 
-/// For kinds that have nothing to add.
+/// Derives nothing.
 pub(crate) fn nothing_derived(_: &mut Body) {}
 
-/// For kinds that know who made them.
+/// Sets the creator.
 pub(crate) fn made_by(making: &Making, fields: &mut Body) {
     fields.insert("user_id".into(), making.user.to_string().into());
 }

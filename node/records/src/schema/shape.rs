@@ -1,4 +1,4 @@
-//! What a field may hold, checked before anything is stored. A refusal names the field and says what would be right.
+//! Shapes of fields, which are checked before anything is stored. An error names the field and a valid value.
 
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -9,7 +9,7 @@ use crate::error::RecordsError;
 pub const DEPTH_MAX: usize = 64;
 /// Floats below are whole numbers of their own.
 const WHOLE_FLOAT_MAX: f64 = 9_007_199_254_740_992.0;
-/// What stands for no limit.
+/// Stands for no limit.
 pub(crate) const MOST_NEGATIVE: f64 = f64::MIN;
 pub(crate) const MOST_POSITIVE: f64 = f64::MAX;
 
@@ -165,7 +165,7 @@ fn number(path: &str, min: f64, max: f64, value: Value) -> Result<Value, Records
     if fits { Ok(value) } else { no_number(path, &format!("a number{}", range(min, max)), &value) }
 }
 
-/// Also one that is written as a float.
+/// Checks a whole number, also one in float notation.
 fn whole(path: &str, min: i64, max: i64, value: &Value) -> Result<Value, RecordsError> {
     let of_float = |float: &f64| float.fract() == 0.0 && float.abs() < WHOLE_FLOAT_MAX;
     let whole = value.as_i64().or_else(|| value.as_f64().filter(of_float).map(|float| float as i64));
@@ -211,7 +211,7 @@ fn closed(members: &[Member], path: &str, mut fields: Map<String, Value>) -> Res
     Ok(kept)
 }
 
-/// What the last of them said where none fits: it is the most that there can be.
+/// Checks alternatives. If none matches, the error is that of the last one, which is the most general.
 fn either(shapes: &[Shape], path: &str, value: &Value) -> Result<Value, RecordsError> {
     let mut refused = None;
     for shape in shapes {
@@ -244,7 +244,7 @@ fn tagged(
     Ok(Value::Object(kept))
 }
 
-/// The variant that the tag says, and its members.
+/// Returns the variant that the tag selects, and its members.
 fn variant<'v>(
     tag: &str,
     variants: &[(&'v str, &'v [Member])],
@@ -278,7 +278,7 @@ fn check_count(path: &str, items: usize, items_max: usize) -> Result<(), Records
     Ok(())
 }
 
-/// Asked again after a merge, which can make an object larger and deeper.
+/// Checks an open object, again after a merge, which can make it larger and deeper.
 fn check_open(path: &str, value: &Value, bytes_max: usize) -> Result<(), RecordsError> {
     if !is_within(value, DEPTH_MAX) {
         let said = format!("`{path}` is nested deeper than {DEPTH_MAX} levels");

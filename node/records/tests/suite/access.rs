@@ -51,9 +51,9 @@ pub(super) const WAYS: [Way; 13] = [
     Way::Left,
 ];
 
-/// A thing, and what decides of it.
+/// Record, and the object that decides on access to it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Thing {
+pub(super) struct AccessTarget {
     pub kind: &'static Kind,
     pub id: Uuid,
     pub project: Option<Uuid>,
@@ -66,7 +66,7 @@ pub(super) const DOING: [Permission; 4] =
     [Permission::Create, Permission::Read, Permission::Update, Permission::Delete];
 
 impl World {
-    async fn thing(&self, kind: &'static Kind, name: &str) -> Thing {
+    async fn thing(&self, kind: &'static Kind, name: &str) -> AccessTarget {
         let org = self.owner.org.0;
         let own = ObjectType::parse(kind.name());
         let in_organization = [PROJECT.name(), GROUP.name(), ROLE.name(), AI_SECRET.name(), ENVIRONMENT.name()];
@@ -79,7 +79,7 @@ impl World {
         let made = self.records.create(&self.owner, kind, sent(kind, name, home.1)).await.expect("the owner may");
         let id = id_of(&made.object);
         let object = own.map_or(home, |own| (own, id));
-        Thing { kind, id, project, object, is_part: own.is_none() }
+        AccessTarget { kind, id, project, object, is_part: own.is_none() }
     }
 
     pub async fn member(&self, email: &str) -> Principal {
@@ -114,7 +114,7 @@ impl World {
         &self,
         way: Way,
         who: &Principal,
-        thing: &Thing,
+        thing: &AccessTarget,
         doing: Permission,
         unique: &str,
     ) -> bool {
@@ -185,11 +185,11 @@ impl World {
     async fn attempt(
         &self,
         who: &Principal,
-        thing: &Thing,
+        thing: &AccessTarget,
         doing: Permission,
         unique: &str,
     ) -> Result<(), RecordsError> {
-        let Thing { kind, id, project, .. } = *thing;
+        let AccessTarget { kind, id, project, .. } = *thing;
         match doing {
             Permission::Create => {
                 let home = if thing.is_part { thing.object.1 } else { project.unwrap_or(who.org.0) };

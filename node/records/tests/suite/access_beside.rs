@@ -9,7 +9,7 @@ use assay_node_records::{Kind, ListRequest, Pinned, RecordsError};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::access::{DOING, Thing, WAYS, Way};
+use super::access::{AccessTarget, DOING, WAYS, Way};
 use super::{World, bad, body, id_of, world};
 
 const VERSION: &str = "1000192656880881099";
@@ -68,7 +68,7 @@ async fn versions_in_environments_are_open_to_whom_their_object_is() {
                 let project = world.project(&unique).await;
                 let sent = body(json!({"name": "it", "slug": "it", "project_id": project}));
                 let id = id_of(&world.records.create(&world.owner, kind, sent).await.expect("the owner may").object);
-                let thing = Thing { kind, id, project: Some(project), object: (object, id), is_part: true };
+                let thing = AccessTarget { kind, id, project: Some(project), object: (object, id), is_part: true };
                 let of = Pinned::of(object.word(), id).expect("is pinned");
                 let version = body(json!({"object_version": VERSION}));
                 world.records.set_pin(&world.owner, &of, "used", version).await.expect("the owner may");
@@ -104,7 +104,7 @@ async fn service_tokens_are_open_to_who_manages_members() {
             let who = world.member(&format!("{}@example.com", unique.replace(' ', "-"))).await;
             let token = world.identity.admin_create_service_token("acme", &account.to_string(), &unique).await;
             let id = id_of(&token.expect("a token"));
-            let thing = Thing { kind: &SERVICE_TOKEN, id, project: None, object: org, is_part: false };
+            let thing = AccessTarget { kind: &SERVICE_TOKEN, id, project: None, object: org, is_part: false };
             if doing == Permission::Delete && !matches!(way, Way::Nothing | Way::Left) {
                 world.grant(org, json!({"user_id": who.user}), json!({"permission": "read_acls"})).await;
             }

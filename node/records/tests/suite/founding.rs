@@ -6,13 +6,13 @@ use assay_node_identity::Identity;
 use assay_node_records::{Founding, Records, RecordsError};
 use serde_json::json;
 
-use super::{KEY, Kept, founding, open, world};
+use super::{KEY, MemoryLedger, founding, open, world};
 
 #[tokio::test]
 async fn the_first_start_shows_a_key_once_and_a_later_one_changes_nothing() {
     let dir = tempfile::tempdir().expect("a directory");
     let cluster = open(dir.path()).await;
-    let records = Records::new(Arc::clone(&cluster), Arc::new(Kept::default()));
+    let records = Records::new(Arc::clone(&cluster), Arc::new(MemoryLedger::default()));
     let identity = Identity::new(records.clone());
     let early = identity.authenticate("sk-any", None).await;
     assert!(matches!(early, Err(RecordsError::Unavailable(_))), "{early:?}");
@@ -29,7 +29,7 @@ async fn the_first_start_shows_a_key_once_and_a_later_one_changes_nothing() {
 
     // After a restart, the key still counts.
     let cluster = open(dir.path()).await;
-    let records = Records::new(Arc::clone(&cluster), Arc::new(Kept::default()));
+    let records = Records::new(Arc::clone(&cluster), Arc::new(MemoryLedger::default()));
     let identity = Identity::new(records.clone());
     assert!(records.found(founding(None)).await.expect("founds again").is_none());
     assert_eq!(identity.authenticate(key.expose(), None).await.expect("the owner"), owner);
@@ -41,7 +41,7 @@ async fn the_first_start_shows_a_key_once_and_a_later_one_changes_nothing() {
 async fn a_founding_that_breaks_a_rule_makes_nothing() {
     let dir = tempfile::tempdir().expect("a directory");
     let cluster = open(dir.path()).await;
-    let records = Records::new(Arc::clone(&cluster), Arc::new(Kept::default()));
+    let records = Records::new(Arc::clone(&cluster), Arc::new(MemoryLedger::default()));
     let identity = Identity::new(records.clone());
     for wrong in [
         founding(Some("sk-short")),

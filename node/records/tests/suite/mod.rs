@@ -42,7 +42,7 @@ pub struct World {
     pub records: Records,
     pub identity: Identity,
     pub owner: Principal,
-    pub kept: Arc<Kept>,
+    pub kept: Arc<MemoryLedger>,
     dir: TempDir,
 }
 
@@ -75,14 +75,14 @@ pub fn founding(key: Option<&str>) -> Founding {
     }
 }
 
-/// What was put on record, and whether anything can be.
+/// Ledger in memory, which can be set to fail.
 #[derive(Debug, Default)]
-pub struct Kept {
+pub struct MemoryLedger {
     pub entries: Mutex<Vec<(OrgId, Map<String, Value>)>>,
     pub fails: AtomicBool,
 }
 
-impl Ledger for Kept {
+impl Ledger for MemoryLedger {
     fn append<'l>(
         &'l self,
         org: OrgId,
@@ -101,7 +101,7 @@ impl Ledger for Kept {
 pub async fn world() -> World {
     let dir = tempfile::tempdir().expect("a directory");
     let cluster = open(dir.path()).await;
-    let kept = Arc::new(Kept::default());
+    let kept = Arc::new(MemoryLedger::default());
     let records = Records::new(Arc::clone(&cluster), Arc::clone(&kept) as Arc<dyn Ledger>);
     records.secrets().give_keys(Keyring::new(master(1), Vec::new()));
     assert!(records.found(founding(Some(KEY))).await.expect("founds").is_none(), "the key was brought");

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{KEY, Kept, World, bad, body, founding, id_of, master, missing, open, world};
+use super::{KEY, MemoryLedger, World, bad, body, founding, id_of, master, missing, open, world};
 
 const FIRST: &str = "sk-provider-0123456789-first";
 const SECOND: &str = "sk-provider-9876543210-other";
@@ -81,7 +81,7 @@ fn files_that_hold(dir: &Path, text: &str) -> usize {
 /// Whom a directory opens for, with these master keys.
 async fn reopened(dir: &Path, ring: Option<(VaultKey, Vec<VaultKey>)>) -> (Arc<Cluster>, Records, Principal) {
     let cluster = open(dir).await;
-    let records = Records::new(Arc::clone(&cluster), Arc::new(Kept::default()));
+    let records = Records::new(Arc::clone(&cluster), Arc::new(MemoryLedger::default()));
     if let Some((current, old)) = ring {
         records.secrets().give_keys(Keyring::new(current, old));
     }

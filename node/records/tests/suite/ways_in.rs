@@ -21,10 +21,10 @@ const OF_OWNER: &str =
 const OF_ANN: &str = "QxMDI0NDQ4MDAsImVtYWlsIjoiQW5uQGV4YW1wbGUuY29tIn0.3Tw8U453PLUPiSJDwV110WUqFdFrSyHMgwQtN2nNmMs";
 const OF_NOBODY: &str =
     "QxMDI0NDQ4MDAsImVtYWlsIjoibm9ib2R5QGV4YW1wbGUuY29tIn0.Xl9HH2FQj074FJ-2ThMNQXh5PUP4cdl0urcqeVbE6ug";
-/// Of the owner, until 2017.
+/// JWT of the owner, valid until 2017.
 const EXPIRED: &str =
     "E1MDAwMDAwMDAsImVtYWlsIjoib3duZXJAZXhhbXBsZS5jb20ifQ.377D5PTvhTn68c-GFbmS47C6PLJx6NN6nSmSkKHrxAs";
-/// Of somebody whose first letter is the sign for kelvin, which is a `k` in lower case.
+/// JWT of a user whose first letter is the kelvin sign, which is a `k` in lower case.
 const OF_KELVIN: &str =
     "QxMDI0NDQ4MDAsImVtYWlsIjoi4oSqZW5AZXhhbXBsZS5jb20ifQ.7Bd8VtpSJFxfyapTR0hOjS_tZG-CESDGZTj0uhyLix8";
 

@@ -17,7 +17,7 @@ use uuid::Uuid;
 pub(crate) const ORGANIZATION: &str = "organization";
 pub(crate) const USER: &str = "user";
 pub(crate) const MEMBER: &str = "org_member";
-/// Kind of the mark that an organization was given its first groups.
+/// Kind of the mark that an organization has its default groups.
 pub(crate) const GROUPS_GIVEN: &str = "groups_given";
 
 /// One record outside of a catalog: a line of the file.
@@ -26,13 +26,13 @@ pub(crate) const GROUPS_GIVEN: &str = "groups_given";
 pub struct RecordLine {
     pub kind: String,
     pub id: Uuid,
-    /// True of records that belong to the organization; people stand above it.
+    /// Whether the record belongs to the organization; users do not.
     pub owned: bool,
     /// Microseconds since the epoch, UTC.
     pub created: i64,
     pub keys: Vec<UniqueKey>,
     pub body: Map<String, Value>,
-    /// It kept a secret, which stayed: nobody makes it again but who knows the secret.
+    /// Whether the record had a secret, which is not exported.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub without_secret: bool,
 }
@@ -106,7 +106,7 @@ pub fn is_versioned(kind: ObjectKind) -> bool {
     matches!(kind, ObjectKind::Dataset | ObjectKind::ProjectPrompts)
 }
 
-/// Returns what an organization has, as it is now. That it is exported is put on record first, or it is not exported.
+/// Returns the current records of an organization. The export is logged first.
 pub async fn records_of(records: &Records, name: &str) -> Result<OrganizationRecords, RecordsError> {
     let org = records.organization_named(name).await?;
     let details = json!({ "name": name });

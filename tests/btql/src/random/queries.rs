@@ -1,8 +1,8 @@
 //! Random queries: every clause and every shape, mostly valid ones.
 
 use assay_node_btql::ast::{
-    Amount, Expr, From, InferClause, Item, Logic, Node, Path, PivotClause, Query, Quotes, Sample, Select, Shape, Sort,
-    Source, Step, UnpivotClause,
+    Amount, Expr, From, InferClause, Logic, Node, Path, PivotClause, Query, Quotes, Sample, Select, SelectItem, Shape,
+    Sort, Source, Step, UnpivotClause,
 };
 use assay_node_btql::{expression, parse_expression, parse_text};
 
@@ -121,10 +121,10 @@ impl Maker {
         self.query.filter = Some(Expr::new(Default::default(), Node::logic(Logic::And, all)));
     }
 
-    fn items(&mut self, kind: Option<&str>, letter: &str) -> Vec<Item> {
+    fn items(&mut self, kind: Option<&str>, letter: &str) -> Vec<SelectItem> {
         let one = |maker: &mut Maker, number: usize| {
             let expr = if let Some(kind) = kind { maker.expr(kind) } else { maker.any_kind() };
-            Item { expr, alias: Some(format!("{letter}{number}")) }
+            SelectItem { expr, alias: Some(format!("{letter}{number}")) }
         };
         (0..self.count()).map(|number| one(self, number)).collect()
     }
@@ -136,7 +136,9 @@ impl Maker {
             0 => self.query.select = vec![Select::Star(Vec::new())],
             1 => self.query.select = vec![Select::Star(vec![("input".into(), self.any_kind())])],
             2 => self.query.select.push(Select::Star(Vec::new())),
-            3 => self.query.select.push(Select::Item(Item { expr: Expr::path(&["metadata", "env"]), alias: None })),
+            3 => {
+                self.query.select.push(Select::Item(SelectItem { expr: Expr::path(&["metadata", "env"]), alias: None }))
+            }
             // A name that the query itself gives.
             4 => self.and(parsed("c0 IS NOT NULL")),
             _ => {}
@@ -149,7 +151,7 @@ impl Maker {
             self.query.preview_length = Some(*self.dice.pick(&[-1, 0, 5]));
         }
         if self.dice.happens(10) {
-            self.query.custom_columns = vec![Item { expr: self.expr("number"), alias: Some("own".into()) }];
+            self.query.custom_columns = vec![SelectItem { expr: self.expr("number"), alias: Some("own".into()) }];
             self.grammar.extra.push(("number", "own".into()));
         }
         if !self.is_summary() {
@@ -162,7 +164,7 @@ impl Maker {
             self.query.comparison_key = Some(self.expr("json"));
         }
         if self.dice.happens(10) {
-            self.query.weighted_scores = vec![Item { expr: self.expr("number"), alias: Some("weighed".into()) }];
+            self.query.weighted_scores = vec![SelectItem { expr: self.expr("number"), alias: Some("weighed".into()) }];
         }
     }
 
@@ -189,20 +191,20 @@ impl Maker {
     }
 
     /// Each of them at most once, by its path or by something made of it.
-    fn dimensions(&mut self) -> Vec<Item> {
+    fn dimensions(&mut self) -> Vec<SelectItem> {
         let first = self.dice.below(DIMENSIONS.len());
         let mut items = Vec::new();
         for number in 0..self.dice.below(ITEMS_MAX) {
             let path = DIMENSIONS[(first + number) % DIMENSIONS.len()];
             let expr = if self.dice.happens(70) { Expr::path(path) } else { self.any_kind() };
-            items.push(Item { expr, alias: Some(format!("d{number}")) });
+            items.push(SelectItem { expr, alias: Some(format!("d{number}")) });
         }
         items
     }
 
     fn groups_of_sql(&mut self) {
         let dimensions = self.dimensions();
-        let group = |(number, item): (usize, &Item), dice: &mut Dice| match dice.below(3) {
+        let group = |(number, item): (usize, &SelectItem), dice: &mut Dice| match dice.below(3) {
             0 => Expr::literal(number as u64 + 1),
             1 => Expr::path(&[item.alias.as_deref().unwrap_or_default()]),
             _ => item.expr.clone(),
@@ -222,8 +224,8 @@ impl Maker {
         if self.dice.happens(20) && !self.query.dimensions.is_empty() {
             let measure = *self.dice.pick(&["max", "sum", "count"]);
             let over = parsed(&format!("{measure}(m0)"));
-            self.query.final_dimensions = vec![Item { expr: Expr::path(&["d0"]), alias: None }];
-            self.query.final_measures = vec![Item { expr: over, alias: Some("f".into()) }];
+            self.query.final_dimensions = vec![SelectItem { expr: Expr::path(&["d0"]), alias: None }];
+            self.query.final_measures = vec![SelectItem { expr: over, alias: Some("f".into()) }];
             return;
         }
         self.having_and_sort();
@@ -247,10 +249,10 @@ impl Maker {
         let measures = self.items(Some("aggregate"), "m");
         let first = self.dice.below(DIMENSIONS.len());
         let places: Vec<usize> = (0..self.count()).map(|number| (first + number) % DIMENSIONS.len()).collect();
-        let item = |place: &usize| Item { expr: Expr::path(DIMENSIONS[*place]), alias: None };
+        let item = |place: &usize| SelectItem { expr: Expr::path(DIMENSIONS[*place]), alias: None };
         let names = measures.iter().filter_map(|measure| measure.alias.as_deref());
-        let names: Vec<Item> = names.map(|name| Item { expr: Expr::path(&[name]), alias: None }).collect();
-        let dimensions: Vec<Item> = places.iter().map(item).collect();
+        let names: Vec<SelectItem> = names.map(|name| SelectItem { expr: Expr::path(&[name]), alias: None }).collect();
+        let dimensions: Vec<SelectItem> = places.iter().map(item).collect();
         let (last, keys) = dimensions.split_last().expect("there is one");
         if self.dice.happens(50) {
             let columns = keys.iter().chain([last]).chain(&names).cloned();

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use arrow::array::ArrayRef;
 use assay_node_btql::ast::Step;
-use assay_node_btql::bound::{Aggregate, Bound, Derived, Expr, Field, Groups, Output, TraceCondition};
+use assay_node_btql::bound::{Aggregate, Bound, BoundExpr, Derived, Field, Groups, Output, TraceCondition};
 use assay_node_btql::{Env, bind};
 use assay_node_expressions::{Program, Type};
 use assay_storage_model::event::parse_created;
@@ -36,7 +36,7 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(exprs: &[&Expr], typing: Typing, rows: &[Fields], data: &Dataset) -> Columns {
+    fn of(exprs: &[&BoundExpr], typing: Typing, rows: &[Fields], data: &Dataset) -> Columns {
         let mut columns = Columns { places: BTreeMap::new(), arrays: Vec::new() };
         for expr in exprs {
             columns.add_all(expr, typing, rows, data);
@@ -44,21 +44,21 @@ impl Columns {
         columns
     }
 
-    fn add_all(&mut self, expr: &Expr, typing: Typing, rows: &[Fields], data: &Dataset) {
+    fn add_all(&mut self, expr: &BoundExpr, typing: Typing, rows: &[Fields], data: &Dataset) {
         match expr {
-            Expr::Const(_) => {}
-            Expr::Field(Field::Derived(derived), _)
+            BoundExpr::Const(_) => {}
+            BoundExpr::Field(Field::Derived(derived), _)
                 if typing == Typing::Fields && *derived != Derived::EstimatedCost =>
             {
                 self.add(&Field::Column("metrics"), &[], typing, rows, data);
             }
-            Expr::Field(field, steps) => {
+            BoundExpr::Field(field, steps) => {
                 let is_fixed = matches!(field, Field::Column("created" | "_xact_id" | "_pagination_key"));
                 let steps = if typing == Typing::Fields || is_fixed { &[][..] } else { steps };
                 self.add(field, steps, typing, rows, data);
             }
-            Expr::Call(_, args) => args.iter().for_each(|arg| self.add_all(arg, typing, rows, data)),
-            Expr::If(cases, otherwise) => {
+            BoundExpr::Call(_, args) => args.iter().for_each(|arg| self.add_all(arg, typing, rows, data)),
+            BoundExpr::If(cases, otherwise) => {
                 let parts = cases.iter().flat_map(|(condition, then)| [condition, then]).chain([&**otherwise]);
                 parts.for_each(|part| self.add_all(part, typing, rows, data));
             }
@@ -70,7 +70,7 @@ impl Columns {
         if self.places.contains_key(&key) {
             return;
         }
-        let found = values(&Expr::Field(field.clone(), steps.to_vec()), rows, data, 0).expect("a field");
+        let found = values(&BoundExpr::Field(field.clone(), steps.to_vec()), rows, data, 0).expect("a field");
         let ty = match field {
             Field::Column("created") => Type::Created,
             Field::Column("_xact_id") => Type::Xact,
@@ -85,8 +85,8 @@ impl Columns {
 }
 
 /// All expressions of a query that are about rows as they are.
-fn expressions(bound: &Bound) -> Vec<&Expr> {
-    let mut found: Vec<&Expr> = bound.filter.iter().chain(&bound.unpivoted_filter).collect();
+fn expressions(bound: &Bound) -> Vec<&BoundExpr> {
+    let mut found: Vec<&BoundExpr> = bound.filter.iter().chain(&bound.unpivoted_filter).collect();
     if let Some(traces) = &bound.traces {
         found.extend(&traces.spans);
         let mut conditions: Vec<&TraceCondition> = traces.condition.iter().collect();
@@ -116,7 +116,7 @@ fn expressions(bound: &Bound) -> Vec<&Expr> {
 }
 
 /// Returns the defect of one expression for some columns.
-fn complaint(expr: &Expr, expected: &[Json], columns: &Columns, tz_offset: i32) -> Option<String> {
+fn complaint(expr: &BoundExpr, expected: &[Json], columns: &Columns, tz_offset: i32) -> Option<String> {
     let schema = |field: &Field, steps: &[Step]| columns.places.get(&(field.clone(), steps.to_vec())).copied();
     let env = assay_node_expressions::Env { tz_offset, ..Default::default() };
     let program = match Program::compile(expr, &schema, &env) {

@@ -9,7 +9,7 @@ mod positions;
 
 use crate::Type;
 use arrow::array::ArrayRef;
-use assay_node_btql::bound::{Aggregate, Aggregation, Datum, Expr};
+use assay_node_btql::bound::{Aggregate, Aggregation, BoundExpr, Datum};
 use assay_node_btql::values::Value;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
@@ -40,7 +40,7 @@ const MIXED: [Type; 8] =
 
 fn aggregate(function: Aggregation, distinct: bool) -> Aggregate {
     // Which expression it is of is not looked at.
-    Aggregate { function, of: Some(Expr::Const(Datum::Null)), distinct }
+    Aggregate { function, of: Some(BoundExpr::Const(Datum::Null)), distinct }
 }
 
 fn functions() -> Vec<Aggregate> {
@@ -64,7 +64,7 @@ fn functions() -> Vec<Aggregate> {
     functions.into_iter().flat_map(both).collect()
 }
 
-struct GroupedBatch {
+struct TestBatch {
     ty: Type,
     array: ArrayRef,
     values: Vec<Value<'static>>,
@@ -74,14 +74,14 @@ struct GroupedBatch {
 }
 
 /// Rows of one batch alone may stand at one place.
-fn batch(ty: Type, number: u64, groups: u32, rng: &mut StdRng) -> GroupedBatch {
+fn batch(ty: Type, number: u64, groups: u32, rng: &mut StdRng) -> TestBatch {
     let rows = [0, 1, 3, 64, 65, 200][rng.random_range(0..6)];
     let nulls = [0.0, 0.0, 0.1, 0.9][rng.random_range(0..4)];
     let value = |rng: &mut StdRng| if rng.random_bool(nulls) { Value::Null } else { sample(ty, rng) };
     let values: Vec<Value<'static>> = (0..rows).map(|_| value(rng)).collect();
     // Also all of one group, in the midst of others.
     let only = rng.random_bool(0.3).then(|| rng.random_range(0..groups));
-    GroupedBatch {
+    TestBatch {
         ty,
         array: array(ty, &values),
         values,
@@ -98,7 +98,7 @@ struct Part {
 }
 
 impl Part {
-    fn push(&mut self, batch: &GroupedBatch, rng: &mut StdRng) {
+    fn push(&mut self, batch: &TestBatch, rng: &mut StdRng) {
         for group in &batch.groups {
             if !self.groups.contains(group) {
                 self.groups.push(*group);
@@ -140,16 +140,16 @@ fn through_bytes(states: &States, aggregate: &Aggregate) -> States {
     read
 }
 
-/// Of batches whose types are among some, what states and what the model come to.
+/// Compares states with the model over batches of some types.
 fn check(aggregate: &Aggregate, types: &[Type], rng: &mut StdRng) {
     let group_count = [1, 1, 3, 40][rng.random_range(0..4)];
-    let batches: Vec<GroupedBatch> = (0..rng.random_range(1..8))
+    let batches: Vec<TestBatch> = (0..rng.random_range(1..8))
         .map(|number| batch(types[rng.random_range(0..types.len())], number, group_count, rng))
         .collect();
     let mut parts: Vec<Part> = (0..rng.random_range(1..4))
         .map(|_| Part { states: States::new(aggregate, SEED), groups: Vec::new() })
         .collect();
-    let mut order: Vec<&GroupedBatch> = batches.iter().collect();
+    let mut order: Vec<&TestBatch> = batches.iter().collect();
     order.shuffle(rng);
     for batch in order {
         let part = rng.random_range(0..parts.len());

@@ -6,7 +6,7 @@ use assay_node_btql::bound::{Aggregate, Aggregation};
 use assay_node_btql::values::{Value, in_order, same};
 
 const TOLERANCE: f64 = 1e-9;
-/// Of the size of what was added up, where it is much more than what came out.
+/// Tolerance relative to the summands, where they are much larger than the sum.
 const ROUNDING: f64 = 1e-13;
 
 pub(super) struct Row {
@@ -69,7 +69,7 @@ fn over(function: &Aggregation, values: Vec<Value<'static>>, numbers: &[f64]) ->
     }
 }
 
-/// Of values that are as long as each other or as large, and not the same, either would do: it is the one whose text is less.
+/// Returns the better value. Among different values of equal rank it is the one with the smaller text.
 fn better(left: Value<'static>, right: Value<'static>, wanted: Ordering) -> Value<'static> {
     let is_right = match in_order(&right, &left) {
         Ordering::Equal => right.to_json() < left.to_json(),

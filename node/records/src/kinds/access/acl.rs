@@ -1,5 +1,5 @@
-//! ACL: one grant. On one object, to one user or one group, of one permission or one role. It has no name: all its fields
-//! together are what it is, so that granting the same again gives the one that is there. Never changes.
+//! ACL: a grant of one permission or role on one object to one user or group. It has no name: its fields together
+//! identify it, so an equal grant returns the existing one. It never changes.
 
 use assay_node_auth::{Acl, Gift, Giving, ObjectType, Permission, Subject};
 use assay_storage_model::catalog::RecordKind;
@@ -68,7 +68,7 @@ pub(crate) fn object(body: &Body) -> Option<(ObjectType, Uuid)> {
     Some((object, draft::id_in(body, "object_id")?))
 }
 
-/// Reads a grant; none where this version does not know what it says, so that it grants nothing.
+/// Reads a grant; `None` if this version does not know its content, so that it grants nothing.
 pub(crate) fn read(body: &Body) -> Option<Acl> {
     let word = |name: &str| body.get(name).and_then(Value::as_str);
     let subject = match (draft::id_in(body, "user_id"), draft::id_in(body, "group_id")) {

@@ -1,4 +1,4 @@
-//! API key: speaks for a user. What is kept of the secret is its fingerprint, in the unique key, and its last letters.
+//! API key of a user. The record has the fingerprint of the secret, in the unique key, and its last letters.
 
 use assay_storage_model::catalog::{RecordKind, UniqueKey};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Group: users, and groups whose users are in it too. Grants are made to users and to groups.
+//! Group: users, and other groups whose users belong to it, too. Grants are made to users and to groups.
 
 use assay_node_auth::{Giving, Group, ObjectType};
 use assay_storage_model::catalog::RecordKind;

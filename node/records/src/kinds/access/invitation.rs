@@ -1,6 +1,5 @@
-//! Invitation: a membership that waits for its person to accept it. It is kept as a record of the kind of memberships, with a
-//! key and a body of its own, so that nodes of versions before 0.5 neither know it nor take it for a membership. Accepting it
-//! turns this very record into the membership.
+//! Invitation: a membership that its user has to accept. It is a record of the kind of memberships with a different key
+//! and body, so that nodes before version 0.5 ignore it. Acceptance turns the same record into the membership.
 
 use assay_storage_catalog::State;
 use assay_storage_model::OrgId;

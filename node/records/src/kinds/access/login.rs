@@ -1,6 +1,6 @@
-//! Login: of a person, through one client, by the word of the provider. Made when the person comes back from the provider, with
-//! a code that its client redeems once; then it goes on from refresh token to refresh token, and is gone when it ends. No
-//! secret is in it: what clients show names it, is sealed, and has to be what the record says is next.
+//! Login of a person through one client and the OpenID provider. It is created when the person returns from the
+//! provider, with a code that the client redeems once. Refresh tokens continue it, and it is deleted at its end. The
+//! record has no secrets: sealed tokens name it, and have to match the next expected token.
 
 use assay_storage_model::catalog::{Record, UniqueKey};
 use serde::{Deserialize, Serialize};
@@ -16,11 +16,11 @@ pub struct Login {
     pub user_id: Uuid,
     pub client_id: String,
     pub scope: String,
-    /// Which of the user's places it has.
+    /// Index among the logins of the user.
     pub place: u32,
     /// Seconds since the epoch.
     pub until: i64,
-    /// Which refresh token is good; none before the first.
+    /// Generation of the valid refresh token; zero before the first.
     pub generation: u64,
     /// Organizations that the user left since. The login does not open them, also when the user is back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

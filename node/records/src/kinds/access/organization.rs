@@ -1,4 +1,4 @@
-//! Organization: the tenant. Stands above organizations, so only an administrator makes one; and who is in it.
+//! Organization: the tenant. It belongs to no organization, so only an administrator creates one. Also its members.
 
 use assay_storage_catalog::State;
 use assay_storage_model::OrgId;

@@ -1,4 +1,4 @@
-//! Project group: projects that are granted together. What was granted on the group was granted on each of them.
+//! Project group: projects with common grants. A grant on the group is a grant on each of its projects.
 
 use assay_node_auth::{Decision, Giving, ObjectType, Permission};
 use assay_storage_model::catalog::RecordKind;

@@ -1,5 +1,5 @@
-//! Role: permissions under a name, and other roles whose permissions it has too. Three belong to the system: they are in
-//! every organization, nobody's, and never change.
+//! Role: a named set of permissions, and other roles whose permissions it includes. Three system roles exist in every
+//! organization, belong to none, and never change.
 
 use assay_node_auth::{Giving, Granted, ObjectType, Permission, Role};
 use assay_storage_model::catalog::{Record, RecordKind, UniqueKey};

@@ -1,5 +1,5 @@
-//! Service token: speaks for a service account, within the one organization that the account is in. Kept as an API key is,
-//! under fingerprints of its own.
+//! Service token of a service account, within the organization of the account. It is stored as an API key, with
+//! fingerprints of its own.
 
 use assay_storage_model::OrgId;
 use assay_storage_model::catalog::{RecordKind, UniqueKey};

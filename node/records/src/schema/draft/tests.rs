@@ -1,4 +1,4 @@
-//! What a create keeps, how a patch folds in, what an answer shows.
+//! Tests of stored bodies, of patches and of responses.
 
 use proptest::prelude::*;
 use serde_json::json;

@@ -251,7 +251,7 @@ impl HttpConfig {
         Duration::from_secs(self.body_grace_seconds)
     }
 
-    pub(crate) fn request_time_max(&self) -> Duration {
+    pub fn request_time_max(&self) -> Duration {
         Duration::from_secs(self.request_seconds_max)
     }
 }

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use actix_web::http::header::{self, HeaderMap};
+use assay_node_query::render::Compressor;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
@@ -58,6 +59,16 @@ impl Packing {
                 Ok(std::mem::take(encoder.get_mut()))
             }
         }
+    }
+}
+
+impl Compressor for Packing {
+    fn put(&mut self, bytes: Vec<u8>) -> std::io::Result<Vec<u8>> {
+        Packing::put(self, bytes)
+    }
+
+    fn end(&mut self) -> std::io::Result<Vec<u8>> {
+        Packing::end(self)
     }
 }
 

@@ -4,6 +4,7 @@
 //! A timer closes the connection of a slow reader, also of one that reads nothing at all.
 
 use std::cell::RefCell;
+use std::fmt;
 use std::io;
 use std::pin::Pin;
 use std::rc::{Rc, Weak};
@@ -194,6 +195,12 @@ impl Drop for Sending {
         if let Some(timer) = &self.timer {
             timer.abort();
         }
+    }
+}
+
+impl fmt::Debug for Sending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sending").field("size", &self.size).finish_non_exhaustive()
     }
 }
 

@@ -33,7 +33,7 @@ use crate::config::TlsFiles;
 use crate::requests::body;
 use crate::requests::caller::{AUTHORIZATION, bearer};
 use crate::responses::refusal::{Kind, Refusal};
-use crate::routes::{Answer, json, json_builder};
+use crate::responses::{HandlerResult, json, json_builder};
 use crate::server::edge::Edge;
 
 /// Administrators are few.
@@ -182,7 +182,7 @@ fn listener_of(edge: &Edge) -> Result<&AdminListener, Refusal> {
 }
 
 /// Looking changes nothing, so it may be asked for by GET.
-async fn look(edge: Data<Edge>, request: HttpRequest) -> Answer {
+async fn look(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
     let listener = listener_of(&edge)?;
     let place = listener.admit(&request)?;
     let operation = operation_of(&request);
@@ -197,7 +197,7 @@ async fn look(edge: Data<Edge>, request: HttpRequest) -> Answer {
     answered(listener, place, AdminRequest { operation, fields: Map::new() }).await
 }
 
-async fn operate(edge: Data<Edge>, request: HttpRequest, payload: Payload) -> Answer {
+async fn operate(edge: Data<Edge>, request: HttpRequest, payload: Payload) -> HandlerResult {
     let listener = listener_of(&edge)?;
     let place = listener.admit(&request)?;
     body::refuse_encoded(&request)?;
@@ -205,7 +205,7 @@ async fn operate(edge: Data<Edge>, request: HttpRequest, payload: Payload) -> An
     answered(listener, place, AdminRequest { operation: operation_of(&request), fields }).await
 }
 
-async fn unrouted(edge: Data<Edge>, request: HttpRequest) -> Answer {
+async fn unrouted(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
     let _place = listener_of(&edge)?.admit(&request)?;
     let why =
         "administrators are answered at GET /cluster/status and POST /cluster/<operation>; the API has another port";
@@ -239,7 +239,7 @@ fn fields(bytes: &[u8]) -> Result<Map<String, Value>, Refusal> {
     body::object(body::parse(bytes)?)
 }
 
-async fn answered(listener: &AdminListener, place: OwnedSemaphorePermit, request: AdminRequest) -> Answer {
+async fn answered(listener: &AdminListener, place: OwnedSemaphorePermit, request: AdminRequest) -> HandlerResult {
     let late = |_| {
         let seconds = ANSWER_MAX.as_secs();
         Refusal::new(Kind::Unavailable, format!("not done within {seconds} s; it may be done yet: ask for the status"))

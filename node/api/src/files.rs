@@ -38,9 +38,9 @@ const READ_SECONDS: u64 = 900;
 /// Objects that name a file, of which one that the caller may read is looked for.
 const REFS_LOOKED_AT_MAX: usize = 100;
 const TEXT_BYTES_MAX: usize = 4096;
-/// What an attachment is where nobody says.
+/// Content type of an attachment that has none of its own.
 const ANY_TYPE: &str = "application/octet-stream";
-/// What one piece of a download takes of the budget for answers.
+/// Share of the response budget that one piece of a download reserves.
 const PIECE_BYTES: usize = 4 << 20;
 
 /// `POST /attachment`: where its bytes go.
@@ -99,7 +99,7 @@ pub async fn look(call: Call) -> HandlerResult {
     json(&json!({"downloadUrl": address(&call, &name, Deed::Read)?, "status": shown(&file)}))
 }
 
-/// What lies elsewhere is fetched from there, by who can reach it.
+/// Returns the URL of a file that lies elsewhere: clients that can reach it fetch it from there.
 fn external(url: &str) -> HandlerResult {
     if url.starts_with("https://") || url.starts_with("http://") {
         return json(&json!({"downloadUrl": url, "status": {"upload_status": "done"}}));
@@ -221,7 +221,7 @@ pub async fn download(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
     Ok(answer.no_chunking(bytes).streaming(pieces))
 }
 
-/// What a browser does with it is to keep it: it is shown as nothing of ours, and runs nothing.
+/// Adds headers with which a browser saves the file: it neither shows it as a page of this server nor runs it.
 fn dress(answer: &mut HttpResponseBuilder, file: &File, content: &Content) {
     let content_type = file.content_type.as_deref().unwrap_or(ANY_TYPE);
     answer.insert_header((header::CONTENT_TYPE, content_type));
@@ -290,7 +290,7 @@ fn own(call: &Call, file: Option<&File>) -> Result<(), Refusal> {
     }
 }
 
-/// Who uploaded it, and who may read an object that names it.
+/// Returns whether the caller uploaded the file or may read an object that names it.
 async fn may_read(call: &Caller, org: OrgId, file: &File) -> Result<bool, Refusal> {
     if file.owner == Some(call.principal.user) {
         return Ok(true);
@@ -309,7 +309,7 @@ async fn may_read(call: &Caller, org: OrgId, file: &File) -> Result<bool, Refusa
     Ok(false)
 }
 
-/// Whether rows name attachments, as far as it is known when a write is made of them.
+/// Result of searching rows for attachments before they are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Attachments {
     /// The rows were searched and name none, like almost all rows.
@@ -374,7 +374,7 @@ async fn named(call: &Call, body: &Map<String, Value>) -> Result<FileName, Refus
     Ok(FileName::new(org, Purpose::Attachment, needed(body, "key")?)?)
 }
 
-/// Of the body, or else the caller's. Some clients send an empty one.
+/// Returns the organization that the body names, or else the caller's. Some clients send an empty one.
 async fn organization(call: &Call, body: &Map<String, Value>) -> Result<OrgId, Refusal> {
     let Some(text) = text(body, "org_id")? else { return Ok(call.principal.org) };
     let id = Uuid::parse_str(text).map_err(|_| Refusal::bad("`org_id` has to be a UUID"))?;

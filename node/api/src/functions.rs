@@ -24,7 +24,7 @@ pub async fn create(definition: Definition, call: Call, payload: Payload) -> Han
     created(&inserted.function, inserted.ignored)
 }
 
-/// What names a function and gives it something, and says not what it is, calls it.
+/// Returns whether the body is a call: it names a function and has an input, and defines nothing.
 fn is_call(body: &Map<String, Value>) -> bool {
     let has = |name: &str| body.get(name).is_some_and(|value| !value.is_null());
     has("slug") && body.contains_key("input") && !has("function_data") && !has("prompt_data")
@@ -76,7 +76,7 @@ pub async fn insert(call: Call, payload: Payload) -> HandlerResult {
 
 type Pairs = Vec<(String, String)>;
 
-/// What a URL asks of the version, and its other parameters.
+/// Returns the version that the parameters of a URL select, and the other parameters.
 fn version_of(pairs: impl IntoIterator<Item = (String, String)>) -> Result<(Version, Pairs), Refusal> {
     let (mut version, mut environment, mut others) = (None, None, Vec::new());
     for (name, value) in pairs {

@@ -29,7 +29,7 @@ use futures::StreamExt;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::queries::body::asked;
+use crate::queries::body::query_request;
 
 const CURSOR: &str = "x-bt-cursor";
 const FRESHNESS: &str = "x-bt-freshness-state";
@@ -44,7 +44,7 @@ const CURSOR_CONTEXT: &str = "assay 2026-11 cursors of queries";
 pub async fn btql(call: Call, payload: Payload) -> HandlerResult {
     let began = Instant::now();
     let body = call.small_body(payload).await?.object().await?;
-    let asked = asked(body, call.edge.queries.now())?;
+    let asked = query_request(body, call.edge.queries.now())?;
     let bounded = asked.question.clone().read()?;
     let sources = sources(&call.edge.identity, &call.principal, &bounded).await?;
     let homes = &sources.homes;

@@ -1,5 +1,5 @@
-//! Records of the catalog: one family of handlers for every kind. Which organization a body or a query means is for
-//! the records to say.
+//! Records of the catalog: one family of handlers for every kind. The crate of records resolves the organization that a body or
+//! a query means.
 
 pub mod environments;
 pub mod secrets;
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 pub(crate) const FOUND_EXISTING: &str = "x-bt-found-existing";
 
-/// What is there under the same name is answered unmodified, and the header says so.
+/// Creates a record. One that exists under the same name is returned unmodified, with a header that says so.
 pub async fn create(kind: &'static Kind, call: Call, payload: Payload) -> HandlerResult {
     let body = call.small_body(payload).await?.object().await?;
     let mut created = call.edge.records.create(&call.principal, kind, body).await?;
@@ -26,7 +26,7 @@ pub async fn create(kind: &'static Kind, call: Call, payload: Payload) -> Handle
     self::created(&created.object, created.found_existing)
 }
 
-/// What was made, or was there.
+/// Returns the response with a record that was created or existed.
 pub fn created(object: &Value, found_existing: bool) -> HandlerResult {
     let mut answer = json_builder();
     if found_existing {

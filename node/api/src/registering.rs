@@ -1,5 +1,5 @@
-//! Registration as SDKs of earlier days and in JavaScript ask for it: all by POST, projects by name, and answers that carry the
-//! project beside what was asked for. The records are the same as at `/v1`, and so are the rights.
+//! Registration for older SDKs and those in JavaScript: all by POST, projects by name, and responses that carry the project beside
+//! the object. The records and the rights are the same as at `/v1`.
 
 pub mod openapi;
 
@@ -19,13 +19,13 @@ use crate::records::snapshots;
 
 type Body = Map<String, Value>;
 
-/// What a project is called where nobody says.
+/// Name of a project that is registered without one.
 pub(crate) const PROJECT_NAME: &str = "Global";
 /// Objects that one `get_object_info` may name.
 const OBJECTS_MAX: usize = assay_node_records::IDS_MAX;
-/// Digits of an id that make a name of ours another's.
+/// Digits of an id that tell a generated name from others.
 const SUFFIX_DIGITS: usize = 8;
-/// What an experiment's registration says of the experiment itself, as `POST /v1/experiment` takes it.
+/// Fields of a registration that are the experiment's own, as `POST /v1/experiment` takes them.
 const OF_EXPERIMENT: [&str; 13] = [
     "description",
     "repo_info",
@@ -272,7 +272,7 @@ fn named(record: &Value) -> Value {
     json!({"id": record["id"], "name": record["name"]})
 }
 
-/// What is registered under the name of its kind, and its project where it has one.
+/// Returns the response with an object under the name of its kind, and its project where it has one.
 fn registered(name: &str, object: &Value, project: Option<&Value>, found_existing: bool) -> HandlerResult {
     let mut said = json!({"found_existing": found_existing});
     said[name] = object.clone();
@@ -300,7 +300,7 @@ async fn project_of(call: &Call, body: &Body) -> Result<(Value, bool), Refusal> 
     }
 }
 
-/// Made where it is not there.
+/// Returns the project that the body names, which is created where it does not exist.
 async fn named_project(call: &Call, body: &Body) -> Result<(Value, bool), Refusal> {
     let mut wanted = Body::from_iter([("name".to_owned(), text(body, "project_name")?.unwrap_or(PROJECT_NAME).into())]);
     for name in ["org_id", "org_name"] {

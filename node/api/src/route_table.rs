@@ -18,10 +18,10 @@ impl<'c> Routes<'c> {
         Routes { config: Some(config), ..Routes::default() }
     }
 
-    pub fn service(&mut self, place: Place) -> &mut Self {
-        self.served.extend(place.methods.into_iter().map(|method| (method, place.path.clone())));
+    pub fn service(&mut self, path: RoutePath) -> &mut Self {
+        self.served.extend(path.methods.into_iter().map(|method| (method, path.path.clone())));
         if let Some(config) = &mut self.config {
-            config.service(place.resource);
+            config.service(path.resource);
         }
         self
     }
@@ -41,59 +41,59 @@ impl<'c> Routes<'c> {
 }
 
 /// A path with its methods.
-pub struct Place {
+pub struct RoutePath {
     path: String,
     methods: Vec<&'static str>,
     resource: Resource,
 }
 
 /// Makes a path, whose other methods are looked up in the table of the API.
-pub fn at(path: &str) -> Place {
+pub fn at(path: &str) -> RoutePath {
     let resource = web::resource(path).default_service(web::to(crate::routes::unrouted));
-    Place { path: path.to_owned(), methods: Vec::new(), resource }
+    RoutePath { path: path.to_owned(), methods: Vec::new(), resource }
 }
 
-impl Place {
-    pub fn route(mut self, way: Way) -> Place {
-        self.methods.push(way.method);
-        self.resource = self.resource.route(way.route);
+impl RoutePath {
+    pub fn route(mut self, method_route: MethodRoute) -> RoutePath {
+        self.methods.push(method_route.method);
+        self.resource = self.resource.route(method_route.route);
         self
     }
 }
 
 /// A method and its handler.
-pub struct Way {
+pub struct MethodRoute {
     method: &'static str,
     route: Route,
 }
 
-impl Way {
-    pub fn to<F, Args>(self, handler: F) -> Way
+impl MethodRoute {
+    pub fn to<F, Args>(self, handler: F) -> MethodRoute
     where
         F: Handler<Args>,
         Args: FromRequest + 'static,
         F::Output: Responder + 'static,
     {
-        Way { route: self.route.to(handler), ..self }
+        MethodRoute { route: self.route.to(handler), ..self }
     }
 }
 
-pub fn get() -> Way {
-    Way { method: "get", route: web::get() }
+pub fn get() -> MethodRoute {
+    MethodRoute { method: "get", route: web::get() }
 }
 
-pub fn post() -> Way {
-    Way { method: "post", route: web::post() }
+pub fn post() -> MethodRoute {
+    MethodRoute { method: "post", route: web::post() }
 }
 
-pub fn put() -> Way {
-    Way { method: "put", route: web::put() }
+pub fn put() -> MethodRoute {
+    MethodRoute { method: "put", route: web::put() }
 }
 
-pub fn patch() -> Way {
-    Way { method: "patch", route: web::patch() }
+pub fn patch() -> MethodRoute {
+    MethodRoute { method: "patch", route: web::patch() }
 }
 
-pub fn delete() -> Way {
-    Way { method: "delete", route: web::delete() }
+pub fn delete() -> MethodRoute {
+    MethodRoute { method: "delete", route: web::delete() }
 }

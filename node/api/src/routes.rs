@@ -11,7 +11,7 @@ use assay_node_records::{Api, Changes, Kind as RecordKind, kinds};
 use assay_storage_model::ObjectKind;
 
 use crate::identity::{oauth, setup};
-use crate::openapi::api_table::{Known, lookup};
+use crate::openapi::api_table::{PathLookup, lookup};
 use crate::openapi::{self, suggestions};
 use crate::otlp::http as otlp;
 use crate::queries::jobs;
@@ -20,13 +20,13 @@ use crate::route_table::{Routes, at, delete, get, patch, post, put};
 use crate::rows::restore;
 use crate::{access, files, functions, guide, identity, queries, records, registering, rows, service, summaries};
 
-/// Everything that clients are served.
+/// Registers all routes of the API.
 pub fn all(config: &mut ServiceConfig) {
     registered(&mut Routes::of(config));
 }
 
-/// The same, registered or only listed. What is registered by a family here is described by it too; what stands alone is
-/// described in `openapi`, and a test compares.
+/// Registers or lists all routes. A family of routes is described where it is registered; single routes are described by
+/// [`single_operations`]. A test in `openapi` compares both.
 pub fn registered(config: &mut Routes<'_>) {
     public(config);
     config.service(at("/openapi.json").route(get().to(service::document)));
@@ -126,7 +126,7 @@ fn snapshots_of(config: &mut Routes<'_>) {
     config.service(at("/xact-id").route(get().to(snapshots::current)));
 }
 
-/// The same as at `/v1`, as SDKs of earlier days and in JavaScript ask for it.
+/// Registers the routes of older SDKs and those in JavaScript, which serve the same records as `/v1`.
 fn registration_of(config: &mut Routes<'_>) {
     config
         .service(at("/api/project").route(get().to(registering::one_project)))
@@ -167,7 +167,7 @@ fn files_of(config: &mut Routes<'_>) {
         .service(at("/attachment/bytes/{ticket}").route(put().to(files::upload)).route(get().to(files::download)));
 }
 
-/// Which versions are used where.
+/// Registers the assignments of versions to environments.
 fn environments_of(config: &mut Routes<'_>) {
     config.service(
         at("/environment-object/{object_type}/{id}")
@@ -198,7 +198,7 @@ fn views_of(config: &mut Routes<'_>) {
     );
 }
 
-/// The path says which project they are of.
+/// Registers simulated users, whose project is in the path.
 fn simulated_users_of(config: &mut Routes<'_>) {
     config.service(
         at("/v1/project/{project_id}/simulated_user")
@@ -222,7 +222,7 @@ fn summaries_of(config: &mut Routes<'_>) {
     config.service(at("/dataset-summary").route(get().to(summaries::dataset_total)));
 }
 
-/// How people come in, who have no credential yet.
+/// Registers logins of people, who have no credential yet.
 fn logins(config: &mut Routes<'_>) {
     config
         .service(at("/.well-known/oauth-authorization-server").route(get().to(oauth::metadata)))
@@ -330,7 +330,7 @@ fn access_of(config: &mut Routes<'_>) {
         .service(at("/v1/invitation/{id}/decline").route(post().to(access::decline_invitation)));
 }
 
-/// Made by POST or PUT: names are not unique, so either makes another.
+/// Registers service tokens. Names are not unique, so POST and PUT alike create another one.
 fn tokens_of(config: &mut Routes<'_>) {
     let tokens = at("/v1/service_token")
         .route(post().to(|call, payload| records::create(&kinds::SERVICE_TOKEN, call, payload)))
@@ -358,25 +358,25 @@ fn rows_of(config: &mut Routes<'_>, path: &str, kind: ObjectKind) {
     config.describe(|| rows::openapi::rows(path, kind));
 }
 
-/// A caller that is not known learns nothing of what is served and what is not.
+/// Answers paths without a route. Only authenticated callers learn which operations are not served yet.
 pub async fn unrouted(request: HttpRequest) -> HandlerResult {
     let (method, path) = (request.method().clone(), request.path().to_owned());
     if path == "/" && (method == Method::GET || method == Method::HEAD) {
         return Ok(HttpResponse::Found().insert_header((header::LOCATION, "/docs")).finish());
     }
     match lookup(method.as_str(), &path) {
-        Known::Operation => {
+        PathLookup::Operation => {
             let _who = Call::of(request).await?;
             Err(Refusal::new(Kind::NotImplemented, format!("{method} {path} is part of the API and is not served yet")))
         }
-        Known::OtherMethods(methods) => {
+        PathLookup::OtherMethods(methods) => {
             let allow = methods.join(", ");
             let mut refusal =
                 Refusal::new(Kind::MethodNotAllowed, format!("{path} does not take {method}; it takes {allow}"));
             refusal.allow = Some(allow);
             Err(refusal)
         }
-        Known::Unknown => {
+        PathLookup::Unknown => {
             Err(Refusal::new(Kind::NotFound, format!("there is nothing at this path; {}", suggestions::hint(&path))))
         }
     }

@@ -89,7 +89,7 @@ async fn fetch(kind: ObjectKind, call: Call, request: FetchRequest) -> HandlerRe
     Ok(answer.body(Sending::new(&call, page_body(&page)?, held)))
 }
 
-/// Of its events, with their commas.
+/// Returns the bytes of the events of a page, with their commas.
 fn page_bytes(page: &FetchPage) -> usize {
     page.events.iter().map(|event| event.len() + 1).sum()
 }
@@ -145,7 +145,7 @@ struct CrossRows {
     kind: ObjectKind,
     name: String,
     id: Uuid,
-    /// How many of the rows are events; the others are its feedback.
+    /// Number of rows that are events; the others are feedback.
     events: usize,
     rows: SearchedRows,
 }

@@ -1,4 +1,4 @@
-//! About the server itself: greeting, version, health, metrics.
+//! Routes about the server itself: greeting, version, health, metrics, the OpenAPI document.
 
 use assay_node_http::openapi::{Operation, text};
 use assay_node_http::requests::caller::Call;
@@ -20,12 +20,12 @@ pub async fn greeting() -> HttpResponse {
     HttpResponse::Ok().insert_header((header::CONTENT_TYPE, "text/plain; charset=utf-8")).body("Hello, World!")
 }
 
-/// For everybody: it says what can be asked, and nothing of what is there.
+/// `GET /openapi.json`. It is public: it describes operations and no data.
 pub async fn document() -> HttpResponse {
     json_builder().body(openapi::document())
 }
 
-/// The document as a page for people. It runs only what is in it and talks only to where it came from.
+/// `GET /docs`: the document as a page. It runs its own scripts only and connects to this server only.
 pub async fn docs() -> HttpResponse {
     const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; \
         base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -36,7 +36,7 @@ pub async fn docs() -> HttpResponse {
     answer.body(openapi::PAGE)
 }
 
-/// Above this clients upload their rows. Some count letters in the place of bytes, of which one has up to four.
+/// Upper bound of a body above which clients upload their rows. Some count letters, which have up to four bytes each.
 const PAYLOAD_BYTES_MAX: usize = 6 << 20;
 
 pub async fn version(call: Call) -> HandlerResult {

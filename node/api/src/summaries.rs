@@ -28,7 +28,7 @@ pub async fn experiment(call: Call) -> HandlerResult {
     let asked = call.query()?;
     let id = call.id()?;
     let named = uuid(&asked, "comparison_experiment_id")?;
-    let found = Found::experiment(&call, id).await?;
+    let found = ExperimentRecord::experiment(&call, id).await?;
     let mut said = json!({
         "project_name": found.project_name, "experiment_name": found.name, "project_url": found.project_url,
         "experiment_url": format!("{}/experiments/{}", found.project_url, encoded(&found.name)),
@@ -47,7 +47,7 @@ pub async fn experiment(call: Call) -> HandlerResult {
 pub async fn comparison(call: Call) -> HandlerResult {
     let asked = call.query()?;
     let id = uuid(&asked, "experiment_id")?.ok_or_else(|| Refusal::bad("`experiment_id` is missing"))?;
-    let found = Found::experiment(&call, id).await?;
+    let found = ExperimentRecord::experiment(&call, id).await?;
     let base = base_of(&call, &found, uuid(&asked, "base_experiment_id")?).await?;
     let (scores, metrics) = sums(&call, &found, base.as_ref()).await?;
     let mut said = json!({"scores": scores, "metrics": metrics});
@@ -81,7 +81,7 @@ pub async fn dataset_total(call: Call) -> HandlerResult {
 }
 
 /// An experiment that may be read.
-struct Found {
+struct ExperimentRecord {
     id: Uuid,
     name: String,
     project: Uuid,
@@ -90,13 +90,13 @@ struct Found {
     record: Value,
 }
 
-impl Found {
-    async fn experiment(call: &Call, id: Uuid) -> Result<Found, Refusal> {
+impl ExperimentRecord {
+    async fn experiment(call: &Call, id: Uuid) -> Result<ExperimentRecord, Refusal> {
         let record = call.edge.records.get(&call.principal, &kinds::EXPERIMENT, id).await?;
         let project = uuid_in(&record, "project_id")?;
         let (project_name, project_url) = project_of(call, project).await?;
         let name = record["name"].as_str().unwrap_or_default().to_owned();
-        Ok(Found { id, name, project, project_name, project_url, record })
+        Ok(ExperimentRecord { id, name, project, project_name, project_url, record })
     }
 }
 
@@ -120,20 +120,20 @@ pub(crate) async fn visible(call: &Call, kind: &'static RecordKind, id: Uuid) ->
 
 /// Id and name of what an experiment is compared with.
 pub(crate) async fn base(call: &Call, id: Uuid) -> Result<Option<(Uuid, String)>, Refusal> {
-    let found = Found::experiment(call, id).await?;
+    let found = ExperimentRecord::experiment(call, id).await?;
     Ok(base_of(call, &found, None).await?.map(|base| (base.id, base.name)))
 }
 
 /// Returns the experiment to compare with: that of the caller, of the experiment, or the newest other one of the project.
-async fn base_of(call: &Call, of: &Found, named: Option<Uuid>) -> Result<Option<Found>, Refusal> {
+async fn base_of(call: &Call, of: &ExperimentRecord, named: Option<Uuid>) -> Result<Option<ExperimentRecord>, Refusal> {
     if let Some(named) = named {
-        return Found::experiment(call, named).await.map(Some);
+        return ExperimentRecord::experiment(call, named).await.map(Some);
     }
     let own = of.record["base_exp_id"].as_str().and_then(|id| Uuid::parse_str(id).ok());
     if let Some(own) = own
         && visible(call, &kinds::EXPERIMENT, own).await?.is_some()
     {
-        return Found::experiment(call, own).await.map(Some);
+        return ExperimentRecord::experiment(call, own).await.map(Some);
     }
     let newest = ListRequest {
         limit: Some(NEWEST_MAX),
@@ -143,13 +143,13 @@ async fn base_of(call: &Call, of: &Found, named: Option<Uuid>) -> Result<Option<
     let newest = call.edge.records.list(&call.principal, &kinds::EXPERIMENT, &newest).await?;
     let others = newest.iter().filter_map(|record| uuid_in(record, "id").ok());
     match others.into_iter().find(|id| *id != of.id) {
-        Some(id) => Found::experiment(call, id).await.map(Some),
+        Some(id) => ExperimentRecord::experiment(call, id).await.map(Some),
         None => Ok(None),
     }
 }
 
 /// The entries of its scores and of its metrics.
-async fn sums(call: &Call, of: &Found, base: Option<&Found>) -> Result<(Value, Value), Refusal> {
+async fn sums(call: &Call, of: &ExperimentRecord, base: Option<&ExperimentRecord>) -> Result<(Value, Value), Refusal> {
     let settings = visible(call, &kinds::PROJECT, of.project).await?;
     let key = settings.as_ref().and_then(|project| project.pointer("/settings/comparison_key")?.as_str());
     let key = key.filter(|key| !key.trim().is_empty()).unwrap_or(COMPARISON_KEY);

@@ -1,4 +1,4 @@
-//! What the HTTP part is told when it starts. Every limit has its name, its unit and its reason here.
+//! Settings of the HTTP server. Every limit has its name, its unit and its reason here.
 
 use std::net::IpAddr;
 use std::path::PathBuf;

@@ -74,12 +74,12 @@ pub struct Services {
     pub exports: fn(Data<Edge>) -> Arc<dyn GrpcService>,
 }
 
-/// How the node is. A node that is not live should be restarted; one that is not ready should not be sent requests.
+/// Health of the node. A node that is not live should be restarted; one that is not ready should not be sent requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Health {
     pub live: bool,
     pub ready: bool,
-    /// Why not, and what else whoever looks should know.
+    /// Reasons why it is not live or not ready, and other notes for operators.
     pub notes: Vec<String>,
     /// Tasks left to an operator, in words. The node serves all the same.
     pub shortfalls: Vec<String>,

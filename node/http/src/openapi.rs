@@ -33,9 +33,9 @@ const WRITES: [Kind; 2] = [Kind::Conflict, Kind::NoSpace];
 
 #[derive(Clone, Debug)]
 pub struct Operation {
-    /// In small letters, as the document has it.
+    /// Method in small letters, as the document has it.
     pub method: &'static str,
-    /// As the router has it, with `{id}`.
+    /// Path with `{id}`, as the router has it.
     pub path: String,
     pub tag: String,
     summary: String,
@@ -46,7 +46,7 @@ pub struct Operation {
     content: Map<String, Value>,
     headers: Map<String, Value>,
     refusals: Vec<Kind>,
-    /// By status, in the place of what would be said otherwise.
+    /// Responses by status, which replace the standard ones.
     others: Vec<(u16, Value)>,
     redirects: bool,
     /// Credentials that the operation takes.
@@ -150,7 +150,7 @@ impl Operation {
         self
     }
 
-    /// Answered by 302, and never by 200.
+    /// Replaces the response 200 with a redirect by 302.
     pub fn redirects(mut self) -> Operation {
         self.redirects = true;
         self
@@ -212,14 +212,14 @@ impl Operation {
         self
     }
 
-    /// Keeps a schema under a name, in the place of one that it has; references lead to it.
+    /// Adds a schema under a name that references lead to. It replaces one of the same name.
     pub fn with(mut self, name: &str, schema: Value) -> Operation {
         self.schemas.retain(|(known, _)| known != name);
         self.schemas.push((name.to_owned(), schema));
         self
     }
 
-    /// As the document has it: what the id is of is said.
+    /// Returns the path as the document has it, with a name for its id.
     pub fn public_path(&self) -> String {
         match &self.id_name {
             Some(name) => self.path.replace("{id}", &format!("{{{name}}}")),
@@ -311,7 +311,7 @@ pub fn version() -> Value {
     json!({"type": "string", "pattern": "^([0-9]{1,19}|[0-9a-fA-F]{16})$"})
 }
 
-/// The same where it may be left out: what is empty or null is.
+/// Returns the schema of a transaction that may be left out, also by an empty text or null.
 pub fn maybe_version() -> Value {
     json!({"type": "string", "nullable": true, "pattern": "^([0-9]{0,19}|[0-9a-fA-F]{16})$"})
 }

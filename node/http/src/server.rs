@@ -144,7 +144,7 @@ impl Server {
 }
 
 impl Handle {
-    /// From now on `/readyz` answers 503, so that whoever routes to this node stops; requests are still served.
+    /// Makes `/readyz` answer 503 from now on, so that load balancers stop to route here. Requests are still served.
     pub fn drain(&self) {
         self.edge.drain();
     }

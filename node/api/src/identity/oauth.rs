@@ -1,11 +1,11 @@
-//! Logins of people, by OAuth 2.1 with PKCE: this server is the authorization server of its clients, and has people identified
-//! by the provider that the operator named.
+//! OAuth 2.1 with PKCE for logins of people. This server is the authorization server of its clients; the provider that the
+//! operator configured identifies the people.
 //!
 //! ```text
 //! client -> GET authorize -> provider -> GET callback -> client (with a code) -> POST token -> tokens
 //!           |                            |
 //!           |                            +-- a person who is invited is asked: POST invitations
-//!           +-- what is wrong before the client's address is known to be allowed is a page; behind that the client is told
+//!           +-- an error is a page until the redirect URI is known to be allowed; after that it goes to the client
 //! ```
 
 use assay_node_auth::{AskedTicket, IdTokenClaims, LoginAsked, LoginRules, form_encoded, is_pkce_text};
@@ -24,28 +24,28 @@ use uuid::Uuid;
 use crate::identity::login::pass;
 use crate::identity::setup;
 
-/// What may be asked for: everything that the user may do. Clients of the API's own ask for it.
+/// The only scope: everything that the user may do.
 pub(crate) const SCOPE: &str = "mcp";
 const REPLY: &str = "/oauth/invitations";
 /// Before the id of an invitation, in the form that asks about it.
 const REPLY_FIELD: &str = "invitation-";
 const CLIENT_BYTES_MAX: usize = 128;
 const REDIRECT_BYTES_MAX: usize = 512;
-/// Goes to the provider and back within our own.
+/// Upper bound of a client's state, which travels to the provider and back within our own.
 const STATE_BYTES_MAX: usize = 1024;
 /// A form of tokens.
 pub(crate) const FORM_BYTES_MAX: usize = 32 << 10;
 /// Parameters of one request; none that is known has ten.
 const PARAMETERS_MAX: usize = 64;
 
-/// An error that a client is told: RFC 6749 4.1.2.1 and 5.2.
-pub(crate) struct Told {
+/// Error response to a client, as in RFC 6749 4.1.2.1 and 5.2.
+pub(crate) struct OAuthError {
     error: &'static str,
     pub why: String,
 }
 
-fn told(error: &'static str, why: impl Into<String>) -> Told {
-    Told { error, why: why.into() }
+fn oauth_error(error: &'static str, why: impl Into<String>) -> OAuthError {
+    OAuthError { error, why: why.into() }
 }
 
 /// RFC 8414.
@@ -70,23 +70,23 @@ pub async fn metadata(edge: Data<Edge>) -> HandlerResult {
 /// Sends a browser on to the provider.
 pub async fn authorize(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
     let passed = pass(edge.logins.as_ref(), &edge.identity)?;
-    let (asked, place) = match Parameters::of(request.query_string())
-        .and_then(|asked| asked.place(passed.rules).map(|place| (asked, place)))
+    let (asked, target) = match Parameters::of(request.query_string())
+        .and_then(|asked| asked.target(passed.rules).map(|target| (asked, target)))
     {
         Ok(asked) => asked,
         Err(wrong) => return Ok(page(StatusCode::BAD_REQUEST, &Page::not_logged_in(&wrong.why))),
     };
-    let asked = match asked.login(&place) {
+    let asked = match asked.login(&target) {
         Ok(asked) => asked,
-        Err(wrong) => return Ok(sent_back(&place, &wrong)),
+        Err(wrong) => return Ok(sent_back(&target, &wrong)),
     };
     let begun = match edge.identity.begin_login(asked) {
-        Err(RecordsError::TooLarge(why)) => return Ok(sent_back(&place, &told("invalid_request", why))),
+        Err(RecordsError::TooLarge(why)) => return Ok(sent_back(&target, &oauth_error("invalid_request", why))),
         begun => begun?,
     };
     match passed.gate.provider.authorize(begun).await {
         Ok(url) => Ok(sent_to(&url)),
-        Err(why) => Ok(sent_back(&place, &unavailable(&why))),
+        Err(why) => Ok(sent_back(&target, &unavailable(&why))),
     }
 }
 
@@ -102,22 +102,28 @@ pub async fn callback(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
         return Ok(page(StatusCode::BAD_REQUEST, &Page::not_logged_in(why)));
     };
     let asked = pending.asked.clone();
-    let place =
-        Place { redirect_uri: asked.redirect_uri.clone(), state: asked.state.clone(), client_id: String::new() };
+    let target = RedirectTarget {
+        redirect_uri: asked.redirect_uri.clone(),
+        state: asked.state.clone(),
+        client_id: String::new(),
+    };
     let code = match (shown.one("error"), shown.one("code")) {
         (Ok(None), Ok(Some(code))) => code.to_owned(),
         (Ok(Some("access_denied")), _) => {
-            return Ok(sent_back(&place, &told("access_denied", "the provider says that the login was denied")));
+            return Ok(sent_back(
+                &target,
+                &oauth_error("access_denied", "the provider says that the login was denied"),
+            ));
         }
-        _ => return Ok(sent_back(&place, &told("server_error", "the provider sent no code"))),
+        _ => return Ok(sent_back(&target, &oauth_error("server_error", "the provider sent no code"))),
     };
     let who = match passed.gate.provider.identify(code, pending).await {
         Ok(who) => who,
-        Err(why @ ProviderRefusal::Unavailable(_)) => return Ok(sent_back(&place, &unavailable(&why))),
+        Err(why @ ProviderRefusal::Unavailable(_)) => return Ok(sent_back(&target, &unavailable(&why))),
         Err(ProviderRefusal::Refused(why)) => {
             tracing::warn!(why, "somebody was not logged in: what the provider says of them is not taken");
             let why = "what the provider says of the login is not taken; the log of the server has more";
-            return Ok(sent_back(&place, &told("access_denied", why)));
+            return Ok(sent_back(&target, &oauth_error("access_denied", why)));
         }
     };
     let invitations = edge.identity.pending_invitations(&who).await?;
@@ -127,14 +133,14 @@ pub async fn callback(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
     if !invitations.is_empty() {
         return ask(&edge, &asked, &who, &invitations);
     }
-    finished(&place, edge.identity.finish_login(&asked, &who).await)
+    finished(&target, edge.identity.finish_login(&asked, &who).await)
 }
 
-fn finished(place: &Place, code: Result<String, RecordsError>) -> HandlerResult {
+fn finished(target: &RedirectTarget, code: Result<String, RecordsError>) -> HandlerResult {
     match code {
-        Ok(code) => Ok(sent_to(&place.with(&[("code", &code)]))),
+        Ok(code) => Ok(sent_to(&target.with(&[("code", &code)]))),
         Err(RecordsError::Forbidden(why)) => {
-            let back = place.with(&[("error", "access_denied"), ("error_description", &why)]);
+            let back = target.with(&[("error", "access_denied"), ("error_description", &why)]);
             Ok(page(StatusCode::FORBIDDEN, &Page::not_logged_in(&why).back_to(&back)))
         }
         Err(why) => Err(why.into()),
@@ -187,7 +193,7 @@ pub(crate) async fn carry_out(edge: &Data<Edge>, form: &Parameters, who: &IdToke
     Ok(())
 }
 
-/// What a person says to their invitations while they log in.
+/// `POST /oauth/invitations`: carries out the choices of a person about their invitations, and goes on with the login.
 pub async fn reply(edge: Data<Edge>, request: HttpRequest, payload: Payload) -> HandlerResult {
     const TOO_OLD: &str = "You were not asked that here, or longer than five minutes ago. Begin again from the program that you came from.";
     let _passed = pass(edge.logins.as_ref(), &edge.identity)?;
@@ -200,16 +206,19 @@ pub async fn reply(edge: Data<Edge>, request: HttpRequest, payload: Payload) -> 
         return Ok(page(StatusCode::BAD_REQUEST, &Page::not_logged_in(TOO_OLD)));
     };
     let who = IdTokenClaims { email, is_verified };
-    let place =
-        Place { redirect_uri: asked.redirect_uri.clone(), state: asked.state.clone(), client_id: String::new() };
+    let target = RedirectTarget {
+        redirect_uri: asked.redirect_uri.clone(),
+        state: asked.state.clone(),
+        client_id: String::new(),
+    };
     if let Err(why) = edge.identity.check_unanswered(login).await {
-        return finished(&place, Err(why));
+        return finished(&target, Err(why));
     }
     carry_out(&edge, &form, &who).await?;
-    finished(&place, edge.identity.finish_login_as(&asked, &who, login).await)
+    finished(&target, edge.identity.finish_login_as(&asked, &who, login).await)
 }
 
-/// For clients that have a code, or a refresh token.
+/// `POST /oauth/token`: exchanges a code or a refresh token for tokens.
 pub async fn token(edge: Data<Edge>, request: HttpRequest, payload: Payload) -> HandlerResult {
     let passed = pass(edge.logins.as_ref(), &edge.identity)?;
     let body = body::read(&edge, &anonymous(&request), &request, payload, FORM_BYTES_MAX).await?;
@@ -229,7 +238,7 @@ pub async fn token(edge: Data<Edge>, request: HttpRequest, payload: Payload) -> 
             "refresh_token": refresh.expose(),
             "scope": scope,
         })),
-        Err(GrantRefusal::Invalid(why)) => Ok(refused(&told("invalid_grant", why))),
+        Err(GrantRefusal::Invalid(why)) => Ok(refused(&oauth_error("invalid_grant", why))),
         Err(GrantRefusal::Failed(why)) => Err(why.into()),
     }
 }
@@ -248,7 +257,7 @@ pub async fn revoke(edge: Data<Edge>, request: HttpRequest, payload: Payload) ->
     };
     match edge.identity.end_login(&token, client.as_deref()).await {
         Ok(()) => json(&json!({})),
-        Err(GrantRefusal::Invalid(why)) => Ok(refused(&told("invalid_client", why))),
+        Err(GrantRefusal::Invalid(why)) => Ok(refused(&oauth_error("invalid_client", why))),
         Err(GrantRefusal::Failed(why)) => Err(why.into()),
     }
 }
@@ -256,14 +265,14 @@ pub async fn revoke(edge: Data<Edge>, request: HttpRequest, payload: Payload) ->
 /// Names and values, each name once; an empty value is none.
 pub(crate) struct Parameters(Vec<(String, String)>);
 
-pub(crate) fn form(body: &[u8]) -> Result<Parameters, Told> {
-    let text = std::str::from_utf8(body).map_err(|_| told("invalid_request", "the body is no form in UTF-8"))?;
+pub(crate) fn form(body: &[u8]) -> Result<Parameters, OAuthError> {
+    let text = std::str::from_utf8(body).map_err(|_| oauth_error("invalid_request", "the body is no form in UTF-8"))?;
     Parameters::of(text)
 }
 
 impl Parameters {
-    pub fn of(text: &str) -> Result<Parameters, Told> {
-        let wrong = |why: String| told("invalid_request", why);
+    pub fn of(text: &str) -> Result<Parameters, OAuthError> {
+        let wrong = |why: String| oauth_error("invalid_request", why);
         let pairs = Query::<Vec<(String, String)>>::from_query(text);
         let mut pairs = pairs.map_err(|error| wrong(format!("the parameters are malformed: {error}")))?.into_inner();
         if pairs.len() > PARAMETERS_MAX {
@@ -273,50 +282,53 @@ impl Parameters {
         Ok(Parameters(pairs))
     }
 
-    pub fn one(&self, name: &str) -> Result<Option<&str>, Told> {
+    pub fn one(&self, name: &str) -> Result<Option<&str>, OAuthError> {
         let mut values = self.0.iter().filter(|(known, _)| known == name).map(|(_, value)| value.as_str());
         match (values.next(), values.next()) {
-            (_, Some(_)) => Err(told("invalid_request", format!("`{name}` comes more than once"))),
+            (_, Some(_)) => Err(oauth_error("invalid_request", format!("`{name}` comes more than once"))),
             (value, None) => Ok(value),
         }
     }
 
-    fn needed(&self, name: &str) -> Result<&str, Told> {
-        self.one(name)?.ok_or_else(|| told("invalid_request", format!("`{name}` is missing")))
+    fn needed(&self, name: &str) -> Result<&str, OAuthError> {
+        self.one(name)?.ok_or_else(|| oauth_error("invalid_request", format!("`{name}` is missing")))
     }
 
-    fn client(&self, rules: &LoginRules) -> Result<&str, Told> {
+    fn client(&self, rules: &LoginRules) -> Result<&str, OAuthError> {
         let client = self.needed("client_id")?;
         if client.len() > CLIENT_BYTES_MAX || client.chars().any(char::is_control) {
-            return Err(told("invalid_request", format!("`client_id` is a name of at most {CLIENT_BYTES_MAX} bytes")));
+            return Err(oauth_error(
+                "invalid_request",
+                format!("`client_id` is a name of at most {CLIENT_BYTES_MAX} bytes"),
+            ));
         }
         match rules.knows_client(client) {
             true => Ok(client),
-            false => Err(told("invalid_client", "`client_id` is none of those that `oidc.clients` names")),
+            false => Err(oauth_error("invalid_client", "`client_id` is none of those that `oidc.clients` names")),
         }
     }
 
-    /// Who asks, and where they may be answered.
-    fn place(&self, rules: &LoginRules) -> Result<Place, Told> {
+    /// Returns the client and the redirect URI, if the rules allow them.
+    fn target(&self, rules: &LoginRules) -> Result<RedirectTarget, OAuthError> {
         let client_id = self.client(rules)?.to_owned();
         let redirect_uri = self.needed("redirect_uri")?;
         if redirect_uri.len() > REDIRECT_BYTES_MAX || !rules.may_redirect(redirect_uri) {
             let why = "`redirect_uri` is neither http://127.0.0.1:<port>/callback, with [::1] or localhost as well, nor one that \
                        `oidc.redirect_uris` names";
-            return Err(told("invalid_request", why));
+            return Err(oauth_error("invalid_request", why));
         }
         // One that comes twice is told of below, and is not given back.
         let state = self.one("state").ok().flatten().map(str::to_owned);
-        Ok(Place { redirect_uri: redirect_uri.to_owned(), state, client_id })
+        Ok(RedirectTarget { redirect_uri: redirect_uri.to_owned(), state, client_id })
     }
 
-    fn login(&self, place: &Place) -> Result<LoginAsked, Told> {
-        let wrong = |why: &str| Err(told("invalid_request", why));
+    fn login(&self, target: &RedirectTarget) -> Result<LoginAsked, OAuthError> {
+        let wrong = |why: &str| Err(oauth_error("invalid_request", why));
         if self.needed("response_type")? != "code" {
-            return Err(told("unsupported_response_type", "`response_type` has to be `code`"));
+            return Err(oauth_error("unsupported_response_type", "`response_type` has to be `code`"));
         }
         if self.one("state")?.is_some_and(|state| state.len() > STATE_BYTES_MAX) {
-            return Err(told("invalid_request", format!("`state` has more than {STATE_BYTES_MAX} bytes")));
+            return Err(oauth_error("invalid_request", format!("`state` has more than {STATE_BYTES_MAX} bytes")));
         }
         if self.one("code_challenge_method")? != Some("S256") {
             return wrong("`code_challenge_method` has to be `S256`");
@@ -327,12 +339,12 @@ impl Parameters {
         }
         let scope = self.one("scope")?.unwrap_or(SCOPE);
         if scope.split(' ').any(|word| word != SCOPE) {
-            return Err(told("invalid_scope", format!("`scope` has to be `{SCOPE}`")));
+            return Err(oauth_error("invalid_scope", format!("`scope` has to be `{SCOPE}`")));
         }
         Ok(LoginAsked {
-            client_id: place.client_id.clone(),
-            redirect_uri: place.redirect_uri.clone(),
-            state: place.state.clone(),
+            client_id: target.client_id.clone(),
+            redirect_uri: target.redirect_uri.clone(),
+            state: target.state.clone(),
             challenge: challenge.to_owned(),
             scope: SCOPE.into(),
             session: None,
@@ -340,14 +352,14 @@ impl Parameters {
     }
 }
 
-/// Where a client is told how its request ended.
-struct Place {
+/// Redirect URI of a client, to which the result of its request goes.
+struct RedirectTarget {
     client_id: String,
     redirect_uri: String,
     state: Option<String>,
 }
 
-impl Place {
+impl RedirectTarget {
     fn with(&self, answer: &[(&str, &str)]) -> String {
         let mut pairs = answer.to_vec();
         pairs.extend(self.state.as_deref().map(|state| ("state", state)));
@@ -356,7 +368,7 @@ impl Place {
     }
 }
 
-/// What a client shows for tokens.
+/// Grant that a client exchanges for tokens.
 #[derive(Debug)]
 enum Grant {
     Code { client: String, code: String, redirect_uri: String, verifier: String },
@@ -364,7 +376,7 @@ enum Grant {
 }
 
 impl Grant {
-    fn read(form: &Parameters, rules: &LoginRules) -> Result<Grant, Told> {
+    fn read(form: &Parameters, rules: &LoginRules) -> Result<Grant, OAuthError> {
         let grant = form.needed("grant_type")?;
         let text = |name: &str| form.needed(name).map(str::to_owned);
         match grant {
@@ -376,22 +388,22 @@ impl Grant {
             }),
             "refresh_token" => {
                 if form.one("scope")?.is_some_and(|scope| scope.split(' ').any(|word| word != SCOPE)) {
-                    return Err(told("invalid_scope", format!("`scope` has to be `{SCOPE}`")));
+                    return Err(oauth_error("invalid_scope", format!("`scope` has to be `{SCOPE}`")));
                 }
                 Ok(Grant::Refresh { client: form.client(rules)?.to_owned(), token: text("refresh_token")? })
             }
             _ => {
                 let why = "`grant_type` has to be `authorization_code` or `refresh_token`";
-                Err(told("unsupported_grant_type", why))
+                Err(oauth_error("unsupported_grant_type", why))
             }
         }
     }
 }
 
-pub(crate) fn unavailable(why: &ProviderRefusal) -> Told {
+pub(crate) fn unavailable(why: &ProviderRefusal) -> OAuthError {
     let (ProviderRefusal::Unavailable(why) | ProviderRefusal::Refused(why)) = why;
     tracing::warn!(why, "somebody could not log in: the provider does not answer as it should");
-    told("temporarily_unavailable", "the provider does not answer as it should; the log of the server has more")
+    oauth_error("temporarily_unavailable", "the provider does not answer as it should; the log of the server has more")
 }
 
 pub(crate) fn sent_to(url: &str) -> HttpResponse {
@@ -401,17 +413,17 @@ pub(crate) fn sent_to(url: &str) -> HttpResponse {
     answer.finish()
 }
 
-fn sent_back(place: &Place, wrong: &Told) -> HttpResponse {
-    sent_to(&place.with(&[("error", wrong.error), ("error_description", &wrong.why)]))
+fn sent_back(target: &RedirectTarget, wrong: &OAuthError) -> HttpResponse {
+    sent_to(&target.with(&[("error", wrong.error), ("error_description", &wrong.why)]))
 }
 
 /// RFC 6749 5.2.
-fn refused(wrong: &Told) -> HttpResponse {
+fn refused(wrong: &OAuthError) -> HttpResponse {
     let said: Value = json!({"error": wrong.error, "error_description": wrong.why});
     HttpResponse::BadRequest().content_type("application/json").body(said.to_string())
 }
 
-/// For a person. It runs nothing.
+/// Page for a person. It runs no scripts.
 #[derive(Debug)]
 pub(crate) struct Page<'p> {
     pub title: &'p str,
@@ -420,7 +432,7 @@ pub(crate) struct Page<'p> {
     pub why: &'p str,
     /// HTML.
     pub more: String,
-    /// Of its own, which is sent back here.
+    /// Has a form that is sent back to this server.
     pub has_form: bool,
 }
 
@@ -484,7 +496,7 @@ mod tests {
         }
     }
 
-    /// What is asked for with a part in the place of one that is right; or the error that is told, and whether the client is.
+    /// Reads a right request with one parameter replaced. An error comes with whether it goes to the client.
     fn asked(change: &[(&str, &str)]) -> Result<LoginAsked, (String, bool)> {
         let right = [
             ("client_id", "cli"),
@@ -497,8 +509,8 @@ mod tests {
         let kept = right.into_iter().filter(|(name, _)| change.iter().all(|(changed, _)| changed != name));
         let pairs: Vec<_> = kept.chain(change.iter().copied()).collect();
         let parameters = Parameters::of(&form_encoded(&pairs)).map_err(|wrong| (wrong.why, false))?;
-        let place = parameters.place(&rules()).map_err(|wrong| (wrong.why, false))?;
-        parameters.login(&place).map_err(|wrong| (format!("{}: {}", wrong.error, wrong.why), true))
+        let target = parameters.target(&rules()).map_err(|wrong| (wrong.why, false))?;
+        parameters.login(&target).map_err(|wrong| (format!("{}: {}", wrong.error, wrong.why), true))
     }
 
     #[test]
@@ -532,14 +544,14 @@ mod tests {
 
     #[test]
     fn an_answer_is_put_behind_what_the_address_has() {
-        let place = |redirect_uri: &str| Place {
+        let target = |redirect_uri: &str| RedirectTarget {
             client_id: String::new(),
             redirect_uri: redirect_uri.into(),
             state: Some("a&b".into()),
         };
-        assert_eq!(place("http://[::1]/callback").with(&[("code", "c")]), "http://[::1]/callback?code=c&state=a%26b");
+        assert_eq!(target("http://[::1]/callback").with(&[("code", "c")]), "http://[::1]/callback?code=c&state=a%26b");
         assert_eq!(
-            place("https://app.example/back?x=1").with(&[("error", "e")]),
+            target("https://app.example/back?x=1").with(&[("error", "e")]),
             "https://app.example/back?x=1&error=e&state=a%26b"
         );
     }

@@ -1,12 +1,12 @@
-//! A program that is set up in a terminal, while its person logs in in a browser: it waits until they let it in, and gets an API
-//! key of theirs.
+//! Setup of a program in a terminal while its user logs in in a browser. The program waits until the user allows it, and gets an
+//! API key of theirs.
 //!
 //! ```text
 //! program -> POST create (a session, and what it shows when it asks) ... GET poll, again and again -> an API key
 //! browser -> GET login -> provider -> callback -> "is it yours? its code is ABCD-2345" -> POST allow
 //! ```
-//! Whoever made a session may send its address to somebody else: so the person is asked behind their login, on a page that no other
-//! page can send, and reads the code that their own terminal has to show.
+//! The maker of a session may send its address to somebody else. So the user is asked after the login, on a page that no other page
+//! can submit, and compares the code with the one in their terminal.
 
 use assay_node_auth::{IdTokenClaims, LoginAsked};
 use assay_node_http::requests::admission::anonymous;
@@ -32,7 +32,7 @@ const CLIENT: &str = "setup of a program";
 const TOO_OLD: &str =
     "This was not begun here, or longer than ten minutes ago. Begin again from the program that you came from.";
 
-/// For who has no credential yet.
+/// `POST /api/cli/wizard-session/create`: begins a session. It needs no credential.
 pub async fn create(edge: Data<Edge>) -> HandlerResult {
     let _passed = pass(edge.logins.as_ref(), &edge.identity)?;
     let Setup { session, token, code, until } = edge.identity.begin_setup()?;
@@ -109,7 +109,7 @@ pub fn ask(
     Ok(page(StatusCode::OK, &asks))
 }
 
-/// What the person says on that page.
+/// `POST /api/cli/wizard-session/allow`: carries out the choice of the person on that page.
 pub async fn allow(edge: Data<Edge>, request: HttpRequest, payload: Payload) -> HandlerResult {
     let _passed = pass(edge.logins.as_ref(), &edge.identity)?;
     let body = body::read(&edge, &anonymous(&request), &request, payload, FORM_BYTES_MAX).await?;
@@ -136,7 +136,7 @@ pub async fn allow(edge: Data<Edge>, request: HttpRequest, payload: Payload) -> 
     }
 }
 
-/// How far it is, for the program that shows what it was given.
+/// `GET /api/cli/wizard-session/poll`: returns the state of the session to the program that has its token.
 pub async fn poll(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
     let _passed = pass(edge.logins.as_ref(), &edge.identity)?;
     let token = bearer(request.headers().get(header::AUTHORIZATION).map(|value| value.as_bytes()))?;

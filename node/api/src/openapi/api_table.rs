@@ -1,5 +1,5 @@
-//! Table of the public API, made once from its OpenAPI document, with further operations that its clients call. An operation
-//! that is in the table and not served yet is answered 501, and not 404.
+//! Table of the public API: the operations of its OpenAPI document, and further ones that its clients call. An operation in the
+//! table that is not served yet is answered 501, and not 404.
 
 use std::sync::OnceLock;
 
@@ -14,7 +14,7 @@ const CALLED: [(&str, &str); 3] =
     [("POST", "/api/secret"), ("POST", "/function/invoke"), ("POST", "/function/sandbox-list")];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Known {
+pub enum PathLookup {
     /// The API has it.
     Operation,
     /// The API has the path with these methods.
@@ -23,7 +23,7 @@ pub enum Known {
 }
 
 /// Looks up a request that no route took.
-pub fn lookup(method: &str, path: &str) -> Known {
+pub fn lookup(method: &str, path: &str) -> PathLookup {
     let rows = TABLE.lines().filter_map(|line| line.split_once(' ')).chain(CALLED).chain(served());
     let mut found: Vec<_> = rows.filter(|(_, pattern)| matches(pattern, path)).collect();
     // A path that stands there word for word is nobody's id.
@@ -34,9 +34,9 @@ pub fn lookup(method: &str, path: &str) -> Known {
     methods.sort_unstable();
     methods.dedup();
     if methods.is_empty() {
-        return Known::Unknown;
+        return PathLookup::Unknown;
     }
-    if methods.contains(&method) { Known::Operation } else { Known::OtherMethods(methods) }
+    if methods.contains(&method) { PathLookup::Operation } else { PathLookup::OtherMethods(methods) }
 }
 
 /// Returns every known path, with ids in braces.
@@ -90,20 +90,20 @@ mod tests {
 
     #[test]
     fn an_operation_is_known_by_method_and_path() {
-        assert_eq!(lookup("POST", "/v1/prompt"), Known::Operation);
-        assert_eq!(lookup("GET", "/v1/prompt/abc"), Known::Operation);
-        assert_eq!(lookup("POST", "/v1/proxy/anything/below"), Known::Operation);
-        assert_eq!(lookup("POST", "/v1/acl/batch_update"), Known::Operation);
-        assert_eq!(lookup("POST", "/function/invoke"), Known::Operation);
+        assert_eq!(lookup("POST", "/v1/prompt"), PathLookup::Operation);
+        assert_eq!(lookup("GET", "/v1/prompt/abc"), PathLookup::Operation);
+        assert_eq!(lookup("POST", "/v1/proxy/anything/below"), PathLookup::Operation);
+        assert_eq!(lookup("POST", "/v1/acl/batch_update"), PathLookup::Operation);
+        assert_eq!(lookup("POST", "/function/invoke"), PathLookup::Operation);
     }
 
     #[test]
     fn a_known_path_with_another_method_names_those_it_has() {
-        assert_eq!(lookup("PUT", "/v1/user"), Known::OtherMethods(vec!["GET"]));
-        assert_eq!(lookup("POST", "/v1"), Known::OtherMethods(vec!["GET"]));
-        assert_eq!(lookup("GET", "/logs3"), Known::OtherMethods(vec!["POST"]));
-        assert_eq!(lookup("GET", "/v1/acl/batch_update"), Known::OtherMethods(vec!["POST"]));
-        assert_eq!(lookup("DELETE", "/v1/organization/members"), Known::OtherMethods(vec!["PATCH"]));
+        assert_eq!(lookup("PUT", "/v1/user"), PathLookup::OtherMethods(vec!["GET"]));
+        assert_eq!(lookup("POST", "/v1"), PathLookup::OtherMethods(vec!["GET"]));
+        assert_eq!(lookup("GET", "/logs3"), PathLookup::OtherMethods(vec!["POST"]));
+        assert_eq!(lookup("GET", "/v1/acl/batch_update"), PathLookup::OtherMethods(vec!["POST"]));
+        assert_eq!(lookup("DELETE", "/v1/organization/members"), PathLookup::OtherMethods(vec!["PATCH"]));
     }
 
     #[test]
@@ -111,7 +111,7 @@ mod tests {
         for path in
             ["/", "", "/v2/project", "/v1/prompt/", "/v1/prompt/a/b", "/v1/promptx", "//v1/prompt", "/v1/proxy/"]
         {
-            assert_eq!(lookup("GET", path), Known::Unknown, "{path}");
+            assert_eq!(lookup("GET", path), PathLookup::Unknown, "{path}");
         }
     }
 }

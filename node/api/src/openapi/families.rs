@@ -33,7 +33,7 @@ pub fn filtered(mut operation: Operation, filters: &[(&'static str, Value)]) -> 
     operation
 }
 
-/// As `records_of` in `routes` serves them.
+/// Describes the routes that `records_of` in `routes` registers.
 pub fn records(path: &str, kind: &Kind, changes: Changes) -> Vec<Operation> {
     let name = kind.name();
     let family = Family::new(path, name, kind.describe());
@@ -54,7 +54,7 @@ pub fn records(path: &str, kind: &Kind, changes: Changes) -> Vec<Operation> {
     all
 }
 
-/// As `definitions_of` in `routes` serves them.
+/// Describes the routes that `definitions_of` in `routes` registers.
 pub fn definitions(path: &str, definition: Definition) -> Vec<Operation> {
     let family = Family::new(path, definition.name(), definition.describe());
     let versioned = |operation: Operation| {
@@ -172,7 +172,7 @@ impl Family {
         self.deleted(self.operation("delete", format!("{}/{{id}}", self.path), summary).of(&self.name))
     }
 
-    /// By what its body says.
+    /// Describes deletion of the record that the body names.
     pub fn delete_by(&self, body: Value) -> Operation {
         let summary =
             format!("Delete the {} that the body names; the answer is what it was", self.name.replace('_', " "));

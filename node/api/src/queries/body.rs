@@ -1,7 +1,6 @@
 //! Bodies of queries (btql.md, section 1.1). Pure. Unknown fields are ignored: clients send many.
 
-use assay_node_http::requests::error_texts::kind_of;
-use assay_node_http::requests::error_texts::shortened;
+use assay_node_http::requests::error_texts::{kind_of, shortened};
 use assay_node_http::responses::refusal::Refusal;
 use assay_node_query::render::Format;
 use assay_node_query::{Lint, Question};
@@ -11,19 +10,19 @@ use serde_json::{Map, Value};
 /// The largest offsets there are, and a day for good measure.
 const OFFSET_MINUTES_MAX: i64 = 24 * 60;
 
-/// A query and how its answer is wanted.
+/// Query with the format and the options of its response.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct QueryRequest {
     pub question: Question,
     pub format: Format,
     pub include_plan: bool,
-    /// Whether rows of a moment ago are wanted; they are there in either case.
+    /// Asks for rows of a moment ago, which the result has in either case.
     pub realtime: bool,
     pub seconds: Option<u64>,
 }
 
-/// `now` is in microseconds since the epoch.
-pub fn asked(mut body: Map<String, Value>, now: i64) -> Result<Asked, Refusal> {
+/// Reads the body of a query. `now` is in microseconds since the epoch.
+pub fn query_request(mut body: Map<String, Value>, now: i64) -> Result<QueryRequest, Refusal> {
     let query = match body.remove("query") {
         Some(query @ (Value::String(_) | Value::Object(_))) => query,
         None | Some(Value::Null) => return Err(Refusal::bad("`query` is missing: a text or a tree of what is asked")),
@@ -51,7 +50,7 @@ pub fn asked(mut body: Map<String, Value>, now: i64) -> Result<Asked, Refusal> {
         whole: false,
         now,
     };
-    Ok(Asked {
+    Ok(QueryRequest {
         question,
         format: format(&body)?,
         include_plan: flag(&body, "include_plan")?.unwrap_or(false),
@@ -119,9 +118,9 @@ mod tests {
 
     use super::*;
 
-    fn read(body: Value) -> Result<Asked, String> {
+    fn read(body: Value) -> Result<QueryRequest, String> {
         let Value::Object(body) = body else { panic!("an object") };
-        asked(body, 7).map_err(|refusal| refusal.message)
+        query_request(body, 7).map_err(|refusal| refusal.message)
     }
 
     #[test]

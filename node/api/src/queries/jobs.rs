@@ -1,6 +1,6 @@
-//! `/btql/async`: a question that is answered beside its request. It is asked, looked after, and read page by page.
+//! `/btql/async`: queries as jobs. A job is made, its status is polled, and its result is read page by page.
 //!
-//! Who may read its objects at the moment may see it; to all others it is not there.
+//! A caller sees a job while it may read its objects; for all others the job does not exist.
 
 use assay_node_auth::Permission;
 use assay_node_http::requests::caller::Call;
@@ -16,16 +16,16 @@ use assay_storage_model::ObjectKind;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use crate::queries::body::asked;
+use crate::queries::body::query_request;
 use crate::queries::{position, secrets, sources};
 
-/// What results are kept as, and so the one thing that may be asked for.
+/// Format of stored results, and so the only one that a request may name.
 const FORMAT: &str = "jsonl";
 
 pub async fn make(call: Call, payload: Payload) -> HandlerResult {
     let body = call.small_body(payload).await?.object().await?;
     let batch = said(&body)?;
-    let mut asked = asked(body, call.edge.queries.now())?;
+    let mut asked = query_request(body, call.edge.queries.now())?;
     asked.question.whole = true;
     let bounded = asked.question.clone().read()?;
     let homes = sources(&call.edge.identity, &call.principal, &bounded).await?.homes;
@@ -77,7 +77,7 @@ pub async fn result(call: Call) -> HandlerResult {
     Ok(json_builder().body(Sending::new(&call, Bytes::from(body), held)))
 }
 
-/// What all objects have alike; null where they do not.
+/// Returns the id that all objects have in common, or null.
 fn alike(homes: &[Home], of: fn(&Home) -> Uuid) -> Value {
     match homes {
         [first, others @ ..] if others.iter().all(|home| of(home) == of(first)) => of(first).to_string().into(),
@@ -85,7 +85,7 @@ fn alike(homes: &[Home], of: fn(&Home) -> Uuid) -> Value {
     }
 }
 
-/// What the body has beside a question: rows of a page of its results.
+/// Returns the rows of a page of results, which the body has beside the query.
 fn said(body: &Map<String, Value>) -> Result<Option<u64>, Refusal> {
     match body.get("format") {
         None | Some(Value::Null) => {}
@@ -124,7 +124,7 @@ fn wanted(pairs: &[(String, String)]) -> Result<ResultRange, Refusal> {
     Ok(ResultRange { row: row.unwrap_or(0), limit: last("limit").map(limit).transpose()? })
 }
 
-/// The same answer for what is not there, what is another organization's, and what has an object that may not be read.
+/// Returns a job. Jobs that do not exist, those of other organizations, and those with an unreadable object are alike 404.
 async fn look(call: &Call, id: Uuid, wanted: Option<ResultRange>) -> Result<JobView, Refusal> {
     let missing = || Refusal::not_found(format!("the query {id}"));
     let seen = call.queries().look_at_job(call.principal.org, id, wanted).await?.ok_or_else(missing)?;

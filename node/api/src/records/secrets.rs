@@ -9,13 +9,13 @@ use serde_json::json;
 
 use crate::openapi::families::Family;
 
-/// The one that the body names.
+/// Deletes the secret that the body names.
 pub async fn delete(call: Call, payload: Payload) -> HandlerResult {
     let body = call.small_body(payload).await?.object().await?;
     json(&call.edge.records.delete_named(&call.principal, &AI_SECRET, &body).await?)
 }
 
-/// As clients ask after login: an array, without an object around it.
+/// Lists the secrets of an organization for clients after login: an array without an object around it.
 pub async fn of_organization(call: Call, payload: Payload) -> HandlerResult {
     let body = call.small_body(payload).await?.object().await?;
     json(&call.edge.records.ai_secrets(&call.principal, &body).await?)

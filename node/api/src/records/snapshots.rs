@@ -1,6 +1,5 @@
-//! Snapshots of datasets: a version under a name. Whoever makes one may name the version of this moment, with which writes that
-//! come a moment later would otherwise share the second: before a snapshot is made, its dataset is taken to the version, so that
-//! it shows for good what was acknowledged until then.
+//! Snapshots of datasets: a version under a name. A snapshot may name the version of this moment, and later writes could get the
+//! same one. So its dataset is advanced to the version first, and the snapshot shows for good the rows acknowledged until then.
 
 use assay_node_auth::Permission;
 use assay_node_http::requests::caller::Call;
@@ -45,7 +44,7 @@ pub(crate) async fn replaced(call: &Call, body: Map<String, Value>) -> Result<Va
     Ok(call.edge.records.replace(&call.principal, &kinds::DATASET_SNAPSHOT, body).await?)
 }
 
-/// What is wrong with the body is for the records to say, and so is who may make one.
+/// Advances the dataset to the version of the body. Errors in the body and missing rights are left to the records.
 async fn settle(call: &Call, body: &Map<String, Value>) -> Result<(), Refusal> {
     let text = |name: &str| body.get(name).and_then(Value::as_str);
     let id = text("dataset_id").and_then(|id| Uuid::parse_str(id).ok());

@@ -21,7 +21,7 @@ pub const OBJECTS_MAX: usize = assay_node_objects::ingest::GROUPS_MAX;
 #[derive(Clone, Debug, PartialEq)]
 pub struct CrossPart {
     pub kind: ObjectKind,
-    /// As the caller wrote it: the answer is keyed by it.
+    /// Id as the caller wrote it, by which the response is keyed.
     pub name: String,
     pub id: Uuid,
     pub events: Option<Vec<Value>>,
@@ -89,7 +89,7 @@ fn of_one_object<T: DeserializeOwned>(body: &[u8], name: &str) -> Result<Vec<T>,
     required(parse_as(body, ListUnder::new(name, ROWS_PER_WRITE_MAX))?, name, too_many_of_one)
 }
 
-/// As the object itself would say of a write.
+/// Returns the refusal that the object itself would give for a write.
 fn too_many_of_one(rows: usize) -> Refusal {
     Refusal::new(Kind::TooLarge, TooLarge::Rows(rows).to_string())
 }

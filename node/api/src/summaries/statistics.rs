@@ -48,7 +48,7 @@ impl Mean {
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     all: BTreeMap<String, Mean>,
-    /// By the key and the place of the name; only where it is compared.
+    /// Means by the key of a trace and the index of a name. Filled only for a comparison.
     paired: HashMap<(u128, u32), Mean>,
     names: HashMap<String, u32>,
 }

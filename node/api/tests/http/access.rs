@@ -8,7 +8,7 @@ use crate::house::{House, ORG};
 const AS: &str = "x-bt-impersonate-user";
 
 /// Calls as somebody whom the owner invited.
-fn by(house: &House, who: &str, method: &str, path: &str, body: &Value) -> crate::client::Answer {
+fn by(house: &House, who: &str, method: &str, path: &str, body: &Value) -> crate::client::ClientResponse {
     house.call(method, path, &[(AS, who), ("Content-Type", "application/json")], body.to_string().as_bytes())
 }
 

@@ -11,7 +11,7 @@ use futures::StreamExt;
 use futures::future::BoxFuture;
 use serde_json::json;
 
-use crate::client::{Answer, connect, exchange, read_answer, request};
+use crate::client::{ClientResponse, connect, exchange, read_answer, request};
 use crate::house::{House, KEY};
 use crate::tls::{FIRST, files_in, place, stream};
 
@@ -49,7 +49,7 @@ fn desk(house: &House) -> SocketAddr {
     house.admin.expect("the listener's port")
 }
 
-fn call(house: &House, method: &str, path: &str, token: &str, body: &[u8]) -> Answer {
+fn call(house: &House, method: &str, path: &str, token: &str, body: &[u8]) -> ClientResponse {
     let bearer = format!("Bearer {token}");
     exchange(&mut connect(desk(house)), &request(method, path, &[("Authorization", &bearer)], body))
 }

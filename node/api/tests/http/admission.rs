@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::client::{Answer, connect, read_answer};
+use crate::client::{ClientResponse, connect, read_answer};
 use crate::house::{House, KEY};
 
 const WITHIN: Duration = Duration::from_secs(20);
@@ -59,7 +59,7 @@ fn until(what: &str, is_so: impl Fn() -> bool) {
 
 /// A request whose body is blank is read, and then refused for that.
 #[track_caller]
-fn was_read(answer: &Answer) {
+fn was_read(answer: &ClientResponse) {
     assert!(answer.refused(400).contains("is empty"), "{}", answer.text());
 }
 

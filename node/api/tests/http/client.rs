@@ -11,13 +11,13 @@ use serde_json::Value;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
-pub struct Answer {
+pub struct ClientResponse {
     pub status: u16,
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
 }
 
-impl Answer {
+impl ClientResponse {
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
     }
@@ -68,7 +68,7 @@ pub fn request(method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) 
 }
 
 /// Sends these bytes and reads one answer. The server may answer and hang up before it has read all.
-pub fn exchange(stream: &mut (impl Read + Write), bytes: &[u8]) -> Answer {
+pub fn exchange(stream: &mut (impl Read + Write), bytes: &[u8]) -> ClientResponse {
     match stream.write_all(bytes).and_then(|()| stream.flush()) {
         Err(error) if ![ErrorKind::BrokenPipe, ErrorKind::ConnectionReset].contains(&error.kind()) => {
             panic!("sending: {error}")
@@ -77,7 +77,7 @@ pub fn exchange(stream: &mut (impl Read + Write), bytes: &[u8]) -> Answer {
     }
 }
 
-pub fn read_answer(stream: &mut impl Read) -> Answer {
+pub fn read_answer(stream: &mut impl Read) -> ClientResponse {
     let mut bytes = Vec::new();
     let mut piece = [0; 16 << 10];
     loop {
@@ -91,7 +91,7 @@ pub fn read_answer(stream: &mut impl Read) -> Answer {
 }
 
 /// An answer that is whole; every answer of this server says its length.
-fn parse(bytes: &[u8]) -> Option<Answer> {
+fn parse(bytes: &[u8]) -> Option<ClientResponse> {
     let head_end = bytes.windows(4).position(|window| window == b"\r\n\r\n")?;
     let head = std::str::from_utf8(&bytes[..head_end]).expect("a head of text");
     let (line, fields) = head.split_once("\r\n").unwrap_or((head, ""));
@@ -100,5 +100,5 @@ fn parse(bytes: &[u8]) -> Option<Answer> {
     let headers: Vec<_> = pairs.map(|(name, value)| (name.to_lowercase(), value.to_owned())).collect();
     let length = headers.iter().find(|(name, _)| name == "content-length").and_then(|(_, value)| value.parse().ok());
     let body = bytes[head_end + 4..].get(..length.unwrap_or(0))?.to_vec();
-    Some(Answer { status, headers, body })
+    Some(ClientResponse { status, headers, body })
 }

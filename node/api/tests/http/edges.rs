@@ -1,4 +1,4 @@
-//! What holds for every path: browsers, unknown paths, slow senders, health, metrics, the end.
+//! Behaviour of every path: browsers, unknown paths, slow senders, health, metrics, the end.
 
 use std::io::{Read, Write};
 use std::thread;

@@ -21,7 +21,7 @@ use tempfile::TempDir;
 use tokio::runtime::{Handle, Runtime};
 use tokio::task::JoinHandle;
 
-use crate::client::{Answer, connect, exchange, request};
+use crate::client::{ClientResponse, connect, exchange, request};
 
 pub const KEY: &str = "sk-the-key-of-the-tests-0123456789";
 pub const ORG: &str = "acme";
@@ -129,24 +129,24 @@ impl House {
         self.runtime.block_on(Identity::new(records).admin_create_service_account(ORG, name)).expect("an account")
     }
 
-    pub fn send(&self, bytes: &[u8]) -> Answer {
+    pub fn send(&self, bytes: &[u8]) -> ClientResponse {
         exchange(&mut connect(self.address), bytes)
     }
 
     /// Without a credential.
-    pub fn knock(&self, method: &str, path: &str) -> Answer {
+    pub fn knock(&self, method: &str, path: &str) -> ClientResponse {
         self.send(&request(method, path, &[], b""))
     }
 
-    pub fn get(&self, path: &str) -> Answer {
+    pub fn get(&self, path: &str) -> ClientResponse {
         self.call("GET", path, &[], b"")
     }
 
-    pub fn post(&self, path: &str, body: &Value) -> Answer {
+    pub fn post(&self, path: &str, body: &Value) -> ClientResponse {
         self.call("POST", path, &[("Content-Type", "application/json")], body.to_string().as_bytes())
     }
 
-    pub fn call(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+    pub fn call(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> ClientResponse {
         let bearer = format!("Bearer {KEY}");
         let headers: Vec<_> = [("Authorization", bearer.as_str())].iter().chain(headers).copied().collect();
         self.send(&request(method, path, &headers, body))

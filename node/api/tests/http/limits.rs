@@ -8,7 +8,7 @@ use assay_node_limits::{Per, RateRule};
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::client::{Answer, connect, exchange, read_answer, request};
+use crate::client::{ClientResponse, connect, exchange, read_answer, request};
 use crate::house::{House, KEY, ORG};
 
 /// So rare that nothing comes back while a test runs.
@@ -24,12 +24,12 @@ fn rule(endpoint: &str, per: Per, burst: u64) -> RateRule {
     }
 }
 
-fn acting_in(house: &House, org: &str, method: &str, path: &str) -> Answer {
+fn acting_in(house: &House, org: &str, method: &str, path: &str) -> ClientResponse {
     house.call(method, path, &[("x-bt-org-name", org)], b"{}")
 }
 
 #[track_caller]
-fn is_refused(answer: &Answer, said: &str) {
+fn is_refused(answer: &ClientResponse, said: &str) {
     let message = answer.refused(429);
     assert!(message.contains(said), "{message}");
     assert_eq!(answer.json()["Code"], "TooManyRequestsError");
@@ -84,7 +84,7 @@ fn tokens_come_back_at_the_rate() {
 }
 
 #[track_caller]
-fn is_refused_soon(answer: &Answer) {
+fn is_refused_soon(answer: &ClientResponse) {
     answer.refused(429);
     assert_eq!(answer.header("retry-after"), Some("1"), "at least a second");
 }

@@ -6,7 +6,7 @@ use crate::house::House;
 
 const SECRET: &str = "sk-of-a-provider-0123456789";
 
-fn send(house: &House, method: &str, path: &str, body: &Value) -> crate::client::Answer {
+fn send(house: &House, method: &str, path: &str, body: &Value) -> crate::client::ClientResponse {
     house.call(method, path, &[("Content-Type", "application/json")], body.to_string().as_bytes())
 }
 

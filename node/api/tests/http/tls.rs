@@ -12,7 +12,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-use crate::client::{Answer, connect, exchange, request};
+use crate::client::{ClientResponse, connect, exchange, request};
 use crate::house::{House, KEY};
 
 /// Two self-signed pairs for `localhost`, of no use anywhere else.
@@ -42,7 +42,7 @@ pub fn stream(address: SocketAddr, certificate: &str) -> StreamOwned<ClientConne
     StreamOwned::new(connection, connect(address))
 }
 
-fn login(house: &House, certificate: &str) -> Answer {
+fn login(house: &House, certificate: &str) -> ClientResponse {
     let bearer = format!("Bearer {KEY}");
     let bytes = request("POST", "/api/apikey/login", &[("Authorization", &bearer)], b"");
     exchange(&mut stream(house.address, certificate), &bytes)

@@ -4,7 +4,7 @@ use assay_node_auth::{JwtKeys, JwtRules, Secret};
 use assay_node_identity::Jwts;
 use serde_json::{Value, json};
 
-use crate::client::{Answer, request};
+use crate::client::{ClientResponse, request};
 use crate::house::{House, ORG};
 
 /// By HS256 with this secret, for the issuer and the audience of this test, until 2100: of the owner, and of nobody.
@@ -14,7 +14,7 @@ const OF_OWNER: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJodHRwczo
 const OF_NOBODY: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJodHRwczovL2lzc3Vlci5leGFtcGxlIiwiYXVkIjoiYXNzYXkiLCJl\
     eHAiOjQxMDI0NDQ4MDAsImVtYWlsIjoibm9ib2R5QGV4YW1wbGUuY29tIn0.Xl9HH2FQj074FJ-2ThMNQXh5PUP4cdl0urcqeVbE6ug";
 
-fn by(house: &House, credential: &str, method: &str, path: &str, body: &Value) -> Answer {
+fn by(house: &House, credential: &str, method: &str, path: &str, body: &Value) -> ClientResponse {
     let bearer = format!("Bearer {credential}");
     let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
     let body = if body.is_null() { String::new() } else { body.to_string() };

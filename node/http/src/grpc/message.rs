@@ -15,7 +15,7 @@ const PACKED: u8 = 1;
 /// Head of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageHead {
-    /// Whether the message is compressed, by the encoding in the metadata.
+    /// The message is compressed, by the encoding in the metadata.
     pub is_packed: bool,
     pub bytes: u32,
 }

@@ -406,7 +406,7 @@ impl Body {
         Ok(Parsed { value, held, who, parsed, _tree: tree })
     }
 
-    /// For small bodies whose request holds nothing else.
+    /// Reads a small body of a request that has no other reservation.
     pub async fn object(self) -> Result<Map<String, Value>, Refusal> {
         object(self.json().await?.value)
     }

@@ -1,4 +1,4 @@
-//! Answers that are packed on their way, for a client that takes them so.
+//! Compression of responses for clients that accept it.
 
 use std::io::{self, Write};
 
@@ -18,7 +18,7 @@ pub enum Packing {
 }
 
 impl Packing {
-    /// As the client's `Accept-Encoding` has it: gzip, or nothing.
+    /// Returns the encoder that the client's `Accept-Encoding` allows: gzip, or none.
     pub fn of(headers: &HeaderMap) -> Packing {
         let asked = headers.get_all(header::ACCEPT_ENCODING).filter_map(|value| value.to_str().ok());
         let takes = |one: &str| {

@@ -42,12 +42,12 @@ pub type Parts = LocalBoxStream<'static, io::Result<Part>>;
 
 /// A body that is handed on in pieces.
 pub struct Sending {
-    state: Rc<RefCell<State>>,
+    state: Rc<RefCell<SendingState>>,
     size: BodySize,
     timer: Option<JoinHandle<()>>,
 }
 
-struct State {
+struct SendingState {
     left: Bytes,
     /// Bytes of the part that `left` is the rest of.
     part_bytes: usize,
@@ -94,13 +94,21 @@ impl Sending {
     }
 
     fn of(reader: Reader, size: BodySize, next: Option<Part>, parts: Option<Parts>) -> Sending {
-        let state =
-            State { left: Bytes::new(), part_bytes: 0, room: None, next, parts, handed_on: 0, is_left: false, reader };
+        let state = SendingState {
+            left: Bytes::new(),
+            part_bytes: 0,
+            room: None,
+            next,
+            parts,
+            handed_on: 0,
+            is_left: false,
+            reader,
+        };
         Sending { state: Rc::new(RefCell::new(state)), size, timer: None }
     }
 }
 
-impl State {
+impl SendingState {
     /// The next piece. Pending where its part is not made yet.
     fn poll(&mut self, context: &mut Context<'_>, now: Instant) -> Poll<Option<io::Result<Bytes>>> {
         if self.is_left {
@@ -154,7 +162,7 @@ impl State {
 }
 
 /// Leaves the reader when it is too slow.
-async fn watch(state: Weak<RefCell<State>>) {
+async fn watch(state: Weak<RefCell<SendingState>>) {
     loop {
         let next = {
             let Some(state) = state.upgrade() else { return };

@@ -66,7 +66,7 @@ pub struct AdminConfig {
 }
 
 impl AdminConfig {
-    /// Why this must not be served, in a sentence that says what to change.
+    /// Returns an error that says what to change if the settings must not be served.
     pub fn check(&self) -> Result<(), String> {
         let Some(listen) = &self.listen else {
             return match self.tls.is_some() || self.token_file.is_some() {
@@ -80,7 +80,7 @@ impl AdminConfig {
         self.check_reach(&addresses).map_err(wrong)
     }
 
-    /// Also of what is bound in the end: a name may stand for something else by then.
+    /// Checks the addresses that were bound too: a name may resolve differently by then.
     pub(crate) fn check_reach(&self, addresses: &[SocketAddr]) -> Result<(), String> {
         match addresses.iter().find(|address| !address.ip().to_canonical().is_loopback()) {
             Some(address) if self.tls.is_none() => Err(format!(
@@ -181,7 +181,7 @@ fn listener_of(edge: &Edge) -> Result<&AdminListener, Refusal> {
     edge.admin.as_ref().ok_or_else(|| Refusal::internal("a route of administrators without their listener"))
 }
 
-/// Looking changes nothing, so it may be asked for by GET.
+/// `GET /cluster/status`, the only operation that changes nothing.
 async fn look(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
     let listener = listener_of(&edge)?;
     let place = listener.admit(&request)?;
@@ -216,7 +216,7 @@ fn operation_of(request: &HttpRequest) -> String {
     request.match_info().get("operation").unwrap_or_default().to_owned()
 }
 
-/// Apart from the room that bodies of the API share: administrators must get in when that is full.
+/// Reads a body outside of the budget that bodies of the API share: administrators must get in when it is full.
 async fn read(payload: Payload) -> Result<Bytes, Refusal> {
     let too_large = || Refusal::new(Kind::TooLarge, format!("the body is larger than {BODY_BYTES_MAX} bytes"));
     match timeout(BODY_MAX, payload.to_bytes_limited(BODY_BYTES_MAX)).await {
@@ -230,7 +230,7 @@ async fn read(payload: Payload) -> Result<Bytes, Refusal> {
     }
 }
 
-/// Nothing at all is no fields.
+/// Returns the fields of a body. An empty body has none.
 fn fields(bytes: &[u8]) -> Result<Map<String, Value>, Refusal> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Ok(Map::new());

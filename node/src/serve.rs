@@ -15,9 +15,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 use assay_cluster::{Cluster, ClusterConfig, KeyWrap};
+use assay_node_api::limits_warnings;
 use assay_node_auth::{Asker, Job, LoginRules, Secret};
 use assay_node_files::{Collector, Files};
-use assay_node_http::{App, Health, HttpConfig, Server, Sockets, limits_warnings};
+use assay_node_http::{App, Health, HttpConfig, Server, Sockets};
 use assay_node_identity::{
     CLIENT_SECRET_VARIABLE, Identity, OpenId, Provider, TrustedIssuer, open_issuer, open_provider,
 };
@@ -109,6 +110,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         quotas: Quotas::new(config.limits.quotas.clone(), usage),
         admin: http_listener::open(&config, Arc::clone(&cluster))?,
         provider,
+        services: assay_node_api::services(),
     };
     let server = Server::bind(app, sockets).context("starting to listen")?;
     // Before the node is ready: a cluster without a majority is when administrators are needed most.

@@ -1,4 +1,4 @@
-//! What the HTTP part is told when it starts. Every limit has its name, its unit and its reason here.
+//! Settings of the HTTP server. Every limit has its name, its unit and its reason here.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -252,7 +252,7 @@ impl HttpConfig {
         Duration::from_secs(self.body_grace_seconds)
     }
 
-    pub(crate) fn request_time_max(&self) -> Duration {
+    pub fn request_time_max(&self) -> Duration {
         Duration::from_secs(self.request_seconds_max)
     }
 }

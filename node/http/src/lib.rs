@@ -1,55 +1,48 @@
-//! HTTP: the only room that knows actix-web. Thin: it reads what a client sent, asks the rooms below, and answers.
+//! Frame of the HTTP server: listeners, requests, responses and the middleware between them. It knows no route of the API: those
+//! are in the crate `assay-node-api`, which hands in its [`Services`].
 //!
 //! ```text
 //! socket -> listener -> edge (id, span, limits, panic, CORS) -> route -> call (who is it) -> body (limits, pace, one parse)
-//!                                                     |
-//!                                                     +-> records | objects -> answer, or a refusal from one table
+//!                                                                 |
+//!                                            assay-node-api ------+-> response, or a refusal from one table
 //! ```
-//! | folder | contents |
+//! | module | contents |
 //! |---|---|
-//! | `server` | listening sockets, TLS, workers, the edge, graceful shutdown, the listener of administrators |
-//! | `requests` | callers, bodies, admission, rate limits and quotas, headers that requests are read by |
-//! | `routes` | which handler serves which path, and a file for each family of handlers |
-//! | `responses` | error responses, headers, CORS, compression, bodies on their way |
-//! | `otlp` | exports of OpenTelemetry, over HTTP and over gRPC |
-//! | `openapi` | `/openapi.json`, `/docs`, and the table of operations that are not served yet |
-//! | `access_log` | the log of requests |
-//! | `login` | people who log in, with `routes/oauth` |
+//! | [`server`] | listening sockets, TLS, workers, the edge, graceful shutdown, the listener of administrators |
+//! | [`requests`] | callers, bodies, admission, rate limits and quotas, headers that requests are read by |
+//! | [`responses`] | error responses, headers, CORS, compression, bodies on their way |
+//! | [`grpc`] | gRPC with one message each way: connections, frames, statuses |
+//! | [`openapi`] | builder of operations for the OpenAPI document |
+//! | [`access_log`] | the log of requests |
+//! | [`web`] | types of actix-web that handlers use |
 //!
 //! A panic in a handler ends its request with a 500 and a count, never the process (decision 11 of the design).
 
-mod access_log;
+pub mod access_log;
 mod config;
-mod login;
-mod openapi;
-mod otlp;
-mod requests;
-mod responses;
-mod routes;
-mod server;
+pub mod grpc;
+pub mod openapi;
+pub mod requests;
+pub mod responses;
+pub mod server;
+pub mod web;
 
 use std::fmt;
 use std::sync::Arc;
 
+use actix_web::web::{Data, ServiceConfig};
 use assay_node_identity::{Identity, Provider};
 use assay_node_limits::{Quotas, RateLimiter};
 use assay_node_objects::Objects;
 use assay_node_query::Queries;
 
+use crate::grpc::GrpcService;
+use crate::server::edge::Edge;
+
 pub use config::{HttpConfig, TlsFiles};
-pub use requests::limits::limits_warnings;
 pub use server::admin::{Admin, AdminAnswer, AdminConfig, AdminRefusal, AdminRequest};
 pub use server::sockets::Sockets;
 pub use server::{Handle, Server};
-
-/// The pure steps of reading a body, for `tests/fuzz`, which throws at them what a client can send.
-pub mod pure {
-    pub use crate::requests::body::{RowsAt, object, parse, room_of};
-    pub use crate::requests::row_bodies::{
-        CrossPart, Logs3, cross_parts, feedback_items, fetch_body, fetch_query, logs3_rows, rows,
-    };
-    pub use crate::responses::refusal::{Kind, Refusal};
-}
 
 /// Dependencies of the server.
 #[derive(Clone)]
@@ -67,14 +60,26 @@ pub struct App {
     pub admin: Option<Admin>,
     /// None: nobody logs in.
     pub provider: Option<Arc<dyn Provider>>,
+    pub services: Services,
 }
 
-/// How the node is. A node that is not live should be restarted; one that is not ready should not be sent requests.
+/// Services that the listeners serve. The crate of the routes provides them: this one knows no route of the API.
+#[derive(Clone, Copy, Debug)]
+pub struct Services {
+    /// Registers the routes of the API, and the handler of unknown paths.
+    pub api: fn(&mut ServiceConfig),
+    /// Registers the routes of the port that metrics may have of their own.
+    pub metrics: fn(&mut ServiceConfig),
+    /// Makes the service of exports over gRPC.
+    pub exports: fn(Data<Edge>) -> Arc<dyn GrpcService>,
+}
+
+/// Health of the node. A node that is not live should be restarted; one that is not ready should not be sent requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Health {
     pub live: bool,
     pub ready: bool,
-    /// Why not, and what else whoever looks should know.
+    /// Reasons why it is not live or not ready, and other notes for operators.
     pub notes: Vec<String>,
     /// Tasks left to an operator, in words. The node serves all the same.
     pub shortfalls: Vec<String>,

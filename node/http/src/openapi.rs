@@ -1,207 +1,331 @@
-//! The OpenAPI 3.0.3 document of the served routes, and the page that shows it. Routes are described beside their handlers, in
-//! `routes` and `otlp`. A test compares the document with the registered routes.
-//!
-//! [`api_table`] has the operations of the public API, also those that are not served yet; [`suggestions`] are for unknown
-//! paths.
-
-pub mod api_table;
-pub mod families;
-pub mod logins;
-pub mod operation;
-pub mod queries;
-pub mod suggestions;
-
-use std::sync::OnceLock;
+//! Builder of one operation of the document: its parameters, body and responses.
 
 use serde_json::{Map, Value, json};
 
 use crate::responses::refusal::Kind;
-use crate::routes::{Routes, registered, single_operations};
 
-pub use families::{definitions, records};
-pub use operation::Operation;
+/// Names that do not follow from method and path: those that clients made from the API's own document have.
+const NAMED: [(&str, &str, &str); 9] = [
+    ("get", "/v1", "getIndex"),
+    ("post", "/v1/insert", "postCrossObjectInsert"),
+    ("post", "/v1/acl/batch_update", "aclBatchUpdate"),
+    ("get", "/v1/acl/list_org", "aclListOrg"),
+    ("get", "/environment", "listEnvironments"),
+    ("post", "/environment", "createEnvironment"),
+    ("get", "/environment/{id}", "getEnvironment"),
+    ("patch", "/environment/{id}", "updateEnvironment"),
+    ("delete", "/environment/{id}", "deleteEnvironment"),
+];
 
-/// The page of `GET /docs`. It asks for the document and for nothing else.
-pub const PAGE: &str = include_str!("openapi/page.html");
+/// Refusals of every call with a credential.
+const ALWAYS: [Kind; 8] = [
+    Kind::BadRequest,
+    Kind::Unauthorized,
+    Kind::Forbidden,
+    Kind::NotFound,
+    Kind::HeadTooLarge,
+    Kind::Busy,
+    Kind::Internal,
+    Kind::Unavailable,
+];
+const WITH_BODY: [Kind; 3] = [Kind::TooSlow, Kind::TooLarge, Kind::UnsupportedEncoding];
+const WRITES: [Kind; 2] = [Kind::Conflict, Kind::NoSpace];
 
-const ABOUT: &str = "Assay stores traces of AI applications and answers questions about them. Every call but those marked \
-    otherwise carries an API key as a bearer. Fields of a body that are not known are ignored, and so is null where a field may \
-    be left out. Lengths of texts are counted in bytes of UTF-8.";
-
-/// Version of the interface that is described, which is not the version of the program.
-const CONTRACT_VERSION: &str = "1.0.0";
-
-/// Returns the document. It is the same for everybody, and made once.
-pub fn document() -> &'static [u8] {
-    static DOCUMENT: OnceLock<Vec<u8>> = OnceLock::new();
-    DOCUMENT.get_or_init(|| document_of(&operations()).to_string().into_bytes())
+#[derive(Clone, Debug)]
+pub struct Operation {
+    /// Method in small letters, as the document has it.
+    pub method: &'static str,
+    /// Path with `{id}`, as the router has it.
+    pub path: String,
+    pub tag: String,
+    summary: String,
+    /// Name of the `{id}` of the path in the document.
+    id_name: Option<String>,
+    parameters: Vec<Value>,
+    body: Option<Value>,
+    content: Map<String, Value>,
+    headers: Map<String, Value>,
+    refusals: Vec<Kind>,
+    /// Responses by status, which replace the standard ones.
+    others: Vec<(u16, Value)>,
+    redirects: bool,
+    /// Credentials that the operation takes.
+    security: Value,
+    /// Schemas that it refers to.
+    pub schemas: Vec<(String, Value)>,
 }
 
-/// Returns all described operations.
-fn operations() -> Vec<Operation> {
-    let mut routes = Routes::default();
-    registered(&mut routes);
-    let mut all = single_operations();
-    all.extend(routes.described);
-    all
-}
-
-fn document_of(operations: &[Operation]) -> Value {
-    let (mut paths, mut schemas) = (Map::new(), Map::new());
-    for operation in operations {
-        let methods = paths.entry(operation.public_path()).or_insert_with(|| json!({}));
-        methods[operation.method] = operation.value();
-        for (name, schema) in &operation.schemas {
-            schemas.insert(name.clone(), schema.clone());
+impl Operation {
+    pub fn new(
+        method: &'static str,
+        path: impl Into<String>,
+        tag: impl Into<String>,
+        summary: impl Into<String>,
+    ) -> Operation {
+        let mut refusals = ALWAYS.to_vec();
+        if method != "get" {
+            refusals.extend(WRITES);
+        }
+        Operation {
+            method,
+            path: path.into(),
+            tag: tag.into(),
+            summary: summary.into(),
+            id_name: None,
+            parameters: Vec::new(),
+            body: None,
+            content: Map::new(),
+            headers: Map::new(),
+            refusals,
+            others: Vec::new(),
+            redirects: false,
+            security: json!([{"bearer": []}]),
+            schemas: Vec::new(),
         }
     }
-    schemas.insert("Error".into(), error_schema());
-    let mut tags: Vec<&str> = Vec::new();
-    for operation in operations {
-        if !tags.contains(&operation.tag.as_str()) {
-            tags.push(&operation.tag);
+
+    /// The `{id}` of its path is of one of these.
+    pub fn of(mut self, what: &str) -> Operation {
+        let name = format!("{what}_id");
+        let schema = json!({"type": "string", "format": "uuid"});
+        self.parameters.push(json!({"name": name, "in": "path", "required": true, "schema": schema}));
+        self.id_name = Some(name);
+        self
+    }
+
+    /// Another hole of its path.
+    pub fn part(mut self, name: &str, schema: Value) -> Operation {
+        self.parameters.push(json!({"name": name, "in": "path", "required": true, "schema": schema}));
+        self
+    }
+
+    /// An empty value means "not given".
+    pub fn asks(mut self, name: &str, schema: Value) -> Operation {
+        let (place, empty) = ("query", true);
+        self.parameters
+            .push(json!({"name": name, "in": place, "required": false, "allowEmptyValue": empty, "schema": schema}));
+        self
+    }
+
+    pub fn must_ask(mut self, name: &str, schema: Value) -> Operation {
+        self.parameters.push(json!({"name": name, "in": "query", "required": true, "schema": schema}));
+        self
+    }
+
+    pub fn reads_header(mut self, name: &str, about: &str) -> Operation {
+        let schema = json!({"type": "string"});
+        self.parameters.push(json!({"name": name, "in": "header", "description": about, "schema": schema}));
+        self
+    }
+
+    /// A JSON body.
+    pub fn takes(mut self, schema: Value) -> Operation {
+        self.body = Some(json!({"required": true, "content": {"application/json": {"schema": schema}}}));
+        self.refusals.extend(WITH_BODY);
+        self
+    }
+
+    /// A body as forms have it.
+    pub fn takes_form(mut self, schema: Value) -> Operation {
+        let content = json!({"application/x-www-form-urlencoded": {"schema": schema}});
+        self.body = Some(json!({"required": true, "content": content}));
+        self.refusals.extend(WITH_BODY);
+        self
+    }
+
+    /// JSON, or protobuf of the same, of which nothing at all is the empty message.
+    pub fn takes_either(mut self, schema: Value) -> Operation {
+        let bytes = json!({"type": "string", "format": "binary"});
+        let content = json!({"application/json": {"schema": schema}, "application/x-protobuf": {"schema": bytes}});
+        self.body = Some(json!({"required": false, "content": content}));
+        self.refusals.extend(WITH_BODY);
+        self
+    }
+
+    /// A body that is kept as it comes.
+    pub fn takes_bytes(mut self) -> Operation {
+        let bytes = json!({"type": "string", "format": "binary"});
+        self.body = Some(json!({"required": true, "content": {"application/octet-stream": {"schema": bytes}}}));
+        self.refusals.extend(WITH_BODY);
+        self
+    }
+
+    /// Replaces the response 200 with a redirect by 302.
+    pub fn redirects(mut self) -> Operation {
+        self.redirects = true;
+        self
+    }
+
+    /// Adds a response with another status, in a form of its own.
+    pub fn answers_with(mut self, status: u16, about: &str, content_type: &str, schema: Value) -> Operation {
+        let content = Map::from_iter([(content_type.to_owned(), json!({ "schema": schema }))]);
+        self.others.push((status, json!({"description": about, "content": content})));
+        self
+    }
+
+    /// A refusal in JSON, or in protobuf of the same.
+    pub fn answers_with_either(mut self, kind: Kind, json_schema: &Value, binary: &Value) -> Operation {
+        let content =
+            json!({"application/json": {"schema": json_schema}, "application/x-protobuf": {"schema": binary}});
+        self.others.push((kind.status().as_u16(), json!({"description": kind.said(), "content": content})));
+        self
+    }
+
+    /// A JSON body that may be left out.
+    pub fn may_take(self, schema: Value) -> Operation {
+        let mut operation = self.takes(schema);
+        if let Some(body) = &mut operation.body {
+            body["required"] = false.into();
+        }
+        operation
+    }
+
+    pub fn answers(self, schema: Value) -> Operation {
+        self.answers_as("application/json", schema)
+    }
+
+    pub fn answers_as(mut self, content_type: &str, schema: Value) -> Operation {
+        self.content.insert(content_type.to_owned(), json!({ "schema": schema }));
+        self
+    }
+
+    pub fn sends_header(mut self, name: &str, about: &str) -> Operation {
+        self.headers.insert(name.to_owned(), json!({"description": about, "schema": {"type": "string"}}));
+        self
+    }
+
+    pub fn also_refuses(mut self, kinds: &[Kind]) -> Operation {
+        self.refusals.extend(kinds);
+        self
+    }
+
+    /// Needs no credential.
+    pub fn public(mut self) -> Operation {
+        self.security = json!([]);
+        self.refusals.retain(|kind| !matches!(kind, Kind::Unauthorized | Kind::Forbidden | Kind::BadRequest));
+        self
+    }
+
+    /// Needs no credential but what stands in its path.
+    pub fn by_ticket(mut self) -> Operation {
+        self.security = json!([{}]);
+        self
+    }
+
+    /// Adds a schema under a name that references lead to. It replaces one of the same name.
+    pub fn with(mut self, name: &str, schema: Value) -> Operation {
+        self.schemas.retain(|(known, _)| known != name);
+        self.schemas.push((name.to_owned(), schema));
+        self
+    }
+
+    /// Returns the path as the document has it, with a name for its id.
+    pub fn public_path(&self) -> String {
+        match &self.id_name {
+            Some(name) => self.path.replace("{id}", &format!("{{{name}}}")),
+            None => self.path.clone(),
         }
     }
-    json!({
-        "openapi": "3.0.3",
-        "info": {"title": "Assay", "version": CONTRACT_VERSION, "description": ABOUT},
-        "servers": [{"url": "/"}],
-        // Some operations take no credential, so the document as a whole allows it; each operation says what it takes.
-        "security": [{"bearer": []}, {}],
-        "tags": tags.iter().map(|tag| json!({ "name": tag })).collect::<Vec<_>>(),
-        "paths": paths,
-        "components": {
-            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "API key"}},
-            "schemas": schemas,
-            "responses": responses(),
-        },
-    })
-}
 
-/// client-wire.md 11.2.
-fn error_schema() -> Value {
-    let text = json!({"type": "string"});
-    let names: Vec<_> = Kind::ALL.iter().map(|kind| kind.name()).collect();
-    json!({
-        "type": "object",
-        "required": ["Code", "Message", "InternalTraceId", "Path", "Service"],
-        "properties": {
-            "Code": {"type": "string", "enum": names}, "Message": text, "InternalTraceId": text, "Path": text,
-            "Service": {"type": "string", "enum": ["api"]},
-        },
-    })
-}
-
-/// One for each kind of refusal, under its name.
-fn responses() -> Value {
-    let each = Kind::ALL.iter().map(|kind| {
-        let mut response = json!({
-            "description": kind.said(),
-            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+    pub fn value(&self) -> Value {
+        let mut ok = json!({"description": "It is done", "content": self.content});
+        if !self.headers.is_empty() {
+            ok["headers"] = self.headers.clone().into();
+        }
+        let mut responses = if self.redirects {
+            let location = json!({"description": "Where it goes on", "schema": {"type": "string", "format": "uri"}});
+            let found = json!({"description": "It goes on elsewhere", "headers": {"Location": location}});
+            Map::from_iter([("302".to_owned(), found)])
+        } else {
+            Map::from_iter([("200".to_owned(), ok)])
+        };
+        let mut refusals = self.refusals.clone();
+        refusals.sort_by_key(|kind| kind.status().as_u16());
+        for kind in refusals {
+            let target = format!("#/components/responses/{}", kind.name());
+            responses.insert(kind.status().as_u16().to_string(), json!({ "$ref": target }));
+        }
+        responses.extend(self.others.iter().map(|(status, other)| (status.to_string(), other.clone())));
+        let mut value = json!({
+            "operationId": self.name(), "tags": [self.tag], "summary": self.summary,
+            "parameters": self.parameters, "responses": responses, "security": self.security,
         });
-        if kind.retry_after_seconds().is_some() {
-            let about = "Seconds after which asking again makes sense";
-            response["headers"] = json!({"Retry-After": {"description": about, "schema": {"type": "string"}}});
+        if let Some(body) = &self.body {
+            value["requestBody"] = body.clone();
         }
-        (kind.name().to_owned(), response)
-    });
-    Value::Object(each.collect())
+        value
+    }
+
+    fn name(&self) -> String {
+        let known = NAMED.iter().find(|(method, path, _)| (*method, *path) == (self.method, self.path.as_str()));
+        if let Some((_, _, name)) = known {
+            return (*name).to_owned();
+        }
+        let parts = self.path.split('/').filter(|part| !part.is_empty() && *part != "v1");
+        let words: String = parts.map(|part| pascal(part.trim_matches(['{', '}']))).collect();
+        format!("{}{words}", self.method)
+    }
+}
+
+/// `project_score` as `ProjectScore`.
+pub fn pascal(name: &str) -> String {
+    let words = name.split(['_', '-', '.']).filter(|word| !word.is_empty());
+    words.map(|word| word[..1].to_ascii_uppercase() + &word[1..]).collect()
+}
+
+pub fn reference(name: &str) -> Value {
+    json!({ "$ref": format!("#/components/schemas/{name}") })
+}
+
+/// Returns the schema of a list.
+pub fn objects(item: &Value) -> Value {
+    let objects = json!({"type": "array", "items": item});
+    json!({"type": "object", "required": ["objects"], "properties": {"objects": objects}, "additionalProperties": false})
+}
+
+/// Returns the names of the fields of a schema, such as for `required`.
+pub fn names(fields: &Value) -> Vec<&String> {
+    fields.as_object().map(|fields| fields.keys().collect()).unwrap_or_default()
+}
+
+/// Returns the schema of an id that may be left out, also by an empty text.
+pub fn maybe_id() -> Value {
+    json!({"anyOf": [{"type": "string", "format": "uuid", "nullable": true}, {"type": "string", "maxLength": 0}]})
+}
+
+pub fn text() -> Value {
+    json!({"type": "string"})
+}
+
+pub fn uuid() -> Value {
+    json!({"type": "string", "format": "uuid"})
+}
+
+/// A text that is refused where it is empty.
+pub fn some_text() -> Value {
+    json!({"type": "string", "minLength": 1})
+}
+
+/// A transaction, in decimal or in its 16 hexadecimal digits.
+pub fn version() -> Value {
+    json!({"type": "string", "pattern": "^([0-9]{1,19}|[0-9a-fA-F]{16})$"})
+}
+
+/// Returns the schema of a transaction that may be left out, also by an empty text or null.
+pub fn maybe_version() -> Value {
+    json!({"type": "string", "nullable": true, "pattern": "^([0-9]{0,19}|[0-9a-fA-F]{16})$"})
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::{BTreeMap, BTreeSet};
-
     use super::*;
 
-    fn parsed() -> Value {
-        serde_json::from_slice(document()).expect("JSON")
-    }
-
     #[test]
-    fn what_is_served_is_described_and_nothing_else() {
-        let mut routes = Routes::default();
-        registered(&mut routes);
-        let served: BTreeSet<_> = routes.served.into_iter().collect();
-        let all = operations();
-        let described: BTreeSet<_> = all.iter().map(|one| (one.method, one.path.clone())).collect();
-        assert_eq!(described.len(), all.len(), "described twice");
-        let missing: Vec<_> = served.difference(&described).collect();
-        assert!(missing.is_empty(), "served and not described: {missing:?}");
-        let unserved: Vec<_> = described.difference(&served).collect();
-        assert!(unserved.is_empty(), "described and not served: {unserved:?}");
-        let document = parsed();
-        let paths = document["paths"].as_object().expect("paths");
-        let count: usize = paths.values().map(|methods| methods.as_object().map_or(0, Map::len)).sum();
-        assert_eq!(count, all.len(), "two operations have one place in the document");
-    }
-
-    fn references(value: &Value, found: &mut BTreeSet<String>) {
-        match value {
-            Value::Object(members) => {
-                if let Some(target) = members.get("$ref").and_then(Value::as_str) {
-                    found.insert(target.to_owned());
-                }
-                members.values().for_each(|member| references(member, found));
-            }
-            Value::Array(items) => items.iter().for_each(|item| references(item, found)),
-            _ => {}
-        }
-    }
-
-    #[test]
-    fn every_reference_leads_somewhere_and_every_schema_is_used() {
-        let document = parsed();
-        let mut found = BTreeSet::new();
-        references(&document, &mut found);
-        for target in &found {
-            let pointer = target.strip_prefix('#').expect("within the document");
-            assert!(document.pointer(pointer).is_some(), "{target} leads nowhere");
-        }
-        for name in document["components"]["schemas"].as_object().expect("schemas").keys() {
-            assert!(found.contains(&format!("#/components/schemas/{name}")), "nothing uses {name}");
-        }
-    }
-
-    #[test]
-    fn one_name_is_one_schema() {
-        let mut known: BTreeMap<String, Value> = BTreeMap::new();
-        for (name, schema) in operations().into_iter().flat_map(|operation| operation.schemas) {
-            let before = known.entry(name.clone()).or_insert_with(|| schema.clone());
-            assert_eq!(*before, schema, "{name} is said in two ways");
-        }
-    }
-
-    #[test]
-    fn operations_are_told_apart_and_name_what_their_path_has() {
-        let document = parsed();
-        let mut ids = BTreeSet::new();
-        for (path, methods) in document["paths"].as_object().expect("paths") {
-            for (method, operation) in methods.as_object().expect("methods") {
-                let id = operation["operationId"].as_str().expect("an id").to_owned();
-                assert!(ids.insert(id.clone()), "{id} comes twice");
-                let parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
-                let named: BTreeSet<_> =
-                    parameters.iter().map(|one| (one["in"].to_string(), one["name"].to_string())).collect();
-                assert_eq!(named.len(), parameters.len(), "{method} {path}: a parameter comes twice");
-                for parameter in &parameters {
-                    let within = path.contains(&format!("{{{}}}", parameter["name"].as_str().expect("a name")));
-                    assert_eq!(parameter["in"] == "path", within, "{method} {path}: {parameter}");
-                }
-                let holes = path.matches('{').count();
-                assert_eq!(parameters.iter().filter(|one| one["in"] == "path").count(), holes, "{method} {path}");
-                let responses = operation["responses"].as_object().expect("responses");
-                assert!(responses.contains_key("200") || responses.contains_key("302"), "{method} {path}");
-                assert!(operation["summary"].as_str().is_some_and(|said| !said.is_empty()), "{method} {path}");
-            }
-        }
-    }
-
-    #[test]
-    fn the_page_asks_for_nothing_from_elsewhere() {
-        for word in ["http://", "https://", "@import", "<link", "src="] {
-            assert!(!PAGE.contains(word), "{word}");
-        }
-        assert!(PAGE.len() < 16 << 10, "{} bytes", PAGE.len());
+    fn a_name_follows_from_method_and_path() {
+        let name = |method, path: &str| Operation::new(method, path, "", "").name();
+        assert_eq!(name("post", "/v1/project_logs/{id}/fetch"), "postProjectLogsIdFetch");
+        assert_eq!(name("post", "/v1/acl/batch-update"), "postAclBatchUpdate");
+        assert_eq!(name("get", "/openapi.json"), "getOpenapiJson");
+        assert_eq!(name("get", "/v1"), "getIndex");
     }
 }

@@ -1,8 +1,30 @@
 //! Responses as they are written: error responses, headers, compression, and bodies on their way to their readers.
 
 pub mod compression;
-pub mod cors;
-pub mod finishing;
+pub(crate) mod cors;
+pub(crate) mod finishing;
 pub mod refusal;
 pub mod response_body;
 pub mod response_headers;
+
+use actix_web::http::header;
+use actix_web::{HttpResponse, HttpResponseBuilder};
+use serde::Serialize;
+
+use crate::responses::refusal::Refusal;
+
+/// Result of a handler.
+pub type HandlerResult = Result<HttpResponse, Refusal>;
+
+/// Returns a 200 with a JSON body, as every success is answered.
+pub fn json(value: &impl Serialize) -> HandlerResult {
+    let body = serde_json::to_vec(value).map_err(Refusal::internal)?;
+    Ok(json_builder().body(body))
+}
+
+/// Returns the builder of a 200 whose body is JSON.
+pub fn json_builder() -> HttpResponseBuilder {
+    let mut answer = HttpResponse::Ok();
+    answer.insert_header((header::CONTENT_TYPE, "application/json"));
+    answer
+}

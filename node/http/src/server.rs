@@ -1,13 +1,14 @@
-//! The server: listening sockets, workers, and the shutdown of both. The handlers are in `routes`, the middleware in `edge`.
+//! The server: listening sockets, workers, and the shutdown of both. The middleware is in `edge`; the handlers are those of
+//! the services that the server is given.
 
-pub mod admin;
+pub(crate) mod admin;
 pub mod edge;
-pub mod expect_continue;
-pub mod graceful_shutdown;
-pub mod listener;
+pub(crate) mod expect_continue;
+mod graceful_shutdown;
+mod listener;
 pub mod metrics;
-pub mod sockets;
-pub mod tls;
+pub(crate) mod sockets;
+mod tls;
 
 use std::fmt;
 use std::io;
@@ -22,15 +23,14 @@ use futures::future::{join, join_all, try_join, try_join_all};
 use tokio::task::JoinHandle;
 
 use crate::config::TlsFiles;
-use crate::otlp::ExportService;
-use crate::otlp::grpc::{GrpcHandle, GrpcLimits, GrpcServer};
+use crate::grpc::{GrpcHandle, GrpcLimits, GrpcServer};
 use crate::server::admin::AdminListener;
 use crate::server::edge::Edge;
 use crate::server::graceful_shutdown::ListeningSockets;
 use crate::server::listener::Listener;
 use crate::server::sockets::{Reserved, Sockets};
 use crate::server::tls::Certificates;
-use crate::{App, routes};
+use crate::{App, Services};
 
 /// Metrics are read by one collector or two.
 const METRICS_WORKERS: usize = 1;
@@ -63,22 +63,20 @@ impl Server {
     /// Reads the certificates and opens the ports.
     pub fn bind(app: App, sockets: Sockets) -> io::Result<Server> {
         app.config.check().map_err(|problem| io::Error::new(io::ErrorKind::InvalidInput, problem))?;
+        let services = app.services;
         let edge = Data::new(Edge::new(app));
         let config = &edge.config;
         let read = |files: &Option<TlsFiles>| files.as_ref().map(Certificates::read).transpose();
         let own = read(&config.tls)?;
         let threads = if config.workers == 0 { available_parallelism()?.get() } else { config.workers };
-        let main = Listener { workers: threads, connections: config.connections_max, serves: routes::all };
+        let main = Listener { workers: threads, connections: config.connections_max, serves: services.api };
         let (main, door, addresses) = main.open(&edge, sockets.main, own.as_ref())?;
-        let otlp = bind_otlp(&edge, sockets.otlp, own.as_ref())?;
+        let otlp = bind_otlp(&edge, services, sockets.otlp, own.as_ref())?;
         let (mut workers, mut doors, mut certificates) = (vec![main], vec![door], Vec::from_iter(own));
         let (mut metrics_addresses, mut admin_addresses) = (Vec::new(), Vec::new());
         if let Some(reserved) = sockets.metrics {
-            let listener = Listener {
-                workers: METRICS_WORKERS,
-                connections: METRICS_CONNECTIONS_MAX,
-                serves: routes::metrics_alone,
-            };
+            let listener =
+                Listener { workers: METRICS_WORKERS, connections: METRICS_CONNECTIONS_MAX, serves: services.metrics };
             let (metrics, door, bound) = listener.open(&edge, reserved, None)?;
             workers.push(metrics);
             doors.push(door);
@@ -146,7 +144,7 @@ impl Server {
 }
 
 impl Handle {
-    /// From now on `/readyz` answers 503, so that whoever routes to this node stops; requests are still served.
+    /// Makes `/readyz` answer 503 from now on, so that load balancers stop to route here. Requests are still served.
     pub fn drain(&self) {
         self.edge.drain();
     }
@@ -175,6 +173,7 @@ impl Handle {
 /// The listener of gRPC, if there is one. It has the certificate of the other.
 fn bind_otlp(
     edge: &Data<Edge>,
+    services: Services,
     reserved: Option<Reserved>,
     certificates: Option<&Arc<Certificates>>,
 ) -> io::Result<Option<GrpcServer>> {
@@ -188,7 +187,7 @@ fn bind_otlp(
     };
     let tls = certificates.map(|certificates| certificates.server_config()).transpose()?;
     let gate = config.gate("http.otlp_listen", config.otlp_connections_max);
-    let service = Arc::new(ExportService::new(edge.clone()));
+    let service = (services.exports)(edge.clone());
     GrpcServer::new(reserved.open(config.backlog)?, limits, gate, tls, service).map(Some)
 }
 

@@ -4,8 +4,8 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-use assay_node_http::pure::{Kind, Refusal};
-use assay_node_http::pure::{
+use assay_node_api::pure::{Kind, Refusal};
+use assay_node_api::pure::{
     Logs3, RowsAt, cross_parts, feedback_items, fetch_body, fetch_query, logs3_rows, object, parse, room_of, rows,
 };
 use assay_node_objects::pure::{Reservations, Prepared, ReservationRequest, page_query, prepare_all};

@@ -25,7 +25,7 @@ use serde::de::DeserializeSeed;
 use serde_json::{Map, Value};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::otlp::grpc::GrpcMessage;
+use crate::grpc::GrpcMessage;
 use crate::requests::admission::Applicant;
 use crate::requests::background::{INLINE_BYTES_MAX, in_background};
 use crate::requests::pace::Pace;
@@ -406,7 +406,7 @@ impl Body {
         Ok(Parsed { value, held, who, parsed, _tree: tree })
     }
 
-    /// For small bodies whose request holds nothing else.
+    /// Reads a small body of a request that has no other reservation.
     pub async fn object(self) -> Result<Map<String, Value>, Refusal> {
         object(self.json().await?.value)
     }
@@ -463,7 +463,7 @@ pub fn parse_as<'b, S: DeserializeSeed<'b>>(bytes: &'b [u8], seed: S) -> Result<
 }
 
 pub fn no_object(found: &Value) -> Refusal {
-    Refusal::bad(format!("the body is {}; it should be a JSON object", crate::requests::row_bodies::kind_of(found)))
+    Refusal::bad(format!("the body is {}; it should be a JSON object", crate::requests::error_texts::kind_of(found)))
 }
 
 pub fn object(value: Value) -> Result<Map<String, Value>, Refusal> {

@@ -201,8 +201,9 @@ impl Call {
     /// Returns the `{id}` of the path.
     pub fn id(&self) -> Result<Uuid, Refusal> {
         let text = self.request.match_info().get("id").unwrap_or_default();
-        let refuse =
-            |_| Refusal::bad(format!("`{}` is not an id; ids are UUIDs", crate::requests::row_bodies::shortened(text)));
+        let refuse = |_| {
+            Refusal::bad(format!("`{}` is not an id; ids are UUIDs", crate::requests::error_texts::shortened(text)))
+        };
         Uuid::parse_str(text).map_err(refuse)
     }
 

@@ -1,23 +1,16 @@
-//! Rate limits and quotas as HTTP applies them: the usage that writes add, refusals, and warnings about paths.
+//! Rate limits and quotas as HTTP applies them: the usage that writes add, and refusals.
 
 use assay_node_auth::Principal;
-use assay_node_limits::{LimitsConfig, QuotaExceeded, Quotas, RateExceeded, StorageUsage};
+use assay_node_limits::{QuotaExceeded, Quotas, RateExceeded, StorageUsage};
 use assay_node_objects::{ObjectWrite, WriteError};
 use assay_storage_model::NotWritten;
 use assay_storage_model::event::Sent;
 use serde_json::Value;
 
-use crate::openapi::api_table::patterns;
-use crate::openapi::suggestions::nearest;
 use crate::responses::refusal::{Kind, Refusal};
 
-/// Returns warnings about rules of rate limiting for paths that are not served.
-pub fn limits_warnings(limits: &LimitsConfig) -> Vec<String> {
-    limits.warnings(&patterns().collect::<Vec<_>>(), nearest)
-}
-
 /// Admits all of the writes, or refuses them, by the quotas of the caller's organization.
-pub(crate) fn admit_writes(quotas: &Quotas, who: &Principal, writes: &[ObjectWrite]) -> Result<(), WriteError> {
+pub fn admit_writes(quotas: &Quotas, who: &Principal, writes: &[ObjectWrite]) -> Result<(), WriteError> {
     quotas.admit(who, || added_by(writes)).map_err(|exceeded| {
         let why = NotWritten::Busy(exceeded.to_string().into());
         WriteError::NotWritten { why, retry_after: QuotaExceeded::RETRY_AFTER }
@@ -43,7 +36,6 @@ impl From<RateExceeded> for Refusal {
 
 #[cfg(test)]
 mod tests {
-    use assay_node_limits::{Per, RateRule};
     use assay_storage_model::{ObjectKey, ObjectKind, OrgId};
     use serde_json::json;
     use uuid::Uuid;
@@ -62,35 +54,5 @@ mod tests {
         assert!(few.rows == 10 && few.bytes > 0 && few.bytes <= 4000, "{few:?}");
         let many = added_by(&rows(1000, &json!({"input": "y"})));
         assert!(many.rows == 1000 && many.bytes > 4000, "{many:?}");
-    }
-
-    #[test]
-    fn a_rule_about_no_path_is_pointed_out() {
-        let warned = |endpoint: &str| {
-            let rule = RateRule {
-                endpoint: endpoint.into(),
-                methods: Vec::new(),
-                per: Per::Organization,
-                requests: 10,
-                seconds: 1,
-                burst: None,
-                organizations: Vec::new(),
-            };
-            limits_warnings(&LimitsConfig { rates: vec![rule], ..LimitsConfig::default() })
-        };
-        let why = warned("/logs4").concat();
-        assert!(why.contains("`/logs4`") && why.contains("did you mean `/logs3`?"), "{why}");
-        assert_eq!(warned("/v1/nonsense/*").len(), 1);
-        for right in [
-            "*",
-            "/logs3",
-            "/v1/*",
-            "/v1/project_logs/*/insert",
-            "/v1/dataset/*",
-            "/v1/traces",
-            "/v1/proxy/chat/completions",
-        ] {
-            assert!(warned(right).is_empty(), "{right}");
-        }
     }
 }

@@ -36,7 +36,7 @@ fn is_localhost(name: &str) -> bool {
     name.eq_ignore_ascii_case("localhost")
 }
 
-/// Whether this names the machine that it is said on.
+/// Returns whether a host names this machine.
 pub fn is_loopback(host: &str) -> bool {
     let name = name_of(host);
     is_localhost(name) || name.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback())

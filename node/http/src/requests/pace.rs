@@ -1,4 +1,4 @@
-//! How fast a body has to come, and how fast an answer has to be taken. Pure: knows how much came or went, and answers when
+//! Minimum rates at which bodies have to arrive and responses have to be read. Pure: knows how much came or went, and answers when
 //! the next bytes are due.
 //!
 //! P1: what is due never lies beyond the time for the whole body.

@@ -30,12 +30,12 @@ const KEPT_UNTIL_CLOSED: Duration = Duration::from_secs(10);
 /// A request's body, of which its handler has a share.
 #[derive(Clone)]
 pub struct Unread {
-    body: Rc<RefCell<Body>>,
+    body: Rc<RefCell<WatchedPayload>>,
     /// Present where the client waits for `100 Continue` before it sends.
     continues: Option<Continue>,
 }
 
-struct Body {
+struct WatchedPayload {
     payload: Payload,
     has_ended: bool,
 }
@@ -46,7 +46,7 @@ impl Unread {
         if request.version() > Version::HTTP_11 || matches!(request.parts_mut().1, Payload::None) {
             return None;
         }
-        let body = Body { payload: request.take_payload(), has_ended: false };
+        let body = WatchedPayload { payload: request.take_payload(), has_ended: false };
         let expects = request.headers().contains_key(header::EXPECT);
         let continues = request.request().conn_data::<Continue>().filter(|_| expects).cloned();
         continues.iter().for_each(Continue::withhold);
@@ -151,7 +151,7 @@ mod tests {
         let pieces = stream::iter((0..pieces).map(|_| Ok(Bytes::from(vec![0; 1 << 20]))));
         let pieces: BoxedPayloadStream = Box::pin(futures::StreamExt::chain(pieces, stream::pending()));
         let payload = Payload::Stream { payload: pieces };
-        let body = Body { payload, has_ended: false };
+        let body = WatchedPayload { payload, has_ended: false };
         Unread { body: Rc::new(RefCell::new(body)), continues: None }.discarded_behind(BoxBody::new("refused"))
     }
 

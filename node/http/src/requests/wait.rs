@@ -1,4 +1,4 @@
-//! How long a request may wait to be admitted, and how long it did.
+//! Waiting time of a request for its admission: the upper bound, and the time it took.
 //!
 //! All queues that a request waits in share one deadline, [`Wait::until`]. It is computed when the request arrives and
 //! travels with it: in the request's extensions, and in its `Caller`.
@@ -67,7 +67,7 @@ impl Wait {
         output
     }
 
-    /// Whether the request waits at the moment.
+    /// Returns whether the request waits at the moment.
     pub fn is_waiting(&self) -> bool {
         self.spent.lock().since.is_some()
     }

@@ -1,8 +1,9 @@
-//! Answers that are packed on their way, for a client that takes them so.
+//! Compression of responses for clients that accept it.
 
 use std::io::{self, Write};
 
 use actix_web::http::header::{self, HeaderMap};
+use assay_node_query::render::Compressor;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
@@ -17,7 +18,7 @@ pub enum Packing {
 }
 
 impl Packing {
-    /// As the client's `Accept-Encoding` has it: gzip, or nothing.
+    /// Returns the encoder that the client's `Accept-Encoding` allows: gzip, or none.
     pub fn of(headers: &HeaderMap) -> Packing {
         let asked = headers.get_all(header::ACCEPT_ENCODING).filter_map(|value| value.to_str().ok());
         let takes = |one: &str| {
@@ -58,6 +59,16 @@ impl Packing {
                 Ok(std::mem::take(encoder.get_mut()))
             }
         }
+    }
+}
+
+impl Compressor for Packing {
+    fn put(&mut self, bytes: Vec<u8>) -> std::io::Result<Vec<u8>> {
+        Packing::put(self, bytes)
+    }
+
+    fn end(&mut self) -> std::io::Result<Vec<u8>> {
+        Packing::end(self)
     }
 }
 

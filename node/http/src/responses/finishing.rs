@@ -26,7 +26,7 @@ pub struct Finishing<F: Future + 'static> {
     limit: Duration,
 }
 
-/// Whether a request may change something.
+/// Returns whether a request may change something.
 pub fn changes(request: &ServiceRequest) -> bool {
     let reads = [Method::GET, Method::HEAD, Method::OPTIONS].contains(request.method());
     !reads && request.path() != QUERY && !request.path().ends_with(FETCH)

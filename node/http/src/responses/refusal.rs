@@ -13,6 +13,7 @@ use assay_node_functions::FunctionsError;
 use assay_node_objects::ingest::IngestError;
 use assay_node_objects::{ReadError, WriteError};
 use assay_node_query::AskError;
+use assay_node_query::render::{FormatError, RenderError};
 use assay_node_records::RecordsError;
 use assay_storage_model::NotWritten;
 use assay_storage_model::event::RowError;
@@ -171,7 +172,7 @@ impl Refusal {
     }
 
     /// Returns the response without the headers that all responses have.
-    pub(crate) fn bare(&self) -> HttpResponse {
+    pub fn bare(&self) -> HttpResponse {
         let mut answer = HttpResponse::build(self.kind.status());
         if let Some(seconds) = self.retry_after_seconds.or(self.kind.retry_after_seconds()) {
             answer.insert_header((header::RETRY_AFTER, seconds.to_string()));
@@ -312,6 +313,24 @@ impl From<AskError> for Refusal {
             AskError::Damaged(_) | AskError::Internal(_) => return Refusal::internal(error),
         };
         Refusal::new(kind, error.to_string())
+    }
+}
+
+impl From<RenderError> for Refusal {
+    fn from(why: RenderError) -> Refusal {
+        match why {
+            RenderError::Query(why) => why.into(),
+            // A value that does not have its column's kinds is a fault of this program; these are limits of the format.
+            RenderError::Format(FormatError::Beyond { .. } | FormatError::TooLong { .. }) => {
+                Refusal::bad(why.to_string())
+            }
+            RenderError::NoMemory(why) => Refusal::new(Kind::Busy, why),
+            RenderError::Format(_)
+            | RenderError::Envelope(_)
+            | RenderError::Compression(_)
+            | RenderError::Task(_)
+            | RenderError::Internal(_) => Refusal::internal(why),
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! A timer closes the connection of a slow reader, also of one that reads nothing at all.
 
 use std::cell::RefCell;
+use std::fmt;
 use std::io;
 use std::pin::Pin;
 use std::rc::{Rc, Weak};
@@ -41,12 +42,12 @@ pub type Parts = LocalBoxStream<'static, io::Result<Part>>;
 
 /// A body that is handed on in pieces.
 pub struct Sending {
-    state: Rc<RefCell<State>>,
+    state: Rc<RefCell<SendingState>>,
     size: BodySize,
     timer: Option<JoinHandle<()>>,
 }
 
-struct State {
+struct SendingState {
     left: Bytes,
     /// Bytes of the part that `left` is the rest of.
     part_bytes: usize,
@@ -93,13 +94,21 @@ impl Sending {
     }
 
     fn of(reader: Reader, size: BodySize, next: Option<Part>, parts: Option<Parts>) -> Sending {
-        let state =
-            State { left: Bytes::new(), part_bytes: 0, room: None, next, parts, handed_on: 0, is_left: false, reader };
+        let state = SendingState {
+            left: Bytes::new(),
+            part_bytes: 0,
+            room: None,
+            next,
+            parts,
+            handed_on: 0,
+            is_left: false,
+            reader,
+        };
         Sending { state: Rc::new(RefCell::new(state)), size, timer: None }
     }
 }
 
-impl State {
+impl SendingState {
     /// The next piece. Pending where its part is not made yet.
     fn poll(&mut self, context: &mut Context<'_>, now: Instant) -> Poll<Option<io::Result<Bytes>>> {
         if self.is_left {
@@ -153,7 +162,7 @@ impl State {
 }
 
 /// Leaves the reader when it is too slow.
-async fn watch(state: Weak<RefCell<State>>) {
+async fn watch(state: Weak<RefCell<SendingState>>) {
     loop {
         let next = {
             let Some(state) = state.upgrade() else { return };
@@ -194,6 +203,12 @@ impl Drop for Sending {
         if let Some(timer) = &self.timer {
             timer.abort();
         }
+    }
+}
+
+impl fmt::Debug for Sending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sending").field("size", &self.size).finish_non_exhaustive()
     }
 }
 

@@ -33,7 +33,7 @@ use crate::config::TlsFiles;
 use crate::requests::body;
 use crate::requests::caller::{AUTHORIZATION, bearer};
 use crate::responses::refusal::{Kind, Refusal};
-use crate::routes::{Answer, json, json_builder};
+use crate::responses::{HandlerResult, json, json_builder};
 use crate::server::edge::Edge;
 
 /// Administrators are few.
@@ -67,7 +67,7 @@ pub struct AdminConfig {
 }
 
 impl AdminConfig {
-    /// Why this must not be served, in a sentence that says what to change.
+    /// Returns an error that says what to change if the settings must not be served.
     pub fn check(&self) -> Result<(), String> {
         let Some(listen) = &self.listen else {
             return match self.tls.is_some() || self.token_file.is_some() {
@@ -81,7 +81,7 @@ impl AdminConfig {
         self.check_reach(&addresses).map_err(wrong)
     }
 
-    /// Also of what is bound in the end: a name may stand for something else by then.
+    /// Checks the addresses that were bound too: a name may resolve differently by then.
     pub(crate) fn check_reach(&self, addresses: &[SocketAddr]) -> Result<(), String> {
         match addresses.iter().find(|address| !address.ip().to_canonical().is_loopback()) {
             Some(address) if self.tls.is_none() => Err(format!(
@@ -182,8 +182,8 @@ fn listener_of(edge: &Edge) -> Result<&AdminListener, Refusal> {
     edge.admin.as_ref().ok_or_else(|| Refusal::internal("a route of administrators without their listener"))
 }
 
-/// Looking changes nothing, so it may be asked for by GET.
-async fn look(edge: Data<Edge>, request: HttpRequest) -> Answer {
+/// `GET /cluster/status`, the only operation that changes nothing.
+async fn look(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
     let listener = listener_of(&edge)?;
     let place = listener.admit(&request)?;
     let operation = operation_of(&request);
@@ -198,7 +198,7 @@ async fn look(edge: Data<Edge>, request: HttpRequest) -> Answer {
     answered(listener, place, AdminRequest { operation, fields: Map::new() }).await
 }
 
-async fn operate(edge: Data<Edge>, request: HttpRequest, payload: Payload) -> Answer {
+async fn operate(edge: Data<Edge>, request: HttpRequest, payload: Payload) -> HandlerResult {
     let listener = listener_of(&edge)?;
     let place = listener.admit(&request)?;
     body::refuse_encoded(&request)?;
@@ -206,7 +206,7 @@ async fn operate(edge: Data<Edge>, request: HttpRequest, payload: Payload) -> An
     answered(listener, place, AdminRequest { operation: operation_of(&request), fields }).await
 }
 
-async fn unrouted(edge: Data<Edge>, request: HttpRequest) -> Answer {
+async fn unrouted(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
     let _place = listener_of(&edge)?.admit(&request)?;
     let why =
         "administrators are answered at GET /cluster/status and POST /cluster/<operation>; the API has another port";
@@ -217,7 +217,7 @@ fn operation_of(request: &HttpRequest) -> String {
     request.match_info().get("operation").unwrap_or_default().to_owned()
 }
 
-/// Apart from the room that bodies of the API share: administrators must get in when that is full.
+/// Reads a body outside of the budget that bodies of the API share: administrators must get in when it is full.
 async fn read(payload: Payload) -> Result<Bytes, Refusal> {
     let too_large = || Refusal::new(Kind::TooLarge, format!("the body is larger than {BODY_BYTES_MAX} bytes"));
     match timeout(BODY_MAX, payload.to_bytes_limited(BODY_BYTES_MAX)).await {
@@ -231,7 +231,7 @@ async fn read(payload: Payload) -> Result<Bytes, Refusal> {
     }
 }
 
-/// Nothing at all is no fields.
+/// Returns the fields of a body. An empty body has none.
 fn fields(bytes: &[u8]) -> Result<Map<String, Value>, Refusal> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Ok(Map::new());
@@ -240,7 +240,7 @@ fn fields(bytes: &[u8]) -> Result<Map<String, Value>, Refusal> {
     body::object(body::parse(bytes)?)
 }
 
-async fn answered(listener: &AdminListener, place: OwnedSemaphorePermit, request: AdminRequest) -> Answer {
+async fn answered(listener: &AdminListener, place: OwnedSemaphorePermit, request: AdminRequest) -> HandlerResult {
     let late = |_| {
         let seconds = ANSWER_MAX.as_secs();
         Refusal::new(Kind::Unavailable, format!("not done within {seconds} s; it may be done yet: ask for the status"))

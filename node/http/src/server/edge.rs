@@ -261,6 +261,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::Services;
 
     /// Returns the response to a handler that answers, panics or never ends, and the number of counted panics.
     async fn answered(path: &str) -> (u16, Value, u64) {
@@ -287,6 +288,11 @@ mod tests {
             quotas: Quotas::default(),
             admin: None,
             provider: None,
+            services: Services {
+                api: |_| {},
+                metrics: |_| {},
+                exports: |_| unreachable!("no listener of gRPC is bound"),
+            },
         }));
         let panics = || async { if true { panic!("a secret of the inside") } else { "" } };
         let hangs = || async {

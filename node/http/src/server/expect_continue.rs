@@ -20,12 +20,12 @@ pub(crate) struct Interim<S> {
     state: Continue,
 }
 
-/// Whether the client of a connection is told to continue. Clones are of the same connection.
+/// State of `100 Continue` on a connection. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Continue(Arc<Mutex<State>>);
+pub(crate) struct Continue(Arc<Mutex<ContinueState>>);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
+enum ContinueState {
     /// Bytes pass.
     #[default]
     Passing,
@@ -40,38 +40,38 @@ enum State {
 impl Continue {
     /// Withholds what the library writes next. Called before that is flushed.
     pub fn withhold(&self) {
-        *self.0.lock() = State::Expected { is_released: false };
+        *self.0.lock() = ContinueState::Expected { is_released: false };
     }
 
     /// Sends it with the next flush.
     pub fn release(&self) {
         let mut state = self.0.lock();
         *state = match *state {
-            State::Expected { .. } => State::Expected { is_released: true },
-            State::Withheld => State::Sending(0),
+            ContinueState::Expected { .. } => ContinueState::Expected { is_released: true },
+            ContinueState::Withheld => ContinueState::Sending(0),
             other => other,
         };
     }
 
-    /// Whether the client still waits for it.
+    /// Returns whether the client still waits for `100 Continue`.
     pub fn is_withheld(&self) -> bool {
-        matches!(*self.0.lock(), State::Expected { is_released: false } | State::Withheld)
+        matches!(*self.0.lock(), ContinueState::Expected { is_released: false } | ContinueState::Withheld)
     }
 
     /// Decides what becomes of bytes that the library writes: how many of them are withheld.
     fn withheld_of(&self, bytes: &[u8]) -> usize {
         let mut state = self.0.lock();
         match *state {
-            State::Expected { is_released } if bytes.starts_with(CONTINUE) => {
-                *state = if is_released { State::Sending(0) } else { State::Withheld };
+            ContinueState::Expected { is_released } if bytes.starts_with(CONTINUE) => {
+                *state = if is_released { ContinueState::Sending(0) } else { ContinueState::Withheld };
                 CONTINUE.len()
             }
             // Behind an answer to an earlier request, or in place of it a final answer.
-            State::Expected { .. } | State::Withheld => {
-                *state = State::Passing;
+            ContinueState::Expected { .. } | ContinueState::Withheld => {
+                *state = ContinueState::Passing;
                 0
             }
-            State::Passing | State::Sending(_) => 0,
+            ContinueState::Passing | ContinueState::Sending(_) => 0,
         }
     }
 }
@@ -93,13 +93,14 @@ impl<S> Interim<S> {
 impl<S: AsyncWrite + Unpin> Interim<S> {
     fn poll_continue(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
-            let State::Sending(sent) = *self.state.0.lock() else { return Poll::Ready(Ok(())) };
+            let ContinueState::Sending(sent) = *self.state.0.lock() else { return Poll::Ready(Ok(())) };
             let written = ready!(Pin::new(&mut self.stream).poll_write(context, &CONTINUE[sent..]))?;
             if written == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
             let sent = sent + written;
-            *self.state.0.lock() = if sent == CONTINUE.len() { State::Passing } else { State::Sending(sent) };
+            *self.state.0.lock() =
+                if sent == CONTINUE.len() { ContinueState::Passing } else { ContinueState::Sending(sent) };
         }
     }
 }

@@ -40,7 +40,7 @@ const COME_AGAIN: &[u8] =
 #[derive(Debug)]
 pub(crate) struct ListeningSockets {
     sockets: Vec<TcpListener>,
-    /// Whether clients speak plain HTTP, so that they can be answered by hand.
+    /// Clients speak plain HTTP, so that they can be answered without the framework.
     plain: bool,
 }
 
@@ -54,7 +54,7 @@ impl ListeningSockets {
         Ok(ListeningSockets { sockets, plain })
     }
 
-    /// For the workers.
+    /// Returns the sockets for the workers.
     pub fn sockets(&self) -> io::Result<Vec<TcpListener>> {
         self.sockets.iter().map(TcpListener::try_clone).collect()
     }

@@ -35,12 +35,12 @@ use crate::server::tls::Certificates;
 
 /// Threads of a worker for large requests. More would only take turns on the same processors.
 const BACKGROUND_THREADS_A_WORKER: usize = 2;
-/// How long a closing connection may take to say goodbye.
+/// Upper bound of the time that a connection takes to close.
 const DISCONNECT: Duration = Duration::from_secs(2);
 /// Protocols offered over TLS.
 const PROTOCOL: &[u8] = b"http/1.1";
 
-/// How much one listener takes on, and what it serves.
+/// Capacity of one listener, and the routes that it serves.
 #[derive(Clone, Copy)]
 pub(crate) struct Listener {
     pub workers: usize,

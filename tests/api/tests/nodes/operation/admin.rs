@@ -132,7 +132,7 @@ fn a_cluster_is_run_through_the_listeners_of_its_administrators() {
 }
 
 /// A self-signed pair for `localhost`, of no use anywhere else.
-const PAIR: &str = "../../node/http/tests/http/data/first";
+const PAIR: &str = "../../node/http/tests/data/first";
 
 #[test]
 fn over_tls_the_listener_is_known_by_its_certificate() {

@@ -1,0 +1,424 @@
+//! Files: attachments of rows, bundles of code, and rows that are too many for one request. A client asks for an address, sends
+//! the bytes there and, of an attachment, says how that went.
+//!
+//! The addresses carry no credential: what stands in them is a ticket that this cluster signed, for one file and for a while.
+//! Rows come before their attachments, so a key may be named before anything else is known of it.
+
+pub mod openapi;
+
+use assay_node_auth::{Permission, Principal};
+use assay_node_files::{About, Content, Deed, File, FileName, NAMED_MAX, Purpose, Ticket, keys_in};
+use assay_node_http::requests::admission::Applicant;
+use assay_node_http::requests::background::{INLINE_BYTES_MAX, in_background};
+use assay_node_http::requests::body::{Body, ROWS_MAX, pieces, too_many_rows};
+use assay_node_http::requests::caller::Caller;
+use assay_node_http::requests::caller::{Call, wait_of};
+use assay_node_http::requests::error_texts::{kind_of, shortened};
+use assay_node_http::requests::limits::admit_writes;
+use assay_node_http::requests::range::{RequestedRange, requested_range};
+use assay_node_http::responses::refusal::{Kind, Refusal};
+use assay_node_http::responses::{HandlerResult, json};
+use assay_node_http::server::edge::Edge;
+use assay_node_http::web::{Data, HttpRequest, HttpResponse, HttpResponseBuilder, Payload, StatusCode, header};
+use assay_node_limits::Holder;
+use assay_node_objects::ObjectWrite;
+use assay_storage_model::OrgId;
+use assay_storage_model::event::Sent;
+use futures::TryStreamExt;
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use crate::identity::origin_of;
+use crate::rows::now_micros;
+
+const TICKET_CONTEXT: &str = "assay tickets of files 1";
+/// Whoever asked for an address uses it at once; a large upload may take its time.
+const WRITE_SECONDS: u64 = 3600;
+const READ_SECONDS: u64 = 900;
+/// Objects that name a file, of which one that the caller may read is looked for.
+const REFS_LOOKED_AT_MAX: usize = 100;
+const TEXT_BYTES_MAX: usize = 4096;
+/// Content type of an attachment that has none of its own.
+const ANY_TYPE: &str = "application/octet-stream";
+/// Share of the response budget that one piece of a download reserves.
+const PIECE_BYTES: usize = 4 << 20;
+
+/// `POST /attachment`: where its bytes go.
+pub async fn ask(call: Call, payload: Payload) -> HandlerResult {
+    let body = call.small_body(payload).await?.object().await?;
+    let name = named(&call, &body).await?;
+    let filename = needed(&body, "filename")?;
+    let content_type = content_type(&body)?;
+    begin(&call, &name, filename, content_type).await?;
+    let url = address(&call, &name, Deed::Write)?;
+    json(&json!({"signedUrl": url, "headers": {"Content-Type": content_type}}))
+}
+
+/// `POST /attachment/status`: what the client says of its upload. Whether the bytes are here, the server knows.
+pub async fn note(call: Call, payload: Payload) -> HandlerResult {
+    let body = call.small_body(payload).await?.object().await?;
+    let name = named(&call, &body).await?;
+    let Some(Value::Object(status)) = body.get("status") else {
+        return Err(Refusal::bad("`status` has to be an object with `upload_status`"));
+    };
+    let word = match needed(status, "upload_status")? {
+        known @ ("done" | "error" | "uploading") => known,
+        other => {
+            let other = shortened(other);
+            return Err(Refusal::bad(format!("`upload_status` is `{other}`; there are uploading, done, error")));
+        }
+    };
+    let error = text(status, "error_message")?;
+    let file = call.edge.files.look(&name).await?;
+    own(&call, file.as_ref())?;
+    // Said before its bytes were ever asked for, as when asking failed.
+    if file.as_ref().is_none_or(|file| file.owner.is_none()) {
+        begin(&call, &name, "", ANY_TYPE).await?;
+    }
+    call.edge.files.note(&name, word, error).await?;
+    let file = call.edge.files.look(&name).await?.unwrap_or_default();
+    json(&json!({"status": shown(&file)}))
+}
+
+/// `GET /attachment`: where its bytes are.
+pub async fn look(call: Call) -> HandlerResult {
+    let body: Map<String, Value> =
+        call.query()?.into_iter().map(|(name, value)| (name, Value::String(value))).collect();
+    if let Some(url) = text(&body, "url")? {
+        return external(url);
+    }
+    if text(&body, "key")?.is_none() {
+        return Err(Refusal::bad("which attachment is not said: `key` or `url` is missing"));
+    }
+    let name = named(&call, &body).await?;
+    let missing = || Refusal::new(Kind::NotFound, "no attachment of this key is visible to this credential");
+    let file = call.edge.files.look(&name).await?.ok_or_else(missing)?;
+    if !may_read(&call, name.org, &file).await? {
+        return Err(missing());
+    }
+    json(&json!({"downloadUrl": address(&call, &name, Deed::Read)?, "status": shown(&file)}))
+}
+
+/// Returns the URL of a file that lies elsewhere: clients that can reach it fetch it from there.
+fn external(url: &str) -> HandlerResult {
+    if url.starts_with("https://") || url.starts_with("http://") {
+        return json(&json!({"downloadUrl": url, "status": {"upload_status": "done"}}));
+    }
+    let scheme = shortened(url.split_once(':').map_or(url, |(scheme, _)| scheme));
+    let said =
+        format!("attachments of the scheme `{scheme}` are not served: this server has no access to other stores");
+    Err(Refusal::new(Kind::NotImplemented, said))
+}
+
+/// `POST /logs3/overflow`: where the rows go that one request is too small for.
+pub async fn overflow(call: Call, payload: Payload) -> HandlerResult {
+    let body = call.small_body(payload).await?.object().await?;
+    let content_type = content_type(&body)?;
+    match body.get("rows") {
+        None | Some(Value::Null) => {}
+        Some(Value::Array(rows)) if rows.len() <= ROWS_MAX => {}
+        Some(Value::Array(rows)) => return Err(too_many_rows(rows.len())),
+        Some(other) => return Err(Refusal::bad(format!("`rows` is {}; it should be an array", kind_of(other)))),
+    }
+    match body.get("size_bytes") {
+        None | Some(Value::Null) => {}
+        Some(size) => {
+            let size = size.as_u64().ok_or_else(|| Refusal::bad("`size_bytes` has to be a whole number, 0 or more"))?;
+            let most = overflow_bytes_max(&call.edge);
+            if size > most as u64 {
+                let said = format!("the rows have {size} bytes; at most {most} are taken at once");
+                return Err(Refusal::new(Kind::TooLarge, said));
+            }
+        }
+    }
+    let key = Uuid::new_v4().to_string();
+    let name = FileName::new(call.principal.org, Purpose::Overflow, &key)?;
+    begin(&call, &name, "rows.json", content_type).await?;
+    let url = address(&call, &name, Deed::Write)?;
+    json(&json!({"method": "PUT", "signedUrl": url, "headers": {"Content-Type": content_type}, "key": key}))
+}
+
+/// Twice what a request may have: it is held while it is parsed, as a request's body is.
+pub(crate) fn overflow_bytes_max(edge: &Edge) -> usize {
+    (2 * edge.config.body_bytes_max).min(edge.config.bodies_bytes_max)
+}
+
+/// The rows that were uploaded under a key, as if they had come in the request. They stay for a while: whoever is not told that
+/// they were written asks again.
+pub(crate) async fn overflowed(call: &Call, key: &str) -> Result<Body, Refusal> {
+    let name = FileName::new(call.principal.org, Purpose::Overflow, key)?;
+    let missing = || Refusal::bad(format!("`rows.key`: nothing was uploaded as `{}`, or it is gone", shortened(key)));
+    let file = call.edge.files.look(&name).await?.ok_or_else(missing)?;
+    let is_own = file.owner == Some(call.principal.user);
+    let content = file.content.filter(|_| is_own).ok_or_else(missing)?;
+    let applicant = call.applicant();
+    let held = applicant.reserve(&call.edge.budgets.bodies, content.bytes).await?;
+    let bytes = call.edge.files.read_whole(&name, &content, overflow_bytes_max(&call.edge)).await?;
+    Ok(Body::kept(&call.edge, applicant, bytes, held))
+}
+
+/// `POST /function/code`: where the code of functions goes. Functions may name it before it is there.
+pub async fn code(call: Call, payload: Payload) -> HandlerResult {
+    let body = call.small_body(payload).await?.object().await?;
+    let org = organization(&call, &body).await?;
+    match body.get("runtime_context") {
+        None | Some(Value::Null | Value::Object(_)) => {}
+        Some(other) => {
+            return Err(Refusal::bad(format!("`runtime_context` is {}; it should be an object", kind_of(other))));
+        }
+    }
+    let key = Uuid::new_v4().to_string();
+    let name = FileName::new(org, Purpose::Bundle, &key)?;
+    begin(&call, &name, "bundle", ANY_TYPE).await?;
+    json(&json!({"url": address(&call, &name, Deed::Write)?, "bundleId": key}))
+}
+
+/// `PUT /attachment/bytes/{ticket}`: kept as they come, whatever encoding they are said to have.
+pub async fn upload(edge: Data<Edge>, request: HttpRequest, payload: Payload) -> HandlerResult {
+    let ticket = ticket(&edge, &request, Deed::Write).await?;
+    let bytes_max = match ticket.name.purpose {
+        Purpose::Overflow => overflow_bytes_max(&edge) as u64,
+        Purpose::Attachment | Purpose::Bundle => edge.config.file_bytes_max,
+    };
+    let holder = Holder::new(ticket.name.org.0, ticket.user);
+    let applicant = Applicant { holder, wait: wait_of(&request) };
+    let pieces = std::pin::pin!(pieces(&edge, applicant, &request, payload, bytes_max).await?);
+    let content = edge.files.put(&ticket.name, bytes_max, seconds(), pieces).await?;
+    json(&json!({"key": ticket.name.key, "bytes": content.bytes, "hash": content.hash}))
+}
+
+/// `GET /attachment/bytes/{ticket}`
+pub async fn download(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
+    let ticket = ticket(&edge, &request, Deed::Read).await?;
+    let missing = || Refusal::new(Kind::NotFound, "the bytes of this file are not here");
+    let file = edge.files.look(&ticket.name).await?.ok_or_else(missing)?;
+    let content = file.content.clone().ok_or_else(missing)?;
+    let range = requested_range(request.headers(), content.bytes);
+    let (status, part) = match &range {
+        RequestedRange::Whole => (StatusCode::OK, 0..content.bytes),
+        RequestedRange::Part(part) => (StatusCode::PARTIAL_CONTENT, part.clone()),
+        RequestedRange::Beyond => {
+            let mut answer = HttpResponse::build(StatusCode::RANGE_NOT_SATISFIABLE);
+            return Ok(answer.insert_header((header::CONTENT_RANGE, format!("bytes */{}", content.bytes))).finish());
+        }
+    };
+    let mut answer = HttpResponse::build(status);
+    dress(&mut answer, &file, &content);
+    if status == StatusCode::PARTIAL_CONTENT {
+        let said = format!("bytes {}-{}/{}", part.start, part.end - 1, content.bytes);
+        answer.insert_header((header::CONTENT_RANGE, said));
+    }
+    let bytes = part.end - part.start;
+    let holder = Holder::new(ticket.name.org.0, ticket.user);
+    let applicant = Applicant { holder, wait: wait_of(&request) };
+    let held = applicant.reserve(&edge.budgets.answers, bytes.min(PIECE_BYTES as u64)).await?;
+    let pieces = edge.files.read(ticket.name, content, part).map_err(std::io::Error::other);
+    // The room is given back with the last piece.
+    let pieces = pieces.map_ok(move |piece| {
+        let _held = &held;
+        piece
+    });
+    Ok(answer.no_chunking(bytes).streaming(pieces))
+}
+
+/// Adds headers with which a browser saves the file: it neither shows it as a page of this server nor runs it.
+fn dress(answer: &mut HttpResponseBuilder, file: &File, content: &Content) {
+    let content_type = file.content_type.as_deref().unwrap_or(ANY_TYPE);
+    answer.insert_header((header::CONTENT_TYPE, content_type));
+    answer.insert_header((header::ACCEPT_RANGES, "bytes"));
+    answer.insert_header((header::ETAG, format!("\"{}\"", content.hash)));
+    answer.insert_header((header::CACHE_CONTROL, "private, no-store"));
+    answer.insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"));
+    answer.insert_header((header::CONTENT_SECURITY_POLICY, "default-src 'none'; sandbox"));
+    let name = encoded(file.filename.as_deref().unwrap_or_default());
+    answer.insert_header((header::CONTENT_DISPOSITION, format!("attachment; filename*=UTF-8''{name}")));
+}
+
+/// Every sign that is not plain as its bytes: RFC 8187.
+fn encoded(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let each = text.bytes().map(|byte| match plain(byte) {
+        true => char::from(byte).to_string(),
+        false => format!("%{byte:02X}"),
+    });
+    each.collect()
+}
+
+/// A ticket that is not ours, not for this, too old, or of a user who left opens nothing.
+async fn ticket(edge: &Edge, request: &HttpRequest, deed: Deed) -> Result<Ticket, Refusal> {
+    let text = request.match_info().get("ticket").unwrap_or_default();
+    let secrets = edge.records.secrets().signing_secrets(TICKET_CONTEXT)?;
+    let read = secrets.accepted().find_map(|secret| Ticket::parse(text, secret));
+    let read = read.filter(|ticket| ticket.deed == deed && ticket.until > seconds());
+    let ticket = read.ok_or_else(|| {
+        Refusal::new(Kind::Unauthorized, "this address is not one that this server gave out for this, or it is too old")
+    })?;
+    let given = ticket.until.saturating_sub(lasts(deed));
+    edge.identity.check_ticket(ticket.name.org, ticket.user, ticket.impersonator, given).await?;
+    Ok(ticket)
+}
+
+fn lasts(deed: Deed) -> u64 {
+    if deed == Deed::Write { WRITE_SECONDS } else { READ_SECONDS }
+}
+
+fn address(call: &Call, name: &FileName, deed: Deed) -> Result<String, Refusal> {
+    let Principal { user, impersonator, .. } = &call.principal;
+    let (user, impersonator) = (*user, *impersonator);
+    let ticket = Ticket { name: name.clone(), deed, user, impersonator, until: seconds() + lasts(deed) };
+    let text = ticket.to_text(&call.edge.records.secrets().signing_secrets(TICKET_CONTEXT)?.sign);
+    Ok(format!("{}/attachment/bytes/{text}", origin_of(call)?))
+}
+
+/// Whoever was the first to say that bytes come sends them; nobody else puts others in their place.
+async fn begin(call: &Call, name: &FileName, filename: &str, content_type: &str) -> Result<(), Refusal> {
+    let edge = &call.edge;
+    own(call, edge.files.look(name).await?.as_ref())?;
+    let write = ObjectWrite { object: FileName::index(name.org), rows: vec![Sent::from(json!({}))], request: None };
+    admit_writes(&edge.quotas, &call.principal, &[write])?;
+    let about = About { filename, content_type, user: call.principal.user, now: seconds() };
+    Ok(edge.files.begin(name, &about).await?)
+}
+
+fn own(call: &Call, file: Option<&File>) -> Result<(), Refusal> {
+    match file.and_then(|file| file.owner) {
+        Some(owner) if owner != call.principal.user => Err(Refusal::new(
+            Kind::Conflict,
+            "another caller has a file of this key: keys are UUIDs that clients make anew",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Returns whether the caller uploaded the file or may read an object that names it.
+async fn may_read(call: &Caller, org: OrgId, file: &File) -> Result<bool, Refusal> {
+    if file.owner == Some(call.principal.user) {
+        return Ok(true);
+    }
+    for object in file.refs(org).take(REFS_LOOKED_AT_MAX) {
+        let found = call.edge.records.object(&call.principal, object.kind, object.id, Permission::Read).await;
+        match found.map_err(Refusal::from) {
+            Ok(home) => {
+                call.edge.records.still(&call.principal, &[home.key], Permission::Read).await?;
+                return Ok(true);
+            }
+            Err(refusal) if matches!(refusal.kind, Kind::NotFound | Kind::Forbidden) => {}
+            Err(other) => return Err(other),
+        }
+    }
+    Ok(false)
+}
+
+/// Result of searching rows for attachments before they are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Attachments {
+    /// The rows were searched and name none, like almost all rows.
+    None,
+    /// The rows have to be searched.
+    #[default]
+    Unknown,
+}
+
+impl Attachments {
+    /// Searches rows while their body is parsed, where the time of a worker does not matter.
+    pub fn in_rows(rows: &[Sent]) -> Attachments {
+        if keys_in(rows).is_empty() { Attachments::None } else { Attachments::Unknown }
+    }
+}
+
+/// Records which files the rows of a write name, and returns the write. A file that the caller may not read is not recorded
+/// as named: else whoever knows its key could read it by naming it.
+pub(crate) async fn refer(call: &Caller, write: ObjectWrite) -> Result<ObjectWrite, Refusal> {
+    let (files, org) = (&call.edge.files, write.object.org);
+    let bytes: usize = write.rows.iter().map(Sent::bytes_about).sum();
+    let (write, keys) = if bytes <= INLINE_BYTES_MAX {
+        let keys = keys_in(&write.rows);
+        (write, keys)
+    } else {
+        in_background(move || {
+            let keys = keys_in(&write.rows);
+            Ok((write, keys))
+        })
+        .await?
+    };
+    if keys.len() > NAMED_MAX {
+        let said = format!("the rows name {} attachments; at most {NAMED_MAX} are taken at once", keys.len());
+        return Err(Refusal::new(Kind::TooLarge, said));
+    }
+    let names = keys.iter().filter_map(|key| FileName::new(org, Purpose::Attachment, key).ok());
+    let mut names: Vec<FileName> = names.filter(|name| !files.is_referred(&write.object, name)).collect();
+    if names.is_empty() {
+        return Ok(write);
+    }
+    for (name, file) in files.look_all(org, &names).await? {
+        if file.owner.is_some() && !may_read(call, org, &file).await? {
+            names.retain(|one| *one != name);
+        }
+    }
+    if !names.is_empty() {
+        files.refer(org, &write.object, &names).await?;
+    }
+    Ok(write)
+}
+
+fn shown(file: &File) -> Value {
+    let mut status = json!({"upload_status": file.status()});
+    if let Some(error) = file.error() {
+        status["error_message"] = error.into();
+    }
+    status
+}
+
+async fn named(call: &Call, body: &Map<String, Value>) -> Result<FileName, Refusal> {
+    let org = organization(call, body).await?;
+    Ok(FileName::new(org, Purpose::Attachment, needed(body, "key")?)?)
+}
+
+/// Returns the organization that the body names, or else the caller's. Some clients send an empty one.
+async fn organization(call: &Call, body: &Map<String, Value>) -> Result<OrgId, Refusal> {
+    let Some(text) = text(body, "org_id")? else { return Ok(call.principal.org) };
+    let id = Uuid::parse_str(text).map_err(|_| Refusal::bad("`org_id` has to be a UUID"))?;
+    let mine = call.edge.identity.organizations(&call.principal).await?;
+    let found = mine.into_iter().find(|org| org.id.0 == id);
+    found.map(|org| org.id).ok_or_else(|| {
+        Refusal::new(Kind::NotFound, format!("no organization with the id {id} is visible to this credential"))
+    })
+}
+
+fn text<'b>(body: &'b Map<String, Value>, name: &str) -> Result<Option<&'b str>, Refusal> {
+    match body.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) if text.len() > TEXT_BYTES_MAX => {
+            Err(Refusal::bad(format!("`{name}` has more than {TEXT_BYTES_MAX} bytes")))
+        }
+        Some(Value::String(text)) => Ok(Some(text.as_str()).filter(|text| !text.is_empty())),
+        Some(other) => Err(Refusal::bad(format!("`{name}` is {}; it should be a string", kind_of(other)))),
+    }
+}
+
+/// It comes back in a header.
+fn content_type(body: &Map<String, Value>) -> Result<&str, Refusal> {
+    let said = text(body, "content_type")?.unwrap_or(ANY_TYPE);
+    if said.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
+        return Ok(said);
+    }
+    Err(Refusal::bad("`content_type` has signs that are not of ASCII; it should be like `image/png`"))
+}
+
+fn needed<'b>(body: &'b Map<String, Value>, name: &str) -> Result<&'b str, Refusal> {
+    text(body, name)?.ok_or_else(|| Refusal::bad(format!("`{name}` is missing")))
+}
+
+fn seconds() -> u64 {
+    u64::try_from(now_micros().div_euclid(1_000_000)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_headers_are_encoded() {
+        assert_eq!(encoded("a b\"é.png"), "a%20b%22%C3%A9.png");
+    }
+}

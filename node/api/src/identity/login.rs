@@ -1,0 +1,24 @@
+//! Requests of logins, as they pass the gate of identity.
+
+use assay_node_auth::LoginRules;
+use assay_node_http::responses::refusal::{Kind, Refusal};
+use assay_node_identity::{Identity, LoginGate, LoginPermit};
+
+/// A request of a login, while it is worked on.
+#[derive(Debug)]
+pub struct Passed<'g> {
+    pub gate: &'g LoginGate,
+    pub rules: &'g LoginRules,
+    _permit: LoginPermit,
+}
+
+/// Refuses where nobody logs in, and where too many do.
+pub fn pass<'g>(gate: Option<&'g LoginGate>, identity: &'g Identity) -> Result<Passed<'g>, Refusal> {
+    let (Some(gate), Some(rules)) = (gate, identity.login_rules()) else {
+        let why = "people do not log in here: no provider is configured; the settings `oidc.issuer`, `oidc.client_id` and \
+                   `http.public_url` are missing";
+        return Err(Refusal::new(Kind::NotFound, why));
+    };
+    let too_many = || Refusal::new(Kind::Busy, "too many people log in at once; try again in a moment");
+    Ok(Passed { gate, rules, _permit: gate.enter().ok_or_else(too_many)? })
+}

@@ -1,0 +1,104 @@
+//! Description of logins: OAuth, and programs that are set up while their person logs in.
+
+use serde_json::{Value, json};
+
+use assay_node_http::openapi::{Operation, names, reference, text, uuid};
+
+/// Describes logins by OAuth.
+pub fn logins() -> Vec<Operation> {
+    const LOGINS: &str = "Logins";
+    let of = |method, path: &str, summary: &str| Operation::new(method, path, LOGINS, summary).public();
+    let page = |operation: Operation, status| {
+        operation.answers_with(status, "A page that says why nobody is logged in", "text/html", text())
+    };
+    let refused =
+        json!({"type": "object", "required": ["error"], "properties": {"error": text(), "error_description": text()}});
+    let form = |operation: Operation, needed: &[&str], fields: Value| {
+        operation
+            .takes_form(json!({"type": "object", "required": needed, "properties": fields}))
+            .with("LoginError", refused.clone())
+            .answers_with(400, "What was shown is not taken", "application/json", reference("LoginError"))
+    };
+    let grants = json!({"type": "string", "enum": ["authorization_code", "refresh_token"]});
+    let tokens = json!({
+        "type": "object", "required": ["access_token", "token_type", "expires_in", "refresh_token", "scope"],
+        "properties": {
+            "access_token": text(), "token_type": {"type": "string", "enum": ["Bearer"]}, "expires_in": {"type": "integer"},
+            "refresh_token": text(), "scope": text(),
+        },
+    });
+    let method = json!({"type": "string", "enum": ["S256"]});
+    let authorize = of("get", "/oauth/authorize", "Have a person log in with the provider")
+        .must_ask("response_type", json!({"type": "string", "enum": ["code"]}))
+        .must_ask("client_id", text())
+        .must_ask("redirect_uri", text())
+        .must_ask("code_challenge", text())
+        .must_ask("code_challenge_method", method)
+        .asks("state", text())
+        .asks("scope", json!({"type": "string", "enum": ["mcp"]}));
+    let back = of("get", "/oauth/callback", "Where the provider sends people back to")
+        .must_ask("state", text())
+        .asks("code", text())
+        .asks("error", text());
+    let granted = json!({
+        "grant_type": grants, "client_id": text(), "code": text(), "redirect_uri": text(), "code_verifier": text(),
+        "refresh_token": text(), "scope": text(),
+    });
+    let revoked = json!({"token": text(), "token_type_hint": text(), "client_id": text()});
+    let ended = of("post", "/oauth/revoke", "End the login of a token");
+    let replies = json!({"type": "object", "required": ["answer"], "properties": {"answer": text()},
+        "additionalProperties": {"type": "string", "enum": ["accept", "decline", "later"]}});
+    let reply =
+        of("post", "/oauth/invitations", "What a person who logs in says to their invitations").takes_form(replies);
+    vec![
+        of("get", "/.well-known/oauth-authorization-server", "Where clients log people in: RFC 8414")
+            .answers(json!({"type": "object", "required": ["issuer", "authorization_endpoint", "token_endpoint"]})),
+        page(authorize.redirects(), 400),
+        page(page(back.redirects(), 400), 403).answers_with(
+            200,
+            "A page that asks about pending invitations",
+            "text/html",
+            text(),
+        ),
+        page(page(reply.redirects(), 400), 403),
+        form(
+            of("post", "/oauth/token", "Get tokens for a code or a refresh token"),
+            &["grant_type", "client_id"],
+            granted,
+        )
+        .answers(tokens),
+        form(ended, &["token"], revoked).answers(json!({"type": "object"})),
+    ]
+}
+
+/// Describes the setup of programs while their person logs in.
+pub fn setups() -> Vec<Operation> {
+    let of = |method, path: &str, summary: &str| {
+        Operation::new(method, format!("/api/cli/wizard-session/{path}"), "Logins", summary).public()
+    };
+    let shown = |fields: Value| json!({"type": "object", "required": names(&fields), "properties": fields});
+    let page = |operation: Operation, status| {
+        operation.answers_with(status, "A page for the person at the browser", "text/html", text())
+    };
+    let time = json!({"type": "string", "format": "date-time"});
+    let session = shown(json!({
+        "session_token": text(), "poll_token": text(), "login_path": text(), "verification_code": text(), "expires_at": time,
+    }));
+    let status = json!({"type": "string", "enum": ["pending", "expired", "claimed", "complete"]});
+    let state = json!({"type": "object", "required": ["status"], "properties": {
+        "status": status, "expires_at": time, "api_key": text(), "org_id": uuid(), "org_name": text(), "project_id": uuid(),
+        "project_name": text(),
+    }});
+    let login = of("get", "login", "Have the person of a program log in").must_ask("session_token", text());
+    let answer = json!({"type": "object", "required": ["answer"], "properties": {"answer": text()}});
+    let allow = of("post", "allow", "What the person says of the program that waits").takes_form(answer);
+    let allow = allow.answers_with(200, "A page that says so", "text/html", text());
+    vec![
+        of("post", "create", "Begin to wait for a person").answers(session),
+        page(page(login.redirects(), 400), 503),
+        page(page(allow, 400), 403),
+        of("get", "poll", "How far it is; to be asked with the session's `poll_token` as a bearer")
+            .must_ask("session_token", text())
+            .answers(state),
+    ]
+}

@@ -1,0 +1,65 @@
+//! Handlers of OTLP over HTTP: exports as JSON or Protobuf, compressed or not.
+
+use assay_node_http::requests::body::Body;
+use assay_node_http::requests::caller::Call;
+use assay_node_http::responses::HandlerResult;
+use assay_node_http::responses::refusal::Refusal;
+use assay_node_http::web::{BoxBody, HttpResponse, Payload, header};
+use assay_node_otel::{Encoding, Signal, encode_response, encode_status, rpc_code};
+
+use crate::otlp::exports::{PARENT, again, not_stored, take};
+
+const JSON: &str = "application/json";
+const PROTOBUF: &str = "application/x-protobuf";
+
+pub async fn traces(call: Call, payload: Payload) -> HandlerResult {
+    answered(&call, payload, async |body: Body, encoding| {
+        let parent = call.request.headers().get(PARENT).map(|value| value.as_bytes());
+        Ok(encode_response(&take(&call, parent, body, encoding).await?, encoding))
+    })
+    .await
+}
+
+pub async fn logs(call: Call, payload: Payload) -> HandlerResult {
+    answered(&call, payload, async |body, encoding| not_stored(body, encoding, Signal::Logs).await).await
+}
+
+pub async fn metrics(call: Call, payload: Payload) -> HandlerResult {
+    answered(&call, payload, async |body, encoding| not_stored(body, encoding, Signal::Metrics).await).await
+}
+
+/// Answers in the encoding of the request, refusals too.
+async fn answered(
+    call: &Call,
+    payload: Payload,
+    work: impl AsyncFnOnce(Body, Encoding) -> Result<Vec<u8>, Refusal>,
+) -> HandlerResult {
+    let body = call.packed_body(payload).await?;
+    let encoding = encoding_of(call, &body.bytes);
+    let content_type = match encoding {
+        Encoding::Json => JSON,
+        Encoding::Protobuf => PROTOBUF,
+    };
+    match work(body, encoding).await {
+        Ok(said) => Ok(HttpResponse::Ok().insert_header((header::CONTENT_TYPE, content_type)).body(said)),
+        Err(refusal) => {
+            let refusal = again(refusal);
+            let said = encode_status(rpc_code(refusal.kind.status().as_u16()), &refusal.message, encoding);
+            let mut answer = refusal.bare();
+            answer.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(content_type));
+            Ok(answer.set_body(BoxBody::new(said)))
+        }
+    }
+}
+
+/// Returns the encoding that the header names, or else the one that the body looks like.
+fn encoding_of(call: &Call, body: &[u8]) -> Encoding {
+    let said = call.request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let said = said.map(|said| said.split(';').next().unwrap_or_default().trim().to_ascii_lowercase());
+    match said.as_deref() {
+        Some(JSON) => Encoding::Json,
+        Some(PROTOBUF | "application/protobuf") => Encoding::Protobuf,
+        _ if body.trim_ascii_start().first() == Some(&b'{') => Encoding::Json,
+        _ => Encoding::Protobuf,
+    }
+}

@@ -1,0 +1,73 @@
+//! Description of queries: `/btql` and `/btql/async`.
+
+use assay_node_http::responses::refusal::Kind;
+use assay_node_query::render::Format;
+use serde_json::{Value, json};
+
+use assay_node_http::openapi::{Operation, maybe_version, reference, some_text, text, uuid};
+
+const QUERIES: &str = "Queries";
+
+/// Describes queries.
+pub fn operations() -> Vec<Operation> {
+    const REFUSED: [Kind; 3] = [Kind::Past, Kind::TooLate, Kind::NotImplemented];
+    let maybe = json!({"type": "string", "nullable": true});
+    let rows = json!({"type": "array", "items": {"type": "object"}});
+    let object = json!({"type": "object"});
+    let answer = json!({
+        "type": "object", "required": ["data", "schema", "realtime_state", "freshness_state", "freshness", "warnings"],
+        "properties": {
+            "data": rows, "schema": object, "realtime_state": object, "freshness_state": object,
+            "freshness": {"type": "string", "enum": ["complete"]}, "warnings": rows, "cursor": text(), "plan": text(),
+        },
+    });
+    let mut later = question();
+    later["properties"]["format"] = json!({"type": "string", "nullable": true, "enum": ["jsonl", null]});
+    later["properties"]["batch_size"] = json!({"type": "integer", "nullable": true, "minimum": 1, "maximum": u64::MAX});
+    let status = json!({"type": "string", "enum": ["queued", "running", "succeeded", "failed"]});
+    let made = json!({"type": "object", "required": ["id", "status", "project_id", "object_id"],
+        "properties": {"id": uuid(), "status": status, "project_id": maybe, "object_id": maybe}});
+    let seen = json!({"type": "object", "required": ["status"], "properties": {"status": status, "error": text()}});
+    let page = json!({"type": "object", "required": ["status", "rows", "cursor"],
+        "properties": {"status": status, "rows": rows, "cursor": maybe, "error": text()}});
+    let ask = Operation::new("post", "/btql", QUERIES, "Ask a question over rows").with("Question", question());
+    vec![
+        ask.takes(reference("Question"))
+            .answers(answer)
+            .answers_as("text/csv", text())
+            .answers_as("application/x-jsonlines", text())
+            .answers_as("application/vnd.apache.parquet", json!({"type": "string", "format": "binary"}))
+            .sends_header("x-bt-cursor", "Where the next page begins, if there is one")
+            .also_refuses(&REFUSED),
+        Operation::new("post", "/btql/async", QUERIES, "Ask a question whose answer is looked for later")
+            .takes(later)
+            .answers(made)
+            .also_refuses(&REFUSED),
+        Operation::new("get", "/btql/async/{id}", QUERIES, "How far the answer is").of("query").answers(seen),
+        Operation::new("get", "/btql/async/{id}/result", QUERIES, "A page of the answer")
+            .of("query")
+            .asks("limit", json!({"type": "integer", "minimum": 1}))
+            .asks("cursor", text())
+            .answers(page),
+    ]
+}
+
+/// Returns the schema of a query, which `requests::query_body` reads.
+fn question() -> Value {
+    let formats: Vec<Value> = Format::ALL.iter().map(|format| format.name().into()).chain([Value::Null]).collect();
+    let flag = json!({"type": "boolean", "nullable": true});
+    let maybe = json!({"type": "string", "nullable": true});
+    let natural = json!({"type": "integer", "nullable": true, "minimum": 0, "maximum": u64::MAX});
+    json!({
+        "type": "object", "required": ["query"],
+        "properties": {
+            "query": {"anyOf": [some_text(), {"type": "object", "minProperties": 1}]},
+            "fmt": {"type": "string", "nullable": true, "enum": formats},
+            "cursor": maybe, "version": maybe_version(), "scope_to_root_span_id": maybe,
+            "tz_offset": {"type": "integer", "nullable": true, "minimum": -1440, "maximum": 1440},
+            "lint_mode": {"type": "string", "nullable": true, "enum": ["default", "strict", "off", null]},
+            "strict_lint_mode": flag, "audit_log": flag, "disable_limit": flag, "include_plan": flag,
+            "brainstore_realtime": flag, "inference_depth": natural, "query_timeout_seconds": natural,
+        },
+    })
+}

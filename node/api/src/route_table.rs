@@ -1,0 +1,99 @@
+//! Table of routes: each is registered with actix-web and listed, so that the OpenAPI document cannot miss one. The functions
+//! are written like those of actix-web.
+
+use assay_node_http::openapi::Operation;
+use assay_node_http::web::{self, FromRequest, Handler, Resource, Responder, Route, ServiceConfig};
+
+/// Registers routes, or only lists them.
+#[derive(Default)]
+pub struct Routes<'c> {
+    config: Option<&'c mut ServiceConfig>,
+    /// Method and path, as the router has them.
+    pub served: Vec<(&'static str, String)>,
+    pub described: Vec<Operation>,
+}
+
+impl<'c> Routes<'c> {
+    pub fn of(config: &'c mut ServiceConfig) -> Routes<'c> {
+        Routes { config: Some(config), ..Routes::default() }
+    }
+
+    pub fn service(&mut self, path: RoutePath) -> &mut Self {
+        self.served.extend(path.methods.into_iter().map(|method| (method, path.path.clone())));
+        if let Some(config) = &mut self.config {
+            config.service(path.resource);
+        }
+        self
+    }
+
+    pub fn default_service(&mut self, route: Route) {
+        if let Some(config) = &mut self.config {
+            config.default_service(route);
+        }
+    }
+
+    /// Adds descriptions of routes if they are only listed.
+    pub fn describe(&mut self, operations: impl FnOnce() -> Vec<Operation>) {
+        if self.config.is_none() {
+            self.described.extend(operations());
+        }
+    }
+}
+
+/// A path with its methods.
+pub struct RoutePath {
+    path: String,
+    methods: Vec<&'static str>,
+    resource: Resource,
+}
+
+/// Makes a path, whose other methods are looked up in the table of the API.
+pub fn at(path: &str) -> RoutePath {
+    let resource = web::resource(path).default_service(web::to(crate::routes::unrouted));
+    RoutePath { path: path.to_owned(), methods: Vec::new(), resource }
+}
+
+impl RoutePath {
+    pub fn route(mut self, method_route: MethodRoute) -> RoutePath {
+        self.methods.push(method_route.method);
+        self.resource = self.resource.route(method_route.route);
+        self
+    }
+}
+
+/// A method and its handler.
+pub struct MethodRoute {
+    method: &'static str,
+    route: Route,
+}
+
+impl MethodRoute {
+    pub fn to<F, Args>(self, handler: F) -> MethodRoute
+    where
+        F: Handler<Args>,
+        Args: FromRequest + 'static,
+        F::Output: Responder + 'static,
+    {
+        MethodRoute { route: self.route.to(handler), ..self }
+    }
+}
+
+pub fn get() -> MethodRoute {
+    MethodRoute { method: "get", route: web::get() }
+}
+
+pub fn post() -> MethodRoute {
+    MethodRoute { method: "post", route: web::post() }
+}
+
+pub fn put() -> MethodRoute {
+    MethodRoute { method: "put", route: web::put() }
+}
+
+pub fn patch() -> MethodRoute {
+    MethodRoute { method: "patch", route: web::patch() }
+}
+
+pub fn delete() -> MethodRoute {
+    MethodRoute { method: "delete", route: web::delete() }
+}

@@ -1,0 +1,383 @@
+//! Registration of routes: which handler serves which path. A path without a route is looked up in the table of the API: 501,
+//! 405 or 404.
+
+use assay_node_functions::Definition;
+use assay_node_http::openapi::Operation;
+use assay_node_http::requests::caller::Call;
+use assay_node_http::responses::HandlerResult;
+use assay_node_http::responses::refusal::{Kind, Refusal};
+use assay_node_http::web::{HttpRequest, HttpResponse, Method, ServiceConfig, header, to};
+use assay_node_records::{Api, Changes, Kind as RecordKind, kinds};
+use assay_storage_model::ObjectKind;
+
+use crate::identity::{oauth, setup};
+use crate::openapi::api_table::{PathLookup, lookup};
+use crate::openapi::{self, suggestions};
+use crate::otlp::http as otlp;
+use crate::queries::jobs;
+use crate::records::{environments, secrets, simulated_users, snapshots, views};
+use crate::route_table::{Routes, at, delete, get, patch, post, put};
+use crate::rows::restore;
+use crate::{access, files, functions, guide, identity, queries, records, registering, rows, service, summaries};
+
+/// Registers all routes of the API.
+pub fn all(config: &mut ServiceConfig) {
+    registered(&mut Routes::of(config));
+}
+
+/// Registers or lists all routes. A family of routes is described where it is registered; single routes are described by
+/// [`single_operations`]. A test in `openapi` compares both.
+pub fn registered(config: &mut Routes<'_>) {
+    public(config);
+    config.service(at("/openapi.json").route(get().to(service::document)));
+    config.service(at("/docs").route(get().to(service::docs)));
+    config.service(at("/docs/guide").route(get().to(guide::first_page)));
+    config.service(at("/docs/guide/{name}").route(get().to(guide::named_page)));
+    config.service(at("/docs/guide/errors/{name}").route(get().to(guide::error_page)));
+    config.service(at("/docs/guide/images/{name}").route(get().to(guide::image)));
+    config.service(at("/metrics").route(get().to(service::metrics)));
+    config.service(at("/version").route(get().to(service::version)));
+    config.service(at("/ping").route(get().to(identity::ping)));
+    config.service(at("/api/apikey/login").route(post().to(identity::login)));
+    config.service(at("/api/self/me").route(post().to(identity::me)));
+
+    for kind in kinds::KINDS {
+        if let Api::Shared(path, changes) = kind.api {
+            records_of(config, path, kind, changes);
+        }
+    }
+    snapshots_of(config);
+    environments_of(config);
+    views_of(config);
+    simulated_users_of(config);
+    secrets_of(config);
+    access_of(config);
+    tokens_of(config);
+    definitions_of(config, "/v1/prompt", Definition::Prompt);
+    definitions_of(config, "/v1/function", Definition::Function);
+    registration_of(config);
+    files_of(config);
+    config.service(at("/otel/v1/traces").route(post().to(otlp::traces)));
+    config.service(at("/otel/v1/logs").route(post().to(otlp::logs)));
+    config.service(at("/otel/v1/metrics").route(post().to(otlp::metrics)));
+    // As exporters append it to an origin.
+    config.service(at("/v1/traces").route(post().to(otlp::traces)));
+    config.service(at("/v1/logs").route(post().to(otlp::logs)));
+    config.service(at("/v1/metrics").route(post().to(otlp::metrics)));
+    config.service(at("/insert-functions").route(post().to(functions::insert)));
+
+    rows_of(config, "/v1/project_logs", ObjectKind::ProjectLogs);
+    rows_of(config, "/v1/experiment", ObjectKind::Experiment);
+    rows_of(config, "/v1/dataset", ObjectKind::Dataset);
+    summaries_of(config);
+    config.service(at("/v1/dataset/{id}/restore/preview").route(post().to(restore::preview)));
+    config.service(at("/v1/dataset/{id}/restore").route(post().to(restore::restore)));
+    config.service(at("/v1/insert").route(post().to(rows::cross_insert)));
+    config.service(at("/btql").route(post().to(queries::btql)));
+    config.service(at("/btql/async").route(post().to(jobs::make)));
+    config.service(at("/btql/async/{id}").route(get().to(jobs::status)));
+    config.service(at("/btql/async/{id}/result").route(get().to(jobs::result)));
+    config.service(at("/logs3").route(post().to(rows::logs3)));
+    logins(config);
+    config.default_service(to(unrouted));
+}
+
+/// Returns the descriptions of single routes. Families of routes are described where they are registered.
+pub fn single_operations() -> Vec<Operation> {
+    let mut all = service::operations();
+    all.extend(guide::operations());
+    all.extend(identity::operations());
+    all.extend(identity::openapi::logins());
+    all.extend(identity::openapi::setups());
+    all.extend(views::operations());
+    all.extend(secrets::operations());
+    all.extend(access::openapi::tokens());
+    all.extend(environments::operations());
+    all.extend(simulated_users::operations());
+    all.extend(restore::operations());
+    all.extend(summaries::openapi::operations());
+    all.extend(access::openapi::acls());
+    all.extend(access::openapi::people());
+    all.extend(access::openapi::invitations());
+    all.extend(queries::openapi::operations());
+    all.extend(rows::openapi::operations());
+    all.extend(functions::operations());
+    all.extend(registering::openapi::operations());
+    all.extend(files::openapi::operations());
+    all.extend(crate::otlp::openapi::operations());
+    all
+}
+
+/// Versions of datasets under names.
+fn snapshots_of(config: &mut Routes<'_>) {
+    config.service(
+        at("/v1/dataset_snapshot")
+            .route(post().to(snapshots::create))
+            .route(put().to(snapshots::replace))
+            .route(get().to(|call| records::list(&kinds::DATASET_SNAPSHOT, call))),
+    );
+    config.service(
+        at("/v1/dataset_snapshot/{id}")
+            .route(get().to(|call| records::get(&kinds::DATASET_SNAPSHOT, call)))
+            .route(patch().to(|call, payload| records::patch(&kinds::DATASET_SNAPSHOT, call, payload)))
+            .route(delete().to(|call| records::delete(&kinds::DATASET_SNAPSHOT, call))),
+    );
+    config.describe(|| openapi::records("/v1/dataset_snapshot", &kinds::DATASET_SNAPSHOT, Changes::ByPatchAndPut));
+    config.service(at("/xact-id").route(get().to(snapshots::current)));
+}
+
+/// Registers the routes of older SDKs and those in JavaScript, which serve the same records as `/v1`.
+fn registration_of(config: &mut Routes<'_>) {
+    config
+        .service(at("/api/project").route(get().to(registering::one_project)))
+        .service(at("/api/project/register").route(post().to(registering::project)))
+        .service(at("/api/project/get").route(post().to(registering::projects)))
+        .service(at("/api/experiment/register").route(post().to(registering::experiment)))
+        .service(at("/api/experiment/get").route(post().to(registering::experiments)))
+        .service(at("/api/base_experiment/get_id").route(post().to(registering::base_experiment)))
+        .service(at("/api/dataset/register").route(post().to(registering::dataset)))
+        .service(at("/api/dataset/get").route(post().to(registering::datasets)))
+        .service(at("/api/dataset_snapshot/register").route(post().to(registering::snapshot)))
+        .service(
+            at("/api/dataset_snapshot/get")
+                .route(post().to(registering::list_snapshots))
+                .route(get().to(registering::snapshots_by_query)),
+        )
+        .service(at("/api/project_automation/register").route(post().to(registering::automation)))
+        .service(at("/api/organization/patch_id").route(post().to(registering::patch_organization)))
+        .service(at("/api/self/get_object_info").route(post().to(registering::object_info)));
+    for kind in [&kinds::DATASET_SNAPSHOT, &kinds::PROJECT_AUTOMATION] {
+        let name = kind.name();
+        let patched = at(&format!("/api/{name}/patch_id"))
+            .route(post().to(move |call, payload| registering::patch(kind, call, payload)));
+        let deleted = at(&format!("/api/{name}/delete_id"))
+            .route(post().to(move |call, payload| registering::delete(kind, call, payload)));
+        config.service(patched).service(deleted);
+    }
+}
+
+/// Attachments, code of functions, and rows that one request is too small for. What stands in the last path lets in who has no
+/// other credential.
+fn files_of(config: &mut Routes<'_>) {
+    config
+        .service(at("/attachment").route(post().to(files::ask)).route(get().to(files::look)))
+        .service(at("/attachment/status").route(post().to(files::note)))
+        .service(at("/logs3/overflow").route(post().to(files::overflow)))
+        .service(at("/function/code").route(post().to(files::code)))
+        .service(at("/attachment/bytes/{ticket}").route(put().to(files::upload)).route(get().to(files::download)));
+}
+
+/// Registers the assignments of versions to environments.
+fn environments_of(config: &mut Routes<'_>) {
+    config.service(
+        at("/environment-object/{object_type}/{id}")
+            .route(get().to(environments::list))
+            .route(post().to(environments::add)),
+    );
+    config.service(
+        at("/environment-object/{object_type}/{id}/{slug}")
+            .route(get().to(environments::get))
+            .route(put().to(environments::set))
+            .route(delete().to(environments::remove)),
+    );
+}
+
+/// Views, which are addressed with their objects.
+fn views_of(config: &mut Routes<'_>) {
+    config.service(
+        at("/v1/view")
+            .route(post().to(|call, payload| records::create(&kinds::VIEW, call, payload)))
+            .route(put().to(|call, payload| records::replace(&kinds::VIEW, call, payload)))
+            .route(get().to(views::list)),
+    );
+    config.service(
+        at("/v1/view/{id}")
+            .route(get().to(views::get))
+            .route(patch().to(views::patch))
+            .route(delete().to(views::delete)),
+    );
+}
+
+/// Registers simulated users, whose project is in the path.
+fn simulated_users_of(config: &mut Routes<'_>) {
+    config.service(
+        at("/v1/project/{project_id}/simulated_user")
+            .route(post().to(simulated_users::create))
+            .route(get().to(simulated_users::list)),
+    );
+    config.service(
+        at("/v1/project/{project_id}/simulated_user/{id}")
+            .route(get().to(simulated_users::get))
+            .route(patch().to(simulated_users::patch))
+            .route(delete().to(simulated_users::delete)),
+    );
+}
+
+/// Summaries of experiments and datasets.
+fn summaries_of(config: &mut Routes<'_>) {
+    config.service(at("/v1/experiment/{id}/summarize").route(get().to(summaries::experiment)));
+    config.service(at("/v1/dataset/{id}/summarize").route(get().to(summaries::dataset)));
+    // As clients of earlier days ask for the same.
+    config.service(at("/experiment-comparison2").route(get().to(summaries::comparison)));
+    config.service(at("/dataset-summary").route(get().to(summaries::dataset_total)));
+}
+
+/// Registers logins of people, who have no credential yet.
+fn logins(config: &mut Routes<'_>) {
+    config
+        .service(at("/.well-known/oauth-authorization-server").route(get().to(oauth::metadata)))
+        .service(at("/oauth/authorize").route(get().to(oauth::authorize)))
+        .service(at("/oauth/callback").route(get().to(oauth::callback)))
+        .service(at("/oauth/invitations").route(post().to(oauth::reply)))
+        .service(at("/oauth/token").route(post().to(oauth::token)))
+        .service(at("/oauth/revoke").route(post().to(oauth::revoke)))
+        .service(at("/api/cli/wizard-session/create").route(post().to(setup::create)))
+        .service(at("/api/cli/wizard-session/login").route(get().to(setup::login)))
+        .service(at("/api/cli/wizard-session/allow").route(post().to(setup::allow)))
+        .service(at("/api/cli/wizard-session/poll").route(get().to(setup::poll)));
+}
+
+/// The port of its own that metrics may have.
+pub fn metrics_alone(config: &mut ServiceConfig) {
+    let config = &mut Routes::of(config);
+    public(config);
+    config.service(at("/metrics").route(get().to(service::metrics_on_own_port)));
+    config.default_service(to(unrouted));
+}
+
+/// Routes without a credential.
+fn public(config: &mut Routes<'_>) {
+    config.service(at("/v1").route(get().to(service::greeting)));
+    config.service(at("/healthz").route(get().to(service::healthz)));
+    config.service(at("/readyz").route(get().to(service::readyz)));
+}
+
+fn records_of(config: &mut Routes<'_>, path: &str, kind: &'static RecordKind, changes: Changes) {
+    let mut many = at(path)
+        .route(post().to(move |call, payload| records::create(kind, call, payload)))
+        .route(get().to(move |call| records::list(kind, call)));
+    if changes == Changes::ByPatchAndPut {
+        many = many.route(put().to(move |call, payload| records::replace(kind, call, payload)));
+    }
+    let mut one = at(&format!("{path}/{{id}}"))
+        .route(get().to(move |call| records::get(kind, call)))
+        .route(delete().to(move |call| records::delete(kind, call)));
+    if changes != Changes::Never {
+        one = one.route(patch().to(move |call, payload| records::patch(kind, call, payload)));
+    }
+    config.service(many).service(one);
+    config.describe(|| openapi::records(path, kind, changes));
+}
+
+fn definitions_of(config: &mut Routes<'_>, path: &str, definition: Definition) {
+    let many = at(path)
+        .route(post().to(move |call, payload| functions::create(definition, call, payload)))
+        .route(put().to(move |call, payload| functions::replace(definition, call, payload)))
+        .route(get().to(move |call| functions::list(definition, call)));
+    let one = at(&format!("{path}/{{id}}"))
+        .route(get().to(move |call| functions::get(definition, call)))
+        .route(patch().to(move |call, payload| functions::patch(definition, call, payload)))
+        .route(delete().to(move |call| functions::delete(definition, call)));
+    config.service(many).service(one);
+    config.describe(|| openapi::definitions(path, definition));
+}
+
+/// Keys of providers.
+fn secrets_of(config: &mut Routes<'_>) {
+    let many = at("/v1/ai_secret")
+        .route(post().to(|call, payload| records::create(&kinds::AI_SECRET, call, payload)))
+        .route(put().to(|call, payload| records::replace(&kinds::AI_SECRET, call, payload)))
+        .route(get().to(|call| records::list(&kinds::AI_SECRET, call)))
+        .route(delete().to(secrets::delete));
+    let one = at("/v1/ai_secret/{id}")
+        .route(get().to(|call| records::get(&kinds::AI_SECRET, call)))
+        .route(patch().to(|call, payload| records::patch(&kinds::AI_SECRET, call, payload)))
+        .route(delete().to(|call| records::delete(&kinds::AI_SECRET, call)));
+    config.service(many).service(one);
+    config.service(at("/api/ai_secret/get").route(post().to(secrets::of_organization)));
+}
+
+/// Grants, users and organizations. Fixed words stand before the ids that they would be taken for.
+fn access_of(config: &mut Routes<'_>) {
+    let acls = at("/v1/acl")
+        .route(post().to(access::create_acl))
+        .route(get().to(access::acls))
+        .route(delete().to(access::delete_acl));
+    let acl = at("/v1/acl/{id}")
+        .route(get().to(|call| records::get(&kinds::ACL, call)))
+        .route(delete().to(|call| records::delete(&kinds::ACL, call)));
+    config
+        .service(acls)
+        .service(at("/v1/acl/batch_update").route(post().to(access::update_acls)))
+        // As one generated client spells it.
+        .service(at("/v1/acl/batch-update").route(post().to(access::update_acls)))
+        .service(at("/v1/acl/list_org").route(get().to(access::acls_of_organization)))
+        .service(acl)
+        .service(at("/v1/user").route(get().to(access::users)))
+        .service(at("/v1/user/{id}").route(get().to(access::user)))
+        .service(at("/v1/organization").route(get().to(access::organizations)))
+        .service(at("/v1/organization/api_keys").route(get().to(|call| records::list(&kinds::API_KEY, call))))
+        .service(at("/v1/organization/members").route(patch().to(access::change_members)))
+        .service(at("/v1/organization/invitations").route(get().to(access::invitations_of_organization)))
+        .service(
+            at("/v1/organization/{id}")
+                .route(get().to(access::organization))
+                .route(patch().to(access::patch_organization)),
+        );
+    config
+        .service(at("/v1/invitation").route(get().to(access::invitations)))
+        .service(at("/v1/invitation/{id}/accept").route(post().to(access::accept_invitation)))
+        .service(at("/v1/invitation/{id}/decline").route(post().to(access::decline_invitation)));
+}
+
+/// Registers service tokens. Names are not unique, so POST and PUT alike create another one.
+fn tokens_of(config: &mut Routes<'_>) {
+    let tokens = at("/v1/service_token")
+        .route(post().to(|call, payload| records::create(&kinds::SERVICE_TOKEN, call, payload)))
+        .route(put().to(|call, payload| records::create(&kinds::SERVICE_TOKEN, call, payload)))
+        .route(get().to(|call| records::list(&kinds::SERVICE_TOKEN, call)))
+        .route(delete().to(access::delete_service_token));
+    let token = at("/v1/service_token/{id}")
+        .route(get().to(|call| records::get(&kinds::SERVICE_TOKEN, call)))
+        .route(delete().to(|call| records::delete(&kinds::SERVICE_TOKEN, call)));
+    config.service(tokens).service(token);
+}
+
+fn rows_of(config: &mut Routes<'_>, path: &str, kind: ObjectKind) {
+    let insert = at(&format!("{path}/{{id}}/insert"));
+    let fetch = at(&format!("{path}/{{id}}/fetch"));
+    let feedback = at(&format!("{path}/{{id}}/feedback"));
+    config
+        .service(insert.route(post().to(move |call, payload| rows::insert(kind, call, payload))))
+        .service(
+            fetch
+                .route(get().to(move |call| rows::fetch_by_query(kind, call)))
+                .route(post().to(move |call, payload| rows::fetch_by_body(kind, call, payload))),
+        )
+        .service(feedback.route(post().to(move |call, payload| rows::feedback(kind, call, payload))));
+    config.describe(|| rows::openapi::rows(path, kind));
+}
+
+/// Answers paths without a route. Only authenticated callers learn which operations are not served yet.
+pub async fn unrouted(request: HttpRequest) -> HandlerResult {
+    let (method, path) = (request.method().clone(), request.path().to_owned());
+    if path == "/" && (method == Method::GET || method == Method::HEAD) {
+        return Ok(HttpResponse::Found().insert_header((header::LOCATION, "/docs")).finish());
+    }
+    match lookup(method.as_str(), &path) {
+        PathLookup::Operation => {
+            let _who = Call::of(request).await?;
+            Err(Refusal::new(Kind::NotImplemented, format!("{method} {path} is part of the API and is not served yet")))
+        }
+        PathLookup::OtherMethods(methods) => {
+            let allow = methods.join(", ");
+            let mut refusal =
+                Refusal::new(Kind::MethodNotAllowed, format!("{path} does not take {method}; it takes {allow}"));
+            refusal.allow = Some(allow);
+            Err(refusal)
+        }
+        PathLookup::Unknown => {
+            Err(Refusal::new(Kind::NotFound, format!("there is nothing at this path; {}", suggestions::hint(&path))))
+        }
+    }
+}

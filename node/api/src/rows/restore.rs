@@ -1,0 +1,113 @@
+//! Restore of a dataset to a version, and its preview. One write, so that nobody sees half of it.
+
+use assay_node_auth::Permission;
+use assay_node_http::openapi::{Operation, names, version};
+use assay_node_http::requests::caller::Call;
+use assay_node_http::requests::limits::admit_writes;
+use assay_node_http::responses::refusal::{Kind, Refusal};
+use assay_node_http::responses::{HandlerResult, json};
+use assay_node_http::web::Payload;
+use assay_node_objects::restore::{Restoring, restoring};
+use assay_node_objects::{FetchRequest, ObjectWrite, RowHome};
+use assay_storage_model::event::Sent;
+use assay_storage_model::{ObjectKind, Xact};
+use serde_json::{Value, json};
+
+/// Rows of a dataset that is restored, then and now, and their bytes: both are held at once.
+const ROWS_MAX: usize = 100_000;
+const BYTES_MAX: usize = 64 << 20;
+/// Rows and bytes of the one write that a restore is.
+const WRITTEN_ROWS_MAX: usize = 10_000;
+const WRITTEN_BYTES_MAX: usize = 16 << 20;
+
+pub async fn preview(call: Call, payload: Payload) -> HandlerResult {
+    let (_, found) = found(&call, payload, Permission::Read).await?;
+    json(&json!({"rows_to_restore": found.restored, "rows_to_delete": found.deleted}))
+}
+
+pub async fn restore(call: Call, payload: Payload) -> HandlerResult {
+    let (home, found) = found(&call, payload, Permission::Update).await?;
+    let (restored, deleted) = (found.restored, found.deleted);
+    let told = |xact: Option<Xact>| {
+        let xact = xact.map(|xact| xact.to_string());
+        json(&json!({"xact_id": xact, "rows_restored": restored, "rows_deleted": deleted}))
+    };
+    if found.rows.is_empty() {
+        return told(None);
+    }
+    let bytes: usize = found.rows.iter().map(|row| row.to_string().len()).sum();
+    if found.rows.len() > WRITTEN_ROWS_MAX || bytes > WRITTEN_BYTES_MAX {
+        let said = format!(
+            "the restore would write {} rows of {bytes} bytes, and nothing was written: at most {WRITTEN_ROWS_MAX} rows of \
+             {WRITTEN_BYTES_MAX} bytes are restored at once",
+            found.rows.len()
+        );
+        return Err(Refusal::new(Kind::TooLarge, said));
+    }
+    let rows = found.rows.into_iter().map(Sent::from).collect();
+    let write = ObjectWrite { object: home.object, rows, request: None };
+    admit_writes(&call.edge.quotas, &call.principal, std::slice::from_ref(&write))?;
+    let written = call.objects().write(vec![write], call.patience()).await?;
+    call.edge.records.still(&call.principal, &[home.object], Permission::Update).await?;
+    told(written.first().map(|written| written.xact))
+}
+
+async fn found(call: &Call, payload: Payload, permission: Permission) -> Result<(RowHome, Restoring), Refusal> {
+    let id = call.id()?;
+    let body = call.small_body(payload).await?.object().await?;
+    let version = match body.get("version") {
+        Some(Value::String(text)) => Xact::parse(text).map_err(|why| Refusal::bad(format!("`version`: {why}")))?,
+        None | Some(Value::Null) => return Err(Refusal::bad("`version` is missing")),
+        Some(_) => return Err(Refusal::bad("`version` has to be a text")),
+    };
+    let home = call.edge.records.object(&call.principal, ObjectKind::Dataset, id, permission).await?;
+    let home = RowHome { object: home.key, org: home.org, project_id: home.project_id };
+    let then = rows(call, &home, Some(version)).await?;
+    let now = rows(call, &home, None).await?;
+    call.edge.records.still(&call.principal, &[home.object], permission).await?;
+    Ok((home, restoring(then, now)))
+}
+
+/// All of them, at one version.
+async fn rows(call: &Call, home: &RowHome, version: Option<Xact>) -> Result<Vec<Value>, Refusal> {
+    let mut request = FetchRequest { version, ..FetchRequest::default() };
+    let (mut rows, mut bytes) = (Vec::new(), 0);
+    loop {
+        let page = call.objects().fetch(home, request).await?;
+        for event in &page.events {
+            bytes += event.len();
+            rows.push(serde_json::from_slice(event).map_err(Refusal::internal)?);
+        }
+        if rows.len() > ROWS_MAX || bytes > BYTES_MAX {
+            let said = format!("a dataset of more than {ROWS_MAX} rows or {BYTES_MAX} bytes is not restored at once");
+            return Err(Refusal::new(Kind::TooLarge, said));
+        }
+        match page.cursor {
+            Some(cursor) => request = FetchRequest { cursor: Some(cursor), ..FetchRequest::default() },
+            None => return Ok(rows),
+        }
+    }
+}
+
+/// Describes the routes for the OpenAPI document.
+pub fn operations() -> Vec<Operation> {
+    let named = json!({"type": "object", "required": ["version"], "properties": {"version": version()}});
+    let rows = json!({"type": "integer", "minimum": 0});
+    let of = |path: &str, summary: &str, fields: Value| {
+        let answer = json!({"type": "object", "required": names(&fields), "properties": fields});
+        let operation = Operation::new("post", path, "Datasets", summary).of("dataset");
+        operation.takes(named.clone()).answers(answer).also_refuses(&[Kind::Past])
+    };
+    vec![
+        of(
+            "/v1/dataset/{id}/restore/preview",
+            "How many rows a restore to a version would bring back and take away",
+            json!({"rows_to_restore": rows, "rows_to_delete": rows}),
+        ),
+        of(
+            "/v1/dataset/{id}/restore",
+            "Make a dataset be what it was at a version, in one write",
+            json!({"xact_id": {"type": "string", "nullable": true}, "rows_restored": rows, "rows_deleted": rows}),
+        ),
+    ]
+}

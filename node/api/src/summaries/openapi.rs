@@ -1,0 +1,76 @@
+//! Description of summaries for the OpenAPI document.
+
+use assay_node_http::openapi::{Operation, reference, text, uuid};
+use assay_node_http::responses::refusal::Kind;
+use serde_json::{Value, json};
+
+/// Describes the routes.
+pub fn operations() -> Vec<Operation> {
+    let count = json!({"type": "integer", "minimum": 0});
+    let entry = |mean: &str, bounds: Value, diff: Value, unit: Option<Value>| {
+        let mut schema = json!({"type": "object", "required": ["name", mean, "improvements", "regressions"],
+            "properties": {"name": text(), mean: bounds, "diff": diff, "improvements": count, "regressions": count}});
+        if let Some(unit) = unit {
+            schema["properties"]["unit"] = unit;
+            schema["required"] = json!(["name", mean, "unit", "improvements", "regressions"]);
+        }
+        schema
+    };
+    let number = json!({"type": "number"});
+    let score = entry(
+        "score",
+        json!({"type": "number", "minimum": 0, "maximum": 1}),
+        json!({"type": "number", "minimum": -1, "maximum": 1}),
+        None,
+    );
+    let metric = entry("metric", number.clone(), number, Some(text()));
+    let each = |name: &str, nullable: bool| json!({"type": "object", "nullable": nullable, "additionalProperties": reference(name)});
+    let (maybe, url) = (json!({"type": "string", "nullable": true}), json!({"type": "string", "format": "uri"}));
+    let of_experiment = json!({"type": "object",
+    "required": ["project_name", "experiment_name", "project_url", "experiment_url"],
+    "properties": {
+        "project_name": text(), "experiment_name": text(), "project_url": url, "experiment_url": url,
+        "comparison_experiment_name": maybe, "scores": each("ScoreSummary", true), "metrics": each("MetricSummary", true),
+    }});
+    let data = json!({"type": "object", "required": ["total_records"], "properties": {"total_records": count}});
+    let mut data_or_null = data.clone();
+    data_or_null["nullable"] = true.into();
+    let of_dataset = json!({"type": "object", "required": ["project_name", "dataset_name", "project_url", "dataset_url"],
+    "properties": {
+        "project_name": text(), "dataset_name": text(), "project_url": url, "dataset_url": url, "data_summary": data_or_null,
+    }});
+    let comparison = json!({"type": "object", "required": ["scores", "metrics"], "properties": {
+        "scores": each("ScoreSummary", false), "metrics": each("MetricSummary", false), "base_experiment_name": text(),
+    }});
+    let (experiments, datasets) = ("Experiments", "Datasets");
+    let switch = json!({"type": "boolean", "nullable": true});
+    let scored =
+        |operation: Operation| operation.with("ScoreSummary", score.clone()).with("MetricSummary", metric.clone());
+    let get = |path: &str, tag: &str, summary: &str| Operation::new("get", path, tag, summary);
+    vec![
+        scored(get(
+            "/v1/experiment/{id}/summarize",
+            experiments,
+            "What the scores and metrics of an experiment come to",
+        ))
+        .of("experiment")
+        .asks("summarize_scores", switch.clone())
+        .asks("comparison_experiment_id", uuid())
+        .answers(of_experiment)
+        .also_refuses(&[Kind::TooLarge]),
+        get("/v1/dataset/{id}/summarize", datasets, "How many rows a dataset has")
+            .of("dataset")
+            .asks("summarize_data", switch)
+            .answers(of_dataset),
+        scored(get(
+            "/experiment-comparison2",
+            experiments,
+            "The scores and metrics of an experiment against another's",
+        ))
+        .must_ask("experiment_id", uuid())
+        .asks("base_experiment_id", uuid())
+        .answers(comparison)
+        .also_refuses(&[Kind::TooLarge]),
+        get("/dataset-summary", datasets, "How many rows a dataset has").must_ask("dataset_id", uuid()).answers(data),
+    ]
+}

@@ -272,7 +272,7 @@ mod tests {
     }
 
     /// A self-signed pair for `localhost`, of no use anywhere else.
-    const PAIR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/http/tests/http/data/first");
+    const PAIR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/http/tests/data/first");
 
     #[tokio::test]
     async fn over_tls_a_server_is_known_by_its_certificate() {

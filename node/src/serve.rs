@@ -95,9 +95,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let admin_socket =
         AdminSocket::open(&config.store.data_dir, Arc::clone(&cluster), identity.clone(), objects.clone())?;
     let serving = Arc::new(AtomicBool::new(false));
-    let peers = Arc::new(ClusterPeers::new(Arc::clone(&cluster)));
-    let rates = RateLimiter::new(&config.limits, peers, Handle::current()).map_err(anyhow::Error::msg)?;
-    serve_leases(&cluster, &rates);
+    let rates = rate_limiter(&config, &cluster)?;
     let usage = ClusterUsage::start(&cluster, &config.limits.quotas);
     let app = App {
         identity: identity.clone(),
@@ -155,6 +153,14 @@ async fn run(config: Config) -> anyhow::Result<()> {
         stopped = stopping => stopped,
         () = signals.first() => anyhow::bail!("a second signal: the node stops without finishing, as after a crash"),
     }
+}
+
+/// Starts the rate limiter, whose rules all nodes share.
+fn rate_limiter(config: &Config, cluster: &Arc<Cluster>) -> anyhow::Result<RateLimiter> {
+    let peers = Arc::new(ClusterPeers::new(Arc::clone(cluster)));
+    let rates = RateLimiter::new(&config.limits, peers, Handle::current()).map_err(anyhow::Error::msg)?;
+    serve_leases(cluster, &rates);
+    Ok(rates)
 }
 
 /// Validated settings, before anything is created.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use assay_cluster::{Cluster, DelegatedService, LeaderMessage, NoAnswer, ObjectAccess, ServiceNames};
 use assay_node_btql::bound::Bound;
 use assay_node_btql::{Env, bind, deep, parse};
-use assay_node_engine::{Ask, Hash, Partial, Position, Shared, Source, Watch, lowest, run};
+use assay_node_engine::{Ask, Hash, Partial, PartialFormat, Position, Shared, Source, Watch, lowest, run};
 use assay_node_limits::Holder;
 use assay_storage_model::{GroupId, NodeId, ObjectKey, ShardId, Xact};
 use bytes::Bytes;
@@ -21,7 +21,7 @@ use crate::context::QueryContext;
 use crate::{AskError, packed};
 
 pub(crate) const LEAF: ServiceNames = ServiceNames { plain: "query.leaf", on_behalf: "query.leaf.for" };
-/// Format of parts. A node requests the format that it reads.
+/// Format of parts with rows as values. A node requests the format that it reads.
 pub(crate) const FORMAT: u16 = 1;
 /// Format of requests about writes (`audit_log`), which nodes with the first format only would misread.
 pub(crate) const FORMAT_OF_WRITES: u16 = 2;
@@ -99,11 +99,11 @@ struct LeafHead {
 }
 
 impl LeafPart {
-    fn encoded(self) -> LeafPart {
-        match self {
-            LeafPart::Own(part) => LeafPart::Part(part.encode().into()),
+    fn encoded(self) -> Result<LeafPart, AskError> {
+        Ok(match self {
+            LeafPart::Own(part) => LeafPart::Part(part.encode(PartialFormat::Values)?.into()),
             other => other,
-        }
+        })
     }
 
     /// The part, read if it has travelled. `inner` is the query that it belongs to.
@@ -150,7 +150,7 @@ impl Drop for StopOnDrop {
 impl LeafRequest {
     /// Answers from the replicas of this node.
     pub async fn answer_here(self, context: &Arc<QueryContext>) -> Result<LeafResponse, AskError> {
-        self.answer(context, |part| part).await
+        self.answer(context, Ok).await
     }
 
     /// Runs the part for another node. The result is encoded on the thread that computed it.
@@ -161,7 +161,7 @@ impl LeafRequest {
     async fn answer(
         self,
         context: &Arc<QueryContext>,
-        then: impl FnOnce(LeafPart) -> LeafPart + Send + 'static,
+        then: impl FnOnce(LeafPart) -> Result<LeafPart, AskError> + Send + 'static,
     ) -> Result<LeafResponse, AskError> {
         let known = if self.audit_log { FORMAT_OF_WRITES } else { FORMAT };
         if self.format != known {
@@ -178,7 +178,8 @@ impl LeafRequest {
         let shards: Vec<ShardId> = versions.iter().map(|(shard, _)| *shard).collect();
         let workers = shared.workers.clone();
         // Bound there too: patterns take their time.
-        let made = move |watch: &Watch| deep(|| part(&self.bind()?, &sources, &shared, watch, self.what).map(then));
+        let made =
+            move |watch: &Watch| deep(|| part(&self.bind()?, &sources, &shared, watch, self.what).and_then(then));
         let part = context.threads.run(who, until, move || workers.work(&watch, || made(&watch))).await;
         drop(stop);
         let part = part?.unwrap_or_else(|why| Err(why.into()));
@@ -254,10 +255,10 @@ fn pack(answer: Result<LeafResponse, AskError>) -> Bytes {
         Ok(LeafResponse { versions, part: LeafPart::Lowest(lowest) }) => {
             (Ok(LeafHead { versions, lowest: Some(lowest) }), Bytes::new())
         }
-        Ok(LeafResponse { versions, part: LeafPart::Own(part) }) => {
-            (Ok(LeafHead { versions, lowest: None }), part.encode().into())
-        }
         Ok(LeafResponse { versions, part: LeafPart::Part(part) }) => (Ok(LeafHead { versions, lowest: None }), part),
+        Ok(LeafResponse { part: LeafPart::Own(_), .. }) => {
+            (Err(AskError::Internal("a part is not encoded".into())), Bytes::new())
+        }
         Err(why) => (Err(why), Bytes::new()),
     };
     packed::pack(&head, &part)

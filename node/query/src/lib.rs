@@ -43,7 +43,7 @@ use crate::coordinate::DistributedQuery;
 use crate::leaf::{LEAF, LeafObject, LeafPart, LeafService, StopOnDrop};
 
 pub use assay_node_engine::price::{PriceError, Prices};
-pub use assay_node_engine::{EngineError, Position, Table, Watch, value_bytes};
+pub use assay_node_engine::{EngineError, Position, Table, Watch};
 pub use async_jobs::{JobCounts, JobLimits, JobRequest, JobStatus, JobView, RESULT_ROWS_MAX, ResultRange};
 pub use error::AskError;
 pub use request::{Bounded, GROUPS_DEFAULT, Lint, Meant, Question, ROWS_DEFAULT, ROWS_MAX};
@@ -391,7 +391,7 @@ impl QueryAnswer {
             (progress.after, progress.end) = (Some(end), Some(end));
         }
         progress.left = progress.left.map(|left| left.saturating_sub(table.counted));
-        let bytes = table.rows.iter().flatten().map(assay_node_engine::value_bytes).sum::<usize>();
+        let bytes = table.bytes();
         progress.bytes += bytes;
         if let Some(of_one) = (bytes as u64).checked_div(table.counted) {
             progress.at_once = (BYTES_AT_ONCE as u64 / of_one.max(1)).clamp(ROWS_AT_ONCE_MIN, ROWS_AT_ONCE_MAX);

@@ -74,7 +74,7 @@ pub fn run(
             summaries::run(bound, &context, selected(bound, &context, ask, &page)?, &Page { limit, ..page })?
         }
     };
-    Ok(Partial::of(part, &order_of(bound)))
+    Partial::of(part, bound)
 }
 
 /// Returns the lowest hashes, at most as many as the sample has.

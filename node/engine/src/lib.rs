@@ -34,9 +34,9 @@ mod summary;
 mod traces;
 
 pub use error::EngineError;
-pub use finish::{Limit, finish, innermost};
+pub use finish::{Limit, RowMerge, finish, innermost};
 pub use groups::GROUPS_MAX;
-pub use leaf::{Ask, lowest, run};
+pub use leaf::{Ask, LeafRows, lowest, run};
 pub use partial::{Partial, PartialFormat};
 pub use results::{CellType, Cells, ResultColumn, Table};
 pub use rows::rank::{Position, value_bytes};

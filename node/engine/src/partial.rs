@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use crate::EngineError;
 use crate::groups::{FinishedGroups, GroupTable};
+use crate::leaf::counted;
 use crate::results::batch::RankedBatch;
 use crate::results::ipc;
 use crate::rows::output::{Part, order_of};
@@ -55,6 +56,30 @@ impl Partial {
             Part::Batch(batch) => PartialKind::Rows(batch),
             Part::Groups(table) => PartialKind::Groups(table),
         }))
+    }
+
+    pub(crate) fn of_batch(batch: RankedBatch) -> Partial {
+        Partial(PartialKind::Rows(batch))
+    }
+
+    pub(crate) fn into_batch(self) -> Result<RankedBatch, EngineError> {
+        match self.0 {
+            PartialKind::Rows(batch) => Ok(batch),
+            PartialKind::Groups(_) => Err(EngineError::Damaged),
+        }
+    }
+
+    /// Returns the number of rows as a limit counts them, and the bytes of their texts.
+    pub fn measure(&self, bound: &Bound) -> (u64, usize) {
+        match &self.0 {
+            PartialKind::Rows(batch) => (counted(bound, batch), batch.text_bytes()),
+            PartialKind::Groups(_) => (0, 0),
+        }
+    }
+
+    /// Returns whether the part is groups, which come as a whole.
+    pub fn is_groups(&self) -> bool {
+        matches!(self.0, PartialKind::Groups(_))
     }
 
     pub fn encode(&self, format: PartialFormat) -> Result<Vec<u8>, EngineError> {

@@ -1,6 +1,9 @@
 //! Execution of a query's part over the objects of one node, on this node or on a coordinator's request. The request
 //! contains the text of the query, which each node binds itself, so that nodes need to agree only on the language.
 
+pub(crate) mod run;
+pub(crate) mod stream;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -21,7 +24,7 @@ use crate::context::QueryContext;
 use crate::{AskError, packed};
 
 pub(crate) const LEAF: ServiceNames = ServiceNames { plain: "query.leaf", on_behalf: "query.leaf.for" };
-/// Format of parts with rows as values. A node requests the format that it reads.
+/// Format of parts with rows as values, for nodes of releases before 0.6. A node requests the format that it reads.
 pub(crate) const FORMAT: u16 = 1;
 /// Format of requests about writes (`audit_log`), which nodes with the first format only would misread.
 pub(crate) const FORMAT_OF_WRITES: u16 = 2;
@@ -138,6 +141,19 @@ impl What {
     }
 }
 
+impl What {
+    /// Returns a request for at most so many rows, of results that come in pages.
+    pub fn with_rows_max(self, most: u64) -> What {
+        match self {
+            What::Part { limit, after, write, until, seed, bytes: Some(bytes) } => {
+                let limit = Some(limit.map_or(most, |limit| limit.min(most)));
+                What::Part { limit, after, write, until, seed, bytes: Some(bytes) }
+            }
+            other => other,
+        }
+    }
+}
+
 /// Stops a query whose caller is gone.
 pub(crate) struct StopOnDrop(pub Watch);
 
@@ -191,12 +207,12 @@ impl LeafRequest {
     }
 
     /// Returns the caller, or the organization of the first object if the request has none.
-    fn who(&self) -> Holder {
+    pub(super) fn who(&self) -> Holder {
         let of_object = || self.objects.first().map_or(Holder::ANONYMOUS, |of| Holder::new(of.key.org.0, Uuid::nil()));
         self.who.map_or_else(of_object, |(organization, credential)| Holder::new(organization, credential))
     }
 
-    fn bind(&self) -> Result<Bound, AskError> {
+    pub(super) fn bind(&self) -> Result<Bound, AskError> {
         let env = Env {
             now: self.now,
             tz_offset: self.tz_offset,
@@ -207,7 +223,10 @@ impl LeafRequest {
         deep(|| Ok(bind(&parse(&self.query)?.query, &env)?))
     }
 
-    async fn sources(&self, context: &QueryContext) -> Result<(Vec<Source>, Vec<(ShardId, Xact)>), AskError> {
+    pub(super) async fn sources(
+        &self,
+        context: &QueryContext,
+    ) -> Result<(Vec<Source>, Vec<(ShardId, Xact)>), AskError> {
         let cluster = &context.cluster;
         let mut shards: Vec<ShardId> = self.objects.iter().map(|object| cluster.locate(&object.key)).collect();
         shards.sort_unstable();
@@ -320,7 +339,7 @@ impl DelegatedService for LeafService {
 }
 
 /// A group of which this node has nothing.
-fn missing(cluster: &Cluster, question: &LeafRequest) -> Option<GroupId> {
+pub(super) fn missing(cluster: &Cluster, question: &LeafRequest) -> Option<GroupId> {
     let groups = question.objects.iter().map(|object| GroupId::of_shard(cluster.locate(&object.key)));
     groups.into_iter().find(|group| !cluster.has_data(*group))
 }

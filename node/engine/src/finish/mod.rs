@@ -1,23 +1,28 @@
 //! Final step on the node that took the request: merges the parts, evaluates groups, cuts rows to a page, and runs a query
 //! over the rows of an inner query.
 
-use ahash::{AHashMap, AHashSet};
-use assay_node_btql::ast::Shape;
+use ahash::AHashMap;
 use assay_node_btql::bound::{Bound, Field, Groups, Output, Pivot, Rows};
 use assay_node_btql::values::Value;
 use assay_node_expressions::Env;
 use assay_node_expressions::aggregates::canonical_bytes;
 
+mod merge;
+
+use merge::table_of;
+
 use crate::EngineError;
 use crate::groups::inference::Inference;
 use crate::groups::{FinishedGroups, Group, GroupTable};
 use crate::partial::{Partial, Whole};
-use crate::results::batch::{RankedBatch, RowPlace, columns_of_places, places_in_order};
-use crate::results::{ResultColumn, Table};
+use crate::results::Table;
+use crate::results::batch::places_in_order;
 use crate::rows::output::{Flowing, Outlet, Page, order_of};
-use crate::rows::rank::{Rank, by_dimensions, by_keys, cut_traces};
+use crate::rows::rank::{Rank, by_dimensions, by_keys};
 use crate::rows::row_expressions::{Slots, holds, values_asked, values_of};
 use crate::scheduling::watch::Watch;
+
+pub use merge::RowMerge;
 
 const PIVOTED_COLUMNS_MAX: usize = 1_000;
 
@@ -64,7 +69,8 @@ pub fn finish(
         }
         (Whole::Rows(batches), Output::Rows { columns, .. }) => {
             let names = columns.iter().map(|(name, _)| name.clone()).collect();
-            of_rows(bound, names, &batches, limit)
+            let places = places_in_order(&batches, &order_of(bound));
+            table_of(bound, names, &batches, places, limit)
         }
         (Whole::Rows(batches), Output::Infer(infer)) => {
             let budget = usize::try_from(infer.budget).unwrap_or(usize::MAX);
@@ -121,41 +127,6 @@ fn over(bound: &Bound, table: Table, watch: &Watch, seed: u64) -> Result<Partial
         )?;
     }
     Partial::of(part, bound)
-}
-
-fn of_rows(bound: &Bound, columns: Vec<String>, batches: &[RankedBatch], limit: &Limit) -> Result<Table, EngineError> {
-    let rank = |(batch, row): RowPlace| &batches[batch].ranks[row];
-    let mut rows = places_in_order(batches, &order_of(bound));
-    let is_of_traces = matches!(bound.rows, Rows::Objects { shape: Shape::Traces | Shape::Summary, .. });
-    let most = rows_max(limit);
-    if is_of_traces {
-        cut_traces(&mut rows, |row| rank(*row).trace(), most);
-    } else {
-        rows.truncate(most);
-    }
-    let mut bytes = 0;
-    let fitting = rows.iter().position(|(batch, row)| {
-        bytes += batches[*batch].columns.iter().map(|column| column.cell_bytes(*row)).sum::<usize>();
-        bytes >= limit.bytes
-    });
-    if let Some(last) = fitting {
-        let trace = rank(rows[last]).trace();
-        // A trace is on one page.
-        let whole = rows[last..].iter().take_while(|row| is_of_traces && rank(**row).trace() == trace).count();
-        rows.truncate(last + whole.max(1));
-    }
-    let cut = fitting.is_some();
-    let counted = if is_of_traces {
-        rows.iter().map(|row| rank(*row).trace()).collect::<AHashSet<_>>().len()
-    } else {
-        rows.len()
-    };
-    let position = if bound.audit_log { Rank::position_of_write } else { Rank::position };
-    let end = rows.last().filter(|_| bound.has_pages()).map(|row| position(rank(*row)));
-    let mut cells = columns_of_places(batches, &rows)?;
-    // Without any row, no batch has columns.
-    cells.resize(columns.len(), ResultColumn::from_values(&[])?);
-    Ok(Table { columns: columns.into(), cells, len: rows.len(), end, counted: counted as u64, cut })
 }
 
 /// Rows of values, of outputs that are computed as a whole.

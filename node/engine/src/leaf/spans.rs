@@ -29,6 +29,10 @@ use crate::traces::Traces;
 
 /// Rows behind those that fill a page are read with them where they are no more than one in so many of its bytes.
 const REST_ONE_IN: usize = 2;
+/// Rows that are selected before the first part is read, and their growth up to the upper bound.
+const AHEAD_AT_FIRST: usize = 2_000;
+const AHEAD_GROWTH: usize = 8;
+const AHEAD_MAX: usize = 1 << 16;
 /// Rows processed by value between two checks whether others wait.
 const CHECKED_ROWS: usize = 64;
 
@@ -472,13 +476,25 @@ fn read(
     best: Vec<(Rank, Candidate)>,
     page: &Page,
 ) -> Result<Part, EngineError> {
-    let Some(most) = page.bytes else {
-        let batches = read_some(bound, context, pieces, &best, &mut context.watch.hold())?;
-        return Ok(Part::Batch(RankedBatch::merge(&batches, order, page.limit)?));
+    let (batches, _) = read_until(bound, context, pieces, &best, page.bytes)?;
+    Ok(Part::Batch(RankedBatch::merge(&batches, order, page.limit)?))
+}
+
+/// Reads rows until their texts have `most` bytes. Also returns the number of rows.
+fn read_until(
+    bound: &Bound,
+    context: &ScanContext<'_>,
+    pieces: &[ScanUnit],
+    best: &[(Rank, Candidate)],
+    most: Option<usize>,
+) -> Result<(Vec<RankedBatch>, usize), EngineError> {
+    let mut held = context.watch.hold();
+    let Some(most) = most else {
+        return Ok((read_some(bound, context, pieces, best, &mut held)?, best.len()));
     };
     let mut batches = Vec::new();
     let expected: Vec<usize> = pieces.iter().map(|piece| piece.unit.row_bytes()).collect();
-    let (mut rest, mut held, mut wanted) = (best.as_slice(), context.watch.hold(), most);
+    let (mut rest, mut wanted) = (best, most);
     let mut bytes = 0;
     while !rest.is_empty() && bytes < most {
         let mut ahead = 0;
@@ -488,7 +504,7 @@ fn read(
         });
         // A short rest is read with the others.
         let behind = |last: usize| rest[last + 1..].iter().map(|(_, candidate)| expected[candidate.piece as usize]);
-        let reach = reach.filter(|last| behind(*last).sum::<usize>() > wanted / REST_ONE_IN);
+        let reach = reach.filter(|last| !fits(behind(*last), wanted / REST_ONE_IN));
         let (next, later) = rest.split_at(reach.map_or(rest.len(), |last| last + 1));
         let read = read_some(bound, context, pieces, next, &mut held)?;
         bytes += read.iter().map(RankedBatch::text_bytes).sum::<usize>();
@@ -496,7 +512,66 @@ fn read(
         // Rows are expected to be as long as all that is stored of them, and fewer columns may be wanted.
         (rest, wanted) = (later, wanted.saturating_mul(2));
     }
-    Ok(Part::Batch(RankedBatch::merge(&batches, order, page.limit)?))
+    Ok((batches, best.len() - rest.len()))
+}
+
+/// Returns whether the sum is at most `most`, without a look at all of a long rest.
+fn fits(sizes: impl Iterator<Item = usize>, most: usize) -> bool {
+    let mut sum = 0;
+    for size in sizes {
+        sum += size;
+        if sum > most {
+            return false;
+        }
+    }
+    true
+}
+
+/// Spans in the order of their keys, read a part at a time. Rows are selected by their sort keys far ahead of the part
+/// that is read, so that a long result visits each unit a few times only.
+#[derive(Debug)]
+pub(crate) struct SpanRows {
+    pieces: Vec<ScanUnit>,
+    order: Order,
+    /// Selected rows, and the number of those that were read.
+    best: Vec<(Rank, Candidate)>,
+    read: usize,
+    /// Rows to select next.
+    ahead: usize,
+    /// Whether there may be rows behind the selected ones.
+    goes_on: bool,
+}
+
+impl SpanRows {
+    pub fn new(order: Order, mut pieces: Vec<ScanUnit>) -> SpanRows {
+        sort_pieces(&mut pieces, &order);
+        SpanRows { pieces, order, best: Vec::new(), read: 0, ahead: AHEAD_AT_FIRST, goes_on: true }
+    }
+
+    pub fn has_ended(&self) -> bool {
+        !self.goes_on && self.read == self.best.len()
+    }
+
+    /// Returns the next rows, at most `page.limit` and about `page.bytes`, behind `page.after`.
+    pub fn next(
+        &mut self,
+        bound: &Bound,
+        context: &ScanContext<'_>,
+        seen: &SpanSelection<'_>,
+        page: &Page,
+    ) -> Result<RankedBatch, EngineError> {
+        if self.read == self.best.len() {
+            let limit = self.ahead.min(page.limit);
+            self.best = best(&self.order, context, &self.pieces, seen, &Page { limit, ..*page })?;
+            (self.read, self.goes_on) = (0, self.best.len() == limit);
+            self.ahead = (self.ahead * AHEAD_GROWTH).min(AHEAD_MAX);
+        }
+        let rest = &self.best[self.read..];
+        let rest = &rest[..rest.len().min(page.limit)];
+        let (batches, rows) = read_until(bound, context, &self.pieces, rest, page.bytes)?;
+        self.read += rows;
+        RankedBatch::merge(&batches, &self.order, usize::MAX)
+    }
 }
 
 /// Reads the selected columns of some rows.

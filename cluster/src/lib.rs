@@ -76,6 +76,7 @@ pub use monitoring::readings::{GroupReading, LogSyncs};
 pub use monitoring::status::{ClusterStatus, GroupReport, NodeReport, ReplicaReport, Role};
 pub use routing::delegated::{DelegatedService, Guard, ObjectAccess, ServiceNames};
 pub use routing::service::{AskError, NoAnswer, Service};
+pub use routing::streams::{AskStream, StreamService};
 pub use routing::views::ViewError;
 pub use routing::{
     Attempt, Attempts, LeaderCall, LeaderMessage, LeaderRequest, Prefer, ROUTE_WAIT_MAX, RetryUntil, Round, Route,

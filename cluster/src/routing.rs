@@ -5,6 +5,7 @@ pub(crate) mod delegated;
 mod frames;
 mod hints;
 pub(crate) mod service;
+pub(crate) mod streams;
 pub(crate) mod views;
 mod writes;
 

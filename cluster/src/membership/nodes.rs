@@ -58,10 +58,13 @@ pub enum Feature {
     Principals,
     /// Responding to writes of other nodes with the `WriteOutcome` of the model.
     WriteOutcomes,
+    /// Responding to queries of other nodes with a stream of columns.
+    ResultStreams,
 }
 
 impl Feature {
-    pub const ALL: [Feature; 3] = [Feature::WrappedKeys, Feature::Principals, Feature::WriteOutcomes];
+    pub const ALL: [Feature; 4] =
+        [Feature::WrappedKeys, Feature::Principals, Feature::WriteOutcomes, Feature::ResultStreams];
 
     /// Returns the name. Frozen: it is stored in the records of nodes.
     pub fn name(self) -> &'static str {
@@ -69,6 +72,7 @@ impl Feature {
             Feature::WrappedKeys => "wrapped-keys",
             Feature::Principals => "principals",
             Feature::WriteOutcomes => "write-outcomes",
+            Feature::ResultStreams => "result-streams",
         }
     }
 }

@@ -190,7 +190,7 @@ impl Shared {
     }
 
     /// The next request need not go where this one failed. A busy node still leads.
-    fn note_failure(&self, group: GroupId, node: NodeId, error: &AskError) {
+    pub(super) fn note_failure(&self, group: GroupId, node: NodeId, error: &AskError) {
         match error {
             AskError::NotLeader { leader, .. } => self.note_leader(group, node, *leader),
             AskError::Busy { .. } => {}

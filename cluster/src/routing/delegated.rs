@@ -80,7 +80,7 @@ impl Service for NamedService {
 }
 
 /// Length u16, principal, body.
-fn join(principal: &[u8], body: &[u8]) -> Bytes {
+pub(super) fn join(principal: &[u8], body: &[u8]) -> Bytes {
     let mut joined = BytesMut::with_capacity(2 + principal.len() + body.len());
     joined.put_u16_le(u16::try_from(principal.len()).expect("a principal is a few ids"));
     joined.put_slice(principal);
@@ -88,7 +88,7 @@ fn join(principal: &[u8], body: &[u8]) -> Bytes {
     joined.freeze()
 }
 
-fn split(mut joined: Bytes) -> Option<(Bytes, Bytes)> {
+pub(super) fn split(mut joined: Bytes) -> Option<(Bytes, Bytes)> {
     if joined.len() < 2 {
         return None;
     }

@@ -64,26 +64,15 @@ impl Handler for ServiceHandler {
     fn call(&self, received: Received) -> BoxFuture<'static, Result<Bytes, Refusal>> {
         let checked = self.net.check(&received);
         let Received { from, body, within, .. } = received;
-        let refuse = |code, why: String, detail| Refusal { code, why, detail };
         let Some(from) = from else {
-            let why = "only nodes of the cluster may call this service".to_owned();
-            return async move { Err(refuse(RefusalCode::NotAuthenticated, why, Bytes::new())) }.boxed();
+            let why = "only nodes of the cluster may call this service";
+            return async move { Err(Refusal::new(RefusalCode::NotAuthenticated, why)) }.boxed();
         };
         if let Err(refusal) = checked {
             return async move { Err(refusal) }.boxed();
         }
         let answer = self.answers.answer(from, body, within);
-        async move {
-            answer.await.map_err(|no| match no {
-                NoAnswer::NotLeader { leader } => {
-                    let detail = leader.map(|leader| Bytes::copy_from_slice(&leader.0.to_le_bytes()));
-                    refuse(RefusalCode::NotLeader, "it does not lead the group".into(), detail.unwrap_or_default())
-                }
-                NoAnswer::Refused(why) => refuse(RefusalCode::Unavailable, why, Bytes::new()),
-                NoAnswer::Unknown(why) => refuse(RefusalCode::Unknown, why, Bytes::new()),
-            })
-        }
-        .boxed()
+        async move { answer.await.map_err(refusal_of) }.boxed()
     }
 }
 
@@ -151,7 +140,18 @@ impl Cluster {
     }
 }
 
-fn ask_error(node: NodeId, error: CallError) -> AskError {
+pub(super) fn refusal_of(no: NoAnswer) -> Refusal {
+    match no {
+        NoAnswer::NotLeader { leader } => {
+            let detail = leader.map(|leader| Bytes::copy_from_slice(&leader.0.to_le_bytes()));
+            Refusal::new(RefusalCode::NotLeader, "it does not lead the group").with_detail(detail.unwrap_or_default())
+        }
+        NoAnswer::Refused(why) => Refusal::new(RefusalCode::Unavailable, why),
+        NoAnswer::Unknown(why) => Refusal::new(RefusalCode::Unknown, why),
+    }
+}
+
+pub(super) fn ask_error(node: NodeId, error: CallError) -> AskError {
     match error {
         CallError::NotReached(why) => AskError::NotReached { node, why },
         CallError::Lost(why) => AskError::Unknown { node, why },

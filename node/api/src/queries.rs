@@ -134,7 +134,7 @@ fn streamed(
 fn packing(call: &Call, format: Format) -> Packing {
     match format {
         Format::Parquet => Packing::Plain,
-        Format::Json | Format::JsonLines | Format::Csv => Packing::of(call.request.headers()),
+        _ => Packing::of(call.request.headers()),
     }
 }
 

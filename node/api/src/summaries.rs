@@ -183,7 +183,7 @@ async fn tallies(call: &Call, id: Uuid, key: &str, pairing: Option<&Pairing>) ->
         _ => refusal,
     })?;
     while let Some(table) = rows.next().await? {
-        for row in &table.rows {
+        for row in table.rows() {
             let key = row.get(2).and_then(Cell::to_text);
             let key = pairing.map(|pairing| (pairing, key.as_deref().unwrap_or("null")));
             scores.add(&object(row.first()), key)?;
@@ -206,7 +206,7 @@ async fn total(call: &Call, id: Uuid) -> Result<u64, Refusal> {
     let mut rows = ask(call, query, home).await?;
     let table = rows.next().await?.unwrap_or_default();
     still(call, home).await?;
-    let counted = table.rows.first().and_then(|row| row.first()?.as_whole());
+    let counted = table.rows().next().and_then(|row| row.first()?.as_whole());
     let counted = counted.and_then(|number| u64::try_from(number).ok());
     counted.ok_or_else(|| Refusal::internal("a count has no number"))
 }

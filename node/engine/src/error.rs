@@ -16,6 +16,8 @@ pub enum EngineError {
     Memory(usize),
     #[error("all queries together need more memory than the {0} bytes that they may have")]
     Crowded(usize),
+    #[error("a column of the result has more than 2 GiB of texts: set a lower limit")]
+    LongColumn,
     #[error("the query has more than {0} groups")]
     Groups(usize),
     #[error("the pivot has more than {0} columns")]

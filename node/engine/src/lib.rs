@@ -10,12 +10,13 @@
 //!                             └─ one by one: unpivot ─ filter ─ either        (rows::output, rows::row_expressions)
 //!   audit     writes to single rows ─ one by one                              (D-90)
 //!   summaries spans of each trace, rolled up ─ one by one                     (summary)
+//! results   rows of an answer in columns, with their ranks
 //! partial   a node's part of an answer, as it travels
 //! finish    on the node that took the request: merges parts, finishes groups, cuts rows to a page, runs outer queries
 //! ```
 //!
-//! Folders import downwards: `finish` and `leaf`, then `traces`, `rows`, `summary` and `groups`, then `scan`, then
-//! `scheduling`. Units of rows are shared out among threads, on which organizations take turns (`scheduling`). Each unit is
+//! Folders import downwards: `finish` and `leaf`, then `traces`, `rows`, `summary` and `groups`, then `results` and
+//! `scan`, then `scheduling`. Units of rows are shared out among threads, on which organizations take turns (`scheduling`). Each unit is
 //! read column by column in its own types (`scan::inputs`). Results of two units meet as values, so that units need not
 //! agree on types.
 
@@ -25,6 +26,7 @@ mod groups;
 mod leaf;
 mod partial;
 pub mod price;
+mod results;
 mod rows;
 mod scan;
 mod scheduling;
@@ -32,10 +34,11 @@ mod summary;
 mod traces;
 
 pub use error::EngineError;
-pub use finish::{Limit, Table, finish, innermost};
+pub use finish::{Limit, RowMerge, finish, innermost};
 pub use groups::GROUPS_MAX;
-pub use leaf::{Ask, lowest, run};
-pub use partial::Partial;
+pub use leaf::{Ask, LeafRows, lowest, run};
+pub use partial::{Partial, PartialFormat};
+pub use results::{CellType, Cells, ResultColumn, Table};
 pub use rows::rank::{Position, value_bytes};
 pub use scan::sampling::{Hash, last_of};
 pub use scan::source::{Shared, Source};

@@ -2,14 +2,32 @@
 
 use assay_node_btql::bound::{Bound, Order, Output};
 use assay_node_expressions::codec::{self, Reader};
+use bytes::Bytes;
 
 use crate::EngineError;
 use crate::groups::{FinishedGroups, GroupTable};
-use crate::rows::output::{Part, RankedRow, order_of};
+use crate::leaf::counted;
+use crate::results::batch::RankedBatch;
+use crate::results::ipc;
+use crate::rows::output::{Part, order_of};
 use crate::rows::rank::Rank;
 
+/// Rows as values, one after the other, for nodes of releases before 0.6.
 const ROWS: u8 = 1;
 const GROUPS: u8 = 2;
+/// Rows as an Arrow IPC stream.
+const COLUMNS: u8 = 3;
+/// Bytes before the IPC stream, which its buffers are aligned behind.
+const COLUMNS_OFFSET: usize = 8;
+
+/// Encoding of the rows of a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartialFormat {
+    /// Values one after the other, which all releases read.
+    Values,
+    /// An Arrow IPC stream.
+    Columns,
+}
 
 /// A part of an answer.
 #[derive(Debug)]
@@ -18,52 +36,92 @@ pub struct Partial(PartialKind);
 #[derive(Debug)]
 enum PartialKind {
     /// Rows in their order.
-    Rows(Vec<RankedRow>),
+    Rows(RankedBatch),
     Groups(GroupTable),
 }
 
 /// Merge of all parts.
 pub(crate) enum Whole {
-    Rows(Vec<RankedRow>),
+    /// Rows, each batch in its order.
+    Rows(Vec<RankedBatch>),
     Groups(FinishedGroups),
 }
 
 impl Partial {
-    pub(crate) fn of(part: Part, order: &Order) -> Partial {
-        Partial(match part {
-            Part::Rows(top) => PartialKind::Rows(top.finish(order)),
+    pub(crate) fn of(part: Part, bound: &Bound) -> Result<Partial, EngineError> {
+        Ok(Partial(match part {
+            Part::Rows(top) => {
+                PartialKind::Rows(RankedBatch::from_rows(top.finish(&order_of(bound)), width(&bound.output))?)
+            }
+            Part::Batch(batch) => PartialKind::Rows(batch),
             Part::Groups(table) => PartialKind::Groups(table),
-        })
+        }))
     }
 
-    pub fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::new();
+    pub(crate) fn of_batch(batch: RankedBatch) -> Partial {
+        Partial(PartialKind::Rows(batch))
+    }
+
+    pub(crate) fn into_batch(self) -> Result<RankedBatch, EngineError> {
+        match self.0 {
+            PartialKind::Rows(batch) => Ok(batch),
+            PartialKind::Groups(_) => Err(EngineError::Damaged),
+        }
+    }
+
+    /// Returns the number of rows as a limit counts them, and the bytes of their texts.
+    pub fn measure(&self, bound: &Bound) -> (u64, usize) {
         match &self.0 {
-            PartialKind::Rows(rows) => {
-                out.push(ROWS);
-                codec::put_count(&mut out, rows.len());
-                for (rank, values) in rows {
-                    rank.put(&mut out);
-                    values.iter().for_each(|value| codec::put_value(&mut out, value));
+            PartialKind::Rows(batch) => (counted(bound, batch), batch.text_bytes()),
+            PartialKind::Groups(_) => (0, 0),
+        }
+    }
+
+    /// Returns whether the part is groups, which come as a whole.
+    pub fn is_groups(&self) -> bool {
+        matches!(self.0, PartialKind::Groups(_))
+    }
+
+    pub fn encode(&self, format: PartialFormat) -> Result<Vec<u8>, EngineError> {
+        let mut out = Vec::new();
+        match (&self.0, format) {
+            (PartialKind::Rows(batch), PartialFormat::Columns) => {
+                out.resize(COLUMNS_OFFSET, 0);
+                out[0] = COLUMNS;
+                // Without rows nothing tells the types of columns.
+                if !batch.ranks.is_empty() {
+                    out = ipc::encode(batch, out)?;
                 }
             }
-            PartialKind::Groups(table) => {
+            (PartialKind::Rows(batch), PartialFormat::Values) => {
+                out.push(ROWS);
+                codec::put_count(&mut out, batch.ranks.len());
+                for (row, rank) in batch.ranks.iter().enumerate() {
+                    rank.put(&mut out);
+                    batch.columns.iter().for_each(|column| codec::put_value(&mut out, &column.value(row)));
+                }
+            }
+            (PartialKind::Groups(table), _) => {
                 out.push(GROUPS);
                 table.encode(&mut out);
             }
         }
-        out
+        Ok(out)
     }
 
     /// Decodes another node's part of the same query.
-    pub fn decode(bound: &Bound, seed: u64, bytes: &[u8]) -> Result<Partial, EngineError> {
+    pub fn decode(bound: &Bound, seed: u64, bytes: &Bytes) -> Result<Partial, EngineError> {
         let mut from = Reader::new(bytes);
         let kind = match (from.byte()?, &bound.output) {
-            (ROWS, Output::Rows { columns, order }) => {
-                let keys = if let Order::Sorted(keys) = order { keys.len() } else { 0 };
-                PartialKind::Rows(rows(&mut from, keys, columns.len())?)
+            (ROWS, Output::Rows { .. } | Output::Infer(_)) => PartialKind::Rows(rows(&mut from, bound)?),
+            (COLUMNS, Output::Rows { .. } | Output::Infer(_)) if bytes.len() >= COLUMNS_OFFSET => {
+                let stream = bytes.slice(COLUMNS_OFFSET..);
+                let batch = match stream.is_empty() {
+                    true => RankedBatch::default(),
+                    false => ipc::decode(stream, width(&bound.output), sort_keys(bound))?,
+                };
+                return Ok(Partial(PartialKind::Rows(batch)));
             }
-            (ROWS, Output::Infer(infer)) => PartialKind::Rows(rows(&mut from, 0, infer.paths.len())?),
             (GROUPS, Output::Groups(groups)) => PartialKind::Groups(GroupTable::decode(groups, seed, &mut from)?),
             _ => return Err(EngineError::Damaged),
         };
@@ -72,16 +130,11 @@ impl Partial {
 
     pub(crate) fn together(bound: &Bound, partials: Vec<Partial>, seed: u64) -> Result<Whole, EngineError> {
         let Output::Groups(groups) = &bound.output else {
-            let mut all: Vec<RankedRow> = Vec::new();
-            for partial in partials {
-                match partial.0 {
-                    PartialKind::Rows(rows) => all.extend(rows),
-                    PartialKind::Groups(_) => return Err(EngineError::Damaged),
-                }
-            }
-            let order = order_of(bound);
-            all.sort_by(|(left, _), (right, _)| left.compare(right, &order));
-            return Ok(Whole::Rows(all));
+            let batches = partials.into_iter().map(|partial| match partial.0 {
+                PartialKind::Rows(batch) => Ok(batch),
+                PartialKind::Groups(_) => Err(EngineError::Damaged),
+            });
+            return Ok(Whole::Rows(batches.collect::<Result<_, _>>()?));
         };
         let tables = partials.into_iter().map(|partial| match partial.0 {
             PartialKind::Groups(table) => Ok(table),
@@ -94,12 +147,29 @@ impl Partial {
     }
 }
 
-fn rows(from: &mut Reader<'_>, keys: usize, columns: usize) -> Result<Vec<RankedRow>, EngineError> {
+/// Returns the number of columns of a row.
+fn width(output: &Output) -> usize {
+    match output {
+        Output::Rows { columns, .. } => columns.len(),
+        Output::Infer(infer) => infer.paths.len(),
+        Output::Groups(_) => 0,
+    }
+}
+
+fn sort_keys(bound: &Bound) -> usize {
+    match &bound.output {
+        Output::Rows { order: Order::Sorted(keys), .. } => keys.len(),
+        _ => 0,
+    }
+}
+
+fn rows(from: &mut Reader<'_>, bound: &Bound) -> Result<RankedBatch, EngineError> {
+    let (keys, columns) = (sort_keys(bound), width(&bound.output));
     let count = from.count(1)?;
     let row = |_| {
         let rank = Rank::take(from, keys)?;
         let values = (0..columns).map(|_| from.value()).collect::<Result<_, _>>()?;
         Ok((rank, values))
     };
-    (0..count).map(row).collect()
+    RankedBatch::from_rows((0..count).map(row).collect::<Result<_, EngineError>>()?, columns)
 }

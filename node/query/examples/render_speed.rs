@@ -4,6 +4,7 @@
 use assay_node_btql::bound::Kinds;
 use assay_node_btql::schema::Column;
 use assay_node_btql::values::Value;
+use assay_node_query::Table;
 use assay_node_query::render::{Format, RowWriter};
 
 /// What a shard hands over at a time.
@@ -19,23 +20,26 @@ fn main() {
         [("spans", spans(), span as fn(usize) -> Vec<Value<'static>>), ("numbers", numbers(), number)]
     {
         let page: Vec<_> = (0..AT_A_TIME * PAGES).map(row).collect();
+        let names: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
+        let json: usize = page.iter().flatten().map(|value| value.to_json().len()).sum();
+        let table = |rows: &[Vec<Value<'_>>]| Table::from_rows(names.clone(), rows).expect("a table");
+        let tables: Vec<Table> = page.chunks(AT_A_TIME).map(table).collect();
         for format in Format::ALL {
-            measure(name, format, &columns, &page, rows);
+            measure(name, format, &columns, &tables, json / page.len(), rows);
         }
     }
 }
 
-fn measure(name: &str, format: Format, columns: &[Column], page: &[Vec<Value<'_>>], rows: usize) {
-    let json: usize = page.iter().flatten().map(|value| value.to_json().len()).sum();
+fn measure(name: &str, format: Format, columns: &[Column], tables: &[Table], row_bytes: usize, rows: usize) {
     let mut writer = RowWriter::new(format, columns).expect("a writer");
     let (mut out, begin) = (0, processor_seconds());
-    for part in page.chunks(AT_A_TIME).cycle().take(rows / AT_A_TIME) {
+    for part in tables.iter().cycle().take(rows / AT_A_TIME) {
         out += writer.rows(part).expect("it is written").len();
     }
     out += writer.finish().expect("an end").len();
     let seconds = processor_seconds() - begin;
     let megabytes = |bytes: f64| bytes / 1e6 / seconds;
-    let read = json as f64 / page.len() as f64 * rows as f64;
+    let read = (row_bytes * rows) as f64;
     println!(
         "{name:8} {:8} {:>10.0} {:>9.0} {:>9.0} {:>9}",
         format.name(),

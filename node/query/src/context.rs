@@ -11,6 +11,7 @@ use assay_storage_model::OrgId;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::sync::Semaphore;
 
 use crate::admission::Admission;
 use crate::{AskError, Clock, QueryLimits};
@@ -27,6 +28,8 @@ pub(crate) struct QueryContext {
     pub limits: QueryLimits,
     pub admission: Arc<Admission>,
     pub threads: Threads,
+    /// Permits of streams from other nodes.
+    pub streams: Arc<Semaphore>,
     pub clock: Clock,
     /// Credential with which jobs ask other nodes.
     pub job_asker: OnceLock<Bytes>,

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use assay_cluster::{
-    Attempt, Attempts, Cluster, LeaderCall, LeaderRequest, Prefer, ROUTE_WAIT_MAX, RetryUntil, Round, Route, Unserved,
+    Attempt, Attempts, Cluster, Feature, LeaderCall, LeaderMessage, LeaderRequest, Prefer, ROUTE_WAIT_MAX, RetryUntil,
+    Round, Route, Unserved,
 };
 use assay_node_btql::ast::Amount;
 use assay_node_engine::{Hash, Position, innermost, last_of};
@@ -14,15 +15,20 @@ use assay_node_limits::Holder;
 use assay_storage_model::{GroupId, NodeId, ObjectKey, ShardId, Xact};
 use bytes::Bytes;
 use futures::future::try_join_all;
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::AskError;
 use crate::context::QueryContext;
-use crate::leaf::{FORMAT, FORMAT_OF_WRITES, LeafObject, LeafPart, LeafRequest, LeafResponse, What};
+use crate::leaf::run::{LeafRun, PartForm};
+use crate::leaf::stream::{ChunkReader, FORMAT_OF_STREAMS, LeafChunk, RESULT_STREAM};
+use crate::leaf::{FORMAT, FORMAT_OF_WRITES, LeafObject, LeafPart, LeafRequest, What};
 use crate::plan::NodeShards;
 use crate::request::Bounded;
 
 /// Attempts for one part without a wait, enough for one change of its leader.
 const TRIES: usize = 3;
+/// Rows of a page of a node that has no streams.
+const PAGE_ROWS: u64 = 4_000;
 /// Additional time for the transfer of a response.
 const ON_THE_WAY: Duration = Duration::from_secs(2);
 /// Additional time for the end of a part on this node.
@@ -41,7 +47,62 @@ pub(crate) struct DistributedQuery<'e> {
     pub versions: BTreeMap<ShardId, Xact>,
 }
 
+/// Rows that leaves are asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RowsWanted {
+    pub limit: Option<u64>,
+    /// Bytes of texts of a part; none if the result has no pages.
+    pub bytes: Option<usize>,
+    pub after: Option<Position>,
+    /// Highest hash in the sample.
+    pub until: Option<Hash>,
+}
+
+/// Rows of some shards from one node, part by part.
+#[derive(Debug)]
+pub(crate) struct LeafInput {
+    shards: Vec<ShardObjects>,
+    source: LeafSource,
+    /// The first part, which came when the input was opened.
+    first: Option<InputPart>,
+}
+
+/// Way in which the parts of an input come.
+#[derive(Debug)]
+enum LeafSource {
+    /// From replicas of this node.
+    Own(Box<LeafRun>),
+    Stream(NodeId, ChunkReader),
+    /// Requested page by page, from a node of an earlier release or while too many streams are open.
+    Pages(Option<NodeId>),
+}
+
+/// Part of an input.
+#[derive(Debug)]
+pub(crate) struct InputPart {
+    pub part: LeafPart,
+    pub end: InputEnd,
+}
+
+/// What tells whether a part is the last one of its input.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum InputEnd {
+    /// The input itself.
+    Told(bool),
+    /// The size of the part: the last page has fewer rows and fewer bytes.
+    BelowLimits { limit: u64, bytes: usize },
+}
+
+/// Failure of an input.
+#[derive(Debug)]
+pub(crate) enum InputError {
+    /// The rows behind the last part have to be requested again, maybe of another node.
+    OpenAgain,
+    Failed(AskError),
+}
+
 /// Objects of a query in one shard.
+#[derive(Debug)]
 struct ShardObjects {
     shard: ShardId,
     objects: Vec<LeafObject>,
@@ -51,34 +112,51 @@ struct ShardObjects {
     last: Option<AskError>,
 }
 
+/// Response to a request for some shards.
+#[derive(Debug)]
+enum Opened {
+    Lowest(Vec<Hash>),
+    Rows(LeafInput),
+}
+
 impl DistributedQuery<'_> {
     /// The last of the sample, of queries that have one of so many.
     pub async fn sampled(&mut self) -> Result<Option<Hash>, AskError> {
         let Some((Amount::Count(count), _)) = innermost(&self.asked.bound).sample else { return Ok(None) };
         let mut hashes = Vec::new();
-        for answer in self.ask(What::Lowest).await? {
-            if let LeafPart::Lowest(lowest) = answer {
+        for opened in self.ask(self.objects.to_vec(), What::Lowest).await? {
+            if let Opened::Lowest(lowest) = opened {
                 hashes.extend(lowest);
             }
         }
         Ok(last_of(hashes, count))
     }
 
-    pub async fn parts(
-        &mut self,
-        limit: Option<u64>,
-        bytes: Option<usize>,
-        after: Option<Position>,
-        until: Option<Hash>,
-    ) -> Result<Vec<LeafPart>, AskError> {
-        self.ask(What::part(limit, bytes, after, until, self.seed)).await
+    /// Opens the rows of all objects.
+    pub async fn open(&mut self, wanted: RowsWanted) -> Result<Vec<LeafInput>, AskError> {
+        self.open_objects(self.objects.to_vec(), wanted).await
     }
 
-    async fn ask(&mut self, what: What) -> Result<Vec<LeafPart>, AskError> {
+    /// Opens the rows of a failed input again.
+    pub async fn open_again(&mut self, input: LeafInput, wanted: RowsWanted) -> Result<Vec<LeafInput>, AskError> {
+        let objects = input.shards.into_iter().flat_map(|shard| shard.objects).collect();
+        self.open_objects(objects, wanted).await
+    }
+
+    async fn open_objects(&mut self, objects: Vec<LeafObject>, wanted: RowsWanted) -> Result<Vec<LeafInput>, AskError> {
+        let RowsWanted { limit, bytes, after, until } = wanted;
+        let opened = self.ask(objects, What::part(limit, bytes, after, until, self.seed)).await?;
+        Ok(opened
+            .into_iter()
+            .filter_map(|opened| if let Opened::Rows(input) = opened { Some(input) } else { None })
+            .collect())
+    }
+
+    async fn ask(&mut self, objects: Vec<LeafObject>, what: What) -> Result<Vec<Opened>, AskError> {
         let cluster = &self.context.cluster;
         let mut by_shard: BTreeMap<ShardId, Vec<LeafObject>> = BTreeMap::new();
-        for object in self.objects {
-            by_shard.entry(cluster.locate(&object.key)).or_default().push(object.clone());
+        for object in objects {
+            by_shard.entry(cluster.locate(&object.key)).or_default().push(object);
         }
         // Apart by node, so that a slow one does not hold up what is asked for again of another.
         let mut by_node: BTreeMap<Option<NodeId>, Vec<(GroupId, ShardObjects)>> = BTreeMap::new();
@@ -87,12 +165,50 @@ impl DistributedQuery<'_> {
             by_node.entry(node_of(cluster, shard)).or_default().push(request);
         }
         let answers = try_join_all(by_node.into_values().map(|requests| self.of(requests, what))).await?;
-        let mut parts = Vec::new();
-        for LeafResponse { versions, part } in answers.into_iter().flatten() {
+        let mut all = Vec::new();
+        for (opened, versions) in answers.into_iter().flatten() {
             self.versions.extend(versions);
-            parts.push(part);
+            all.push(opened);
         }
-        Ok(parts)
+        Ok(all)
+    }
+
+    /// Returns the next part of an input. `wanted` is what is left of its rows.
+    pub async fn next_part(&self, input: &mut LeafInput, wanted: RowsWanted) -> Result<InputPart, InputError> {
+        if let Some(first) = input.first.take() {
+            return Ok(first);
+        }
+        let part = match &mut input.source {
+            LeafSource::Own(run) => {
+                let next = run.next(self.until, PartForm::Own).await;
+                next.map(|(part, is_last)| InputPart { part, end: InputEnd::Told(is_last) })
+            }
+            LeafSource::Stream(node, chunks) => {
+                match tokio::time::timeout_at(self.latest().into(), chunks.next()).await {
+                    Err(_) => return Err(InputError::Failed(too_late())),
+                    // The stream ended early, as it does when nobody reads for a while.
+                    Ok(None) => return Err(InputError::OpenAgain),
+                    Ok(Some(chunk)) => {
+                        if matches!(&chunk, Err(why) if is_of_the_place(why)) {
+                            let groups = input.shards.iter().map(|one| GroupId::of_shard(one.shard));
+                            groups.for_each(|group| self.context.cluster.note_leader(group, *node, None));
+                        }
+                        chunk.map(|LeafChunk { part, is_last, .. }| InputPart { part, end: InputEnd::Told(is_last) })
+                    }
+                }
+            }
+            LeafSource::Pages(node) => {
+                let RowsWanted { limit, bytes, after, until } = wanted;
+                let what = What::part(limit.map(|limit| limit.min(PAGE_ROWS)), bytes, after, until, self.seed);
+                self.page(*node, &input.shards.iter().collect::<Vec<_>>(), what).await.map(|(part, _)| part)
+            }
+        };
+        part.map_err(|why| if is_of_the_place(&why) { InputError::OpenAgain } else { InputError::Failed(why) })
+    }
+
+    /// Latest time at which a part of this query may come.
+    fn latest(&self) -> Instant {
+        self.until + ON_THE_WAY
     }
 
     /// Returns whether other nodes have some of the objects.
@@ -103,7 +219,7 @@ impl DistributedQuery<'_> {
     }
 
     /// Requests shards from their presumed leader, and after a failure from others, shard by shard.
-    async fn of(&self, requests: Vec<(GroupId, ShardObjects)>, what: What) -> Result<Vec<LeafResponse>, AskError> {
+    async fn of(&self, requests: Vec<(GroupId, ShardObjects)>, what: What) -> Result<Vec<OpenedAt>, AskError> {
         let cluster = &self.context.cluster;
         let until = RetryUntil::both(self.until.min(Instant::now() + ROUTE_WAIT_MAX).into());
         let answers = cluster.ask_leaders(&mut ShardCall { query: self, what }, requests, until).await?;
@@ -163,31 +279,110 @@ impl DistributedQuery<'_> {
         node: Option<NodeId>,
         shards: &[LeaderRequest<ShardObjects>],
         what: What,
-    ) -> Result<LeafResponse, AskError> {
-        let left = self.until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(AskError::TooLate("the query took longer than it may".into()));
+    ) -> Result<OpenedAt, AskError> {
+        let objects: Vec<&ShardObjects> = shards.iter().map(|one| &one.request).collect();
+        if what == What::Lowest {
+            let (InputPart { part, .. }, versions) = self.page(node, &objects, what).await?;
+            let LeafPart::Lowest(lowest) = part else {
+                return Err(AskError::Internal("a part where hashes were asked for".into()));
+            };
+            return Ok((Opened::Lowest(lowest), versions));
         }
-        let question = self.question(shards, what, left);
-        let Some(node) = node else {
-            // What is late is ended by the query's watch; what never begins, such as a view of a replica that has no
-            // leader, is asked for elsewhere.
-            let answer =
-                tokio::time::timeout_at((self.until + HERE_LATE).into(), question.answer_here(self.context)).await;
-            let silent = || Err(AskError::Unavailable("the replica of this node gave no answer in time".into()));
-            return answer.unwrap_or_else(|_| silent());
+        let (source, first, versions) = match (node, self.stream_permit(node)) {
+            (None, _) => self.own(&objects, what).await?,
+            (Some(node), Some(permit)) => self.stream(node, &objects, what, permit).await?,
+            (Some(node), None) => {
+                let (part, versions) = self.page(Some(node), &objects, what.with_rows_max(PAGE_ROWS)).await?;
+                (LeafSource::Pages(Some(node)), part, versions)
+            }
         };
-        let groups: Vec<GroupId> = shards.iter().map(|one| one.group).collect();
-        let cluster = &self.context.cluster;
-        let answer = cluster.send_about(node, &groups, self.asker, &question, left + ON_THE_WAY).await;
-        let answer = answer.map_err(|why| AskError::Unavailable(why.to_string()))?;
-        if matches!(&answer, Err(why) if is_of_the_place(why)) {
-            groups.iter().for_each(|group| cluster.note_leader(*group, node, None));
-        }
-        answer
+        let shards =
+            objects.iter().map(|one| ShardObjects { tries: 0, last: None, objects: one.objects.clone(), ..**one });
+        Ok((Opened::Rows(LeafInput { shards: shards.collect(), source, first: Some(first) }), versions))
     }
 
-    fn question(&self, shards: &[LeaderRequest<ShardObjects>], what: What, left: Duration) -> LeafRequest {
+    /// Returns a permit for a stream from a node that has them.
+    fn stream_permit(&self, node: Option<NodeId>) -> Option<OwnedSemaphorePermit> {
+        let node = node.filter(|node| self.context.cluster.has_feature(*node, Feature::ResultStreams));
+        node.and_then(|_| Arc::clone(&self.context.streams).try_acquire_owned().ok())
+    }
+
+    /// Returns the time that is left.
+    fn left(&self) -> Result<Duration, AskError> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() { Err(too_late()) } else { Ok(left) }
+    }
+
+    async fn own(&self, shards: &[&ShardObjects], what: What) -> Result<OpenedSource, AskError> {
+        let request = self.question(shards, what, self.left()?);
+        let first = async {
+            let mut run = LeafRun::begin(self.context, request).await?;
+            let (part, is_last) = run.next(self.until, PartForm::Own).await?;
+            let versions = run.versions.clone();
+            Ok((LeafSource::Own(Box::new(run)), InputPart { part, end: InputEnd::Told(is_last) }, versions))
+        };
+        // What is late is ended by the query's watch; what never begins, such as a view of a replica that has no leader,
+        // is asked for elsewhere.
+        let first = tokio::time::timeout_at((self.until + HERE_LATE).into(), first).await;
+        first.unwrap_or_else(|_| Err(no_answer_here()))
+    }
+
+    async fn stream(
+        &self,
+        node: NodeId,
+        shards: &[&ShardObjects],
+        what: What,
+        permit: OwnedSemaphorePermit,
+    ) -> Result<OpenedSource, AskError> {
+        let left = self.left()?;
+        let request = LeafRequest { format: FORMAT_OF_STREAMS, ..self.question(shards, what, left) };
+        let groups = groups_of(shards);
+        let (cluster, body) = (&self.context.cluster, request.encode());
+        let opened = cluster.stream_about(node, &groups, RESULT_STREAM, (self.asker, &body), left + ON_THE_WAY).await;
+        let mut chunks = ChunkReader::start(opened.map_err(|why| AskError::Unavailable(why.to_string()))?, permit);
+        let first = tokio::time::timeout_at(self.latest().into(), chunks.next()).await.map_err(|_| too_late())?;
+        let ended = || Err(AskError::Unavailable(format!("node {node} ended a stream before its first part")));
+        let first = first.unwrap_or_else(ended);
+        if matches!(&first, Err(why) if is_of_the_place(why)) {
+            groups.iter().for_each(|group| cluster.note_leader(*group, node, None));
+        }
+        let LeafChunk { versions, part, is_last } = first?;
+        Ok((LeafSource::Stream(node, chunks), InputPart { part, end: InputEnd::Told(is_last) }, versions))
+    }
+
+    /// Requests one part of some shards.
+    async fn page(
+        &self,
+        node: Option<NodeId>,
+        shards: &[&ShardObjects],
+        what: What,
+    ) -> Result<(InputPart, Vec<(ShardId, Xact)>), AskError> {
+        let left = self.left()?;
+        let question = self.question(shards, what, left);
+        let answer = match node {
+            None => {
+                let answer = question.answer_here(self.context);
+                let answer = tokio::time::timeout_at((self.until + HERE_LATE).into(), answer).await;
+                answer.unwrap_or_else(|_| Err(no_answer_here()))
+            }
+            Some(node) => {
+                let (groups, cluster) = (groups_of(shards), &self.context.cluster);
+                let answer = cluster.send_about(node, &groups, self.asker, &question, left + ON_THE_WAY).await;
+                let answer = answer.map_err(|why| AskError::Unavailable(why.to_string()))?;
+                if matches!(&answer, Err(why) if is_of_the_place(why)) {
+                    groups.iter().for_each(|group| cluster.note_leader(*group, node, None));
+                }
+                answer
+            }
+        };
+        let end = match what {
+            What::Part { limit: Some(limit), bytes: Some(bytes), .. } => InputEnd::BelowLimits { limit, bytes },
+            _ => InputEnd::Told(true),
+        };
+        answer.map(|answer| (InputPart { part: answer.part, end }, answer.versions))
+    }
+
+    fn question(&self, shards: &[&ShardObjects], what: What, left: Duration) -> LeafRequest {
         let Bounded { inner, question, .. } = self.asked;
         let version = |shard: &ShardId| self.versions.get(shard).copied().or(question.version);
         LeafRequest {
@@ -197,12 +392,8 @@ impl DistributedQuery<'_> {
             tz_offset: question.tz_offset,
             audit_log: question.audit_log,
             inference_depth: question.inference_depth,
-            objects: shards.iter().flat_map(|one| &one.request.objects).cloned().collect(),
-            versions: shards
-                .iter()
-                .map(|one| one.request.shard)
-                .filter_map(|shard| Some((shard, version(&shard)?)))
-                .collect(),
+            objects: shards.iter().flat_map(|one| &one.objects).cloned().collect(),
+            versions: shards.iter().map(|one| one.shard).filter_map(|shard| Some((shard, version(&shard)?))).collect(),
             what,
             millis: u64::try_from(left.as_millis()).unwrap_or(u64::MAX),
             bytes_max: self.context.limits.query_bytes_max,
@@ -220,7 +411,7 @@ struct ShardCall<'c, 'e> {
 impl LeaderCall for ShardCall<'_, '_> {
     type Request = ShardObjects;
     /// Response of a batch of shards, stored at the first of them.
-    type Response = Option<LeafResponse>;
+    type Response = Option<OpenedAt>;
     type Error = AskError;
 
     /// Prefers the replica of this node to a node that failed.
@@ -242,7 +433,23 @@ impl LeaderCall for ShardCall<'_, '_> {
     }
 }
 
-type ShardAttempt = Attempt<ShardObjects, Option<LeafResponse>>;
+/// Response of one node, and the versions at which it reads.
+type OpenedAt = (Opened, Vec<(ShardId, Xact)>);
+/// Source of rows with its first part, and the versions at which it reads.
+type OpenedSource = (LeafSource, InputPart, Vec<(ShardId, Xact)>);
+type ShardAttempt = Attempt<ShardObjects, Option<OpenedAt>>;
+
+fn groups_of(shards: &[&ShardObjects]) -> Vec<GroupId> {
+    shards.iter().map(|one| GroupId::of_shard(one.shard)).collect()
+}
+
+fn too_late() -> AskError {
+    AskError::TooLate("the query took longer than it may".into())
+}
+
+fn no_answer_here() -> AskError {
+    AskError::Unavailable("the replica of this node gave no answer in time".into())
+}
 
 fn missing(shard: ShardId, why: String) -> String {
     format!("shard {shard} gave no answer, and this query needs it: {why}")

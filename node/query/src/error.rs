@@ -76,7 +76,9 @@ impl From<EngineError> for AskError {
                 "{why}: narrow it down with a filter on created or root_span_id, or group by less"
             )),
             EngineError::PivotedColumns(_) | EngineError::Refused(_) => AskError::BadRequest(why.to_string()),
-            EngineError::Expression(assay_node_expressions::Error::TooLong) => AskError::TooMuch(why.to_string()),
+            EngineError::LongColumn | EngineError::Expression(assay_node_expressions::Error::TooLong) => {
+                AskError::TooMuch(why.to_string())
+            }
             EngineError::Expression(_) | EngineError::Damaged => AskError::Internal(why.to_string()),
         }
     }

@@ -1,13 +1,16 @@
 //! Execution of a query's part over the objects of one node, on this node or on a coordinator's request. The request
 //! contains the text of the query, which each node binds itself, so that nodes need to agree only on the language.
 
+pub(crate) mod run;
+pub(crate) mod stream;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use assay_cluster::{Cluster, DelegatedService, LeaderMessage, NoAnswer, ObjectAccess, ServiceNames};
 use assay_node_btql::bound::Bound;
 use assay_node_btql::{Env, bind, deep, parse};
-use assay_node_engine::{Ask, Hash, Partial, Position, Shared, Source, Watch, lowest, run};
+use assay_node_engine::{Ask, Hash, Partial, PartialFormat, Position, Shared, Source, Watch, lowest, run};
 use assay_node_limits::Holder;
 use assay_storage_model::{GroupId, NodeId, ObjectKey, ShardId, Xact};
 use bytes::Bytes;
@@ -21,7 +24,7 @@ use crate::context::QueryContext;
 use crate::{AskError, packed};
 
 pub(crate) const LEAF: ServiceNames = ServiceNames { plain: "query.leaf", on_behalf: "query.leaf.for" };
-/// Format of parts. A node requests the format that it reads.
+/// Format of parts with rows as values, for nodes of releases before 0.6. A node requests the format that it reads.
 pub(crate) const FORMAT: u16 = 1;
 /// Format of requests about writes (`audit_log`), which nodes with the first format only would misread.
 pub(crate) const FORMAT_OF_WRITES: u16 = 2;
@@ -99,11 +102,11 @@ struct LeafHead {
 }
 
 impl LeafPart {
-    fn encoded(self) -> LeafPart {
-        match self {
-            LeafPart::Own(part) => LeafPart::Part(part.encode().into()),
+    fn encoded(self) -> Result<LeafPart, AskError> {
+        Ok(match self {
+            LeafPart::Own(part) => LeafPart::Part(part.encode(PartialFormat::Values)?.into()),
             other => other,
-        }
+        })
     }
 
     /// The part, read if it has travelled. `inner` is the query that it belongs to.
@@ -138,6 +141,19 @@ impl What {
     }
 }
 
+impl What {
+    /// Returns a request for at most so many rows, of results that come in pages.
+    pub fn with_rows_max(self, most: u64) -> What {
+        match self {
+            What::Part { limit, after, write, until, seed, bytes: Some(bytes) } => {
+                let limit = Some(limit.map_or(most, |limit| limit.min(most)));
+                What::Part { limit, after, write, until, seed, bytes: Some(bytes) }
+            }
+            other => other,
+        }
+    }
+}
+
 /// Stops a query whose caller is gone.
 pub(crate) struct StopOnDrop(pub Watch);
 
@@ -150,7 +166,7 @@ impl Drop for StopOnDrop {
 impl LeafRequest {
     /// Answers from the replicas of this node.
     pub async fn answer_here(self, context: &Arc<QueryContext>) -> Result<LeafResponse, AskError> {
-        self.answer(context, |part| part).await
+        self.answer(context, Ok).await
     }
 
     /// Runs the part for another node. The result is encoded on the thread that computed it.
@@ -161,7 +177,7 @@ impl LeafRequest {
     async fn answer(
         self,
         context: &Arc<QueryContext>,
-        then: impl FnOnce(LeafPart) -> LeafPart + Send + 'static,
+        then: impl FnOnce(LeafPart) -> Result<LeafPart, AskError> + Send + 'static,
     ) -> Result<LeafResponse, AskError> {
         let known = if self.audit_log { FORMAT_OF_WRITES } else { FORMAT };
         if self.format != known {
@@ -178,7 +194,8 @@ impl LeafRequest {
         let shards: Vec<ShardId> = versions.iter().map(|(shard, _)| *shard).collect();
         let workers = shared.workers.clone();
         // Bound there too: patterns take their time.
-        let made = move |watch: &Watch| deep(|| part(&self.bind()?, &sources, &shared, watch, self.what).map(then));
+        let made =
+            move |watch: &Watch| deep(|| part(&self.bind()?, &sources, &shared, watch, self.what).and_then(then));
         let part = context.threads.run(who, until, move || workers.work(&watch, || made(&watch))).await;
         drop(stop);
         let part = part?.unwrap_or_else(|why| Err(why.into()));
@@ -190,12 +207,12 @@ impl LeafRequest {
     }
 
     /// Returns the caller, or the organization of the first object if the request has none.
-    fn who(&self) -> Holder {
+    pub(super) fn who(&self) -> Holder {
         let of_object = || self.objects.first().map_or(Holder::ANONYMOUS, |of| Holder::new(of.key.org.0, Uuid::nil()));
         self.who.map_or_else(of_object, |(organization, credential)| Holder::new(organization, credential))
     }
 
-    fn bind(&self) -> Result<Bound, AskError> {
+    pub(super) fn bind(&self) -> Result<Bound, AskError> {
         let env = Env {
             now: self.now,
             tz_offset: self.tz_offset,
@@ -206,7 +223,10 @@ impl LeafRequest {
         deep(|| Ok(bind(&parse(&self.query)?.query, &env)?))
     }
 
-    async fn sources(&self, context: &QueryContext) -> Result<(Vec<Source>, Vec<(ShardId, Xact)>), AskError> {
+    pub(super) async fn sources(
+        &self,
+        context: &QueryContext,
+    ) -> Result<(Vec<Source>, Vec<(ShardId, Xact)>), AskError> {
         let cluster = &context.cluster;
         let mut shards: Vec<ShardId> = self.objects.iter().map(|object| cluster.locate(&object.key)).collect();
         shards.sort_unstable();
@@ -254,10 +274,10 @@ fn pack(answer: Result<LeafResponse, AskError>) -> Bytes {
         Ok(LeafResponse { versions, part: LeafPart::Lowest(lowest) }) => {
             (Ok(LeafHead { versions, lowest: Some(lowest) }), Bytes::new())
         }
-        Ok(LeafResponse { versions, part: LeafPart::Own(part) }) => {
-            (Ok(LeafHead { versions, lowest: None }), part.encode().into())
-        }
         Ok(LeafResponse { versions, part: LeafPart::Part(part) }) => (Ok(LeafHead { versions, lowest: None }), part),
+        Ok(LeafResponse { part: LeafPart::Own(_), .. }) => {
+            (Err(AskError::Internal("a part is not encoded".into())), Bytes::new())
+        }
         Err(why) => (Err(why), Bytes::new()),
     };
     packed::pack(&head, &part)
@@ -319,7 +339,7 @@ impl DelegatedService for LeafService {
 }
 
 /// A group of which this node has nothing.
-fn missing(cluster: &Cluster, question: &LeafRequest) -> Option<GroupId> {
+pub(super) fn missing(cluster: &Cluster, question: &LeafRequest) -> Option<GroupId> {
     let groups = question.objects.iter().map(|object| GroupId::of_shard(cluster.locate(&object.key)));
     groups.into_iter().find(|group| !cluster.has_data(*group))
 }

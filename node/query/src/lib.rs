@@ -19,6 +19,7 @@ mod packed;
 mod plan;
 pub mod render;
 mod request;
+mod rows;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -34,28 +35,29 @@ use assay_storage_model::{ObjectKey, ObjectKind, OrgId, ShardId, Xact};
 use assay_storage_shard::ColumnCache;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use crate::admission::Admission;
 use crate::async_jobs::AsyncJobs;
 use crate::context::{QueryContext, Threads};
 use crate::coordinate::DistributedQuery;
+use crate::leaf::stream::{LeafStreamService, RESULT_STREAM};
 use crate::leaf::{LEAF, LeafObject, LeafPart, LeafService, StopOnDrop};
+use crate::rows::{RowStreams, all_parts};
 
 pub use assay_node_engine::price::{PriceError, Prices};
-pub use assay_node_engine::{EngineError, Position, Table, Watch, value_bytes};
+pub use assay_node_engine::{EngineError, Position, Table, Watch};
 pub use async_jobs::{JobCounts, JobLimits, JobRequest, JobStatus, JobView, RESULT_ROWS_MAX, ResultRange};
 pub use error::AskError;
 pub use request::{Bounded, GROUPS_DEFAULT, Lint, Meant, Question, ROWS_DEFAULT, ROWS_MAX};
 
-/// Rows of the first read of a long result, before their size is known, and of later ones.
-const ROWS_AT_FIRST: u64 = 2_000;
-const ROWS_AT_ONCE_MIN: u64 = 100;
-const ROWS_AT_ONCE_MAX: u64 = 16_000;
 /// Values held at once of an answer that is longer.
 const BYTES_AT_ONCE: usize = 16 << 20;
 /// Bytes of one read if other nodes are involved, whose shared threads encrypt, send and receive them.
 const BYTES_SENT_AT_ONCE: usize = 1 << 20;
+/// Streams of results from other nodes, all queries together. Beyond them rows are requested page by page.
+const RESULT_STREAMS_MAX: usize = 32;
 /// Values of one page (D-17).
 const PAGE_BYTES_MAX: usize = 128 << 20;
 /// Time that a query of the program itself waits for its permit.
@@ -139,6 +141,8 @@ pub struct QueryAnswer {
     time: Duration,
     seed: u64,
     progress: Progress,
+    /// Rows under way, of a result that has pages.
+    rows: Option<RowStreams>,
     who: Holder,
     /// Whether each part waits for a permit; the caller of one that runs on after its request waits itself.
     takes_permits: bool,
@@ -170,8 +174,6 @@ struct Progress {
     /// Rows that are still wanted; none where all are.
     left: Option<u64>,
     bytes: usize,
-    /// Rows of the next part.
-    at_once: u64,
     ended: bool,
 }
 
@@ -190,11 +192,13 @@ impl Queries {
             admission: Admission::new(limits.running_max, limits.waiting_max, &refusals),
             // Parts for other nodes run beside the queries of this one.
             threads: Threads::start(2 * limits.running_max.max(1), &refusals),
+            streams: Arc::new(Semaphore::new(RESULT_STREAMS_MAX)),
             limits,
             clock,
             job_asker: OnceLock::new(),
         });
         cluster.serve_on_behalf(LEAF, Arc::new(LeafService { context: Arc::clone(&context) }));
+        cluster.serve_stream(RESULT_STREAM, Arc::new(LeafStreamService { context: Arc::clone(&context) }));
         let jobs = AsyncJobs::start(Arc::clone(&context))?;
         Ok(Queries { context, jobs, asker: Bytes::new() })
     }
@@ -290,7 +294,7 @@ impl QueryAnswer {
             LeafObject::with(home.object, u32::try_from(number).unwrap_or(u32::MAX), &constants(home))
         };
         let (left, seed) = (asked.limit, seed(&asked));
-        let progress = Progress { after, end: None, left, bytes: 0, at_once: ROWS_AT_FIRST, ended: false };
+        let progress = Progress { after, end: None, left, bytes: 0, ended: false };
         QueryAnswer {
             context: Arc::clone(context),
             asker: Bytes::new(),
@@ -300,6 +304,7 @@ impl QueryAnswer {
             time,
             seed,
             progress,
+            rows: None,
             who,
             takes_permits: false,
             until: None,
@@ -325,13 +330,6 @@ impl QueryAnswer {
     }
 
     async fn part(&mut self, until: Instant) -> Result<Option<Table>, AskError> {
-        let is_paged = self.asked.bound.has_pages();
-        let wanted = self.progress.left;
-        let rows = if is_paged { Some(wanted.unwrap_or(u64::MAX).min(self.progress.at_once)) } else { wanted };
-        let inner_limit = match &self.asked.bound.rows {
-            assay_node_btql::bound::Rows::Query(_) => innermost(&self.asked.bound).limit,
-            assay_node_btql::bound::Rows::Objects { .. } => rows,
-        };
         let mut query = DistributedQuery {
             context: &self.context,
             asker: &self.asker,
@@ -342,27 +340,38 @@ impl QueryAnswer {
             seed: self.seed,
             versions: std::mem::take(&mut self.versions),
         };
-        let last = query.sampled().await?;
-        let bytes = match is_paged {
-            true if query.asks_others() => BYTES_SENT_AT_ONCE,
-            true => BYTES_AT_ONCE,
-            false => PAGE_BYTES_MAX,
+        if self.asked.bound.has_pages() {
+            let bytes = if query.asks_others() { BYTES_SENT_AT_ONCE } else { BYTES_AT_ONCE };
+            let Progress { left, after, .. } = self.progress;
+            let mut rows = match self.rows.take() {
+                Some(rows) => rows,
+                None => RowStreams::open(&mut query, left, bytes, after).await?,
+            };
+            let executor = Executor { context: Arc::clone(&self.context), who: self.who, time: self.time };
+            let table = rows.next(&mut query, &executor, left, Limit { rows: left, bytes: BYTES_AT_ONCE }).await?;
+            self.versions = query.versions;
+            self.advance(&table, rows.has_ended());
+            self.rows = Some(rows).filter(|_| !self.progress.ended);
+            return Ok(Some(table));
+        }
+        let rows = self.progress.left;
+        let inner_limit = match &self.asked.bound.rows {
+            assay_node_btql::bound::Rows::Query(_) => innermost(&self.asked.bound).limit,
+            assay_node_btql::bound::Rows::Objects { .. } => rows,
         };
-        // A part ends behind these bytes of texts, of whichever node they are: what is beyond them would be read in vain.
-        let inner_bytes = is_paged.then_some(bytes);
-        let parts = query.parts(inner_limit, inner_bytes, self.progress.after, last).await?;
+        let parts = all_parts(&mut query, inner_limit).await?;
         self.versions = query.versions;
-        let table = self.finish(parts, Limit { rows, bytes }, until).await?;
+        let table = self.finish(parts, Limit { rows, bytes: PAGE_BYTES_MAX }, until).await?;
         // Who wants all rows is not told that some are all.
         let is_whole = self.asked.question.whole || self.asked.limit.is_none();
-        if is_whole && table.cut && !is_paged {
+        if is_whole && table.cut {
             return Err(AskError::TooMuch(format!(
                 "the rows have more than {} MiB, and in this order there are no pages: set a limit, or sort by \
                  _pagination_key",
                 PAGE_BYTES_MAX >> 20
             )));
         }
-        self.advance(is_paged, rows, &table);
+        self.advance(&table, true);
         Ok(Some(table))
     }
 
@@ -385,21 +394,16 @@ impl QueryAnswer {
         Executor { context: Arc::clone(&self.context), who: self.who, time: self.time }
     }
 
-    fn advance(&mut self, is_paged: bool, rows: Option<u64>, table: &Table) {
+    fn advance(&mut self, table: &Table, has_ended: bool) {
         let progress = &mut self.progress;
         if let Some(end) = table.end {
             (progress.after, progress.end) = (Some(end), Some(end));
         }
         progress.left = progress.left.map(|left| left.saturating_sub(table.counted));
-        let bytes = table.rows.iter().flatten().map(assay_node_engine::value_bytes).sum::<usize>();
-        progress.bytes += bytes;
-        if let Some(of_one) = (bytes as u64).checked_div(table.counted) {
-            progress.at_once = (BYTES_AT_ONCE as u64 / of_one.max(1)).clamp(ROWS_AT_ONCE_MIN, ROWS_AT_ONCE_MAX);
-        }
-        let is_last = table.counted == 0 || !table.cut && rows.is_some_and(|rows| table.counted < rows);
+        progress.bytes += table.bytes();
         let is_page = self.asked.limit.is_some() && !self.asked.question.whole;
         let is_full = is_page && progress.bytes >= PAGE_BYTES_MAX;
-        progress.ended = !is_paged || is_last || progress.left == Some(0) || is_full;
+        progress.ended = has_ended || progress.left == Some(0) || is_full;
     }
 
     /// Returns the position of the last row, if the result has pages and rows.
@@ -428,7 +432,7 @@ impl Executor {
         self.run_until(Instant::now() + self.time.max(NEXT_PERMIT_WAIT), work).await
     }
 
-    async fn run_until<T: Send + 'static>(
+    pub(crate) async fn run_until<T: Send + 'static>(
         &self,
         until: Instant,
         work: impl FnOnce(&Watch) -> T + Send + 'static,

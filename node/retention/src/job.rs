@@ -131,7 +131,7 @@ impl Retention {
         let mut answer = queries.ask(Who::organization(first.org), question.read()?, &homes, None, None);
         let mut found: BTreeMap<ObjectKey, Vec<String>> = BTreeMap::new();
         while let Some(table) = answer.next().await? {
-            for row in &table.rows {
+            for row in table.rows() {
                 let text = |place: usize| row.get(place).and_then(|cell| cell.to_text());
                 let of = text(1).and_then(|of| Uuid::parse_str(&of).ok());
                 let (Some(id), Some(of)) = (text(0), of) else { bail!("a row has no id") };

@@ -1,36 +1,30 @@
 //! Final step on the node that took the request: merges the parts, evaluates groups, cuts rows to a page, and runs a query
 //! over the rows of an inner query.
 
-use ahash::{AHashMap, AHashSet};
-use assay_node_btql::ast::Shape;
+use ahash::AHashMap;
 use assay_node_btql::bound::{Bound, Field, Groups, Output, Pivot, Rows};
 use assay_node_btql::values::Value;
 use assay_node_expressions::Env;
 use assay_node_expressions::aggregates::canonical_bytes;
 
+mod merge;
+
+use merge::table_of;
+
 use crate::EngineError;
 use crate::groups::inference::Inference;
 use crate::groups::{FinishedGroups, Group, GroupTable};
 use crate::partial::{Partial, Whole};
-use crate::rows::output::{Flowing, Outlet, Page, RankedRow, order_of};
-use crate::rows::rank::{Position, Rank, by_dimensions, by_keys, cut_traces, value_bytes};
+use crate::results::Table;
+use crate::results::batch::places_in_order;
+use crate::rows::output::{Flowing, Outlet, Page, order_of};
+use crate::rows::rank::{Rank, by_dimensions, by_keys};
 use crate::rows::row_expressions::{Slots, holds, values_asked, values_of};
 use crate::scheduling::watch::Watch;
 
-const PIVOTED_COLUMNS_MAX: usize = 1_000;
+pub use merge::RowMerge;
 
-/// An answer.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Table {
-    pub columns: Vec<String>,
-    pub rows: Vec<Vec<Value<'static>>>,
-    /// Position where the page ends, if rows come in pages.
-    pub end: Option<Position>,
-    /// Number of rows, or of their traces, as a limit counts them.
-    pub counted: u64,
-    /// Whether there may be more, because it would have become too large.
-    pub cut: bool,
-}
+const PIVOTED_COLUMNS_MAX: usize = 1_000;
 
 /// Upper bounds of an answer.
 #[derive(Clone, Copy, Debug)]
@@ -69,23 +63,25 @@ pub fn finish(
     let env = watch.env(bound.tz_offset);
     match (Partial::together(bound, partials, seed)?, &bound.output) {
         (Whole::Groups(groups), Output::Groups(how)) => {
-            let mut table = of_groups(how, &groups, &env, rows_max(limit))?;
-            table.rows.truncate(rows_max(limit));
-            Ok(table)
+            let mut rows = of_groups(how, &groups, &env, rows_max(limit))?;
+            rows.values.truncate(rows_max(limit));
+            Table::from_rows(rows.columns, &rows.values)
         }
-        (Whole::Rows(rows), Output::Rows { columns, .. }) => {
+        (Whole::Rows(batches), Output::Rows { columns, .. }) => {
             let names = columns.iter().map(|(name, _)| name.clone()).collect();
-            Ok(of_rows(bound, names, rows, limit))
+            let places = places_in_order(&batches, &order_of(bound));
+            table_of(bound, names, &batches, places, limit)
         }
-        (Whole::Rows(rows), Output::Infer(infer)) => {
+        (Whole::Rows(batches), Output::Infer(infer)) => {
             let budget = usize::try_from(infer.budget).unwrap_or(usize::MAX);
             let mut inference = Inference::new(infer);
-            for (_, values) in rows.iter().take(budget) {
-                values.iter().enumerate().for_each(|(path, value)| inference.add(path, value));
+            for (batch, row) in places_in_order(&batches, &order_of(bound)).into_iter().take(budget) {
+                let values = batches[batch].columns.iter().map(|column| column.value(row));
+                values.enumerate().for_each(|(path, value)| inference.add(path, &value));
             }
-            let mut table = inferred(infer, &inference, &env)?;
-            table.rows.truncate(rows_max(limit));
-            Ok(table)
+            let mut rows = inferred(infer, &inference, &env)?;
+            rows.values.truncate(rows_max(limit));
+            Table::from_rows(rows.columns, &rows.values)
         }
         _ => Err(EngineError::Damaged),
     }
@@ -107,10 +103,10 @@ fn over(bound: &Bound, table: Table, watch: &Watch, seed: u64) -> Result<Partial
     let filter = bound.filter.as_ref().map(|filter| filtered.compile(filter, &env)).transpose()?;
     let (mut part, mut grown) = (outlet.start(), watch.hold());
     let mut held = watch.hold();
-    held.now(table.rows.iter().flatten().map(value_bytes).sum())?;
-    for (number, row) in table.rows.iter().enumerate() {
+    held.now(table.bytes())?;
+    for number in 0..table.len {
         let of = |field: &Field| match field {
-            Field::Inner(column) => row.get(*column).map_or(Value::Null, Value::view),
+            Field::Inner(column) => table.cells.get(*column).map_or(Value::Null, |cells| cells.value(number)),
             _ => Value::Null,
         };
         if number % 1024 == 0 {
@@ -130,41 +126,17 @@ fn over(bound: &Bound, table: Table, watch: &Watch, seed: u64) -> Result<Partial
             &mut grown,
         )?;
     }
-    Ok(Partial::of(part, &order_of(bound)))
+    Partial::of(part, bound)
 }
 
-fn of_rows(bound: &Bound, columns: Vec<String>, mut rows: Vec<RankedRow>, limit: &Limit) -> Table {
-    let is_of_traces = matches!(bound.rows, Rows::Objects { shape: Shape::Traces | Shape::Summary, .. });
-    let most = rows_max(limit);
-    if is_of_traces {
-        cut_traces(&mut rows, most);
-    } else {
-        rows.truncate(most);
-    }
-    let mut bytes = 0;
-    let fitting = rows.iter().position(|(_, values)| {
-        bytes += values.iter().map(value_bytes).sum::<usize>();
-        bytes >= limit.bytes
-    });
-    if let Some(last) = fitting {
-        let trace = rows[last].0.trace();
-        // A trace is on one page.
-        let whole = rows[last..].iter().take_while(|(rank, _)| is_of_traces && rank.trace() == trace).count();
-        rows.truncate(last + whole.max(1));
-    }
-    let cut = fitting.is_some();
-    let counted = if is_of_traces { count_traces(&rows) } else { rows.len() } as u64;
-    let position = if bound.audit_log { Rank::position_of_write } else { Rank::position };
-    let end = rows.last().filter(|_| bound.has_pages()).map(|(rank, _)| position(rank));
-    Table { columns, rows: rows.into_iter().map(|(_, values)| values).collect(), end, counted, cut }
-}
-
-fn count_traces(rows: &[RankedRow]) -> usize {
-    rows.iter().map(|(rank, _)| rank.trace()).collect::<AHashSet<_>>().len()
+/// Rows of values, of outputs that are computed as a whole.
+struct ValueRows {
+    columns: Vec<String>,
+    values: Vec<Vec<Value<'static>>>,
 }
 
 /// Converts groups to rows, at most `most` if the order is known.
-fn of_groups(how: &Groups, made: &FinishedGroups, env: &Env, most: usize) -> Result<Table, EngineError> {
+fn of_groups(how: &Groups, made: &FinishedGroups, env: &Env, most: usize) -> Result<ValueRows, EngineError> {
     let mut groups: Vec<Group<'_>> = made.groups().collect();
     if let Some(having) = &how.having {
         let mut slots = Slots::default();
@@ -190,8 +162,8 @@ fn of_groups(how: &Groups, made: &FinishedGroups, env: &Env, most: usize) -> Res
     let mut slots = Slots::default();
     let columns = slots.compile_all(how.columns.iter().map(|(_, expr)| expr), env)?;
     let row = |group: &Group<'_>| values_of(&columns, &slots.fill(|field| group.field(field)));
-    let rows = groups.iter().map(row).collect::<Result<_, EngineError>>()?;
-    Ok(Table { columns: how.columns.iter().map(|(name, _)| name.clone()).collect(), rows, ..Table::default() })
+    let values = groups.iter().map(row).collect::<Result<_, EngineError>>()?;
+    Ok(ValueRows { columns: how.columns.iter().map(|(name, _)| name.clone()).collect(), values })
 }
 
 /// Returns the first groups. Groups with equal sort keys are in the order of their dimensions.
@@ -223,7 +195,7 @@ fn grouped_again(
     groups: &[Group<'_>],
     env: &Env,
     most: usize,
-) -> Result<Table, EngineError> {
+) -> Result<ValueRows, EngineError> {
     let mut slots = Slots::default();
     let columns = slots.compile_all(how.columns.iter().map(|(_, expr)| expr), env)?;
     let mut outer = Slots::default();
@@ -246,7 +218,7 @@ fn grouped_again(
 }
 
 /// D-83: the values of the last dimension become columns, one for each measure.
-fn pivoted(how: &Groups, pivot: &Pivot, groups: &[Group<'_>], env: &Env) -> Result<Table, EngineError> {
+fn pivoted(how: &Groups, pivot: &Pivot, groups: &[Group<'_>], env: &Env) -> Result<ValueRows, EngineError> {
     let last = how
         .dimensions
         .len()
@@ -314,10 +286,10 @@ fn pivoted(how: &Groups, pivot: &Pivot, groups: &[Group<'_>], env: &Env) -> Resu
         keyed.push((values_of(&sort, &keys)?, cells));
     }
     keyed.sort_by(|(left, _), (right, _)| by_keys(left, right, &how.sort));
-    Ok(Table { columns: names, rows: keyed.into_iter().map(|(_, cells)| cells).collect(), ..Table::default() })
+    Ok(ValueRows { columns: names, values: keyed.into_iter().map(|(_, cells)| cells).collect() })
 }
 
-fn inferred(infer: &assay_node_btql::bound::Infer, inference: &Inference, env: &Env) -> Result<Table, EngineError> {
+fn inferred(infer: &assay_node_btql::bound::Infer, inference: &Inference, env: &Env) -> Result<ValueRows, EngineError> {
     let mut slots = Slots::default();
     let sort = slots.compile_all(infer.sort.iter().map(|key| &key.expr), env)?;
     let mut keyed: Vec<(Vec<Value<'static>>, Vec<Value<'static>>)> = Vec::new();
@@ -331,5 +303,5 @@ fn inferred(infer: &assay_node_btql::bound::Infer, inference: &Inference, env: &
     }
     keyed.sort_by(|(left, _), (right, _)| by_keys(left, right, &infer.sort));
     let columns = assay_node_btql::bound::INFERRED.map(str::to_owned).into();
-    Ok(Table { columns, rows: keyed.into_iter().map(|(_, row)| row).collect(), ..Table::default() })
+    Ok(ValueRows { columns, values: keyed.into_iter().map(|(_, row)| row).collect() })
 }

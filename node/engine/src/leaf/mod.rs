@@ -2,6 +2,7 @@
 //! may be on the page, leave it.
 
 mod audit;
+mod rows;
 mod spans;
 mod summaries;
 mod unpivoted;
@@ -25,6 +26,9 @@ use crate::traces::newest::newest;
 use crate::traces::units::{FETCHED_TRACES_MAX, of_roots, pieces_of};
 use crate::traces::{self, Roots, SelectedTrace, Traces};
 use spans::SpanSelection;
+
+pub use rows::LeafRows;
+pub(crate) use rows::{counted, counts_traces, position};
 
 /// Divisor of the rows above which a condition selects too many rows to be useful for the selection of traces.
 const FEW_ONE_IN: usize = 8;
@@ -74,7 +78,7 @@ pub fn run(
             summaries::run(bound, &context, selected(bound, &context, ask, &page)?, &Page { limit, ..page })?
         }
     };
-    Ok(Partial::of(part, &order_of(bound)))
+    Partial::of(part, bound)
 }
 
 /// Returns the lowest hashes, at most as many as the sample has.

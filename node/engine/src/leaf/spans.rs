@@ -14,7 +14,9 @@ use assay_storage_segments::Want;
 use crate::EngineError;
 use crate::groups::Typed;
 use crate::leaf::unpivoted::ByKey;
-use crate::rows::output::{Flowing, Outlet, Page, Part, RankedRow, columns_of, order_of, shown};
+use crate::results::ResultColumn;
+use crate::results::batch::RankedBatch;
+use crate::rows::output::{Flowing, Outlet, Page, Part, columns_of, order_of, shown};
 use crate::rows::rank::{Rank, Top, Weigh, cut_traces};
 use crate::scan::ScanContext;
 use crate::scan::each;
@@ -27,6 +29,10 @@ use crate::traces::Traces;
 
 /// Rows behind those that fill a page are read with them where they are no more than one in so many of its bytes.
 const REST_ONE_IN: usize = 2;
+/// Rows that are selected before the first part is read, and their growth up to the upper bound.
+const AHEAD_AT_FIRST: usize = 2_000;
+const AHEAD_GROWTH: usize = 8;
+const AHEAD_MAX: usize = 1 << 16;
 /// Rows processed by value between two checks whether others wait.
 const CHECKED_ROWS: usize = 64;
 
@@ -338,7 +344,7 @@ fn best(
     made.into_iter().for_each(|(top, _)| all.merge(top, order));
     let mut best = all.finish(order);
     if seen.traces.is_some() {
-        cut_traces(&mut best, page.traces);
+        cut_traces(&mut best, |(rank, _)| rank.trace(), page.traces);
     }
     Ok(best)
 }
@@ -470,15 +476,25 @@ fn read(
     best: Vec<(Rank, Candidate)>,
     page: &Page,
 ) -> Result<Part, EngineError> {
-    let mut top = Top::new(page.limit);
-    let Some(most) = page.bytes else {
-        for (rank, values) in read_some(bound, context, pieces, &best, &mut context.watch.hold())? {
-            top.offer(rank, values, order);
-        }
-        return Ok(Part::Rows(top));
+    let (batches, _) = read_until(bound, context, pieces, &best, page.bytes)?;
+    Ok(Part::Batch(RankedBatch::merge(&batches, order, page.limit)?))
+}
+
+/// Reads rows until their texts have `most` bytes. Also returns the number of rows.
+fn read_until(
+    bound: &Bound,
+    context: &ScanContext<'_>,
+    pieces: &[ScanUnit],
+    best: &[(Rank, Candidate)],
+    most: Option<usize>,
+) -> Result<(Vec<RankedBatch>, usize), EngineError> {
+    let mut held = context.watch.hold();
+    let Some(most) = most else {
+        return Ok((read_some(bound, context, pieces, best, &mut held)?, best.len()));
     };
+    let mut batches = Vec::new();
     let expected: Vec<usize> = pieces.iter().map(|piece| piece.unit.row_bytes()).collect();
-    let (mut rest, mut held, mut wanted) = (best.as_slice(), context.watch.hold(), most);
+    let (mut rest, mut wanted) = (best, most);
     let mut bytes = 0;
     while !rest.is_empty() && bytes < most {
         let mut ahead = 0;
@@ -488,16 +504,74 @@ fn read(
         });
         // A short rest is read with the others.
         let behind = |last: usize| rest[last + 1..].iter().map(|(_, candidate)| expected[candidate.piece as usize]);
-        let reach = reach.filter(|last| behind(*last).sum::<usize>() > wanted / REST_ONE_IN);
+        let reach = reach.filter(|last| !fits(behind(*last), wanted / REST_ONE_IN));
         let (next, later) = rest.split_at(reach.map_or(rest.len(), |last| last + 1));
-        for (rank, values) in read_some(bound, context, pieces, next, &mut held)? {
-            bytes += values.iter().map(Value::heap_bytes).sum::<usize>();
-            top.offer(rank, values, order);
-        }
+        let read = read_some(bound, context, pieces, next, &mut held)?;
+        bytes += read.iter().map(RankedBatch::text_bytes).sum::<usize>();
+        batches.extend(read);
         // Rows are expected to be as long as all that is stored of them, and fewer columns may be wanted.
         (rest, wanted) = (later, wanted.saturating_mul(2));
     }
-    Ok(Part::Rows(top))
+    Ok((batches, best.len() - rest.len()))
+}
+
+/// Returns whether the sum is at most `most`, without a look at all of a long rest.
+fn fits(sizes: impl Iterator<Item = usize>, most: usize) -> bool {
+    let mut sum = 0;
+    for size in sizes {
+        sum += size;
+        if sum > most {
+            return false;
+        }
+    }
+    true
+}
+
+/// Spans in the order of their keys, read a part at a time. Rows are selected by their sort keys far ahead of the part
+/// that is read, so that a long result visits each unit a few times only.
+#[derive(Debug)]
+pub(crate) struct SpanRows {
+    pieces: Vec<ScanUnit>,
+    order: Order,
+    /// Selected rows, and the number of those that were read.
+    best: Vec<(Rank, Candidate)>,
+    read: usize,
+    /// Rows to select next.
+    ahead: usize,
+    /// Whether there may be rows behind the selected ones.
+    goes_on: bool,
+}
+
+impl SpanRows {
+    pub fn new(order: Order, mut pieces: Vec<ScanUnit>) -> SpanRows {
+        sort_pieces(&mut pieces, &order);
+        SpanRows { pieces, order, best: Vec::new(), read: 0, ahead: AHEAD_AT_FIRST, goes_on: true }
+    }
+
+    pub fn has_ended(&self) -> bool {
+        !self.goes_on && self.read == self.best.len()
+    }
+
+    /// Returns the next rows, at most `page.limit` and about `page.bytes`, behind `page.after`.
+    pub fn next(
+        &mut self,
+        bound: &Bound,
+        context: &ScanContext<'_>,
+        seen: &SpanSelection<'_>,
+        page: &Page,
+    ) -> Result<RankedBatch, EngineError> {
+        if self.read == self.best.len() {
+            let limit = self.ahead.min(page.limit);
+            self.best = best(&self.order, context, &self.pieces, seen, &Page { limit, ..*page })?;
+            (self.read, self.goes_on) = (0, self.best.len() == limit);
+            self.ahead = (self.ahead * AHEAD_GROWTH).min(AHEAD_MAX);
+        }
+        let rest = &self.best[self.read..];
+        let rest = &rest[..rest.len().min(page.limit)];
+        let (batches, rows) = read_until(bound, context, &self.pieces, rest, page.bytes)?;
+        self.read += rows;
+        RankedBatch::merge(&batches, &self.order, usize::MAX)
+    }
 }
 
 /// Reads the selected columns of some rows.
@@ -507,7 +581,7 @@ fn read_some(
     pieces: &[ScanUnit],
     some: &[(Rank, Candidate)],
     held: &mut MemoryHold,
-) -> Result<Vec<RankedRow>, EngineError> {
+) -> Result<Vec<RankedBatch>, EngineError> {
     let mut by_piece: Vec<Vec<(&Rank, u32)>> = pieces.iter().map(|_| Vec::new()).collect();
     for (rank, Candidate { piece, row }) in some {
         by_piece[*piece as usize].push((rank, *row));
@@ -518,7 +592,7 @@ fn read_some(
     let of_pieces: Vec<ScanUnit> = of_pieces.into_iter().cloned().collect();
     let columns = columns_of(bound);
     let exprs: Vec<&BoundExpr> = columns.iter().map(|(expr, _)| expr).collect();
-    let start = || (Vec::<RankedRow>::new(), context.watch.hold(), 0);
+    let start = || (Vec::<RankedBatch>::new(), context.watch.hold(), 0);
     let made = each(context, &of_pieces, start, |(made, held, bytes), number, piece| {
         let rows = &wanted[number];
         let mut selected = BooleanBufferBuilder::new(piece.unit.rows());
@@ -526,19 +600,25 @@ fn read_some(
         rows.iter().for_each(|(_, row)| selected.set_bit(*row as usize, true));
         let mut ranks = rows.iter().map(|(rank, _)| *rank);
         each_part(context, piece, &selected.finish(), &exprs, false, |found, _, rows| {
-            for (nth, rank) in (0..rows).zip(ranks.by_ref()) {
-                let values = found.iter().zip(&columns);
-                let values =
-                    values.map(|((array, ty), (_, length))| shown(value_at(array, *ty, nth).into_owned(), *length));
-                let values: Vec<_> = values.collect();
-                *bytes += rank.bytes() + values.bytes();
-                made.push((rank.clone(), values));
-            }
+            let columns = found.iter().zip(&columns).map(|(typed, (_, length))| column(typed, rows, *length));
+            let columns = columns.collect::<Result<_, _>>()?;
+            let batch = RankedBatch { ranks: ranks.by_ref().take(rows).cloned().collect(), columns };
+            *bytes += batch.bytes();
+            made.push(batch);
             held.now(*bytes)
         })
     })?;
     let bytes = made.iter().map(|(_, _, bytes)| bytes).sum();
-    let rows = made.into_iter().flat_map(|(made, ..)| made).collect();
+    let batches = made.into_iter().flat_map(|(made, ..)| made).collect();
     held.more(bytes)?;
-    Ok(rows)
+    Ok(batches)
+}
+
+/// Converts an evaluated column to a result column, with previews of at most `length` characters.
+fn column((array, ty): &Typed, rows: usize, length: Option<i64>) -> Result<ResultColumn, EngineError> {
+    if length.is_none() {
+        return ResultColumn::new(array, *ty);
+    }
+    let values: Vec<_> = (0..rows).map(|row| shown(value_at(array, *ty, row).into_owned(), length)).collect();
+    ResultColumn::from_values(&values)
 }

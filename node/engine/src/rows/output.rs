@@ -8,6 +8,7 @@ use assay_node_expressions::{Env, Program};
 
 use crate::EngineError;
 use crate::groups::GroupTable;
+use crate::results::batch::RankedBatch;
 use crate::rows::preview;
 use crate::rows::rank::{Rank, Top};
 use crate::rows::row_expressions::{Slots, holds, values_asked, values_of};
@@ -21,13 +22,13 @@ const ROWS_BETWEEN_CHECKS: u32 = 32;
 pub(crate) const NEWEST_FIRST: Order = Order::Key { by: Key::Pagination, descending: true };
 const NEWEST_WRITES_FIRST: Order = Order::Key { by: Key::Xact, descending: true };
 
-/// A row of an answer and its place.
-pub(crate) type RankedRow = (Rank, Vec<Value<'static>>);
-
 /// Part of an answer that one thread or one node has.
 #[derive(Debug)]
 pub(crate) enum Part {
+    /// The best rows so far, as values.
     Rows(Top<Vec<Value<'static>>>),
+    /// All rows in their order, as columns.
+    Batch(RankedBatch),
     Groups(GroupTable),
 }
 
@@ -113,6 +114,7 @@ impl Part {
     pub fn bytes(&self) -> usize {
         match self {
             Part::Rows(top) => top.bytes(),
+            Part::Batch(batch) => batch.bytes(),
             Part::Groups(table) => table.bytes(),
         }
     }

@@ -207,9 +207,9 @@ impl<T: Weigh> Top<T> {
 }
 
 /// Keeps all rows of the first `traces` traces (D-36).
-pub(crate) fn cut_traces<T>(rows: &mut Vec<(Rank, T)>, traces: usize) {
+pub(crate) fn cut_traces<T>(rows: &mut Vec<T>, trace: impl Fn(&T) -> (u32, u64), traces: usize) {
     let mut kept: AHashSet<(u32, u64)> = AHashSet::new();
-    rows.retain(|(rank, _)| kept.contains(&rank.trace()) || kept.len() < traces && kept.insert(rank.trace()));
+    rows.retain(|row| kept.contains(&trace(row)) || kept.len() < traces && kept.insert(trace(row)));
 }
 
 #[cfg(test)]

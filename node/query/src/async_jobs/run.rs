@@ -220,8 +220,8 @@ impl ResultWriter<'_> {
             Some(writer) => writer,
             None => RowWriter::new(Format::JsonLines, &columns_of(answer.asked.columns(), table))?,
         };
-        for row in &table.rows {
-            let line = writer.rows(std::slice::from_ref(row))?;
+        for row in 0..table.len {
+            let line = writer.rows(&table.slice(row, 1))?;
             if line.len() > ROW_BYTES_MAX {
                 let (bytes, mib) = (line.len(), ROW_BYTES_MAX >> 20);
                 return Err(RunError::Failed(format!(

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use assay_node_btql::schema::Column;
 use assay_node_btql::values::Value;
+use assay_node_engine::Table;
 use memchr::{memchr, memchr3};
 
 use super::{FormatError, SizeEstimate, check_width};
@@ -36,18 +37,18 @@ impl CsvWriter {
         }
     }
 
-    pub fn rows(&mut self, rows: &[Vec<Value<'_>>]) -> Result<Vec<u8>, FormatError> {
-        let mut out = self.estimate.of(rows.len());
+    pub fn rows(&mut self, table: &Table) -> Result<Vec<u8>, FormatError> {
+        check_width(table, self.columns)?;
+        let mut out = self.estimate.of(table.len);
         out.push_str(&self.header.take().unwrap_or_default());
-        for row in rows {
-            check_width(row, self.columns)?;
-            for (place, value) in row.iter().enumerate() {
+        for row in 0..table.len {
+            for (place, column) in table.cells.iter().enumerate() {
                 out.push_str(if place > 0 { "," } else { "" });
-                put(&mut out, value, &mut self.scratch);
+                put(&mut out, &column.value(row), &mut self.scratch);
             }
             out.push_str(END);
         }
-        self.estimate.took(rows.len(), out.len());
+        self.estimate.took(table.len, out.len());
         Ok(out.into_bytes())
     }
 

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{Format, FormatError, RenderError, RowWriter};
 
-/// Everything in a response besides its rows. Formats other than JSON have rows only.
+/// Everything in a response besides its rows. Formats other than JSON and columns have rows only.
 #[derive(Debug)]
 pub struct Envelope {
     pub format: Format,
@@ -25,15 +25,12 @@ impl Envelope {
 
     /// Returns the bytes before the rows.
     pub(super) fn head(&self) -> Vec<u8> {
-        match self.format {
-            Format::Json => b"{\"data\":".to_vec(),
-            Format::JsonLines | Format::Csv | Format::Parquet => Vec::new(),
-        }
+        if self.format.has_envelope() { b"{\"data\":".to_vec() } else { Vec::new() }
     }
 
     /// Returns the bytes after the rows. `version` is the last write that the rows may show.
     pub(super) fn tail(&self, version: Xact, cursor: Option<&str>) -> Result<Vec<u8>, RenderError> {
-        if self.format != Format::Json {
+        if !self.format.has_envelope() {
             return Ok(Vec::new());
         }
         let last = version.to_string();

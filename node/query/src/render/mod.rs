@@ -1,11 +1,13 @@
-//! Rendering of answers as a stream of bytes: rows of values become JSON, JSON lines, CSV or Parquet (btql.md, sections 1.2
-//! and 1.3). Also the texts of cursors (`cursors`). Depends on no HTTP library.
+//! Rendering of answers as a stream of bytes: columns of cells become JSON, JSON lines, CSV, Parquet or Arrow (btql.md,
+//! sections 1.2 and 1.3). Also the texts of cursors (`cursors`). Depends on no HTTP library.
 //!
 //! ```text
 //! WholeResponse ────┬─ Envelope   schema, freshness, warnings, cursor, plan
 //! StreamedResponse ─┴─ RowWriter ─┬─ json     [{...},{...}], or an object a line: bytes come out as rows go in
 //!                                 ├─ csv      a header, a record a row: the same
-//!                                 └─ parquet  batches of columns (`parquet_column`): bytes come out a row group at a time
+//!                                 ├─ columns  JSON blocks of columns: the same
+//!                                 ├─ arrow    batches of typed columns (`typed_array`): the same
+//!                                 └─ parquet  batches of typed columns: bytes come out a row group at a time
 //! ```
 //!
 //! A writer holds a bounded part of an answer of any length: for JSON and CSV one value, for Parquet one row group and, for
@@ -20,7 +22,7 @@
 //! | array, object | its JSON text as it stands: what is stored is compact and has no line breaks | the same, as a text |
 //! | anything else | as `Value::put_json` says | the same without quotes |
 //!
-//! A column of Parquet has one type, chosen by the kinds of its values (`Kinds`). No value is changed or dropped silently:
+//! A column of Parquet or Arrow has one type, chosen by the kinds of its values (`Kinds`). No value is changed or dropped silently:
 //!
 //! | known | type | a value that is something else |
 //! |---|---|---|
@@ -30,11 +32,13 @@
 //! | Text, Interval | utf8 | its text: transactions and times are such, and no text of anything is ambiguous |
 //! | Time | timestamp, microseconds, UTC | a text that says a time is that time; another kind: an error |
 //! | Texts | list of utf8 | elements that are no texts by their JSON text, null as null; what is no array: an error |
-//! | Any, Null | utf8, the JSON text | there is none; JSON null is null |
+//! | Any, Null | the JSON text; in Arrow as binary, marked by the metadata `assay.encoding` = `json` | there is none; JSON null is null |
 //!
 //! Null in a column declared without nulls is an error as well. After an error the response has no end, so that clients
 //! notice that it is cut.
 
+mod arrow_stream;
+mod columns;
 mod csv;
 pub mod cursors;
 mod envelope;
@@ -42,15 +46,15 @@ mod error;
 mod json;
 mod page_cursors;
 mod parquet;
-mod parquet_column;
 mod steps;
 mod streaming;
+mod typed_array;
 mod whole;
 
 use ::parquet::errors::ParquetError;
 use arrow::error::ArrowError;
 use assay_node_btql::schema::Column;
-use assay_node_btql::values::Value;
+use assay_node_engine::Table;
 use thiserror::Error;
 
 pub use envelope::Envelope;
@@ -72,10 +76,15 @@ pub enum Format {
     JsonLines,
     Csv,
     Parquet,
+    /// Arrow IPC stream.
+    Arrow,
+    /// Blocks of columns as JSON.
+    Columns,
 }
 
 impl Format {
-    pub const ALL: [Format; 4] = [Format::Json, Format::JsonLines, Format::Csv, Format::Parquet];
+    pub const ALL: [Format; 6] =
+        [Format::Json, Format::JsonLines, Format::Csv, Format::Parquet, Format::Arrow, Format::Columns];
 
     /// Name of the format in requests (`fmt`).
     pub fn name(self) -> &'static str {
@@ -84,6 +93,8 @@ impl Format {
             Format::JsonLines => "jsonl",
             Format::Csv => "csv",
             Format::Parquet => "parquet",
+            Format::Arrow => "arrow",
+            Format::Columns => "columns",
         }
     }
 
@@ -95,12 +106,20 @@ impl Format {
     /// name it (D-13).
     pub fn content_type(self, accept: Option<&str>) -> &'static str {
         match self {
-            Format::Json => JSON_TYPE,
+            Format::Json | Format::Columns => JSON_TYPE,
             Format::JsonLines if accept.is_some_and(accepts_lines) => JSON_LINES_TYPE,
             Format::JsonLines => JSON_TYPE,
             Format::Csv => "text/csv; charset=utf-8",
             Format::Parquet => "application/vnd.apache.parquet",
+            Format::Arrow => "application/vnd.apache.arrow.stream",
         }
+    }
+}
+
+impl Format {
+    /// Returns whether the rows have an envelope with schema, freshness, warnings and cursor.
+    pub fn has_envelope(self) -> bool {
+        matches!(self, Format::Json | Format::Columns)
     }
 }
 
@@ -141,6 +160,8 @@ enum FormatWriter {
     Json(json::JsonWriter),
     Csv(csv::CsvWriter),
     Parquet(Box<parquet::ParquetWriter>),
+    Arrow(Box<arrow_stream::ArrowWriter>),
+    Columns(columns::ColumnsWriter),
 }
 
 impl RowWriter {
@@ -156,15 +177,19 @@ impl RowWriter {
             Format::JsonLines => FormatWriter::Json(json::JsonWriter::lines(columns)),
             Format::Csv => FormatWriter::Csv(csv::CsvWriter::new(columns)),
             Format::Parquet => FormatWriter::Parquet(Box::new(parquet::ParquetWriter::new(columns)?)),
+            Format::Arrow => FormatWriter::Arrow(Box::new(arrow_stream::ArrowWriter::new(columns)?)),
+            Format::Columns => FormatWriter::Columns(columns::ColumnsWriter::new(columns)),
         }))
     }
 
-    /// Appends rows, each with a value for each column. Returns the bytes that are ready, for Parquet often none.
-    pub fn rows(&mut self, rows: &[Vec<Value<'_>>]) -> Result<Vec<u8>, FormatError> {
+    /// Appends rows. Returns the bytes that are ready, for Parquet often none.
+    pub fn rows(&mut self, table: &Table) -> Result<Vec<u8>, FormatError> {
         match &mut self.0 {
-            FormatWriter::Json(writer) => writer.rows(rows),
-            FormatWriter::Csv(writer) => writer.rows(rows),
-            FormatWriter::Parquet(writer) => writer.rows(rows),
+            FormatWriter::Json(writer) => writer.rows(table),
+            FormatWriter::Csv(writer) => writer.rows(table),
+            FormatWriter::Parquet(writer) => writer.rows(table),
+            FormatWriter::Arrow(writer) => writer.rows(table),
+            FormatWriter::Columns(writer) => writer.rows(table),
         }
     }
 
@@ -174,21 +199,25 @@ impl RowWriter {
             FormatWriter::Json(writer) => Ok(writer.finish()),
             FormatWriter::Csv(writer) => Ok(writer.finish()),
             FormatWriter::Parquet(writer) => writer.finish(),
+            FormatWriter::Arrow(writer) => writer.finish(),
+            FormatWriter::Columns(writer) => Ok(writer.finish()),
         }
     }
 
     /// Approximate number of bytes held of rows that were not returned yet.
     pub fn held(&self) -> usize {
         match &self.0 {
-            FormatWriter::Json(_) => 0,
+            FormatWriter::Json(_) | FormatWriter::Columns(_) => 0,
             FormatWriter::Csv(writer) => writer.held(),
             FormatWriter::Parquet(writer) => writer.held(),
+            FormatWriter::Arrow(writer) => writer.held(),
         }
     }
 }
 
-fn check_width(row: &[Value<'_>], expected: usize) -> Result<(), FormatError> {
-    if row.len() == expected { Ok(()) } else { Err(FormatError::Width { expected, found: row.len() }) }
+fn check_width(table: &Table, expected: usize) -> Result<(), FormatError> {
+    let found = table.cells.len();
+    if found == expected { Ok(()) } else { Err(FormatError::Width { expected, found }) }
 }
 
 /// Estimate of the size of the next rows from the size of earlier ones: growing a text of megabytes step by step copies it.

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use arrow::array::{RecordBatch, RecordBatchOptions};
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
+use arrow::compute::concat;
+use arrow::datatypes::{DataType, Schema, SchemaRef};
 use assay_node_btql::schema;
-use assay_node_btql::values::Value;
+use assay_node_engine::Table;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 
-use super::parquet_column::ColumnBuilder;
+use super::typed_array::{field, typed_array};
 use super::{FormatError, check_width};
 
 /// Rows and bytes that end a batch: pages are cut between batches, so that a page of long texts stays small.
@@ -19,37 +20,50 @@ const BATCH_BYTES: usize = 1 << 20;
 /// Rows and bytes that end a row group. The bytes are those held, most of them compressed.
 const GROUP_ROWS: usize = 128 << 10;
 const GROUP_BYTES: usize = 16 << 20;
+/// Size of a value without a text, for bounds.
+const SCALAR_BYTES: usize = 8;
 
 #[derive(Debug)]
 pub struct ParquetWriter {
+    columns: Vec<schema::Column>,
     schema: SchemaRef,
-    columns: Vec<ColumnBuilder>,
-    /// Rows and bytes in the current batch.
-    batch: (usize, usize),
+    batch: PendingBatch,
     file: ArrowWriter<Vec<u8>>,
-    scratch: String,
+}
+
+/// Rows that do not fill a batch yet.
+#[derive(Debug, Default)]
+struct PendingBatch {
+    /// Arrays of each part of the batch.
+    parts: Vec<Vec<ArrayRef>>,
+    rows: usize,
+    bytes: usize,
 }
 
 impl ParquetWriter {
     pub fn new(columns: &[schema::Column]) -> Result<ParquetWriter, FormatError> {
-        let columns: Vec<ColumnBuilder> = columns.iter().map(ColumnBuilder::new).collect();
-        let schema = Arc::new(Schema::new(columns.iter().map(ColumnBuilder::field).collect::<Vec<_>>()));
+        let schema = Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()));
         let file = ArrowWriter::try_new(Vec::new(), Arc::clone(&schema), Some(properties()))?;
-        Ok(ParquetWriter { schema, columns, batch: (0, 0), file, scratch: String::new() })
+        Ok(ParquetWriter { columns: columns.to_vec(), schema, batch: PendingBatch::default(), file })
     }
 
-    pub fn rows(&mut self, rows: &[Vec<Value<'_>>]) -> Result<Vec<u8>, FormatError> {
-        let mut ended = false;
-        for row in rows {
-            check_width(row, self.columns.len())?;
-            self.batch.0 += 1;
-            for (column, value) in self.columns.iter_mut().zip(row) {
-                self.batch.1 += column.put(value, &mut self.scratch)?;
-            }
-            if self.batch.0 >= BATCH_ROWS || self.batch.1 >= BATCH_BYTES {
+    pub fn rows(&mut self, table: &Table) -> Result<Vec<u8>, FormatError> {
+        check_width(table, self.columns.len())?;
+        let arrays = self.columns.iter().zip(&table.cells).map(|(column, cells)| typed_array(column, cells));
+        let arrays = arrays.collect::<Result<Vec<_>, _>>()?;
+        let (mut from, mut ended) = (0, false);
+        for row in 0..table.len {
+            self.batch.rows += 1;
+            self.batch.bytes += arrays.iter().map(|array| SCALAR_BYTES + text_bytes(array, row)).sum::<usize>();
+            if self.batch.rows >= BATCH_ROWS || self.batch.bytes >= BATCH_BYTES {
+                self.batch.push(&arrays, from, row + 1 - from);
+                from = row + 1;
                 self.end_batch()?;
                 ended |= self.end_group_if_full()?;
             }
+        }
+        if from < table.len {
+            self.batch.push(&arrays, from, table.len - from);
         }
         if ended { self.take() } else { Ok(Vec::new()) }
     }
@@ -60,12 +74,20 @@ impl ParquetWriter {
     }
 
     pub fn held(&self) -> usize {
-        self.batch.1 + self.scratch.capacity() + self.file.memory_size() + self.file.inner().capacity()
+        self.batch.bytes + self.file.memory_size() + self.file.inner().capacity()
     }
 
     fn end_batch(&mut self) -> Result<(), FormatError> {
-        let (rows, _) = std::mem::take(&mut self.batch);
-        let arrays = self.columns.iter_mut().map(ColumnBuilder::take).collect();
+        let PendingBatch { parts, rows, .. } = std::mem::take(&mut self.batch);
+        let column = |number: usize| {
+            let arrays: Vec<&dyn Array> = parts.iter().map(|part| part[number].as_ref()).collect();
+            match arrays.as_slice() {
+                [_] => Ok(Arc::clone(&parts[0][number])),
+                [] => Ok(arrow::array::new_empty_array(self.schema.field(number).data_type())),
+                arrays => concat(arrays),
+            }
+        };
+        let arrays = (0..self.columns.len()).map(column).collect::<Result<_, _>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)?;
         Ok(self.file.write(&batch)?)
@@ -87,6 +109,26 @@ impl ParquetWriter {
     fn take(&mut self) -> Result<Vec<u8>, FormatError> {
         self.file.sync().map_err(parquet::errors::ParquetError::from)?;
         Ok(std::mem::take(self.file.inner_mut()))
+    }
+}
+
+impl PendingBatch {
+    /// Appends rows, which share their memory with `arrays`.
+    fn push(&mut self, arrays: &[ArrayRef], from: usize, rows: usize) {
+        self.parts.push(arrays.iter().map(|array| array.slice(from, rows)).collect());
+    }
+}
+
+/// Returns the bytes of the texts of a row.
+fn text_bytes(array: &ArrayRef, row: usize) -> usize {
+    match array.data_type() {
+        DataType::Utf8 => array.as_string::<i32>().value_length(row) as usize,
+        DataType::List(_) => {
+            let (list, offsets) = (array.as_list::<i32>(), array.as_list::<i32>().value_offsets());
+            let texts = list.values().as_string::<i32>().value_offsets();
+            (texts[offsets[row + 1] as usize] - texts[offsets[row] as usize]) as usize
+        }
+        _ => 0,
     }
 }
 

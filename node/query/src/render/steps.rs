@@ -2,8 +2,7 @@
 
 use std::io;
 
-use assay_node_btql::values::Value;
-use assay_node_engine::{Watch, value_bytes};
+use assay_node_engine::Watch;
 
 use super::{RenderError, RowWriter};
 use crate::{AskError, Executor, Table};
@@ -38,21 +37,21 @@ impl Compressor for Uncompressed {
 pub(super) fn write_rows(
     writer: &mut RowWriter,
     compressor: &mut impl Compressor,
-    rows: &[Vec<Value<'_>>],
+    table: &Table,
     watch: &Watch,
 ) -> Result<Vec<u8>, RenderError> {
     let mut bytes = Vec::new();
-    let mut rest = rows;
-    while !rest.is_empty() {
+    let mut from = 0;
+    while from < table.len {
         watch.check().map_err(AskError::from)?;
         let (mut ahead, mut count) = (0, 0);
-        while count < rest.len() && ahead < WRITTEN_AT_ONCE {
-            ahead += rest[count].iter().map(value_bytes).sum::<usize>();
+        while from + count < table.len && ahead < WRITTEN_AT_ONCE {
+            ahead += table.row_bytes(from + count);
             count += 1;
         }
-        let (next, later) = rest.split_at(count);
-        bytes.extend_from_slice(&compressor.put(writer.rows(next)?).map_err(RenderError::Compression)?);
-        rest = later;
+        let rows = writer.rows(&table.slice(from, count))?;
+        bytes.extend_from_slice(&compressor.put(rows).map_err(RenderError::Compression)?);
+        from += count;
     }
     Ok(bytes)
 }
@@ -63,18 +62,12 @@ pub(super) async fn write_table(
     mut writer: RowWriter,
     table: Table,
 ) -> Result<(RowWriter, Vec<u8>), RenderError> {
-    let mut values = table.rows.iter().flatten();
-    let mut ahead = 0;
-    let is_short = values.all(|value| {
-        ahead += value_bytes(value);
-        ahead < WRITTEN_HERE_MAX
-    });
-    if is_short {
-        let bytes = writer.rows(&table.rows)?;
+    if table.bytes() < WRITTEN_HERE_MAX {
+        let bytes = writer.rows(&table)?;
         return Ok((writer, bytes));
     }
     let work = move |watch: &Watch| {
-        let bytes = write_rows(&mut writer, &mut Uncompressed, &table.rows, watch)?;
+        let bytes = write_rows(&mut writer, &mut Uncompressed, &table, watch)?;
         Ok((writer, bytes))
     };
     executor.run(work).await?

@@ -170,7 +170,7 @@ impl<M: ResponseMemory, C: Compressor> StreamedResponse<M, C> {
         let head = self.head.take().unwrap_or_default();
         let work = move |watch: &Watch| {
             let mut bytes = compressor.put(head).map_err(RenderError::Compression)?;
-            bytes.extend(write_rows(&mut writer, &mut compressor, &table.rows, watch)?);
+            bytes.extend(write_rows(&mut writer, &mut compressor, &table, watch)?);
             Ok::<_, RenderError>(((writer, compressor), bytes))
         };
         let (writer, bytes) = self.executor.run(work).await??;

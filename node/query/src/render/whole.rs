@@ -38,7 +38,7 @@ impl WholeResponse {
         // Parquet is encoded only now, as far as a row group was not full.
         let end = match envelope.format {
             Format::Parquet => executor.run(move |_| writer.finish()).await?,
-            Format::Json | Format::JsonLines | Format::Csv => writer.finish(),
+            _ => writer.finish(),
         };
         let mut bytes = end?;
         bytes.extend_from_slice(&envelope.tail(version, cursor)?);

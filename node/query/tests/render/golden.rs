@@ -4,9 +4,14 @@ use assay_node_btql::ast::{Interval, Unit};
 use assay_node_btql::bound::Kinds;
 use assay_node_btql::schema::Column;
 use assay_node_btql::values::Value;
+use assay_node_query::Table;
 use assay_node_query::render::{Format, FormatError, RowWriter};
 
 use crate::{column, text, written};
+
+fn no_rows(columns: &[Column]) -> Table {
+    Table::from_rows(columns.iter().map(|column| column.name.clone()).collect(), &[]).expect("a table")
+}
 
 const SECOND: i64 = 1_700_000_000_000_000;
 
@@ -96,7 +101,7 @@ fn an_answer_without_rows_is_one() {
     assert_eq!(empty(Format::JsonLines), "");
     assert_eq!(empty(Format::Csv), RECORDS[..RECORDS.find("\r\n").expect("a header") + 2]);
     let mut writer = RowWriter::new(Format::Json, &columns()).expect("a writer");
-    assert_eq!(writer.rows(&[]).expect("no rows"), b"");
+    assert_eq!(writer.rows(&no_rows(&columns())).expect("no rows"), b"");
     assert_eq!(writer.finish().expect("an end"), b"[]");
 }
 

@@ -9,7 +9,7 @@ use assay_node_query::render::{Format, RowWriter};
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-use crate::{column, written};
+use crate::{column, table, written};
 
 const GROUP_ROWS: usize = 128 << 10;
 const GROUP_BYTES: usize = 16 << 20;
@@ -57,7 +57,7 @@ fn write(format: Format, count: usize, text_bytes: usize) -> Written {
     let mut writer = RowWriter::new(format, &columns()).expect("a writer");
     let mut all = Written { file: Vec::new(), largest: 0, held: 0 };
     for from in (0..count).step_by(AT_A_TIME) {
-        let part = writer.rows(&rows(from, count.min(from + AT_A_TIME), text_bytes)).expect("it is written");
+        let part = writer.rows(&table(&rows(from, count.min(from + AT_A_TIME), text_bytes))).expect("it is written");
         all.held = all.held.max(writer.held());
         all.largest = all.largest.max(part.len());
         all.file.extend(part);

@@ -9,10 +9,17 @@ mod values;
 use assay_node_btql::bound::Kinds;
 use assay_node_btql::schema::Column;
 use assay_node_btql::values::Value;
+use assay_node_query::Table;
 use assay_node_query::render::{Format, FormatError, RowWriter};
 
 fn column(name: &str, kinds: Kinds) -> Column {
     Column { name: name.into(), kinds, nullable: true }
+}
+
+/// Table of rows, with as many columns as the first has.
+fn table(rows: &[Vec<Value<'_>>]) -> Table {
+    let width = rows.first().map_or(0, Vec::len);
+    Table::from_rows((0..width).map(|column| column.to_string()).collect(), rows).expect("a table")
 }
 
 /// Renders an answer whose rows are appended `at_a_time`.
@@ -25,7 +32,7 @@ fn written(
     let mut writer = RowWriter::new(format, columns)?;
     let mut all = Vec::new();
     for part in rows.chunks(at_a_time) {
-        all.extend(writer.rows(part)?);
+        all.extend(writer.rows(&table(part))?);
     }
     all.extend(writer.finish()?);
     Ok(all)

@@ -1,0 +1,152 @@
+//! Merge of the rows of several leaves as they come, in the order of their keys.
+
+use assay_node_btql::bound::{Bound, Order, Output};
+
+use crate::EngineError;
+use crate::finish::{Limit, rows_max};
+use crate::leaf::{counts_traces, position};
+use crate::partial::Partial;
+use crate::results::batch::{RankedBatch, RowPlace, columns_of_places, places_in_order};
+use crate::results::{ResultColumn, Table};
+use crate::rows::output::order_of;
+use crate::rows::rank::{Position, Rank, cut_traces};
+
+/// Rows of leaves that come in parts, each in the order of the query.
+#[derive(Debug)]
+pub struct RowMerge {
+    order: Order,
+    inputs: Vec<RowInput>,
+}
+
+/// Rows of one leaf that came and were not returned yet.
+#[derive(Debug, Default)]
+struct RowInput {
+    batch: RankedBatch,
+    has_ended: bool,
+}
+
+impl RowMerge {
+    pub fn new(bound: &Bound) -> RowMerge {
+        RowMerge { order: order_of(bound), inputs: Vec::new() }
+    }
+
+    /// Adds a leaf. Returns its number.
+    pub fn add(&mut self) -> usize {
+        self.inputs.push(RowInput::default());
+        self.inputs.len() - 1
+    }
+
+    /// Returns whether the merge cannot go on without more rows of the leaf.
+    pub fn needs(&self, input: usize) -> bool {
+        let input = &self.inputs[input];
+        !input.has_ended && input.batch.ranks.is_empty()
+    }
+
+    /// Returns whether the merge cannot go on without more rows of some leaf.
+    pub fn needs_any(&self) -> bool {
+        (0..self.inputs.len()).any(|input| self.needs(input))
+    }
+
+    /// Takes the next rows of a leaf. Returns the position of the last one.
+    pub fn push(&mut self, input: usize, part: Partial, bound: &Bound) -> Result<Option<Position>, EngineError> {
+        let batch = part.into_batch()?;
+        let last = batch.ranks.last().map(|rank| position(bound, rank));
+        let input = &mut self.inputs[input];
+        input.batch = match input.batch.ranks.is_empty() {
+            true => batch,
+            false => RankedBatch::merge(&[std::mem::take(&mut input.batch), batch], &self.order, usize::MAX)?,
+        };
+        Ok(last)
+    }
+
+    /// Notes that a leaf has no more rows.
+    pub fn end(&mut self, input: usize) {
+        self.inputs[input].has_ended = true;
+    }
+
+    /// Returns whether all rows were returned.
+    pub fn has_ended(&self) -> bool {
+        self.inputs.iter().all(|input| input.has_ended && input.batch.ranks.is_empty())
+    }
+
+    /// Returns the next rows, as far as no leaf can have earlier ones.
+    pub fn take(&mut self, bound: &Bound, limit: &Limit) -> Result<Table, EngineError> {
+        let Output::Rows { columns, .. } = &bound.output else { return Err(EngineError::Damaged) };
+        let names: Vec<String> = columns.iter().map(|(name, _)| name.clone()).collect();
+        let batches: Vec<RankedBatch> = self.inputs.iter_mut().map(|input| std::mem::take(&mut input.batch)).collect();
+        let all = places_in_order(&batches, &self.order);
+        let mut places = all.clone();
+        places.truncate(self.safe(&batches, &all));
+        let table = table_of(bound, names, &batches, places, limit)?;
+        let mut taken = vec![0; batches.len()];
+        all[..table.len].iter().for_each(|(batch, _)| taken[*batch] += 1);
+        for ((input, batch), taken) in self.inputs.iter_mut().zip(batches).zip(taken) {
+            input.batch = rest(batch, taken);
+        }
+        Ok(table)
+    }
+
+    /// Returns the number of first rows that no leaf can add earlier rows to.
+    fn safe(&self, batches: &[RankedBatch], all: &[RowPlace]) -> usize {
+        let open = self.inputs.iter().zip(batches).filter(|(input, _)| !input.has_ended);
+        // A leaf without rows may have any.
+        let lasts: Option<Vec<&Rank>> = open.map(|(_, batch)| batch.ranks.last()).collect();
+        let Some(lasts) = lasts else { return 0 };
+        let Some(first) = lasts.into_iter().min_by(|left, right| left.compare(right, &self.order)) else {
+            return all.len();
+        };
+        all.partition_point(|(batch, row)| batches[*batch].ranks[*row].compare(first, &self.order).is_le())
+    }
+}
+
+/// Returns the rows behind the first `taken` ones.
+fn rest(batch: RankedBatch, taken: usize) -> RankedBatch {
+    let rows = batch.ranks.len() - taken;
+    match (taken, rows) {
+        (0, _) => batch,
+        (_, 0) => RankedBatch::default(),
+        _ => RankedBatch {
+            columns: batch.columns.iter().map(|column| column.slice(taken, rows)).collect(),
+            ranks: batch.ranks[taken..].to_vec(),
+        },
+    }
+}
+
+/// Returns the first rows of those in order, up to the limit.
+pub(super) fn table_of(
+    bound: &Bound,
+    columns: Vec<String>,
+    batches: &[RankedBatch],
+    mut rows: Vec<RowPlace>,
+    limit: &Limit,
+) -> Result<Table, EngineError> {
+    let rank = |(batch, row): RowPlace| &batches[batch].ranks[row];
+    let is_of_traces = counts_traces(bound);
+    if is_of_traces {
+        cut_traces(&mut rows, |row| rank(*row).trace(), rows_max(limit));
+    } else {
+        rows.truncate(rows_max(limit));
+    }
+    let mut bytes = 0;
+    let fitting = rows.iter().position(|(batch, row)| {
+        bytes += batches[*batch].columns.iter().map(|column| column.cell_bytes(*row)).sum::<usize>();
+        bytes >= limit.bytes
+    });
+    if let Some(last) = fitting {
+        let trace = rank(rows[last]).trace();
+        // A trace is on one page.
+        let whole = rows[last..].iter().take_while(|row| is_of_traces && rank(**row).trace() == trace).count();
+        rows.truncate(last + whole.max(1));
+    }
+    let counted = if is_of_traces {
+        rows.iter().map(|row| rank(*row).trace()).collect::<ahash::AHashSet<_>>().len()
+    } else {
+        rows.len()
+    };
+    let end = rows.last().filter(|_| bound.has_pages()).map(|row| position(bound, rank(*row)));
+    let mut cells = columns_of_places(batches, &rows)?;
+    // Without any row, no batch has columns.
+    cells.resize(columns.len(), ResultColumn::from_values(&[])?);
+    let cut = fitting.is_some();
+    Ok(Table { columns: columns.into(), cells, len: rows.len(), end, counted: counted as u64, cut })
+}

@@ -1,0 +1,206 @@
+//! Streams of parts between nodes: the service that responds with them, and their reader.
+//!
+//! A chunk is a head and a part. Parts are computed one ahead of their reader; the transport carries them as the reader
+//! takes them. Streams end early if their reader pauses, and after some time in any case: the reader then opens another
+//! one behind the last row. So no query holds files of another node for long, and its rights are checked again.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use assay_cluster::{AskStream, NoAnswer, ObjectAccess, StreamService};
+use assay_storage_model::{ShardId, Xact};
+use bytes::Bytes;
+use futures::stream::BoxStream;
+use futures::{StreamExt, stream};
+use serde::{Deserialize, Serialize};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::task::AbortHandle;
+
+use crate::context::QueryContext;
+use crate::leaf::run::{LeafRun, PartForm};
+use crate::leaf::{LeafPart, LeafRequest, missing};
+use crate::{AskError, packed};
+
+/// Name of the service.
+pub(crate) const RESULT_STREAM: &str = "query.rows";
+/// Format of requests for streams.
+pub(crate) const FORMAT_OF_STREAMS: u16 = 3;
+/// Chunks that wait for their reader, on each side.
+const CHUNKS_AHEAD: usize = 1;
+/// Time that a chunk waits for its reader before the stream ends.
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+/// Time after which a stream ends.
+const LIFETIME_MAX: Duration = Duration::from_secs(60);
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct ChunkHead {
+    versions: Vec<(ShardId, Xact)>,
+    is_last: bool,
+}
+
+/// A part as it came from another node.
+#[derive(Debug)]
+pub(crate) struct LeafChunk {
+    pub versions: Vec<(ShardId, Xact)>,
+    pub part: LeafPart,
+    pub is_last: bool,
+}
+
+/// Service that responds to other nodes with parts.
+#[derive(Debug)]
+pub(crate) struct LeafStreamService {
+    pub context: Arc<QueryContext>,
+}
+
+impl StreamService for LeafStreamService {
+    fn stream_for(
+        &self,
+        principal: Bytes,
+        body: Bytes,
+        _within: Duration,
+    ) -> BoxStream<'static, Result<Bytes, NoAnswer>> {
+        let context = Arc::clone(&self.context);
+        let opened = async move {
+            match open(context, principal, body).await {
+                Ok(chunks) => chunks,
+                Err(why) => stream::iter([Err(why)]).boxed(),
+            }
+        };
+        stream::once(opened).flatten().boxed()
+    }
+}
+
+/// Checks a request, and starts the task that computes its parts.
+async fn open(
+    context: Arc<QueryContext>,
+    principal: Bytes,
+    body: Bytes,
+) -> Result<BoxStream<'static, Result<Bytes, NoAnswer>>, NoAnswer> {
+    let bad = |why: serde_json::Error| NoAnswer::Refused(format!("the request cannot be decoded: {why}"));
+    let request: LeafRequest = serde_json::from_slice(&body).map_err(bad)?;
+    if let Some(group) = missing(&context.cluster, &request) {
+        return Err(context.cluster.not_leader(group));
+    }
+    let objects = request.objects.iter().map(|object| object.key).collect();
+    context.cluster.check(Some(principal), ObjectAccess::Read, objects).await?;
+    let (sender, receiver) = mpsc::channel(CHUNKS_AHEAD);
+    let task = tokio::spawn(async move {
+        let until = Instant::now() + LIFETIME_MAX;
+        if let Err(why) = send_parts(&context, request, until, &sender).await {
+            // Its reader may be gone.
+            drop(sender.send_timeout(pack_error(&why), PAUSE_MAX).await);
+        }
+    });
+    let stop = AbortOnDrop(task.abort_handle());
+    let chunks = stream::unfold((receiver, stop), |(mut receiver, stop)| async move {
+        let chunk = receiver.recv().await?;
+        Some((Ok(chunk), (receiver, stop)))
+    });
+    Ok(chunks.boxed())
+}
+
+/// Computes parts until the last one, or until the reader pauses.
+async fn send_parts(
+    context: &Arc<QueryContext>,
+    request: LeafRequest,
+    until: Instant,
+    sender: &mpsc::Sender<Bytes>,
+) -> Result<(), AskError> {
+    if request.format != FORMAT_OF_STREAMS {
+        let why =
+            format!("this node reads requests of format {FORMAT_OF_STREAMS}, and this one has {}", request.format);
+        return Err(AskError::NotServed(why));
+    }
+    let time = Duration::from_millis(request.millis);
+    let mut run = LeafRun::begin(context, request).await?;
+    loop {
+        let (part, is_last) = run.next(Instant::now() + time, PartForm::Encoded).await?;
+        let LeafPart::Part(bytes) = part else { return Err(AskError::Internal("a part is not encoded".into())) };
+        let head = ChunkHead { versions: run.versions.clone(), is_last };
+        let sent = sender.send_timeout(packed::pack(&Ok::<_, AskError>(head), &bytes), PAUSE_MAX).await;
+        if sent.is_err() || is_last || Instant::now() >= until {
+            return Ok(());
+        }
+    }
+}
+
+fn pack_error(why: &AskError) -> Bytes {
+    packed::pack(&Err::<ChunkHead, _>(why), &[])
+}
+
+/// Decodes a chunk; `None` if it is invalid.
+fn unpack(chunk: Bytes) -> Option<Result<LeafChunk, AskError>> {
+    let (head, part): (Result<ChunkHead, AskError>, Bytes) = packed::unpack(chunk)?;
+    Some(head.map(|ChunkHead { versions, is_last }| LeafChunk { versions, part: LeafPart::Part(part), is_last }))
+}
+
+#[derive(Debug)]
+struct AbortOnDrop(AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Reader of the chunks of another node. A task reads ahead, and closes the stream if its chunks are not taken.
+#[derive(Debug)]
+pub(crate) struct ChunkReader {
+    chunks: mpsc::Receiver<Result<LeafChunk, AskError>>,
+    _stop: AbortOnDrop,
+}
+
+impl ChunkReader {
+    /// Starts to read. `permit` is held as long as the stream is open.
+    pub fn start(stream: AskStream, permit: OwnedSemaphorePermit) -> ChunkReader {
+        let (sender, chunks) = mpsc::channel(CHUNKS_AHEAD);
+        let task = tokio::spawn(read(stream, sender, permit));
+        ChunkReader { chunks, _stop: AbortOnDrop(task.abort_handle()) }
+    }
+
+    /// Returns the next chunk; none if the stream ended.
+    pub async fn next(&mut self) -> Option<Result<LeafChunk, AskError>> {
+        self.chunks.recv().await
+    }
+}
+
+async fn read(mut stream: AskStream, sender: mpsc::Sender<Result<LeafChunk, AskError>>, permit: OwnedSemaphorePermit) {
+    while let Some(chunk) = stream.next().await {
+        let chunk = match chunk {
+            Ok(chunk) => unpack(chunk).unwrap_or_else(|| {
+                let why = "a response of another node cannot be decoded; both have to run consecutive versions";
+                Err(AskError::Unavailable(why.into()))
+            }),
+            Err(why) => Err(AskError::Unavailable(why.to_string())),
+        };
+        let is_end = chunk.as_ref().map_or(true, |chunk| chunk.is_last);
+        if sender.send_timeout(chunk, PAUSE_MAX).await.is_err() || is_end {
+            break;
+        }
+    }
+    drop(permit);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_read_back_and_damaged_ones_do_not() {
+        let head = ChunkHead { versions: vec![(ShardId(3), Xact(7))], is_last: true };
+        let packed = packed::pack(&Ok::<_, AskError>(head), b"rows");
+        let chunk = unpack(packed.clone()).expect("a chunk").expect("a part");
+        assert_eq!((chunk.versions, chunk.is_last), (vec![(ShardId(3), Xact(7))], true));
+        assert!(matches!(chunk.part, LeafPart::Part(part) if part == "rows"));
+        assert!(unpack(packed.slice(..10)).is_none());
+        let failed = unpack(pack_error(&AskError::Busy("full".into()))).expect("a chunk");
+        assert_eq!(failed.map(|_| ()), Err(AskError::Busy("full".into())));
+    }
+
+    #[test]
+    fn the_head_of_a_chunk_stays_as_it_is() {
+        let head = ChunkHead { versions: vec![(ShardId(3), Xact(7))], is_last: false };
+        let packed = packed::pack(&Ok::<_, AskError>(head), b"rows");
+        assert_eq!(&packed[4..], br#"{"Ok":{"versions":[[3,7]],"is_last":false}}rows"#);
+    }
+}

@@ -2,6 +2,7 @@
 //! may be on the page, leave it.
 
 mod audit;
+mod ordered_spans;
 mod rows;
 mod spans;
 mod summaries;

@@ -4,7 +4,8 @@ use assay_node_btql::ast::Shape;
 use assay_node_btql::bound::{Bound, Rows};
 
 use crate::EngineError;
-use crate::leaf::spans::{SpanRows, SpanSelection};
+use crate::leaf::ordered_spans::SpanRows;
+use crate::leaf::spans::SpanSelection;
 use crate::leaf::{Ask, run, sampled};
 use crate::partial::Partial;
 use crate::results::batch::RankedBatch;

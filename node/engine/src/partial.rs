@@ -173,3 +173,62 @@ fn rows(from: &mut Reader<'_>, bound: &Bound) -> Result<RankedBatch, EngineError
     };
     RankedBatch::from_rows((0..count).map(row).collect::<Result<_, EngineError>>()?, columns)
 }
+
+#[cfg(test)]
+mod tests {
+    use assay_node_btql::values::Value;
+    use assay_node_btql::{Env, bind, parse_text};
+
+    use super::*;
+
+    /// Rows as releases before 0.6 send them, and as a stream of columns. Written once; both stay readable.
+    const GOLDEN: [&[u8]; 2] =
+        [include_bytes!("results/golden/values.bin"), include_bytes!("results/golden/columns.bin")];
+
+    fn bound() -> Bound {
+        let query = "SELECT id, metadata.x, created FROM project_logs('p') ORDER BY scores.a";
+        bind(&parse_text(query).expect("a query"), &Env::default()).expect("it is bound")
+    }
+
+    fn batch() -> RankedBatch {
+        let text = |text: &str| Value::Text(text.to_owned().into());
+        let rank =
+            |sort: Value<'static>, key: u64| Rank { sort: vec![sort], place: key, xact: 9, object: 1, key, nth: 0 };
+        let rows = vec![
+            (rank(Value::Null, 3), vec![text("a"), Value::Object("{\"y\":[1]}".into()), Value::Stored(7)]),
+            (rank(Value::Float(0.5), 2), vec![text("b"), Value::Boolean(true), Value::Stored(-7)]),
+            (rank(text("high"), 1), vec![text("é"), Value::Null, Value::Null]),
+        ];
+        RankedBatch::from_rows(rows, 3).expect("a batch")
+    }
+
+    #[test]
+    fn parts_of_both_formats_stay_readable() {
+        let (bound, expected) = (bound(), batch());
+        for golden in GOLDEN {
+            let part = Partial::decode(&bound, 0, &Bytes::from_static(golden)).expect("it is decoded");
+            let batch = part.into_batch().expect("rows");
+            assert_eq!(batch.ranks, expected.ranks);
+            for (read, written) in batch.columns.iter().zip(&expected.columns) {
+                let values =
+                    |column: &crate::ResultColumn| (0..3).map(|row| column.value(row).into_owned()).collect::<Vec<_>>();
+                assert_eq!(values(read), values(written));
+            }
+        }
+    }
+
+    #[test]
+    fn values_are_written_as_earlier_releases_read_them() {
+        let part = Partial::of_batch(batch());
+        assert_eq!(part.encode(PartialFormat::Values).expect("it is encoded"), GOLDEN[0]);
+    }
+
+    #[test]
+    fn a_part_without_rows_reads_back() {
+        for format in [PartialFormat::Values, PartialFormat::Columns] {
+            let bytes = Partial::of_batch(RankedBatch::default()).encode(format).expect("it is encoded");
+            let part = Partial::decode(&bound(), 0, &bytes.into()).expect("it is decoded");
+            assert!(part.into_batch().expect("rows").ranks.is_empty());
+        }
+    }
+}

@@ -12,7 +12,7 @@ const LIBRARIES: &[(&str, &[&str])] = &[
     // The trait that raft-engine wants of what it stores.
     ("protobuf", &["assay-storage-log", "assay-bench"]),
     // answers are written as Parquet files too
-    ("parquet", &["assay-storage-segments", "assay-node-query"]),
+    ("parquet", &["assay-storage-segments", "assay-node-query", "assay-test-api"]),
     // what is read of rows travels as columns: the shard makes those of memory; expressions are computed over them, and
     // compared with the interpreter
     (
@@ -24,6 +24,7 @@ const LIBRARIES: &[(&str, &[&str])] = &[
             "assay-node-engine",
             "assay-node-query",
             "assay-test-btql",
+            "assay-test-api",
         ],
     ),
     ("openraft", &["assay-cluster-raft"]),

@@ -17,6 +17,7 @@ pub fn operations() -> Vec<Operation> {
     let answer = json!({
         "type": "object", "required": ["data", "schema", "realtime_state", "freshness_state", "freshness", "warnings"],
         "properties": {
+            // With `fmt: "columns"`, blocks of columns instead of rows.
             "data": rows, "schema": object, "realtime_state": object, "freshness_state": object,
             "freshness": {"type": "string", "enum": ["complete"]}, "warnings": rows, "cursor": text(), "plan": text(),
         },
@@ -37,6 +38,7 @@ pub fn operations() -> Vec<Operation> {
             .answers_as("text/csv", text())
             .answers_as("application/x-jsonlines", text())
             .answers_as("application/vnd.apache.parquet", json!({"type": "string", "format": "binary"}))
+            .answers_as("application/vnd.apache.arrow.stream", json!({"type": "string", "format": "binary"}))
             .sends_header("x-bt-cursor", "Where the next page begins, if there is one")
             .also_refuses(&REFUSED),
         Operation::new("post", "/btql/async", QUERIES, "Ask a question whose answer is looked for later")

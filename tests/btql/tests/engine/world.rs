@@ -11,8 +11,8 @@ use assay_node_btql::bound::{Bound, Rows};
 use assay_node_btql::columns::{Kind, Named};
 use assay_node_engine::price::{Price, Prices};
 use assay_node_engine::{
-    Ask, EngineError, Limit, Memory, Partial, Position, Shared, Source, Table, Watch, Workers, finish, innermost,
-    last_of, lowest, run,
+    Ask, EngineError, LeafRows, Limit, Memory, Partial, PartialFormat, Position, RowMerge, Shared, Source, Table,
+    Watch, Workers, finish, innermost, last_of, lowest, run,
 };
 use assay_storage_blobs::Blobs;
 use assay_storage_disk::{SharedDisk, SimulatedDisk};
@@ -45,6 +45,8 @@ const OF_OBJECTS: [&str; 6] = ["org_id", "project_id", "log_id", "experiment_id"
 /// Columns that a system fills in and documents do not have.
 const OF_SYSTEM: [&str; 4] = ["_pagination_key", "_xact_id", "comments", "audit_data"];
 const BYTES_MAX: usize = 256 << 20;
+/// Bytes of the parts of a streamed result: few rows each.
+const STREAMED_BYTES: usize = 300;
 const SEED: u64 = 7;
 
 pub struct World {
@@ -121,8 +123,8 @@ impl World {
         let (mut all, mut after) = (Vec::new(), None);
         loop {
             let table = self.ask(&bound, after, None).map_err(|error| error.to_string())?;
-            assert!(table.rows.len() as u64 <= size);
-            all.extend(table.rows.iter().map(json_row));
+            assert!(table.len as u64 <= size);
+            all.extend(table.rows().map(|row| json_row(&row)));
             match table.end {
                 Some(end) => after = Some(end),
                 None => return Ok(all),
@@ -135,7 +137,7 @@ impl World {
         let (mut all, mut after, mut first) = (Vec::new(), None, None);
         loop {
             let table = self.ask(bound, after, Some(bytes))?;
-            all.extend(table.rows.iter().map(json_row));
+            all.extend(table.rows().map(|row| json_row(&row)));
             let first = *first.get_or_insert(self.part_bytes.get());
             match table.end.filter(|_| table.cut) {
                 Some(end) => after = Some(end),
@@ -154,7 +156,12 @@ impl World {
             self.ends.borrow_mut().insert(text.clone(), end);
             Cursor { text, key }
         });
-        Ok(QueryAnswer { columns: table.columns.clone(), rows: table.rows.iter().map(json_row).collect(), cursor })
+        let rows: Vec<Vec<Json>> = table.rows().map(|row| json_row(&row)).collect();
+        if bound.has_pages() {
+            let streamed = self.streamed(bound, after).map_err(|error| error.to_string())?;
+            assert_eq!(streamed, rows, "rows that leaves stream are those of one part");
+        }
+        Ok(QueryAnswer { columns: table.columns.to_vec(), rows, cursor })
     }
 
     /// Returns the full position of a page that ended here, or the one in the cursor's text.
@@ -168,29 +175,61 @@ impl World {
 
     fn ask(&self, bound: &Bound, after: Option<Position>, bytes: Option<usize>) -> Result<Table, EngineError> {
         let inner = innermost(bound);
-        let watch = Watch::new(Instant::now() + Duration::from_secs(60), BYTES_MAX, &Memory::new(BYTES_MAX));
+        let watch = watch();
         let sources = self.sources(inner)?;
-        let mut ask = Ask { limit: inner.limit, bytes, after, until: None, seed: SEED };
-        if inner.sample.is_some() {
-            let hashes: Vec<_> = sources
-                .iter()
-                .map(|sources| lowest(inner, sources, &self.shared, &watch))
-                .collect::<Result<Vec<_>, _>>()?
-                .concat();
-            if let Some((assay_node_btql::ast::Amount::Count(count), _)) = inner.sample {
-                ask.until = last_of(hashes, count);
-            }
-        }
+        let until = self.last_of_sample(inner, &sources, &watch)?;
+        let ask = Ask { limit: inner.limit, bytes, after, until, seed: SEED };
         let mut partials = Vec::new();
         self.part_bytes.set(0);
-        for sources in &sources {
-            let partial = run(inner, sources, &self.shared, &watch, &ask)?.encode();
+        for (nth, sources) in sources.iter().enumerate() {
+            // As it comes from another node, of one release or another.
+            let format = if nth % 2 == 0 { PartialFormat::Columns } else { PartialFormat::Values };
+            let partial = run(inner, sources, &self.shared, &watch, &ask)?.encode(format)?;
             self.part_bytes.update(|bytes| bytes + partial.len());
-            // As it comes from another node.
-            partials.push(Partial::decode(inner, SEED, &partial)?);
+            partials.push(Partial::decode(inner, SEED, &partial.into())?);
         }
         let limit = Limit { rows: bound.limit, bytes: bytes.unwrap_or(usize::MAX) };
         finish(bound, partials, &watch, &limit, SEED)
+    }
+
+    /// Returns the rows of a result that has pages, as its leaves stream them in short parts.
+    fn streamed(&self, bound: &Bound, after: Option<Position>) -> Result<Vec<Vec<Json>>, EngineError> {
+        let watch = watch();
+        let sources = self.sources(bound)?;
+        let until = self.last_of_sample(bound, &sources, &watch)?;
+        let ask = Ask { limit: bound.limit, bytes: Some(STREAMED_BYTES), after, until, seed: SEED };
+        let mut leaves: Vec<LeafRows> = sources.into_iter().map(|sources| LeafRows::new(sources, ask)).collect();
+        let mut merge = RowMerge::new(bound);
+        leaves.iter().for_each(|_| drop(merge.add()));
+        let (mut all, mut left) = (Vec::new(), bound.limit);
+        while !merge.has_ended() && left != Some(0) {
+            for (number, leaf) in leaves.iter_mut().enumerate() {
+                if merge.needs(number) {
+                    let part = leaf.next(bound, &self.shared, &watch)?.encode(PartialFormat::Columns)?;
+                    merge.push(number, Partial::decode(bound, SEED, &part.into())?, bound)?;
+                    if leaf.has_ended() {
+                        merge.end(number);
+                    }
+                }
+            }
+            if !merge.needs_any() {
+                let table = merge.take(bound, &Limit { rows: left, bytes: STREAMED_BYTES })?;
+                all.extend(table.rows().map(|row| json_row(&row)));
+                left = left.map(|left| left - table.counted);
+            }
+        }
+        Ok(all)
+    }
+
+    fn last_of_sample(
+        &self,
+        bound: &Bound,
+        sources: &[Vec<Source>],
+        watch: &Watch,
+    ) -> Result<Option<assay_node_engine::Hash>, EngineError> {
+        let Some((assay_node_btql::ast::Amount::Count(count), _)) = bound.sample else { return Ok(None) };
+        let hashes = sources.iter().map(|sources| lowest(bound, sources, &self.shared, watch));
+        Ok(last_of(hashes.collect::<Result<Vec<_>, _>>()?.concat(), count))
     }
 
     /// The objects that a query means, by their shards.
@@ -217,7 +256,11 @@ impl World {
     }
 }
 
-fn json_row(row: &Vec<assay_node_btql::values::Value<'static>>) -> Vec<Json> {
+fn watch() -> Watch {
+    Watch::new(Instant::now() + Duration::from_secs(60), BYTES_MAX, &Memory::new(BYTES_MAX))
+}
+
+fn json_row(row: &[assay_node_btql::values::Value<'_>]) -> Vec<Json> {
     row.iter().map(|value| serde_json::from_str(&value.to_json()).expect("JSON")).collect()
 }
 

@@ -1,8 +1,9 @@
-//! Tests of stored data: concurrent creation, attachments, exports, formats of results, retention and deletion.
+//! Tests of stored data: concurrent creation, attachments, exports, formats of results, long results, retention and deletion.
 
 pub(crate) mod concurrent_creation;
 pub(crate) mod deletion;
 pub(crate) mod export;
 pub(crate) mod files;
 pub(crate) mod formats;
+pub(crate) mod long_results;
 pub(crate) mod retention;

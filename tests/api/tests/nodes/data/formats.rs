@@ -1,5 +1,7 @@
 //! Rows in every format: one path with all six JSON types, in objects that three nodes have, reads the same in each.
 
+use std::time::{Duration, Instant};
+
 use anyhow::{Context, Result, ensure};
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::ipc::reader::StreamReader;
@@ -9,6 +11,9 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Value, json};
 
 const EXPERIMENTS: usize = 12;
+/// Time until the leaders of a new cluster are spread.
+const SPREAD_MAX: Duration = Duration::from_secs(60);
+const SPREAD_POLL: Duration = Duration::from_millis(100);
 const FORMATS: [&str; 6] = ["json", "jsonl", "csv", "parquet", "arrow", "columns"];
 
 /// Values at the path, each of another JSON type; the last one is a text that reads as a number.
@@ -58,6 +63,19 @@ impl Asked<'_> {
             ids.push(id);
         }
         Ok(ids)
+    }
+
+    /// Waits until three nodes lead shards of the query: a new cluster spreads its leaders.
+    fn wait_for_three_nodes(&mut self, query: &str) -> Result<()> {
+        let until = Instant::now() + SPREAD_MAX;
+        loop {
+            let plan = self.json("/btql", &json!({"query": query, "include_plan": true}))?["plan"].to_string();
+            if (1..=3).all(|node| plan.contains(&format!("node {node}:"))) {
+                return Ok(());
+            }
+            ensure!(Instant::now() < until, "three nodes have the rows after {SPREAD_MAX:?}: {plan}");
+            std::thread::sleep(SPREAD_POLL);
+        }
     }
 
     /// Returns the rows of a query, as pairs of id and JSON text, in the order of the response.
@@ -160,8 +178,7 @@ fn a_path_of_all_json_types_is_the_same_in_every_format() {
 fn checked(asked: &mut Asked<'_>) -> Result<()> {
     let experiments: Vec<String> = asked.experiments()?.iter().map(|id| format!("'{id}'")).collect();
     let from = format!("SELECT id, metadata.x AS x FROM experiment({})", experiments.join(", "));
-    let plan = asked.json("/btql", &json!({"query": from, "include_plan": true}))?["plan"].to_string();
-    ensure!((1..=3).all(|node| plan.contains(&format!("node {node}:"))), "three nodes have the rows: {plan}");
+    asked.wait_for_three_nodes(&from)?;
     for query in [from.clone(), format!("{from} ORDER BY x DESC, id"), format!("{from} WHERE x IS NOT NULL LIMIT 50")] {
         let mut expected = asked.rows(&query, "json")?;
         let most = if query.ends_with("50") { 50 } else { EXPERIMENTS * values().len() };

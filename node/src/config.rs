@@ -433,13 +433,11 @@ impl KnownSettings {
         let files = TlsFiles { certificates: PathBuf::new(), private_key: PathBuf::new() };
         config.http.tls = Some(files.clone());
         config.admin = AdminConfig { listen: Some(String::new()), token_file: Some(PathBuf::new()), tls: Some(files) };
-        config.jwt = JwtConfig {
-            issuer: Some(String::new()),
-            audience: Some(String::new()),
-            jwks: Some(String::new()),
-            ca: Some(PathBuf::new()),
-            hs256_secret_file: Some(PathBuf::new()),
-        };
+        config.jwt.issuer = Some(String::new());
+        config.jwt.audience = Some(String::new());
+        config.jwt.jwks = Some(String::new());
+        config.jwt.ca = Some(PathBuf::new());
+        config.jwt.hs256_secret_file = Some(PathBuf::new());
         config.oidc.issuer = Some(String::new());
         config.oidc.client_id = Some(String::new());
         config.oidc.client_secret_file = Some(PathBuf::new());

@@ -7,13 +7,14 @@
 
 use std::fmt;
 
-use assay_node_secrets::Secret;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::hmac;
 use ring::signature::{ECDSA_P256_SHA256_FIXED, RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents, UnparsedPublicKey};
 use serde::Deserialize;
 use serde_json::Value;
+
+use crate::secret_text::Secret;
 
 #[cfg(test)]
 mod tests;

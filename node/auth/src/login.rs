@@ -8,7 +8,8 @@
 //! A ticket opens for the one use that it was made for. Neither it nor an access token opens anything by itself: what each
 //! names has to be in the catalog still. Pure: who asks brings the time and the randomness.
 
-use assay_node_secrets::{BoundCipher, KeyId, NONCE_BYTES, Secret, VaultKey};
+use std::sync::Arc;
+
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use ring::{digest, hmac};
@@ -18,9 +19,12 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::jwt::{JWT_BYTES_MAX, decoded};
+use crate::secret_text::Secret;
 
 /// Random bytes of a code verifier or a nonce.
 pub const LOGIN_SECRET_BYTES: usize = 32;
+/// Random bytes of the encryption of a ticket.
+pub const TICKET_NONCE_BYTES: usize = 24;
 /// Upper bound of a ticket.
 const TICKET_BYTES_MAX: usize = 8 << 10;
 /// Accepted lengths of a code verifier and of a challenge (RFC 7636).
@@ -205,11 +209,33 @@ pub struct AccessClaims {
     pub scope: String,
 }
 
+/// Master key, as far as logins need it.
+pub trait LoginKeySource {
+    /// Returns the id of the key, which reveals nothing of the key. It has no dot.
+    fn key_id(&self) -> String;
+
+    /// Derives a key for one purpose, which reveals nothing of this one or of others.
+    fn derived_key(&self, context: &str) -> [u8; 32];
+
+    /// Returns a cipher with a key that is derived likewise.
+    fn ticket_cipher(&self, context: &str) -> Arc<dyn TicketCipher>;
+}
+
+/// Authenticated encryption with one key and associated data.
+pub trait TicketCipher: Send + Sync {
+    /// Returns the nonce and the encrypted bytes; `None` if there are too many. The nonce is drawn anew for every call.
+    fn seal(&self, bound_to: &[u8], plain: &[u8], nonce: [u8; TICKET_NONCE_BYTES]) -> Option<Vec<u8>>;
+
+    /// Decrypts; `None` if the bytes were changed or have other associated data.
+    fn open(&self, bound_to: &[u8], sealed: &[u8]) -> Option<Vec<u8>>;
+}
+
 /// Key that seals tickets and signs access tokens.
 #[derive(Clone)]
 pub struct LoginKey {
-    master: KeyId,
-    cipher: BoundCipher,
+    /// Id of the master key.
+    master: String,
+    cipher: Arc<dyn TicketCipher>,
     signing: hmac::Key,
 }
 
@@ -220,16 +246,16 @@ impl std::fmt::Debug for LoginKey {
 }
 
 impl LoginKey {
-    pub fn of(master: &VaultKey) -> LoginKey {
+    pub fn of(master: &impl LoginKeySource) -> LoginKey {
         LoginKey {
-            master: master.id(),
-            cipher: BoundCipher::new(&master.derive(SEAL_CONTEXT)),
-            signing: hmac::Key::new(hmac::HMAC_SHA256, &master.derive(SIGN_CONTEXT)),
+            master: master.key_id(),
+            cipher: master.ticket_cipher(SEAL_CONTEXT),
+            signing: hmac::Key::new(hmac::HMAC_SHA256, &master.derived_key(SIGN_CONTEXT)),
         }
     }
 
     /// The nonce is drawn anew for every call. None where it would be too long to come back.
-    pub fn seal<T: Ticket>(&self, ticket: &T, nonce: [u8; NONCE_BYTES]) -> Option<String> {
+    pub fn seal<T: Ticket>(&self, ticket: &T, nonce: [u8; TICKET_NONCE_BYTES]) -> Option<String> {
         let plain = serde_json::to_vec(ticket).ok()?;
         let sealed = self.cipher.seal(&bound::<T>(), &plain, nonce)?;
         let text = format!("{}.{}", self.master, URL_SAFE_NO_PAD.encode(sealed));
@@ -243,7 +269,7 @@ impl LoginKey {
         }
         let (key, sealed) = text.split_once('.')?;
         // Letter by letter: one ticket has one text.
-        if key != self.master.to_string() {
+        if key != self.master {
             return None;
         }
         let plain = self.cipher.open(&bound::<T>(), &decoded(sealed)?)?;
@@ -274,7 +300,7 @@ impl LoginKey {
     }
 
     /// Returns the id of the master key that an access token names, if it is a token of this cluster.
-    pub fn of_token(token: &str) -> Option<KeyId> {
+    pub fn of_token(token: &str) -> Option<String> {
         #[derive(Deserialize)]
         struct AccessTokenHeader {
             alg: String,
@@ -284,12 +310,12 @@ impl LoginKey {
             return None;
         }
         let header: AccessTokenHeader = serde_json::from_slice(&decoded(token.split_once('.')?.0)?).ok()?;
-        KeyId::parse(header.kid.strip_prefix(KEY_NAME)?).filter(|_| header.alg == ALGORITHM)
+        header.kid.strip_prefix(KEY_NAME).filter(|_| header.alg == ALGORITHM).map(str::to_owned)
     }
 
     /// Returns the id of the master key of a ticket.
-    pub fn of_ticket(text: &str) -> Option<KeyId> {
-        KeyId::parse(text.split_once('.')?.0)
+    pub fn of_ticket(text: &str) -> Option<&str> {
+        text.split_once('.').map(|(master, _)| master)
     }
 }
 
@@ -356,12 +382,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::samples::SampleKey;
 
     const NOW: i64 = 1_800_000_000;
     const ORIGIN: &str = "https://assay.example";
 
     fn key(byte: u8) -> LoginKey {
-        LoginKey::of(&VaultKey::new([byte; 32]))
+        LoginKey::of(&SampleKey([byte; 32]))
     }
 
     fn code() -> CodeTicket {
@@ -386,14 +413,14 @@ mod tests {
 
     #[test]
     fn a_ticket_opens_in_time_for_its_own_use_under_its_own_key() {
-        let text = key(1).seal(&code(), [3; NONCE_BYTES]).expect("is short");
-        assert!(!text.contains("login") && LoginKey::of_ticket(&text) == Some(VaultKey::new([1; 32]).id()), "{text}");
+        let text = key(1).seal(&code(), [3; TICKET_NONCE_BYTES]).expect("is short");
+        assert!(!text.contains("login") && LoginKey::of_ticket(&text) == Some("0101"), "{text}");
         assert_eq!(key(1).open(&text, NOW + 59), Some(code()));
         assert_eq!(key(1).open::<CodeTicket>(&text, NOW + 60), None, "too late");
         assert_eq!(key(2).open::<CodeTicket>(&text, NOW), None, "another key");
         assert_eq!(key(1).open::<RefreshTicket>(&text, NOW), None, "another use");
         let refresh = RefreshTicket { login: Uuid::from_u128(7), generation: 3 };
-        let text = key(1).seal(&refresh, [3; NONCE_BYTES]).expect("is short");
+        let text = key(1).seal(&refresh, [3; TICKET_NONCE_BYTES]).expect("is short");
         assert_eq!(key(1).open(&text, i64::MAX), Some(refresh), "its record says how long it is good");
         assert_eq!(key(1).open::<CodeTicket>(&text, NOW), None);
         for odd in ["", ".", "a.b", &text[..text.len() - 3], &"x".repeat(TICKET_BYTES_MAX + 1)] {
@@ -412,7 +439,7 @@ mod tests {
             session: None,
         };
         let pending = PendingLogin { asked, nonce: "n".into(), verifier: "secret".into(), until: NOW };
-        assert_eq!(key(1).seal(&pending, [3; NONCE_BYTES]), None);
+        assert_eq!(key(1).seal(&pending, [3; TICKET_NONCE_BYTES]), None);
         assert!(!format!("{pending:?}").contains("secret"));
     }
 
@@ -425,7 +452,7 @@ mod tests {
                 bytes[place] ^= 1 << bit;
                 String::from_utf8(bytes).ok().filter(|changed| changed != text)
             };
-            let ticket = key(1).seal(&code(), [3; NONCE_BYTES]).expect("is short");
+            let ticket = key(1).seal(&code(), [3; TICKET_NONCE_BYTES]).expect("is short");
             if let Some(changed) = changed(&ticket) {
                 prop_assert_eq!(key(1).open::<CodeTicket>(&changed, NOW), None);
             }

@@ -1,9 +1,12 @@
-//! Random groups, roles and grants for the tests of decisions.
+//! Random groups, roles and grants for the tests of decisions, and a master key for those of logins.
+
+use std::sync::Arc;
 
 use assay_storage_model::OrgId;
 use proptest::prelude::*;
 use uuid::Uuid;
 
+use crate::login::{LoginKeySource, TICKET_NONCE_BYTES, TicketCipher};
 use crate::objects::{ObjectType, Permission, Target};
 use crate::rights::{Access, Acl, Gift, Granted, Group, Role, Subject};
 
@@ -73,4 +76,50 @@ pub fn access() -> impl Strategy<Value = Access> {
     let project_groups = prop::collection::hash_map((30..32_u128).prop_map(id), members, 0..2);
     (groups, roles, project_groups, prop::collection::vec(acl, 0..6))
         .prop_map(|(groups, roles, project_groups, acls)| Access { groups, roles, project_groups, acls })
+}
+
+/// Master key of the tests, which is also its cipher. Its id is its first bytes.
+pub struct SampleKey(pub [u8; 32]);
+
+impl LoginKeySource for SampleKey {
+    fn key_id(&self) -> String {
+        format!("{:02x}{:02x}", self.0[0], self.0[1])
+    }
+
+    fn derived_key(&self, context: &str) -> [u8; 32] {
+        blake3::derive_key(context, &self.0)
+    }
+
+    fn ticket_cipher(&self, context: &str) -> Arc<dyn TicketCipher> {
+        Arc::new(SampleKey(self.derived_key(context)))
+    }
+}
+
+const TAG_BYTES: usize = 32;
+
+impl SampleKey {
+    fn mixed(&self, nonce: &[u8], text: &[u8]) -> Vec<u8> {
+        let mut stream = vec![0; text.len()];
+        blake3::Hasher::new_keyed(&self.0).update(nonce).finalize_xof().fill(&mut stream);
+        stream.iter().zip(text).map(|(one, other)| one ^ other).collect()
+    }
+
+    fn tag(&self, bound_to: &[u8], sealed: &[u8]) -> [u8; TAG_BYTES] {
+        let length = u64::try_from(bound_to.len()).expect("a length").to_be_bytes();
+        *blake3::Hasher::new_keyed(&self.0).update(&length).update(bound_to).update(sealed).finalize().as_bytes()
+    }
+}
+
+impl TicketCipher for SampleKey {
+    fn seal(&self, bound_to: &[u8], plain: &[u8], nonce: [u8; TICKET_NONCE_BYTES]) -> Option<Vec<u8>> {
+        let mut sealed = [&nonce[..], &self.mixed(&nonce, plain)].concat();
+        sealed.extend(self.tag(bound_to, &sealed));
+        Some(sealed)
+    }
+
+    fn open(&self, bound_to: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
+        let (sealed, tag) = sealed.split_last_chunk::<TAG_BYTES>()?;
+        let (nonce, encrypted) = sealed.split_first_chunk::<TICKET_NONCE_BYTES>()?;
+        (self.tag(bound_to, sealed) == *tag).then(|| self.mixed(nonce, encrypted))
+    }
 }

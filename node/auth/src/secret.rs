@@ -7,7 +7,7 @@
 use std::fmt;
 use std::hint::black_box;
 
-use assay_node_secrets::{Secret, hex_digit};
+use crate::secret_text::{Secret, hex_digit};
 
 /// Random bytes of a new key.
 pub const API_KEY_BYTES: usize = 32;

@@ -1,11 +1,13 @@
-//! Prices of tokens (D-73): a table that an operator can replace, and the formula of costs.
+//! Prices of tokens (D-73): a built-in table with a date, an operator's table over it, and the formula of costs.
 //!
 //! ```json
-//! {"about": "any text", "models": {"some-model": {"input": 2.5, "output": 10, "cached": 1.25, "also": ["some-model-2"]}}}
+//! {"about": "any text", "date": "2026-11-27", "models": {
+//!     "some-model": {"input": 2.5, "output": 10, "cached": 1.25, "also": ["some-model-2"]},
+//!     "model-without-a-price": null}}
 //! ```
 //! Prices are in USD per million tokens. `cached` and `cache_write` are for tokens read from a cache and written to one;
 //! without them such tokens cost as much as other input. A model is named exactly as in `metadata.model`; `also` has its
-//! other names.
+//! other names. `prices/refresh.py` writes the built-in table.
 
 use std::fmt;
 use std::fs;
@@ -27,8 +29,9 @@ const MILLION: f64 = 1e6;
 /// Type of spans with costs.
 const PAID: &str = "llm";
 
-static STANDARD: LazyLock<Prices> =
-    LazyLock::new(|| Prices::parse("prices.json", include_str!("prices.json")).expect("the table here is sound"));
+static STANDARD: LazyLock<Prices> = LazyLock::new(|| {
+    Prices::parse("prices.json", include_str!("../prices/prices.json")).expect("the table here is sound")
+});
 
 /// Tokens of a span: prompt, completion, prompt tokens read from a cache, and prompt tokens written to one.
 pub type Tokens = [Option<f64>; 4];
@@ -44,7 +47,8 @@ pub struct Price {
 
 #[derive(Clone, Debug, Default)]
 pub struct Prices {
-    by_model: AHashMap<String, Price>,
+    /// Prices by model. `None` takes a price away where this table is over another.
+    by_model: AHashMap<String, Option<Price>>,
 }
 
 /// Error of a price table.
@@ -94,11 +98,20 @@ impl Prices {
     }
 
     pub fn of(prices: impl IntoIterator<Item = (String, Price)>) -> Prices {
-        Prices { by_model: prices.into_iter().collect() }
+        Prices { by_model: prices.into_iter().map(|(model, price)| (model, Some(price))).collect() }
+    }
+
+    /// Returns these prices, and those of `base` for the models that this table does not name.
+    #[must_use]
+    pub fn over(mut self, base: &Prices) -> Prices {
+        for (model, price) in &base.by_model {
+            self.by_model.entry(model.clone()).or_insert(*price);
+        }
+        self
     }
 
     pub fn price(&self, model: &str) -> Option<&Price> {
-        self.by_model.get(model)
+        self.by_model.get(model)?.as_ref()
     }
 
     /// Returns the cost of a span; null if its type has no costs or its price is unknown.
@@ -152,13 +165,16 @@ impl Prices {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PriceTable {
-    /// Source and date of the prices.
+    /// Source of the prices.
     #[serde(default, rename = "about")]
     _about: Option<String>,
+    /// Day from which the prices are.
+    #[serde(default, rename = "date")]
+    _date: Option<String>,
     models: Models,
 }
 
-struct Models(AHashMap<String, Price>);
+struct Models(AHashMap<String, Option<Price>>);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -193,15 +209,15 @@ impl<'de> Visitor<'de> for ModelsVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Models, A::Error> {
         let mut found = AHashMap::new();
         while let Some(name) = map.next_key::<String>()? {
-            let model: Model =
+            let model: Option<Model> =
                 map.next_value().map_err(|error| A::Error::custom(format_args!("model `{name}`: {error}")))?;
-            let price = Price {
+            let price = model.as_ref().map(|model| Price {
                 input: model.input.0,
                 output: model.output.0,
-                cached: model.cached.map(|usd| usd.0),
-                cache_write: model.cache_write.map(|usd| usd.0),
-            };
-            for name in [name].into_iter().chain(model.also) {
+                cached: model.cached.as_ref().map(|usd| usd.0),
+                cache_write: model.cache_write.as_ref().map(|usd| usd.0),
+            });
+            for name in [name].into_iter().chain(model.map(|model| model.also).unwrap_or_default()) {
                 if found.contains_key(&name) {
                     return Err(A::Error::custom(format_args!("model `{name}` is there twice: it has one price")));
                 }
@@ -282,6 +298,32 @@ mod tests {
             assert!((cost - expected).abs() < 1e-12, "{model} {cost}");
         }
         assert_eq!(Prices::standard().cost("claude-sonnet", "llm", [Some(500.0), Some(100.0), None, None]), None);
+    }
+
+    #[test]
+    fn an_operators_table_is_over_the_built_in_one_model_by_model() {
+        let text =
+            r#"{"date": "2026-11-27", "models": {"gpt-4o": {"input": 1, "output": 2, "also": ["ours"]}, "o3": null}}"#;
+        let prices = Prices::parse("own.json", text).expect("a table").over(Prices::standard());
+        let own = Price { input: 1.0, output: 2.0, cached: None, cache_write: None };
+        assert_eq!((prices.price("gpt-4o"), prices.price("ours")), (Some(&own), Some(&own)));
+        assert_eq!(prices.price("o3"), None, "its price was taken away");
+        let kept = "gpt-4o-2024-08-06";
+        assert!(prices.price(kept).is_some() && prices.price(kept) == Prices::standard().price(kept), "another name");
+    }
+
+    #[test]
+    fn the_built_in_table_has_a_day_and_a_line_for_each_model() {
+        let table: serde_json::Value = serde_json::from_str(include_str!("../prices/prices.json")).expect("JSON");
+        let date = table["date"].as_str().expect("a text");
+        let is_date =
+            |(place, byte): (usize, u8)| if matches!(place, 4 | 7) { byte == b'-' } else { byte.is_ascii_digit() };
+        assert!(date.len() == 10 && date.bytes().enumerate().all(is_date), "{date}");
+        let models = table["models"].as_object().expect("an object");
+        assert!(
+            models.len() > 100 && models.values().all(|model| model.get("also").is_none()),
+            "as refresh.py writes it"
+        );
     }
 
     #[test]

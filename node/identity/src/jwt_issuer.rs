@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use assay_node_auth::{JwtKeys, JwtRules};
@@ -10,11 +11,14 @@ use serde::{Deserialize, Serialize};
 use tokio::task::JoinHandle;
 
 use crate::jwt_keys::{KeySource, is_url};
-use crate::jwts::Jwts;
+use crate::jwts::{ASKED_AGAIN_AFTER, Jwts};
 use crate::outward::{OutwardClient, parse_url};
 
+/// Accepted ages of a key set. Below the lower bound, keys that could not be had would be asked for sooner than others.
+const REFRESH_SECONDS: std::ops::RangeInclusive<u64> = ASKED_AGAIN_AFTER.as_secs()..=86_400;
+
 /// Settings of JWTs. Without `jwks` and `hs256_secret_file` no JWT is taken.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct JwtConfig {
     /// Issuer of the JWTs: the exact value of the claim `iss`.
@@ -23,10 +27,12 @@ pub struct JwtConfig {
     /// Audience that the claim `aud` has to contain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audience: Option<String>,
-    /// Public keys of the issuer (RS256, ES256) as a JWK set: a file, or an https address. It is read every five
-    /// minutes, and at once if a token names an unknown key, at most every 30 s.
+    /// Public keys of the issuer (RS256, ES256) as a JWK set: a file, or an https address. It is read again after
+    /// `jwks_refresh_seconds`, and at once if a token names an unknown key, at most every 30 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jwks: Option<String>,
+    /// Age at which the key set is read again. A key that the issuer withdraws is accepted until then. From 30 to 86400.
+    pub jwks_refresh_seconds: u64,
     /// PEM file with the authorities to trust for https, instead of those of the system.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ca: Option<PathBuf>,
@@ -34,6 +40,19 @@ pub struct JwtConfig {
     /// bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hs256_secret_file: Option<PathBuf>,
+}
+
+impl Default for JwtConfig {
+    fn default() -> JwtConfig {
+        JwtConfig {
+            issuer: None,
+            audience: None,
+            jwks: None,
+            jwks_refresh_seconds: 300,
+            ca: None,
+            hs256_secret_file: None,
+        }
+    }
 }
 
 impl JwtConfig {
@@ -58,6 +77,11 @@ impl JwtConfig {
         let url = self.jwks.as_deref().filter(|jwks| is_url(jwks));
         if let Some(url) = url {
             parse_url(url).map_err(|why| format!("jwt.jwks is {why}"))?;
+        }
+        if !REFRESH_SECONDS.contains(&self.jwks_refresh_seconds) {
+            let (least, most) = (REFRESH_SECONDS.start(), REFRESH_SECONDS.end());
+            let seconds = self.jwks_refresh_seconds;
+            return Err(format!("jwt.jwks_refresh_seconds is {seconds}; set it to {least} to {most}"));
         }
         if self.ca.is_some() && url.is_none() {
             return Err("jwt.ca is of no use unless jwt.jwks is an https address".into());
@@ -101,11 +125,12 @@ pub async fn open_issuer(config: &JwtConfig, client: &dyn OutwardClient) -> anyh
         source.get().await.map_err(anyhow::Error::msg).context("jwt.jwks")?;
     }
     let jwts = Arc::new(Jwts::waiting(rules, secret.clone()));
+    let refresh = Duration::from_secs(config.jwks_refresh_seconds);
     let keeping = tokio::spawn({
         let jwts = Arc::clone(&jwts);
         async move {
             let get = || async { Ok(source.get().await?.and(&secret)) };
-            jwts.keep(get).await;
+            jwts.keep(refresh, get).await;
         }
     });
     Ok(Some(TrustedIssuer { jwts, keeping: Some(keeping) }))
@@ -152,6 +177,13 @@ mod tests {
         assert!(plain.contains("jwt.jwks is `http://issuer.example/keys`") && plain.contains("use https"), "{plain}");
         let ca = refused(|config| (config.jwks, config.ca) = (Some("/keys".into()), Some("/ca.pem".into())));
         assert!(ca.contains("jwt.ca is of no use"), "{ca}");
+        for seconds in [0, 29, 86_401] {
+            let mut config = JwtConfig { jwks_refresh_seconds: seconds, ..JwtConfig::default() };
+            let why = config.check().unwrap_err();
+            assert!(why.contains(&format!("jwt.jwks_refresh_seconds is {seconds}; set it to 30 to 86400")), "{why}");
+            config.jwks_refresh_seconds = 30;
+            assert_eq!(config.check(), Ok(()));
+        }
     }
 
     #[tokio::test]

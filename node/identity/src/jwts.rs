@@ -14,10 +14,8 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
-/// Age at which keys are fetched again.
-const ASKED_EVERY: Duration = Duration::from_secs(300);
 /// Least time between two fetches, whatever is shown.
-const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(30);
+pub(crate) const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(30);
 /// Upper bound of the letters of a reason in the log: anyone may make it up.
 const WHY_LETTERS_MAX: usize = 200;
 const SAID_EVERY: Duration = Duration::from_secs(1);
@@ -62,8 +60,8 @@ impl Jwts {
         Jwts { asking: Mutex::new(KeyRequests::StillFirst), ..Jwts::with_keys(rules, keys) }
     }
 
-    /// Gets keys now, and again whenever they are due. Never returns.
-    pub async fn keep<F, Got>(&self, get: F)
+    /// Gets keys now, and again once they are as old as `refresh`. Never returns.
+    pub async fn keep<F, Got>(&self, refresh: Duration, get: F)
     where
         F: Fn() -> Got + Send,
         Got: Future<Output = Result<JwtKeys, String>> + Send,
@@ -87,7 +85,7 @@ impl Jwts {
             sleep(ASKED_AGAIN_AFTER).await;
             if is_good {
                 self.set(KeyRequests::IfWanted);
-                let _early = timeout(ASKED_EVERY - ASKED_AGAIN_AFTER, self.wanted.notified()).await;
+                let _early = timeout(refresh.saturating_sub(ASKED_AGAIN_AFTER), self.wanted.notified()).await;
                 self.set(KeyRequests::Now);
             }
         }
@@ -142,6 +140,7 @@ mod tests {
 
     use super::*;
 
+    const REFRESH: Duration = Duration::from_secs(300);
     /// A token signed with an unknown key.
     const UNKNOWN: &str = "eyJhbGciOiJFUzI1NiIsImtpZCI6Im5ldyJ9.e30.AAAA";
 
@@ -172,7 +171,7 @@ mod tests {
                     let fails = fails.swap(0, Ordering::Relaxed) > 0;
                     async move { if fails { Err("no answer".into()) } else { Ok(JwtKeys::default()) } }
                 };
-                jwts.keep(get).await;
+                jwts.keep(REFRESH, get).await;
             }
         });
         let asked = || asked.load(Ordering::Relaxed);
@@ -188,12 +187,25 @@ mod tests {
         }
         sleep(ASKED_AGAIN_AFTER - Duration::from_secs(2)).await;
         assert_eq!(asked(), 3);
-        sleep(ASKED_EVERY).await;
+        sleep(REFRESH).await;
         assert_eq!(asked(), 4, "and when they are old");
         fails.store(1, Ordering::Relaxed);
-        sleep(ASKED_EVERY + ASKED_AGAIN_AFTER).await;
+        sleep(REFRESH + ASKED_AGAIN_AFTER).await;
         assert_eq!(asked(), 6, "sooner where they could not be had");
         keeping.abort();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn keys_are_asked_for_again_at_the_age_that_is_set() {
+        for (refresh, expected) in [(ASKED_AGAIN_AFTER, 11), (Duration::from_secs(100), 4), (REFRESH, 2)] {
+            let (jwts, asked) = (jwts(), AtomicUsize::new(0));
+            let get = || {
+                asked.fetch_add(1, Ordering::Relaxed);
+                async { Ok(JwtKeys::default()) }
+            };
+            assert!(timeout(REFRESH + Duration::from_secs(1), jwts.keep(refresh, get)).await.is_err(), "never returns");
+            assert_eq!(asked.into_inner(), expected, "every {refresh:?}");
+        }
     }
 
     #[test]

@@ -413,7 +413,8 @@ impl Identity {
     /// Returns the login that an access token of ours names; none for anything else.
     pub(crate) fn login_of(&self, shown: &str) -> Result<Option<Uuid>, RecordsError> {
         let Some(rules) = &self.logins else { return Ok(None) };
-        let key = LoginKey::of_token(shown).map(|id| self.login_key_of(id)).transpose()?.flatten();
+        let master = LoginKey::of_token(shown).and_then(|id| KeyId::parse(&id));
+        let key = master.map(|id| self.login_key_of(id)).transpose()?.flatten();
         Ok(key.and_then(|key| key.verified(shown, &rules.origin, now())).map(|claims| claims.sid))
     }
 
@@ -444,7 +445,8 @@ impl Identity {
     }
 
     pub(crate) fn ticket_in<T: Ticket>(&self, text: &str) -> Result<Option<T>, RecordsError> {
-        let key = LoginKey::of_ticket(text).map(|id| self.login_key_of(id)).transpose()?.flatten();
+        let master = LoginKey::of_ticket(text).and_then(KeyId::parse);
+        let key = master.map(|id| self.login_key_of(id)).transpose()?.flatten();
         Ok(key.and_then(|key| key.open(text, now())))
     }
 }

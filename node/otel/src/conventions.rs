@@ -2,6 +2,7 @@
 
 mod braintrust;
 mod gen_ai;
+mod langfuse;
 mod openinference;
 mod traceloop;
 mod vercel;
@@ -16,8 +17,8 @@ pub(crate) use gen_ai::{EVALUATION_EVENT, content_of_event, message_of_event, mo
 /// Conventions in their precedence, field by field: attributes made for these rows, then the common conventions, then
 /// those of single libraries. Messages in events come between the first two.
 static BEFORE_EVENTS: Convention = braintrust::CONVENTION;
-static AFTER_EVENTS: [Convention; 4] =
-    [gen_ai::CONVENTION, openinference::CONVENTION, traceloop::CONVENTION, vercel::CONVENTION];
+static AFTER_EVENTS: [Convention; 5] =
+    [gen_ai::CONVENTION, openinference::CONVENTION, traceloop::CONVENTION, vercel::CONVENTION, langfuse::CONVENTION];
 
 /// Fills the draft. Attributes and messages that are not used stay in the arguments.
 pub(crate) fn fill(attributes: &mut Attributes, messages: &mut Messages, draft: &mut Draft) {

@@ -7,6 +7,7 @@
 pub(crate) mod access;
 mod agent;
 mod ai_secret;
+mod custom_column;
 mod dataset;
 pub(crate) mod dataset_snapshot;
 mod env_var;
@@ -43,6 +44,7 @@ pub(crate) use access::{acl, project_group};
 pub use access::{api_key, group, invitation, login, organization, role, service_token, user};
 pub use agent::AGENT;
 pub use ai_secret::AI_SECRET;
+pub use custom_column::CUSTOM_COLUMN;
 pub use dataset::DATASET;
 pub use dataset_snapshot::DATASET_SNAPSHOT;
 pub use env_var::ENV_VAR;
@@ -63,7 +65,7 @@ pub use view::VIEW;
 
 /// All kinds, each after those that it depends on, so that an import in this order finds the records it names. Grants
 /// can be on any of them and come last.
-pub static KINDS: [&Kind; 25] = [
+pub static KINDS: [&Kind; 26] = [
     &ROLE,
     &GROUP,
     &PROJECT,
@@ -81,6 +83,7 @@ pub static KINDS: [&Kind; 25] = [
     &PROJECT_SCORE,
     &PROJECT_TAG,
     &SPAN_IFRAME,
+    &CUSTOM_COLUMN,
     &MCP_SERVER,
     &SIMULATED_USER,
     &PROJECT_AUTOMATION,

@@ -13,7 +13,6 @@ mod data_keys;
 mod key_files;
 mod key_rotation;
 mod master_keys;
-mod secret;
 mod signing_key;
 mod vault;
 
@@ -22,16 +21,16 @@ use std::sync::{Arc, OnceLock};
 
 use assay_cluster::Cluster;
 
+pub use assay_node_auth::Secret;
 pub use catalog::{Author, KeyCatalog, PutOutcome, SecretsError, random};
 pub use key_files::{
     KeySources, MASTER_KEY_FILE, MASTER_KEY_VARIABLE, NodeKeys, SecretsConfig, ensure_key_file, keep_secret_file,
     read_secret_file,
 };
 pub use master_keys::{MasterKey, without_key};
-pub use secret::{Secret, hex_digit};
 pub use signing_key::SigningSecrets;
 pub use vault::{
-    Belonging, BoundCipher, KeyId, Keyring, NONCE_BYTES, PLAIN_BYTES_MAX, Sealed, VAULT_KEY_BYTES, VaultError, VaultKey,
+    Belonging, KeyId, Keyring, NONCE_BYTES, PLAIN_BYTES_MAX, Sealed, VAULT_KEY_BYTES, VaultError, VaultKey,
 };
 
 /// Upper bound of the attempts of one change. Each loses only to another writer that won.

@@ -11,7 +11,9 @@
 
 use std::fmt;
 use std::hint::black_box;
+use std::sync::Arc;
 
+use assay_node_auth::{LoginKeySource, Secret, TicketCipher, hex_digit};
 use assay_storage_model::OrgId;
 use assay_storage_model::catalog::RecordKind;
 use base64::Engine;
@@ -19,8 +21,6 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_S
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use uuid::Uuid;
-
-use crate::secret::{Secret, hex_digit};
 
 pub const VAULT_KEY_BYTES: usize = 32;
 pub const NONCE_BYTES: usize = 24;
@@ -253,17 +253,31 @@ impl BoundCipher {
     pub fn new(key: &[u8; VAULT_KEY_BYTES]) -> BoundCipher {
         BoundCipher(XChaCha20Poly1305::new(key.into()))
     }
+}
 
-    /// Returns the nonce and the encrypted bytes; none where there are too many. The nonce is drawn anew for every call.
-    pub fn seal(&self, bound_to: &[u8], plain: &[u8], nonce: [u8; NONCE_BYTES]) -> Option<Vec<u8>> {
+impl TicketCipher for BoundCipher {
+    fn seal(&self, bound_to: &[u8], plain: &[u8], nonce: [u8; NONCE_BYTES]) -> Option<Vec<u8>> {
         let encrypted = self.0.encrypt(&XNonce::from(nonce), Payload { msg: plain, aad: bound_to }).ok()?;
         Some([&nonce[..], &encrypted].concat())
     }
 
-    /// Decrypts; `None` if the cipher text was changed or has other associated data.
-    pub fn open(&self, bound_to: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
+    fn open(&self, bound_to: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
         let (nonce, encrypted) = sealed.split_first_chunk::<NONCE_BYTES>()?;
         self.0.decrypt(&XNonce::from(*nonce), Payload { msg: encrypted, aad: bound_to }).ok()
+    }
+}
+
+impl LoginKeySource for VaultKey {
+    fn key_id(&self) -> String {
+        self.id().to_string()
+    }
+
+    fn derived_key(&self, context: &str) -> [u8; VAULT_KEY_BYTES] {
+        self.derive(context)
+    }
+
+    fn ticket_cipher(&self, context: &str) -> Arc<dyn TicketCipher> {
+        Arc::new(BoundCipher::new(&self.derive(context)))
     }
 }
 
@@ -327,6 +341,7 @@ fn kind_of(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use assay_node_auth::{LoginKey, RefreshTicket};
     use proptest::prelude::*;
 
     use super::*;
@@ -437,6 +452,18 @@ mod tests {
         }
         assert_eq!(KeyId::parse(&key.id().to_string()), Some(key.id()));
         assert_eq!(KeyId::parse("0707"), None);
+    }
+
+    #[test]
+    fn tickets_of_logins_open_under_the_master_key_that_they_name() {
+        let (master, other) = (VaultKey::new([1; VAULT_KEY_BYTES]), VaultKey::new([2; VAULT_KEY_BYTES]));
+        let ticket = RefreshTicket { login: Uuid::from_u128(7), generation: 3 };
+        let text = LoginKey::of(&master).seal(&ticket, [3; NONCE_BYTES]).expect("is short");
+        assert_eq!(LoginKey::of_ticket(&text).and_then(KeyId::parse), Some(master.id()));
+        assert_eq!(LoginKey::of(&master).open(&text, 0), Some(ticket));
+        assert_eq!(LoginKey::of(&other).open::<RefreshTicket>(&text, 0), None);
+        let renamed = text.replace(&master.id().to_string(), &other.id().to_string());
+        assert_eq!(LoginKey::of(&other).open::<RefreshTicket>(&renamed, 0), None, "encrypted under another key");
     }
 
     #[test]

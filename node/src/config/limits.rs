@@ -92,7 +92,7 @@ pub struct QueriesConfig {
     pub later_job_bytes_max: u64,
     /// Upper bound of all results on the disk of this node, half of them of one organization.
     pub later_bytes_max: u64,
-    /// File with prices of models, instead of the built-in table; empty for none.
+    /// File with prices of models, which take precedence over the built-in table; empty for none.
     pub prices: PathBuf,
 }
 
@@ -140,6 +140,11 @@ impl QueriesConfig {
     }
 
     pub fn prices(&self) -> Result<Prices, PriceError> {
-        if self.prices.as_os_str().is_empty() { Ok(Prices::standard().clone()) } else { Prices::read(&self.prices) }
+        let standard = Prices::standard();
+        if self.prices.as_os_str().is_empty() {
+            Ok(standard.clone())
+        } else {
+            Ok(Prices::read(&self.prices)?.over(standard))
+        }
     }
 }

@@ -109,6 +109,7 @@ record_kinds! {
     SIMULATED_USER = 52 "simulated_user",
     // an object whose old rows are being deleted, until they have left its history
     EXPIRY = 53 "expiry",
+    CUSTOM_COLUMN = 54 "custom_column",
     // the cluster itself
     NODE = 128 "node",
     JOIN_TOKEN = 129 "join_token",

@@ -4,15 +4,13 @@ use assay_storage_model::catalog::RecordKind;
 use serde_json::Value;
 
 use super::{LINE, METADATA, NAME, PROSE, slug};
-use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
+use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch};
 use crate::shape::Shape;
 
 pub static AGENT: Kind = Kind {
     name: "agent",
     record: RecordKind::AGENT,
-    home: Home::Project,
     naming: Naming::Unique,
-    guard: Guard::Project,
     api: Api::Shared("/v1/agent", Changes::ByPatchAndPut),
     export: Export::AfterRows,
     fields: &[
@@ -30,18 +28,11 @@ pub static AGENT: Kind = Kind {
         ("project_name", Filter::ProjectName),
         ("project_id", Filter::ProjectId),
     ],
-    list_default: None,
-    rows: &[],
-    has_deleted_at: false,
-    builtin: Vec::new,
-    fold: None,
-    check: None,
     complete: |making, fields| {
         let slug = slug(fields.get("name").and_then(Value::as_str).unwrap_or_default(), making.id);
         fields.insert("slug".into(), slug.into());
         fields.insert("kind".into(), "agent".into());
         fields.insert("user_id".into(), making.user.to_string().into());
     },
-    derive: nothing_derived,
-    join: None,
+    ..Kind::plain(Home::Project, Guard::Project)
 };

@@ -5,15 +5,13 @@ use assay_node_auth::ObjectType;
 use assay_storage_model::catalog::RecordKind;
 
 use super::{LINE, METADATA, NAME, SECRET};
-use crate::kind::{Api, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
+use crate::kind::{Api, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch};
 use crate::shape::Shape;
 
 pub static AI_SECRET: Kind = Kind {
     name: "ai_secret",
     record: RecordKind::AI_SECRET,
-    home: Home::Organization,
     naming: Naming::Unique,
-    guard: Guard::Own(ObjectType::AiSecret),
     api: Api::Own,
     export: Export::AfterRows,
     fields: &[
@@ -27,13 +25,5 @@ pub static AI_SECRET: Kind = Kind {
         Field::ours("secret_updated_by_user_id", Shape::Uuid, OnPatch::Fixed),
     ],
     filters: &[("ai_secret_name", Filter::Name), ("name", Filter::Name), ("ai_secret_type", Filter::Field("type"))],
-    list_default: None,
-    rows: &[],
-    has_deleted_at: false,
-    builtin: Vec::new,
-    fold: None,
-    check: None,
-    complete: |_, _| {},
-    derive: nothing_derived,
-    join: None,
+    ..Kind::plain(Home::Organization, Guard::Own(ObjectType::AiSecret))
 };

@@ -5,15 +5,13 @@ use assay_storage_model::ObjectKind;
 use assay_storage_model::catalog::RecordKind;
 
 use super::{LINE, METADATA, NAME, PROSE, TAGS, slug};
-use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
+use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch};
 use crate::shape::Shape;
 
 pub static DATASET: Kind = Kind {
     name: "dataset",
     record: RecordKind::DATASET,
-    home: Home::Project,
     naming: Naming::Unique,
-    guard: Guard::Own(ObjectType::Dataset),
     api: Api::Shared("/v1/dataset", Changes::ByPatch),
     export: Export::BeforeRows,
     fields: &[
@@ -31,18 +29,13 @@ pub static DATASET: Kind = Kind {
         ("project_name", Filter::ProjectName),
         ("project_id", Filter::ProjectId),
     ],
-    list_default: None,
     rows: &[ObjectKind::Dataset],
     has_deleted_at: true,
-    builtin: Vec::new,
-    fold: None,
-    check: None,
     complete: |making, fields| {
         let name = fields.get("name").and_then(|name| name.as_str()).unwrap_or_default();
         let slug = slug(name, making.id);
         fields.insert("url_slug".into(), slug.into());
         fields.insert("user_id".into(), making.user.to_string().into());
     },
-    derive: nothing_derived,
-    join: None,
+    ..Kind::plain(Home::Project, Guard::Own(ObjectType::Dataset))
 };

@@ -13,9 +13,7 @@ use crate::shape::Shape;
 pub static DATASET_SNAPSHOT: Kind = Kind {
     name: "dataset_snapshot",
     record: RecordKind::DATASET_SNAPSHOT,
-    home: Home::Object,
     naming: Naming::UniqueAmong(&["dataset_id"]),
-    guard: Guard::Object,
     api: Api::Own,
     export: Export::AfterRows,
     fields: &[
@@ -30,19 +28,13 @@ pub static DATASET_SNAPSHOT: Kind = Kind {
         ("dataset_id", Filter::Field("dataset_id")),
         ("xact_id", Filter::Field("xact_id")),
     ],
-    list_default: None,
-    rows: &[],
-    has_deleted_at: false,
-    builtin: Vec::new,
-    fold: None,
     check: Some(|checked| version(checked.body, "xact_id").map(drop)),
-    complete: |_, _| {},
     derive: |fields| {
         if let Ok(xact) = version(fields, "xact_id") {
             fields.insert("xact_id".into(), xact.to_string().into());
         }
     },
-    join: None,
+    ..Kind::plain(Home::Object, Guard::Object)
 };
 
 /// A version as clients write it: decimal digits, or the short form of them.

@@ -4,7 +4,7 @@
 use assay_storage_model::catalog::RecordKind;
 
 use super::{LINE, METADATA, NAME, SECRET};
-use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
+use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch};
 use crate::shape::Shape;
 
 /// Others are made by what uses them.
@@ -13,9 +13,7 @@ const CATEGORY: Shape = Shape::Word(&["env_var", "ai_provider", "sandbox_provide
 pub static ENV_VAR: Kind = Kind {
     name: "env_var",
     record: RecordKind::ENV_VAR,
-    home: Home::Object,
     naming: Naming::UniqueAmong(&["object_type", "object_id"]),
-    guard: Guard::Object,
     api: Api::Shared("/v1/env_var", Changes::ByPatchAndPut),
     export: Export::AfterRows,
     fields: &[
@@ -38,15 +36,8 @@ pub static ENV_VAR: Kind = Kind {
         ("object_type", Filter::Field("object_type")),
         ("object_id", Filter::Field("object_id")),
     ],
-    list_default: None,
-    rows: &[],
-    has_deleted_at: false,
-    builtin: Vec::new,
-    fold: None,
-    check: None,
     complete: |_, fields| {
         fields.insert("secret_category".into(), "env_var".into());
     },
-    derive: nothing_derived,
-    join: None,
+    ..Kind::plain(Home::Object, Guard::Object)
 };

@@ -4,14 +4,12 @@ use assay_storage_model::catalog::RecordKind;
 
 use super::{NAME, PROSE};
 use crate::error::RecordsError;
-use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
+use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch};
 
 pub static ENVIRONMENT: Kind = Kind {
     name: "environment",
     record: RecordKind::ENVIRONMENT,
-    home: Home::Organization,
     naming: Naming::UniqueBy("slug"),
-    guard: Guard::Organization,
     api: Api::Shared("/environment", Changes::ByPatch),
     export: Export::AfterRows,
     fields: &[
@@ -20,18 +18,12 @@ pub static ENVIRONMENT: Kind = Kind {
         Field::optional("description", PROSE, OnPatch::Replaced),
     ],
     filters: &[("name", Filter::Field("name")), ("slug", Filter::Field("slug"))],
-    list_default: None,
-    rows: &[],
     has_deleted_at: true,
-    builtin: Vec::new,
     fold: Some(|_, sent| {
         if ["name", "slug", "description"].iter().any(|field| sent.get(*field).is_some_and(|value| !value.is_null())) {
             return Ok(());
         }
         Err(RecordsError::BadRequest("nothing is said to be changed: `name`, `slug` or `description`".into()))
     }),
-    check: None,
-    complete: |_, _| {},
-    derive: nothing_derived,
-    join: None,
+    ..Kind::plain(Home::Organization, Guard::Organization)
 };

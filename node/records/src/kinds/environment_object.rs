@@ -10,9 +10,7 @@ use crate::shape::Shape;
 pub(crate) static ENVIRONMENT_OBJECT: Kind = Kind {
     name: "environment_object",
     record: RecordKind::ENVIRONMENT_OBJECT,
-    home: Home::Object,
     naming: Naming::Whole(&["object_type", "object_id", "environment_id"]),
-    guard: Guard::Object,
     api: Api::Own,
     export: Export::AfterRows,
     fields: &[
@@ -22,17 +20,11 @@ pub(crate) static ENVIRONMENT_OBJECT: Kind = Kind {
         Field::required("object_version", LINE, OnPatch::Replaced),
     ],
     filters: &[],
-    list_default: None,
-    rows: &[],
-    has_deleted_at: false,
-    builtin: Vec::new,
-    fold: None,
     check: Some(|checked| version(checked.body, "object_version").map(drop)),
-    complete: |_, _| {},
     derive: |fields| {
         if let Ok(xact) = version(fields, "object_version") {
             fields.insert("object_version".into(), xact.to_string().into());
         }
     },
-    join: None,
+    ..Kind::plain(Home::Object, Guard::Object)
 };

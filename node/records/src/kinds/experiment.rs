@@ -25,9 +25,7 @@ const SUFFIX_BYTES: usize = 9;
 pub static EXPERIMENT: Kind = Kind {
     name: "experiment",
     record: RecordKind::EXPERIMENT,
-    home: Home::Project,
     naming: Naming::UniqueOrFresh,
-    guard: Guard::Own(ObjectType::Experiment),
     api: Api::Shared("/v1/experiment", Changes::ByPatch),
     export: Export::AfterRows,
     fields: &[
@@ -57,9 +55,6 @@ pub static EXPERIMENT: Kind = Kind {
     list_default: Some(1000),
     rows: &[ObjectKind::Experiment],
     has_deleted_at: true,
-    builtin: Vec::new,
-    fold: None,
-    check: None,
     complete: |making, fields| {
         fields.insert("user_id".into(), making.user.to_string().into());
         fields.entry("public").or_insert(Value::Bool(false));
@@ -69,7 +64,7 @@ pub static EXPERIMENT: Kind = Kind {
             fields.insert("commit".into(), commit);
         }
     },
-    join: None,
+    ..Kind::plain(Home::Project, Guard::Own(ObjectType::Experiment))
 };
 
 /// Metadata from SDKs about the creation of an experiment.

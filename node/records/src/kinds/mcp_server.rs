@@ -3,15 +3,13 @@
 use assay_storage_model::catalog::RecordKind;
 
 use super::{NAME, PROSE, URL};
-use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by, nothing_derived};
+use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by};
 use crate::shape::Shape;
 
 pub static MCP_SERVER: Kind = Kind {
     name: "mcp_server",
     record: RecordKind::MCP_SERVER,
-    home: Home::Project,
     naming: Naming::Unique,
-    guard: Guard::Project,
     api: Api::Shared("/v1/mcp_server", Changes::ByPatchAndPut),
     export: Export::AfterRows,
     fields: &[
@@ -27,13 +25,7 @@ pub static MCP_SERVER: Kind = Kind {
         ("project_name", Filter::ProjectName),
         ("project_id", Filter::ProjectId),
     ],
-    list_default: None,
-    rows: &[],
     has_deleted_at: true,
-    builtin: Vec::new,
-    fold: None,
-    check: None,
     complete: made_by,
-    derive: nothing_derived,
-    join: None,
+    ..Kind::plain(Home::Project, Guard::Project)
 };

@@ -4,15 +4,13 @@ use assay_storage_model::catalog::RecordKind;
 
 use super::project_automation::RETENTION;
 use super::{NAME, PROSE};
-use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by, nothing_derived};
+use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by};
 use crate::shape::Shape;
 
 pub static ORG_AUTOMATION: Kind = Kind {
     name: "org_automation",
     record: RecordKind::ORG_AUTOMATION,
-    home: Home::Organization,
     naming: Naming::Unique,
-    guard: Guard::Organization,
     api: Api::Shared("/v1/org_automation", Changes::ByPatchAndPut),
     export: Export::Never,
     fields: &[
@@ -22,13 +20,6 @@ pub static ORG_AUTOMATION: Kind = Kind {
         Field::required("config", Shape::Tagged("event_type", &[("retention", RETENTION)]), OnPatch::Replaced),
     ],
     filters: &[("org_automation_name", Filter::Name), ("name", Filter::Name)],
-    list_default: None,
-    rows: &[],
-    has_deleted_at: false,
-    builtin: Vec::new,
-    fold: None,
-    check: None,
     complete: made_by,
-    derive: nothing_derived,
-    join: None,
+    ..Kind::plain(Home::Organization, Guard::Organization)
 };

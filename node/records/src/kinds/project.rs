@@ -5,7 +5,7 @@ use assay_storage_model::ObjectKind;
 use assay_storage_model::catalog::RecordKind;
 
 use super::{LINE, NAME, PROSE};
-use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
+use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by};
 use crate::shape::{Member, Shape};
 
 /// Columns of the trace view, sources of remote evaluations: lists that people write by hand.
@@ -14,9 +14,7 @@ const SETTINGS_ITEMS_MAX: usize = 1000;
 pub static PROJECT: Kind = Kind {
     name: "project",
     record: RecordKind::PROJECT,
-    home: Home::Organization,
     naming: Naming::Unique,
-    guard: Guard::Own(ObjectType::Project),
     api: Api::Shared("/v1/project", Changes::ByPatch),
     export: Export::BeforeRows,
     fields: &[
@@ -26,17 +24,10 @@ pub static PROJECT: Kind = Kind {
         Field::ours("settings", SETTINGS, OnPatch::Replaced),
     ],
     filters: &[("project_name", Filter::Name), ("name", Filter::Name)],
-    list_default: None,
     rows: &[ObjectKind::ProjectLogs, ObjectKind::ProjectPrompts],
     has_deleted_at: true,
-    builtin: Vec::new,
-    fold: None,
-    check: None,
-    complete: |making, fields| {
-        fields.insert("user_id".into(), making.user.to_string().into());
-    },
-    derive: nothing_derived,
-    join: None,
+    complete: made_by,
+    ..Kind::plain(Home::Organization, Guard::Own(ObjectType::Project))
 };
 
 const SETTINGS: Shape = Shape::Closed(&[

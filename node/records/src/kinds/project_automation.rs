@@ -4,15 +4,13 @@ use assay_storage_model::catalog::RecordKind;
 
 use super::project::SAVED_FUNCTION;
 use super::{LINE, NAME, PROSE, SCOPE, TEXTS, URL, inactive};
-use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by, nothing_derived};
+use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by};
 use crate::shape::{MOST_POSITIVE, Member, Shape};
 
 pub static PROJECT_AUTOMATION: Kind = Kind {
     name: "project_automation",
     record: RecordKind::AUTOMATION,
-    home: Home::Project,
     naming: Naming::Unique,
-    guard: Guard::Project,
     api: Api::Shared("/v1/project_automation", Changes::ByPatchAndPut),
     export: Export::AfterRows,
     fields: &[
@@ -28,15 +26,10 @@ pub static PROJECT_AUTOMATION: Kind = Kind {
         ("project_name", Filter::ProjectName),
         ("project_id", Filter::ProjectId),
     ],
-    list_default: None,
-    rows: &[],
-    has_deleted_at: false,
-    builtin: Vec::new,
-    fold: None,
     check: Some(inactive::check_automation),
     complete: made_by,
-    derive: nothing_derived,
     join: Some(|_, object| inactive::say_of_automation(object)),
+    ..Kind::plain(Home::Project, Guard::Project)
 };
 
 const CONFIG: Shape = Shape::Tagged(

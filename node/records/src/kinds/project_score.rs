@@ -4,15 +4,13 @@ use assay_storage_model::catalog::RecordKind;
 
 use super::project::SAVED_FUNCTION;
 use super::{LINE, NAME, PROSE, SCOPE, TEXTS, inactive};
-use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by, nothing_derived};
+use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by};
 use crate::shape::{MOST_NEGATIVE, MOST_POSITIVE, Member, Shape};
 
 pub static PROJECT_SCORE: Kind = Kind {
     name: "project_score",
     record: RecordKind::PROJECT_SCORE,
-    home: Home::Project,
     naming: Naming::Unique,
-    guard: Guard::Project,
     api: Api::Shared("/v1/project_score", Changes::ByPatchAndPut),
     export: Export::AfterRows,
     fields: &[
@@ -32,15 +30,10 @@ pub static PROJECT_SCORE: Kind = Kind {
         ("project_id", Filter::ProjectId),
         ("score_type", Filter::Field("score_type")),
     ],
-    list_default: None,
-    rows: &[],
-    has_deleted_at: false,
-    builtin: Vec::new,
-    fold: None,
     check: Some(inactive::check_score),
     complete: made_by,
-    derive: nothing_derived,
     join: Some(|_, object| inactive::say_of_score(object)),
+    ..Kind::plain(Home::Project, Guard::Project)
 };
 
 const ITEMS_MAX: usize = 1000;

@@ -5,15 +5,13 @@ use assay_node_auth::ObjectType;
 use assay_storage_model::catalog::RecordKind;
 
 use super::{LINE, METADATA, NAME, PROSE, TAGS, TEXTS};
-use crate::kind::{Api, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
+use crate::kind::{Api, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch};
 use crate::shape::{MOST_NEGATIVE, MOST_POSITIVE, Member, Shape};
 
 pub static PROMPT: Kind = Kind {
     name: "prompt",
     record: RecordKind::PROMPT,
-    home: Home::Project,
     naming: Naming::UniqueAs("slug"),
-    guard: Guard::Own(ObjectType::Prompt),
     api: Api::Own,
     export: Export::BeforeRows,
     fields: &[
@@ -21,15 +19,7 @@ pub static PROMPT: Kind = Kind {
         Field::required("slug", NAME, OnPatch::Replaced),
     ],
     filters: &[("slug", Filter::Name), ("project_name", Filter::ProjectName), ("project_id", Filter::ProjectId)],
-    list_default: None,
-    rows: &[],
-    has_deleted_at: false,
-    builtin: Vec::new,
-    fold: None,
-    check: None,
-    complete: |_, _| {},
-    derive: nothing_derived,
-    join: None,
+    ..Kind::plain(Home::Project, Guard::Own(ObjectType::Prompt))
 };
 
 /// Fields of the row of a prompt.

@@ -5,15 +5,13 @@ use assay_storage_model::ObjectKind;
 use assay_storage_model::catalog::RecordKind;
 
 use super::{METADATA, NAME, PROSE};
-use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by, nothing_derived};
+use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by};
 use crate::shape::Shape;
 
 pub static PROMPT_SESSION: Kind = Kind {
     name: "prompt_session",
     record: RecordKind::PLAYGROUND,
-    home: Home::Project,
     naming: Naming::Unique,
-    guard: Guard::Own(ObjectType::PromptSession),
     api: Api::Shared("/v1/prompt_session", Changes::ByPatchAndPut),
     export: Export::AfterRows,
     fields: &[
@@ -29,13 +27,8 @@ pub static PROMPT_SESSION: Kind = Kind {
         ("project_name", Filter::ProjectName),
         ("project_id", Filter::ProjectId),
     ],
-    list_default: None,
     rows: &[ObjectKind::PlaygroundLogs],
     has_deleted_at: true,
-    builtin: Vec::new,
-    fold: None,
-    check: None,
     complete: made_by,
-    derive: nothing_derived,
-    join: None,
+    ..Kind::plain(Home::Project, Guard::Own(ObjectType::PromptSession))
 };

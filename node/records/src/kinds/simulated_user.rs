@@ -5,15 +5,13 @@ use serde_json::Value;
 
 use super::{LINE, NAME, PROSE};
 use crate::draft;
-use crate::kind::{Api, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
+use crate::kind::{Api, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch};
 use crate::shape::{MOST_POSITIVE, Member, Shape};
 
 pub static SIMULATED_USER: Kind = Kind {
     name: "simulated_user",
     record: RecordKind::SIMULATED_USER,
-    home: Home::Project,
     naming: Naming::Unique,
-    guard: Guard::Project,
     api: Api::Own,
     export: Export::Never,
     fields: &[
@@ -24,19 +22,12 @@ pub static SIMULATED_USER: Kind = Kind {
         Field::required("voice_config", VOICE, OnPatch::Replaced),
     ],
     filters: &[("simulated_user_name", Filter::Name), ("name", Filter::Name), ("project_id", Filter::ProjectId)],
-    list_default: None,
-    rows: &[],
-    has_deleted_at: false,
-    builtin: Vec::new,
-    fold: None,
-    check: None,
-    complete: |_, _| {},
-    derive: nothing_derived,
     join: Some(|state, object| {
         let project = draft::id_in(object, "project_id").and_then(|id| state.get(RecordKind::PROJECT, id));
         let org = project.and_then(|project| project.org);
         object.insert("org_id".into(), org.map_or(Value::Null, |org| org.to_string().into()));
     }),
+    ..Kind::plain(Home::Project, Guard::Project)
 };
 
 const VOICE: Shape = Shape::Closed(&[

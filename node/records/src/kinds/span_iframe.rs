@@ -3,15 +3,13 @@
 use assay_storage_model::catalog::RecordKind;
 
 use super::{NAME, PROSE, URL};
-use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by, nothing_derived};
+use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by};
 use crate::shape::Shape;
 
 pub static SPAN_IFRAME: Kind = Kind {
     name: "span_iframe",
     record: RecordKind::SPAN_IFRAME,
-    home: Home::Project,
     naming: Naming::Unique,
-    guard: Guard::Project,
     api: Api::Shared("/v1/span_iframe", Changes::ByPatchAndPut),
     export: Export::AfterRows,
     fields: &[
@@ -28,13 +26,7 @@ pub static SPAN_IFRAME: Kind = Kind {
         ("project_name", Filter::ProjectName),
         ("project_id", Filter::ProjectId),
     ],
-    list_default: None,
-    rows: &[],
     has_deleted_at: true,
-    builtin: Vec::new,
-    fold: None,
-    check: None,
     complete: made_by,
-    derive: nothing_derived,
-    join: None,
+    ..Kind::plain(Home::Project, Guard::Project)
 };

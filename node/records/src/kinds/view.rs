@@ -3,16 +3,14 @@
 use assay_storage_model::catalog::RecordKind;
 
 use super::{LINE, NAME, TEXTS};
-use crate::kind::{Api, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by, nothing_derived};
+use crate::kind::{Api, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by};
 use crate::shape::{MOST_NEGATIVE, MOST_POSITIVE, Member, Shape};
 use assay_node_auth::ObjectType;
 
 pub static VIEW: Kind = Kind {
     name: "view",
     record: RecordKind::VIEW,
-    home: Home::Object,
     naming: Naming::UniqueAmong(&["object_type", "object_id", "view_type"]),
-    guard: Guard::Object,
     api: Api::Own,
     export: Export::AfterRows,
     fields: &[
@@ -31,15 +29,9 @@ pub static VIEW: Kind = Kind {
         ("view_name", Filter::Field("name")),
         ("name", Filter::Field("name")),
     ],
-    list_default: None,
-    rows: &[],
     has_deleted_at: true,
-    builtin: Vec::new,
-    fold: None,
-    check: None,
     complete: made_by,
-    derive: nothing_derived,
-    join: None,
+    ..Kind::plain(Home::Object, Guard::Object)
 };
 
 const TYPES: &[&str] = &[

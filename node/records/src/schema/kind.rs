@@ -213,6 +213,30 @@ pub(crate) struct Making {
 }
 
 impl Kind {
+    /// Returns a base for the declaration of a kind: without rows, checks, derived fields, or a time of deletion.
+    pub(crate) const fn plain(home: Home, guard: Guard) -> Kind {
+        Kind {
+            name: "",
+            record: RecordKind(0),
+            home,
+            naming: Naming::Unique,
+            guard,
+            api: Api::Own,
+            export: Export::AfterRows,
+            fields: &[],
+            filters: &[],
+            list_default: None,
+            rows: &[],
+            has_deleted_at: false,
+            builtin: Vec::new,
+            fold: None,
+            check: None,
+            complete: |_, _| {},
+            derive: |_| {},
+            join: None,
+        }
+    }
+
     /// Returns the name in the API: `project`, `experiment`, `dataset`, `api_key`.
     pub fn name(&self) -> &'static str {
         self.name
@@ -272,9 +296,6 @@ impl Kind {
         !record.keys.is_empty() && (self.home != Home::Project || project_lives())
     }
 }
-
-/// Derives nothing.
-pub(crate) fn nothing_derived(_: &mut Body) {}
 
 /// Sets the creator.
 pub(crate) fn made_by(making: &Making, fields: &mut Body) {

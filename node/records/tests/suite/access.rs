@@ -2,8 +2,9 @@
 
 use assay_node_auth::{ObjectType, Permission, Principal};
 use assay_node_records::kinds::{
-    ACL, AGENT, AI_SECRET, API_KEY, DATASET, DATASET_SNAPSHOT, ENV_VAR, ENVIRONMENT, EXPERIMENT, GROUP, MCP_SERVER,
-    PROJECT, PROJECT_AUTOMATION, PROJECT_SCORE, PROJECT_TAG, PROMPT, PROMPT_SESSION, ROLE, SPAN_IFRAME, VIEW,
+    ACL, AGENT, AI_SECRET, API_KEY, CUSTOM_COLUMN, DATASET, DATASET_SNAPSHOT, ENV_VAR, ENVIRONMENT, EXPERIMENT, GROUP,
+    MCP_SERVER, PROJECT, PROJECT_AUTOMATION, PROJECT_SCORE, PROJECT_TAG, PROMPT, PROMPT_SESSION, ROLE, SPAN_IFRAME,
+    VIEW,
 };
 use assay_node_records::{Kind, ListRequest, RecordsError};
 use assay_storage_model::catalog::{CatalogCommand, Expect, PutRecord, RecordKind, UniqueKey};
@@ -226,6 +227,10 @@ fn sent(kind: &Kind, name: &str, home: Uuid) -> serde_json::Map<String, Value> {
         "environment" => sent = json!({"name": name, "slug": name}),
         "prompt" => sent = json!({"slug": name, "project_id": home}),
         "project_score" => sent["score_type"] = "slider".into(),
+        "custom_column" => {
+            sent["source"] = "dataset".into();
+            sent["expr"] = "input.question".into();
+        }
         "project_automation" => {
             sent["config"] = json!({"event_type": "retention", "object_type": "dataset", "retention_days": 30});
         }
@@ -237,7 +242,7 @@ fn sent(kind: &Kind, name: &str, home: Uuid) -> serde_json::Map<String, Value> {
 #[tokio::test]
 async fn every_kind_and_every_action_is_open_to_whom_it_was_granted() {
     let world = world().await;
-    let kinds: [&'static Kind; 18] = [
+    let kinds: [&'static Kind; 19] = [
         &AGENT,
         &DATASET_SNAPSHOT,
         &ENVIRONMENT,
@@ -254,6 +259,7 @@ async fn every_kind_and_every_action_is_open_to_whom_it_was_granted() {
         &PROJECT_TAG,
         &PROJECT_SCORE,
         &SPAN_IFRAME,
+        &CUSTOM_COLUMN,
         &MCP_SERVER,
         &PROJECT_AUTOMATION,
     ];
@@ -281,7 +287,7 @@ async fn every_kind_and_every_action_is_open_to_whom_it_was_granted() {
         }
     }
     assert!(wrong.is_empty(), "{} cells are wrong:\n{}", wrong.len(), wrong.join("\n"));
-    assert_eq!((open, shut), (576, 360));
+    assert_eq!((open, shut), (608, 380));
 }
 
 #[tokio::test]

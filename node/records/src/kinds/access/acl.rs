@@ -10,7 +10,7 @@ use super::organization;
 use crate::authz::guard;
 use crate::draft::{self, Body};
 use crate::error::RecordsError;
-use crate::kind::{Api, Checked, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
+use crate::kind::{Api, Checked, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch};
 use crate::kinds::{GROUP, ROLE};
 use crate::shape::Shape;
 
@@ -21,9 +21,7 @@ const WHOLE: &[&str] =
 pub static ACL: Kind = Kind {
     name: "acl",
     record: RecordKind::ACL,
-    home: Home::Object,
     naming: Naming::Whole(WHOLE),
-    guard: Guard::Acl,
     api: Api::Own,
     export: Export::AfterRows,
     fields: &[
@@ -44,15 +42,8 @@ pub static ACL: Kind = Kind {
         ("restrict_object_type", Filter::Field("restrict_object_type")),
         ("role_id", Filter::Field("role_id")),
     ],
-    list_default: None,
-    rows: &[],
-    has_deleted_at: false,
-    builtin: Vec::new,
-    fold: None,
     check: Some(check),
-    complete: |_, _| {},
-    derive: nothing_derived,
-    join: None,
+    ..Kind::plain(Home::Object, Guard::Acl)
 };
 
 /// Returns the object of a grant; none where the body is no ACL's. Other records name what they are on likewise, and some of

@@ -4,7 +4,7 @@ use assay_storage_model::catalog::{RecordKind, UniqueKey};
 use serde_json::Value;
 
 use crate::draft;
-use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
+use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by};
 use crate::kinds::NAME;
 use crate::shape::Shape;
 
@@ -13,9 +13,7 @@ const FINGERPRINT_SCOPE: &str = "api_key.fingerprint";
 pub static API_KEY: Kind = Kind {
     name: "api_key",
     record: RecordKind::API_KEY,
-    home: Home::Organization,
     naming: Naming::Secret,
-    guard: Guard::Holder("user_id"),
     api: Api::Shared("/v1/api_key", Changes::Never),
     export: Export::Never,
     fields: &[
@@ -24,16 +22,7 @@ pub static API_KEY: Kind = Kind {
         Field::ours("user_id", Shape::Uuid, OnPatch::Fixed),
     ],
     filters: &[("api_key_name", Filter::Name), ("name", Filter::Name)],
-    list_default: None,
-    rows: &[],
-    has_deleted_at: false,
-    builtin: Vec::new,
-    fold: None,
-    check: None,
-    complete: |making, fields| {
-        fields.insert("user_id".into(), making.user.to_string().into());
-    },
-    derive: nothing_derived,
+    complete: made_by,
     join: Some(|state, object| {
         let user = draft::id_in(object, "user_id").and_then(|id| state.get(RecordKind::USER, id));
         let user = user.and_then(|user| draft::read(user).ok()).unwrap_or_default();
@@ -43,6 +32,7 @@ pub static API_KEY: Kind = Kind {
             object.insert(field.into(), user.get(of_user).cloned().unwrap_or(Value::Null));
         }
     }),
+    ..Kind::plain(Home::Organization, Guard::Holder("user_id"))
 };
 
 pub fn fingerprint_key(fingerprint: &str) -> UniqueKey {

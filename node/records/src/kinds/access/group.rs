@@ -8,16 +8,14 @@ use uuid::Uuid;
 use super::{MEMBERS, check_members, folded_lists, organization};
 use crate::draft::Body;
 use crate::error::RecordsError;
-use crate::kind::{Api, Changes, Checked, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
+use crate::kind::{Api, Changes, Checked, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by};
 use crate::kinds::{NAME, PROSE};
 use crate::shape::Shape;
 
 pub static GROUP: Kind = Kind {
     name: "group",
     record: RecordKind::GROUP,
-    home: Home::Organization,
     naming: Naming::Unique,
-    guard: Guard::Own(ObjectType::Group),
     api: Api::Shared("/v1/group", Changes::ByPatchAndPut),
     export: Export::BeforeRows,
     fields: &[
@@ -28,17 +26,11 @@ pub static GROUP: Kind = Kind {
         Field::optional("member_groups", MEMBERS, OnPatch::Replaced),
     ],
     filters: &[("group_name", Filter::Name), ("name", Filter::Name)],
-    list_default: None,
-    rows: &[],
     has_deleted_at: true,
-    builtin: Vec::new,
     fold: Some(|stored, sent| folded_lists(stored, sent, &["member_users", "member_groups"])),
     check: Some(check),
-    complete: |making, fields| {
-        fields.insert("user_id".into(), making.user.to_string().into());
-    },
-    derive: nothing_derived,
-    join: None,
+    complete: made_by,
+    ..Kind::plain(Home::Organization, Guard::Own(ObjectType::Group))
 };
 
 fn check(checked: &Checked<'_>) -> Result<(), RecordsError> {

@@ -19,9 +19,7 @@ const PROJECTS: &str = "member_projects";
 pub static PROJECT_GROUP: Kind = Kind {
     name: "project_group",
     record: RecordKind::PROJECT_GROUP,
-    home: Home::Organization,
     naming: Naming::Unique,
-    guard: Guard::Own(ObjectType::ProjectGroup),
     api: Api::Shared("/v1/project_group", Changes::ByPatchAndPut),
     export: Export::Never,
     fields: &[
@@ -31,10 +29,7 @@ pub static PROJECT_GROUP: Kind = Kind {
         Field::optional(PROJECTS, MEMBERS, OnPatch::Replaced),
     ],
     filters: &[("project_group_name", Filter::Name), ("name", Filter::Name)],
-    list_default: None,
-    rows: &[],
     has_deleted_at: true,
-    builtin: Vec::new,
     fold: Some(|stored, sent| super::folded_lists(stored, sent, &[PROJECTS])),
     check: Some(check),
     complete: |making, fields| {
@@ -52,6 +47,7 @@ pub static PROJECT_GROUP: Kind = Kind {
             });
         }
     }),
+    ..Kind::plain(Home::Organization, Guard::Own(ObjectType::ProjectGroup))
 };
 
 fn sorted(fields: &mut Body) {

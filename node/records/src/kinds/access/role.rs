@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::{MEMBERS, folded_lists};
 use crate::draft::Body;
 use crate::error::RecordsError;
-use crate::kind::{Api, Changes, Checked, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
+use crate::kind::{Api, Changes, Checked, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by};
 use crate::kinds::{NAME, PROSE};
 use crate::shape::{Member, Shape};
 
@@ -25,9 +25,7 @@ const PERMISSIONS_MAX: usize = 200;
 pub static ROLE: Kind = Kind {
     name: "role",
     record: RecordKind::ROLE,
-    home: Home::Organization,
     naming: Naming::Unique,
-    guard: Guard::Own(ObjectType::Role),
     api: Api::Shared("/v1/role", Changes::ByPatchAndPut),
     export: Export::BeforeRows,
     fields: &[
@@ -38,17 +36,12 @@ pub static ROLE: Kind = Kind {
         Field::optional("member_roles", MEMBERS, OnPatch::Replaced),
     ],
     filters: &[("role_name", Filter::Name), ("name", Filter::Name)],
-    list_default: None,
-    rows: &[],
     has_deleted_at: true,
     builtin,
     fold: Some(|stored, sent| folded_lists(stored, sent, &["member_permissions", "member_roles"])),
     check: Some(check),
-    complete: |making, fields| {
-        fields.insert("user_id".into(), making.user.to_string().into());
-    },
-    derive: nothing_derived,
-    join: None,
+    complete: made_by,
+    ..Kind::plain(Home::Organization, Guard::Own(ObjectType::Role))
 };
 
 fn check(checked: &Checked<'_>) -> Result<(), RecordsError> {

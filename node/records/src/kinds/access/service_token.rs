@@ -10,7 +10,7 @@ use super::{organization, user};
 use crate::authz::CatalogView;
 use crate::draft;
 use crate::error::RecordsError;
-use crate::kind::{Api, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, nothing_derived};
+use crate::kind::{Api, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch};
 use crate::kinds::NAME;
 use crate::shape::Shape;
 
@@ -21,9 +21,7 @@ pub const ACCOUNT: &str = "service_account_id";
 pub static SERVICE_TOKEN: Kind = Kind {
     name: "service_token",
     record: RecordKind::SERVICE_TOKEN,
-    home: Home::Organization,
     naming: Naming::Secret,
-    guard: Guard::Holder(ACCOUNT),
     api: Api::Own,
     export: Export::Never,
     fields: &[
@@ -32,14 +30,6 @@ pub static SERVICE_TOKEN: Kind = Kind {
         Field::required(ACCOUNT, Shape::Uuid, OnPatch::Fixed),
     ],
     filters: &[("service_token_name", Filter::Name), ("name", Filter::Name)],
-    list_default: None,
-    rows: &[],
-    has_deleted_at: false,
-    builtin: Vec::new,
-    fold: None,
-    check: None,
-    complete: |_, _| {},
-    derive: nothing_derived,
     join: Some(|state, object| {
         let account = draft::id_in(object, ACCOUNT).and_then(|id| state.get(RecordKind::USER, id));
         let account = account.and_then(|account| draft::read(account).ok()).unwrap_or_default();
@@ -47,6 +37,7 @@ pub static SERVICE_TOKEN: Kind = Kind {
             object.insert(field.into(), account.get(of_account).cloned().unwrap_or(Value::Null));
         }
     }),
+    ..Kind::plain(Home::Organization, Guard::Holder(ACCOUNT))
 };
 
 pub fn token_key(fingerprint: &str) -> UniqueKey {

@@ -14,7 +14,7 @@ const BOB: &str = "bob@example.com";
 const ROWS: usize = 2500;
 const ROWS_AT_ONCE: usize = 500;
 /// Lists to compare, and fields that cannot be exported.
-const LISTS: [&str; 20] = [
+const LISTS: [&str; 21] = [
     "/v1/project",
     "/v1/experiment",
     "/v1/dataset",
@@ -32,6 +32,7 @@ const LISTS: [&str; 20] = [
     "/v1/project_tag",
     "/v1/prompt_session",
     "/v1/span_iframe",
+    "/v1/custom_column",
     "/environment",
     "/v1/view?object_type=project&object_id=PROJECT",
     "/environment-object/prompt/PROMPT",
@@ -124,6 +125,7 @@ fn make_records(node: &Node, project: &str, dataset: &str, bob: &str) -> Result<
         ("/v1/project_tag", part(json!({"color": "#fff"}))),
         ("/v1/project_score", part(json!({"score_type": "slider"}))),
         ("/v1/span_iframe", part(json!({"url": "https://example.com"}))),
+        ("/v1/custom_column", part(json!({"source": "dataset", "expr": "input.n"}))),
         ("/v1/mcp_server", part(json!({"url": "https://example.com"}))),
         ("/v1/view", json!({"object_type": "project", "object_id": project, "view_type": "logs", "name": "seen"})),
         ("/environment", json!({"name": "Production", "slug": "production"})),

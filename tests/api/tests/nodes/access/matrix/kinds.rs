@@ -64,7 +64,7 @@ const PLAIN: Kind = Kind {
     alone: false,
 };
 
-pub static KINDS: [Kind; 20] = [
+pub static KINDS: [Kind; 21] = [
     Kind { name: "project", path: "/v1/project", own: Some("project"), by_put: false, ..PLAIN },
     Kind {
         name: "experiment",
@@ -98,6 +98,13 @@ pub static KINDS: [Kind; 20] = [
         path: "/v1/span_iframe",
         home: Home::Parts,
         fields: |_| json!({"url": "https://example.com/x"}),
+        ..PLAIN
+    },
+    Kind {
+        name: "custom_column",
+        path: "/v1/custom_column",
+        home: Home::Parts,
+        fields: |_| json!({"source": "project_logs", "expr": "metadata.tier"}),
         ..PLAIN
     },
     Kind {

@@ -35,8 +35,8 @@ pub enum OpenError {
     #[error("tls/ lacks authority.pem, node.key or node.pem: restore them, or restart this node to make new ones")]
     NoIdentity,
     #[error(
-        "this node has no certificate that other nodes accept, and cannot make one: give it the master key \
-         (secrets.master_key_file) if it has none, or let it join again, with an empty directory"
+        "this node has no certificate that other nodes accept, and cannot make one. Give it the master key \
+         (secrets.master_key_file) if it has none, or let it join again with an empty directory"
     )]
     NoCertificate,
     #[error(transparent)]

@@ -28,18 +28,18 @@ const FILE_VARIABLE: &str = "ASSAY_CONFIG";
 
 /// Stores traces, experiments, datasets and prompts of AI applications, and answers queries about them.
 ///
-/// One command starts a node that is a whole product, with everything it keeps in one directory:
+/// One command starts a complete node, which stores everything in one directory:
 ///
 ///     assay serve
 ///
-/// The first start makes an organization and prints an API key, once. Point an SDK at the node:
+/// The first start creates an organization and prints an API key, once. Point an SDK at the node:
 ///
 ///     export BRAINTRUST_APP_URL=http://127.0.0.1:8000 BRAINTRUST_API_URL=http://127.0.0.1:8000
 ///     export BRAINTRUST_API_KEY=sk-...
 ///
-/// When a key is lost, make another: assay admin create-key NAME --organization default --user owner@localhost
-/// Settings come from one file, the environment and flags; `assay config` prints what they amount to, and every name.
-/// To make more keys: `assay admin`. To look into a directory that a node refuses to open: `assay doctor`.
+/// If a key is lost, create another one: assay admin create-key NAME --organization default --user owner@localhost
+/// Settings come from one file, the environment and flags. `assay config` prints the names and values of all of them.
+/// `assay admin` creates more keys. `assay doctor` checks a directory that a node refuses to open.
 #[derive(Debug, Parser)]
 #[command(name = "assay", version = version(), arg_required_else_help = true, verbatim_doc_comment)]
 struct Cli {
@@ -49,72 +49,73 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run a node until it is told to stop
+    /// Run a node until a signal stops it
     ///
-    /// Prints the address when it is ready, and on the first start an API key, on stdout; everything else goes to stderr.
-    /// SIGTERM or SIGINT stops it: requests under way are finished, then the store is closed. A second signal, a crash
-    /// or a power cut loses nothing that was acknowledged.
+    /// Prints its address to stdout when it is ready, and an API key on the first start. Everything else goes to stderr.
+    /// SIGTERM or SIGINT stops it: it finishes requests in progress, then closes the store. A second signal, a crash or
+    /// a power cut loses no acknowledged write.
     ///
-    /// The first start also makes the key that secrets are kept under, `master.key` in the data directory: keep a copy of it
-    /// elsewhere. secrets.master_key_file names another.
+    /// The first start also creates `master.key` in the data directory, the key that encrypts secrets. Keep a copy of it
+    /// elsewhere. The setting secrets.master_key_file names another file.
     ///
-    /// There are more settings than flags: `assay config` prints them all, and --set takes any of them. To have another
-    /// port: --port 9000. To serve other machines: --listen 0.0.0.0:8000.
+    /// There are more settings than flags: `assay config` prints them all, and --set accepts any of them. --port 9000
+    /// changes the port. --listen 0.0.0.0:8000 serves other machines.
     ///
-    /// Environment: ASSAY_API_KEY is taken as the first key instead of making one, ASSAY_ADMIN_TOKEN as the token of
-    /// administrators, ASSAY_MASTER_KEY as the key that secrets are kept under; every setting as ASSAY_<TABLE>_<NAME>. A variable that is empty counts as not set.
+    /// Environment: ASSAY_API_KEY is used as the first key, ASSAY_ADMIN_TOKEN as the token of administrators, and
+    /// ASSAY_MASTER_KEY as the key that encrypts secrets. Every setting is also a variable ASSAY_<TABLE>_<NAME>. An
+    /// empty variable counts as not set.
     #[command(verbatim_doc_comment)]
     Serve(SettingsArgs),
     /// Print the settings that `serve` would run with, as a configuration file
     ///
-    /// The later word wins: defaults, then the file, then the environment, then flags. A variable of the environment that
-    /// is empty counts as not set.
+    /// The last source wins: defaults, then the file, then the environment, then flags. An empty variable of the
+    /// environment counts as not set.
     #[command(verbatim_doc_comment)]
     Config(SettingsArgs),
-    /// Make several nodes into one cluster, and run it
+    /// Create a cluster of several nodes, and operate it
     ///
-    /// The first machine founds it, the others join with a token each, and every one is then started as any node is:
+    /// The first machine founds the cluster. Each of the others joins with its own token. Then each node is started:
     ///
     ///     first machine    assay cluster init --peer-address 10.0.0.1:7400
     ///                      assay serve --peer-address 10.0.0.1:7400 --listen 10.0.0.1:8000
-    ///                      assay cluster token                  (one line for each node that is to join)
+    ///                      assay cluster token                  (prints a token, once for each joining node)
     ///     other machines   assay cluster join TOKEN --peer-address 10.0.0.2:7400
     ///                      assay serve --peer-address 10.0.0.2:7400 --listen 10.0.0.2:8000
     ///     any machine      assay cluster status --wait
     ///
-    /// With --peer-address a start on a directory without data is an error and founds no second cluster: a disk that is
-    /// not mounted is noticed.
+    /// With --peer-address, a start on a directory without data is an error, and does not found a second cluster. So a
+    /// disk that is not mounted is noticed.
     ///
-    /// From three nodes on every shard has three replicas, and any one node may fail. Any node answers any request. Nodes
-    /// speak to each other over TLS with certificates that the cluster makes itself.
+    /// With three nodes or more, every shard has three replicas, and any one node may fail. Any node answers any request.
+    /// Nodes communicate over TLS with certificates that the cluster creates.
     ///
     ///     planned stop     assay cluster drain 2, stop and start it, assay cluster undrain 2
     ///     lost machine     join a new one, assay cluster replace 2 4
     ///     one too many     assay cluster remove 4, assay cluster status --wait, stop it
-    ///     majority gone    assay cluster recover on a node that is left, and what it says
+    ///     majority lost    assay cluster recover on a remaining node, then follow its output
     ///
-    /// A running node is asked through a socket in its data directory. From elsewhere it is asked through its
-    /// administrators' listener, which it has when it is started with `--set admin.listen=127.0.0.1:8001`; on another
-    /// address than this machine's own that needs certificates (admin.tls). Callers show the token that the node keeps in
-    /// the file admin.token in its data directory, or was given (ASSAY_ADMIN_TOKEN, admin.token_file):
+    /// Commands reach a running node through a socket in its data directory. From another machine, they need the
+    /// administrators' listener of the node: `assay serve --set admin.listen=127.0.0.1:8001`. An address that other
+    /// machines can reach needs certificates (admin.tls). Callers send a token. The node reads it from ASSAY_ADMIN_TOKEN
+    /// or admin.token_file, or else creates it in the file admin.token in its data directory:
     ///
     ///     assay cluster status --admin http://127.0.0.1:8001 --admin-token-file FILE
     ///     curl -H "Authorization: Bearer $TOKEN" http://127.0.0.1:8001/cluster/status
     ///     curl -H "Authorization: Bearer $TOKEN" http://127.0.0.1:8001/cluster/drain -d '{"node": 2}'
     ///
-    /// There all but init, join and recover is asked for by POST /cluster/<operation>; rebalance says a line whenever
-    /// there is something to say, and its last line is the status.
+    /// The listener serves all commands but init, join and recover as POST /cluster/<operation>. The response to
+    /// rebalance has a line for each step, and its last line is the status.
     #[command(verbatim_doc_comment)]
     Cluster(ClusterArgs),
     /// Run a cluster of several nodes on this machine, to try it out
     ///
-    /// Each node is a process of its own on a directory of its own; what they say comes out here. Ctrl-C stops them.
+    /// Each node is a process with its own directory. This command prints the output of all nodes. Ctrl-C stops them.
     #[command(verbatim_doc_comment)]
     Dev(DevArgs),
-    /// Make and list organizations, users, service accounts, API keys and service tokens; move an organization; change the master key and the secrets of the cluster
+    /// Create and list organizations, users and keys, move an organization, rotate the keys of the cluster
     ///
-    /// Talks to the node that runs on the data directory, through a socket in it that only its owner may open; where none
-    /// runs it opens the directory itself.
+    /// Talks to the node that runs on the data directory, through a socket that only the owner of the directory can open.
+    /// If no node runs, the command opens the directory itself.
     #[command(verbatim_doc_comment)]
     Admin {
         /// The data directory
@@ -123,18 +124,18 @@ enum Command {
         #[command(subcommand)]
         command: AdminCommand,
     },
-    /// Check a data directory while no node runs on it; changes nothing
+    /// Check the data directory of a stopped node, without changes
     ///
-    /// Reads every byte: the log against its watermark, each shard's and the catalog's kept state, every segment with
-    /// its sidecars, every blob, and whether the log goes on where the kept state ends. One line per finding:
+    /// Reads every byte of the log up to its watermark, of the stored state of all shards and the catalog, of segments
+    /// and blobs. Checks that the log continues where the stored state ends. Prints one line per finding:
     ///
     ///   ok              as it was written
-    ///   ambiguous tail  a write that was under way when the node stopped is torn; nobody was told that it is durable,
-    ///                   and the next start cuts it
-    ///   damaged         something durable is wrong or missing, and what to do about it
-    ///   not checked     it could not be read, and why
+    ///   ambiguous tail  the last write before the stop is torn; it was not acknowledged, and the next start
+    ///                   truncates it
+    ///   damaged         durable data is wrong or missing; the line says what to do
+    ///   not checked     it could not be read; the line says why
     ///
-    /// Exit code: 0 all is well, 1 damage, 2 something could not be checked.
+    /// Exit code: 0 no problems, 1 damage, 2 something could not be checked.
     #[command(verbatim_doc_comment)]
     Doctor {
         /// The data directory
@@ -148,22 +149,22 @@ enum Command {
 
 #[derive(Debug, Default, Args)]
 struct SettingsArgs {
-    /// A configuration file, as `assay config` prints it; also ASSAY_CONFIG
+    /// Configuration file, in the form that `assay config` prints; also ASSAY_CONFIG
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Where to listen; port 0 lets the system choose [default: 127.0.0.1:8000]
+    /// Address and port for clients; port 0 lets the system choose [default: 127.0.0.1:8000]
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<String>,
-    /// The port to listen on, where the address stays; --listen says both
+    /// Port for clients; the address stays unchanged. --listen sets both
     #[arg(long, value_name = "PORT", conflicts_with = "listen")]
     port: Option<u16>,
-    /// Where everything is kept [default: ./assay-data]
+    /// Data directory, which contains everything that the node stores [default: ./assay-data]
     #[arg(long, value_name = "DIR")]
     data_dir: Option<String>,
-    /// Where other nodes reach this one. It is kept; said again, it makes a directory without data an error
+    /// Address at which other nodes reach this one. The node stores it. With the flag, a directory without data is an error
     #[arg(long, value_name = "HOST:PORT")]
     peer_address: Option<String>,
-    /// Any setting, as http.public_url=https://assay.example; may be repeated. `assay config` prints all of them
+    /// Any setting, such as http.public_url=https://assay.example; may be repeated. `assay config` prints all of them
     #[arg(long = "set", value_name = "NAME=VALUE")]
     settings: Vec<String>,
 }

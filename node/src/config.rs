@@ -170,7 +170,7 @@ impl ClusterSettings {
         let (seconds, min) = (self.certificate_valid_seconds, CERTIFICATE_VALID_MIN.as_secs());
         if seconds < min {
             let problem =
-                format!("{seconds} s are too short to make the next one in time; it should be at least {min}");
+                format!("{seconds} s are too short to renew the certificate in time; it should be at least {min}");
             return Err(ConfigError { place: "cluster.certificate_valid_seconds".into(), problem });
         }
         Ok(Duration::from_secs(seconds))
@@ -182,11 +182,11 @@ impl ClusterSettings {
         let Some(address) = &self.peer_address else {
             return match &self.peer_listen {
                 None => Ok(None),
-                Some(_) => Err(wrong("cluster.peer_listen", "it needs `cluster.peer_address` beside it".into())),
+                Some(_) => Err(wrong("cluster.peer_listen", "it needs `cluster.peer_address` too".into())),
             };
         };
         let listen = self.peer_listen.as_deref().map(|listen| {
-            let problem = || format!("`{listen}` is no address and port, as 0.0.0.0:7400");
+            let problem = || format!("`{listen}` is not an address and a port, such as 0.0.0.0:7400");
             listen.parse().map_err(|_| wrong("cluster.peer_listen", problem()))
         });
         let peer = PeerConfig::new(address, listen.transpose()?);
@@ -257,7 +257,7 @@ impl StoreConfig {
             "" => None,
             id => Some(id.parse().map_err(|_| ConfigError {
                 place: "store.cluster_id".into(),
-                problem: format!("`{id}` is no cluster id; it is a UUID, as `assay doctor` prints it"),
+                problem: format!("`{id}` is not a cluster id; it must be the UUID that `assay doctor` prints"),
             })?),
         };
         let default = ClusterConfig::default();
@@ -450,7 +450,7 @@ impl KnownSettings {
         let wrong = |problem: String| ConfigError { place: place.clone(), problem };
         let length = std::fs::metadata(path).map_err(|error| no_file(path, named_by, &error))?.len();
         if length > FILE_BYTES_MAX {
-            return Err(wrong(format!("it has {length} bytes, which is no configuration")));
+            return Err(wrong(format!("it has {length} bytes, which is too large for a configuration file")));
         }
         let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
         let given: Table = text.parse().map_err(|error: toml::de::Error| wrong(error.to_string()))?;
@@ -511,8 +511,8 @@ impl KnownSettings {
 fn no_file(path: &Path, named_by: &str, error: &std::io::Error) -> ConfigError {
     let problem = match error.kind() {
         std::io::ErrorKind::NotFound => {
-            "there is no such file. Name one that exists, write one with `assay config > FILE`, or leave it out to run \
-             with the defaults"
+            "the file does not exist. Name an existing file, write one with `assay config > FILE`, or run without \
+             one to use the defaults"
                 .to_owned()
         }
         _ => error.to_string(),
@@ -527,11 +527,11 @@ fn list(text: &str) -> Result<Value, String> {
         return Ok(Value::Array(Vec::new()));
     }
     let table: Table = format!("{NAME} = {text}").parse().map_err(|error: toml::de::Error| {
-        format!("this is no list as the file has it, such as [{{endpoint = \"/logs3\"}}]: {}", error.message())
+        format!("this is not a list in TOML, such as [{{endpoint = \"/logs3\"}}]: {}", error.message())
     })?;
     match table.get(NAME) {
         Some(list @ Value::Array(_)) if table.len() == 1 => Ok(list.clone()),
-        _ => Err("this is no list; write it in brackets, as in the file".into()),
+        _ => Err("this is not a list; write it in brackets, as in the file".into()),
     }
 }
 

@@ -51,7 +51,7 @@ fn trusted(ca: Option<&Path>) -> anyhow::Result<Arc<ClientConfig>> {
         return trust_file(file);
     }
     let file = TRUSTED.iter().map(Path::new).find(|file| file.exists());
-    let file = file.context("this system has no file of authorities to trust: name one with jwt.ca or oidc.ca")?;
+    let file = file.context("this system has no file of trusted authorities: set jwt.ca or oidc.ca")?;
     trust_file(file)
 }
 
@@ -63,7 +63,7 @@ pub fn trust_file(file: &Path) -> anyhow::Result<Arc<ClientConfig>> {
         let certificate = certificate.with_context(|| format!("reading {}", file.display()))?;
         roots.add(certificate).with_context(|| format!("a certificate of {}", file.display()))?;
     }
-    anyhow::ensure!(!roots.is_empty(), "there is no certificate in {}", file.display());
+    anyhow::ensure!(!roots.is_empty(), "{} has no certificate", file.display());
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
     let builder = builder.with_safe_default_protocol_versions()?;
     Ok(Arc::new(builder.with_root_certificates(roots).with_no_client_auth()))
@@ -86,7 +86,7 @@ impl Server {
         );
         let stream = self.connect(until)?;
         let Some(tls) = &self.tls else { return body_of(&talk(stream, |stream| stream, &request, until)?) };
-        let name = ServerName::try_from(host.clone()).context("the host's name")?;
+        let name = ServerName::try_from(host.clone()).context("invalid host name")?;
         let connection = ClientConnection::new(Arc::clone(tls), name)?;
         body_of(&talk(StreamOwned::new(connection, stream), |stream| &mut stream.sock, &request, until)?)
     }
@@ -99,13 +99,13 @@ impl Server {
                 Err(error) => last = Some(error),
             }
         }
-        Err(last.map_or_else(|| anyhow::anyhow!("the name stands for no address"), Into::into))
+        Err(last.map_or_else(|| anyhow::anyhow!("the name resolves to no address"), Into::into))
     }
 }
 
 impl OutwardServer for Server {
     fn get(&self) -> anyhow::Result<Vec<u8>> {
-        self.ask("GET", "", "").with_context(|| format!("asking {}", self.url.host))
+        self.ask("GET", "", "").with_context(|| format!("the request to {} failed", self.url.host))
     }
 
     fn post(&self, form: &str, authorization: Option<&Secret>) -> anyhow::Result<Vec<u8>> {
@@ -114,13 +114,13 @@ impl OutwardServer for Server {
         if let Some(credential) = authorization {
             headers.push_str(&format!("Authorization: {}\r\n", credential.expose()));
         }
-        self.ask("POST", &headers, form).with_context(|| format!("asking {}", self.url.host))
+        self.ask("POST", &headers, form).with_context(|| format!("the request to {} failed", self.url.host))
     }
 }
 
 fn left(until: Instant) -> anyhow::Result<Duration> {
     let left = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero());
-    left.with_context(|| format!("not done within {} s", ANSWER_MAX.as_secs()))
+    left.with_context(|| format!("the request did not complete within {} s", ANSWER_MAX.as_secs()))
 }
 
 /// Sends all and reads until the other side closes, never for longer than there is time.
@@ -155,20 +155,21 @@ fn talk<S: Read + Write>(
         bytes.extend_from_slice(&part[..read]);
         anyhow::ensure!(
             bytes.len() <= HEAD_BYTES_MAX + ANSWER_BYTES_MAX,
-            "it answers more than {ANSWER_BYTES_MAX} bytes"
+            "its response has more than {ANSWER_BYTES_MAX} bytes"
         );
     }
 }
 
 /// Returns the body of a 200, whole.
 fn body_of(answer: &[u8]) -> anyhow::Result<Vec<u8>> {
-    let end = answer.windows(4).position(|window| window == b"\r\n\r\n").context("it answered no head")?;
-    anyhow::ensure!(end <= HEAD_BYTES_MAX, "the head of its answer is longer than {HEAD_BYTES_MAX} bytes");
-    let (head, body) = (std::str::from_utf8(&answer[..end]).context("the head of its answer")?, &answer[end + 4..]);
+    let end = answer.windows(4).position(|window| window == b"\r\n\r\n").context("its response has no head")?;
+    anyhow::ensure!(end <= HEAD_BYTES_MAX, "the head of its response is longer than {HEAD_BYTES_MAX} bytes");
+    let (head, body) =
+        (std::str::from_utf8(&answer[..end]).context("cannot decode the head of its response")?, &answer[end + 4..]);
     let status = head.lines().next().unwrap_or_default().split(' ').nth(1).unwrap_or_default();
     anyhow::ensure!(
         !status.starts_with('3'),
-        "it answered {status}: redirects are not followed, name the place itself"
+        "it responded with the redirect {status}, which is not followed: set the final URL"
     );
     if status != "200" {
         return Err(BadStatus(status.to_owned()).into());
@@ -177,10 +178,10 @@ fn body_of(answer: &[u8]) -> anyhow::Result<Vec<u8>> {
         let mut headers = head.lines().skip(1).filter_map(|line| line.split_once(':'));
         headers.find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value.trim())
     };
-    let cut = || anyhow::anyhow!("its answer broke off");
+    let cut = || anyhow::anyhow!("its response is truncated");
     match (header("transfer-encoding"), header("content-length")) {
         (Some(coding), _) if coding.eq_ignore_ascii_case("chunked") => unchunked(body).ok_or_else(cut),
-        (Some(coding), _) => anyhow::bail!("it answers in the coding `{coding}`, which was not asked for"),
+        (Some(coding), _) => anyhow::bail!("its response has the unsupported transfer coding `{coding}`"),
         (None, Some(length)) => Ok(body.get(..length.parse().map_err(|_| cut())?).ok_or_else(cut)?.to_vec()),
         (None, None) => Ok(body.to_vec()),
     }
@@ -254,12 +255,12 @@ mod tests {
             assert!(request.starts_with("GET /keys?v=1 HTTP/1.1\r\nHost: 127.0.0.1:"), "{request}");
         }
         for (answer, says) in [
-            (&sized[..sized.len() - 1], "broke off"),
-            (&chunked[..chunked.len() - 9], "broke off"),
-            ("HTTP/1.1 301 Moved\r\nLocation: https://other.example/\r\n\r\n", "redirects are not followed"),
+            (&sized[..sized.len() - 1], "is truncated"),
+            (&chunked[..chunked.len() - 9], "is truncated"),
+            ("HTTP/1.1 301 Moved\r\nLocation: https://other.example/\r\n\r\n", "which is not followed"),
             ("HTTP/1.1 500 X\r\n\r\n", "status `500`"),
             ("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nx", "coding `gzip`"),
-            ("HTTP/1.1 200 OK\r\n\r\n<html>", "no JWK set"),
+            ("HTTP/1.1 200 OK\r\n\r\n<html>", "not a JWK set"),
             ("HTTP/1.1 200 OK\r\n\r\n{\"keys\": []}", "no key for RS256"),
             ("", "no head"),
         ] {

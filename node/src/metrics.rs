@@ -31,18 +31,23 @@ fn of_queries(queries: &Queries) -> [Gauge; 8] {
     let counts = queries.counts();
     let gauge = |name, help, value: usize| Gauge(name, help, "gauge", value as f64);
     [
-        gauge("assay_queries_running", "Queries that are answered at the moment.", counts.running),
-        gauge("assay_queries_waiting", "Queries that wait for their turn.", counts.waiting),
-        gauge("assay_query_memory_bytes", "Memory that queries hold for what they work on.", counts.memory_bytes),
-        gauge("assay_query_cache_bytes", "Columns kept in memory for the next query.", counts.cache_bytes),
+        gauge("assay_queries_running", "Queries that are running.", counts.running),
+        gauge("assay_queries_waiting", "Queries that are waiting to start.", counts.waiting),
+        gauge("assay_query_memory_bytes", "Memory that running queries hold.", counts.memory_bytes),
+        gauge("assay_query_cache_bytes", "Bytes of columns cached for later queries.", counts.cache_bytes),
+        gauge("assay_queries_later_running", "Asynchronous queries that are running.", counts.jobs.running),
+        gauge("assay_queries_later_waiting", "Asynchronous queries that are waiting to start.", counts.jobs.waiting),
         gauge(
-            "assay_queries_later_running",
-            "Queries that run on after their request, at the moment.",
-            counts.jobs.running,
+            "assay_queries_later_kept",
+            "Asynchronous queries stored on this node, including ended ones.",
+            counts.jobs.kept,
         ),
-        gauge("assay_queries_later_waiting", "Of those, the ones that wait for their turn.", counts.jobs.waiting),
-        gauge("assay_queries_later_kept", "Of those, all that are known here, also ended ones.", counts.jobs.kept),
-        Gauge("assay_queries_later_bytes", "Their results on disk.", "gauge", counts.jobs.bytes as f64),
+        Gauge(
+            "assay_queries_later_bytes",
+            "Bytes of results of asynchronous queries on disk.",
+            "gauge",
+            counts.jobs.bytes as f64,
+        ),
     ]
 }
 
@@ -52,13 +57,13 @@ struct OfGroups(&'static str, &'static str, &'static str, fn(&GroupReading) -> O
 const OF_GROUPS: [OfGroups; 8] = [
     OfGroups(
         "assay_group_leads",
-        "Whether this node leads the group, and a majority confirmed it lately.",
+        "Whether this node leads the group and a majority confirmed it recently.",
         "gauge",
         |group| Some(group.leads.into()),
     ),
     OfGroups(
         "assay_group_has_leader",
-        "Whether the group's replica here knows a leader that is not cut off.",
+        "Whether the group's replica here knows a reachable leader.",
         "gauge",
         |group| Some(group.has_leader.into()),
     ),
@@ -68,7 +73,7 @@ const OF_GROUPS: [OfGroups; 8] = [
     OfGroups("assay_group_behind_entries", "Entries that the slowest member lacks; at the leader.", "gauge", |group| {
         group.behind
     }),
-    OfGroups("assay_group_waiting_commands", "Commands that wait to become an entry.", "gauge", |group| {
+    OfGroups("assay_group_waiting_commands", "Commands that wait to become entries.", "gauge", |group| {
         Some(group.waiting)
     }),
     OfGroups(
@@ -146,7 +151,7 @@ fn store(cluster: &Cluster) -> Vec<Gauge> {
         Gauge("assay_writes_unknown_total", "Writes whose outcome is not known.", "counter", counts.unknown as f64),
         Gauge(
             "assay_snapshots_installed_total",
-            "Snapshots taken over from other nodes.",
+            "Snapshots installed from other nodes.",
             "counter",
             counts.snapshots as f64,
         ),
@@ -159,7 +164,7 @@ fn store(cluster: &Cluster) -> Vec<Gauge> {
             upkeep.seals_without_room as f64,
         ),
         Gauge("assay_compactions_total", "Steps of compaction.", "counter", upkeep.compactions as f64),
-        Gauge("assay_sealing", "Seals asked for and not ended.", "gauge", upkeep.sealing as f64),
+        Gauge("assay_sealing", "Seals requested and not completed.", "gauge", upkeep.sealing as f64),
     ]
 }
 
@@ -167,7 +172,7 @@ fn certificate(cluster: &Cluster) -> Option<Gauge> {
     let since = cluster.certificate_runs_out()?.duration_since(UNIX_EPOCH).ok()?;
     Some(Gauge(
         "assay_certificate_expiry_seconds",
-        "When the certificate that other nodes are shown runs out, in seconds since 1970.",
+        "Time at which this node's certificate for other nodes expires, in seconds since 1970.",
         "gauge",
         since.as_secs_f64(),
     ))
@@ -177,28 +182,28 @@ fn actors(objects: &Objects) -> Vec<Gauge> {
     let counts = objects.counts();
     vec![
         Gauge("assay_actors", "Actors of objects.", "gauge", counts.active as f64),
-        Gauge("assay_waiting_writes", "Writes taken in and not yet answered.", "gauge", counts.waiting_writes as f64),
+        Gauge("assay_waiting_writes", "Writes accepted and not yet answered.", "gauge", counts.waiting_writes as f64),
         Gauge("assay_waiting_bytes", "Bytes of those writes.", "gauge", counts.waiting_bytes as f64),
         Gauge(
             "assay_write_queue_calls",
-            "Requests that wait for the places of their writes.",
+            "Requests that wait for reservations for their writes.",
             "gauge",
             counts.queued_calls as f64,
         ),
         Gauge("assay_write_queue_bytes", "Bytes of those writes.", "gauge", counts.queued_bytes as f64),
-        Gauge("assay_write_waits_total", "Requests that had to wait for places.", "counter", counts.waits as f64),
+        Gauge("assay_write_waits_total", "Requests that had to wait for reservations.", "counter", counts.waits as f64),
         Gauge(
             "assay_write_wait_seconds_total",
-            "Time that requests waited for places.",
+            "Time that requests waited for reservations.",
             "counter",
             counts.wait_seconds,
         ),
         Gauge("assay_object_writes_total", "Writes to objects.", "counter", counts.writes as f64),
         Gauge("assay_rows_total", "Rows written.", "counter", counts.rows as f64),
-        Gauge("assay_duplicates_total", "Requests known from before.", "counter", counts.duplicates as f64),
+        Gauge("assay_duplicates_total", "Repeated requests that were recognized.", "counter", counts.duplicates as f64),
         Gauge(
             "assay_mailbox_full_total",
-            "Writes refused because they got no place before their deadline.",
+            "Writes refused because they got no reservation before their deadline.",
             "counter",
             counts.busy as f64,
         ),

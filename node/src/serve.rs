@@ -45,7 +45,7 @@ const MAIN_THREADS: usize = 2;
 /// Takes the place of the key that a first start makes.
 pub const API_KEY_VARIABLE: &str = "ASSAY_API_KEY";
 /// Context of errors about the first organization.
-const FOUNDING: &str = "making the first organization, as [founding] and ASSAY_API_KEY say";
+const FOUNDING: &str = "cannot create the first organization from [founding] and ASSAY_API_KEY";
 /// Interval of retries of unfinished deletes.
 const SWEEP_EVERY: Duration = Duration::from_secs(600);
 
@@ -65,7 +65,7 @@ pub fn serve(mut config: Config) -> anyhow::Result<()> {
         .thread_name("assay-main")
         .enable_all()
         .build()
-        .context("starting the program's runtime")?;
+        .context("cannot start the runtime")?;
     let ended = runtime.block_on(run(config));
     // Nothing is left to wait for: whatever a handler still does ends with the process.
     runtime.shutdown_background();
@@ -74,8 +74,9 @@ pub fn serve(mut config: Config) -> anyhow::Result<()> {
 
 /// Starts the log on stderr. Stdout is for messages to the operator.
 fn start_log(config: &Config) -> anyhow::Result<()> {
-    let filter = tracing_subscriber::EnvFilter::try_new(&config.log.filter)
-        .with_context(|| format!("log.filter: `{}` is no filter; write for instance info", config.log.filter))?;
+    let filter = tracing_subscriber::EnvFilter::try_new(&config.log.filter).with_context(|| {
+        format!("log.filter: `{}` is not a valid filter; write for instance info", config.log.filter)
+    })?;
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     match config.log.format {
         LogFormat::Text => lines.with_ansi(false).init(),
@@ -110,15 +111,14 @@ async fn run(config: Config) -> anyhow::Result<()> {
         provider,
         services: assay_node_api::services(),
     };
-    let server = Server::bind(app, sockets).context("starting to listen")?;
+    let server = Server::bind(app, sockets).context("cannot start to listen")?;
     // Before the node is ready: a cluster without a majority is when administrators are needed most.
     http_listener::announce(&config, &server.admin_addresses())?;
     let scheme = if config.http.tls.is_some() { "https" } else { "http" };
-    let (addresses, otlp) = (server.addresses(), server.otlp_addresses());
+    let (addresses, otlp, handle) = (server.addresses(), server.otlp_addresses(), server.handle());
     if let Some(warning) = beyond_this_machine(&config.http, &addresses) {
         tracing::warn!("{warning}");
     }
-    let handle = server.handle();
     let http = tokio::spawn(server.run());
     let settling = async {
         let made = records.found_when_heard(&founding).await.context(FOUNDING)?;
@@ -132,26 +132,25 @@ async fn run(config: Config) -> anyhow::Result<()> {
         () = signals.first() => None,
     };
     let mut beside = keep_beside(&config, &cluster, &identity, (&objects, &queries));
-    match started {
-        Some(Ok(())) => signals.first().await,
-        Some(Err(why)) => return Err(why), // what was acknowledged is as safe as after a crash
-        None => {}
+    if let Some(started) = started {
+        started?; // what was acknowledged is as safe as after a crash
+        signals.first().await;
     }
-    tracing::info!("a signal asks this node to stop");
+    tracing::info!("received a signal, shutting down");
     serving.store(false, Ordering::Relaxed);
     beside.abort_all();
     handle.drain();
     let stopping = async {
         handle.stop().await;
-        http.await.context("the task of HTTP")?.context("serving HTTP")?;
+        http.await.context("the HTTP server failed")?.context("serving HTTP")?;
         queries.close().await;
         objects.shutdown().await;
         admin_socket.close();
-        cluster.shutdown().await.context("closing the store")
+        cluster.shutdown().await.context("cannot close the store")
     };
     tokio::select! {
         stopped = stopping => stopped,
-        () = signals.first() => anyhow::bail!("a second signal: the node stops without finishing, as after a crash"),
+        () = signals.first() => anyhow::bail!("received a second signal, stopping at once as after a crash"),
     }
 }
 
@@ -200,7 +199,7 @@ async fn checked(config: &Config) -> anyhow::Result<Checked> {
 
 fn queries(config: &Config, prices: Prices, cluster: &Arc<Cluster>) -> anyhow::Result<Queries> {
     let queries = Queries::start(Arc::clone(cluster), config.queries.limits(), prices, node_clock(cluster));
-    let queries = queries.context("opening the queries that run on after their request")?;
+    let queries = queries.context("cannot open the asynchronous queries")?;
     queries.run_jobs_for(Asker::Job(Job::LaterQueries).to_bytes());
     Ok(queries)
 }
@@ -293,7 +292,7 @@ fn health(cluster: Arc<Cluster>, records: Records, serving: Arc<AtomicBool>) -> 
     Arc::new(move || {
         let mut notes = cluster.not_ready();
         if !serving.load(Ordering::Relaxed) {
-            notes.push("this node starts or stops".into());
+            notes.push("this node is starting or stopping".into());
         }
         Health { live: true, ready: notes.is_empty(), notes, shortfalls: records.secrets().shortfalls() }
     })
@@ -304,8 +303,8 @@ fn health(cluster: Arc<Cluster>, records: Records, serving: Arc<AtomicBool>) -> 
 fn beyond_this_machine(http: &HttpConfig, addresses: &[SocketAddr]) -> Option<&'static str> {
     let is_alone = addresses.iter().all(|address| address.ip().to_canonical().is_loopback());
     (!is_alone && http.public_url.is_none() && http.tls.is_none()).then_some(
-        "clients on other machines are spoken to in plain text, and login refuses callers that name this node by a domain: \
-         set http.public_url to the origin of the proxy in front of this node, or http.tls",
+        "clients on other machines connect in plain text, and login fails for clients that use a domain of this \
+         node. Set http.public_url to the origin of the proxy in front of this node, or set http.tls",
     )
 }
 

@@ -38,7 +38,7 @@ fn a_node_shows_a_newcomer_where_to_go() {
     {
         let lost = node.get(path);
         assert_eq!(lost.status, 404, "{path}");
-        says(&lost.text, &["\"Code\":\"NotFoundError\"", "there is nothing at this path", "/docs", meant]);
+        says(&lost.text, &["\"Code\":\"NotFoundError\"", "this path does not exist", "/docs", meant]);
     }
 
     assert_eq!(node.post("/v1/project", "{\"name\":\"first\"}").status, 200);
@@ -78,7 +78,7 @@ fn a_refused_start_leaves_nothing_behind() {
         (vec!["--listen", "0.0.0.0"], &[][..], vec!["http.listen is `0.0.0.0`, which has no port", "0.0.0.0:8000"]),
         (vec!["--listen", &taken], &[], vec!["cannot listen on", &taken, "in use"]),
         (vec!["--port", "0", "--set", &otlp], &[], vec!["http.otlp_listen", "in use"]),
-        (vec!["--port", "0"], &no_key, vec!["environment ASSAY_API_KEY: an API key has to be 16 to 256"]),
+        (vec!["--port", "0"], &no_key, vec!["environment ASSAY_API_KEY: an API key must have 16 to 256"]),
         (
             vec!["--port", "0", "--set", "http.workers=-1"],
             &[],
@@ -86,7 +86,11 @@ fn a_refused_start_leaves_nothing_behind() {
         ),
         (vec!["--port", "0", "--set", "queries.prices=/nowhere"], &[], vec!["queries.prices"]),
         (vec!["--config", "nofile.toml"], &[], vec!["--config nofile.toml: there is no such file", "assay config"]),
-        (vec!["--port", "0", "--set", "secrets.master_key_file=/nowhere"], &[], vec!["there is no file /nowhere"]),
+        (
+            vec!["--port", "0", "--set", "secrets.master_key_file=/nowhere"],
+            &[],
+            vec!["the file /nowhere does not exist"],
+        ),
     ] {
         let said = refused(&[arguments.clone(), vec!["--data-dir", at]].concat(), environment);
         says(&said, &parts);
@@ -196,7 +200,7 @@ fn help_says_what_there_is() {
     let (help, _) = said(&assay(&["serve", "--help"]).output().unwrap());
     says(&help, &["assay config", "--port", "--listen"]);
     let (help, _) = said(&assay(&["admin", "create-key", "--help"]).output().unwrap());
-    says(&help, &["<NAME>", "tell it from other keys"]);
+    says(&help, &["<NAME>", "Name of the key"]);
     let (help, _) = said(&assay(&["dev", "--help"]).output().unwrap());
     says(&help, &["--set"]);
     let (help, _) = said(&assay(&["--help"]).output().unwrap());

@@ -375,7 +375,7 @@ fn refused(status: &str, words: String, doctor: Option<(i32, String)>) -> Effect
     }
     match doctor {
         Some((0, told)) => {
-            Effect::Wrong(format!("it does not open ({words}), and the doctor says that all is well: {told}"))
+            Effect::Wrong(format!("it does not open ({words}), and the doctor found no problems: {told}"))
         }
         _ => Effect::Detected(words),
     }

@@ -86,8 +86,8 @@ impl Shared {
         let nodes: Vec<String> = without.iter().map(ToString::to_string).collect();
         tracing::warn!(
             nodes = nodes.join(", "),
-            "the key of the cluster's certificate authority is in the catalog in plain text until these nodes have the \
-             master key: give it to them in secrets.master_key_file"
+            "the key of the cluster's certificate authority is in the catalog in plain text, because these nodes do not \
+             have the master key. Set secrets.master_key_file on them"
         );
         Ok(())
     }

@@ -161,7 +161,7 @@ fn check(
     }
     Err(format!(
         "without node {node} {name} would have {left} of {voters} replicas that respond and are up to date, which is \
-         no majority: start the others or wait until `assay cluster status` says settled, and ask again"
+         no majority. Start the other nodes or wait until `assay cluster status` says settled, then retry"
     ))
 }
 

@@ -65,7 +65,7 @@ pub async fn note(call: Call, payload: Payload) -> HandlerResult {
         known @ ("done" | "error" | "uploading") => known,
         other => {
             let other = shortened(other);
-            return Err(Refusal::bad(format!("`upload_status` is `{other}`; there are uploading, done, error")));
+            return Err(Refusal::bad(format!("`upload_status` is `{other}`; it must be uploading, done or error")));
         }
     };
     let error = text(status, "error_message")?;
@@ -88,10 +88,10 @@ pub async fn look(call: Call) -> HandlerResult {
         return external(url);
     }
     if text(&body, "key")?.is_none() {
-        return Err(Refusal::bad("which attachment is not said: `key` or `url` is missing"));
+        return Err(Refusal::bad("the request names no attachment: add `key` or `url`"));
     }
     let name = named(&call, &body).await?;
-    let missing = || Refusal::new(Kind::NotFound, "no attachment of this key is visible to this credential");
+    let missing = || Refusal::new(Kind::NotFound, "no attachment with this key is visible to this credential");
     let file = call.edge.files.look(&name).await?.ok_or_else(missing)?;
     if !may_read(&call, name.org, &file).await? {
         return Err(missing());
@@ -105,8 +105,7 @@ fn external(url: &str) -> HandlerResult {
         return json(&json!({"downloadUrl": url, "status": {"upload_status": "done"}}));
     }
     let scheme = shortened(url.split_once(':').map_or(url, |(scheme, _)| scheme));
-    let said =
-        format!("attachments of the scheme `{scheme}` are not served: this server has no access to other stores");
+    let said = format!("attachments of the scheme `{scheme}` are not supported: this server cannot read other stores");
     Err(Refusal::new(Kind::NotImplemented, said))
 }
 
@@ -126,7 +125,7 @@ pub async fn overflow(call: Call, payload: Payload) -> HandlerResult {
             let size = size.as_u64().ok_or_else(|| Refusal::bad("`size_bytes` has to be a whole number, 0 or more"))?;
             let most = overflow_bytes_max(&call.edge);
             if size > most as u64 {
-                let said = format!("the rows have {size} bytes; at most {most} are taken at once");
+                let said = format!("the rows have {size} bytes; the maximum of one upload is {most}");
                 return Err(Refusal::new(Kind::TooLarge, said));
             }
         }
@@ -147,7 +146,8 @@ pub(crate) fn overflow_bytes_max(edge: &Edge) -> usize {
 /// they were written asks again.
 pub(crate) async fn overflowed(call: &Call, key: &str) -> Result<Body, Refusal> {
     let name = FileName::new(call.principal.org, Purpose::Overflow, key)?;
-    let missing = || Refusal::bad(format!("`rows.key`: nothing was uploaded as `{}`, or it is gone", shortened(key)));
+    let missing =
+        || Refusal::bad(format!("`rows.key`: there is no upload with the key `{}`, or it has expired", shortened(key)));
     let file = call.edge.files.look(&name).await?.ok_or_else(missing)?;
     let is_own = file.owner == Some(call.principal.user);
     let content = file.content.filter(|_| is_own).ok_or_else(missing)?;
@@ -190,7 +190,7 @@ pub async fn upload(edge: Data<Edge>, request: HttpRequest, payload: Payload) ->
 /// `GET /attachment/bytes/{ticket}`
 pub async fn download(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
     let ticket = ticket(&edge, &request, Deed::Read).await?;
-    let missing = || Refusal::new(Kind::NotFound, "the bytes of this file are not here");
+    let missing = || Refusal::new(Kind::NotFound, "the content of this file has not been uploaded, or was removed");
     let file = edge.files.look(&ticket.name).await?.ok_or_else(missing)?;
     let content = file.content.clone().ok_or_else(missing)?;
     let range = requested_range(request.headers(), content.bytes);
@@ -251,7 +251,10 @@ async fn ticket(edge: &Edge, request: &HttpRequest, deed: Deed) -> Result<Ticket
     let read = secrets.accepted().find_map(|secret| Ticket::parse(text, secret));
     let read = read.filter(|ticket| ticket.deed == deed && ticket.until > seconds());
     let ticket = read.ok_or_else(|| {
-        Refusal::new(Kind::Unauthorized, "this address is not one that this server gave out for this, or it is too old")
+        Refusal::new(
+            Kind::Unauthorized,
+            "this URL was not issued by this server for this purpose, or has expired: request a new one",
+        )
     })?;
     let given = ticket.until.saturating_sub(lasts(deed));
     edge.identity.check_ticket(ticket.name.org, ticket.user, ticket.impersonator, given).await?;
@@ -282,10 +285,9 @@ async fn begin(call: &Call, name: &FileName, filename: &str, content_type: &str)
 
 fn own(call: &Call, file: Option<&File>) -> Result<(), Refusal> {
     match file.and_then(|file| file.owner) {
-        Some(owner) if owner != call.principal.user => Err(Refusal::new(
-            Kind::Conflict,
-            "another caller has a file of this key: keys are UUIDs that clients make anew",
-        )),
+        Some(owner) if owner != call.principal.user => {
+            Err(Refusal::new(Kind::Conflict, "another caller has a file with this key: use a new UUID as the key"))
+        }
         _ => Ok(()),
     }
 }
@@ -342,7 +344,7 @@ pub(crate) async fn refer(call: &Caller, write: ObjectWrite) -> Result<ObjectWri
         .await?
     };
     if keys.len() > NAMED_MAX {
-        let said = format!("the rows name {} attachments; at most {NAMED_MAX} are taken at once", keys.len());
+        let said = format!("the rows name {} attachments; the maximum of one request is {NAMED_MAX}", keys.len());
         return Err(Refusal::new(Kind::TooLarge, said));
     }
     let names = keys.iter().filter_map(|key| FileName::new(org, Purpose::Attachment, key).ok());
@@ -402,7 +404,7 @@ fn content_type(body: &Map<String, Value>) -> Result<&str, Refusal> {
     if said.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
         return Ok(said);
     }
-    Err(Refusal::bad("`content_type` has signs that are not of ASCII; it should be like `image/png`"))
+    Err(Refusal::bad("`content_type` has characters outside ASCII; use a media type such as `image/png`"))
 }
 
 fn needed<'b>(body: &'b Map<String, Value>, name: &str) -> Result<&'b str, Refusal> {

@@ -18,7 +18,10 @@ pub async fn create(definition: Definition, call: Call, payload: Payload) -> Han
         return created(&object, found);
     }
     if is_call(&body) {
-        return Err(Refusal::new(Kind::NotImplemented, "calling a function is part of the API and is not served yet"));
+        return Err(Refusal::new(
+            Kind::NotImplemented,
+            "calling a function is part of the API, but this server does not support it yet",
+        ));
     }
     let inserted = call.edge.functions.create_function(&call.principal, body).await?;
     created(&inserted.function, inserted.ignored)
@@ -96,11 +99,7 @@ pub fn operations() -> Vec<Operation> {
     let inserted = json!({"type": "object", "required": ["functions", "ignored_count"], "properties": {
         "functions": {"type": "array", "items": reference("Function")}, "ignored_count": {"type": "integer", "minimum": 0},
     }});
-    let pushed = Operation::new(
-        "post",
-        "/insert-functions",
-        "Functions",
-        "Create several functions, or none where one is wrong",
-    );
+    let pushed =
+        Operation::new("post", "/insert-functions", "Functions", "Create several functions, or none if one is invalid");
     vec![pushed.takes(functions).answers(inserted)]
 }

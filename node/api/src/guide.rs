@@ -47,7 +47,7 @@ fn response(content_type: &str, policy: &str) -> HttpResponseBuilder {
 }
 
 fn absent(path: &str) -> Refusal {
-    Refusal::new(Kind::NotFound, format!("the guide has no page `{path}`; {} lists its pages", assay_node_guide::ROOT))
+    Refusal::new(Kind::NotFound, format!("the guide has no page `{path}`; {} lists the pages", assay_node_guide::ROOT))
 }
 
 /// Describes the routes for the OpenAPI document.

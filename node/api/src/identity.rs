@@ -56,12 +56,14 @@ pub(crate) fn origin_of(call: &Call) -> Result<String, Refusal> {
     // With TLS whoever calls has checked that the name is this server's.
     if !is_tls && host.is_some_and(|host| !origin::is_of_this_network(host)) {
         return Err(Refusal::bad(
-            "this server cannot tell whether the domain in `Host` is its own, so it hands out no address on it: set \
-             `http.public_url` to the origin that clients reach it by, or name it by its IP address",
+            "this server does not trust the domain in `Host`, so it cannot make URLs with it. Set `http.public_url` \
+             to the origin that clients use, or address the server by its IP address",
         ));
     }
     let origin = origin::of_caller(host, is_tls, text(FORWARDED_PROTO));
-    origin.ok_or_else(|| Refusal::bad("the `Host` header names no host, so that no address can be handed out"))
+    origin.ok_or_else(|| {
+        Refusal::bad("the `Host` header has no host, so the server cannot make a URL: send a `Host` header")
+    })
 }
 
 /// Describes the routes for the OpenAPI document.
@@ -78,14 +80,9 @@ pub fn operations() -> Vec<Operation> {
     let me = shown(json!({"id": uuid(), "email": text(), "organizations": {"type": "array", "items": named}}));
     let ping = shown(json!({"id": uuid(), "email": text(), "org_id": uuid(), "org_name": text()}));
     vec![
-        Operation::new("get", "/ping", TAG, "Who is calling, in which organization").answers(ping),
-        Operation::new(
-            "post",
-            "/api/apikey/login",
-            TAG,
-            "The organizations of the credential and where they are served",
-        )
-        .answers(login),
-        Operation::new("post", "/api/self/me", TAG, "The user of the credential").answers(me),
+        Operation::new("get", "/ping", TAG, "Get the caller and its organization").answers(ping),
+        Operation::new("post", "/api/apikey/login", TAG, "List the organizations of the credential and their URLs")
+            .answers(login),
+        Operation::new("post", "/api/self/me", TAG, "Get the user of the credential").answers(me),
     ]
 }

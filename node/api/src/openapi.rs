@@ -22,9 +22,9 @@ pub use families::{definitions, records};
 /// The page of `GET /docs`. It asks for the document and for nothing else.
 pub const PAGE: &str = include_str!("openapi/page.html");
 
-const ABOUT: &str = "Assay stores traces of AI applications and answers questions about them. Every call but those marked \
-    otherwise carries an API key as a bearer. Fields of a body that are not known are ignored, and so is null where a field may \
-    be left out. Lengths of texts are counted in bytes of UTF-8.";
+const ABOUT: &str = "Assay stores traces of AI applications and answers queries about them. Every call needs an API \
+                     key as a bearer token, unless it is marked otherwise. Unknown fields of a body are ignored, and \
+                     so is null in an optional field. Lengths of strings are in bytes of UTF-8.";
 
 /// Version of the interface that is described, which is not the version of the program.
 const CONTRACT_VERSION: &str = "1.0.0";
@@ -98,7 +98,7 @@ fn responses() -> Value {
             "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
         });
         if kind.retry_after_seconds().is_some() {
-            let about = "Seconds after which asking again makes sense";
+            let about = "Seconds to wait before a retry";
             response["headers"] = json!({"Retry-After": {"description": about, "schema": {"type": "string"}}});
         }
         (kind.name().to_owned(), response)

@@ -190,7 +190,7 @@ fn header_of<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
 
 /// Reads the cursor of the page before.
 pub(crate) fn position(text: &str, is_short: bool, secrets: &SigningSecrets) -> Result<Position, Refusal> {
-    let invalid = |_| Refusal::bad("Invalid cursor: pass the one of the page before, with the same query");
+    let invalid = |_| Refusal::bad("Invalid cursor: pass the cursor of the previous page, with the same query");
     page_position(text, is_short, secrets.accepted()).map_err(invalid)
 }
 
@@ -235,7 +235,7 @@ impl Sources {
             self.homes.push(home);
         }
         if self.homes.len() > OBJECTS_MAX {
-            return Err(Refusal::bad(format!("the query names more than {OBJECTS_MAX} objects: ask for fewer")));
+            return Err(Refusal::bad(format!("the query names more than {OBJECTS_MAX} objects: name fewer")));
         }
         Ok(())
     }
@@ -245,7 +245,7 @@ pub(crate) async fn sources(identity: &Identity, who: &Principal, bounded: &Boun
     let records = identity.records();
     let meant = bounded.sources();
     if meant.names.len() > OBJECTS_MAX + 1 {
-        let said = format!("the query names {} objects; at most {OBJECTS_MAX} are taken", meant.names.len());
+        let said = format!("the query names {} objects; the maximum is {OBJECTS_MAX}", meant.names.len());
         return Err(Refusal::bad(said));
     }
     let mut sources = Sources { homes: Vec::new(), prompts: Vec::new(), audited: Vec::new() };
@@ -270,7 +270,8 @@ pub(crate) async fn sources(identity: &Identity, who: &Principal, bounded: &Boun
             return Ok(sources);
         }
         other => {
-            let what = format!("queries over {other:?} rows are part of the API and are not served yet");
+            let what =
+                format!("queries over {other:?} rows are part of the API, but this server does not support them yet");
             return Err(AskError::NotServed(what).into());
         }
     };
@@ -301,7 +302,7 @@ fn unread(what: &str, id: Uuid, why: RecordsError) -> Refusal {
 /// Adds single prompts or functions by their ids; their names are not unique.
 async fn prompts(records: &Records, who: &Principal, ids: &[String], sources: &mut Sources) -> Result<(), Refusal> {
     for id in ids {
-        let wrong = |_| Refusal::bad(format!("`{}` is no id of a prompt or function", shortened(id)));
+        let wrong = |_| Refusal::bad(format!("`{}` is not the id of a prompt or function", shortened(id)));
         let id = Uuid::parse_str(id).map_err(wrong)?;
         let place = records.prompt(who, id, Permission::Read).await.map_err(|why| unread("prompt", id, why))?;
         sources.add(&place.home)?;
@@ -365,11 +366,11 @@ async fn id_of(
     let shown = shortened(name);
     match found.as_slice() {
         [one] => Ok(*one),
-        [] => Err(Refusal::bad(format!("no {} is named `{shown}`, and it is no id", kind.name()))),
+        [] => Err(Refusal::bad(format!("no {} has the name `{shown}`, and it is not an id", kind.name()))),
         several => {
             let ids: Vec<String> = several.iter().map(Uuid::to_string).collect();
             let ids = ids.join(", ");
-            Err(Refusal::bad(format!("several {}s are named `{shown}`: say which by its id: {ids}", kind.name())))
+            Err(Refusal::bad(format!("several {}s have the name `{shown}`: use one of their ids: {ids}", kind.name())))
         }
     }
 }

@@ -58,10 +58,10 @@ pub async fn one_project(call: Call) -> HandlerResult {
         return json(&call.edge.records.get(&call.principal, &kinds::PROJECT, id).await?);
     }
     let Some((_, name)) = given("name").or_else(|| given("project_name")) else {
-        return Err(Refusal::bad("which project is not said: `id` or `name` is missing"));
+        return Err(Refusal::bad("the request names no project: add `id` or `name`"));
     };
     let found = listed(&call, &kinds::PROJECT, vec![("project_name".into(), name.clone())]).await?;
-    let missing = || Refusal::new(Kind::NotFound, "no project of this name is visible to this credential");
+    let missing = || Refusal::new(Kind::NotFound, "no project with this name is visible to this credential");
     json(found.first().ok_or_else(missing)?)
 }
 
@@ -98,7 +98,8 @@ pub async fn experiments(call: Call, payload: Payload) -> HandlerResult {
     let is_said = body.contains_key("id") || is_named && is_placed;
     if !is_said {
         return Err(Refusal::bad(
-            "which experiment is not said: it needs `experiment_name` and `project_name` or `project_id`, or `id`",
+            "the request names no experiment: add `id`, or `experiment_name` and one of `project_name` and \
+             `project_id`",
         ));
     }
     json(&by_id_or(&call, &kinds::EXPERIMENT, &body, filters).await?)
@@ -109,7 +110,7 @@ pub async fn base_experiment(call: Call, payload: Payload) -> HandlerResult {
     let body = read(&call, payload).await?;
     let id = needed_id(&body, "id")?;
     let base = crate::summaries::base(&call, id).await?;
-    let (id, name) = base.ok_or_else(|| Refusal::bad("the experiment has no base experiment to be compared with"))?;
+    let (id, name) = base.ok_or_else(|| Refusal::bad("the experiment has no base experiment"))?;
     json(&json!({"base_exp_id": id, "base_exp_name": name}))
 }
 
@@ -136,7 +137,7 @@ pub async fn datasets(call: Call, payload: Payload) -> HandlerResult {
     let is_named = push(&mut filters, &body, "dataset_name", &["dataset_name", "name"])?;
     let is_placed = in_project(&mut filters, &body)?;
     if !(body.contains_key("id") || is_named || is_placed) {
-        return Err(Refusal::bad("which dataset is not said: it needs `id`, or `dataset_name` and its project"));
+        return Err(Refusal::bad("the request names no dataset: add `id`, or `dataset_name` and the project"));
     }
     json(&by_id_or(&call, &kinds::DATASET, &body, filters).await?)
 }
@@ -391,7 +392,7 @@ fn ids(body: &Body, name: &str) -> Result<Vec<Uuid>, Refusal> {
         return Err(Refusal::bad(format!("`{name}` has to be an array of UUIDs")));
     };
     if items.len() > OBJECTS_MAX {
-        return Err(Refusal::bad(format!("`{name}` has {} ids; at most {OBJECTS_MAX} are taken", items.len())));
+        return Err(Refusal::bad(format!("`{name}` has {} ids; the maximum is {OBJECTS_MAX}", items.len())));
     }
     let read = |(place, item): (usize, &Value)| {
         let id = item.as_str().and_then(|text| Uuid::parse_str(text).ok());

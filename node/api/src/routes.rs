@@ -367,17 +367,20 @@ pub async fn unrouted(request: HttpRequest) -> HandlerResult {
     match lookup(method.as_str(), &path) {
         PathLookup::Operation => {
             let _who = Call::of(request).await?;
-            Err(Refusal::new(Kind::NotImplemented, format!("{method} {path} is part of the API and is not served yet")))
+            Err(Refusal::new(
+                Kind::NotImplemented,
+                format!("{method} {path} is part of the API, but this server does not support it yet"),
+            ))
         }
         PathLookup::OtherMethods(methods) => {
             let allow = methods.join(", ");
             let mut refusal =
-                Refusal::new(Kind::MethodNotAllowed, format!("{path} does not take {method}; it takes {allow}"));
+                Refusal::new(Kind::MethodNotAllowed, format!("{path} does not support {method}; it supports {allow}"));
             refusal.allow = Some(allow);
             Err(refusal)
         }
         PathLookup::Unknown => {
-            Err(Refusal::new(Kind::NotFound, format!("there is nothing at this path; {}", suggestions::hint(&path))))
+            Err(Refusal::new(Kind::NotFound, format!("this path does not exist; {}", suggestions::hint(&path))))
         }
     }
 }

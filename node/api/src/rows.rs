@@ -194,7 +194,7 @@ pub async fn logs3(call: Call, payload: Payload) -> HandlerResult {
         parsed = body.parsed(RowsAt::List, searched_logs3).await?;
     }
     let (bodies::Logs3::Rows(rows), attachments) = std::mem::take(&mut parsed.value) else {
-        return Err(Refusal::bad("what was uploaded names another upload; it should be the rows"));
+        return Err(Refusal::bad("the upload refers to another upload; it must contain the rows"));
     };
     let mut row_ids = vec![String::new(); rows.len()];
     let (mut writes, mut places): (Vec<_>, Vec<Vec<usize>>) = (Vec::new(), Vec::new());

@@ -84,8 +84,8 @@ const OF_BROWSERS_AND_PROXIES: [&str; 13] = [
 /// domain that they were asked for.
 pub async fn metrics(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
     if edge.config.metrics_listen.is_some() || !is_program_here(&request) {
-        let why = "metrics are shown on a port of their own (`http.metrics_listen`), or here to programs on this machine, \
-                   by an address such as 127.0.0.1 and without a proxy";
+        let why = "metrics are served on their own port (`http.metrics_listen`). On this port they are only for \
+                   programs on this machine that use an address such as 127.0.0.1 without a proxy";
         return Err(Refusal::new(Kind::NotFound, why));
     }
     metrics_on_own_port(edge).await
@@ -115,11 +115,11 @@ pub fn operations() -> Vec<Operation> {
         get("/v1", "A greeting").public().answers_as("text/plain", text()),
         get("/openapi.json", "This document").public().answers(json!({"type": "object"})),
         get("/docs", "This document as a page").public().answers_as("text/html", text()),
-        get("/healthz", "Whether the node should go on running").public().answers(well("live")),
-        get("/readyz", "Whether the node should be sent requests").public().answers(well("ready")),
+        get("/healthz", "Liveness: whether the node works").public().answers(well("live")),
+        get("/readyz", "Readiness: whether the node can serve requests").public().answers(well("ready")),
         get(
             "/metrics",
-            "Metrics in Prometheus' format, for callers on this machine where they have no port of their own",
+            "Metrics in the format of Prometheus, only for callers on this machine unless they have their own port",
         )
         .public()
         .answers_as("text/plain", text()),

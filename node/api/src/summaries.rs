@@ -208,7 +208,7 @@ async fn total(call: &Call, id: Uuid) -> Result<u64, Refusal> {
     still(call, home).await?;
     let counted = table.rows().next().and_then(|row| row.first()?.as_whole());
     let counted = counted.and_then(|number| u64::try_from(number).ok());
-    counted.ok_or_else(|| Refusal::internal("a count has no number"))
+    counted.ok_or_else(|| Refusal::internal("a count is not a number"))
 }
 
 async fn home(call: &Call, kind: ObjectKind, id: Uuid) -> Result<Home, Refusal> {

@@ -89,13 +89,13 @@ pub fn verified<'e>(
         let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();
         let sequence = entry.get(SEQUENCE).and_then(Value::as_u64);
         if sequence != Some(next) {
-            return Err(format!("where entry {next} should be is {sequence:?}"));
+            return Err(format!("entry {sequence:?} is in the place of entry {next}"));
         }
         if text(PREVIOUS_HASH) != previous {
-            return Err(format!("entry {next} does not go on from the one before it"));
+            return Err(format!("entry {next} does not match the hash of the previous entry"));
         }
         if text(HASH) != hash_of(entry) {
-            return Err(format!("entry {next} does not say what it said when it was written"));
+            return Err(format!("entry {next} was modified after it was written"));
         }
         previous = text(HASH).to_owned();
         next += 1;

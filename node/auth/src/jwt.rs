@@ -63,8 +63,8 @@ impl fmt::Display for JwtRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             JwtRefusal::Malformed(why) => write!(f, "it is malformed: {why}"),
-            JwtRefusal::UnknownKey => f.write_str("it is signed with a key that the issuer's set does not have"),
-            JwtRefusal::Algorithm => f.write_str("its algorithm is not that of a key it could be signed with"),
+            JwtRefusal::UnknownKey => f.write_str("its signing key is not in the issuer's key set"),
+            JwtRefusal::Algorithm => f.write_str("its algorithm does not match its key"),
             JwtRefusal::Signature => f.write_str("its signature is wrong"),
             JwtRefusal::Claims(why) => f.write_str(why),
         }
@@ -167,7 +167,7 @@ impl JwtKeys {
         if bytes.len() < JWT_SECRET_BYTES_MIN {
             let length = bytes.len();
             return Err(format!(
-                "a secret for HS256 has at least {JWT_SECRET_BYTES_MIN} bytes, and not {length}: shorter ones are guessed"
+                "a secret for HS256 must have at least {JWT_SECRET_BYTES_MIN} bytes, but this one has {length}"
             ));
         }
         let checker = Checker::Secret(hmac::Key::new(hmac::HMAC_SHA256, bytes));
@@ -178,9 +178,9 @@ impl JwtKeys {
     /// keys for other uses too. One that says it is for this and is broken is an error, and so is a set with none.
     pub fn of_jwks(bytes: &[u8]) -> Result<JwtKeys, String> {
         if bytes.len() > JWKS_BYTES_MAX {
-            return Err(format!("a set of keys has at most {JWKS_BYTES_MAX} bytes, and not {}", bytes.len()));
+            return Err(format!("a key set may have at most {JWKS_BYTES_MAX} bytes, but this one has {}", bytes.len()));
         }
-        let set: Set = serde_json::from_slice(bytes).map_err(|error| format!("it is no JWK set: {error}"))?;
+        let set: Set = serde_json::from_slice(bytes).map_err(|error| format!("it is not a JWK set: {error}"))?;
         let mut keys = Vec::new();
         for (place, key) in set.keys.into_iter().enumerate() {
             let wrong = |why: String| format!("keys[{place}]: {why}");
@@ -191,7 +191,7 @@ impl JwtKeys {
         match keys.len() {
             0 => Err("it has no key for RS256 (RSA) or ES256 (P-256)".into()),
             1..=KEYS_MAX => Ok(JwtKeys(keys)),
-            count => Err(format!("it has {count} keys for signatures: at most {KEYS_MAX} are held against a token")),
+            count => Err(format!("it has {count} keys for signatures; the maximum is {KEYS_MAX}")),
         }
     }
 
@@ -214,7 +214,7 @@ impl JwtKeys {
         let refuse = |why: String| Err(JwtRefusal::Claims(why));
         claims.check(rules, now as f64)?;
         if login.nonce.as_deref() != Some(nonce) {
-            return refuse("its `nonce` is not that of this login".into());
+            return refuse("its `nonce` does not match this login".into());
         }
         let is_for_others = matches!(&claims.aud, Some(Audience::Many(many)) if many.len() > 1);
         if login.azp.as_deref().map_or(is_for_others, |azp| azp != rules.audience) {
@@ -222,7 +222,7 @@ impl JwtKeys {
         }
         let is_verified = claims.email_verified.as_ref().is_some_and(Verified::is_true);
         match claims.email.filter(|email| !email.is_empty()) {
-            None => refuse("it has no `email`, by which users are known here: is the scope `email` asked for?".into()),
+            None => refuse("it has no `email`, which identifies the user: request the scope `email`".into()),
             Some(email) => Ok(IdTokenClaims { email, is_verified }),
         }
     }
@@ -233,12 +233,12 @@ impl JwtKeys {
         if token.len() > JWT_BYTES_MAX {
             return Err(JwtRefusal::Malformed(format!("it has more than {JWT_BYTES_MAX} bytes")));
         }
-        let (message, signature) = token.rsplit_once('.').ok_or_else(|| malformed("it has no three parts"))?;
-        let (header, claims) = message.split_once('.').ok_or_else(|| malformed("it has no three parts"))?;
+        let (message, signature) = token.rsplit_once('.').ok_or_else(|| malformed("it does not have three parts"))?;
+        let (header, claims) = message.split_once('.').ok_or_else(|| malformed("it does not have three parts"))?;
         let header: JwtHeader = part(header, "header")?;
         let signature = decoded(signature).ok_or_else(|| malformed("its signature is not base64url"))?;
         if header.crit.is_some() {
-            return Err(malformed("its header demands an extension, and none is known here"));
+            return Err(malformed("its header requires an extension, and none is supported"));
         }
         let candidates = self.candidates(&header)?;
         if !candidates.iter().any(|key| key.checker.accepts(message.as_bytes(), &signature)) {
@@ -283,17 +283,17 @@ fn checker_of(jwk: &Jwk) -> Result<Option<Checker>, String> {
             let zeros = modulus.iter().take_while(|byte| **byte == 0).count();
             let modulus = modulus[zeros..].to_vec();
             if !MODULUS_BYTES.contains(&modulus.len()) {
-                return Err(format!("`n` has {} bits: keys of 2048 to 8192 are taken", modulus.len() * 8));
+                return Err(format!("`n` has {} bits; keys must have 2048 to 8192", modulus.len() * 8));
             }
             if exponent.is_empty() || exponent.len() > 4 {
-                return Err("`e` is no exponent".into());
+                return Err("`e` is not an exponent".into());
             }
             Ok(Some(Checker::Rsa { modulus, exponent }))
         }
         "EC" if jwk.crv.as_deref() == Some("P-256") && is_for("ES256") => {
             let (x, y) = (bytes("x", &jwk.x)?, bytes("y", &jwk.y)?);
             if x.len() != COORDINATE_BYTES || y.len() != COORDINATE_BYTES {
-                return Err(format!("`x` and `y` have {COORDINATE_BYTES} bytes each"));
+                return Err(format!("`x` and `y` must have {COORDINATE_BYTES} bytes each"));
             }
             Ok(Some(Checker::Point([vec![POINT_TAG], x, y].concat())))
         }
@@ -375,7 +375,7 @@ impl Claims {
             return refuse(format!("its audience is not `{}`", rules.audience));
         }
         match self.exp {
-            None => return refuse("it has no `exp`: what never expires is not taken".into()),
+            None => return refuse("it has no `exp`: tokens must expire".into()),
             Some(exp) if exp + LEEWAY <= now => return refuse("it has expired".into()),
             Some(_) => {}
         }
@@ -390,8 +390,8 @@ impl Claims {
         let refuse = |why: String| Err(JwtRefusal::Claims(why));
         let is_verified = self.email_verified.as_ref().is_none_or(Verified::is_true);
         match self.email.filter(|email| !email.is_empty()) {
-            None => refuse("it has no `email`, by which users are known here".into()),
-            Some(_) if !is_verified => refuse("its `email_verified` says that the address was not verified".into()),
+            None => refuse("it has no `email`, which identifies the user".into()),
+            Some(_) if !is_verified => refuse("its address is not verified (`email_verified`)".into()),
             Some(email) => Ok(email),
         }
     }

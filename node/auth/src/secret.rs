@@ -93,15 +93,18 @@ impl AdminToken {
         let letters = text.len();
         if !(ADMIN_TOKEN_LETTERS_MIN..=ADMIN_TOKEN_LETTERS_MAX).contains(&letters) {
             return Err(format!(
-                "a token for administrators has {ADMIN_TOKEN_LETTERS_MIN} to {ADMIN_TOKEN_LETTERS_MAX} letters, and not {letters}"
+                "a token for administrators must have {ADMIN_TOKEN_LETTERS_MIN} to {ADMIN_TOKEN_LETTERS_MAX} \
+                 characters, but this one has {letters}"
             ));
         }
         if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err("a token for administrators is of ASCII letters, digits and signs, without spaces".into());
+            return Err("a token for administrators must consist of ASCII letters, digits and punctuation, without \
+                        spaces"
+                .into());
         }
         for (prefix, what) in [(API_KEY_PREFIX, "API keys"), (SERVICE_TOKEN_PREFIX, "service tokens")] {
             if text.starts_with(prefix) {
-                let said = format!("it begins with `{prefix}`, as {what} do; administrators need a token of their own");
+                let said = format!("it begins with `{prefix}` like {what}; use a separate token for administrators");
                 return Err(said);
             }
         }
@@ -242,8 +245,8 @@ mod tests {
         assert!(token.is(made.expose()) && !token.is("") && !token.is(&made.expose()[1..]));
         assert_eq!(format!("{token:?}"), "AdminToken(..)");
         let refused = |text: &str| AdminToken::new(&Secret::new(text.into())).expect_err(text);
-        assert!(refused("short").contains("32 to 512 letters, and not 5"));
-        assert!(refused(&"x".repeat(513)).contains("not 513"));
+        assert!(refused("short").contains("32 to 512 characters, but this one has 5"));
+        assert!(refused(&"x".repeat(513)).contains("this one has 513"));
         assert!(refused(&format!("{} {}", "x".repeat(20), "y".repeat(20))).contains("without spaces"));
         assert!(refused(new_api_key(&[7; 32]).expose()).contains("as API keys do"));
         assert!(refused(new_service_token(&[7; 32]).expose()).contains("as service tokens do"));

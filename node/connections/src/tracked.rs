@@ -31,7 +31,7 @@ impl<S> Tracked<S> {
 
     fn has_to_close(&self, context: &Context<'_>) -> io::Result<()> {
         match self.connection.end().is_told(context.waker()) {
-            true => Err(io::Error::new(io::ErrorKind::ConnectionAborted, "the connection was told to close")),
+            true => Err(io::Error::new(io::ErrorKind::ConnectionAborted, "the connection was asked to close")),
             false => Ok(()),
         }
     }

@@ -77,10 +77,10 @@ impl Collector {
             match self.collect_all().await {
                 Ok(Collected { files: 0, uploads: 0 }) => {}
                 Ok(Collected { files, uploads }) => {
-                    tracing::info!(files, uploads, "files that nothing names were taken away")
+                    tracing::info!(files, uploads, "removed files that no row refers to")
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "files were not all looked through; it is tried again");
+                    tracing::warn!(%error, "the check for unreferenced files was incomplete; it is retried later");
                 }
             }
         }

@@ -234,7 +234,7 @@ impl Files {
                 let from = usize::try_from(at - offset).map_err(|_| FilesError::Changed)?;
                 let to = usize::try_from(end - offset).map_or(piece.len(), |to| to.min(piece.len()));
                 if from >= to {
-                    return Err(FilesError::Damaged(format!("{home:?} has fewer bytes than it says")));
+                    return Err(FilesError::Damaged(format!("{home:?} is shorter than its recorded size")));
                 }
                 Ok(Some((piece.freeze().slice(from..to), at + (to - from) as u64)))
             }
@@ -245,7 +245,7 @@ impl Files {
     pub async fn read_whole(&self, name: &FileName, content: &Content, bytes_max: usize) -> Result<Bytes, FilesError> {
         let bytes = usize::try_from(content.bytes).ok().filter(|bytes| *bytes <= bytes_max);
         let bytes = bytes.ok_or_else(|| {
-            FilesError::TooLarge(format!("the file has {} bytes; at most {bytes_max} are taken", content.bytes))
+            FilesError::TooLarge(format!("the file has {} bytes; the maximum is {bytes_max}", content.bytes))
         })?;
         let mut whole = BytesMut::with_capacity(bytes);
         let mut pieces = std::pin::pin!(self.read(name.clone(), content.clone(), 0..content.bytes));
@@ -253,7 +253,10 @@ impl Files {
             whole.extend_from_slice(&piece);
         }
         if blake3::hash(&whole).to_hex().as_str() != content.hash {
-            return Err(FilesError::Damaged(format!("the bytes of {} are not those that were sent", name.row_id())));
+            return Err(FilesError::Damaged(format!(
+                "the content of {} differs from what was uploaded",
+                name.row_id()
+            )));
         }
         Ok(whole.freeze())
     }

@@ -40,7 +40,7 @@ pub struct FileName {
 impl FileName {
     pub fn new(org: OrgId, purpose: Purpose, key: &str) -> Result<FileName, FilesError> {
         if key.is_empty() || key.len() > KEY_BYTES_MAX || key.contains(char::is_control) {
-            let said = format!("`key` has to be a text of 1 to {KEY_BYTES_MAX} bytes, such as a UUID");
+            let said = format!("`key` has to be a string of 1 to {KEY_BYTES_MAX} bytes, such as a UUID");
             return Err(FilesError::BadRequest(said));
         }
         Ok(FileName { org, purpose, key: key.to_owned() })

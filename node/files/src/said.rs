@@ -101,7 +101,7 @@ struct Row {
 pub(crate) fn read(org: OrgId, row: &[u8]) -> Result<(FileName, File), FilesError> {
     let row: Row = serde_json::from_slice(row).map_err(|why| FilesError::Damaged(why.to_string()))?;
     let name = FileName::of_row(org, &row.id);
-    let name = name.ok_or_else(|| FilesError::Damaged(format!("`{}` is no name of a file", row.id)))?;
+    let name = name.ok_or_else(|| FilesError::Damaged(format!("`{}` is not a file name", row.id)))?;
     Ok((name, row.metadata.unwrap_or_default()))
 }
 

@@ -274,7 +274,7 @@ fn of(definition: Definition, row: Value) -> Result<Value, FunctionsError> {
     if is_one(definition, &row) {
         return Ok(shown(definition, row));
     }
-    let said = "the slug is taken by a function that is no prompt: choose another one";
+    let said = "a function that is not a prompt has this slug: choose another slug";
     Err(FunctionsError::Records(RecordsError::Taken(said.into())))
 }
 
@@ -296,5 +296,7 @@ fn missing(definition: Definition, id: Uuid) -> FunctionsError {
 }
 
 fn others_are_faster() -> FunctionsError {
-    FunctionsError::Records(RecordsError::Busy("others keep making and deleting this slug: try again".into()))
+    FunctionsError::Records(RecordsError::Busy(
+        "concurrent requests keep creating and deleting this slug: try again".into(),
+    ))
 }

@@ -52,7 +52,7 @@ impl Version {
         let given = |text: Option<&str>| text.filter(|text| !text.is_empty()).map(str::to_owned);
         match (given(version), given(environment)) {
             (Some(_), Some(_)) => {
-                Err(FunctionsError::bad("`version` and `environment` go not together: give one of them"))
+                Err(FunctionsError::bad("`version` and `environment` exclude each other: send only one of them"))
             }
             (Some(version), None) => match Xact::parse(&version) {
                 Ok(xact) => Ok(Version::At(xact)),
@@ -84,7 +84,7 @@ impl Functions {
     ) -> Result<(Xact, bool), FunctionsError> {
         let write = ObjectWrite { object: home.key, rows: vec![Sent::from(Value::Object(row))], request };
         let written = self.objects.write(vec![write], Patience::usual()).await?.pop();
-        let written = written.ok_or_else(|| FunctionsError::Internal("a write has no answer".into()))?;
+        let written = written.ok_or_else(|| FunctionsError::Internal("a write has no outcome".into()))?;
         Ok((written.xact, written.duplicate))
     }
 }

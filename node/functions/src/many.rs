@@ -46,8 +46,7 @@ impl Functions {
         functions: Vec<Map<String, Value>>,
     ) -> Result<Vec<Inserted>, FunctionsError> {
         if functions.len() > DEFINITIONS_AT_ONCE_MAX {
-            let said =
-                format!("`functions` has {} items: at most {DEFINITIONS_AT_ONCE_MAX} are taken", functions.len());
+            let said = format!("`functions` has {} items; the maximum is {DEFINITIONS_AT_ONCE_MAX}", functions.len());
             return Err(FunctionsError::bad(said));
         }
         for (place, body) in functions.iter().enumerate() {
@@ -130,7 +129,7 @@ impl Functions {
 
 fn exists(function: &Value) -> FunctionsError {
     let slug = function.get("slug").and_then(Value::as_str).unwrap_or_default();
-    let said = format!("a function with the slug `{slug}` is there already, and `if_exists` is `error`");
+    let said = format!("a function with the slug `{slug}` already exists, and `if_exists` is `error`");
     FunctionsError::Records(RecordsError::BadRequest(said))
 }
 

@@ -45,12 +45,12 @@ impl Functions {
                 None if is_set(row, "_is_merge")
                     && (seen.contains(&id) || self.records.place_in(home, id).is_some()) => {}
                 None => {
-                    let said = "`slug` is missing: a new prompt or function has one";
+                    let said = "`slug` is missing: a new prompt or function needs one";
                     return Err(told(RecordsError::BadRequest(said.into())));
                 }
             }
             if !is_set(row, "_is_merge") && text(row, "name").map_err(told)?.is_none() {
-                return Err(told(RecordsError::BadRequest("`name` is missing: a prompt or function has one".into())));
+                return Err(told(RecordsError::BadRequest("`name` is missing: a prompt or function needs one".into())));
             }
             seen.insert(id);
             admitted.leaves.retain(|gone| *gone != id);
@@ -69,7 +69,7 @@ impl Functions {
 
 /// Returns the id of a row, which must be a UUID. A row without one gets one.
 fn id_of(row: &mut SentRow) -> Result<Uuid, RecordsError> {
-    let wrong = || RecordsError::BadRequest("`id` has to be a UUID: prompts and functions are known by them".into());
+    let wrong = || RecordsError::BadRequest("`id` has to be a UUID".into());
     if let Some(id) = row.get("id").filter(|id| !id.is_null()) {
         let id = id.as_str().and_then(|id| Uuid::parse_str(id).ok()).ok_or_else(wrong)?;
         row.set("id", id.to_string().into());
@@ -88,6 +88,6 @@ fn text<'r>(row: &'r SentRow, name: &str) -> Result<Option<&'r str>, RecordsErro
     match row.get(name) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) if !text.is_empty() => Ok(Some(text)),
-        Some(_) => Err(RecordsError::BadRequest(format!("`{name}` has to be a text that is not empty"))),
+        Some(_) => Err(RecordsError::BadRequest(format!("`{name}` has to be a non-empty string"))),
     }
 }

@@ -182,10 +182,12 @@ impl HttpConfig {
             listen.map_or(Ok(()), |listen| check_listen(listen)).map_err(|why| format!("http.{name} {why}"))?;
         }
         if self.bodies_bytes_max < self.body_bytes_max.max(self.small_body_bytes_max) {
-            return Err("http.bodies_bytes_max is below the most that one body may have; one must fit".into());
+            return Err("http.bodies_bytes_max is below the maximum size of one body; it must hold at least one".into());
         }
         if self.request_seconds_max < self.body_seconds_max {
-            return Err("http.request_seconds_max is below http.body_seconds_max; a body is part of its request".into());
+            return Err("http.request_seconds_max is below http.body_seconds_max; it must be at least as long, \
+                        because a request includes its body"
+                .into());
         }
         match &self.public_url {
             Some(url) if !is_origin(url) => Err(format!(
@@ -265,7 +267,7 @@ fn reserve_of(connections: usize) -> usize {
 /// `10.0.0.0/8`, or an address alone.
 fn network(text: &str) -> Result<(IpAddr, u8), String> {
     let wrong =
-        || format!("http.trusted_proxies has `{text}`; write an address or a network, as 10.0.0.7 or 10.0.0.0/8");
+        || format!("http.trusted_proxies has `{text}`; write an address or a network, such as 10.0.0.7 or 10.0.0.0/8");
     let (address, bits) = text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
     let address: IpAddr = address.trim().parse().map_err(|_| wrong())?;
     let most = if address.is_ipv4() { 32 } else { 128 };
@@ -285,7 +287,7 @@ fn check_listen(listen: &str) -> Result<(), String> {
         }
         Some((host, text)) if port(text) && !host.is_empty() && !host.contains(':') => Ok(()),
         Some((host, _)) => Err(format!(
-            "is `{listen}`, which is no address and port; write for instance {}:8000",
+            "is `{listen}`, which is not an address and a port; write for instance {}:8000",
             if host.is_empty() || host.contains(':') { "127.0.0.1" } else { host }
         )),
         None if port(listen) => Err(format!("is `{listen}`, which has no address; write 127.0.0.1:{listen}")),
@@ -319,8 +321,8 @@ mod tests {
     #[test]
     fn limits_that_contradict_each_other_are_refused() {
         refused(|config| config.body_seconds_max = 0, "body_seconds_max is 0");
-        refused(|config| config.bodies_bytes_max = 1, "one must fit");
-        refused(|config| config.request_seconds_max = 59, "part of its request");
+        refused(|config| config.bodies_bytes_max = 1, "hold at least one");
+        refused(|config| config.request_seconds_max = 59, "includes its body");
     }
 
     #[test]

@@ -228,13 +228,13 @@ impl Operation {
     }
 
     pub fn value(&self) -> Value {
-        let mut ok = json!({"description": "It is done", "content": self.content});
+        let mut ok = json!({"description": "Done", "content": self.content});
         if !self.headers.is_empty() {
             ok["headers"] = self.headers.clone().into();
         }
         let mut responses = if self.redirects {
-            let location = json!({"description": "Where it goes on", "schema": {"type": "string", "format": "uri"}});
-            let found = json!({"description": "It goes on elsewhere", "headers": {"Location": location}});
+            let location = json!({"description": "URL of the redirect", "schema": {"type": "string", "format": "uri"}});
+            let found = json!({"description": "Redirect", "headers": {"Location": location}});
             Map::from_iter([("302".to_owned(), found)])
         } else {
             Map::from_iter([("200".to_owned(), ok)])

@@ -31,7 +31,7 @@ impl Identity {
     pub async fn admin_create_organization(&self, name: &str, owner_email: &str) -> Result<Value, RecordsError> {
         organization::check_name(name)?;
         user::check_email(owner_email)?;
-        let taken = || RecordsError::Taken(format!("there is an organization `{name}` already"));
+        let taken = || RecordsError::Taken(format!("the organization `{name}` already exists"));
         self.catalog.fence().await?;
         if self.catalog.peek(|state| state.find(&organization::name_key(name)).is_some()) {
             return Err(taken());
@@ -178,5 +178,5 @@ fn described(record: &Record, field: &str) -> Result<Value, RecordsError> {
 }
 
 fn busy() -> RecordsError {
-    RecordsError::Busy("others keep changing the same: try again".into())
+    RecordsError::Busy("concurrent changes prevented this change: try again".into())
 }

@@ -104,8 +104,7 @@ impl Identity {
                 match is_there && is_of_now && may_act {
                     true => Ok(()),
                     false => Err(RecordsError::Unauthenticated(
-                        "this address was given to a user who is not in the organization any more: ask for another one"
-                            .into(),
+                        "this URL was issued to a user who has left the organization: request a new one".into(),
                     )),
                 }
             })
@@ -195,7 +194,7 @@ fn scope_of(state: &CatalogView<'_>, shown: &PresentedCredential<'_>) -> Result<
     let Some(email) = shown.email else { return Err(unknown_credential()) };
     let user = person(state, email);
     if user.is_none() {
-        tracing::info!(email, "a JWT is about somebody who is no user here");
+        tracing::info!(email, "the subject of a JWT is not a user");
     }
     user.map(|user| CredentialScope::of_user(user.id)).ok_or_else(unknown_credential)
 }

@@ -215,7 +215,7 @@ impl Identity {
             }
             return Ok(json!({ "id": id.to_string(), "org_id": org.to_string(), "org_name": name, "status": status }));
         }
-        Err(RecordsError::Busy("others keep changing this invitation: try again".into()))
+        Err(RecordsError::Busy("concurrent changes to this invitation prevented the request: try again".into()))
     }
 
     /// Invites a person, or adds to the groups of the invitation that is pending. Returns its id.
@@ -260,7 +260,7 @@ impl Identity {
                 other => return Err(unexpected(&other)),
             }
         }
-        Err(RecordsError::Busy("others keep changing this invitation: try again".into()))
+        Err(RecordsError::Busy("concurrent changes to this invitation prevented the request: try again".into()))
     }
 
     /// Takes an invitation back.
@@ -280,8 +280,7 @@ fn check_self(who: &Principal) -> Result<(), RecordsError> {
     match who.impersonator {
         None => Ok(()),
         Some(_) => Err(RecordsError::Forbidden(
-            "invitations are read, accepted and declined by the invited user alone, not by somebody who acts as them"
-                .into(),
+            "only the invited user can read, accept and decline invitations: do not act as another user".into(),
         )),
     }
 }

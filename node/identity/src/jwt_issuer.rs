@@ -64,12 +64,13 @@ impl JwtConfig {
             match value.as_deref() {
                 None if has_keys => {
                     return Err(format!(
-                        "{name} is not set: without it tokens that the issuer made for others would open this; set it too"
+                        "{name} is not set: set it too, or tokens that the issuer made for other services would be \
+                         accepted"
                     ));
                 }
                 Some("") => return Err(format!("{name} is empty")),
                 Some(_) if !has_keys => {
-                    return Err(format!("{name} is of no use without keys; set jwt.jwks or jwt.hs256_secret_file"));
+                    return Err(format!("{name} has no effect without keys; set jwt.jwks or jwt.hs256_secret_file"));
                 }
                 _ => {}
             }
@@ -84,7 +85,7 @@ impl JwtConfig {
             return Err(format!("jwt.jwks_refresh_seconds is {seconds}; set it to {least} to {most}"));
         }
         if self.ca.is_some() && url.is_none() {
-            return Err("jwt.ca is of no use unless jwt.jwks is an https address".into());
+            return Err("jwt.ca has no effect unless jwt.jwks is an https address".into());
         }
         Ok(())
     }
@@ -113,7 +114,7 @@ pub async fn open_issuer(config: &JwtConfig, client: &dyn OutwardClient) -> anyh
     let secret = match &config.hs256_secret_file {
         None => JwtKeys::default(),
         Some(file) => {
-            let secret = read_secret_file(file, "the secret that is shared with the issuer of JWTs")?;
+            let secret = read_secret_file(file, "the shared secret of the issuer of JWTs")?;
             JwtKeys::of_secret(&secret).map_err(|why| anyhow::anyhow!("{}: {why}", file.display()))?
         }
     };
@@ -165,7 +166,7 @@ mod tests {
         assert_eq!(JwtConfig::default().check(), Ok(()));
         assert_eq!(config(|config| config.jwks = Some("/keys.json".into())).check(), Ok(()));
         let refused = |change: fn(&mut JwtConfig)| config(change).check().unwrap_err();
-        assert!(refused(|_| {}).contains("jwt.issuer is of no use without keys"));
+        assert!(refused(|_| {}).contains("jwt.issuer has no effect without keys"));
         let secret = |config: &mut JwtConfig| config.hs256_secret_file = Some("/secret".into());
         assert_eq!(config(secret).check(), Ok(()));
         let mut without = config(secret);
@@ -176,7 +177,7 @@ mod tests {
         let plain = refused(|config| config.jwks = Some("http://issuer.example/keys".into()));
         assert!(plain.contains("jwt.jwks is `http://issuer.example/keys`") && plain.contains("use https"), "{plain}");
         let ca = refused(|config| (config.jwks, config.ca) = (Some("/keys".into()), Some("/ca.pem".into())));
-        assert!(ca.contains("jwt.ca is of no use"), "{ca}");
+        assert!(ca.contains("jwt.ca has no effect"), "{ca}");
         for seconds in [0, 29, 86_401] {
             let mut config = JwtConfig { jwks_refresh_seconds: seconds, ..JwtConfig::default() };
             let why = config.check().unwrap_err();
@@ -193,13 +194,17 @@ mod tests {
         let with = |change: &dyn Fn(&mut JwtConfig)| config(|config| change(config));
         let secret = with(&|config| config.hs256_secret_file = Some(file.clone()));
         let why = open_issuer(&secret, &NoClient).await.unwrap_err().to_string();
-        assert!(why.contains("shared with the issuer"), "{why}");
+        assert!(why.contains("shared secret of the issuer"), "{why}");
         std::fs::write(&file, "short\n").unwrap();
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
         assert!(open_issuer(&secret, &NoClient).await.unwrap_err().to_string().contains("chmod 600"));
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
         assert!(
-            open_issuer(&secret, &NoClient).await.unwrap_err().to_string().contains("at least 32 bytes, and not 5")
+            open_issuer(&secret, &NoClient)
+                .await
+                .unwrap_err()
+                .to_string()
+                .contains("at least 32 bytes, but this one has 5")
         );
         std::fs::write(&file, "x".repeat(32)).unwrap();
         assert!(open_issuer(&secret, &NoClient).await.unwrap().is_some());

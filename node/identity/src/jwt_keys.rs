@@ -35,7 +35,7 @@ impl KeySource {
         let source = self.clone();
         let got = tokio::task::spawn_blocking(move || source.bytes());
         let got = tokio::time::timeout(GIVEN_UP_AFTER, got).await;
-        let late = |_| format!("there was no answer within {} s", GIVEN_UP_AFTER.as_secs());
+        let late = |_| format!("there was no response within {} s", GIVEN_UP_AFTER.as_secs());
         let bytes = got.map_err(late)?.map_err(|error| error.to_string())?.map_err(|error| format!("{error:#}"))?;
         JwtKeys::of_jwks(&bytes)
     }

@@ -75,7 +75,10 @@ impl Jwts {
                     self.set(KeyRequests::Not);
                 }
                 Err(why) => {
-                    tracing::warn!(why, "the keys of the issuer of JWTs were not had; the last ones stay");
+                    tracing::warn!(
+                        why,
+                        "the keys of the issuer of JWTs could not be fetched; the last ones stay in use"
+                    );
                     let mut asking = self.asking.lock();
                     if *asking != KeyRequests::StillFirst {
                         *asking = KeyRequests::Not;
@@ -104,7 +107,7 @@ impl Jwts {
         match keys.verify(shown, &self.rules, now_micros() / 1_000_000) {
             Ok(email) => Ok(Some(email)),
             Err(JwtRefusal::UnknownKey) if self.may_be_known_soon() => {
-                let why = "the keys of the issuer of this token are being asked for: try again in a moment";
+                let why = "the keys of the issuer of this token are being fetched: try again in a moment";
                 Err(RecordsError::Unavailable(why.into()))
             }
             Err(why) => {
@@ -120,7 +123,7 @@ impl Jwts {
         if said.is_none_or(|said| said.elapsed() >= SAID_EVERY) {
             *said = Some(Instant::now());
             let why: String = why.to_string().chars().take(WHY_LETTERS_MAX).collect();
-            tracing::info!(why, "a JWT was not taken");
+            tracing::info!(why, "a JWT was rejected");
         }
     }
 

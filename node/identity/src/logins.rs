@@ -164,7 +164,7 @@ impl Identity {
                 Some(CatalogOutcome::Put { made: true, .. }) => return Ok(ticket),
                 Some(CatalogOutcome::Taken { .. }) => self.catalog.fence().await?,
                 Some(CatalogOutcome::Stale { .. }) => return Err(answered()),
-                other => return Err(RecordsError::Internal(format!("a login was answered {other:?}"))),
+                other => return Err(RecordsError::Internal(format!("unexpected outcome of a login: {other:?}"))),
             }
         }
         Err(busy())
@@ -195,15 +195,15 @@ impl Identity {
                     self.refused_logins.keep(user);
                 }
                 Err(RecordsError::Forbidden(format!(
-                    "The provider does not say that the address {told} was verified, so that it might be anybody's. Have it \
-                     verified there, and log in again."
+                    "The provider did not confirm that the address {told} is verified. Verify it there, and log in \
+                     again."
                 )))
             }
             _ => {
-                tracing::info!(email = told, "somebody logged in at the provider who is no user here");
+                tracing::info!(email = told, "a login at the provider succeeded, but its address is not a user here");
                 Err(RecordsError::Forbidden(format!(
-                    "Nobody with the address {told} is a member of an organization here. Ask somebody who manages its members \
-                     to invite that address, and log in again."
+                    "No member of an organization here has the address {told}. Ask an administrator of the \
+                     organization to invite that address, and log in again."
                 )))
             }
         }
@@ -218,25 +218,25 @@ impl Identity {
         verifier: &str,
     ) -> Result<LoginTokens, GrantRefusal> {
         const UNKNOWN: GrantRefusal =
-            GrantRefusal::Invalid("the code is not known here, was used, or is older than a minute: log in again");
+            GrantRefusal::Invalid("the code is unknown, was used, or is older than a minute: log in again");
         let Some(ticket): Option<CodeTicket> = self.ticket_in(code)? else { return Err(UNKNOWN) };
         self.catalog.fresh().await?;
         for _ in 0..ATTEMPTS_MAX {
             let (record, login) = self.login(ticket.login)?.ok_or(UNKNOWN)?;
             let Some(code) = &login.code else {
                 self.end(&record, &login, "login_code_reused").await?;
-                return Err(GrantRefusal::Invalid("the code was used before; the login that it made has ended"));
+                return Err(GrantRefusal::Invalid("the code was already used, so its login has ended: log in again"));
             };
             if code.until <= now() {
                 return Err(UNKNOWN);
             }
             let wrong = match code {
-                _ if login.client_id != client => Some("the code is another client's; log in again"),
+                _ if login.client_id != client => Some("the code belongs to another client; log in again"),
                 code if code.redirect_uri != redirect_uri => {
-                    Some("`redirect_uri` is not the one that the code was sent to; log in again")
+                    Some("`redirect_uri` differs from the URI to which the code was sent; log in again")
                 }
                 code if !proves(verifier, &code.challenge) => {
-                    Some("`code_verifier` is not that of the code's challenge; log in again")
+                    Some("`code_verifier` does not match the challenge of the code; log in again")
                 }
                 _ => None,
             };
@@ -255,13 +255,13 @@ impl Identity {
     /// of the two parties is a thief.
     pub async fn refresh_login(&self, token: &str, client: &str) -> Result<LoginTokens, GrantRefusal> {
         const UNKNOWN: GrantRefusal =
-            GrantRefusal::Invalid("the refresh token is not known here, or its login has ended: log in again");
+            GrantRefusal::Invalid("the refresh token is unknown, or its login has ended: log in again");
         let Some(ticket): Option<RefreshTicket> = self.ticket_in(token)? else { return Err(UNKNOWN) };
         self.catalog.fresh().await?;
         for _ in 0..ATTEMPTS_MAX {
             let (record, login) = self.login(ticket.login)?.ok_or(UNKNOWN)?;
             if login.client_id != client {
-                return Err(GrantRefusal::Invalid("the refresh token is another client's"));
+                return Err(GrantRefusal::Invalid("the refresh token belongs to another client"));
             }
             if login.is_over(now()) {
                 return Err(UNKNOWN);
@@ -269,7 +269,7 @@ impl Identity {
             if login.generation != ticket.generation {
                 self.end(&record, &login, "login_refresh_reused").await?;
                 return Err(GrantRefusal::Invalid(
-                    "the refresh token was used before; its login has ended: log in again",
+                    "the refresh token was already used, so its login has ended: log in again",
                 ));
             }
             if let Some(tokens) = self.go_on(&record, login).await? {
@@ -290,7 +290,7 @@ impl Identity {
         self.catalog.fresh().await?;
         let Some((record, login)) = self.login(id)? else { return Ok(()) };
         if client.is_some_and(|client| client != login.client_id) {
-            return Err(GrantRefusal::Invalid("the token is another client's"));
+            return Err(GrantRefusal::Invalid("the token belongs to another client"));
         }
         Ok(self.end(&record, &login, "logout").await?)
     }
@@ -299,7 +299,7 @@ impl Identity {
     async fn go_on(&self, record: &Record, login: Login) -> Result<Option<LoginTokens>, GrantRefusal> {
         let Some(there) = self.catalog.peek(|view| by_login(view, record.id, login.user_id))?.into_iter().next() else {
             self.end(record, &login, "logout").await?;
-            return Err(GrantRefusal::Invalid("its user is in no organization any more"));
+            return Err(GrantRefusal::Invalid("the user is no longer in any organization"));
         };
         let (key, now) = (self.login_key()?, now());
         let next = Login { generation: login.generation + 1, code: None, ..login };
@@ -317,7 +317,7 @@ impl Identity {
             client_id: next.client_id.clone(),
             scope: next.scope.clone(),
         };
-        let too_long = || RecordsError::Internal("an access token is longer than is taken".into());
+        let too_long = || RecordsError::Internal("an access token is too long".into());
         let tokens = LoginTokens {
             access: Secret::new(key.sign(&claims).ok_or_else(too_long)?),
             refresh: Secret::new(sealed(&key, &RefreshTicket { login: record.id, generation: next.generation })?),
@@ -405,8 +405,8 @@ impl Identity {
     pub async fn sweep_and_say(&self) {
         match self.sweep().await {
             Ok(0) => {}
-            Ok(logins) => tracing::info!(logins, "deleted logins that were over"),
-            Err(error) => tracing::warn!(%error, "could not delete logins that are over"),
+            Ok(logins) => tracing::info!(logins, "deleted expired logins"),
+            Err(error) => tracing::warn!(%error, "could not delete expired logins"),
         }
     }
 
@@ -425,7 +425,7 @@ impl Identity {
     }
 
     fn login_settings(&self) -> Result<&LoginRules, RecordsError> {
-        self.login_rules().ok_or_else(|| RecordsError::NotFound("nobody logs in here".into()))
+        self.login_rules().ok_or_else(|| RecordsError::NotFound("login is disabled on this server".into()))
     }
 
     /// Returns the key of the cluster's master key, which every node has.
@@ -452,7 +452,8 @@ impl Identity {
 }
 
 pub(crate) fn sealed<T: Ticket>(key: &LoginKey, ticket: &T) -> Result<String, RecordsError> {
-    let too_long = || RecordsError::TooLarge("what was asked for is too long to be given back: shorten it".into());
+    let too_long =
+        || RecordsError::TooLarge("the parameters of the request are too long for a ticket: shorten them".into());
     key.seal(ticket, mechanism::random()?).ok_or_else(too_long)
 }
 
@@ -493,11 +494,11 @@ pub(crate) fn now() -> i64 {
 }
 
 fn answered() -> RecordsError {
-    RecordsError::Forbidden("The program that waited was let in already.".into())
+    RecordsError::Forbidden("The program already has access.".into())
 }
 
 fn busy() -> RecordsError {
-    RecordsError::Busy("others keep changing the logins of this user: try again".into())
+    RecordsError::Busy("concurrent changes to the logins of this user prevented the request: try again".into())
 }
 
 /// Returns the entry of a refused action of an unverified user, under the claimed identity.

@@ -146,7 +146,7 @@ impl Identity {
             self.remove_member(&there, user).await?;
         }
         let mail = (change.sends_mail && !change.emails.is_empty())
-            .then_some("this server sends no mail: tell the users yourself, and give them a key or a login");
+            .then_some("this server does not send mail: notify the users yourself, and give them a key or a login");
         Ok(json!({
             "status": "success",
             "org_id": there.org.to_string(),
@@ -231,7 +231,7 @@ impl Identity {
         let record = view.get(RecordKind::USER, id).filter(is_known);
         let record = record.ok_or_else(|| {
             RecordsError::BadRequest(format!(
-                "`invite_users.ids`: there is no user {id} in the organization; others are invited by their address"
+                "`invite_users.ids`: no user {id} is in the organization; invite other users by their address"
             ))
         })?;
         Ok(text_in(&mechanism::read_body(record)?, "email"))
@@ -327,7 +327,7 @@ impl Identity {
                 }
             }
             if !leaving.is_empty() && owners.iter().all(|owner| leaving.contains(owner)) {
-                let said = "nobody would be left who owns the organization: give somebody else the role Owner first";
+                let said = "the organization would have no owner left: give the role Owner to another user first";
                 return Err(RecordsError::BadRequest(said.into()));
             }
             Ok(Removal { members: leaving, invitations })
@@ -402,7 +402,7 @@ impl Identity {
                 other => return Err(unexpected(&other)),
             }
         }
-        Err(RecordsError::Busy("others keep changing an API key: try again".into()))
+        Err(RecordsError::Busy("concurrent changes to an API key prevented the request: try again".into()))
     }
 
     /// Adds a user to a group or removes it, without a check of rights. A missing group is no error.
@@ -425,7 +425,7 @@ impl Identity {
                 other => return Err(unexpected(&other)),
             }
         }
-        Err(RecordsError::Busy("others keep changing a group: try again".into()))
+        Err(RecordsError::Busy("concurrent changes to a group prevented the request: try again".into()))
     }
 }
 
@@ -455,7 +455,7 @@ impl MembershipChange {
         let coming = change.ids.len() + change.emails.len() + change.accounts.len();
         let count = coming + change.removed_ids.len() + change.removed_emails.len();
         if count > MEMBERS_AT_ONCE_MAX {
-            let said = format!("a request invites and removes at most {MEMBERS_AT_ONCE_MAX} users");
+            let said = format!("a request can invite and remove at most {MEMBERS_AT_ONCE_MAX} users");
             return Err(RecordsError::BadRequest(said));
         }
         Ok(change)
@@ -481,7 +481,7 @@ fn may(who: &Principal, permission: Permission) -> bool {
 }
 
 fn texts(fields: &Map<String, Value>, within: &str, name: &str) -> Result<Vec<String>, RecordsError> {
-    let wrong = || RecordsError::BadRequest(format!("`{within}.{name}` has to be a list of texts"));
+    let wrong = || RecordsError::BadRequest(format!("`{within}.{name}` has to be a list of strings"));
     match fields.get(name) {
         None | Some(Value::Null) => Ok(Vec::new()),
         Some(Value::Array(items)) => {
@@ -506,7 +506,7 @@ fn accounts(fields: &Map<String, Value>) -> Result<Vec<WantedAccount>, RecordsEr
         let text = |name: &str| match account.get(name) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.clone())),
-            Some(_) => Err(wrong(path(&format!(".{name}")), "a text")),
+            Some(_) => Err(wrong(path(&format!(".{name}")), "a string")),
         };
         let name = text("name")?;
         let name = name.ok_or_else(|| RecordsError::BadRequest(format!("`{}` is missing", path(".name"))))?;

@@ -52,7 +52,7 @@ pub struct OidcConfig {
     /// File with the client secret, readable by its owner alone. Without it this server is a public client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_secret_file: Option<PathBuf>,
-    /// Scopes to request. They have to include the e-mail address of the person.
+    /// Scopes to request. They have to include the email address of the person.
     pub scopes: String,
     /// PEM file with the authorities to trust for https, instead of those of the system.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -90,32 +90,38 @@ impl OidcConfig {
     pub fn check(&self, public_url: Option<&str>) -> Result<(), String> {
         let (issuer, client) = match (&self.issuer, &self.client_id) {
             (Some(issuer), Some(client)) => (issuer, client),
-            (Some(_), None) => return Err("oidc.client_id is not set: the provider knows this server by it".into()),
-            (None, Some(_)) => return Err("oidc.client_id is of no use without oidc.issuer".into()),
+            (Some(_), None) => {
+                return Err("oidc.client_id is not set: set the id of this server at the provider".into());
+            }
+            (None, Some(_)) => return Err("oidc.client_id has no effect without oidc.issuer; set it too".into()),
             (None, None) if *self != OidcConfig::default() => {
-                return Err("settings of `oidc` are of no use without oidc.issuer and oidc.client_id".into());
+                return Err("the settings of `oidc` have no effect without oidc.issuer and oidc.client_id; set them \
+                            too"
+                .into());
             }
             (None, None) => return Ok(()),
         };
         parse_url(issuer).map_err(|why| format!("oidc.issuer is {why}"))?;
         if issuer.contains('?') {
-            return Err(format!("oidc.issuer is `{issuer}`, which has a query; no issuer has one"));
+            return Err(format!("oidc.issuer is `{issuer}`; it must not have a query"));
         }
         if client.is_empty() {
             return Err("oidc.client_id is empty".into());
         }
         if public_url.is_none() {
-            let why = "http.public_url is not set: the provider sends people back to it, and every node has to call itself the \
-                       same";
+            let why = "http.public_url is not set: the provider redirects browsers to it, and it must be the same on \
+                       every node";
             return Err(why.into());
         }
         let words: Vec<&str> = self.scopes.split_whitespace().collect();
         if !words.contains(&"openid") || !words.contains(&"email") {
-            return Err("oidc.scopes has to have `openid` and `email`: users are known by their addresses".into());
+            return Err("oidc.scopes must contain `openid` and `email`, because addresses identify users".into());
         }
         for uri in &self.redirect_uris {
             if uri.is_empty() || !uri.bytes().all(|byte| byte.is_ascii_graphic()) || uri.contains('#') {
-                return Err(format!("oidc.redirect_uris has `{uri}`, where no browser can be sent with a code"));
+                return Err(format!(
+                    "oidc.redirect_uris has `{uri}`; it must have only visible ASCII characters and no fragment"
+                ));
             }
             if uri.starts_with("http://") {
                 parse_url(uri).map_err(|why| format!("oidc.redirect_uris has {why}"))?;
@@ -156,7 +162,7 @@ pub fn open_provider(
     };
     let secret = match (secret, &config.client_secret_file) {
         (Some(secret), _) => Some(secret),
-        (None, Some(file)) => Some(read_secret_file(file, "the secret that is shared with the OpenID provider")?),
+        (None, Some(file)) => Some(read_secret_file(file, "the shared secret of the OpenID provider")?),
         (None, None) => None,
     };
     let rules = LoginRules {
@@ -244,20 +250,17 @@ impl ProviderClient {
         let ca = self.ca.as_deref();
         let issuer = self.rules.issuer.trim_end_matches('/');
         let said = self.client.server(&format!("{issuer}{DISCOVERY}"), ca)?.get()?;
-        let said: DiscoveryDocument = serde_json::from_slice(&said).context("what the provider says of itself")?;
+        let said: DiscoveryDocument = serde_json::from_slice(&said).context("the configuration of the provider")?;
         anyhow::ensure!(
             said.issuer == self.rules.issuer,
-            "the provider calls itself `{}`, and oidc.issuer is `{}`: they have to be the same, letter by letter",
+            "the provider names its issuer `{}`, but oidc.issuer is `{}`: they have to match exactly",
             said.issuer,
             self.rules.issuer
         );
         let is_tls = parse_url(issuer).map_err(anyhow::Error::msg)?.is_tls;
         for place in [&said.authorization_endpoint, &said.token_endpoint, &said.jwks_uri] {
             let place = parse_url(place).map_err(anyhow::Error::msg)?;
-            anyhow::ensure!(
-                place.is_tls || !is_tls,
-                "the provider is spoken to by https, and names a place that is not"
-            );
+            anyhow::ensure!(place.is_tls || !is_tls, "the provider uses https, but names an endpoint without https");
         }
         let keys = JwtKeys::of_jwks(&self.client.server(&said.jwks_uri, ca)?.get()?).map_err(anyhow::Error::msg)?;
         // What is not said is `client_secret_basic`.
@@ -303,8 +306,8 @@ impl ProviderClient {
         }
         let form = Secret::new(form_encoded(&form));
         let answer = self.client.server(&known.token, self.ca.as_deref())?.post(form.expose(), credential.as_ref())?;
-        let answer: TokenResponse = serde_json::from_slice(&answer).context("what the provider answers to a code")?;
-        answer.id_token.context("the provider answers a code without an `id_token`: is the scope `openid` asked for?")
+        let answer: TokenResponse = serde_json::from_slice(&answer).context("the token response of the provider")?;
+        answer.id_token.context("the provider's token response has no `id_token`: request the scope `openid`")
     }
 }
 
@@ -324,7 +327,10 @@ impl OpenId {
                 Ok(known) => (kept.last, kept.failed) = (Some(Arc::new(known)), None),
                 Err(why) => {
                     let why = format!("{why:#}");
-                    tracing::warn!(why, "the OpenID provider was not heard; what it said last stays");
+                    tracing::warn!(
+                        why,
+                        "the OpenID provider could not be reached; its last configuration stays in use"
+                    );
                     kept.failed = Some(why);
                 }
             }
@@ -339,7 +345,7 @@ impl OpenId {
         F: FnOnce() -> anyhow::Result<T> + Send + 'static,
     {
         let answered = tokio::time::timeout(GIVEN_UP_AFTER, self.runtime.spawn_blocking(ask)).await;
-        answered.with_context(|| format!("there was no answer within {} s", GIVEN_UP_AFTER.as_secs()))??
+        answered.with_context(|| format!("there was no response within {} s", GIVEN_UP_AFTER.as_secs()))??
     }
 
     async fn identified(&self, code: String, pending: PendingLogin) -> Result<IdTokenClaims, ProviderRefusal> {
@@ -412,24 +418,24 @@ mod tests {
         };
         assert_eq!(uris(&["https://app.example/back?x=1", "cursor://login/back", "http://localhost:1/x"]), Ok(()));
         for (wrong, says) in [
-            (config(|config| config.issuer = None), "of no use without oidc.issuer"),
+            (config(|config| config.issuer = None), "no effect without oidc.issuer"),
             (config(|config| config.client_id = None), "oidc.client_id is not set"),
             (config(|config| config.client_id = Some(String::new())), "oidc.client_id is empty"),
             (config(|config| config.issuer = Some("http://issuer.example".into())), "use https"),
-            (config(|config| config.issuer = Some("https://issuer.example/?x".into())), "has a query"),
+            (config(|config| config.issuer = Some("https://issuer.example/?x".into())), "must not have a query"),
             (config(|config| config.scopes = "openid profile".into()), "`openid` and `email`"),
             (config(|config| config.access_seconds = 901), "oidc.access_seconds is 901; it should be 60 to 900"),
             (config(|config| config.login_seconds = 1), "oidc.login_seconds is 1"),
             (uris(&["http://app.example/back"]), "use https"),
-            (uris(&["https://app.example/#x"]), "no browser"),
+            (uris(&["https://app.example/#x"]), "no fragment"),
             (uris(&["/callback"]), "should be like"),
             (uris(&["javascript://x"]), "should be like"),
-            (uris(&[""]), "no browser"),
+            (uris(&[""]), "no fragment"),
         ] {
             assert!(wrong.clone().is_err_and(|why| why.contains(says)), "{says}: {wrong:?}");
         }
         let bare = OidcConfig { clients: vec!["cli".into()], ..OidcConfig::default() };
-        assert!(bare.check(None).is_err_and(|why| why.contains("of no use without oidc.issuer")));
+        assert!(bare.check(None).is_err_and(|why| why.contains("no effect without oidc.issuer")));
         let mut whole = OidcConfig { issuer: Some("https://i.example".into()), ..OidcConfig::default() };
         whole.client_id = Some("assay".into());
         assert!(whole.check(None).is_err_and(|why| why.contains("http.public_url is not set")));
@@ -499,9 +505,9 @@ mod tests {
         let issuer = "http://127.0.0.1:1";
         let refused = |answer: String| asking(issuer, &answer).discover().map(drop).map_err(|why| format!("{why:#}"));
         for (answer, says) in [
-            (said("https://other.example", "https://i.example/t"), "calls itself `https://other.example`"),
+            (said("https://other.example", "https://i.example/t"), "names its issuer `https://other.example`"),
             (said(issuer, "http://i.example/t"), "use https"),
-            ("<html>".into(), "what the provider says of itself"),
+            ("<html>".into(), "the configuration of the provider"),
             (format!("{{\"issuer\": \"{issuer}\"}}"), "authorization_endpoint"),
         ] {
             let refused = refused(answer);

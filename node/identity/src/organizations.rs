@@ -79,7 +79,7 @@ impl Identity {
                 other => return Err(unexpected(&other)),
             }
         }
-        Err(RecordsError::Busy("others keep changing this organization: try again".into()))
+        Err(RecordsError::Busy("concurrent changes to this organization prevented the request: try again".into()))
     }
 }
 

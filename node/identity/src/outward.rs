@@ -39,7 +39,7 @@ pub struct BadStatus(pub String);
 
 impl fmt::Display for BadStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "it answered with the status `{}`", self.0)
+        write!(f, "it responded with the status `{}`", self.0)
     }
 }
 
@@ -59,20 +59,20 @@ pub fn parse_url(url: &str) -> Result<ServerUrl, String> {
         // The colons within brackets are those of an address.
         Some((host, port)) if !port.ends_with(']') => match port.parse() {
             Ok(port) => (host, port),
-            Err(_) => return wrong("its port is no number"),
+            Err(_) => return wrong("its port is not a number"),
         },
         _ => (authority, if is_tls { 443 } else { 80 }),
     };
     let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     if host.is_empty() || !host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-:".contains(&byte)) {
-        return wrong("it names no host, or more than a host");
+        return wrong("it has no host, or more than a host");
     }
     if !path.bytes().all(|byte| byte.is_ascii_graphic()) || path.contains('#') {
-        return wrong("its path has letters that do not belong there");
+        return wrong("its path has invalid characters");
     }
     let is_here = host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.to_canonical().is_loopback());
     if !is_tls && !is_here {
-        return wrong("what comes in plain text is changed on the way by anybody: use https");
+        return wrong("plain HTTP can be modified in transit: use https");
     }
     let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
     Ok(ServerUrl { is_tls, host: host.to_owned(), port, path })
@@ -98,11 +98,11 @@ mod tests {
             ("ftp://a.example/k", "neither https nor http"),
             ("https:///k", "no host"),
             ("https://user@a.example/k", "more than a host"),
-            ("https://user:pw@a.example/k", "no number"),
-            ("https://a.example:x/k", "no number"),
-            ("https://a.example/a b", "letters"),
-            ("https://a.example/a\r\nX: y", "letters"),
-            ("https://a.example/#k", "letters"),
+            ("https://user:pw@a.example/k", "not a number"),
+            ("https://a.example:x/k", "not a number"),
+            ("https://a.example/a b", "invalid characters"),
+            ("https://a.example/a\r\nX: y", "invalid characters"),
+            ("https://a.example/#k", "invalid characters"),
         ] {
             assert!(parse_url(url).unwrap_err().contains(says), "{url}");
         }

@@ -44,7 +44,9 @@ impl Identity {
                 Some(other) => return Err(unexpected(&other)),
             }
         }
-        Err(RecordsError::Busy("others keep taking the address of a service account: try again".into()))
+        Err(RecordsError::Busy(
+            "concurrent changes to the address of a service account prevented the request: try again".into(),
+        ))
     }
 
     /// Refuses to take a service account into an organization that is not its own.
@@ -52,7 +54,7 @@ impl Identity {
         let home = self.catalog.peek(|view| view.get(RecordKind::USER, user).and_then(|user| user.org));
         match home.filter(|home| *home != org) {
             Some(_) => Err(RecordsError::BadRequest(format!(
-                "user {user} is a service account of another organization: make one here with `service_accounts`"
+                "user {user} is a service account of another organization: create one here with `service_accounts`"
             ))),
             None => Ok(()),
         }
@@ -93,7 +95,8 @@ impl Identity {
             check_account(view, org, found).map(|()| found).map_err(|_| missing())
         })?;
         let mut made = self.records.put_tokens(By::Operator, &[NewToken { org, account, name }]).await?;
-        let (mut object, secret) = made.pop().ok_or_else(|| RecordsError::Internal("a token was not made".into()))?;
+        let (mut object, secret) =
+            made.pop().ok_or_else(|| RecordsError::Internal("the token was not created".into()))?;
         object["service_token"] = secret.expose().into();
         Ok(object)
     }

@@ -99,7 +99,7 @@ impl Identity {
         project: &str,
     ) -> Result<SetupState, RecordsError> {
         if !proves(shown, &ticket.challenge) {
-            return Err(RecordsError::Forbidden("the credential is not the one of this session".into()));
+            return Err(RecordsError::Forbidden("the credential does not belong to this session".into()));
         }
         self.catalog.fresh().await?;
         let Some((record, login)) = self.login(ticket.session)? else { return Ok(SetupState::Pending) };
@@ -149,7 +149,7 @@ impl Identity {
         let project = self.records.project_by_name(&who, project, true).await?;
         let body: Map<String, Value> = Map::from_iter([("name".to_owned(), json!(KEY_NAME))]);
         let made = self.records.create(&who, &kinds::API_KEY, body).await?;
-        let key = made.secret.ok_or_else(|| RecordsError::Internal("a key that was made has no secret".into()))?;
+        let key = made.secret.ok_or_else(|| RecordsError::Internal("a new key has no secret".into()))?;
         Ok(SetupState::Complete { key, who: Box::new(who), project })
     }
 }

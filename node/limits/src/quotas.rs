@@ -64,12 +64,12 @@ struct Ledger {
 /// Returns what is wrong with the rules.
 pub fn check_quotas(rules: &[QuotaRule]) -> Result<(), String> {
     if rules.len() > RULES_MAX {
-        return Err(format!("limits.quotas has {} rules; at most {RULES_MAX} are taken", rules.len()));
+        return Err(format!("limits.quotas has {} rules; the maximum is {RULES_MAX}", rules.len()));
     }
     for (place, rule) in rules.iter().enumerate() {
         let wrong = |why: &str| Err(format!("limits.quotas, rule {}: {why}", place + 1));
         if rule.rows.is_none() && rule.bytes.is_none() {
-            return wrong("it says neither rows nor bytes");
+            return wrong("it has neither rows nor bytes; set one of them");
         }
         if rule.organizations.len() > ORGANIZATIONS_MAX || rule.organizations.iter().any(String::is_empty) {
             return wrong("organizations has more than 1000 names, or an empty one");
@@ -130,8 +130,8 @@ impl StorageUsage {
 /// A write was refused by a quota.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "the organization `{org}` stores {held} {what} and may store {most} (limits.quotas), which this would exceed: delete \
-     something, or ask who runs this for more"
+    "the organization `{org}` stores {held} {what} of at most {most} (limits.quotas), and this request would exceed \
+     the limit. Delete data, or ask the operator for more"
 )]
 pub struct QuotaExceeded {
     org: String,
@@ -201,7 +201,7 @@ mod tests {
         let rule = QuotaRule { organizations: vec![], rows: None, bytes: Some(5000) };
         let quotas = Quotas::new(vec![rule], looked);
         let why = quotas.admit(&who("x"), || usage(1, 4001)).expect_err("too many");
-        assert!(why.to_string().contains("stores 1000 bytes and may store 5000"), "{why}");
+        assert!(why.to_string().contains("stores 1000 bytes of at most 5000"), "{why}");
         quotas.admit(&who("x"), || usage(1000, 4000)).expect("few");
     }
 

@@ -149,7 +149,8 @@ impl RateLimiter {
         if key.home(&view.alive) != Some(view.own) {
             return Err("the home of this bucket is another node".into());
         }
-        let grant = limiter.at_home(limiter.now(), *place, key, ask).ok_or("this node counts as much as it can")?;
+        let grant =
+            limiter.at_home(limiter.now(), *place, key, ask).ok_or("this node has no room for more counters")?;
         Ok(wire::grant(&grant))
     }
 
@@ -277,14 +278,14 @@ impl Limiter {
         let within = Duration::from_micros(LEASE);
         let (limiter, asked) = (Arc::clone(self), self.peers.ask(home, wire::ask(&key, &ask), within));
         self.runtime.spawn(async move {
-            let answer = timeout(within, asked).await.unwrap_or_else(|_| Err("no answer in time".into()));
+            let answer = timeout(within, asked).await.unwrap_or_else(|_| Err("there was no response in time".into()));
             let grant =
                 answer.and_then(|bytes| wire::read_grant(&bytes).ok_or("the response cannot be decoded".into()));
             let event = match grant {
                 Ok(grant) => Event::Answered { sent, grant },
                 Err(why) => {
                     RateCounters::add(&limiter.counts.unanswered);
-                    tracing::debug!(%home, why, "the home of a limit does not say how much is left");
+                    tracing::debug!(%home, why, "the home of a limit did not report how much is left");
                     Event::Failed { sent }
                 }
             };

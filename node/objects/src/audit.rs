@@ -154,7 +154,7 @@ impl AuditLog {
                 Err(why) => return Err(NotAdded::Failed(why.to_string())),
             }
         }
-        Err(NotAdded::Failed("others keep adding entries: try again".into()))
+        Err(NotAdded::Failed("concurrent entries prevented this entry: try again".into()))
     }
 
     /// Reads the last entry that any node has acknowledged.
@@ -229,7 +229,7 @@ fn bytes_about(entry: &Map<String, Value>) -> usize {
 }
 
 fn cut_short(_: oneshot::error::RecvError) -> String {
-    "the node stops".into()
+    "the node is stopping".into()
 }
 
 /// Returns the idempotency key of a write: its key is the number of the first entry, its content that of the write.

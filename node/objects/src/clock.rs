@@ -35,8 +35,8 @@ pub fn node_clock(cluster: &Arc<Cluster>) -> Clock {
             said.store(since, Ordering::Relaxed);
             tracing::warn!(
                 seconds = (now - taken) / 1_000_000,
-                "this machine's clock is far ahead of the others and of the time since the start, and is not followed; \
-                 set it right, or start this node again if it is right"
+                "the clock of this machine is far ahead of the other nodes and of the elapsed time, so it is \
+                 ignored. Correct it, or restart this node if it is right"
             );
         }
         taken

@@ -22,13 +22,16 @@ pub enum WriteError {
     #[error("{object} was deleted")]
     Gone { object: ObjectKey },
     /// 409.
-    #[error("this idempotency key was used before for a request with other content, which got the id {xact}")]
+    #[error(
+        "this idempotency key was already used for a request with different content, which got the id {xact}; use a \
+         new key"
+    )]
     KeyReused { xact: Xact },
     /// 429 if a queue is full, 507 if a disk is, else 503. Nothing was written.
     #[error("{}", text_of(why, *retry_after))]
     NotWritten { why: NotWritten, retry_after: Duration },
     /// 503. The writes to `written` are written; those to other objects are not, or it is unknown.
-    #[error("it is not known whether all of this was written, sending it again is safe: {why}")]
+    #[error("it is unknown whether all of the request was written; a retry is safe: {why}")]
     Unknown { why: String, written: Vec<ObjectKey> },
 }
 
@@ -36,7 +39,7 @@ fn text_of(why: &NotWritten, retry_after: Duration) -> String {
     match why {
         NotWritten::Busy(_) => format!("{why}; try again in {} s", retry_after.as_secs()),
         NotWritten::NoSpace(_) => why.to_string(),
-        why => format!("writes are not taken at the moment: {why}"),
+        why => format!("writes are unavailable at the moment: {why}"),
     }
 }
 
@@ -88,7 +91,7 @@ pub enum ReadError {
     #[error("{object} was deleted")]
     Gone { object: ObjectKey },
     /// 410.
-    #[error("version {asked} is older than what is kept; the oldest version that can be read is {floor}")]
+    #[error("version {asked} is older than the stored history; the oldest readable version is {floor}")]
     Past { asked: Xact, floor: Xact },
     /// 429.
     #[error("busy: {why}; try again in {} s", retry_after.as_secs())]
@@ -97,7 +100,7 @@ pub enum ReadError {
     #[error("the disk has no room: {0}")]
     NoSpace(String),
     /// 503.
-    #[error("reads are not answered at the moment: {0}")]
+    #[error("reads are unavailable at the moment: {0}")]
     Unavailable(String),
     /// 500: the files of the replica are damaged, and no other replica has the rows.
     #[error("{0}")]

@@ -19,7 +19,7 @@ pub fn rows(items: Vec<Value>, now_micros: i64) -> Result<Vec<Value>, RowError> 
     for (index, item) in items.into_iter().enumerate() {
         let refuse = |path: &str, problem: &str| RowError { row: index, path: path.into(), problem: problem.into() };
         let Value::Object(item) = item else {
-            return Err(refuse("", "is no JSON object; an item of feedback is one"));
+            return Err(refuse("", "is not a JSON object; each item of feedback must be one"));
         };
         let named = json!({"id": item.get("id"), "_is_merge": true});
         let made = rows_of(item, now_micros).map_err(|(path, problem)| refuse(path, problem))?;
@@ -36,10 +36,10 @@ pub fn rows(items: Vec<Value>, now_micros: i64) -> Result<Vec<Value>, RowError> 
 
 fn rows_of(mut item: Map<String, Value>, now_micros: i64) -> Result<Vec<Value>, (&'static str, &'static str)> {
     let mut given = |name: &str| item.remove(name).filter(|value| !value.is_null());
-    let id = given("id").ok_or(("id", "is missing; feedback names its row"))?;
+    let id = given("id").ok_or(("id", "is missing; feedback must name its row"))?;
     let source = given("source").unwrap_or_else(|| Value::from(SOURCE_DEFAULT));
     if !source.as_str().is_some_and(|source| SOURCES.contains(&source)) {
-        return Err(("source", "is unknown; it is \"app\", \"api\", \"external\" or null"));
+        return Err(("source", "is unknown; it must be \"app\", \"api\", \"external\" or null"));
     }
     let metadata = given("metadata").unwrap_or(Value::Null);
     let comment = given("comment");
@@ -102,7 +102,7 @@ mod tests {
             (json!({"id": "a", "comment": {"text": "x"}}), "row 1: `comment.text`"),
             (json!({"id": "a", "source": "who"}), "row 1: `source`"),
             (json!({"id": "a", "metadata": 1}), "row 1: `_audit_metadata`"),
-            (json!("a"), "row 1 is no JSON object"),
+            (json!("a"), "row 1 is not a JSON object"),
         ];
         for (item, text) in cases {
             let two_rows = json!({"id": "first", "comment": "x", "tags": []});

@@ -45,7 +45,7 @@ pub enum IngestError {
     NotAnId { row: usize, field: &'static str },
     #[error("row {row}: `log_id` is {found}; {right}")]
     LogId { row: usize, found: String, right: &'static str },
-    #[error("row {row} belongs to one object too many: a request writes to at most {GROUPS_MAX}")]
+    #[error("row {row} belongs to one object too many: a request can write to at most {GROUPS_MAX}")]
     TooMany { row: usize },
 }
 
@@ -78,7 +78,7 @@ fn object_of(row: usize, fields: &SentRow) -> Result<(ObjectKind, Uuid), IngestE
     let log = match log_id {
         None => None,
         Some(Value::String(log)) => Some(log.as_str()),
-        Some(_) => return refuse("it is \"g\", \"p\" or \"x\""),
+        Some(_) => return refuse("it must be \"g\", \"p\" or \"x\""),
     };
     let owners = ["experiment_id", "dataset_id", "prompt_session_id"];
     if owners.iter().filter(|owner| given(fields, owner).is_some()).count() > 1 {
@@ -93,7 +93,7 @@ fn object_of(row: usize, fields: &SentRow) -> Result<(ObjectKind, Uuid), IngestE
     if let Some(id) = id_in(row, fields, "prompt_session_id")? {
         return match log {
             Some("x") => Ok((ObjectKind::PlaygroundLogs, id)),
-            _ => refuse("with `prompt_session_id` it is \"x\""),
+            _ => refuse("with `prompt_session_id` it must be \"x\""),
         };
     }
     let id = id_in(row, fields, "project_id")?.ok_or(IngestError::NoObject { row })?;
@@ -102,7 +102,7 @@ fn object_of(row: usize, fields: &SentRow) -> Result<(ObjectKind, Uuid), IngestE
         Some("p") => Ok((ObjectKind::ProjectPrompts, id)),
         None if defines() => Ok((ObjectKind::ProjectPrompts, id)),
         Some("g") | None => Ok((ObjectKind::ProjectLogs, id)),
-        Some(_) => refuse("with `project_id` it is \"g\" or \"p\""),
+        Some(_) => refuse("with `project_id` it must be \"g\" or \"p\""),
     }
 }
 

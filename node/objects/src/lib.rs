@@ -346,7 +346,7 @@ impl Objects {
             rows.extend(page.events);
             let Some(next) = page.cursor.and_then(|place| place.parse().ok()) else { return Ok(rows) };
             if bytes > ROWS_BYTES_MAX {
-                let why = format!("the rows have more than {ROWS_BYTES_MAX} bytes: ask for fewer of them");
+                let why = format!("the rows have more than {ROWS_BYTES_MAX} bytes: request fewer of them");
                 return Err(ReadError::BadRequest(why));
             }
             // What comes later is of the same version, as if all had been read at once.
@@ -360,8 +360,8 @@ impl Objects {
         let command = Bytes::from(Command::DropObject { object }.encode());
         match cluster.write(cluster.locate(&object), command).await {
             Ok(Outcome::Done { .. }) => Ok(()),
-            Ok(other) => Err(WriteError::unavailable(format!("dropping {object}: the shard answered {other:?}"))),
-            Err(why) => Err(WriteError::unavailable(format!("dropping {object}: {why}"))),
+            Ok(other) => Err(WriteError::unavailable(format!("cannot drop {object}: unexpected outcome {other:?}"))),
+            Err(why) => Err(WriteError::unavailable(format!("cannot drop {object}: {why}"))),
         }
     }
 
@@ -373,7 +373,7 @@ impl Objects {
     pub async fn shutdown(&self) {
         self.shared.registry.close();
         if tokio::time::timeout(SHUTDOWN_WAIT_MAX, self.shared.registry.emptied()).await.is_err() {
-            tracing::warn!(counts = ?self.counts(), "writes were not answered in time; they are unknown to their writers");
+            tracing::warn!(counts = ?self.counts(), "writes had no outcome in time; their writers do not know it");
         }
         self.shared.readers.close();
         let threads = Arc::clone(&self.shared.threads);
@@ -382,7 +382,7 @@ impl Objects {
             threads.join();
         });
         if let Err(why) = ended.await {
-            tracing::error!(%why, "the threads of the actors did not end well");
+            tracing::error!(%why, "the actors' threads ended with an error");
         }
     }
 

@@ -72,7 +72,7 @@ impl HistoryOp {
         let fields = doc_fields(line).map_err(|why| why.to_string())?;
         let raw = |name: &str| {
             let found = fields.iter().find(|(known, _)| known == name).map(|(_, value)| *value);
-            found.ok_or_else(|| format!("an operation without `{name}`"))
+            found.ok_or_else(|| format!("an operation has no `{name}`"))
         };
         let xact: String = plain(raw("xact")?, "xact")?;
         let id: String = plain(raw("id")?, "id")?;
@@ -86,7 +86,7 @@ impl HistoryOp {
             span_id: plain(raw("span_id")?, "span_id")?,
             root_span_id: plain(raw("root_span_id")?, "root_span_id")?,
             is_root: plain(raw("is_root")?, "is_root")?,
-            created: created.parse().map_err(|_| "`created` is no number of microseconds".to_owned())?,
+            created: created.parse().map_err(|_| "`created` is not a number of microseconds".to_owned())?,
             doc: raw("doc")?.to_vec(),
             rules: text("rules"),
             audit: text("audit"),
@@ -120,7 +120,7 @@ fn check(row: &PreparedRow) -> Result<(), String> {
         let is_given = name == "doc" || !text.is_empty();
         let is_object = || text.starts_with(b"{") && serde_json::from_slice::<IgnoredAny>(text).is_ok();
         if is_given && !is_object() {
-            return Err(format!("`{name}` of the operation on row {id} is no JSON object"));
+            return Err(format!("`{name}` of the operation on row {id} is not a JSON object"));
         }
     }
     if doc == b"{}" && matches!(action, Action::Upsert | Action::Comment) {
@@ -228,7 +228,7 @@ impl Objects {
         let delivered = deliver(&self.shared.registry, works, Patience::usual(), &self.asker).await;
         let outcomes = delivered.map_err(|why| self.late(Some(object.org), why.into()))?;
         let done = together(vec![(0, object)], outcomes, &[rows]).map_err(|why| self.late(Some(object.org), why))?;
-        let nothing = || WriteError::Unknown { why: "a write has no answer".into(), written: Vec::new() };
+        let nothing = || WriteError::Unknown { why: "a write has no outcome".into(), written: Vec::new() };
         done.first().map(|Acknowledged { xact, .. }| *xact).ok_or_else(nothing)
     }
 }

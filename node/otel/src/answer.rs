@@ -34,7 +34,7 @@ pub fn encode_not_stored(signal: Signal, items: u64, encoding: Encoding) -> Vec<
         Signal::Logs => "log records",
         Signal::Metrics => "data points",
     };
-    let message = if items == 0 { String::new() } else { format!("{what} are not stored here: send traces alone") };
+    let message = if items == 0 { String::new() } else { format!("{what} are not stored: send only traces") };
     answer(signal, items, message, encoding)
 }
 
@@ -130,7 +130,7 @@ mod tests {
         let partial = ExportResponse::decode(&body[..]).expect("reads").partial_success.expect("is partial");
         assert_eq!(
             (partial.rejected, partial.error_message.as_str()),
-            (2, "log records are not stored here: send traces alone")
+            (2, "log records are not stored: send only traces")
         );
     }
 

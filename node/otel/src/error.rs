@@ -5,7 +5,7 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum OtelError {
     /// The bytes are no message of the signal in the encoding they came in.
-    #[error("the body is no OTLP {signal} export in {encoding}: {why}")]
+    #[error("the body is not an OTLP {signal} export in {encoding}: {why}")]
     Malformed { signal: &'static str, encoding: &'static str, why: String },
     /// More of something than is taken in one request.
     #[error("the export has more than {max} {what}: send it in several requests")]

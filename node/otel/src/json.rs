@@ -80,13 +80,13 @@ pub(crate) fn to_hex(bytes: &[u8]) -> String {
 pub(crate) fn unsigned<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
     let number: Option<Integer> = Option::deserialize(from)?;
     let number = number.map_or(0, |number| number.0);
-    u64::try_from(number).map_err(|_| D::Error::custom(format!("{number} is no unsigned 64-bit number")))
+    u64::try_from(number).map_err(|_| D::Error::custom(format!("{number} is not an unsigned 64-bit number")))
 }
 
 pub(crate) fn count<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
     let number: Option<Integer> = Option::deserialize(from)?;
     let number = number.map_or(0, |number| number.0);
-    u32::try_from(number).map_err(|_| D::Error::custom(format!("{number} is no unsigned 32-bit number")))
+    u32::try_from(number).map_err(|_| D::Error::custom(format!("{number} is not an unsigned 32-bit number")))
 }
 
 /// In the order of their numbers.
@@ -114,7 +114,7 @@ fn enumeration<'de, D: Deserializer<'de>>(from: D, names: &[&str]) -> Result<i32
         Named::Number(number) => i32::try_from(*number).ok(),
         Named::Name(name) => names.iter().position(|known| known == name).and_then(|place| i32::try_from(place).ok()),
     };
-    number.ok_or_else(|| D::Error::custom(format!("{given} is none of {}", names.join(", "))))
+    number.ok_or_else(|| D::Error::custom(format!("{given} is not one of {}", names.join(", "))))
 }
 
 enum Named {
@@ -215,13 +215,13 @@ impl Visitor<'_> for IntegerVisitor {
     /// Some writers have one kind of number, and write nanoseconds with an exponent.
     fn visit_f64<E: Error>(self, number: f64) -> Result<Integer, E> {
         if number.fract() != 0.0 || number.abs() > WHOLE_F64_MAX {
-            return Err(E::custom(format!("{number} is no whole number")));
+            return Err(E::custom(format!("{number} is not a whole number")));
         }
         Ok(Integer(number as i128))
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Integer, E> {
-        text.parse().map(Integer).map_err(|_| E::custom(format!("{text:?} is no whole number")))
+        text.parse().map(Integer).map_err(|_| E::custom(format!("{text:?} is not a whole number")))
     }
 }
 
@@ -259,7 +259,7 @@ impl Visitor<'_> for DoubleVisitor {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Double, E> {
-        text.parse().map(Double).map_err(|_| E::custom(format!("{text:?} is no number")))
+        text.parse().map(Double).map_err(|_| E::custom(format!("{text:?} is not a number")))
     }
 }
 
@@ -303,9 +303,9 @@ impl<'de> Visitor<'de> for AnyValueVisitor {
 }
 
 fn signed<E: Error>(Integer(number): Integer) -> Result<Value, E> {
-    i64::try_from(number).map(Value::Int).map_err(|_| E::custom(format!("{number} is no signed 64-bit number")))
+    i64::try_from(number).map(Value::Int).map_err(|_| E::custom(format!("{number} is not a signed 64-bit number")))
 }
 
 fn bytes<E: Error>(Text(text): Text<'_>) -> Result<Value, E> {
-    BASE64.decode(text.as_bytes()).map(Value::Bytes).map_err(|why| E::custom(format!("bytes are no base64: {why}")))
+    BASE64.decode(text.as_bytes()).map(Value::Bytes).map_err(|why| E::custom(format!("bytes are not base64: {why}")))
 }

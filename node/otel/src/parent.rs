@@ -63,16 +63,16 @@ impl Parent {
                     (Some(id), _) => ParentObject::Project(id),
                     (None, Some(name)) => ParentObject::ProjectNamed(name),
                     (None, None) => {
-                        return Err(OtelError::slug("names its project by neither project_id nor project_name"));
+                        return Err(OtelError::slug("has neither project_id nor project_name"));
                     }
                 }
             }
             (ObjectType::Experiment, SlugObject::Args(args)) => match text(&args, "experiment_id") {
                 Some(id) => ParentObject::Experiment(id),
-                None => return Err(OtelError::slug("is of an experiment that it names by no id")),
+                None => return Err(OtelError::slug("refers to an experiment without its id")),
             },
             (ObjectType::PlaygroundLogs, SlugObject::Args(_)) => {
-                return Err(OtelError::slug("is of a playground that it names by no id"));
+                return Err(OtelError::slug("refers to a playground without its id"));
             }
         };
         Ok(Parent { object, span, propagated_event })

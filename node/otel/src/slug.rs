@@ -25,7 +25,7 @@ impl ObjectType {
             1 => Ok(ObjectType::Experiment),
             2 => Ok(ObjectType::ProjectLogs),
             3 => Ok(ObjectType::PlaygroundLogs),
-            _ => Err(OtelError::slug(format!("is of object type {byte}, which is none of 1, 2 and 3"))),
+            _ => Err(OtelError::slug(format!("has the object type {byte}, which is not 1, 2 or 3"))),
         }
     }
 
@@ -72,7 +72,7 @@ impl Slug {
         if text.len() > SLUG_BYTES_MAX {
             return Err(OtelError::slug(format!("has more than {SLUG_BYTES_MAX} bytes")));
         }
-        let bytes = BASE64.decode(text.trim()).map_err(|why| OtelError::slug(format!("is no base64: {why}")))?;
+        let bytes = BASE64.decode(text.trim()).map_err(|why| OtelError::slug(format!("is not base64: {why}")))?;
         let mut reader = Reader { rest: &bytes, length: bytes.len() };
         match reader.byte()? {
             1 => read_first(&mut reader),
@@ -80,7 +80,7 @@ impl Slug {
             3 => read_packed(&mut reader, |_| 16, |_, bytes| uuid_of(bytes)),
             // of object and row ids none are packed by writers; readers take sixteen bytes of them
             4 => read_packed(&mut reader, |field| if field == 3 { 8 } else { 16 }, |_, bytes| Ok(to_hex(bytes))),
-            version => Err(OtelError::slug(format!("is of version {version}, which is none of 1 to 4"))),
+            version => Err(OtelError::slug(format!("has the version {version}, which is not 1 to 4"))),
         }
     }
 
@@ -145,7 +145,9 @@ impl Slug {
         }
         let ids = self.span.iter().flat_map(|span| [&span.row_id, &span.span_id, &span.root_span_id]);
         if ids.into_iter().any(String::is_empty) {
-            return Err(OtelError::slug("has an empty row_id, span_id or root_span_id: it has all of them or none"));
+            return Err(OtelError::slug(
+                "has an empty row_id, span_id or root_span_id: it must have all of them or none",
+            ));
         }
         if self.propagated_event.as_ref().is_some_and(Map::is_empty) {
             return Err(OtelError::slug(format!("has an empty {EVENT}")));
@@ -195,7 +197,7 @@ fn read_span_at_end(
         let row_id = if row_is_uuid {
             uuid_of(rest)?
         } else {
-            String::from_utf8(rest.to_vec()).map_err(|_| OtelError::slug("has a row_id that is no UTF-8"))?
+            String::from_utf8(rest.to_vec()).map_err(|_| OtelError::slug("has a row_id that is not valid UTF-8"))?
         };
         span = Some(SpanIds { row_id, span_id, root_span_id });
     }
@@ -227,7 +229,7 @@ fn read_packed(
         match tail.remove(*name) {
             None | Some(Value::Null) => {}
             Some(Value::String(text)) => *id = Some(text),
-            Some(_) => return Err(OtelError::slug(format!("has a {name} that is no text"))),
+            Some(_) => return Err(OtelError::slug(format!("has a {name} that is not text"))),
         }
     }
     let given = ids.map(|id| id.filter(|id| !id.is_empty()));
@@ -243,7 +245,11 @@ fn read_packed(
     let span = match (row_id, span_id, root_span_id) {
         (Some(row_id), Some(span_id), Some(root_span_id)) => Some(SpanIds { row_id, span_id, root_span_id }),
         (None, None, None) => None,
-        _ => return Err(OtelError::slug("has some of row_id, span_id and root_span_id: it has all of them or none")),
+        _ => {
+            return Err(OtelError::slug(
+                "has only some of row_id, span_id and root_span_id: it must have all of them or none",
+            ));
+        }
     };
     Ok(Slug { object_type, object, span, propagated_event })
 }
@@ -253,16 +259,17 @@ fn map_of(tail: &mut Map<String, Value>, name: &str) -> Result<Option<Map<String
     match tail.remove(name) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::Object(map)) => Ok(Some(map).filter(|map| !map.is_empty())),
-        Some(_) => Err(OtelError::slug(format!("has {name} that are no object"))),
+        Some(_) => Err(OtelError::slug(format!("has {name} that are not an object"))),
     }
 }
 
 fn object_of(bytes: &[u8]) -> Result<Map<String, Value>, OtelError> {
-    serde_json::from_slice(bytes).map_err(|why| OtelError::slug(format!("has a part that is no JSON object: {why}")))
+    serde_json::from_slice(bytes).map_err(|why| OtelError::slug(format!("has a part that is not a JSON object: {why}")))
 }
 
 fn uuid_of(bytes: &[u8]) -> Result<String, OtelError> {
-    let uuid = Uuid::from_slice(bytes).map_err(|why| OtelError::slug(format!("has an id that is no UUID: {why}")))?;
+    let uuid =
+        Uuid::from_slice(bytes).map_err(|why| OtelError::slug(format!("has an id that is not a UUID: {why}")))?;
     Ok(uuid.hyphenated().to_string())
 }
 
@@ -278,7 +285,7 @@ impl<'a> Reader<'a> {
 
     fn take(&mut self, count: usize) -> Result<&'a [u8], OtelError> {
         let Some((taken, rest)) = self.rest.split_at_checked(count) else {
-            return Err(OtelError::slug(format!("is cut off: {count} bytes are missing at byte {}", self.at())));
+            return Err(OtelError::slug(format!("is truncated: {count} bytes are missing at byte {}", self.at())));
         };
         self.rest = rest;
         Ok(taken)
@@ -292,7 +299,7 @@ impl<'a> Reader<'a> {
         match self.byte()? {
             0 => Ok(false),
             1 => Ok(true),
-            other => Err(OtelError::slug(format!("says {other} at byte {}, where it says 0 or 1", self.at() - 1))),
+            other => Err(OtelError::slug(format!("has {other} at byte {}, where only 0 or 1 is valid", self.at() - 1))),
         }
     }
 }

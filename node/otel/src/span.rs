@@ -110,13 +110,13 @@ fn id(what: &str, bytes: &[u8], length: usize) -> Result<(), String> {
         ));
     }
     if bytes.iter().all(|byte| *byte == 0) {
-        return Err(format!("its {what} is all zero, which is the id of none"));
+        return Err(format!("its {what} is all zero, which is not a valid id"));
     }
     Ok(())
 }
 
 fn within(what: &str, there: usize, max: usize) -> Result<(), String> {
-    if there > max { Err(format!("it has {there} {what}, and at most {max} are taken")) } else { Ok(()) }
+    if there > max { Err(format!("it has {there} {what}; the maximum is {max}")) } else { Ok(()) }
 }
 
 /// The row of a span under a parent.

@@ -117,7 +117,7 @@ impl Scan<'_> {
         let mut value = 0_u64;
         for shift in (0..64).step_by(7) {
             let Some(byte) = self.bytes[..end].get(self.at) else {
-                return Err(format!("a number that is cut off at byte {}", self.at));
+                return Err(format!("a number is truncated at byte {}", self.at));
             };
             self.at += 1;
             value |= u64::from(byte & 127) << shift;
@@ -125,7 +125,7 @@ impl Scan<'_> {
                 return Ok(value);
             }
         }
-        Err(format!("a number of more than ten bytes at byte {}", self.at))
+        Err(format!("a number has more than ten bytes at byte {}", self.at))
     }
 }
 

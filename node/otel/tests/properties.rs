@@ -325,9 +325,9 @@ fn a_span_beyond_a_limit_is_refused_alone() {
     assert_eq!(taken, [0]);
     let said: Vec<_> = rows.rejected.iter().map(|one| (one.index, one.why.as_str())).collect();
     let expected = [
-        (1, "it has 3 attributes, and at most 2 are taken"),
-        (2, "it has 3 events, and at most 2 are taken"),
-        (3, "it has 3 links, and at most 2 are taken"),
+        (1, "it has 3 attributes; the maximum is 2"),
+        (2, "it has 3 events; the maximum is 2"),
+        (3, "it has 3 links; the maximum is 2"),
         (4, "the attribute \"d\" is nested more than 2 levels"),
         (5, "the name of an attribute has more than 1024 bytes"),
     ];

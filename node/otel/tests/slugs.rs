@@ -106,17 +106,17 @@ fn what_is_wrong_with_a_slug_is_said() {
         let refused = Slug::decode(&text).expect_err(why).to_string();
         assert!(refused.contains(why), "{refused}");
     };
-    check(&[], "cut off");
+    check(&[], "truncated");
     check(&[9, 1, 0], "version 9");
     check(&[4, 7, 0], "object type 7");
     check(&[4, 2, 1, 9], "field 9 at byte 3");
     check(&[4, 2, 1, 3, 1], "8 bytes are missing");
     check(&[4, 2, 0], "neither object_id");
-    check(b"\x04\x02\x00[]", "no JSON object");
-    check(b"\x04\x02\x00{\"object_id\": 1}", "object_id that is no text");
+    check(b"\x04\x02\x00[]", "not a JSON object");
+    check(b"\x04\x02\x00{\"object_id\": 1}", "object_id that is not text");
     check(b"\x04\x02\x00{\"object_id\": \"a\", \"row_id\": \"b\"}", "all of them or none");
     check(b"\x04\x02\x00{\"object_id\": \"a\", \"compute_object_metadata_args\": {\"b\": 1}}", "both");
-    check(&[1, 1, 2, 0], "says 2 at byte 2");
+    check(&[1, 1, 2, 0], "has 2 at byte 2");
     check(&[2, 2, 0, 1, 0, 0, 0xff, 0xff, 0xff, 0xff], "bytes are missing");
     assert!(Slug::decode("no base64!").expect_err("no base64").to_string().contains("base64"));
 }

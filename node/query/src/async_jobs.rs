@@ -251,7 +251,7 @@ impl AsyncJobs {
         if let Some(driver) = driver
             && let Err(why) = driver.await
         {
-            tracing::error!(%why, "queries that run on after their request did not end in order");
+            tracing::error!(%why, "the asynchronous queries did not shut down cleanly");
         }
         if let Some(runtime) = self.runtime.lock().take() {
             runtime.shutdown_background();
@@ -264,12 +264,12 @@ impl AsyncJobs {
     ) -> Result<T, AskError> {
         let jobs = Arc::clone(self);
         let done = self.handle.spawn_blocking(move || work(&jobs)).await;
-        done.map_err(|_| AskError::Unavailable("this node shuts down".into()))
+        done.map_err(|_| AskError::Unavailable("this node is shutting down".into()))
     }
 
     pub async fn make(self: &Arc<AsyncJobs>, request: JobRequest) -> Result<Uuid, AskError> {
         if *self.closing.borrow() {
-            return Err(AskError::Unavailable("this node shuts down".into()));
+            return Err(AskError::Unavailable("this node is shutting down".into()));
         }
         // Whether or not anybody waits for it still: a place that was taken is given back.
         self.at_the_disk(|jobs| jobs.make_here(request)).await?
@@ -289,7 +289,7 @@ impl AsyncJobs {
             end: None,
         };
         if let Some(why) = self.directory.full() {
-            return Err(AskError::NoSpace(format!("a query is not kept: {why}")));
+            return Err(AskError::NoSpace(format!("the query was not stored: {why}")));
         }
         {
             let mut table = self.table.lock();
@@ -307,8 +307,8 @@ impl AsyncJobs {
                 drop(table);
                 // It may have its name already, and nobody knows it.
                 let _ = self.directory.remove(name);
-                tracing::error!(%why, "a query to be answered later could not be kept");
-                return Err(AskError::Internal(format!("a query to be answered later could not be kept: {why}")));
+                tracing::error!(%why, "an asynchronous query could not be stored");
+                return Err(AskError::Internal(format!("the asynchronous query could not be stored: {why}")));
             }
         }
         self.woken.notify_one();
@@ -394,7 +394,7 @@ impl AsyncJobs {
             Err(why) => {
                 let is_there = self.table.lock().queue.get(name).is_some_and(|job| job.status() != JobStatus::Queued);
                 if is_there {
-                    tracing::error!(query = %name, why, "results of a query are damaged");
+                    tracing::error!(query = %name, why, "the results of a query are damaged");
                     self.failed(name, &damaged(&why));
                 }
                 None
@@ -410,7 +410,7 @@ impl AsyncJobs {
             self.directory.put(name, &record).map_err(|why| why.to_string())
         });
         if let Err(why) = written {
-            tracing::warn!(query = %name, why, "that a query failed could not be written down");
+            tracing::warn!(query = %name, why, "the failure of a query could not be recorded");
         }
         {
             let mut table = self.table.lock();
@@ -418,7 +418,7 @@ impl AsyncJobs {
             table.files.remove(&name);
         }
         if let Err(why) = self.directory.remove_rows(name) {
-            tracing::warn!(query = %name, %why, "results of a query that failed are left");
+            tracing::warn!(query = %name, %why, "the results of a failed query could not be removed");
         }
         self.tell();
     }
@@ -437,7 +437,7 @@ fn of_before(name: Uuid, record: Result<JobRecord, String>, now: i64) -> Job {
     let record = match record {
         Ok(record) => record,
         Err(why) => {
-            tracing::error!(query = %name, why, "what is kept of a query is damaged");
+            tracing::error!(query = %name, why, "the record of a query is damaged");
             return Job::new(None, None, now, JobState::Failed { at: now, why: damaged(&why) });
         }
     };
@@ -445,8 +445,7 @@ fn of_before(name: Uuid, record: Result<JobRecord, String>, now: i64) -> Job {
         Some(JobEnd::Succeeded { at, pages }) => JobState::Succeeded { at, pages: pages::Pages::new(&pages) },
         Some(JobEnd::Failed { at, why }) => JobState::Failed { at, why },
         None if record.starts >= STARTS_MAX => {
-            let why =
-                format!("the process of its node ended {} times while it ran; it is not run again", record.starts);
+            let why = format!("its node stopped {} times while the query ran; it is not run again", record.starts);
             JobState::Failed { at: record.made, why }
         }
         None => JobState::queued(),
@@ -455,5 +454,5 @@ fn of_before(name: Uuid, record: Result<JobRecord, String>, now: i64) -> Job {
 }
 
 fn damaged(why: &str) -> String {
-    format!("what its node keeps of this query is damaged: {why}. Ask it again")
+    format!("the stored data of this query is damaged: {why}. Start the query again")
 }

@@ -17,7 +17,7 @@ pub enum AskError {
     #[error("{object} was deleted")]
     Gone { object: ObjectKey },
     /// 410.
-    #[error("version {asked} is older than what is kept; the oldest version that can be read is {floor}")]
+    #[error("version {asked} is older than the stored history; the oldest readable version is {floor}")]
     Past { asked: Xact, floor: Xact },
     /// 413: more memory than one query may have.
     #[error("{0}")]

@@ -129,7 +129,7 @@ impl Records {
                     other => return Err(unexpected(&other)),
                 }
             }
-            tracing::info!(%org, owners = owners.len(), "members of an organization from before there were grants own it still");
+            tracing::info!(%org, owners = owners.len(), "members of an organization that predates grants still own it");
         }
         Ok(())
     }
@@ -145,8 +145,8 @@ impl Records {
         });
         if !known {
             tracing::warn!(
-                "the API key given at start is not one of this cluster, which was founded before: \
-                 make keys with `assay admin create-key`"
+                "the API key given at the start is not a key of this cluster, which already exists: create keys with \
+                 `assay admin create-key`"
             );
         }
     }
@@ -155,8 +155,8 @@ impl Records {
     pub async fn sweep_and_say(&self) {
         match self.sweep().await {
             Ok(swept) if swept.records == 0 => {}
-            Ok(swept) => tracing::info!(records = swept.records, "finished deletes that were cut short"),
-            Err(error) => tracing::warn!(%error, "could not finish deletes that were cut short"),
+            Ok(swept) => tracing::info!(records = swept.records, "finished interrupted deletes"),
+            Err(error) => tracing::warn!(%error, "could not finish interrupted deletes"),
         }
     }
 }
@@ -181,8 +181,8 @@ fn check_own_key(own: &Secret) -> Result<(), RecordsError> {
     let fits = (OWN_KEY_LENGTH_MIN..=OWN_KEY_LENGTH_MAX).contains(&text.len());
     if !fits || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
         let said = format!(
-            "an API key has to be {OWN_KEY_LENGTH_MIN} to {OWN_KEY_LENGTH_MAX} letters, digits and signs, and this one has \
-             {} bytes",
+            "an API key must have {OWN_KEY_LENGTH_MIN} to {OWN_KEY_LENGTH_MAX} letters, digits and punctuation \
+             characters, but this one has {} bytes",
             text.len()
         );
         return Err(RecordsError::BadRequest(said));

@@ -47,7 +47,7 @@ impl Catalog {
             return Ok(());
         }
         let why = self.cluster.catalog_silence();
-        Err(RecordsError::Unavailable(format!("{why}, so this node cannot say who may do what; try again")))
+        Err(RecordsError::Unavailable(format!("{why}, so this node cannot check permissions; try again")))
     }
 
     /// Passes a fence that is shared and paced, since anyone may ask for it.

@@ -31,7 +31,7 @@ impl Catalog {
         let outcomes = self.cluster.propose(GroupId::CATALOG, encoded).await?;
         let outcomes: Vec<_> = outcomes.into_iter().map(of_catalog).collect::<Result<_, _>>()?;
         if outcomes.len() != commands.len() {
-            let said = format!("the catalog answered {} of {} commands", outcomes.len(), commands.len());
+            let said = format!("the catalog returned {} outcomes for {} commands", outcomes.len(), commands.len());
             return Err(RecordsError::Internal(said));
         }
         Ok(outcomes)
@@ -56,8 +56,9 @@ impl Catalog {
 
     /// Writes an audit entry. On an error the change must not be executed.
     pub async fn keep_entry(&self, org: OrgId, entry: Map<String, Value>) -> Result<(), RecordsError> {
-        let refused =
-            |why| RecordsError::Unavailable(format!("nothing was done: it could not be put on record: {why}"));
+        let refused = |why| {
+            RecordsError::Unavailable(format!("nothing was done, because the audit log could not be written: {why}"))
+        };
         self.ledger.append(org, entry).await.map_err(refused)
     }
 }
@@ -70,11 +71,11 @@ fn encode(command: &CatalogCommand) -> Result<Bytes, RecordsError> {
 fn of_catalog(outcome: Outcome) -> Result<CatalogOutcome, RecordsError> {
     match outcome {
         Outcome::Catalog(outcome) => Ok(outcome),
-        other => Err(RecordsError::Internal(format!("the catalog answered {other:?}"))),
+        other => Err(RecordsError::Internal(format!("the catalog returned an unexpected outcome: {other:?}"))),
     }
 }
 
 /// An outcome that the command should not have.
 pub fn unexpected(outcome: &CatalogOutcome) -> RecordsError {
-    RecordsError::Internal(format!("the catalog answered {outcome:?}"))
+    RecordsError::Internal(format!("the catalog returned an unexpected outcome: {outcome:?}"))
 }

@@ -155,7 +155,7 @@ impl Records {
                 other => return Err(unexpected(&other)),
             }
         }
-        Err(RecordsError::Busy(format!("others keep changing this {}: try again", kind.name)))
+        Err(RecordsError::Busy(format!("concurrent changes to this {} prevented the request: try again", kind.name)))
     }
 
     /// Returns the owner of a new record, and whether the principal may create it. A principal who may not can still
@@ -242,7 +242,7 @@ impl Records {
                 }
             }
         }
-        Err(RecordsError::Busy(format!("others keep taking the name of this {}: try again", kind.name)))
+        Err(RecordsError::Busy(format!("concurrent requests keep using the name of this {}: try again", kind.name)))
     }
 
     /// Stores a new record. Returns `None` if the unique key exists.
@@ -292,7 +292,7 @@ impl Records {
     ) -> Result<Created, RecordsError> {
         let missing = || RecordsError::BadRequest(format!("`{field}` is missing"));
         let key = kind.key_of(place.within, &fields).ok_or_else(missing)?;
-        let taken = RecordsError::BadRequest(format!("`{field}`: another {} has `{}`", kind.name, key.name));
+        let taken = RecordsError::BadRequest(format!("`{field}`: another {} already has `{}`", kind.name, key.name));
         let made = self.put_new(kind, place, edge::new_id(), key, fields).await?;
         let object = made.ok_or(taken)?;
         Ok(Created { object, found_existing: false, secret: None })
@@ -311,7 +311,7 @@ impl Records {
             }
             self.catalog.fence().await?;
         }
-        Err(RecordsError::Busy(format!("others keep making and deleting this {}: try again", kind.name)))
+        Err(RecordsError::Busy(format!("concurrent requests keep creating and deleting this {}: try again", kind.name)))
     }
 
     async fn create_key(
@@ -328,7 +328,7 @@ impl Records {
         let fingerprint =
             self.catalog.peek(|state| self.catalog.pepper(state).map(|pepper| pepper.fingerprint(secret.expose())))?;
         let made = self.put_new(kind, place, edge::new_id(), fingerprint_key(&fingerprint), fields).await?;
-        let object = made.ok_or_else(|| RecordsError::Internal("a new API key is one that is there already".into()))?;
+        let object = made.ok_or_else(|| RecordsError::Internal("a new API key already exists".into()))?;
         Ok(Created { object, found_existing: false, secret: Some(secret) })
     }
 
@@ -438,16 +438,17 @@ fn of_object(view: &CatalogView<'_>, who: &Principal, fields: &Body) -> Result<P
 /// exists, others get the same error as for a free name.
 fn unseen(kind: &Kind, place: &CreationContext, why: RecordsError) -> RecordsError {
     match why {
-        RecordsError::NotFound(_) if place.may => {
-            RecordsError::Taken(format!("another {} has the name, and this credential may not see it", kind.name))
-        }
+        RecordsError::NotFound(_) if place.may => RecordsError::Taken(format!(
+            "another {} that is not visible to this credential already has the name",
+            kind.name
+        )),
         RecordsError::NotFound(_) => forbidden_to_make(kind),
         other => other,
     }
 }
 
 fn forbidden_to_make(kind: &Kind) -> RecordsError {
-    RecordsError::Forbidden(format!("this credential is not granted to make a {} there", kind.name))
+    RecordsError::Forbidden(format!("this credential is not allowed to create a {} there", kind.name))
 }
 
 fn wanted(kind: &Kind, fields: &Body, body: &Body) -> Result<RequestedName, RecordsError> {

@@ -60,7 +60,7 @@ impl Records {
             .await?;
         let name = fields.get("name").and_then(Value::as_str).unwrap_or_default();
         let mut made = self.put_tokens(By::Caller(who), &[NewToken { org, account, name }]).await?;
-        let (object, secret) = made.pop().ok_or_else(|| RecordsError::Internal("a token was not made".into()))?;
+        let (object, secret) = made.pop().ok_or_else(|| RecordsError::Internal("the token was not created".into()))?;
         Ok(Created { object, found_existing: false, secret: Some(secret) })
     }
 
@@ -96,7 +96,8 @@ impl Records {
             view.get(RecordKind::USER, user).is_some_and(|user| user::is_service_account(user))
         };
         if self.catalog.peek(is_account) {
-            let said = "a service account has no API keys: make it a service token, with POST /v1/service_token";
+            let said = "a service account cannot have API keys: create a service token for it with POST \
+                        /v1/service_token";
             return Err(RecordsError::Forbidden(said.into()));
         }
         Ok(())
@@ -133,8 +134,8 @@ pub(crate) fn check_is_self(who: &Principal) -> Result<(), RecordsError> {
     match who.impersonator {
         None => Ok(()),
         Some(_) => Err(RecordsError::Forbidden(
-            "no keys and tokens are made while acting as another user: make it as yourself, have the user make it, or ask the \
-             operator (`assay admin create-key`)"
+            "keys and tokens cannot be created while acting as another user: create it as yourself, or ask the user \
+             or the operator (`assay admin create-key`)"
                 .into(),
         )),
     }
@@ -144,13 +145,13 @@ pub(crate) fn check_is_self(who: &Principal) -> Result<(), RecordsError> {
 /// create credentials that outlast the person's membership.
 pub fn check_maker(who: &Principal) -> Result<(), RecordsError> {
     if !matches!(who.credential, Credential::ServiceToken(_)) {
-        let why = "service tokens are made with the service token of an owner, not with the credential of a user; the first \
-                    one of an organization is made by an administrator: `assay admin create-service-account`";
+        let why = "only the service token of an owner can create service tokens, not a user's credential. An \
+                   administrator creates the first one of an organization with `assay admin create-service-account`";
         return Err(RecordsError::Forbidden(why.into()));
     }
     if !who.rights.has_role((ObjectType::Organization, who.org.0), role::OWNER) {
         let why =
-            "service tokens are made by who has the role Owner in the organization, which this credential has not";
+            "this credential cannot create service tokens, because it does not have the role Owner in the organization";
         return Err(RecordsError::Forbidden(why.into()));
     }
     check_is_self(who)

@@ -57,7 +57,7 @@ impl Records {
             }
             self.catalog.fence().await?;
         }
-        Err(RecordsError::Busy(format!("others keep changing this {}: try again", kind.name)))
+        Err(RecordsError::Busy(format!("concurrent changes to this {} prevented the request: try again", kind.name)))
     }
 
     /// Deletes a record at the revision that was read. Returns `None` if it changed meanwhile.
@@ -93,13 +93,15 @@ impl Records {
         let records = self.clone();
         let finishing = tokio::spawn(async move {
             if let Err(error) = records.finish(kind, org, id).await {
-                tracing::warn!(kind = kind.name, %id, %error, "deleted, but its rows are still there: a sweep takes them");
+                tracing::warn!(kind = kind.name, %id, %error, "a deleted object still has rows; a later sweep removes them");
             }
         });
         match tokio::time::timeout(FINISH_WAIT_MAX, finishing).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::error!(kind = kind.name, %id, %error, "taking away what a delete left failed"),
-            Err(_) => tracing::info!(kind = kind.name, %id, "deleted; its rows go on being taken away"),
+            Ok(Err(error)) => {
+                tracing::error!(kind = kind.name, %id, %error, "could not remove the remains of a delete")
+            }
+            Err(_) => tracing::info!(kind = kind.name, %id, "deleted; its rows are still being removed"),
         }
     }
 
@@ -180,7 +182,7 @@ impl Records {
         let command = Bytes::from(Command::DropObject { object }.encode());
         match self.catalog.cluster.write(self.catalog.cluster.locate(&object), command).await? {
             Outcome::Done { .. } => Ok(()),
-            other => Err(RecordsError::Internal(format!("dropping {object}: the shard answered {other:?}"))),
+            other => Err(RecordsError::Internal(format!("cannot drop {object}: unexpected outcome {other:?}"))),
         }
     }
 }

@@ -115,7 +115,7 @@ impl Records {
         } else {
             let Created { object, found_existing, .. } = self.create(who, &ENVIRONMENT_OBJECT, sent).await?;
             if found_existing {
-                let said = format!("the environment `{slug}` uses a version of it already: change that with PUT");
+                let said = format!("the environment `{slug}` already uses a version of it: change that with PUT");
                 return Err(RecordsError::BadRequest(said));
             }
             object
@@ -156,7 +156,7 @@ fn environment(view: &CatalogView<'_>, org: OrgId, slug: &str) -> Result<Uuid, R
     let found = view.find(&ENVIRONMENT.name_key(org.0, slug)).map(|record| record.id);
     found.ok_or_else(|| {
         let slug: String = slug.chars().take(200).collect();
-        RecordsError::BadRequest(format!("no environment has the slug `{slug}`"))
+        RecordsError::BadRequest(format!("no environment with the slug `{slug}` exists"))
     })
 }
 

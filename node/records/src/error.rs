@@ -69,7 +69,7 @@ impl From<WriteFailure> for RecordsError {
 
 impl From<FenceError> for RecordsError {
     fn from(error: FenceError) -> RecordsError {
-        RecordsError::Unavailable(format!("the catalog does not answer: {error}"))
+        RecordsError::Unavailable(format!("the catalog is unavailable: {error}"))
     }
 }
 

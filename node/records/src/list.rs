@@ -55,7 +55,7 @@ impl ListRequest {
                 "starting_after" => request.starting_after = Some(parse_id(&name, &value)?),
                 "ending_before" => request.ending_before = Some(parse_id(&name, &value)?),
                 "ids" if request.ids.len() == IDS_MAX => {
-                    return Err(RecordsError::BadRequest(format!("`ids` comes more than {IDS_MAX} times")));
+                    return Err(RecordsError::BadRequest(format!("`ids` is repeated more than {IDS_MAX} times")));
                 }
                 "ids" => request.ids.push(parse_id(&name, &value)?),
                 _ => request.filters.push((name, value)),
@@ -76,7 +76,7 @@ impl ListRequest {
     fn cursor(&self) -> Result<Option<Cursor>, RecordsError> {
         match (self.starting_after, self.ending_before) {
             (Some(_), Some(_)) => {
-                let said = "only one of `starting_after` and `ending_before` may be given";
+                let said = "`starting_after` and `ending_before` exclude each other: send only one of them";
                 Err(RecordsError::BadRequest(said.into()))
             }
             (Some(id), None) => Ok(Some(Cursor::After(id))),
@@ -231,7 +231,7 @@ pub fn one_page(
     let cursor = request.cursor()?;
     let unknown = || match cursor {
         Some(Cursor::After(id) | Cursor::Before(id)) => wrong_cursor(unknown_cursor(id)),
-        None => RecordsError::Internal("a list without a cursor goes on from nowhere".into()),
+        None => RecordsError::Internal("a list without a cursor has no position".into()),
     };
     if let Some(Cursor::After(id) | Cursor::Before(id)) = cursor
         && state.get(kind, id).is_some()
@@ -332,7 +332,7 @@ impl Walk {
 }
 
 fn unknown_cursor(id: Uuid) -> RecordsError {
-    RecordsError::NotFound(format!("the list cannot go on from {id}: no such record is or was in it"))
+    RecordsError::NotFound(format!("the list cannot continue from {id}: it never had such a record"))
 }
 
 impl Records {

@@ -44,7 +44,7 @@ impl Records {
     ) -> Result<Vec<Uuid>, RecordsError> {
         let by = |wanted: fn(&Filter) -> bool| kind.filters.iter().find(|(_, filter)| wanted(filter));
         let Some((by_name, _)) = by(|filter| matches!(filter, Filter::Name)) else {
-            return Err(RecordsError::Internal(format!("{} has no names to be found by", kind.name)));
+            return Err(RecordsError::Internal(format!("records of the kind {} have no names", kind.name)));
         };
         let mut filters = vec![((*by_name).to_owned(), name.to_owned())];
         if let (Some(project), Some((by_project, _))) = (project, by(|filter| matches!(filter, Filter::ProjectId))) {

@@ -57,14 +57,14 @@ impl Records {
                     return Ok(self.joined(kind, draft::shown(kind, &Frame::of(&record), changed)));
                 }
                 CatalogOutcome::Taken { key, .. } => {
-                    let said = format!("another {} has the name `{}`", kind.name, key.name);
+                    let said = format!("another {} already has the name `{}`", kind.name, key.name);
                     return Err(RecordsError::Taken(said));
                 }
                 CatalogOutcome::Stale { .. } => self.catalog.fence().await?,
                 other => return Err(unexpected(&other)),
             }
         }
-        Err(RecordsError::Busy(format!("others keep changing this {}: try again", kind.name)))
+        Err(RecordsError::Busy(format!("concurrent changes to this {} prevented the request: try again", kind.name)))
     }
 
     /// A record may be handed to another user of the organization.

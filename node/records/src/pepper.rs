@@ -30,5 +30,7 @@ pub(crate) fn pepper_key() -> UniqueKey {
 }
 
 fn not_founded() -> RecordsError {
-    RecordsError::Unavailable("this cluster has no organization yet: its first start has not ended".into())
+    RecordsError::Unavailable(
+        "this cluster has no organization yet, because its first start is not complete: try again".into(),
+    )
 }

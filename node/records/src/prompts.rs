@@ -91,7 +91,7 @@ impl Records {
         let created = self.create(who, &PROMPT, body).await?;
         let id = created.object.as_object().and_then(|object| draft::id_in(object, "id"));
         let id = id.ok_or_else(|| RecordsError::Internal("a new prompt has no id".into()))?;
-        let gone = || RecordsError::NotFound(format!("prompt {id} was deleted meanwhile"));
+        let gone = || RecordsError::NotFound(format!("prompt {id} was deleted during the request"));
         let record = self.catalog.look(|view| view.get(PROMPT.record, id).cloned().ok_or_else(gone)).await?;
         Ok((self.place_of(&record)?, created.found_existing))
     }
@@ -104,12 +104,12 @@ impl Records {
             let (there, named) =
                 self.catalog.peek(|view| (view.get(PROMPT.record, id).cloned(), view.find(&key).map(|other| other.id)));
             if let Some(other) = named.filter(|other| *other != id) {
-                let said = format!("the slug `{slug}` is taken by {other}");
+                let said = format!("the slug `{slug}` belongs to {other}");
                 return Err(RecordsError::BadRequest(said));
             }
             let command = match &there {
                 Some(record) if PROMPT.home_of(record) != Some(project) => {
-                    return Err(RecordsError::BadRequest(format!("the id {id} is taken elsewhere")));
+                    return Err(RecordsError::BadRequest(format!("the id {id} is already in use in another place")));
                 }
                 Some(record) if named.is_some() => return self.place_of(record),
                 Some(record) => {
@@ -126,7 +126,7 @@ impl Records {
                 other => return Err(unexpected(&other)),
             }
         }
-        Err(RecordsError::Busy("others keep taking and leaving this slug: try again".into()))
+        Err(RecordsError::Busy("concurrent changes to this slug prevented the request: try again".into()))
     }
 
     /// Gives it another slug.
@@ -189,7 +189,7 @@ impl Records {
 
     fn place_of(&self, record: &Record) -> Result<PromptPlace, RecordsError> {
         let body = draft::read(record)?;
-        let unreadable = || RecordsError::Internal(format!("prompt {} says not where it is", record.id));
+        let unreadable = || RecordsError::Internal(format!("prompt {} has no project", record.id));
         let project_id = PROMPT.home_of(record).ok_or_else(unreadable)?;
         let org = record.org.ok_or_else(unreadable)?;
         let slug = body.get("slug").and_then(Value::as_str).ok_or_else(unreadable)?.to_owned();

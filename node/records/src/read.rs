@@ -33,7 +33,10 @@ impl Records {
         permission: Permission,
     ) -> Result<ObjectHome, RecordsError> {
         let Some(of) = kinds::of_object(kind) else {
-            return Err(RecordsError::NotFound(format!("no {} with the id {id} is visible here", kind.name())));
+            return Err(RecordsError::NotFound(format!(
+                "no {} with the id {id} is visible to this credential",
+                kind.name()
+            )));
         };
         self.catalog
             .look(|view| {
@@ -83,7 +86,7 @@ impl Records {
         self.catalog.fence().await?;
         self.catalog.peek(|view| {
             objects.iter().try_for_each(|object| {
-                let missing = || RecordsError::Internal(format!("no record stands for the object {object}"));
+                let missing = || RecordsError::Internal(format!("the object {object} has no record"));
                 let kind = kinds::of_object(object.kind).ok_or_else(missing)?;
                 rows_of(view, who, kind, object.kind, object.id, permission).map(drop)
             })
@@ -137,7 +140,7 @@ impl Records {
     pub async fn organization_named(&self, name: &str) -> Result<OrgId, RecordsError> {
         self.catalog.fence().await?;
         let org = self.catalog.peek(|state| state.find(&organization::name_key(name)).map(|org| OrgId(org.id)));
-        org.ok_or_else(|| RecordsError::NotFound(format!("there is no organization `{name}`")))
+        org.ok_or_else(|| RecordsError::NotFound(format!("no organization is named `{name}`")))
     }
 
     /// A stored record as an answer.
@@ -220,12 +223,12 @@ pub fn visible(
 }
 
 pub(crate) fn never_changes(kind: &Kind) -> RecordsError {
-    RecordsError::Forbidden(format!("this {} belongs to the system and never changes", kind.name))
+    RecordsError::Forbidden(format!("this {} belongs to the system and cannot be changed", kind.name))
 }
 
 pub(crate) fn forbidden(kind: &Kind, permission: Permission) -> RecordsError {
     let (name, what) = (kind.name, permission.word());
-    RecordsError::Forbidden(format!("this credential may see this {name} and is not granted `{what}` on it"))
+    RecordsError::Forbidden(format!("this credential is not granted `{what}` on this {name}"))
 }
 
 /// Decides on an action on a record of the principal's organization.

@@ -46,8 +46,8 @@ impl Records {
         let most = self.rules.most_of(kind);
         if self.catalog.peek(|view| view.has_at_least(kind, Some(org), most)) {
             return Err(RecordsError::BadRequest(format!(
-                "the organization has {most} records of the kind {kind}, which is as many as it may have: delete some, or ask the \
-                 operator to raise `records.per_organization_max`"
+                "the organization has {most} records of the kind {kind}, which is the maximum: delete some, or ask \
+                 the operator to raise `records.per_organization_max`"
             )));
         }
         Ok(())
@@ -70,7 +70,7 @@ impl Records {
         }
         if count > most {
             return Err(RecordsError::BadRequest(format!(
-                "the user has {most} keys in the organization, which is as many as they may have: delete some, or ask the \
+                "the user has {most} keys in the organization, which is the maximum: delete some, or ask the \
                  operator to raise `records.keys_per_user_max`"
             )));
         }

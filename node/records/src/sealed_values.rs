@@ -50,7 +50,7 @@ pub(crate) fn taken(kind: &Kind, sent: &mut Body) -> Result<Option<Secret>, Reco
     let Some(value) = sent.remove(field.name).filter(|value| !value.is_null()) else { return Ok(None) };
     match take(&field.shape, field.name, value)? {
         Value::String(text) => Ok(Some(Secret::new(text))),
-        _ => Err(RecordsError::Internal(format!("`{}` of a {} is no text", field.name, kind.name))),
+        _ => Err(RecordsError::Internal(format!("`{}` of a {} is not text", field.name, kind.name))),
     }
 }
 
@@ -123,7 +123,7 @@ impl Records {
         let missing = || RecordsError::NotFound(format!("no ai_secret `{name}` is visible to this credential"));
         let key = AI_SECRET.name_key(who.org.0, name);
         let id = self.catalog.look(|view| view.find(&key).map(|record| record.id).ok_or_else(missing)).await?;
-        let nothing = || RecordsError::NotFound(format!("the ai_secret `{name}` has no secret: give it one"));
+        let nothing = || RecordsError::NotFound(format!("the ai_secret `{name}` has no secret: set one"));
         self.secret_in(who, &AI_SECRET, id).await?.ok_or_else(nothing)
     }
 
@@ -149,7 +149,7 @@ impl Records {
         let org = record.org.ok_or_else(|| damaged("is in no organization"))?;
         let to = Belonging { org, kind: record.kind, record: record.id, version: version_of(&body) };
         let opened = self.secrets.existing_data_key(org)?.open(&to, &sealed);
-        opened.map(Some).map_err(|why| damaged(&format!("does not open: {why}")))
+        opened.map(Some).map_err(|why| damaged(&format!("cannot be decrypted: {why}")))
     }
 }
 

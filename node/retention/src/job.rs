@@ -76,10 +76,10 @@ impl Retention {
             match self.round().await {
                 Ok(0) => {}
                 Ok(rows) => {
-                    tracing::info!(rows, "rows that are older than rules of retention let them be were deleted")
+                    tracing::info!(rows, "deleted rows that were older than the retention rules allow")
                 }
                 Err(error) => {
-                    tracing::warn!(error = format!("{error:#}"), "retention did not get to its end; it is tried again");
+                    tracing::warn!(error = format!("{error:#}"), "retention did not complete; it is retried later");
                 }
             }
         }

@@ -97,7 +97,9 @@ async fn raise_floor(cluster: &Cluster, object: &ObjectKey, floor: Xact) -> Resu
     match cluster.write(cluster.locate(object), command).await? {
         Outcome::Done { last } => Ok(Some(last)),
         Outcome::ObjectGone => Ok(None),
-        other => Err(RecordsError::Internal(format!("giving up history of {object}: the shard answered {other:?}"))),
+        other => {
+            Err(RecordsError::Internal(format!("cannot discard history of {object}: unexpected outcome {other:?}")))
+        }
     }
 }
 

@@ -67,6 +67,6 @@ impl std::error::Error for SecretsError {}
 pub fn random<const BYTES: usize>() -> Result<[u8; BYTES], SecretsError> {
     let mut bytes = [0; BYTES];
     let filled = getrandom::fill(&mut bytes);
-    filled.map_err(|error| SecretsError::Internal(format!("the system gives no random bytes: {error}")))?;
+    filled.map_err(|error| SecretsError::Internal(format!("the system returned no random bytes: {error}")))?;
     Ok(bytes)
 }

@@ -51,7 +51,7 @@ impl<C: KeyCatalog> Secrets<C> {
 
     /// Returns the data key of an organization that has one.
     pub fn existing_data_key(&self, org: OrgId) -> Result<VaultKey, C::Error> {
-        let missing = || SecretsError::Internal(format!("organization {org} has secrets and no key for them"));
+        let missing = || SecretsError::Internal(format!("organization {org} has secrets, but no key for them"));
         let record = self.catalog.find(&data_key_key(org)).ok_or_else(missing)?;
         let key = DataKey::read(&record)?;
         let ring = self.ring.get().ok_or_else(|| without_key(Some(key.wrapped.key)))?;
@@ -72,7 +72,7 @@ pub(crate) struct DataKey {
 
 impl DataKey {
     pub fn read(record: &Record) -> Result<DataKey, SecretsError> {
-        let damaged = || SecretsError::Internal(format!("{} {} is of no organization", record.kind, record.id));
+        let damaged = || SecretsError::Internal(format!("{} {} has no organization", record.kind, record.id));
         DataKey::read_in(record, record.org.ok_or_else(damaged)?)
     }
 
@@ -93,7 +93,8 @@ impl DataKey {
     pub fn unwrap(&self, ring: &Keyring) -> Result<VaultKey, SecretsError> {
         let id = self.wrapped.key;
         let master = ring.find(id).ok_or_else(|| without_key(Some(id)))?;
-        let damaged = |why| SecretsError::Internal(format!("{} {} does not open: {why}", self.to.kind, self.to.record));
+        let damaged =
+            |why| SecretsError::Internal(format!("{} {} cannot be decrypted: {why}", self.to.kind, self.to.record));
         master.unwrap(&self.to, &self.wrapped).map_err(damaged)
     }
 
@@ -137,5 +138,5 @@ pub(crate) fn read_body(record: &Record) -> Result<Map<String, Value>, SecretsEr
 }
 
 pub(crate) fn busy() -> SecretsError {
-    SecretsError::Busy("others keep changing the keys of secrets: try again".into())
+    SecretsError::Busy("concurrent changes to the keys of secrets prevented the request: try again".into())
 }

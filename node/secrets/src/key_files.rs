@@ -78,14 +78,14 @@ impl NodeKeys {
         let made = Keyring::new(make(&self.file)?, Vec::new());
         tracing::info!(
             file = %self.file.display(),
-            "made a master key for secrets: keep a copy of it elsewhere, nothing else opens them"
+            "created a master key for secrets: keep a copy of it elsewhere, because nothing else can decrypt them"
         );
         Ok(self.ring.get_or_init(|| made))
     }
 
     fn given(&self) -> Result<&Keyring, String> {
         self.ring.get().ok_or_else(|| {
-            "this node has no master key: give it that of the cluster in secrets.master_key_file, and start it again".into()
+            "this node has no master key: set secrets.master_key_file to the key of the cluster, and restart it".into()
         })
     }
 }
@@ -127,17 +127,16 @@ fn keyring(sources: KeySources<'_>) -> anyhow::Result<Option<Keyring>> {
         (Some(text), _) => Some(parsed(MASTER_KEY_VARIABLE, text)?),
         (None, Some(file)) => Some(read(file)?),
         (None, None) => {
-            let is_there = own.try_exists().with_context(|| format!("looking for {}", own.display()))?;
+            let is_there = own.try_exists().with_context(|| format!("cannot look for {}", own.display()))?;
             is_there.then(|| read(&own)).transpose()?
         }
     };
     let old = old_master_key_files;
-    anyhow::ensure!(old.len() <= OLD_KEYS_MAX, "secrets.old_master_key_files: at most {OLD_KEYS_MAX} files are read");
+    anyhow::ensure!(old.len() <= OLD_KEYS_MAX, "secrets.old_master_key_files: the maximum is {OLD_KEYS_MAX} files");
     let Some(current) = current else {
         anyhow::ensure!(
             old.is_empty(),
-            "secrets.old_master_key_files are of no use without a key that takes their place: name it in \
-             secrets.master_key_file"
+            "secrets.old_master_key_files has no effect without a current key: set secrets.master_key_file"
         );
         return Ok(None);
     };
@@ -146,7 +145,7 @@ fn keyring(sources: KeySources<'_>) -> anyhow::Result<Option<Keyring>> {
 
 /// Makes a key in a file of its own, for several nodes; one that is there stays.
 pub fn ensure_key_file(file: &Path) -> anyhow::Result<()> {
-    if file.try_exists().with_context(|| format!("looking for {}", file.display()))? {
+    if file.try_exists().with_context(|| format!("cannot look for {}", file.display()))? {
         return Ok(());
     }
     make(file).map(drop)
@@ -154,7 +153,7 @@ pub fn ensure_key_file(file: &Path) -> anyhow::Result<()> {
 
 fn make(file: &Path) -> anyhow::Result<VaultKey> {
     let key = VaultKey::new(random::<VAULT_KEY_BYTES>()?);
-    anyhow::ensure!(!file.exists(), "{} is there already", file.display());
+    anyhow::ensure!(!file.exists(), "{} already exists", file.display());
     keep_secret_file(file, &key.to_hex()).with_context(|| format!("writing {}", file.display()))?;
     Ok(key)
 }
@@ -186,14 +185,14 @@ pub fn read_secret_file(file: &Path, what: &str) -> anyhow::Result<Secret> {
     let doing = || format!("reading {}", file.display());
     let opened = File::open(file).map_err(|error| match error.kind() {
         ErrorKind::NotFound => {
-            anyhow::anyhow!("there is no file {}: it should hold {what}", file.display())
+            anyhow::anyhow!("the file {} does not exist; it should contain {what}", file.display())
         }
         _ => anyhow::Error::new(error).context(doing()),
     })?;
     let mode = opened.metadata().with_context(doing)?.permissions().mode() & 0o777;
     anyhow::ensure!(
         mode & OTHERS == 0,
-        "{} can be read by others (mode {mode:04o}); a secret belongs to its owner alone: chmod 600 {}",
+        "{} is readable by other users (mode {mode:04o}); only its owner may read a secret: chmod 600 {}",
         file.display(),
         file.display()
     );
@@ -229,7 +228,7 @@ mod tests {
             "the next start takes the same"
         );
         ensure_key_file(&file).unwrap();
-        assert!(make(&file).unwrap_err().to_string().contains("is there already"));
+        assert!(make(&file).unwrap_err().to_string().contains("already exists"));
         assert_eq!(keyring_of(&config, dir.path()).unwrap().unwrap().current().id(), made.id());
         fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
         let open = keyring_of(&config, dir.path()).unwrap_err().to_string();
@@ -243,19 +242,19 @@ mod tests {
         let (mut config, data_dir) = (SecretsConfig::default(), dir.path().join("data"));
         config.old_master_key_files = vec![old.clone()];
         let refused = |config: &SecretsConfig| keyring_of(config, &data_dir).unwrap_err().to_string();
-        assert!(refused(&config).contains("name it in secrets.master_key_file"));
+        assert!(refused(&config).contains("set secrets.master_key_file"));
         config.master_key_file = Some(new.clone());
         let missing = refused(&config);
-        assert!(missing.contains("there is no file") && missing.contains(WHAT), "{missing}");
+        assert!(missing.contains("does not exist") && missing.contains(WHAT), "{missing}");
         write(&new, &"ab".repeat(32), 0o600);
         write(&old, "short", 0o600);
         let wrong = refused(&config);
-        assert!(wrong.contains("old.key: a master key is 32 bytes") && !wrong.contains("short"), "{wrong}");
+        assert!(wrong.contains("old.key: a master key has 32 bytes") && !wrong.contains("short"), "{wrong}");
         write(&old, "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=\n", 0o600);
         let ring = keyring_of(&config, &data_dir).unwrap().unwrap();
         assert_eq!(ring.current().id(), VaultKey::new([0xab; 32]).id());
         assert!(ring.find(VaultKey::new([1; 32]).id()).is_some());
         config.old_master_key_files = vec![old; OLD_KEYS_MAX + 1];
-        assert!(refused(&config).contains("at most 16"));
+        assert!(refused(&config).contains("maximum is 16"));
     }
 }

@@ -79,7 +79,7 @@ impl<C: KeyCatalog> Secrets<C> {
         let shortfalls = self.signing_shortfalls();
         if !shortfalls.is_empty() {
             let why = shortfalls.join("; ");
-            let said = format!("not every node can take up new secrets, and nothing was changed: {why}");
+            let said = format!("nothing was changed, because not every node can use new secrets: {why}");
             return Err(SecretsError::Unavailable(said).into());
         }
         for _ in 0..ATTEMPTS_MAX {
@@ -104,14 +104,14 @@ impl<C: KeyCatalog> Secrets<C> {
 
     async fn rotate_authority(&self) -> Result<Value, C::Error> {
         self.cluster.rotate_authority().await.map_err(|error| {
-            let said = format!("the signing key is new; the certificate authority is not, ask again: {error}");
+            let said = format!("the signing key was rotated, but the certificate authority was not; retry: {error}");
             SecretsError::Unavailable(said)
         })?;
-        tracing::info!("the signing key was made anew, and another certificate authority is being taken up");
+        tracing::info!("the signing key was rotated, and the rotation of the certificate authority began");
         Ok(json!({
             "signing_key": "rotated",
             "authority": "rotating",
-            "see": "nodes take the new certificate authority up within seconds; /readyz says for which nodes it waits",
+            "see": "nodes adopt the new certificate authority within seconds; /readyz names the nodes that have not",
         }))
     }
 }

@@ -28,21 +28,21 @@ impl MasterKey {
     /// Logs whether this node has the key.
     pub fn log(self) {
         match self {
-            MasterKey::Known(id) => tracing::info!(master_key = %id, "secrets can be opened here"),
+            MasterKey::Known(id) => tracing::info!(master_key = %id, "this node can decrypt secrets"),
             MasterKey::ToRotate { from, to } => tracing::warn!(
                 %from, %to,
-                "secrets are kept under an old master key: once every node has the new one, `assay admin rotate-master-key` \
-                 wraps them with it"
+                "secrets are encrypted with an old master key. Once every node has the new key, run `assay admin \
+                 rotate-master-key`"
             ),
             MasterKey::Missing(id) => tracing::warn!(
                 master_key = %id,
-                "this node does not have the master key that secrets are kept under, and answers 503 for what needs it; as long \
-                 as it runs, addresses of files and cursors of the whole cluster are signed with a key that every copy of a data \
-                 directory has: give it the key in secrets.master_key_file"
+                "this node does not have the master key of secrets, and answers 503 where it is needed. While it \
+                 runs, the whole cluster signs file URLs and cursors with a key that every copy of a data directory \
+                 has. Set secrets.master_key_file"
             ),
             MasterKey::ToMake | MasterKey::None => tracing::warn!(
-                "there is no master key for secrets, and what needs it is answered 503: give every node the same one in \
-                 secrets.master_key_file"
+                "there is no master key for secrets, and requests that need it are answered 503: set \
+                 secrets.master_key_file to the same key on every node"
             ),
         }
     }
@@ -128,12 +128,12 @@ fn master_key_key() -> UniqueKey {
 pub fn without_key(id: Option<KeyId>) -> SecretsError {
     SecretsError::Unavailable(match id {
         Some(id) => format!(
-            "secrets are kept under the master key {id}, which this node does not have: name its file in \
-             `secrets.master_key_file`, or in `secrets.old_master_key_files` once it was rotated, and start the node again. \
-             A node that made it has it as `master.key` in its data directory"
+            "secrets are encrypted with the master key {id}, which this node does not have. Name its file in \
+             `secrets.master_key_file`, or in `secrets.old_master_key_files` after a rotation, and restart the node. \
+             The node that created the key has it as `master.key` in its data directory"
         ),
-        None => "this node has no master key to keep secrets under: give every node of the cluster the same one in \
-                 `secrets.master_key_file`, which `openssl rand -hex 32` makes, and start them again"
+        None => "this node has no master key for secrets. Create one with `openssl rand -hex 32`, set \
+                 `secrets.master_key_file` to it on every node of the cluster, and restart them"
             .to_owned(),
     })
 }

@@ -120,7 +120,7 @@ impl<C: KeyCatalog> Secrets<C> {
             None => notes.push("no node has a master key".to_owned()),
         }
         if !notes.is_empty() {
-            let why = "addresses of files and cursors are signed with a key that every copy of a data directory has";
+            let why = "file URLs and cursors are signed with a key that every copy of a data directory has";
             notes.insert(0, why.to_owned());
         }
         notes
@@ -155,10 +155,10 @@ impl<C: KeyCatalog> Secrets<C> {
                 body.insert(USED.into(), can_all.into());
                 body.insert(OLD_UNTIL.into(), old_until.into());
                 match can_all {
-                    true => tracing::info!("addresses of files and cursors are signed with the cluster's signing key"),
+                    true => tracing::info!("file URLs and cursors are signed with the cluster's signing key"),
                     false => tracing::warn!(
                         lacking = ?self.signing_shortfalls(),
-                        "a node cannot open the cluster's signing key: addresses of files and cursors are signed as up to 0.4.0"
+                        "a node cannot decrypt the cluster's signing key: file URLs and cursors are signed as in 0.4.0"
                     ),
                 }
                 self.put_signing_key(changed(&kept.record, &body, self.catalog.now_micros())).await
@@ -174,10 +174,7 @@ impl<C: KeyCatalog> Secrets<C> {
             tokio::time::sleep(TEND_EVERY).await;
             let problem = self.tend_signing_key().await.err().map(|error| error.to_string());
             if problem.is_some() && problem != said {
-                tracing::warn!(
-                    problem,
-                    "the key that addresses of files and cursors are signed with is not looked after"
-                );
+                tracing::warn!(problem, "the maintenance of the key that signs file URLs and cursors failed");
             }
             said = problem;
         }
@@ -196,7 +193,7 @@ impl<C: KeyCatalog> Secrets<C> {
                 let nodes: Vec<String> = status.waits_for.iter().map(|node| format!("node {node}")).collect();
                 let waits =
                     if nodes.is_empty() { String::new() } else { format!("; it waits for {}", nodes.join(", ")) };
-                notes.push(format!("another certificate authority is being taken up{waits}"));
+                notes.push(format!("nodes are adopting a new certificate authority{waits}"));
             }
         }
         notes

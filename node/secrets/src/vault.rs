@@ -136,10 +136,12 @@ impl fmt::Display for VaultError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             VaultError::TooLong(bytes) => {
-                write!(f, "a secret of {bytes} bytes is not encrypted: at most {PLAIN_BYTES_MAX} are")
+                write!(f, "the secret has {bytes} bytes; the maximum is {PLAIN_BYTES_MAX}")
             }
             VaultError::OtherKey { needed } => write!(f, "it was encrypted with the key {needed}"),
-            VaultError::DoesNotOpen => f.write_str("it was changed since it was encrypted, or belongs elsewhere"),
+            VaultError::DoesNotOpen => {
+                f.write_str("it was changed after it was encrypted, or belongs to another place")
+            }
         }
     }
 }
@@ -158,8 +160,9 @@ impl VaultKey {
     /// Parses 64 hexadecimal digits or base64 of 32 bytes. The error describes the problem.
     pub fn parse(text: &Secret) -> Result<VaultKey, String> {
         let text = text.expose();
-        let wrong =
-            || format!("a master key is 32 bytes, as 64 hexadecimal digits or in base64; this is {}", kind_of(text));
+        let wrong = || {
+            format!("a master key has 32 bytes, as 64 hexadecimal digits or in base64, but this is {}", kind_of(text))
+        };
         if let Some(bytes) = bytes_of_hex(text) {
             return Ok(VaultKey(bytes));
         }
@@ -335,7 +338,7 @@ fn bytes_of_hex<const BYTES: usize>(text: &str) -> Option<[u8; BYTES]> {
 fn kind_of(text: &str) -> String {
     match text.len() {
         0 => "nothing".to_owned(),
-        letters => format!("something else, of {letters} letters"),
+        letters => format!("something else, with {letters} characters"),
     }
 }
 

@@ -33,10 +33,10 @@ fn cost(status: &ClusterStatus, node: NodeId) -> Option<String> {
         let away = status.nodes.iter().filter(|found| !found.answers && found.state != NodeState::Removed);
         let away: Vec<String> = away.map(|found| format!("node {}", found.id)).collect();
         let without = [away, vec![format!("node {node}")]].concat().join(" and ");
-        against.push(format!("without {without}, {} would have no majority, and take no writes", named(&lost)));
+        against.push(format!("without {without}, {} would have no majority, and refuse writes", named(&lost)));
     }
     if !unled.is_empty() {
-        against.push(format!("at the moment nobody leads {}", named(&unled)));
+        against.push(format!("without a leader at the moment: {}", named(&unled)));
     }
     (!against.is_empty()).then(|| format!("node {node} should not be stopped yet: {}", against.join("; ")))
 }
@@ -127,11 +127,11 @@ mod tests {
             [vec![group(None, Some(1), &[1, 2, 3], &[])], shards.into()].concat()
         };
         let why = said(&[2], groups(), 3).expect("it is needed");
-        let of_two = "without node 2 and node 3, the catalog and 1 shard would have no majority, and take no writes";
+        let of_two = "without node 2 and node 3, the catalog and 1 shard would have no majority, and refuse writes";
         assert_eq!(why, format!("node 3 should not be stopped yet: {of_two}"));
         let two = vec![group(Some(0), Some(1), &[1, 2], &[])];
         assert!(said(&[], two, 2).expect("half is no majority").contains("without node 2, 1 shard would"));
         let unled = vec![group(None, Some(1), &[1, 2, 3], &[]), group(Some(0), None, &[], &[])];
-        assert!(said(&[], unled, 3).expect("nobody knows").ends_with("at the moment nobody leads 1 shard"));
+        assert!(said(&[], unled, 3).expect("nobody knows").ends_with("without a leader at the moment: 1 shard"));
     }
 }

@@ -39,7 +39,7 @@ impl From<OperateError> for ClusterRefusal {
 /// Carries out an operation on the cluster.
 pub async fn execute_cluster_request(cluster: &Cluster, request: ClusterRequest) -> Result<Value, ClusterRefusal> {
     if request != ClusterRequest::Status {
-        tracing::info!(?request, "an operator asks");
+        tracing::info!(?request, "an operator requested an operation");
     }
     let what = match request {
         ClusterRequest::Token { minutes } => {
@@ -53,9 +53,9 @@ pub async fn execute_cluster_request(cluster: &Cluster, request: ClusterRequest)
         ClusterRequest::Drain { node } => {
             cluster.drain(NodeId(node)).await?;
             if let Some(warning) = drain_warning(cluster, NodeId(node)).await {
-                return Ok(json!({ "done": format!("node {node} leads nothing"), "warning": warning }));
+                return Ok(json!({ "done": format!("node {node} leads no groups"), "warning": warning }));
             }
-            format!("node {node} leads nothing and may be stopped")
+            format!("node {node} leads no groups and may be stopped")
         }
         ClusterRequest::Undrain { node } => {
             cluster.undrain(NodeId(node)).await?;
@@ -63,11 +63,11 @@ pub async fn execute_cluster_request(cluster: &Cluster, request: ClusterRequest)
         }
         ClusterRequest::Remove { node } => {
             cluster.remove(NodeId(node)).await?;
-            format!("node {node} is removed; `assay cluster status --wait` says when all of it is rebuilt")
+            format!("node {node} is removed; `assay cluster status --wait` waits until its replicas are rebuilt")
         }
         ClusterRequest::Replace { old, new } => {
             cluster.replace(NodeId(old), NodeId(new)).await?;
-            format!("node {new} takes the place of node {old}; `assay cluster status --wait` says when")
+            format!("node {new} replaces node {old}; `assay cluster status --wait` waits until that is complete")
         }
     };
     Ok(json!({ "done": what }))
@@ -103,7 +103,7 @@ pub async fn execute_admin_command(identity: &Identity, command: AdminCommand) -
         AdminCommand::RotateMasterKey => identity.records().secrets().rotate_master_key().await,
         AdminCommand::RotateSecrets => identity.records().secrets().rotate_secrets().await,
         AdminCommand::ExportOrganization { .. } | AdminCommand::ImportOrganization { .. } => {
-            return SocketReply::Refused("an export and an import have a conversation of their own".into());
+            return SocketReply::Refused("exports and imports are not served by this operation".into());
         }
     };
     done.map_or_else(|refused| SocketReply::Refused(refused.to_string()), SocketReply::Done)

@@ -39,7 +39,7 @@ pub fn announce(config: &Config, addresses: &[SocketAddr]) -> anyhow::Result<()>
     let scheme = if config.admin.tls.is_some() { "https" } else { "http" };
     let mut out = std::io::stdout().lock();
     for address in addresses {
-        writeln!(out, "Administrators are answered at {scheme}://{address}")?;
+        writeln!(out, "Administrators are served at {scheme}://{address}")?;
     }
     out.flush()?;
     Ok(())
@@ -49,7 +49,7 @@ async fn answer(cluster: Arc<Cluster>, request: AdminRequest) -> Result<AdminAns
     if request.operation == REBALANCE {
         return match request.fields.keys().next() {
             None => Ok(AdminAnswer::Lines(settle_progress(cluster))),
-            Some(field) => Err(AdminRefusal::Bad(format!("`{REBALANCE}` has no field `{field}`; it has none"))),
+            Some(field) => Err(AdminRefusal::Bad(format!("`{REBALANCE}` has no field `{field}`; send an empty body"))),
         };
     }
     let request = parse_request(request)?;

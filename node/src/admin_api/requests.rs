@@ -23,11 +23,11 @@ pub const TOKEN_VALID_MINUTES: u64 = 60;
 pub enum AdminCommand {
     /// List organizations
     Organizations,
-    /// Make an organization and its owner; prints the owner's API key, once
+    /// Create an organization and its owner; prints the owner's API key, once
     CreateOrganization {
-        /// What it is called, as in `acme`
+        /// Name of the organization, such as `acme`
         name: String,
-        /// E-mail address of its owner
+        /// Email address of the owner
         #[arg(long, value_name = "EMAIL")]
         owner: String,
     },
@@ -38,16 +38,16 @@ pub enum AdminCommand {
     },
     /// Make a user an owner of an organization
     CreateUser {
-        /// E-mail address
+        /// Email address of the user
         email: String,
         #[arg(long, value_name = "NAME")]
         organization: String,
     },
-    /// List pending invitations, of an organization or a user or all
+    /// List pending invitations: all, or those of an organization or a user
     Invitations {
         #[arg(long, value_name = "NAME")]
         organization: Option<String>,
-        /// E-mail address of the invited user
+        /// Email address of the invited user
         #[arg(long, value_name = "EMAIL")]
         user: Option<String>,
     },
@@ -60,24 +60,24 @@ pub enum AdminCommand {
         #[arg(long, value_name = "NAME")]
         organization: String,
     },
-    /// Make an API key for a user; prints it, once
+    /// Create an API key for a user; prints it, once
     CreateKey {
-        /// A name by which to tell it from other keys, such as `laptop`
+        /// Name of the key, such as `laptop`
         name: String,
         #[arg(long, value_name = "NAME")]
         organization: String,
-        /// E-mail address of the user it speaks for
+        /// Email address of the user
         #[arg(long, value_name = "EMAIL")]
         user: String,
     },
     /// Delete an API key, so that it is refused from now on
     DeleteKey {
-        /// As `keys` lists it
+        /// Id of the key, from `keys`
         id: Uuid,
     },
-    /// Make a service account, which is a program's, an owner of an organization; prints its first service token, once
+    /// Create a service account that owns an organization; prints its first service token, once
     CreateServiceAccount {
-        /// What the program is called, such as `nightly-evals`
+        /// Name of the program that uses it, such as `nightly-evals`
         name: String,
         #[arg(long, value_name = "NAME")]
         organization: String,
@@ -87,50 +87,50 @@ pub enum AdminCommand {
         #[arg(long, value_name = "NAME")]
         organization: String,
     },
-    /// Make a service token for a service account; prints it, once
+    /// Create a service token for a service account; prints it, once
     CreateServiceToken {
-        /// A name by which to tell it from other tokens
+        /// Name of the token
         name: String,
         #[arg(long, value_name = "NAME")]
         organization: String,
-        /// E-mail address or id of the service account it speaks for
+        /// Email address or id of the service account
         #[arg(long, value_name = "ACCOUNT")]
         account: String,
     },
     /// Delete a service token, so that it is refused from now on
     DeleteServiceToken {
-        /// As `service-tokens` lists it
+        /// Id of the token, from `service-tokens`
         id: Uuid,
     },
-    /// Write all that an organization owns to a file, with the history of its rows; keys and secrets stay
+    /// Export an organization to a file, with the history of its rows, without keys and secrets
     ExportOrganization {
-        /// The organization's name
+        /// Name of the organization
         name: String,
-        /// The file, which must not be there
+        /// New file
         #[arg(long, value_name = "FILE")]
         to: PathBuf,
     },
-    /// Make an organization of such a file; refused where any of its ids is here. Started again it goes on
+    /// Import an organization from such a file; refused if any of its ids exists here. Run it again to continue
     ImportOrganization {
-        /// The file
+        /// File that `export-organization` wrote
         #[arg(long, value_name = "FILE")]
         from: PathBuf,
-        /// Under this name instead of its own
+        /// Name to use instead of the organization's own
         #[arg(long = "as", value_name = "NAME")]
         name: Option<String>,
     },
-    /// Wrap the data keys of all organizations with the node's new master key; says how many
+    /// Encrypt the data keys of all organizations with the node's new master key; prints their number
     ///
-    /// Give every node the new key (secrets.master_key_file) with the one before it (secrets.old_master_key_files), start
-    /// them again one after the other, and ask one of them for this. When asked again it says 0 and names the new key,
-    /// the old one opens nothing any more.
+    /// Give every node the new key (secrets.master_key_file) and the previous one (secrets.old_master_key_files), and
+    /// restart the nodes one after the other. Then run this command on one of them, until it prints 0 and the id of the
+    /// new key. From then on nothing needs the old key.
     #[command(verbatim_doc_comment)]
     RotateMasterKey,
-    /// Make the secrets of the cluster anew: what signs addresses of files and cursors, and the authority of its nodes
+    /// Replace the key that signs file URLs and cursors, and the certificate authority of the nodes
     ///
-    /// After a data directory or a backup got into other hands. Addresses and cursors that were given out before are refused
-    /// at once. Nodes take the new authority up one after the other, within seconds; then certificates of the old one are
-    /// refused. Every node has to run and to have the master key. /readyz names the nodes that are waited for.
+    /// Run this after a data directory or a backup is leaked. Old file URLs and cursors are refused at once. The nodes
+    /// adopt the new authority one after the other, within seconds, and then refuse certificates of the old one. Every
+    /// node has to run and to have the master key. /readyz names the nodes that have not adopted the new authority.
     #[command(verbatim_doc_comment)]
     RotateSecrets,
 }
@@ -181,5 +181,5 @@ fn token_valid_minutes() -> u64 {
 
 /// Message for an operation that waited [`SETTLE_MAX`] in vain.
 pub fn not_settled(left: &str) -> String {
-    format!("not settled after {} s: {left}", SETTLE_MAX.as_secs())
+    format!("the cluster has not settled after {} s: {left}", SETTLE_MAX.as_secs())
 }

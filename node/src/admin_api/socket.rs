@@ -46,8 +46,8 @@ pub fn ask(data_dir: &Path, request: &SocketRequest) -> anyhow::Result<Option<So
     stream.set_read_timeout(Some(REPLY_WAIT_MAX))?;
     writeln!(stream, "{}", serde_json::to_string(request)?)?;
     let mut line = String::new();
-    BufReader::new(stream).read_line(&mut line).context("waiting for the node's answer")?;
-    serde_json::from_str(&line).map(Some).context("the node answered something else than an administrator's answer")
+    BufReader::new(stream).read_line(&mut line).context("no response from the node")?;
+    serde_json::from_str(&line).map(Some).context("the response of the node cannot be decoded")
 }
 
 /// Returns the export or import that a command asks for.
@@ -114,7 +114,7 @@ async fn listen(listener: UnixListener, cluster: Arc<Cluster>, identity: Identit
             match tokio::time::timeout(REPLY_WAIT_MAX, answer(stream, &cluster, &identity)).await {
                 Ok(Ok(None)) => {}
                 Ok(Ok(Some((stream, request)))) => converse(stream, context, request).await,
-                Ok(Err(error)) => tracing::warn!(%error, "an administrator's request was not answered"),
+                Ok(Err(error)) => tracing::warn!(%error, "an administrator's request failed"),
                 Err(_) => tracing::warn!("an administrator's request took too long"),
             }
         });
@@ -125,12 +125,12 @@ async fn listen(listener: UnixListener, cluster: Arc<Cluster>, identity: Identit
 async fn converse(stream: tokio::net::UnixStream, context: TransferContext, request: TransferRequest) {
     let stream = match stream.into_std() {
         Ok(stream) => stream,
-        Err(error) => return tracing::warn!(%error, "an administrator's socket is gone"),
+        Err(error) => return tracing::warn!(%error, "an administrator's socket is missing"),
     };
     match tokio::task::spawn_blocking(move || assay_node_transfer::serve(stream, &context, &request)).await {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::warn!(%error, "an export or import was not answered to its end"),
-        Err(error) => tracing::error!(%error, "an export or import ended badly"),
+        Ok(Err(error)) => tracing::warn!(%error, "an export or import was interrupted"),
+        Err(error) => tracing::error!(%error, "an export or import failed"),
     }
 }
 
@@ -152,7 +152,7 @@ async fn answer(
             let done = execute_cluster_request(cluster, request).await;
             done.map_or_else(|refused| SocketReply::Refused(refused.why()), SocketReply::Done)
         }
-        Err(error) => SocketReply::Refused(format!("not understood: {error}")),
+        Err(error) => SocketReply::Refused(format!("the request cannot be decoded: {error}")),
     };
     let mut line = serde_json::to_vec(&answer)?;
     line.push(b'\n');

@@ -30,7 +30,7 @@ pub fn token(config: &Config) -> anyhow::Result<AdminToken> {
         None => {
             let own = config.store.data_dir.join(TOKEN_FILE);
             let file = config.admin.token_file.as_deref().unwrap_or(&own);
-            if file == own && !file.try_exists().with_context(|| format!("looking for {}", file.display()))? {
+            if file == own && !file.try_exists().with_context(|| format!("cannot look for {}", file.display()))? {
                 make_token(file).with_context(|| format!("writing {}", file.display()))?;
             }
             (file.display().to_string(), read_secret_file(file, TOKEN_DESCRIPTION)?)
@@ -39,16 +39,16 @@ pub fn token(config: &Config) -> anyhow::Result<AdminToken> {
     let is_api_key = secret_variable(API_KEY_VARIABLE)?.is_some_and(|key| key == token);
     anyhow::ensure!(
         !is_api_key,
-        "{place}: it is also the API key of {API_KEY_VARIABLE}; administrators need another one"
+        "{place}: it is also the API key of {API_KEY_VARIABLE}; use another token for administrators"
     );
     AdminToken::new(&token).map_err(|why| anyhow::anyhow!("{place}: {why}"))
 }
 
 fn make_token(file: &Path) -> anyhow::Result<()> {
     let mut random = [0; API_KEY_BYTES];
-    getrandom::fill(&mut random).map_err(|error| anyhow::anyhow!("no random bytes: {error}"))?;
+    getrandom::fill(&mut random).map_err(|error| anyhow::anyhow!("the system returned no random bytes: {error}"))?;
     keep_secret_file(file, &new_admin_token(&random))?;
-    tracing::info!(file = %file.display(), "made a token for administrators");
+    tracing::info!(file = %file.display(), "created a token for administrators");
     Ok(())
 }
 
@@ -74,12 +74,12 @@ mod tests {
         assert!(open.contains("mode 0640") && open.contains("chmod 600"), "{open}");
 
         config.admin.token_file = Some(dir.path().join("of-mine"));
-        assert!(token(&config).unwrap_err().to_string().contains("there is no file"), "it makes none there");
+        assert!(token(&config).unwrap_err().to_string().contains("does not exist"), "it makes none there");
         let own = "a-token-of-my-own-0123456789-abcdef";
         fs::write(dir.path().join("of-mine"), own).unwrap();
         fs::set_permissions(dir.path().join("of-mine"), fs::Permissions::from_mode(0o600)).unwrap();
         assert!(token(&config).unwrap().is(own));
         fs::write(dir.path().join("of-mine"), "short").unwrap();
-        assert!(token(&config).unwrap_err().to_string().contains("of-mine: a token for administrators has 32"));
+        assert!(token(&config).unwrap_err().to_string().contains("of-mine: a token for administrators must have 32"));
     }
 }

@@ -23,7 +23,7 @@ pub fn run(data_dir: &Path, command: AdminCommand) -> anyhow::Result<()> {
     let answer = match socket::ask(data_dir, &SocketRequest::Admin(command.clone()))? {
         Some(answer) => answer,
         None if matches!(command, AdminCommand::RotateMasterKey | AdminCommand::RotateSecrets) => anyhow::bail!(
-            "no node runs on {}, and master keys are in the settings of one: start it with its master key first",
+            "no node runs on {}, and only a running node has the master keys: start it with its master key first",
             data_dir.display()
         ),
         None => directly(data_dir, command)?,
@@ -44,7 +44,7 @@ pub fn on_directory<T>(
     work: impl AsyncFnOnce(Records, Objects) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
     let there = data_dir.join("FORMAT").exists();
-    anyhow::ensure!(there, "{} is no data directory: name it with --data-dir", data_dir.display());
+    anyhow::ensure!(there, "{} is not a data directory: name it with --data-dir", data_dir.display());
     tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(tracing::Level::WARN).init();
     let runtime = tokio::runtime::Runtime::new()?;
     runtime.block_on(async {

@@ -42,7 +42,7 @@ pub struct ClusterArgs {
     /// The data directory of a node
     #[arg(long, value_name = "DIR", default_value = "./assay-data", global = true)]
     data_dir: PathBuf,
-    /// Answer as JSON
+    /// Print the result as JSON
     #[arg(long, global = true)]
     json: bool,
     #[command(flatten)]
@@ -54,66 +54,66 @@ pub struct ClusterArgs {
 /// Commands of `assay cluster`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum ClusterCommand {
-    /// Found a cluster in an empty directory; its first node is then started with `assay serve`
+    /// Found a cluster in an empty directory; start its first node with `assay serve` afterwards
     Init {
-        /// Where other nodes reach this one: host:port
+        /// Address at which other nodes reach this one: host:port
         #[arg(long, value_name = "HOST:PORT")]
         peer_address: String,
-        /// Shards, fixed from then on (4 to 256) [default: 16]
+        /// Number of shards, which cannot change later (4 to 256) [default: 16]
         #[arg(long)]
         shards: Option<u16>,
-        /// Replicas of each shard, once there are nodes enough; fixed from then on [default: 3]
+        /// Replicas of each shard, if there are enough nodes; cannot change later [default: 3]
         #[arg(long)]
         replicas: Option<u16>,
     },
-    /// Print a token with which one node may join
+    /// Create a token that lets one node join
     Token {
-        /// How long it is valid
+        /// Validity of the token, in minutes
         #[arg(long, value_name = "MINUTES", default_value_t = TOKEN_VALID_MINUTES)]
         minutes: u64,
-        /// Write it to a file that only its owner can read, instead of printing it; where that holds a token already, it
-        /// stays, and no node is asked
+        /// Write the token to a file that only its owner can read, instead of printing it. A token in an existing file
+        /// is not replaced
         #[arg(long, value_name = "FILE")]
         output: Option<PathBuf>,
-        /// Write another one over the token that is in the file: that one was used, or ran out
+        /// Replace a token in the file, after it was used or has expired
         #[arg(long, requires = "output")]
         anew: bool,
     },
-    /// Let an empty directory join the cluster of a token; the node is then started with `assay serve`
+    /// Join a cluster with a token and an empty directory; start the node with `assay serve` afterwards
     Join {
-        /// As `assay cluster token` printed it
+        /// Token that `assay cluster token` printed
         #[arg(required_unless_present = "token_file")]
         token: Option<String>,
-        /// A file that holds the token
+        /// File that contains the token
         #[arg(long, value_name = "FILE", conflicts_with = "token")]
         token_file: Option<PathBuf>,
-        /// Where other nodes reach this one: host:port
+        /// Address at which other nodes reach this one: host:port
         #[arg(long, value_name = "HOST:PORT")]
         peer_address: String,
     },
     /// Show nodes and groups
     Status {
-        /// Wait until every group has the replicas it is to have, and a leader
+        /// Wait until every group has all its replicas and a leader
         #[arg(long)]
         wait: bool,
     },
-    /// Take the lead of everything away from a node, before it is stopped; `undrain` ends it
+    /// Move all leads from a node to others before you stop it; `undrain` ends this
     Drain { node: u64 },
     /// Let a drained node lead again
     Undrain { node: u64 },
-    /// Give up a node that never comes back: what it had is rebuilt on others, its number is not used again. Refused while
-    /// a group would lose its majority by it
+    /// Remove a node for good: its replicas are rebuilt on other nodes, and its number is not used again. Refused while
+    /// a group would lose its majority
     Remove { node: u64 },
-    /// Give up a node for one that has joined and runs; refused as remove is
+    /// Replace a node by one that has joined and runs; refused while a group would lose its majority
     Replace { old: u64, new: u64 },
-    /// Wait until replicas are where they are to be; nodes move them by themselves
+    /// Wait until all replicas are in their places; nodes move them automatically
     Rebalance,
-    /// Go on with what this node has, after a majority was lost for good
+    /// Continue with the data of this node alone, after a majority was lost for good
     Recover {
-        /// Do it; without this only what would be lost is printed
+        /// Do it; without this flag, only the loss is printed
         #[arg(long)]
         force: bool,
-        /// Do not ask
+        /// Do not ask for confirmation
         #[arg(long, requires = "force")]
         yes: bool,
     },
@@ -127,7 +127,7 @@ pub fn run(args: ClusterArgs) -> anyhow::Result<()> {
         && let Some(name) = on_a_directory(&command)
     {
         anyhow::bail!(
-            "`{name}` works on a data directory that no node runs on: do it on that machine, without --admin {url}"
+            "`{name}` works on the data directory of a stopped node: run it on that machine, without --admin {url}"
         );
     }
     match command {
@@ -179,7 +179,7 @@ fn ask_node(node: &RunningNode, command: ClusterCommand, as_json: bool) -> anyho
         ClusterCommand::Remove { node: removed } => done(node, as_json, ClusterRequest::Remove { node: removed }),
         ClusterCommand::Replace { old, new } => done(node, as_json, ClusterRequest::Replace { old, new }),
         ClusterCommand::Init { .. } | ClusterCommand::Join { .. } | ClusterCommand::Recover { .. } => {
-            anyhow::bail!("it is done on a data directory, not by a node that runs")
+            anyhow::bail!("the command works on a data directory, not through a running node")
         }
     }
 }
@@ -277,7 +277,7 @@ fn token_from(token: Option<String>, file: Option<PathBuf>) -> anyhow::Result<St
     match (token, file) {
         (Some(token), _) => Ok(token),
         (None, Some(file)) => std::fs::read_to_string(&file).with_context(|| format!("reading {}", file.display())),
-        (None, None) => anyhow::bail!("name a token, or a file that holds one with --token-file"),
+        (None, None) => anyhow::bail!("pass a token, or a file that contains one with --token-file"),
     }
 }
 
@@ -286,26 +286,26 @@ fn would_be_lost(found: &Recovery) -> String {
     let list = |items: Vec<String>| items.join(", ");
     let shards = |shards: &[ShardId]| list(shards.iter().map(ToString::to_string).collect());
     let mut said = format!(
-        "Node {} would go on alone, with what it has of {} shards. Given up for good: nodes {}. Acknowledged writes that only \
-         they had are lost. ",
+        "Node {} would continue alone, with its data of {} shards. It would give up the nodes {} for good. \
+         Acknowledged writes that only they had are lost. ",
         found.node,
         found.kept,
         list(found.given_up.iter().map(ToString::to_string).collect()),
     );
     said += &match found.lost.is_empty() {
-        true => "No shard is lost whole: this node has a replica of each.".to_owned(),
-        false => format!("Of shards {} nothing is here.", shards(&found.lost)),
+        true => "No shard is lost completely: this node has a replica of each.".to_owned(),
+        false => format!("This node has no replica of the shards {}: they are lost.", shards(&found.lost)),
     };
     if !found.not_voting.is_empty() {
         said += &format!(
-            " Its replicas of shards {} had no vote: they may lack acknowledged writes from long ago.",
+            " Its replicas of the shards {} had no vote: they may lack acknowledged writes, even old ones.",
             shards(&found.not_voting)
         );
     }
     if found.catalog_not_voting {
-        said += " Its replica of the catalog had no vote, and may be behind.";
+        said += " Its replica of the catalog had no vote and may be out of date.";
     }
-    said + " The directories of nodes that are given up must never be started again: together they may still answer for the \
+    said + " Never start a node on the directories of the given-up nodes again: together they could still act as the \
             old cluster."
 }
 
@@ -313,7 +313,7 @@ fn recover(data_dir: &Path, force: bool, yes: bool, as_json: bool) -> anyhow::Re
     let config = ClusterConfig { data_dir: data_dir.to_owned(), ..ClusterConfig::default() };
     let found = assay_cluster::recovery(&config)?;
     if !force {
-        let nothing_done = " Nothing was changed: --force does it.";
+        let nothing_done = " Nothing was changed: pass --force to do it.";
         return print(as_json, &serde_json::to_value(&found)?, |_| would_be_lost(&found) + nothing_done);
     }
     if !as_json {
@@ -325,12 +325,12 @@ fn recover(data_dir: &Path, force: bool, yes: bool, as_json: bool) -> anyhow::Re
     let runtime = tokio::runtime::Runtime::new()?;
     let done = runtime.block_on(assay_cluster::recover(&config))?;
     print(as_json, &serde_json::to_value(&done)?, |_| {
-        format!("Done; start the node with `assay serve --data-dir {}`, then let others join.", data_dir.display())
+        format!("Done; start the node with `assay serve --data-dir {}`, then let other nodes join.", data_dir.display())
     })
 }
 
 fn agreed() -> anyhow::Result<bool> {
-    output::note("Type the word yes to go on:");
+    output::note("Type the word yes to continue:");
     let mut line = String::new();
     std::io::stdin().read_line(&mut line)?;
     Ok(line.trim() == "yes")
@@ -338,7 +338,7 @@ fn agreed() -> anyhow::Result<bool> {
 
 fn show(node: &RunningNode, wait: bool, as_json: bool) -> anyhow::Result<()> {
     let status = match wait {
-        true => settled_of(node, &|| false)?.context("waiting for the cluster was ended")?,
+        true => settled_of(node, &|| false)?.context("the wait for the cluster was interrupted")?,
         false => node.status()?,
     };
     print(as_json, &serde_json::to_value(&status)?, |_| status_text(&status))

@@ -46,16 +46,16 @@ const STARTS_MAX: usize = 3;
 
 #[derive(Clone, Debug, Args)]
 pub struct DevArgs {
-    /// How many nodes
+    /// Number of nodes
     #[arg(long, default_value_t = 3)]
     nodes: usize,
-    /// Where the first node listens; the ports of the others count up from it [default: 127.0.0.1:8000, or the next ports that are free]
+    /// Address of the first node; the others use the next ports [default: 127.0.0.1:8000, or the next free ports]
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
-    /// Where everything is kept
+    /// Directory that contains the data directories of all nodes
     #[arg(long, value_name = "DIR", default_value = "./assay-dev")]
     data_dir: PathBuf,
-    /// Any setting of all nodes, as queries.seconds_max=5; may be repeated; `assay config` prints all of them
+    /// Any setting, for all nodes, such as queries.seconds_max=5; may be repeated. `assay config` prints all of them
     #[arg(long = "set", value_name = "NAME=VALUE")]
     pub settings: Vec<String>,
 }
@@ -126,7 +126,7 @@ fn node_dir(data_dir: &Path, node: usize) -> PathBuf {
 /// Starts the nodes with the usual settings, and runs them until a signal.
 pub fn run(args: &DevArgs, config: &Config) -> anyhow::Result<()> {
     let DevArgs { nodes, listen, data_dir, settings } = args;
-    anyhow::ensure!((1..=NODES_MAX).contains(nodes), "--nodes {nodes}: between 1 and {NODES_MAX} nodes");
+    anyhow::ensure!((1..=NODES_MAX).contains(nodes), "--nodes {nodes}: it must be between 1 and {NODES_MAX}");
     let processes = Processes::default();
     let _ending = Ending(&processes);
     let asked = heed_signals(processes.clone())?;
@@ -248,7 +248,7 @@ impl Launcher<'_> {
                 let other = free_address()?;
                 if let Some(recorded) = recorded {
                     output::note(format_args!(
-                        "{recorded} is in use: node {number} listens on {other} for other nodes from now on"
+                        "{recorded} is in use: node {number} now listens on {other} for other nodes"
                     ));
                 }
                 other
@@ -259,7 +259,7 @@ impl Launcher<'_> {
     }
 
     fn spawn(&self, number: usize, dir: &Path, peer_address: &str) -> anyhow::Result<mpsc::Receiver<String>> {
-        let mut command = Command::new(std::env::current_exe().context("finding this program")?);
+        let mut command = Command::new(std::env::current_exe().context("cannot find this program")?);
         command.args(["serve", "--listen", &port_of(self.listen, number).to_string(), "--data-dir"]).arg(dir);
         let key = self.key.iter().map(|key| format!("secrets.master_key_file={}", key.display()));
         // The first has the port that exporters know.
@@ -271,7 +271,7 @@ impl Launcher<'_> {
         }
         hardening::hand_on(&mut command);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut process = command.spawn().context("starting a node")?;
+        let mut process = command.spawn().context("cannot start a node")?;
         let (sender, ready) = mpsc::channel();
         let pipes = (process.stdout.take(), process.stderr.take());
         self.processes.keep(number, process);
@@ -310,7 +310,7 @@ impl Launcher<'_> {
                     let is_taken = has_ended && TcpListener::bind(&started.peer_address).is_err();
                     anyhow::ensure!(
                         is_taken && starts < STARTS_MAX,
-                        "node {number} did not become ready; see its lines above"
+                        "node {number} did not become ready; see its output above"
                     );
                     self.processes.reap(number);
                     *started = self.start(number)?;
@@ -334,14 +334,17 @@ fn free_listen(asked: Option<SocketAddr>, nodes: usize) -> anyhow::Result<Socket
     let free = (1..=PORTS_TRIED).map(on).find(|listen| taken(*listen).is_none());
     match (asked, free) {
         (None, Some(free)) => {
-            output::note(format_args!("{busy} is in use: the nodes listen on {free} and the ports behind it"));
+            output::note(format_args!("{busy} is in use: the nodes listen on {free} and the ports after it"));
             Ok(free)
         }
         (Some(_), Some(free)) => {
-            anyhow::bail!("cannot listen on {busy}: it is in use, or not this machine's; try --listen {free}")
+            anyhow::bail!(
+                "cannot listen on {busy}: it is in use, or not an address of this machine; try --listen {free}"
+            )
         }
         (_, None) => anyhow::bail!(
-            "cannot listen on {busy}: it is in use, or not this machine's; name another address with --listen"
+            "cannot listen on {busy}: it is in use, or not an address of this machine; name another address with \
+             --listen"
         ),
     }
 }
@@ -372,7 +375,7 @@ fn heed_signals(processes: Processes) -> anyhow::Result<Arc<AtomicBool>> {
         let killed = processes.kill();
         if !killed.is_empty() {
             output::note(format_args!(
-                "nodes {killed:?} did not stop in time and were killed; nothing acknowledged is lost"
+                "nodes {killed:?} did not stop in time and were killed; no acknowledged write is lost"
             ));
         }
         std::process::exit(0);

@@ -25,7 +25,7 @@ use groups::Group;
 use read_only::ReadOnlyDisk;
 
 const REBUILD: &str =
-    "restore this directory from a backup or, in a cluster, remove the node and join it again as a new one";
+    "restore this directory from a backup or, in a cluster, remove the node and join it again as a new node";
 
 /// Checks a data directory.
 pub fn examine(dir: &Path) -> Report {
@@ -53,7 +53,7 @@ fn progress(text: &str) {
 /// Takes the lock that a node holds while it runs.
 fn lock(dir: &Path, report: &mut Report) -> Option<File> {
     if !dir.is_dir() {
-        report.not_checked("data directory", "there is no such directory: name the one the node was started with");
+        report.not_checked("data directory", "the directory does not exist: name the data directory of the node");
         return None;
     }
     let path = dir.join("LOCK");
@@ -68,7 +68,7 @@ fn lock(dir: &Path, report: &mut Report) -> Option<File> {
     match file.try_lock() {
         Ok(()) => Some(file),
         Err(TryLockError::WouldBlock) => {
-            report.not_checked("LOCK", "a process is using this directory: stop the node first, then ask again");
+            report.not_checked("LOCK", "a process is using this directory: stop the node first, then try again");
             None
         }
         Err(TryLockError::Error(error)) => {
@@ -84,7 +84,8 @@ fn check_format(disk: &SharedDisk, dir: &Path, report: &mut Report) -> Option<Fo
         Ok(Some(format)) if !format.founded => {
             report.ok(
                 "FORMAT",
-                "this directory's founding was cut short: nothing was acknowledged, and the next start begins again",
+                "the founding of this directory was interrupted: nothing was acknowledged, and the next start begins \
+                 again",
             );
             None
         }
@@ -93,7 +94,7 @@ fn check_format(disk: &SharedDisk, dir: &Path, report: &mut Report) -> Option<Fo
             Some(format)
         }
         Ok(None) => {
-            let to_do = "if this is a data directory, put the file back from a backup";
+            let to_do = "if this is a data directory, restore the file from a backup";
             report.damaged("FORMAT", format!("{} is missing", dir.join("FORMAT").display()), to_do);
             None
         }
@@ -102,7 +103,7 @@ fn check_format(disk: &SharedDisk, dir: &Path, report: &mut Report) -> Option<Fo
             None
         }
         Err(error) => {
-            report.damaged("FORMAT", error.to_string(), "put the file back from a backup");
+            report.damaged("FORMAT", error.to_string(), "restore the file from a backup");
             None
         }
     }
@@ -123,7 +124,13 @@ fn check_log(disk: &SharedDisk, dir: &Path, report: &mut Report) -> Option<assay
             let bytes: u64 = log.files.iter().map(|file| file.bytes).sum();
             let records: u64 = log.groups.iter().map(|group| group.records).sum();
             let (files, groups) = (log.files.len(), log.groups.len());
-            report.ok("log", format!("{records} records of {groups} groups in {files} files, {bytes} bytes; it holds what its watermark asks for"));
+            report.ok(
+                "log",
+                format!(
+                    "{records} records of {groups} groups in {files} files, {bytes} bytes; it is complete up to its \
+                     watermark"
+                ),
+            );
             return Some(log);
         }
         Verdict::Corrupt => log.problems.iter().for_each(|problem| report.damaged("log", problem.clone(), REBUILD)),
@@ -137,24 +144,24 @@ fn check_own_files(disk: &SharedDisk, dir: &Path, report: &mut Report) {
     for (file, error) in check_node_files(Arc::clone(disk), dir) {
         match error {
             HomeError::Newer { .. } | HomeError::Io { .. } => report.not_checked(file, error.to_string()),
-            _ => report.damaged(file, error.to_string(), "put the file back from a backup"),
+            _ => report.damaged(file, error.to_string(), "restore the file from a backup"),
         }
     }
 }
 
 /// Replicas that the node itself found must not vote again.
 fn check_closed(disk: &SharedDisk, dir: &Path, report: &mut Report) {
-    let to_do = "start this node beside the others: they fill a new replica; `assay cluster recover` on the node that has \
-                 most, where no majority is left";
+    let to_do = "start this node together with the others, which then fill a new replica. If no majority is left, \
+                 run `assay cluster recover` on the node with the most data";
     if log_is_of_other_time(disk.as_ref(), dir) {
-        let what = "it was not last used by this data directory: it is of another time. The next start closes all \
+        let what = "this log and the rest of the data directory are from different times. The next start closes all \
                     replicas of this node";
         report.damaged("log/START", what, to_do);
     }
     // Where the list cannot be read, that has been said already.
     for group in closed_groups(Arc::clone(disk), dir).unwrap_or_default() {
-        let what = "its replica here is closed: this directory, or this replica, was put back from an older copy, or the \
-                    group went on without what it had committed";
+        let what = "its replica here is closed: this directory, or this replica, was restored from an older copy, or \
+                    the group continued without its committed entries";
         report.damaged(&groups::name_of(group), what, to_do);
     }
 }
@@ -170,10 +177,12 @@ fn check_group(disk: &SharedDisk, group: &Group, log: &Option<assay_storage_log:
     let found = log.groups.iter().find(|found| found.group == group.id);
     let Some(found) = found else {
         match applied {
-            None => report.ok(&place, "nothing kept, nothing in the log"),
-            Some(index) => {
-                report.damaged(&place, format!("the kept state ends at {index}; the log knows nothing of it"), REBUILD)
-            }
+            None => report.ok(&place, "no stored state, and no entries in the log"),
+            Some(index) => report.damaged(
+                &place,
+                format!("the stored state ends at {index}, but the log has no entries of the group"),
+                REBUILD,
+            ),
         }
         return;
     };
@@ -189,16 +198,22 @@ fn check_group(disk: &SharedDisk, group: &Group, log: &Option<assay_storage_log:
         let (first, last) = (state.first, next);
         report.damaged(
             &place,
-            format!("the kept state goes on at {last}; the log begins at {first}, what is between is gone"),
+            format!(
+                "the stored state continues at {last}, but the log begins at {first}: the entries between are missing"
+            ),
             REBUILD,
         );
     } else if let Some(index) = applied.filter(|index| last.is_none_or(|last| last < *index)) {
-        report.damaged(&place, format!("the kept state ends at {index}; the log ends before, at {last:?}"), REBUILD);
+        report.damaged(
+            &place,
+            format!("the stored state ends at {index}, but the log already ends at {last:?}"),
+            REBUILD,
+        );
     } else {
         let open = last.map_or(0, |last| (last + 1).saturating_sub(next));
         report.ok(
             &place,
-            format!("the log goes on where the kept state ends; {open} entries will be applied at the next start"),
+            format!("the log continues where the stored state ends; the next start applies {open} entries"),
         );
     }
 }
@@ -229,7 +244,7 @@ fn check_blobs(disk: &SharedDisk, dir: &Path, report: &mut Report) {
                 report.damaged(
                     "blobs",
                     said,
-                    "put the file back from a backup or from another node; its name is the hash of its content",
+                    "restore the file from a backup or from another node; its name is the hash of its content",
                 );
             }
         }

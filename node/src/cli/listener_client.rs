@@ -34,14 +34,15 @@ const ANSWER_BYTES_MAX: u64 = 16 << 20;
 /// Address of a listener, the certificate to trust and the token to present.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ListenerArgs {
-    /// Ask the node whose administrators' listener is there, as http://127.0.0.1:8001, instead of the one that runs on
-    /// --data-dir; also ASSAY_ADMIN_URL
+    /// Administrators' listener of a node, such as http://127.0.0.1:8001, to use instead of --data-dir; also
+    /// ASSAY_ADMIN_URL
     #[arg(long, value_name = "URL", global = true)]
     pub admin: Option<String>,
-    /// A file with that node's token, also ASSAY_ADMIN_TOKEN_FILE; else ASSAY_ADMIN_TOKEN, else `admin.token` in --data-dir
+    /// File with the token of that node, also ASSAY_ADMIN_TOKEN_FILE [default: ASSAY_ADMIN_TOKEN, else `admin.token` in
+    /// --data-dir]
     #[arg(long, value_name = "FILE", global = true)]
     pub admin_token_file: Option<PathBuf>,
-    /// The certificate to trust for https, or that of its authority, as PEM; also ASSAY_ADMIN_CA
+    /// PEM file with the certificate to trust for https, or with that of its authority; also ASSAY_ADMIN_CA
     #[arg(long, value_name = "FILE", global = true)]
     pub admin_ca: Option<PathBuf>,
 }
@@ -51,7 +52,7 @@ impl ListenerArgs {
     pub fn or_environment(self) -> anyhow::Result<ListenerArgs> {
         let file = |name: &str| config::variable(name).map(PathBuf::from);
         let url = config::variable(URL_VARIABLE).map(OsString::into_string).transpose();
-        let url = url.map_err(|_| anyhow::anyhow!("{URL_VARIABLE} is no text"))?;
+        let url = url.map_err(|_| anyhow::anyhow!("{URL_VARIABLE} is not valid text"))?;
         Ok(ListenerArgs {
             admin: self.admin.or(url),
             admin_token_file: self.admin_token_file.or_else(|| file(TOKEN_FILE_VARIABLE)),
@@ -101,8 +102,8 @@ impl ListenerClient {
             self.token.expose(),
             body.len()
         );
-        let bytes = self.exchange(head.as_bytes()).with_context(|| format!("asking {}", self.url))?;
-        answer_of(&bytes).with_context(|| format!("{} answered", self.url))
+        let bytes = self.exchange(head.as_bytes()).with_context(|| format!("the request to {} failed", self.url))?;
+        answer_of(&bytes).with_context(|| format!("{} responded", self.url))
     }
 
     fn exchange(&self, request: &[u8]) -> anyhow::Result<Vec<u8>> {
@@ -110,7 +111,7 @@ impl ListenerClient {
         stream.set_read_timeout(Some(SILENCE_MAX))?;
         stream.set_write_timeout(Some(SILENCE_MAX))?;
         let Some(tls) = &self.tls else { return exchange_bytes(&mut stream, request) };
-        let name = ServerName::try_from(self.host.clone()).context("the host's name")?;
+        let name = ServerName::try_from(self.host.clone()).context("invalid host name")?;
         let connection = ClientConnection::new(Arc::clone(tls), name)?;
         exchange_bytes(&mut StreamOwned::new(connection, stream), request)
     }
@@ -123,7 +124,7 @@ impl ListenerClient {
                 Err(error) => last = Some(error),
             }
         }
-        Err(last.map_or_else(|| anyhow::anyhow!("the name stands for no address"), Into::into))
+        Err(last.map_or_else(|| anyhow::anyhow!("the name resolves to no address"), Into::into))
     }
 }
 
@@ -142,7 +143,7 @@ fn exchange_bytes(stream: &mut (impl Read + Write), request: &[u8]) -> anyhow::R
 
 /// Returns the body of a response of status 200. Another status is an error with the message of the response.
 fn answer_of(bytes: &[u8]) -> anyhow::Result<Value> {
-    let cut = || anyhow::anyhow!("something that is no whole answer");
+    let cut = || anyhow::anyhow!("the response is incomplete");
     let end = bytes.windows(4).position(|window| window == b"\r\n\r\n").ok_or_else(cut)?;
     let head = std::str::from_utf8(&bytes[..end])?;
     let status = head.split(' ').nth(1).unwrap_or_default();
@@ -173,22 +174,22 @@ fn parse_listener_url(url: &str) -> anyhow::Result<ListenerUrl> {
         "http" => false,
         _ => return Err(wrong("it is neither http nor https")),
     };
-    let (host, port) = rest.trim_end_matches('/').rsplit_once(':').ok_or_else(|| wrong("it names no port"))?;
-    let port = port.parse().map_err(|_| wrong("it names no port"))?;
+    let (host, port) = rest.trim_end_matches('/').rsplit_once(':').ok_or_else(|| wrong("it has no port"))?;
+    let port = port.parse().map_err(|_| wrong("it has no port"))?;
     let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     if host.is_empty() || !host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-:".contains(&byte)) {
-        return Err(wrong("it names no host"));
+        return Err(wrong("it has no host"));
     }
     let is_here =
         || host == "localhost" || host.parse().is_ok_and(|ip: std::net::IpAddr| ip.to_canonical().is_loopback());
     if !is_tls && !is_here() {
-        return Err(wrong("the token would travel in plain text to another machine: use https"));
+        return Err(wrong("the token would be sent to another machine in plain text: use https"));
     }
     Ok(ListenerUrl { is_tls, host: host.to_owned(), port })
 }
 
 fn trusting(file: Option<&Path>) -> anyhow::Result<Arc<ClientConfig>> {
-    trust_file(file.context("https needs a certificate to trust: name its file with --admin-ca")?)
+    trust_file(file.context("https needs a trusted certificate: name its file with --admin-ca")?)
 }
 
 #[cfg(test)]
@@ -221,7 +222,7 @@ mod tests {
         let refused = answer("HTTP/1.1 401 X\r\nContent-Length: 17\r\n\r\n{\"Message\": \"no\"}");
         assert_eq!(refused.unwrap_err().to_string(), "no");
         for cut in ["", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{\"a\""] {
-            assert!(answer(cut).unwrap_err().to_string().contains("no whole answer"), "{cut}");
+            assert!(answer(cut).unwrap_err().to_string().contains("is incomplete"), "{cut}");
         }
     }
 }

@@ -11,7 +11,7 @@ pub struct ReaderGone;
 
 impl fmt::Display for ReaderGone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("nobody reads the output any more")
+        f.write_str("the reader of the output is gone")
     }
 }
 
@@ -36,7 +36,7 @@ pub fn write(text: &str) -> anyhow::Result<()> {
 fn failed(error: io::Error) -> anyhow::Error {
     match error.kind() {
         ErrorKind::BrokenPipe => ReaderGone.into(),
-        _ => anyhow::Error::new(error).context("writing to stdout"),
+        _ => anyhow::Error::new(error).context("cannot write to stdout"),
     }
 }
 

@@ -96,9 +96,9 @@ fn rules_of_rates_are_a_list_wherever_they_are_said() {
 #[test]
 fn rules_of_rates_that_are_not_understood_are_named() {
     let refused = |value: &str| load(&sources(None, &[], &[&format!("limits.rates={value}")])).unwrap_err().problem;
-    assert!(refused("5").contains("no list"));
-    assert!(refused("[").contains("no list as the file has it"));
-    assert!(refused("[]\nhttp = 1").contains("no list"));
+    assert!(refused("5").contains("not a list"));
+    assert!(refused("[").contains("not a list in TOML"));
+    assert!(refused("[]\nhttp = 1").contains("not a list"));
     assert!(refused(&format!("[{{{RULE}, bursts = 1}}]")).contains("unknown field `bursts`"));
     assert!(refused("[{endpoint = \"/logs3\", per = \"organization\", requests = 1}]").contains("seconds"));
     assert!(refused(&format!("[{{{}}}]", RULE.replace("organization", "planet"))).contains("`planet`"));

@@ -38,14 +38,14 @@ static HANDED_OVER: OnceLock<BTreeMap<String, String>> = OnceLock::new();
 pub fn begin() -> anyhow::Result<()> {
     rustix::process::umask(Mode::from_raw_mode(OTHERS));
     if let Ok(number) = std::env::var(PIPE_VARIABLE) {
-        let given = taken(&number).with_context(|| format!("reading the secrets at descriptor {number}"))?;
-        HANDED_OVER.set(given).map_err(|_| anyhow::anyhow!("secrets were handed over twice"))?;
+        let given = taken(&number).with_context(|| format!("cannot read the secrets from descriptor {number}"))?;
+        HANDED_OVER.set(given).map_err(|_| anyhow::anyhow!("secrets were passed twice"))?;
         return Ok(());
     }
     // One that is no text is refused by whoever reads it, and named.
     let found = SECRET_VARIABLES.iter().filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)));
     let found: BTreeMap<String, String> = found.filter(|(_, value)| !value.trim().is_empty()).collect();
-    if found.is_empty() { Ok(()) } else { begin_again(&found).context("starting again without the secrets") }
+    if found.is_empty() { Ok(()) } else { begin_again(&found).context("cannot restart without the secrets") }
 }
 
 /// The value of a secret variable, wherever it is by now.
@@ -66,7 +66,7 @@ fn begin_again(secrets: &BTreeMap<String, String>) -> anyhow::Result<()> {
     let text = serde_json::to_vec(secrets)?;
     anyhow::ensure!(
         text.len() <= HANDED_OVER_BYTES_MAX,
-        "{} together have more than {HANDED_OVER_BYTES_MAX} bytes: put them into files, which settings name",
+        "{} together have more than {HANDED_OVER_BYTES_MAX} bytes: write them to files, and name these in settings",
         secrets.keys().cloned().collect::<Vec<_>>().join(", ")
     );
     let (reader, mut writer) = std::io::pipe()?;
@@ -74,7 +74,7 @@ fn begin_again(secrets: &BTreeMap<String, String>) -> anyhow::Result<()> {
     drop(writer);
     rustix::io::fcntl_setfd(&reader, FdFlags::empty())?;
     let mut args = std::env::args_os();
-    let mut command = Command::new(std::env::current_exe().context("finding this program")?);
+    let mut command = Command::new(std::env::current_exe().context("cannot find this program")?);
     if let Some(name) = args.next() {
         command.arg0(name);
     }
@@ -97,18 +97,18 @@ fn taken(number: &str) -> anyhow::Result<BTreeMap<String, String>> {
 pub fn close_memory() {
     let none = Rlimit { current: Some(0), maximum: Some(0) };
     if let Err(error) = rustix::process::setrlimit(Resource::Core, none) {
-        tracing::warn!(%error, "core files are not turned off");
+        tracing::warn!(%error, "could not disable core files");
     }
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable) {
-        tracing::warn!(%error, "the memory of this process is open to other processes of the same user");
+        tracing::warn!(%error, "other processes of the same user can read the memory of this process");
     }
 }
 
 /// Removes the permissions of other users on a data directory. Files in it keep their modes, since they are
 /// unreachable.
 pub fn close_directory(dir: &Path) -> anyhow::Result<()> {
-    let doing = || format!("closing {} to others", dir.display());
+    let doing = || format!("cannot remove the permissions of other users on {}", dir.display());
     let Ok(found) = std::fs::metadata(dir) else { return Ok(()) };
     let mode = found.permissions().mode() & 0o7777;
     if mode & OTHERS != 0 {

@@ -32,8 +32,8 @@ pub fn fit(limit: Option<u64>, http: &mut HttpConfig) {
             open_files = limit,
             connections_max = http.connections_max,
             otlp_connections_max = http.otlp_connections_max,
-            "fewer connections are taken than the settings say ({} and {}), since this process may not open more files: \
-             raise the hard limit (ulimit -Hn, LimitNOFILE=)",
+            "this process may not open enough files, so it accepts fewer connections than the settings allow ({} and \
+             {}). Raise the hard limit (ulimit -Hn, LimitNOFILE=)",
             before.0,
             before.1
         );

@@ -29,30 +29,28 @@ impl LocalFile {
 
     /// Makes the file that an export writes. It has its name only when it is whole, and takes the place of no other.
     pub fn target(to: &Path) -> anyhow::Result<LocalFile> {
-        anyhow::ensure!(!to.try_exists()?, "{} is there already: name another file", to.display());
+        anyhow::ensure!(!to.try_exists()?, "{} already exists: name another file", to.display());
         let mut partial = to.as_os_str().to_owned();
         partial.push(format!(".{PARTIAL}"));
         let partial = PathBuf::from(partial);
         // All that an organization has: for its owner alone.
         let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&partial);
-        let file = made.with_context(|| format!("making {}", partial.display()))?;
+        let file = made.with_context(|| format!("creating {}", partial.display()))?;
         Ok(LocalFile::Target { file: BufWriter::new(file), partial, to: to.to_owned() })
     }
 
     fn put(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
-        let LocalFile::Target { file, partial, .. } = self else {
-            anyhow::bail!("the node sent a file nobody asked for")
-        };
+        let LocalFile::Target { file, partial, .. } = self else { anyhow::bail!("the node sent an unexpected file") };
         file.write_all(bytes).with_context(|| format!("writing {}", partial.display()))
     }
 
     fn part(&mut self, from_start: bool) -> anyhow::Result<Vec<u8>> {
-        let LocalFile::Source(file) = self else { anyhow::bail!("the node wants a file that there is not") };
+        let LocalFile::Source(file) = self else { anyhow::bail!("the node requested an unexpected file") };
         if from_start {
             file.rewind()?;
         }
         let mut part = Vec::new();
-        file.take(PART_BYTES as u64).read_to_end(&mut part).context("reading the file")?;
+        file.take(PART_BYTES as u64).read_to_end(&mut part).context("cannot read the file")?;
         Ok(part)
     }
 
@@ -90,23 +88,23 @@ fn follow(mut stream: &UnixStream, read: &mut impl BufRead, disk: &mut LocalFile
     let mut part = Vec::new();
     loop {
         let mut line = String::new();
-        read.by_ref().take(LINE_BYTES_MAX).read_line(&mut line).context("waiting for the node")?;
-        anyhow::ensure!(line.ends_with('\n'), "the node ended before it answered");
+        read.by_ref().take(LINE_BYTES_MAX).read_line(&mut line).context("cannot read from the node")?;
+        anyhow::ensure!(line.ends_with('\n'), "the node closed the connection before it responded");
         // A node of an earlier version answers at once that it does not understand.
         if let Ok(answer) = serde_json::from_str::<TransferAnswer>(&line) {
             return Ok(answer);
         }
-        match serde_json::from_str(&line).context("the node said something else than how an export or import goes")? {
+        match serde_json::from_str(&line).context("the node sent a message that cannot be decoded")? {
             NodeMessage::Said(said) => eprintln!("{said}"),
             NodeMessage::Bytes(count) => {
-                anyhow::ensure!(count <= PART_BYTES, "the node sent more at once than it may");
+                anyhow::ensure!(count <= PART_BYTES, "the node sent a part that is too large");
                 part.resize(count, 0);
-                read.read_exact(&mut part).context("waiting for the node")?;
+                read.read_exact(&mut part).context("cannot read from the node")?;
                 disk.put(&part)?;
             }
             wanted @ (NodeMessage::First | NodeMessage::Next) => {
                 let part = disk.part(matches!(wanted, NodeMessage::First))?;
-                let length = u32::try_from(part.len()).context("a part of the file that is too large")?;
+                let length = u32::try_from(part.len()).context("a part of the file is too large")?;
                 stream.write_all(&length.to_le_bytes())?;
                 stream.write_all(&part)?;
             }

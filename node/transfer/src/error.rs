@@ -13,7 +13,7 @@ pub enum TransferError {
     #[error("the file: {0}")]
     Io(#[from] io::Error),
     /// The file is cut, changed, or of another format.
-    #[error("the file is not a whole export of an organization: {0}")]
+    #[error("the file is not a complete export of an organization: {0}")]
     Damaged(String),
     #[error("the file is of format {found}, and this version reads format {known}")]
     Format { found: u32, known: u32 },
@@ -21,11 +21,11 @@ pub enum TransferError {
     Records(#[from] RecordsError),
     #[error("{object}: {why}")]
     Read { object: ObjectKey, why: ReadError },
-    #[error("{object}: {why}; started again, the import goes on where it stopped")]
+    #[error("{object}: {why}. Start the import again: it continues where it stopped")]
     Write { object: ObjectKey, why: WriteError },
-    #[error("{0}: what was written to it here is not what the file has: nothing of it was changed")]
+    #[error("{0}: its rows here differ from those of the file, so it was not changed")]
     Differs(ObjectKey),
-    #[error("datasets and prompts have more than {0} versions together: more than one import maps")]
+    #[error("datasets and prompts together have more than {0} versions, which is the maximum of one import")]
     Versions(usize),
 }
 

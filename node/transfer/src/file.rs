@@ -155,7 +155,7 @@ impl<W: Write> Writer<W> {
 fn footer_bytes(footer: &Footer) -> io::Result<Vec<u8>> {
     let mut text = serde_json::to_vec(&TransferLine::Footer(footer.clone()))?;
     text.push(b'\n');
-    let length = u16::try_from(text.len()).map_err(|_| io::Error::other("a footer that is too long"))?;
+    let length = u16::try_from(text.len()).map_err(|_| io::Error::other("the footer is too long"))?;
     let mut crc = Crc::new();
     crc.update(&text);
     let mut bytes = GZIP_HEAD.to_vec();
@@ -232,7 +232,7 @@ impl<R: BufRead> Reader<R> {
         match format(&reader.line) {
             Some(FORMAT) => {}
             Some(found) => return Err(TransferError::Format { found, known: FORMAT }),
-            None => return Err(damaged("it does not begin with a header")),
+            None => return Err(damaged("it has no header")),
         }
         match serde_json::from_slice(&reader.line) {
             Ok(TransferLine::Header(header)) => reader.header = header,
@@ -247,7 +247,7 @@ impl<R: BufRead> Reader<R> {
             return Ok(None);
         }
         if let Some(rest) = self.line.strip_prefix(OPERATION) {
-            let text = rest.strip_suffix(b"}").ok_or_else(|| damaged("an operation does not end"))?;
+            let text = rest.strip_suffix(b"}").ok_or_else(|| damaged("an operation is incomplete"))?;
             self.counted.operations += 1;
             return Ok(Some(Line::Operation(text.to_vec())));
         }
@@ -261,7 +261,7 @@ impl<R: BufRead> Reader<R> {
                 Ok(Some(Line::Object(object)))
             }
             Ok(TransferLine::Header(_) | TransferLine::Footer(_)) => {
-                Err(damaged("a header or a footer stands in its midst"))
+                Err(damaged("it has a header or a footer in the middle"))
             }
             Err(why) => Err(damaged(format!("a line cannot be decoded: {why}"))),
         }
@@ -275,7 +275,7 @@ impl<R: BufRead> Reader<R> {
         let mut rest = Vec::new();
         inner.by_ref().take(FOOTER_BYTES_MAX as u64 + 1).read_to_end(&mut rest)?;
         if rest != footer_bytes(&counted)? {
-            return Err(damaged("its footer is not that of what is before it"));
+            return Err(damaged("its footer does not match its content"));
         }
         Ok(counted)
     }
@@ -290,8 +290,8 @@ impl<R: BufRead> Reader<R> {
         }
         match self.line.pop() {
             Some(b'\n') => Ok(true),
-            _ if self.line.len() >= LINE_BYTES_MAX => Err(damaged("a line is longer than any that is written")),
-            _ => Err(damaged("its last line is cut")),
+            _ if self.line.len() >= LINE_BYTES_MAX => Err(damaged("a line is too long")),
+            _ => Err(damaged("its last line is truncated")),
         }
     }
 }

@@ -65,7 +65,7 @@ pub fn import<R: BufRead>(
         };
         let footer = importing.read(open()?, say)?;
         if footer != survey.footer {
-            return Err(damaged("it changed while it was read: what was written so far is here, and is not all"));
+            return Err(damaged("it changed while it was read, so the import is incomplete"));
         }
         let (made, written) = (importing.made, importing.written);
         again(|| context.runtime.block_on(survey.import.finish()))?;
@@ -129,13 +129,13 @@ fn look<R: BufRead>(
             }
             Line::Record(record) => survey.import.check_record(&record)?,
             Line::Object(_) => is_in_object = true,
-            Line::Operation(_) if !is_in_object => return Err(damaged("an operation is on no object")),
+            Line::Operation(_) if !is_in_object => return Err(damaged("an operation has no object")),
             Line::Operation(text) => drop(HistoryOp::parse(&text).map_err(damaged)?),
         }
         operations += 1;
         if said.elapsed() >= SAID_EVERY {
             said = Instant::now();
-            say(&format!("looking at the file: {operations} lines so far, nothing is written yet"));
+            say(&format!("checking the file: {operations} lines so far, nothing is written yet"));
         }
     }
     survey.footer = reader.finish()?;
@@ -202,7 +202,7 @@ impl Importing<'_> {
         let key = ObjectKey::new(self.survey.import.org, object.kind, object.id);
         if !again(|| context.runtime.block_on(context.records.has_record(&key)))? {
             // It came with its record, and the record was deleted since.
-            tracing::info!(object = %key, "it has no record here, and no rows come");
+            tracing::info!(object = %key, "it has no record here, so no rows are imported");
             return Ok(None);
         }
         Replay::start(context, key).map(Some)

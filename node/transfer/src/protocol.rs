@@ -72,7 +72,7 @@ pub fn serve(stream: UnixStream, context: &TransferContext, request: &TransferRe
     stream.set_write_timeout(Some(STALLED))?;
     let answer = match UNDER_WAY.try_lock() {
         Some(_alone) => carry_out(&stream, context, request),
-        None => TransferAnswer::Refused("another export or import is under way on this node: try again later".into()),
+        None => TransferAnswer::Refused("another export or import is running on this node: try again later".into()),
     };
     tell(&stream, &NodeMessage::Answer(answer))?;
     Ok(())
@@ -81,7 +81,7 @@ pub fn serve(stream: UnixStream, context: &TransferContext, request: &TransferRe
 fn carry_out(stream: &UnixStream, context: &TransferContext, request: &TransferRequest) -> TransferAnswer {
     let mut say = |said: &str| {
         if let Err(error) = tell(stream, &NodeMessage::Said(said.to_owned())) {
-            tracing::debug!(%error, "nobody hears how far it is"); // the next part of the file ends it
+            tracing::debug!(%error, "the client of the export or import is gone"); // the next part of the file ends it
         }
     };
     let done = match request {
@@ -161,7 +161,7 @@ impl Read for Incoming<'_> {
             self.stream.read_exact(&mut length)?;
             self.left = u32::from_le_bytes(length) as usize;
             if self.left > PART_BYTES {
-                return Err(io::Error::other("a part of the file is larger than parts are"));
+                return Err(io::Error::other("a part of the file is too large"));
             }
             self.is_over = self.left == 0;
         }

@@ -35,12 +35,12 @@ const STEP_WORK: usize = 8;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PatternError {
     #[error(
-        "this pattern is too large: compiled it takes more than {PATTERN_BYTES_MAX} bytes ({} KiB); use fewer or \
-         smaller repetitions, or classes of ASCII such as [0-9a-z] in place of \\w and \\d",
+        "this pattern is too large: compiled, it needs more than {PATTERN_BYTES_MAX} bytes ({} KiB). Use fewer or \
+         smaller repetitions, or ASCII classes such as [0-9a-z] in place of \\w and \\d",
         PATTERN_BYTES_MAX >> 10
     )]
     TooLarge,
-    #[error("this is no pattern: {0}")]
+    #[error("this is not a valid pattern: {0}")]
     Syntax(String),
 }
 
@@ -287,7 +287,7 @@ mod tests {
     fn what_is_wrong_is_said_in_one_line() {
         let fault = |pattern, any_case| Pattern::new(pattern, any_case).err().map(|error| error.to_string());
         assert_eq!(fault("^a.*[0-9]+$", false), None);
-        assert_eq!(fault("a(b", true).as_deref(), Some("this is no pattern: unclosed group"));
+        assert_eq!(fault("a(b", true).as_deref(), Some("this is not a valid pattern: unclosed group"));
         let look_around = fault("(?=a)", false).expect("RE2 has none");
         assert!(look_around.contains("look-around"), "{look_around}");
     }

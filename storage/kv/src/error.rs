@@ -18,7 +18,7 @@ pub enum KvError {
 
     /// It may be whole: a busy machine, a slow disk, and some damage that sled hangs on look the same.
     #[error(
-        "{}: the store did not open within {seconds} s: start again when the machine and its disk are less busy; if it never \
+        "{}: the store did not open within {seconds} s. Start again when the machine and its disk are less busy. If it never \
          opens, restore the directory", dir.display()
     )]
     TooSlow { dir: PathBuf, seconds: u64 },

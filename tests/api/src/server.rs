@@ -13,7 +13,7 @@ pub use crate::process::program;
 pub const TEST_KEY: &str = "sk-test0000000000000000000000000000000000000000";
 
 /// Beginning of the line with the address of each administrators' listener.
-pub const ADMIN: &str = "Administrators are answered at ";
+pub const ADMIN: &str = "Administrators are served at ";
 pub const OTLP: &str = "Exporters of OpenTelemetry are served over gRPC at ";
 
 /// Options for starting a server.

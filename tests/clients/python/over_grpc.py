@@ -111,7 +111,7 @@ Code = grpc.StatusCode
 same("no key", refused(service.Export, export([SPAN]), {"x-bt-parent": "project_name:x"})[0], Code.UNAUTHENTICATED)
 same("another key", refused(service.Export, export([SPAN]), {**to, "authorization": "Bearer sk-no"})[0], Code.UNAUTHENTICATED)
 code, said, _ = refused(service.Export, export([SPAN]), KEY)
-same("no parent", (code, "where the spans go is not said" in said), (Code.INVALID_ARGUMENT, True))
+same("no parent", (code, "the spans have no destination" in said), (Code.INVALID_ARGUMENT, True))
 gone = {**KEY, "x-bt-parent": "experiment_id:11111111-2222-4333-8444-555555555555"}
 same("not there", refused(service.Export, export([SPAN]), gone)[0], Code.NOT_FOUND)
 other = channel.unary_unary("/opentelemetry.proto.collector.trace.v1.TraceService/Other")

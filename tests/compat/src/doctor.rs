@@ -11,6 +11,10 @@ pub fn examine(data: &Path) -> Result<String> {
     let output =
         Command::new(program()?).args(["doctor", "--data-dir"]).arg(data).output().context("it does not run")?;
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    anyhow::ensure!(output.status.success() && said.contains("all is well"), "the doctor: {}\n{said}", output.status);
+    anyhow::ensure!(
+        output.status.success() && said.contains("no problems found"),
+        "the doctor: {}\n{said}",
+        output.status
+    );
     Ok(said)
 }

@@ -90,7 +90,7 @@ fn run(name: &str, server: &Server) -> Result<()> {
 fn has_everything(data: &Path) -> Result<()> {
     let found = doctor::examine(data)?;
     let shards = || found.lines().filter(|line| line.contains("shard "));
-    let unsealed = shards().any(|line| line.contains("entries will be applied") && !line.contains(" 0 entries"));
+    let unsealed = shards().any(|line| line.contains("the next start applies") && !line.contains(" 0 entries"));
     anyhow::ensure!(unsealed, "every entry is sealed:\n{found}");
     let segments = shards().any(|line| line.contains("segments") && !line.contains(" 0 segments"));
     anyhow::ensure!(segments, "nothing is sealed:\n{found}");

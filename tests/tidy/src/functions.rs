@@ -16,15 +16,7 @@ pub fn code_only(text: &str) -> String {
     let mut code = Vec::with_capacity(bytes.len());
     let mut at = 0;
     while at < bytes.len() {
-        let end = match &bytes[at..] {
-            [b'/', b'/', ..] => end_of_line(bytes, at),
-            [b'/', b'*', ..] => end_of_block(bytes, at),
-            [b'"', ..] => end_of_text(bytes, at + 1),
-            [b'r', rest @ ..] if !follows_name(bytes, at) && starts_raw(rest) => end_of_raw(bytes, at + 1),
-            [b'b', b'r', rest @ ..] if !follows_name(bytes, at) && starts_raw(rest) => end_of_raw(bytes, at + 2),
-            [b'\'', ..] => end_of_character(bytes, at),
-            _ => at,
-        };
+        let end = end_of_token(bytes, at);
         if end == at {
             code.push(bytes[at]);
             at += 1;
@@ -34,6 +26,34 @@ pub fn code_only(text: &str) -> String {
         }
     }
     String::from_utf8_lossy(&code).into_owned()
+}
+
+/// String literals as they are written, without quotes, each with its line number from 1. Raw strings are left out.
+pub fn string_literals(text: &str) -> Vec<(usize, String)> {
+    let bytes = text.as_bytes();
+    let (mut found, mut at, mut line) = (Vec::new(), 0, 1);
+    while at < bytes.len() {
+        let end = end_of_token(bytes, at).max(at + 1);
+        if bytes[at] == b'"' && end > at + 1 {
+            found.push((line, String::from_utf8_lossy(&bytes[at + 1..end - 1]).into_owned()));
+        }
+        line += bytes[at..end].iter().filter(|byte| **byte == b'\n').count();
+        at = end;
+    }
+    found
+}
+
+/// End of the comment, text or character that begins at `at`; `at` itself if none begins there.
+fn end_of_token(bytes: &[u8], at: usize) -> usize {
+    match &bytes[at..] {
+        [b'/', b'/', ..] => end_of_line(bytes, at),
+        [b'/', b'*', ..] => end_of_block(bytes, at),
+        [b'"', ..] => end_of_text(bytes, at + 1),
+        [b'r', rest @ ..] if !follows_name(bytes, at) && starts_raw(rest) => end_of_raw(bytes, at + 1),
+        [b'b', b'r', rest @ ..] if !follows_name(bytes, at) && starts_raw(rest) => end_of_raw(bytes, at + 2),
+        [b'\'', ..] => end_of_character(bytes, at),
+        _ => at,
+    }
 }
 
 fn follows_name(bytes: &[u8], at: usize) -> bool {
@@ -153,6 +173,13 @@ mod tests {
         let found: Vec<_> = functions(text).into_iter().map(|f| (f.name, f.line, f.lines)).collect();
         let expected: Vec<_> = expected.iter().map(|(name, line, lines)| (name.to_string(), *line, *lines)).collect();
         assert_eq!(found, expected, "{text}");
+    }
+
+    #[test]
+    fn string_literals_are_found_with_their_lines() {
+        let text = "// \"no\"\nf(\"a \\\n b\", '\"', r#\"raw\"#);\ng(\"c\\\"d\");\n";
+        let found = string_literals(text);
+        assert_eq!(found, [(2, "a \\\n b".to_owned()), (4, "c\\\"d".to_owned())]);
     }
 
     #[test]

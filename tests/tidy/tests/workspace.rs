@@ -7,7 +7,7 @@ use std::process::Command;
 use assay_tests_tidy::features::{complaints as feature_complaints, parse_tree};
 use assay_tests_tidy::readme::{TEST_COMMAND, broken_links, commands, parse_run, variant_of};
 use assay_tests_tidy::workspace::Workspace;
-use assay_tests_tidy::{areas, formats, imports, libraries, sizes, sources};
+use assay_tests_tidy::{areas, formats, imports, libraries, prose, sizes, sources};
 
 /// Crates that are built alone, day in, day out, and pull in what is large.
 const BUILT_ALONE: [&str; 3] = ["assay-storage-segments", "assay-storage-log", "assay-storage-shard"];
@@ -143,4 +143,20 @@ fn cargo_tree(root: &Path, arguments: &[&str]) -> String {
     let output = command.args(arguments).output().expect("cargo runs");
     assert!(output.status.success(), "cargo tree: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn texts_for_users_have_short_sentences() {
+    let workspace = Workspace::this();
+    let sources = workspace.sources();
+    let mut found = [prose::doc_comments(&sources), prose::texts(&sources), prose::help(&sources)].concat();
+    let mut pages = vec![("README.md".to_owned(), workspace.read_text("README.md"))];
+    for folder in ["node/guide", "node/guide/errors"] {
+        let files = areas::markdown_in(&workspace.root.join(folder)).into_iter();
+        let files = files.filter(|(name, _)| name.ends_with(".md"));
+        pages.extend(files.map(|(name, text)| (format!("{folder}/{name}"), text)));
+    }
+    assert!(pages.len() > 20, "README and the pages of the guide");
+    found.extend(pages.iter().flat_map(|(path, text)| prose::markdown(path, text)));
+    none(&found);
 }

@@ -80,7 +80,7 @@ async fn act_on(shared: &Arc<Shared>, consequence: &Consequence) -> Result<(), O
         Consequence::Stop { by, instead } => {
             shared.config.on_fatal.report(format_args!(
                 "another process runs as node {} from a copy of this data directory, and node {by} accepts that one \
-                 (start {instead}): one of the two must not run. Stop it, and let it join again with an empty directory",
+                 (start {instead}). Stop one of the two, and let it join again with an empty directory",
                 shared.node
             ));
             Ok(())

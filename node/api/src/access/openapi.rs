@@ -30,10 +30,10 @@ pub fn acls() -> Vec<Operation> {
     let (object_type, object_id) = (family.said.filters[0].1.clone(), family.said.filters[1].1.clone());
     let list = |path: &str, summary: &str| paged(Operation::new("get", path, ACLS, summary), None);
     let shown = |operation: Operation| operation.with("Acl", family.said.answer.clone());
-    let of_object = list("/v1/acl", "List what was granted on an object, newest first");
+    let of_object = list("/v1/acl", "List the grants on an object, newest first");
     let of_object = of_object.must_ask("object_type", object_type).must_ask("object_id", object_id);
     let of_object = filtered(of_object, &family.said.filters[2..]);
-    let of_organization = list("/v1/acl/list_org", "List what was granted in an organization, newest first");
+    let of_organization = list("/v1/acl/list_org", "List the grants in an organization, newest first");
     let of_organization = filtered(of_organization, &family.said.filters);
     let update = |path: &str, summary: &str| {
         let list =
@@ -49,8 +49,8 @@ pub fn acls() -> Vec<Operation> {
         family.create(),
         shown(of_object).answers(objects(&reference("Acl"))),
         family.delete_by(reference("CreateAcl")),
-        update("/v1/acl/batch_update", "Grant and take away several at once"),
-        update("/v1/acl/batch-update", "The same, as one client spells it"),
+        update("/v1/acl/batch_update", "Add and remove several grants at once"),
+        update("/v1/acl/batch-update", "Add and remove several grants at once (alternative path of one client)"),
         // No object around it, as clients have it.
         shown(of_organization).answers(json!({"type": "array", "items": reference("Acl")})),
         family.get(),

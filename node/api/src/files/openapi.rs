@@ -39,7 +39,7 @@ pub fn operations() -> Vec<Operation> {
         &["key", "bytes", "hash"],
         json!({"key": text(), "bytes": {"type": "integer", "minimum": 0}, "hash": text()}),
     );
-    let look = of("get", "/attachment", "Where the bytes of an attachment are, and whether they are there")
+    let look = of("get", "/attachment", "Get the download URL of an attachment and its upload status")
         .asks("key", text())
         .asks("url", text())
         .asks("org_id", uuid())
@@ -54,28 +54,28 @@ pub fn operations() -> Vec<Operation> {
         of(method, "/attachment/bytes/{ticket}", summary).part("ticket", some_text()).by_ticket()
     };
     vec![
-        of("post", "/attachment", "Where the bytes of an attachment go")
+        of("post", "/attachment", "Get the upload URL of an attachment")
             .takes(object(&["key", "filename"], asked))
             .answers(object(&["signedUrl", "headers"], json!({"signedUrl": url, "headers": headers}))),
         look.answers(object(&["downloadUrl", "status"], json!({"downloadUrl": text(), "status": status()})))
             .also_refuses(&[Kind::NotImplemented]),
-        of("post", "/attachment/status", "Say how the upload of an attachment went")
+        of("post", "/attachment/status", "Report the result of an attachment's upload")
             .takes(object(&["key", "status"], said))
             .answers(object(&["status"], json!({"status": status()}))),
-        of("post", "/logs3/overflow", "Where rows go that one request is too small for")
+        of("post", "/logs3/overflow", "Get an upload URL for rows that are too large for one request")
             .takes(object(&[], overflow))
             .answers(object(
                 &["method", "signedUrl", "headers", "key"],
                 json!({"method": {"type": "string", "enum": ["PUT"]}, "signedUrl": url, "headers": headers, "key": text()}),
             ))
             .also_refuses(&[Kind::TooLarge]),
-        of("post", "/function/code", "Where the code of functions goes")
+        of("post", "/function/code", "Get an upload URL for the code of a function")
             .takes(object(&[], code))
             .answers(object(&["url", "bundleId"], json!({"url": url, "bundleId": uuid()}))),
-        bytes("put", "Send the bytes of a file").takes_bytes().answers(kept),
-        bytes("get", "Get the bytes of a file")
+        bytes("put", "Upload the content of a file").takes_bytes().answers(kept),
+        bytes("get", "Download the content of a file")
             .answers_as("application/octet-stream", any())
-            .answers_with(206, "The part that was asked for", "application/octet-stream", any())
-            .answers_with(416, "The part that was asked for is none of it", "application/octet-stream", any()),
+            .answers_with(206, "The requested range", "application/octet-stream", any())
+            .answers_with(416, "The requested range is outside the file", "application/octet-stream", any()),
     ]
 }

@@ -15,10 +15,10 @@ pub struct Passed<'g> {
 /// Refuses where nobody logs in, and where too many do.
 pub fn pass<'g>(gate: Option<&'g LoginGate>, identity: &'g Identity) -> Result<Passed<'g>, Refusal> {
     let (Some(gate), Some(rules)) = (gate, identity.login_rules()) else {
-        let why = "people do not log in here: no provider is configured; the settings `oidc.issuer`, `oidc.client_id` and \
-                   `http.public_url` are missing";
+        let why = "login is disabled, because no provider is configured: set `oidc.issuer`, `oidc.client_id` and \
+                   `http.public_url`";
         return Err(Refusal::new(Kind::NotFound, why));
     };
-    let too_many = || Refusal::new(Kind::Busy, "too many people log in at once; try again in a moment");
+    let too_many = || Refusal::new(Kind::Busy, "too many logins are in progress; try again in a moment");
     Ok(Passed { gate, rules, _permit: gate.enter().ok_or_else(too_many)? })
 }

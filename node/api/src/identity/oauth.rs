@@ -97,8 +97,8 @@ pub async fn callback(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
     let state = shown.as_ref().ok().and_then(|shown| shown.one("state").ok().flatten());
     let pending = state.map(|state| edge.identity.pending_login(state)).transpose()?.flatten();
     let (Ok(shown), Some(pending)) = (&shown, pending) else {
-        let why = "This login was not begun here, or longer than ten minutes ago. Begin again from the program that you came \
-                   from.";
+        let why = "This login was not started on this server, or is older than ten minutes. Start again from your \
+                   program.";
         return Ok(page(StatusCode::BAD_REQUEST, &Page::not_logged_in(why)));
     };
     let asked = pending.asked.clone();
@@ -110,19 +110,16 @@ pub async fn callback(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
     let code = match (shown.one("error"), shown.one("code")) {
         (Ok(None), Ok(Some(code))) => code.to_owned(),
         (Ok(Some("access_denied")), _) => {
-            return Ok(sent_back(
-                &target,
-                &oauth_error("access_denied", "the provider says that the login was denied"),
-            ));
+            return Ok(sent_back(&target, &oauth_error("access_denied", "the provider denied the login")));
         }
-        _ => return Ok(sent_back(&target, &oauth_error("server_error", "the provider sent no code"))),
+        _ => return Ok(sent_back(&target, &oauth_error("server_error", "the provider returned no code"))),
     };
     let who = match passed.gate.provider.identify(code, pending).await {
         Ok(who) => who,
         Err(why @ ProviderRefusal::Unavailable(_)) => return Ok(sent_back(&target, &unavailable(&why))),
         Err(ProviderRefusal::Refused(why)) => {
-            tracing::warn!(why, "somebody was not logged in: what the provider says of them is not taken");
-            let why = "what the provider says of the login is not taken; the log of the server has more";
+            tracing::warn!(why, "a login failed: the token of the provider is invalid");
+            let why = "the token of the provider is invalid; the log of the server has the details";
             return Ok(sent_back(&target, &oauth_error("access_denied", why)));
         }
     };
@@ -168,7 +165,8 @@ pub(crate) fn choices(invitations: &[PendingInvitation]) -> String {
             format!("<label><input type=\"radio\" name=\"{name}\" value=\"{word}\"{more}> {label}</label> ")
         };
         format!(
-            "<p><b>{by}</b> invites you to the organization <b>{organization}</b>. Its owners will see what you write there.</p><p>{}{}{}</p>",
+            "<p><b>{by}</b> invites you to the organization <b>{organization}</b>. Its owners can see what you write \
+             there.</p><p>{}{}{}</p>",
             choice("accept", "Accept", ""),
             choice("decline", "Decline", ""),
             choice("later", "Decide later", " checked"),
@@ -195,7 +193,8 @@ pub(crate) async fn carry_out(edge: &Data<Edge>, form: &Parameters, who: &IdToke
 
 /// `POST /oauth/invitations`: carries out the choices of a person about their invitations, and goes on with the login.
 pub async fn reply(edge: Data<Edge>, request: HttpRequest, payload: Payload) -> HandlerResult {
-    const TOO_OLD: &str = "You were not asked that here, or longer than five minutes ago. Begin again from the program that you came from.";
+    const TOO_OLD: &str = "This form was not issued by this server, or is older than five minutes. Start again from \
+                           your program.";
     let _passed = pass(edge.logins.as_ref(), &edge.identity)?;
     let body = body::read(&edge, &anonymous(&request), &request, payload, FORM_BYTES_MAX).await?;
     let form = form(&body.bytes).ok();
@@ -266,7 +265,8 @@ pub async fn revoke(edge: Data<Edge>, request: HttpRequest, payload: Payload) ->
 pub(crate) struct Parameters(Vec<(String, String)>);
 
 pub(crate) fn form(body: &[u8]) -> Result<Parameters, OAuthError> {
-    let text = std::str::from_utf8(body).map_err(|_| oauth_error("invalid_request", "the body is no form in UTF-8"))?;
+    let text =
+        std::str::from_utf8(body).map_err(|_| oauth_error("invalid_request", "the body is not a form in UTF-8"))?;
     Parameters::of(text)
 }
 
@@ -285,7 +285,7 @@ impl Parameters {
     pub fn one(&self, name: &str) -> Result<Option<&str>, OAuthError> {
         let mut values = self.0.iter().filter(|(known, _)| known == name).map(|(_, value)| value.as_str());
         match (values.next(), values.next()) {
-            (_, Some(_)) => Err(oauth_error("invalid_request", format!("`{name}` comes more than once"))),
+            (_, Some(_)) => Err(oauth_error("invalid_request", format!("`{name}` is repeated"))),
             (value, None) => Ok(value),
         }
     }
@@ -299,12 +299,12 @@ impl Parameters {
         if client.len() > CLIENT_BYTES_MAX || client.chars().any(char::is_control) {
             return Err(oauth_error(
                 "invalid_request",
-                format!("`client_id` is a name of at most {CLIENT_BYTES_MAX} bytes"),
+                format!("`client_id` has to be a name of at most {CLIENT_BYTES_MAX} bytes"),
             ));
         }
         match rules.knows_client(client) {
             true => Ok(client),
-            false => Err(oauth_error("invalid_client", "`client_id` is none of those that `oidc.clients` names")),
+            false => Err(oauth_error("invalid_client", "`client_id` is not listed in `oidc.clients`")),
         }
     }
 
@@ -313,8 +313,8 @@ impl Parameters {
         let client_id = self.client(rules)?.to_owned();
         let redirect_uri = self.needed("redirect_uri")?;
         if redirect_uri.len() > REDIRECT_BYTES_MAX || !rules.may_redirect(redirect_uri) {
-            let why = "`redirect_uri` is neither http://127.0.0.1:<port>/callback, with [::1] or localhost as well, nor one that \
-                       `oidc.redirect_uris` names";
+            let why = "`redirect_uri` is neither http://127.0.0.1:<port>/callback (or [::1], or localhost) nor \
+                       listed in `oidc.redirect_uris`";
             return Err(oauth_error("invalid_request", why));
         }
         // One that comes twice is told of below, and is not given back.
@@ -402,8 +402,11 @@ impl Grant {
 
 pub(crate) fn unavailable(why: &ProviderRefusal) -> OAuthError {
     let (ProviderRefusal::Unavailable(why) | ProviderRefusal::Refused(why)) = why;
-    tracing::warn!(why, "somebody could not log in: the provider does not answer as it should");
-    oauth_error("temporarily_unavailable", "the provider does not answer as it should; the log of the server has more")
+    tracing::warn!(why, "a login failed: the provider did not respond as expected");
+    oauth_error(
+        "temporarily_unavailable",
+        "the provider did not respond as expected; the log of the server has the details",
+    )
 }
 
 pub(crate) fn sent_to(url: &str) -> HttpResponse {
@@ -442,7 +445,7 @@ impl<'p> Page<'p> {
     }
 
     fn back_to(self, url: &str) -> Page<'p> {
-        let more = format!("<p><a href=\"{}\">Back to the program that you came from</a></p>", escaped(url));
+        let more = format!("<p><a href=\"{}\">Back to your program</a></p>", escaped(url));
         Page { more, ..self }
     }
 }
@@ -522,7 +525,7 @@ mod tests {
         for (change, says, tells_client) in [
             (&[("client_id", "")][..], "`client_id` is missing", false),
             (&[("client_id", "other")], "oidc.clients", false),
-            (&[("client_id", "cli"), ("client_id", "cli")], "more than once", false),
+            (&[("client_id", "cli"), ("client_id", "cli")], "is repeated", false),
             (&[("redirect_uri", "")], "`redirect_uri` is missing", false),
             (&[("redirect_uri", "https://evil.example/callback")], "`redirect_uri` is neither", false),
             (&[("response_type", "token")], "unsupported_response_type", true),
@@ -533,7 +536,7 @@ mod tests {
             (&[("code_challenge_method", "")], "has to be `S256`", true),
             (&[("scope", "mcp admin")], "invalid_scope", true),
             (&[("state", &long)], "more than 1024 bytes", true),
-            (&[("state", "a"), ("state", "b")], "`state` comes more than once", true),
+            (&[("state", "a"), ("state", "b")], "`state` is repeated", true),
         ] {
             let (why, told) = asked(change).expect_err(says);
             assert!(why.contains(says) && told == tells_client, "{change:?}: {why}");

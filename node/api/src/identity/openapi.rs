@@ -9,7 +9,7 @@ pub fn logins() -> Vec<Operation> {
     const LOGINS: &str = "Logins";
     let of = |method, path: &str, summary: &str| Operation::new(method, path, LOGINS, summary).public();
     let page = |operation: Operation, status| {
-        operation.answers_with(status, "A page that says why nobody is logged in", "text/html", text())
+        operation.answers_with(status, "A page with the reason why the login failed", "text/html", text())
     };
     let refused =
         json!({"type": "object", "required": ["error"], "properties": {"error": text(), "error_description": text()}});
@@ -17,7 +17,7 @@ pub fn logins() -> Vec<Operation> {
         operation
             .takes_form(json!({"type": "object", "required": needed, "properties": fields}))
             .with("LoginError", refused.clone())
-            .answers_with(400, "What was shown is not taken", "application/json", reference("LoginError"))
+            .answers_with(400, "The code or token is invalid", "application/json", reference("LoginError"))
     };
     let grants = json!({"type": "string", "enum": ["authorization_code", "refresh_token"]});
     let tokens = json!({
@@ -28,7 +28,7 @@ pub fn logins() -> Vec<Operation> {
         },
     });
     let method = json!({"type": "string", "enum": ["S256"]});
-    let authorize = of("get", "/oauth/authorize", "Have a person log in with the provider")
+    let authorize = of("get", "/oauth/authorize", "Start a login at the provider")
         .must_ask("response_type", json!({"type": "string", "enum": ["code"]}))
         .must_ask("client_id", text())
         .must_ask("redirect_uri", text())
@@ -36,7 +36,7 @@ pub fn logins() -> Vec<Operation> {
         .must_ask("code_challenge_method", method)
         .asks("state", text())
         .asks("scope", json!({"type": "string", "enum": ["mcp"]}));
-    let back = of("get", "/oauth/callback", "Where the provider sends people back to")
+    let back = of("get", "/oauth/callback", "Receive the redirect of the provider")
         .must_ask("state", text())
         .asks("code", text())
         .asks("error", text());
@@ -48,10 +48,9 @@ pub fn logins() -> Vec<Operation> {
     let ended = of("post", "/oauth/revoke", "End the login of a token");
     let replies = json!({"type": "object", "required": ["answer"], "properties": {"answer": text()},
         "additionalProperties": {"type": "string", "enum": ["accept", "decline", "later"]}});
-    let reply =
-        of("post", "/oauth/invitations", "What a person who logs in says to their invitations").takes_form(replies);
+    let reply = of("post", "/oauth/invitations", "Answer the invitations at login").takes_form(replies);
     vec![
-        of("get", "/.well-known/oauth-authorization-server", "Where clients log people in: RFC 8414")
+        of("get", "/.well-known/oauth-authorization-server", "Get the metadata of the OAuth server (RFC 8414)")
             .answers(json!({"type": "object", "required": ["issuer", "authorization_endpoint", "token_endpoint"]})),
         page(authorize.redirects(), 400),
         page(page(back.redirects(), 400), 403).answers_with(
@@ -89,15 +88,15 @@ pub fn setups() -> Vec<Operation> {
         "status": status, "expires_at": time, "api_key": text(), "org_id": uuid(), "org_name": text(), "project_id": uuid(),
         "project_name": text(),
     }});
-    let login = of("get", "login", "Have the person of a program log in").must_ask("session_token", text());
+    let login = of("get", "login", "Start the login of a program's user").must_ask("session_token", text());
     let answer = json!({"type": "object", "required": ["answer"], "properties": {"answer": text()}});
-    let allow = of("post", "allow", "What the person says of the program that waits").takes_form(answer);
-    let allow = allow.answers_with(200, "A page that says so", "text/html", text());
+    let allow = of("post", "allow", "Allow the waiting program").takes_form(answer);
+    let allow = allow.answers_with(200, "A page with the result", "text/html", text());
     vec![
-        of("post", "create", "Begin to wait for a person").answers(session),
+        of("post", "create", "Start a setup session").answers(session),
         page(page(login.redirects(), 400), 503),
         page(page(allow, 400), 403),
-        of("get", "poll", "How far it is; to be asked with the session's `poll_token` as a bearer")
+        of("get", "poll", "Get the state of the session, with its `poll_token` as a bearer token")
             .must_ask("session_token", text())
             .answers(state),
     ]

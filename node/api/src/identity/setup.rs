@@ -30,7 +30,7 @@ const LOGIN: &str = "/api/cli/wizard-session/login";
 const ALLOW: &str = "/api/cli/wizard-session/allow";
 const CLIENT: &str = "setup of a program";
 const TOO_OLD: &str =
-    "This was not begun here, or longer than ten minutes ago. Begin again from the program that you came from.";
+    "This setup was not started on this server, or is older than ten minutes. Start again from your program.";
 
 /// `POST /api/cli/wizard-session/create`: begins a session. It needs no credential.
 pub async fn create(edge: Data<Edge>) -> HandlerResult {
@@ -74,12 +74,9 @@ pub async fn login(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
 /// The sentence for an error that stands in the address. Anybody may have written the address, so no other text of it is shown.
 fn sentence_of(error: &str) -> &'static str {
     match error {
-        "access_denied" => {
-            "The provider says that the login was denied, or what it says of it is not taken. Begin again from the program that \
-             you came from."
-        }
-        "temporarily_unavailable" => "The provider does not answer as it should. Try again in a moment.",
-        _ => "The login failed. Begin again from the program that you came from.",
+        "access_denied" => "The provider denied the login, or its token is invalid. Start again from your program.",
+        "temporarily_unavailable" => "The provider did not respond as expected. Try again in a moment.",
+        _ => "The login failed. Start again from your program.",
     }
 }
 
@@ -93,15 +90,15 @@ pub fn ask(
     let (answer, code) = edge.identity.ask_person(asked, who)?;
     let email = escaped(&who.email);
     let more = format!(
-        "<p>It will get an API key and may do what <b>{email}</b> may do. It shows the code</p><h2>{code}</h2>\
-         <p>If your terminal shows another code, or you began nothing there, close this page.</p>\
-         <form method=\"post\" action=\"{ALLOW}\"><input type=\"hidden\" name=\"answer\" value=\"{answer}\">{}\
-         <button>It is the same code: let it in</button></form>",
+        "<p>It will get an API key with the permissions of <b>{email}</b>. It shows the code</p><h2>{code}</h2><p>If \
+         your terminal shows another code, or you did not start a setup there, close this page.</p><form \
+         method=\"post\" action=\"{ALLOW}\"><input type=\"hidden\" name=\"answer\" value=\"{answer}\">{}<button>The \
+         codes match: allow access</button></form>",
         choices(invitations)
     );
     let asks = Page {
-        title: "A program waits",
-        heading: "A program in a terminal waits for you",
+        title: "Allow access?",
+        heading: "A program in a terminal requests access",
         why: "",
         more,
         has_form: true,
@@ -127,7 +124,7 @@ pub async fn allow(edge: Data<Edge>, request: HttpRequest, payload: Payload) -> 
     carry_out(&edge, &form, &who).await?;
     match edge.identity.finish_login(&ticket.asked, &who).await {
         Ok(_) => {
-            let why = "The program has been let in. You can close this page and go back to your terminal.";
+            let why = "The program has access now. You can close this page and return to your terminal.";
             let done = Page { title: "Done", heading: "Done", why, more: String::new(), has_form: false };
             Ok(page(StatusCode::OK, &done))
         }

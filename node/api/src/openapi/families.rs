@@ -7,7 +7,7 @@ use assay_node_records::{Changes, Description, IDS_MAX, Kind};
 use serde_json::{Value, json};
 
 const FOUND: (&str, &str) =
-    ("x-bt-found-existing", "`true` where the name was taken: the answer is what has it, unmodified");
+    ("x-bt-found-existing", "`true` if the name exists: the response is the existing record, unmodified");
 
 /// Adds the parameters of every list.
 pub fn paged(operation: Operation, list_default: Option<u64>) -> Operation {
@@ -139,7 +139,7 @@ impl Family {
         if let Some(required) = answer["required"].as_array_mut() {
             required.push("key".into());
         }
-        let summary = format!("Create {}; its key is shown this once", self.one);
+        let summary = format!("Create {}; its key is only shown once", self.one);
         let name = format!("Created{}", self.type_name);
         self.made(self.operation(method, self.path.clone(), summary)).with(&name, answer).answers(reference(&name))
     }
@@ -168,14 +168,13 @@ impl Family {
     }
 
     pub fn delete(&self) -> Operation {
-        let summary = format!("Delete {}; the answer is what it was", self.one);
+        let summary = format!("Delete {} and return it", self.one);
         self.deleted(self.operation("delete", format!("{}/{{id}}", self.path), summary).of(&self.name))
     }
 
     /// Describes deletion of the record that the body names.
     pub fn delete_by(&self, body: Value) -> Operation {
-        let summary =
-            format!("Delete the {} that the body names; the answer is what it was", self.name.replace('_', " "));
+        let summary = format!("Delete the {} that the body names and return it", self.name.replace('_', " "));
         self.deleted(self.operation("delete", self.path.clone(), summary).takes(body))
     }
 

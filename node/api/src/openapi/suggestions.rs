@@ -13,9 +13,9 @@ const BASES: [&str; 3] = ["/api", "/v1", "/otel"];
 pub fn hint(path: &str) -> String {
     const LIST: &str = "/docs and /openapi.json list every path";
     match near(path) {
-        Some(Near::Base(below)) => format!(
-            "did you mean {below}? The base URL of a client is this server's origin, without a path behind it; {LIST}"
-        ),
+        Some(Near::Base(below)) => {
+            format!("did you mean {below}? The base URL of a client is this server's origin, without a path; {LIST}")
+        }
         Some(Near::Path(pattern)) => format!("did you mean {pattern}? {LIST}"),
         None => LIST.to_owned(),
     }

@@ -119,7 +119,7 @@ async fn write(
     let (mut found, mut first_refusal) = (HashMap::new(), None);
     for one in taken {
         let Some(parent) = &one.parent else {
-            let said = "where the spans go is not said: send the header `x-bt-parent`, such as `project_name:<name>`";
+            let said = "the spans have no destination: send the header `x-bt-parent`, such as `project_name:<name>`";
             return Err(Refusal::bad(said).into());
         };
         if !places.contains_key(&parent.object) {
@@ -219,7 +219,7 @@ fn bytes_about(value: &serde_json::Value) -> usize {
 /// Returns the parent that the header `x-bt-parent` names.
 fn parent_of(said: Option<&[u8]>) -> Result<Option<Parent>, Refusal> {
     let Some(said) = said else { return Ok(None) };
-    let text = str::from_utf8(said).map_err(|_| Refusal::bad("`x-bt-parent` is no UTF-8"))?.trim();
+    let text = str::from_utf8(said).map_err(|_| Refusal::bad("`x-bt-parent` is not valid UTF-8"))?.trim();
     if text.is_empty() {
         return Ok(None);
     }

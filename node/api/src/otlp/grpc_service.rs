@@ -79,7 +79,8 @@ impl ExportService {
         caller.on(&call.connection)?;
         let served = METHODS.iter().find(|(path, ..)| *path == call.path);
         let Some((_, signal, path)) = served else {
-            let why = format!("{} is not served: exports of OpenTelemetry are", shortened(&call.path));
+            let why =
+                format!("{} is not supported: this port serves only exports of OpenTelemetry", shortened(&call.path));
             return Err(Refusal::new(Kind::NotImplemented, why));
         };
         caller.admit("POST", path).await?;

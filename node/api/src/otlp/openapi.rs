@@ -42,13 +42,18 @@ pub fn operations() -> Vec<Operation> {
         vec![
             export(&at("traces"), &also("Write spans"), "resourceSpans", "rejectedSpans").reads_header(
                 "x-bt-parent",
-                "Where spans go that do not say it themselves: `project_name:<name>`, `project_id:<id>`, `experiment_id:<id>`, \
-                 `playground_id:<id>`, or an exported span",
+                "Destination of spans that do not name one: `project_name:<name>`, `project_id:<id>`, \
+                 `experiment_id:<id>`, `playground_id:<id>`, or an exported span",
             ),
-            export(&at("logs"), &also("Logs are not stored; the answer says so"), "resourceLogs", "rejectedLogRecords"),
+            export(
+                &at("logs"),
+                &also("Accept and drop logs; the response reports them as rejected"),
+                "resourceLogs",
+                "rejectedLogRecords",
+            ),
             export(
                 &at("metrics"),
-                &also("Metrics are not stored; the answer says so"),
+                &also("Accept and drop metrics; the response reports them as rejected"),
                 "resourceMetrics",
                 "rejectedDataPoints",
             ),

@@ -25,7 +25,7 @@ pub struct QueryRequest {
 pub fn query_request(mut body: Map<String, Value>, now: i64) -> Result<QueryRequest, Refusal> {
     let query = match body.remove("query") {
         Some(query @ (Value::String(_) | Value::Object(_))) => query,
-        None | Some(Value::Null) => return Err(Refusal::bad("`query` is missing: a text or a tree of what is asked")),
+        None | Some(Value::Null) => return Err(Refusal::bad("`query` is missing: send a string or a parsed query")),
         Some(other) => {
             return Err(Refusal::bad(format!("`query` is {}; it should be a string or an object", kind_of(&other))));
         }
@@ -33,7 +33,9 @@ pub fn query_request(mut body: Map<String, Value>, now: i64) -> Result<QueryRequ
     let strict = flag(&body, "strict_lint_mode")?.unwrap_or(false);
     let tz_offset = match whole(&body, "tz_offset")? {
         Some(minutes) if minutes.abs() > OFFSET_MINUTES_MAX => {
-            return Err(Refusal::bad(format!("`tz_offset` is {minutes} minutes; a day has {OFFSET_MINUTES_MAX}")));
+            return Err(Refusal::bad(format!(
+                "`tz_offset` is {minutes} minutes; the maximum is one day ({OFFSET_MINUTES_MAX})"
+            )));
         }
         minutes => minutes.unwrap_or(0) as i32,
     };
@@ -63,7 +65,7 @@ fn format(body: &Map<String, Value>) -> Result<Format, Refusal> {
     let Some(name) = text(body, "fmt")? else { return Ok(Format::default()) };
     Format::parse(name).ok_or_else(|| {
         let known: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
-        Refusal::bad(format!("`fmt` is `{}`; there are {}", shortened(name), known.join(", ")))
+        Refusal::bad(format!("`fmt` is `{}`; it must be one of {}", shortened(name), known.join(", ")))
     })
 }
 
@@ -75,7 +77,7 @@ fn lint(body: &Map<String, Value>, strict: bool) -> Result<Lint, Refusal> {
         Some("off") => Ok(Lint::Off),
         Some(other) => {
             let other = shortened(other);
-            Err(Refusal::bad(format!("`lint_mode` is `{other}`; there are default, strict, off")))
+            Err(Refusal::bad(format!("`lint_mode` is `{other}`; it must be default, strict or off")))
         }
     }
 }
@@ -142,9 +144,9 @@ mod tests {
         for (body, words) in [
             (json!({}), "`query` is missing"),
             (json!({"query": 3}), "`query` is a number"),
-            (json!({"query": "x", "fmt": "xml"}), "`fmt` is `xml`; there are json, jsonl, csv, parquet"),
+            (json!({"query": "x", "fmt": "xml"}), "`fmt` is `xml`; it must be one of json, jsonl, csv, parquet"),
             (json!({"query": "x", "tz_offset": "8"}), "`tz_offset` is a string"),
-            (json!({"query": "x", "tz_offset": 5000}), "a day has 1440"),
+            (json!({"query": "x", "tz_offset": 5000}), "one day (1440)"),
             (json!({"query": "x", "lint_mode": "hard"}), "`lint_mode` is `hard`"),
             (json!({"query": "x", "version": "yesterday"}), "yesterday"),
             (json!({"query": "x", "disable_limit": 1}), "`disable_limit` is a number; it should be a boolean"),

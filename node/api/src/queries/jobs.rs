@@ -92,7 +92,7 @@ fn said(body: &Map<String, Value>) -> Result<Option<u64>, Refusal> {
         Some(Value::String(format)) if format == FORMAT => {}
         Some(Value::String(other)) => {
             let other = shortened(other);
-            return Err(Refusal::bad(format!("`format` is `{other}`; what is answered later is answered as {FORMAT}")));
+            return Err(Refusal::bad(format!("`format` is `{other}`; asynchronous queries only support {FORMAT}")));
         }
         Some(other) => {
             return Err(Refusal::bad(format!("`format` is {}; it should be \"{FORMAT}\"", kind_of(other))));
@@ -119,7 +119,7 @@ fn wanted(pairs: &[(String, String)]) -> Result<ResultRange, Refusal> {
             Refusal::bad(format!("`limit` is {}; it should be an integer of at least 1", shortened(text)))
         })
     };
-    let invalid = |_| Refusal::bad("Invalid cursor: pass the one of the page before, of the same query");
+    let invalid = |_| Refusal::bad("Invalid cursor: pass the cursor of the previous page, of the same query");
     let row = last("cursor").map(cursors::parse_short).transpose().map_err(invalid)?;
     Ok(ResultRange { row: row.unwrap_or(0), limit: last("limit").map(limit).transpose()? })
 }
@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(read(json!({"format": "jsonl", "batch_size": 10})), Ok(Some(10)));
         assert_eq!(read(json!({"format": null, "batch_size": null})), Ok(None));
         for (body, words) in [
-            (json!({"format": "json"}), "`format` is `json`; what is answered later is answered as jsonl"),
+            (json!({"format": "json"}), "`format` is `json`; asynchronous queries only support jsonl"),
             (json!({"format": 1}), "`format` is a number"),
             (json!({"batch_size": 0}), "`batch_size` is 0"),
             (json!({"batch_size": "ten"}), "`batch_size` is \"ten\""),

@@ -31,7 +31,7 @@ pub fn operations() -> Vec<Operation> {
     let seen = json!({"type": "object", "required": ["status"], "properties": {"status": status, "error": text()}});
     let page = json!({"type": "object", "required": ["status", "rows", "cursor"],
         "properties": {"status": status, "rows": rows, "cursor": maybe, "error": text()}});
-    let ask = Operation::new("post", "/btql", QUERIES, "Ask a question over rows").with("Question", question());
+    let ask = Operation::new("post", "/btql", QUERIES, "Run a query").with("Question", question());
     vec![
         ask.takes(reference("Question"))
             .answers(answer)
@@ -39,14 +39,16 @@ pub fn operations() -> Vec<Operation> {
             .answers_as("application/x-jsonlines", text())
             .answers_as("application/vnd.apache.parquet", json!({"type": "string", "format": "binary"}))
             .answers_as("application/vnd.apache.arrow.stream", json!({"type": "string", "format": "binary"}))
-            .sends_header("x-bt-cursor", "Where the next page begins, if there is one")
+            .sends_header("x-bt-cursor", "Cursor of the next page, if there is one")
             .also_refuses(&REFUSED),
-        Operation::new("post", "/btql/async", QUERIES, "Ask a question whose answer is looked for later")
+        Operation::new("post", "/btql/async", QUERIES, "Start an asynchronous query")
             .takes(later)
             .answers(made)
             .also_refuses(&REFUSED),
-        Operation::new("get", "/btql/async/{id}", QUERIES, "How far the answer is").of("query").answers(seen),
-        Operation::new("get", "/btql/async/{id}/result", QUERIES, "A page of the answer")
+        Operation::new("get", "/btql/async/{id}", QUERIES, "Get the status of an asynchronous query")
+            .of("query")
+            .answers(seen),
+        Operation::new("get", "/btql/async/{id}/result", QUERIES, "Get a page of the results")
             .of("query")
             .asks("limit", json!({"type": "integer", "minimum": 1}))
             .asks("cursor", text())

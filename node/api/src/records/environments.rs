@@ -69,9 +69,9 @@ pub fn operations() -> Vec<Operation> {
     vec![
         all("get", "List the versions of a prompt or dataset that environments use")
             .answers(objects(&reference("EnvironmentObject"))),
-        all("post", "Have an environment use a version").takes(pinned).answers(reference("EnvironmentObject")),
+        all("post", "Assign a version to an environment").takes(pinned).answers(reference("EnvironmentObject")),
         one("get", "Get the version that an environment uses"),
-        one("put", "Have an environment use a version, in the place of the one it uses").takes(pin),
-        one("delete", "Have an environment use no version"),
+        one("put", "Replace the version that an environment uses").takes(pin),
+        one("delete", "Remove the version from an environment"),
     ]
 }

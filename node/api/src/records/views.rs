@@ -48,8 +48,9 @@ fn of_body(body: &Map<String, Value>, name: &str) -> Option<String> {
 }
 
 fn named(value: impl Fn(&str) -> Option<String>) -> Result<[String; 2], Refusal> {
-    let missing =
-        |name: &str| Refusal::bad(format!("`{name}` is missing: a view is asked for with the object it is of"));
+    let missing = |name: &str| {
+        Refusal::bad(format!("`{name}` is missing: views belong to an object, which the request must name"))
+    };
     let [object_type, object_id] = OBJECT.map(|name| value(name).ok_or_else(|| missing(name)));
     let (object_type, object_id) = (object_type?, object_id?);
     if ObjectType::parse(&object_type).is_none() {

@@ -124,12 +124,12 @@ fn experiments() -> Vec<Operation> {
     let register = of(
         "post",
         "/api/experiment/register",
-        "Create an experiment, under another name where its own is taken; or get the one that has its name",
+        "Create an experiment, with a new name if its own exists, or get the existing one",
     );
     vec![
         registered(register.takes(object(&[], wanted)), &kinds::EXPERIMENT, true),
         found(of("post", "/api/experiment/get", "Find experiments").takes(object(&[], asked)), &kinds::EXPERIMENT),
-        of("post", "/api/base_experiment/get_id", "What an experiment is compared with")
+        of("post", "/api/base_experiment/get_id", "Get the base experiment of an experiment")
             .takes(object(&["id"], json!({"id": uuid()})))
             .answers(based),
     ]
@@ -181,7 +181,7 @@ fn snapshots() -> Vec<Operation> {
         registered(register.takes(object(&["dataset_id", "dataset_snapshot_name", "xact_id"], wanted)), kind, false),
         found(of("post", path, "Find snapshots of datasets").takes(object(&[], asked)), kind),
         found(by_query, kind),
-        of("get", "/xact-id", "A version above all that is acknowledged").answers_as("text/plain", text()),
+        of("get", "/xact-id", "Get a version above all acknowledged writes").answers_as("text/plain", text()),
     ];
     all.extend(by_id(kind));
     all
@@ -212,7 +212,7 @@ fn by_id(kind: &Kind) -> Vec<Operation> {
     if described.refuses_some {
         patch = patch.also_refuses(&[RefusalKind::NotImplemented]);
     }
-    let delete = of("post", &format!("/api/{name}/delete_id"), &format!("Delete a {words}; the answer is what it was"));
+    let delete = of("post", &format!("/api/{name}/delete_id"), &format!("Delete a {words} and return it"));
     let named = object(&["id"], json!({"id": uuid()}));
     vec![shown(patch.takes(patched), kind), delete.takes(named).answers(object(&["id"], json!({"id": uuid()})))]
 }
@@ -237,7 +237,7 @@ fn object_info() -> Operation {
         &["object_id", "object_name", "object_type", "parent_cols"],
         json!({"object_id": uuid(), "object_name": text(), "object_type": text(), "parent_cols": parents}),
     );
-    of("post", "/api/self/get_object_info", "Names of objects and of what they are in")
+    of("post", "/api/self/get_object_info", "Get the names of objects and of their projects")
         .takes(object(&["object_type", "object_ids"], asked))
         .answers(json!({"type": "array", "items": info}))
 }

@@ -67,7 +67,8 @@ pub fn logs3_rows(body: &[u8]) -> Result<Logs3, Refusal> {
                 (Some("logs3_overflow"), Some(key)) => Ok(Logs3::Uploaded(key.to_owned())),
                 (Some("logs3_overflow"), None) => Err(Refusal::bad("`rows.key` is missing; it should be a string")),
                 _ => Err(Refusal::bad(
-                    "`rows` is an object; it should be an array, or have the type `logs3_overflow` and the key of an upload",
+                    "`rows` is an object; it should be an array, or an object with the type `logs3_overflow` and the \
+                     key of an upload",
                 )),
             }
         }
@@ -119,7 +120,7 @@ pub fn cross_parts(body: &mut Map<String, Value>) -> Result<Vec<CrossPart>, Refu
         for (name, part) in objects {
             let part = cross_part(kind, name, part)?;
             if parts.iter().any(|other| other.kind == kind && other.id == part.id) {
-                return Err(Refusal::bad(format!("`{}.{}` is named twice", kind.name(), part.name)));
+                return Err(Refusal::bad(format!("`{}.{}` is repeated", kind.name(), part.name)));
             }
             if parts.len() == OBJECTS_MAX {
                 return Err(Refusal::bad(format!("a request writes to at most {OBJECTS_MAX} objects")));
@@ -199,7 +200,7 @@ fn stale(staleness: Option<String>) -> Result<bool, Refusal> {
     match staleness.as_deref() {
         None | Some("") => Ok(false),
         Some("ok") => Ok(true),
-        Some(_) => Err(Refusal::bad("`staleness` is \"ok\", or left out for what is newest")),
+        Some(_) => Err(Refusal::bad("`staleness` must be \"ok\"; leave it out to read the newest rows")),
     }
 }
 
@@ -300,7 +301,7 @@ mod tests {
             &format!("`dataset.{A}.events` is a number; it should be an array"),
         );
         let upper = A.to_uppercase();
-        refuse(json!({"dataset": {A: {}, upper.clone(): {}}}), &format!("`dataset.{upper}` is named twice"));
+        refuse(json!({"dataset": {A: {}, upper.clone(): {}}}), &format!("`dataset.{upper}` is repeated"));
         let many: Map<String, Value> =
             (0..=OBJECTS_MAX as u128).map(|n| (Uuid::from_u128(n).to_string(), json!({}))).collect();
         refuse(json!({"dataset": many}), "a request writes to at most 256 objects");

@@ -9,8 +9,8 @@ use assay_storage_model::event::{ARRAY_DELETES_MAX, ID_BYTES_MAX, MERGE_PATHS_MA
 use serde_json::{Map, Value, json};
 
 const REPEATED: (&str, &str) =
-    ("Idempotency-Key", "The same key with the same body is done once; with another body it is refused");
-const VERSION: (&str, &str) = ("x-bt-version", "The version that the page was read at");
+    ("Idempotency-Key", "A repeated key with the same body has no further effect; with another body it is refused");
+const VERSION: (&str, &str) = ("x-bt-version", "Version of the object at which the page was read");
 
 /// Describes the routes of rows of one kind of object.
 pub fn rows(path: &str, kind: ObjectKind) -> Vec<Operation> {
@@ -42,13 +42,18 @@ pub fn rows(path: &str, kind: ObjectKind) -> Vec<Operation> {
     };
     let by_body = Operation::new("post", at("fetch"), tag, format!("Read rows of {of}, newest first, page by page"));
     let by_body = page(by_body).with("FetchEvents", fetch_body()).may_take(reference("FetchEvents"));
-    let mut by_query = page(Operation::new("get", at("fetch"), tag, format!("Read rows of {of}, as the other does")));
+    let mut by_query = page(Operation::new(
+        "get",
+        at("fetch"),
+        tag,
+        format!("Read rows of {of} with POST, newest first, page by page"),
+    ));
     for (name, schema) in fetch_fields() {
         by_query = by_query.asks(name, schema);
     }
     let said = json!({"type": "object", "required": ["status"],
         "properties": {"status": {"type": "string", "enum": ["success"]}}});
-    let feedback = Operation::new("post", at("feedback"), tag, format!("Say something about rows of {of}"))
+    let feedback = Operation::new("post", at("feedback"), tag, format!("Add feedback to rows of {of}"))
         .of(id_of(kind))
         .reads_header(REPEATED.0, REPEATED.1)
         .with(&item, feedback_item(kind))
@@ -64,9 +69,8 @@ pub fn operations() -> Vec<Operation> {
         "rows": {"type": "array", "items": row, "maxItems": ROWS_MAX},
         "api_version": {"nullable": true},
     }});
-    let cross =
-        Operation::new("post", "/v1/insert", "CrossObject", "Write rows of several objects and feedback to them");
-    let logged = Operation::new("post", "/logs3", "CrossObject", "Write rows that name their objects themselves");
+    let cross = Operation::new("post", "/v1/insert", "CrossObject", "Write rows and feedback of several objects");
+    let logged = Operation::new("post", "/logs3", "CrossObject", "Write rows that each name their object");
     vec![
         cross.reads_header(REPEATED.0, REPEATED.1).takes(crossed()).answers(crossed_rows()),
         logged

@@ -38,8 +38,8 @@ pub async fn restore(call: Call, payload: Payload) -> HandlerResult {
     let bytes: usize = found.rows.iter().map(|row| row.to_string().len()).sum();
     if found.rows.len() > WRITTEN_ROWS_MAX || bytes > WRITTEN_BYTES_MAX {
         let said = format!(
-            "the restore would write {} rows of {bytes} bytes, and nothing was written: at most {WRITTEN_ROWS_MAX} rows of \
-             {WRITTEN_BYTES_MAX} bytes are restored at once",
+            "nothing was restored: {} rows of {bytes} bytes have to be written, and the maximum of one restore is \
+             {WRITTEN_ROWS_MAX} rows of {WRITTEN_BYTES_MAX} bytes",
             found.rows.len()
         );
         return Err(Refusal::new(Kind::TooLarge, said));
@@ -58,7 +58,7 @@ async fn found(call: &Call, payload: Payload, permission: Permission) -> Result<
     let version = match body.get("version") {
         Some(Value::String(text)) => Xact::parse(text).map_err(|why| Refusal::bad(format!("`version`: {why}")))?,
         None | Some(Value::Null) => return Err(Refusal::bad("`version` is missing")),
-        Some(_) => return Err(Refusal::bad("`version` has to be a text")),
+        Some(_) => return Err(Refusal::bad("`version` has to be a string")),
     };
     let home = call.edge.records.object(&call.principal, ObjectKind::Dataset, id, permission).await?;
     let home = RowHome { object: home.key, org: home.org, project_id: home.project_id };
@@ -79,7 +79,8 @@ async fn rows(call: &Call, home: &RowHome, version: Option<Xact>) -> Result<Vec<
             rows.push(serde_json::from_slice(event).map_err(Refusal::internal)?);
         }
         if rows.len() > ROWS_MAX || bytes > BYTES_MAX {
-            let said = format!("a dataset of more than {ROWS_MAX} rows or {BYTES_MAX} bytes is not restored at once");
+            let said =
+                format!("the dataset is too large to restore: the maximum is {ROWS_MAX} rows and {BYTES_MAX} bytes");
             return Err(Refusal::new(Kind::TooLarge, said));
         }
         match page.cursor {
@@ -101,12 +102,12 @@ pub fn operations() -> Vec<Operation> {
     vec![
         of(
             "/v1/dataset/{id}/restore/preview",
-            "How many rows a restore to a version would bring back and take away",
+            "Count the rows that a restore to a version would restore and delete",
             json!({"rows_to_restore": rows, "rows_to_delete": rows}),
         ),
         of(
             "/v1/dataset/{id}/restore",
-            "Make a dataset be what it was at a version, in one write",
+            "Restore a dataset to a version, in one write",
             json!({"xact_id": {"type": "string", "nullable": true}, "rows_restored": rows, "rows_deleted": rows}),
         ),
     ]

@@ -48,29 +48,21 @@ pub fn operations() -> Vec<Operation> {
         |operation: Operation| operation.with("ScoreSummary", score.clone()).with("MetricSummary", metric.clone());
     let get = |path: &str, tag: &str, summary: &str| Operation::new("get", path, tag, summary);
     vec![
-        scored(get(
-            "/v1/experiment/{id}/summarize",
-            experiments,
-            "What the scores and metrics of an experiment come to",
-        ))
-        .of("experiment")
-        .asks("summarize_scores", switch.clone())
-        .asks("comparison_experiment_id", uuid())
-        .answers(of_experiment)
-        .also_refuses(&[Kind::TooLarge]),
-        get("/v1/dataset/{id}/summarize", datasets, "How many rows a dataset has")
+        scored(get("/v1/experiment/{id}/summarize", experiments, "Summarize the scores and metrics of an experiment"))
+            .of("experiment")
+            .asks("summarize_scores", switch.clone())
+            .asks("comparison_experiment_id", uuid())
+            .answers(of_experiment)
+            .also_refuses(&[Kind::TooLarge]),
+        get("/v1/dataset/{id}/summarize", datasets, "Count the rows of a dataset")
             .of("dataset")
             .asks("summarize_data", switch)
             .answers(of_dataset),
-        scored(get(
-            "/experiment-comparison2",
-            experiments,
-            "The scores and metrics of an experiment against another's",
-        ))
-        .must_ask("experiment_id", uuid())
-        .asks("base_experiment_id", uuid())
-        .answers(comparison)
-        .also_refuses(&[Kind::TooLarge]),
-        get("/dataset-summary", datasets, "How many rows a dataset has").must_ask("dataset_id", uuid()).answers(data),
+        scored(get("/experiment-comparison2", experiments, "Compare the scores and metrics of two experiments"))
+            .must_ask("experiment_id", uuid())
+            .asks("base_experiment_id", uuid())
+            .answers(comparison)
+            .also_refuses(&[Kind::TooLarge]),
+        get("/dataset-summary", datasets, "Count the rows of a dataset").must_ask("dataset_id", uuid()).answers(data),
     ]
 }

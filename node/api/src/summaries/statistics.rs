@@ -61,7 +61,8 @@ impl Tally {
             let Some(number) = number.as_f64().filter(|_| !MOMENTS.contains(&name.as_str())) else { continue };
             if !self.names.contains_key(name) {
                 if self.names.len() == NAMES_MAX {
-                    let said = format!("the experiment has more than {NAMES_MAX} names of scores or metrics");
+                    let said =
+                        format!("the experiment has more than {NAMES_MAX} distinct scores or metrics: use a query");
                     return Err(Refusal::new(Kind::TooLarge, said));
                 }
                 self.names.insert(name.clone(), self.names.len() as u32);
@@ -70,9 +71,7 @@ impl Tally {
             if let Some(key) = key {
                 self.paired.entry((key, self.names[name])).or_default().add(number);
                 if self.paired.len() > CELLS_MAX {
-                    let said = format!(
-                        "the experiment has more than {CELLS_MAX} numbers to compare: ask for them with a query"
-                    );
+                    let said = format!("the experiment has more than {CELLS_MAX} numbers to compare: use a query");
                     return Err(Refusal::new(Kind::TooLarge, said));
                 }
             }

@@ -66,7 +66,7 @@ fn the_token_opens_this_door_alone_and_an_api_key_does_not() {
             let answer = call(&house, method, path, wrong, b"");
             assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
             let why = answer.refused(401);
-            assert!(why.contains("API keys are not taken here") && why.contains("admin.token"), "{why}");
+            assert!(why.contains("API keys are not accepted here") && why.contains("admin.token"), "{why}");
             assert!(!why.contains(TOKEN));
         }
         let none = exchange(&mut connect(desk(&house)), &request(method, path, &[], b"")).refused(401);
@@ -143,7 +143,7 @@ fn no_more_is_read_and_no_more_is_under_way_than_is_named() {
     loop {
         let answer = call(&house, "GET", "/cluster/status", TOKEN, b"");
         if answer.status == 429 {
-            assert!(answer.refused(429).contains("8 requests of administrators are under way"));
+            assert!(answer.refused(429).contains("8 administrators' requests are in progress"));
             break;
         }
         assert!(began.elapsed() < Duration::from_secs(10), "eight are under way, and a ninth is served");

@@ -31,7 +31,7 @@ fn paths_are_served_or_not_served_yet_or_unknown() {
     let house = House::open();
     let greeting = house.knock("GET", "/v1");
     assert_eq!((greeting.status, greeting.text().as_str()), (200, "Hello, World!"));
-    assert!(house.post("/v1/eval", &json!({})).refused(501).contains("not served yet"));
+    assert!(house.post("/v1/eval", &json!({})).refused(501).contains("does not support it yet"));
     house.post("/v1/proxy/chat/completions", &json!({})).refused(501);
     house.call("POST", "/v1/function/00000000-0000-4000-8000-000000000001/invoke", &[], b"{}").refused(501);
     house.get("/nothing").refused(404);

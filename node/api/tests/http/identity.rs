@@ -104,7 +104,7 @@ fn names_in_headers_are_read_as_clients_send_them() {
         assert_eq!(asked(header).ok()["objects"][0]["id"], made["id"], "{header:?}");
     }
     asked("x-bt-org-name: Société anonyme".as_bytes()).refused(404);
-    assert!(asked(b"x-bt-org-name: acme\x93").refused(400).contains("`x-bt-org-name` is no text"));
+    assert!(asked(b"x-bt-org-name: acme\x93").refused(400).contains("`x-bt-org-name` is not valid text"));
     for header in
         ["x-bt-impersonate-user: j\u{f6}rg@example.com".as_bytes(), b"x-bt-impersonate-user: j\xf6rg@example.com"]
     {

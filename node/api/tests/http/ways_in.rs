@@ -61,7 +61,7 @@ fn a_service_token_is_made_by_another_shown_once_and_gone_at_once() {
     let path = "/v1/service_token";
     let sent = json!({"name": "ci", "service_account_id": robot["id"], "org_name": ORG});
     let refused = house.post(path, &sent).refused(403);
-    assert!(refused.contains("with the service token of an owner") && refused.contains("assay admin"), "{refused}");
+    assert!(refused.contains("only the service token of an owner") && refused.contains("assay admin"), "{refused}");
     let made = by(&house, token, "POST", path, &sent).ok();
     is_token(&made, &["key"]);
     let key = text(&made, "key").to_owned();
@@ -114,7 +114,7 @@ fn accounts_come_with_the_members_and_go_with_them() {
     assert_eq!(by(&house, &nightly, "GET", &project, &Value::Null).ok()["name"], "p");
     by(&house, &nightly, "PATCH", &project, &json!({"name": "q"})).refused(403);
     let own = by(&house, &nightly, "POST", "/v1/api_key", &json!({"name": "k"})).refused(403);
-    assert!(own.contains("no API keys"), "{own}");
+    assert!(own.contains("cannot have API keys"), "{own}");
     let user = house.get(&format!("/v1/user/{}", text(added, "id"))).ok();
     assert_eq!(user["given_name"], "Nightly CI");
 

@@ -272,7 +272,7 @@ fn a_set_of_keys_is_read_whole_or_not_at_all() {
     };
     assert!(with("n", "+/=").contains("keys[0]: `n` is not base64url"));
     assert!(with("n", &text([1; 128])).contains("1024 bits"));
-    assert!(with("e", "").contains("`e` is no exponent"));
+    assert!(with("e", "").contains("`e` is not an exponent"));
     assert!(with("alg", "RS512").contains("no key for RS256"));
     assert!(read(json!([{"kty": "RSA", "n": "AQAB"}])).expect_err("half").contains("`e` is missing"));
     assert!(
@@ -284,10 +284,10 @@ fn a_set_of_keys_is_read_whole_or_not_at_all() {
     let long = vec![b' '; JWKS_BYTES_MAX + 1];
     assert!(JwtKeys::of_jwks(&long).expect_err("long").contains("at most 262144 bytes"));
     for wrong in ["", "[]", "{}", "<html>", r#"{"keys": {}}"#] {
-        assert!(JwtKeys::of_jwks(wrong.as_bytes()).expect_err(wrong).contains("no JWK set"), "{wrong}");
+        assert!(JwtKeys::of_jwks(wrong.as_bytes()).expect_err(wrong).contains("not a JWK set"), "{wrong}");
     }
     let short = JwtKeys::of_secret(&Secret::new("x".repeat(31))).expect_err("short");
-    assert!(short.contains("at least 32 bytes, and not 31"));
+    assert!(short.contains("at least 32 bytes, but this one has 31"));
 }
 
 proptest! {

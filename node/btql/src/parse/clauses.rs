@@ -77,7 +77,7 @@ fn no_beginning(parser: &Parser<'_>) -> QueryError {
         false => "this is no query".to_owned(),
     };
     parser.error(format!(
-        "{why}. SQL begins with SELECT or WITH, as in SELECT id FROM project_logs('my-project'); clauses begin with a keyword and \
+        "{why}. SQL begins with SELECT or WITH, as in SELECT id FROM project_logs('my-project'). Clauses begin with a keyword and \
          a colon, as in select: id | from: project_logs('my-project')"
     ))
 }

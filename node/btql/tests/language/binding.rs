@@ -96,7 +96,7 @@ fn what_is_wrong_is_said_with_its_place() {
         ("SELECT id FROM prompt('x', shape => 'traces')", "prompt has no spans"),
         ("SELECT created * 2 FROM $L", "times and intervals are added and subtracted only"),
         ("SELECT date_trunc('2 weeks', created) FROM $L", "date_trunc takes one of"),
-        ("SELECT id FROM $L WHERE id ~ '(a'", "line 1, column 46: this is no pattern: unclosed group"),
+        ("SELECT id FROM $L WHERE id ~ '(a'", "line 1, column 46: this is not a valid pattern: unclosed group"),
         ("select: id | where: is_root | filter: is_root | from: $L", "filter and where are one clause"),
         ("select: id | dimensions: id | from: $L", "beside select, dimensions are positions in it"),
         (

@@ -55,7 +55,7 @@ where
             let Some(more) = next(&mut self.body).await? else {
                 return Err(BrokenMessage(match self.ahead.len() {
                     0 => "the call has no message".into(),
-                    came => format!("the call ended after {came} of the {PREFIX_BYTES} bytes in front of its message"),
+                    came => format!("the call ended after {came} of the {PREFIX_BYTES} bytes of the message prefix"),
                 }));
             };
             self.ahead.extend_from_slice(&more);
@@ -63,7 +63,7 @@ where
         match self.ahead.get_u8() {
             flags @ 0..=PACKED => Ok(MessageHead { is_packed: flags == PACKED, bytes: self.ahead.get_u32() }),
             flags => Err(BrokenMessage(format!(
-                "the byte in front of the message is {flags}; it is 0, or 1 where it is packed"
+                "the compression flag of the message is {flags}; it must be 0, or 1 if the message is compressed"
             ))),
         }
     }
@@ -83,7 +83,7 @@ where
             let came = came + piece.len();
             if came > whole {
                 return Err(BrokenMessage(format!(
-                    "more came than the message of {whole} bytes; a call here has one message"
+                    "the call has data after its message of {whole} bytes; send only one message in a call"
                 )));
             }
             Ok(Some((piece, (rest, came))))
@@ -99,7 +99,7 @@ where
 {
     loop {
         let Some(frame) = poll_fn(|task| Pin::new(&mut *body).poll_frame(task)).await else { return Ok(None) };
-        let frame = frame.map_err(|why| BrokenMessage(format!("the call broke off: {why}")))?;
+        let frame = frame.map_err(|why| BrokenMessage(format!("the call was interrupted: {why}")))?;
         if let Ok(bytes) = frame.into_data()
             && !bytes.is_empty()
         {
@@ -157,9 +157,9 @@ mod tests {
         for (sent, said) in [
             (&b""[..], "the call has no message"),
             (&[0, 0][..], "after 2 of the 5 bytes"),
-            (&[7, 0, 0, 0, 0][..], "in front of the message is 7"),
+            (&[7, 0, 0, 0, 0][..], "compression flag of the message is 7"),
             (&[0, 0, 0, 0, 2, b'a'][..], "after 1 of 2 bytes"),
-            (&[0, 0, 0, 0, 1, b'a', 0, 0, 0, 0, 0][..], "more came than the message of 1 bytes"),
+            (&[0, 0, 0, 0, 1, b'a', 0, 0, 0, 0, 0][..], "data after its message of 1 bytes"),
         ] {
             for piece in 1..=sent.len().max(1) {
                 let why = read(sent, piece).await.expect_err(said).to_string();

@@ -57,8 +57,9 @@ pub fn no_grpc() -> Response<GrpcBody> {
 
 fn framed(message: &[u8]) -> Result<Bytes, GrpcStatus> {
     let bytes = u32::try_from(message.len());
-    let bytes = bytes
-        .map_err(|_| GrpcStatus::new(super::status::GrpcCode(13), "the answer is larger than a message may be"))?;
+    let bytes = bytes.map_err(|_| {
+        GrpcStatus::new(super::status::GrpcCode(13), "the response is larger than the maximum of a message")
+    })?;
     let mut framed = BytesMut::with_capacity(PREFIX_BYTES + message.len());
     framed.put_u8(0);
     framed.put_u32(bytes);

@@ -146,7 +146,7 @@ impl GrpcHandle {
         let all = u32::try_from(self.shared.gate.limit()).unwrap_or(u32::MAX);
         let all = self.shared.connections.acquire_many(all);
         if timeout(within, all).await.is_err() {
-            tracing::warn!("calls over gRPC were still under way when this node stopped");
+            tracing::warn!("gRPC calls were still in progress when this node stopped");
         }
     }
 }
@@ -190,7 +190,7 @@ impl GrpcShared {
     ) {
         let from = socket.peer_addr();
         if let Err(error) = socket.set_nodelay(true) {
-            tracing::debug!(?from, %error, "a connection ended before it began");
+            tracing::debug!(?from, %error, "a connection was closed before its handshake");
             return;
         }
         let socket = Tracked::new(socket, Arc::clone(&connection));
@@ -198,7 +198,7 @@ impl GrpcShared {
         match timeout(self.limits.handshake_within, tls.accept(socket)).await {
             Ok(Ok(secured)) => self.serve_on(secured, connection).await,
             Ok(Err(error)) => tracing::debug!(?from, %error, "a connection was refused"),
-            Err(_) => tracing::debug!(?from, "a connection was refused: no handshake in time"),
+            Err(_) => tracing::debug!(?from, "a connection was refused: its handshake timed out"),
         }
     }
 
@@ -243,7 +243,7 @@ impl GrpcShared {
         let ended = tokio::select! {
             ended = &mut connection => ended,
             () = until_silent(&heard, self.limits.preface_within) => {
-                tracing::debug!("a connection of gRPC said nothing in time");
+                tracing::debug!("an idle gRPC connection was closed");
                 return;
             }
             () = over => {
@@ -252,7 +252,7 @@ impl GrpcShared {
             }
         };
         if let Err(error) = ended {
-            tracing::debug!(%error, "a connection of gRPC ended");
+            tracing::debug!(%error, "a gRPC connection ended");
         }
     }
 }

@@ -111,12 +111,12 @@ fn full(budget: &Budget, refused: Refused) -> Refusal {
     match refused {
         Refused::NeverFits { largest } => Refusal::new(
             Kind::TooLarge,
-            format!("the request needs more of `{name}` than {largest}, the most it can have"),
+            format!("the request needs more of `{name}` than {largest}, the maximum of one request"),
         ),
         Refused::Full { waited, retry_after } => {
             let (waited, seconds) = (waited.as_secs_f64(), retry_after.as_secs());
             let why = format!(
-                "the node is busy: the request waited {waited:.1} s for a part of `{name}`, which stayed full; send it again \
+                "the node is busy: the request waited {waited:.1} s for space in `{name}`, which stayed full; retry \
                  after {seconds} s"
             );
             Refusal { retry_after_seconds: Some(seconds), ..Refusal::new(Kind::Busy, why) }

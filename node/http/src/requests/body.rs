@@ -184,7 +184,7 @@ pub async fn read_message(
     })?;
     let head = head.map_err(|why| Refusal::bad(why.to_string()))?;
     if head.is_packed && encoding != GZIP {
-        let why = "the message is packed, and `grpc-encoding` is not `gzip`: send it as it is, or packed by gzip";
+        let why = "the message is compressed, but `grpc-encoding` is not `gzip`: send it uncompressed, or use gzip";
         return Err(Refusal::new(Kind::UnsupportedEncoding, why));
     }
     let pieces = call.pieces(head).map_err(|why| Refusal::bad(why.to_string()));
@@ -203,9 +203,9 @@ fn unpack(packed: &[u8], bytes_max: usize) -> Result<Bytes, Refusal> {
     let mut unpacked = Vec::new();
     let mut reader = MultiGzDecoder::new(packed).take(most as u64 + 1);
     let read = reader.read_to_end(&mut unpacked);
-    read.map_err(|why| Refusal::bad(format!("the body is not what gzip makes: {why}")))?;
+    read.map_err(|why| Refusal::bad(format!("the body is not valid gzip: {why}")))?;
     if unpacked.len() > most {
-        return Err(Refusal::new(Kind::TooLarge, format!("the body is larger than {most} bytes when it is unpacked")));
+        return Err(Refusal::new(Kind::TooLarge, format!("the decompressed body is larger than {most} bytes")));
     }
     Ok(unpacked.into())
 }
@@ -314,7 +314,7 @@ pub fn refuse_encoded(request: &HttpRequest) -> Result<(), Refusal> {
     if text.is_empty() || text.eq_ignore_ascii_case(b"identity") {
         return Ok(());
     }
-    let why = "bodies are taken as they are: leave out `Content-Encoding`, or send `identity`";
+    let why = "compressed bodies are not supported here: leave out `Content-Encoding`, or send `identity`";
     Err(Refusal::new(Kind::UnsupportedEncoding, why))
 }
 
@@ -333,14 +333,14 @@ fn too_slow(received: usize, pace: &Pace) -> Refusal {
     Refusal::new(
         Kind::TooSlow,
         format!(
-            "the body came too slowly ({received} bytes so far): it must be whole within {whole} s, and after {grace} s \
-             come with at least {rate} bytes a second"
+            "the body arrived too slowly ({received} bytes so far). It must be complete within {whole} s, and after \
+             {grace} s arrive with at least {rate} bytes a second"
         ),
     )
 }
 
 fn broken(error: &PayloadError) -> Refusal {
-    Refusal::bad(format!("the body broke off or is not framed as HTTP: {error}"))
+    Refusal::bad(format!("the body is incomplete or has invalid HTTP framing: {error}"))
 }
 
 impl Body {
@@ -430,7 +430,7 @@ pub fn room_of(bytes: &[u8], rows: RowsAt) -> Result<Room, Refusal> {
     let counted = counted_within(bytes, DEPTH_MAX, rows.level());
     let Counted { values, objects: rows } = counted.map_err(|deep| Refusal::bad(format!("the body is {deep}")))?;
     if values > VALUES_MAX {
-        let why = format!("the body holds about {values} values; at most {VALUES_MAX} are taken in one request");
+        let why = format!("the body has about {values} values; the maximum of one request is {VALUES_MAX}");
         return Err(Refusal::new(Kind::TooLarge, why));
     }
     if rows > ROWS_MAX {
@@ -442,8 +442,8 @@ pub fn room_of(bytes: &[u8], rows: RowsAt) -> Result<Room, Refusal> {
 /// More rows than all objects of one request may be sent together.
 pub fn too_many_rows(rows: usize) -> Refusal {
     let why = format!(
-        "the body holds about {rows} rows: at most {ROWS_MAX} are taken in one request, {ROWS_PER_WRITE_MAX} of them of \
-         one object; send the rest in another request"
+        "the body has about {rows} rows; the maximum of one request is {ROWS_MAX} rows, and {ROWS_PER_WRITE_MAX} of \
+         one object. Send the rest in another request"
     );
     Refusal::new(Kind::TooLarge, why)
 }
@@ -552,7 +552,11 @@ mod tests {
         assert!(room_of(one(ROWS_MAX).as_bytes(), RowsAt::List).is_ok());
         let refusal = room_of(one(999_000).as_bytes(), RowsAt::List).expect_err("too many");
         assert_eq!(refusal.kind, Kind::TooLarge);
-        assert!(refusal.message.contains("about 999000 rows: at most 50000 are taken"), "{}", refusal.message);
+        assert!(
+            refusal.message.contains("about 999000 rows; the maximum of one request is 50000"),
+            "{}",
+            refusal.message
+        );
         assert!(room_of(by_object(ROWS_MAX + 1).as_bytes(), RowsAt::ListsByObject).is_err());
         assert!(room_of(one(ROWS_MAX + 1).as_bytes(), RowsAt::Nowhere).is_ok(), "what is no row is no row");
     }

@@ -81,8 +81,8 @@ impl Caller {
             true => Ok(()),
             false => Err(Refusal::new(
                 Kind::Busy,
-                "this organization, or this credential, holds its share of this node's connections, and others wait: use \
-                 fewer connections at once, or close those that are not needed",
+                "this organization, or this credential, uses its whole share of this node's connections while others \
+                 wait: use fewer connections, or close unused ones",
             )),
         }
     }
@@ -130,7 +130,7 @@ pub fn bearer(said: Option<&[u8]>) -> Result<Secret, Refusal> {
         Some((scheme, key)) if scheme.eq_ignore_ascii_case("bearer") && is_credential(key.trim()) => {
             Ok(Secret::new(key.trim().to_owned()))
         }
-        _ => refuse("the credential is not understood: send `Authorization: Bearer <API key or token>`"),
+        _ => refuse("the credential has an unknown form: send `Authorization: Bearer <API key or token>`"),
     }
 }
 
@@ -149,7 +149,7 @@ fn header_text<'a>(name: &str, value: Option<&'a [u8]>) -> Result<Option<Cow<'a,
     };
     if text.contains(char::is_control) {
         return Err(Refusal::bad(format!(
-            "`{name}` is no text: send it as UTF-8 or Latin-1, without control characters"
+            "`{name}` is not valid text: send it as UTF-8 or Latin-1, without control characters"
         )));
     }
     Ok(Some(text).filter(|text| !text.is_empty()))
@@ -183,7 +183,7 @@ impl FromRequest for Call {
 impl Call {
     pub async fn of(request: HttpRequest) -> Result<Call, Refusal> {
         let edge = request.app_data::<Data<Edge>>().cloned();
-        let edge = edge.ok_or_else(|| Refusal::internal("a route without its edge"))?;
+        let edge = edge.ok_or_else(|| Refusal::internal("the route has no edge"))?;
         let header = |name| request.headers().get(name).map(|value| value.as_bytes());
         let said = CallerHeaders {
             authorization: header(AUTHORIZATION),
@@ -274,7 +274,7 @@ mod tests {
         for bytes in [&b"acme\x93"[..], b"a\tb", "a\u{85}".as_bytes()] {
             let refusal = read(bytes).expect_err("no text");
             assert_eq!(refusal.kind, Kind::BadRequest);
-            assert!(refusal.message.contains("`x-bt-org-name` is no text"), "{}", refusal.message);
+            assert!(refusal.message.contains("`x-bt-org-name` is not valid text"), "{}", refusal.message);
         }
     }
 }

@@ -101,24 +101,22 @@ impl Kind {
     /// Returns the meaning for the OpenAPI document.
     pub fn said(self) -> &'static str {
         match self {
-            Kind::BadRequest => "What was sent is not what is taken; the message says where and what would be right",
-            Kind::Unauthorized => "No credential, or one that is not known",
-            Kind::Forbidden => "The credential is not granted this",
-            Kind::NotFound => "It does not exist, or the credential may not see it",
-            Kind::MethodNotAllowed => "The path takes other methods, which `Allow` names",
-            Kind::TooSlow => "The body came too slowly",
-            Kind::Conflict => "The name is taken, or the idempotency key was used for something else",
-            Kind::Past => "That version is older than what is kept",
-            Kind::TooLarge => "The body, or a part of it, is larger than what is taken",
-            Kind::UnsupportedEncoding => "The body's encoding is not known",
-            Kind::HeadTooLarge => "The head of the request is larger than what is taken",
-            Kind::Busy => {
-                "A limit, or a budget of the node that stayed full for as long as the request may wait: send it again after `Retry-After` seconds"
-            }
-            Kind::Internal => "The server failed; its log has more under the trace id",
-            Kind::NotImplemented => "It is part of the API and is not served yet",
-            Kind::Unavailable => "Not now: ask again in a moment; a write may have been done or not",
-            Kind::TooLate => "It took longer than it may",
+            Kind::BadRequest => "The request is invalid; the message says where and how to correct it",
+            Kind::Unauthorized => "The credential is missing or unknown",
+            Kind::Forbidden => "The credential lacks the permission",
+            Kind::NotFound => "The object does not exist, or is not visible to the credential",
+            Kind::MethodNotAllowed => "The path does not support this method; `Allow` names those it supports",
+            Kind::TooSlow => "The body arrived too slowly",
+            Kind::Conflict => "The name already exists, or the idempotency key was used for another request",
+            Kind::Past => "The version is older than the stored history",
+            Kind::TooLarge => "The body, or a part of it, is too large",
+            Kind::UnsupportedEncoding => "The encoding of the body is not supported",
+            Kind::HeadTooLarge => "The head of the request is too large",
+            Kind::Busy => "A limit is reached, or a budget of the node stayed full: retry after `Retry-After` seconds",
+            Kind::Internal => "The server failed; its log has the details under the trace id",
+            Kind::NotImplemented => "The operation is part of the API, but not supported yet",
+            Kind::Unavailable => "The service is unavailable: retry in a moment. The outcome of a write is unknown",
+            Kind::TooLate => "The request timed out",
             Kind::NoSpace => "The disk is full",
         }
     }
@@ -167,8 +165,8 @@ impl Refusal {
 
     /// Logs an internal error and tells the caller little about it.
     pub fn internal(why: impl fmt::Display) -> Refusal {
-        tracing::error!(%why, "a request failed inside");
-        Refusal::new(Kind::Internal, "the server failed on this request; its log has more under this trace id")
+        tracing::error!(%why, "a request failed with an internal error");
+        Refusal::new(Kind::Internal, "the server failed on this request; its log has the details under this trace id")
     }
 
     /// Returns the response without the headers that all responses have.

@@ -112,7 +112,10 @@ impl SendingState {
     /// The next piece. Pending where its part is not made yet.
     fn poll(&mut self, context: &mut Context<'_>, now: Instant) -> Poll<Option<io::Result<Bytes>>> {
         if self.is_left {
-            return Poll::Ready(Some(Err(io::Error::new(io::ErrorKind::TimedOut, "the answer is read too slowly"))));
+            return Poll::Ready(Some(Err(io::Error::new(
+                io::ErrorKind::TimedOut,
+                "the client reads the response too slowly",
+            ))));
         }
         // Whoever asks for more has taken what was handed on.
         self.reader.pace.pause(now, std::mem::take(&mut self.handed_on));

@@ -71,12 +71,12 @@ impl AdminConfig {
     pub fn check(&self) -> Result<(), String> {
         let Some(listen) = &self.listen else {
             return match self.tls.is_some() || self.token_file.is_some() {
-                true => Err("admin.tls and admin.token_file are of no use without admin.listen; set it too".into()),
+                true => Err("admin.tls and admin.token_file have no effect without admin.listen; set it too".into()),
                 false => Ok(()),
             };
         };
         let wrong = |why: String| format!("admin.listen is `{listen}`, {why}");
-        let no_address = |_| wrong("which is no address and port; it should be like `127.0.0.1:8001`".into());
+        let no_address = |_| wrong("which is not an address and a port; it should be like `127.0.0.1:8001`".into());
         let addresses: Vec<SocketAddr> = listen.to_socket_addrs().map_err(no_address)?.collect();
         self.check_reach(&addresses).map_err(wrong)
     }
@@ -151,20 +151,20 @@ impl AdminListener {
         let shown = bearer(request.headers().get(AUTHORIZATION).map(|value| value.as_bytes())).ok();
         if !shown.as_ref().is_some_and(|shown| self.admin.token.is(shown.expose())) {
             let peer = request.peer_addr().map(|address| address.ip().to_string()).unwrap_or_default();
-            tracing::warn!(peer, shown = shown.is_some(), "somebody without the token of administrators was refused");
+            tracing::warn!(peer, shown = shown.is_some(), "a request without the administrators' token was refused");
             let why = match shown {
-                Some(_) => "this is not the token of this node's administrators; API keys are not taken here",
+                Some(_) => "this is not the administrators' token of this node; API keys are not accepted here",
                 None => "no token was sent",
             };
             return Err(Refusal::new(
                 Kind::Unauthorized,
                 format!(
-                    "{why}: send `Authorization: Bearer <token>` with what the node was given in ASSAY_ADMIN_TOKEN or \
-                     admin.token_file, else with what it keeps in `admin.token` in its data directory"
+                    "{why}: send `Authorization: Bearer <token>` with the token from ASSAY_ADMIN_TOKEN or \
+                     admin.token_file, or else from `admin.token` in the data directory of the node"
                 ),
             ));
         }
-        let full = || format!("{AT_ONCE_MAX} requests of administrators are under way; try again in a moment");
+        let full = || format!("{AT_ONCE_MAX} administrators' requests are in progress; try again in a moment");
         Arc::clone(&self.places).try_acquire_owned().map_err(|_| Refusal::new(Kind::Busy, full()))
     }
 }
@@ -179,7 +179,7 @@ pub(crate) fn routes(config: &mut ServiceConfig) {
 }
 
 fn listener_of(edge: &Edge) -> Result<&AdminListener, Refusal> {
-    edge.admin.as_ref().ok_or_else(|| Refusal::internal("a route of administrators without their listener"))
+    edge.admin.as_ref().ok_or_else(|| Refusal::internal("the administrators' route has no listener"))
 }
 
 /// `GET /cluster/status`, the only operation that changes nothing.
@@ -188,10 +188,8 @@ async fn look(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
     let place = listener.admit(&request)?;
     let operation = operation_of(&request);
     if operation != LOOK {
-        let mut refusal = Refusal::new(
-            Kind::MethodNotAllowed,
-            format!("`{operation}` is asked for by POST; by GET there is `{LOOK}`"),
-        );
+        let mut refusal =
+            Refusal::new(Kind::MethodNotAllowed, format!("`{operation}` needs POST; only `{LOOK}` supports GET"));
         refusal.allow = Some("POST".into());
         return Err(refusal);
     }
@@ -208,8 +206,7 @@ async fn operate(edge: Data<Edge>, request: HttpRequest, payload: Payload) -> Ha
 
 async fn unrouted(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
     let _place = listener_of(&edge)?.admit(&request)?;
-    let why =
-        "administrators are answered at GET /cluster/status and POST /cluster/<operation>; the API has another port";
+    let why = "this port serves GET /cluster/status and POST /cluster/<operation>; the API has another port";
     Err(Refusal::new(Kind::NotFound, why))
 }
 
@@ -222,10 +219,10 @@ async fn read(payload: Payload) -> Result<Bytes, Refusal> {
     let too_large = || Refusal::new(Kind::TooLarge, format!("the body is larger than {BODY_BYTES_MAX} bytes"));
     match timeout(BODY_MAX, payload.to_bytes_limited(BODY_BYTES_MAX)).await {
         Ok(Ok(Ok(bytes))) => Ok(bytes),
-        Ok(Ok(Err(error))) => Err(Refusal::bad(format!("the body broke off or is not framed as HTTP: {error}"))),
+        Ok(Ok(Err(error))) => Err(Refusal::bad(format!("the body is incomplete or has invalid HTTP framing: {error}"))),
         Ok(Err(_)) => Err(too_large()),
         Err(_) => {
-            let why = format!("the body came too slowly: it must be whole within {} s", BODY_MAX.as_secs());
+            let why = format!("the body arrived too slowly: it must be complete within {} s", BODY_MAX.as_secs());
             Err(Refusal::new(Kind::TooSlow, why))
         }
     }
@@ -243,7 +240,10 @@ fn fields(bytes: &[u8]) -> Result<Map<String, Value>, Refusal> {
 async fn answered(listener: &AdminListener, place: OwnedSemaphorePermit, request: AdminRequest) -> HandlerResult {
     let late = |_| {
         let seconds = ANSWER_MAX.as_secs();
-        Refusal::new(Kind::Unavailable, format!("not done within {seconds} s; it may be done yet: ask for the status"))
+        Refusal::new(
+            Kind::Unavailable,
+            format!("the operation did not end within {seconds} s and may still complete: check the status"),
+        )
     };
     match timeout(ANSWER_MAX, (listener.admin.answers)(request)).await.map_err(late)? {
         Ok(AdminAnswer::Done(value)) => json(&value),
@@ -302,7 +302,7 @@ mod tests {
         assert_eq!(check(None, false), Ok(()));
         assert!(check(None, true).expect_err("no listener").contains("admin.listen"));
         for listen in ["8001", "127.0.0.1", "127.0.0.1:", "127.0.0.1:99999", ""] {
-            assert!(check(Some(listen), false).expect_err(listen).contains("no address and port"), "{listen}");
+            assert!(check(Some(listen), false).expect_err(listen).contains("not an address and a port"), "{listen}");
         }
     }
 

@@ -97,7 +97,7 @@ impl Edge {
         let mut health = (self.health)();
         if self.is_draining() {
             health.ready = false;
-            health.notes.push("this node drains before it stops".into());
+            health.notes.push("this node is shutting down and drains its connections".into());
         }
         health
     }
@@ -160,7 +160,7 @@ async fn serve<B: MessageBody + 'static>(
     let head_bytes = head_bytes(&request);
     if head_bytes > edge.config.head_bytes_max {
         let max = edge.config.head_bytes_max;
-        let why = format!("request line and headers have {head_bytes} bytes; at most {max} are taken");
+        let why = format!("the request line and headers have {head_bytes} bytes; the maximum is {max}");
         return Err(refused(headers, Refusal::new(Kind::HeadTooLarge, why)));
     }
     let timeout = request.headers().get(STAINLESS_TIMEOUT).map(HeaderValue::as_bytes);
@@ -193,13 +193,13 @@ pub fn panicked(edge: &Edge, panic: &(dyn Any + Send)) -> Refusal {
 pub fn full() -> Refusal {
     Refusal::new(
         Kind::Unavailable,
-        "all connections of this node are in use; try again in a moment, or at another node",
+        "all connections of this node are in use; try again in a moment, or use another node",
     )
 }
 
 /// Refuses a request that was not answered in time.
 pub fn too_late() -> Refusal {
-    let why = "the request was not answered in time; what it would write may have been written";
+    let why = "the request timed out; its writes may have been done";
     Refusal::new(Kind::Unavailable, why)
 }
 

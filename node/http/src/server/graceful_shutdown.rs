@@ -78,7 +78,7 @@ impl ListeningSockets {
     fn close(&self) {
         for socket in &self.sockets {
             if let Err(error) = rustix::net::shutdown(socket, Shutdown::Both) {
-                tracing::debug!(%error, "a socket was closed already");
+                tracing::debug!(%error, "a socket was already closed");
             }
         }
     }

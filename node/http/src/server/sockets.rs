@@ -42,8 +42,8 @@ fn reserve_otlp(http: &HttpConfig) -> io::Result<Option<Reserved>> {
     match Reserved::take(&listen, "http.otlp_listen") {
         Err(error) if http.otlp_listen.is_none() && error.kind() == io::ErrorKind::AddrInUse => {
             tracing::warn!(
-                "{listen} is in use, so this node takes no OpenTelemetry over gRPC; exporters may send to /otel/v1/traces \
-                 over HTTP. Set http.otlp_listen to another address, or to off"
+                "{listen} is in use, so this node accepts no OpenTelemetry over gRPC; exporters can send to \
+                 /otel/v1/traces over HTTP. Set http.otlp_listen to another address, or to off"
             );
             Ok(None)
         }
@@ -72,7 +72,7 @@ impl Reserved {
         match failed {
             Some(error) if sockets.is_empty() => Err(named(error)),
             _ if sockets.is_empty() => {
-                Err(named(io::Error::new(io::ErrorKind::NotFound, "the name stands for no address")))
+                Err(named(io::Error::new(io::ErrorKind::NotFound, "the name resolves to no address")))
             }
             _ => Ok(Reserved { setting, listen: listen.to_owned(), sockets }),
         }

@@ -81,7 +81,8 @@ impl Certificates {
                 Err(error) => {
                     let problem = error.to_string();
                     if problem != last_problem {
-                        tracing::error!(%problem, "the certificate files cannot be used, the pair in use stays");
+                        tracing::error!(%problem, "the certificate files cannot be used; the current pair stays in \
+                                                   use");
                         last_problem = problem;
                     }
                 }
@@ -101,7 +102,7 @@ fn read(files: &TlsFiles) -> io::Result<Current> {
     let bytes_of = |path: &std::path::Path| {
         let bytes = fs::metadata(path).map_err(|error| wrong(path, error.to_string()))?.len();
         if bytes > FILE_BYTES_MAX {
-            return Err(wrong(path, format!("{bytes} bytes are too many for PEM")));
+            return Err(wrong(path, format!("{bytes} bytes are too many for a PEM file")));
         }
         fs::read(path).map_err(|error| wrong(path, error.to_string()))
     };
@@ -109,7 +110,7 @@ fn read(files: &TlsFiles) -> io::Result<Current> {
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&chain_pem).collect();
     let chain = chain.map_err(|error| wrong(&files.certificates, format!("not PEM: {error}")))?;
     if chain.is_empty() {
-        return Err(wrong(&files.certificates, "no certificate in it".into()));
+        return Err(wrong(&files.certificates, "it has no certificate".into()));
     }
     let key = PrivateKeyDer::from_pem_slice(&key_pem);
     let key = key.map_err(|error| wrong(&files.private_key, format!("no private key in PEM: {error}")))?;

@@ -257,8 +257,8 @@ impl Drop for Growth<'_> {
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refused::NeverFits { largest } => write!(f, "at most {largest} can be reserved by one request"),
-            Refused::Full { waited, .. } => write!(f, "nothing was free for {:.1} s", waited.as_secs_f64()),
+            Refused::NeverFits { largest } => write!(f, "one request can reserve at most {largest}"),
+            Refused::Full { waited, .. } => write!(f, "no space was free for {:.1} s", waited.as_secs_f64()),
         }
     }
 }

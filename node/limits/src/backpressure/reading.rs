@@ -50,9 +50,9 @@ type Family = (&'static str, &'static str, &'static str, fn(&Reading) -> u64);
 
 const FAMILIES: [Family; 5] = [
     ("assay_budget_total", "Size of the budget.", "gauge", |reading| reading.total),
-    ("assay_budget_held", "Part of the budget that is held.", "gauge", |reading| reading.held),
+    ("assay_budget_held", "Part of the budget that is in use.", "gauge", |reading| reading.held),
     ("assay_budget_waiting", "Requests that wait for the budget.", "gauge", |reading| reading.waiting),
-    ("assay_budget_waiting_amount", "Amount that they wait for.", "gauge", |reading| reading.waiting_amount),
+    ("assay_budget_waiting_amount", "Amount that waiting requests need.", "gauge", |reading| reading.waiting_amount),
     ("assay_budget_refused_total", "Requests refused by the budget.", "counter", |reading| reading.refused),
 ];
 

@@ -74,14 +74,14 @@ impl fmt::Display for Per {
 /// Returns what is wrong with the rules, in a sentence that says what to change.
 pub fn check_rates(rules: &[RateRule]) -> Result<(), String> {
     if rules.len() > RULES_MAX {
-        return Err(format!("limits.rates has {} rules; at most {RULES_MAX} are taken", rules.len()));
+        return Err(format!("limits.rates has {} rules; the maximum is {RULES_MAX}", rules.len()));
     }
     let mut seen = BTreeSet::new();
     for (place, rule) in rules.iter().enumerate() {
         let wrong = |why: String| format!("limits.rates, rule {} (`{}`): {why}", place + 1, rule.endpoint);
         rule.check().map_err(wrong)?;
         if !seen.insert(rule.fingerprint()) {
-            return Err(wrong("the same rule stands there before; each is needed once".into()));
+            return Err(wrong("it repeats an earlier rule; remove one of them".into()));
         }
     }
     Ok(())
@@ -95,7 +95,7 @@ pub fn warnings(rules: &[RateRule], patterns: &[&str], nearest: impl Fn(&str) ->
     };
     let warning = |rule: &RateRule| {
         let near = nearest(&rule.endpoint).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-        format!("limits.rates: no request is about `{}`, since there is no such path{near}", rule.endpoint)
+        format!("limits.rates: the path `{}` does not exist{near}", rule.endpoint)
     };
     rules.iter().filter(is_unknown).map(warning).collect()
 }
@@ -104,7 +104,7 @@ impl RateRule {
     fn check(&self) -> Result<(), String> {
         Pattern::of(&self.endpoint)?;
         if let Some(method) = self.methods.iter().find(|method| !METHODS.contains(&method.as_str())) {
-            return Err(format!("`{method}` in methods is none of {}", METHODS.join(", ")));
+            return Err(format!("`{method}` in methods is not one of {}", METHODS.join(", ")));
         }
         for (name, value, max) in [
             ("requests", self.requests, REQUESTS_MAX),
@@ -226,7 +226,7 @@ impl Pattern {
             let is_word =
                 !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte));
             if part != EVERYTHING && !is_word {
-                return Err(format!("`{part}` is no part of a path; {example}"));
+                return Err(format!("`{part}` is not a valid part of a path; {example}"));
             }
             parts.push(Some(part.to_owned()).filter(|part| part != EVERYTHING));
         }
@@ -301,14 +301,14 @@ mod tests {
     fn rules_that_say_nothing_sensible_are_refused_by_their_place() {
         refused(|rule| rule.endpoint = "logs3".into(), "does not begin with `/`");
         for wrong in ["/", "/a//b", "/a/", "/a*", "/a b", "/a%2Fb", "/é"] {
-            refused(|rule| rule.endpoint = wrong.into(), "is no part of a path");
+            refused(|rule| rule.endpoint = wrong.into(), "is not a valid part of a path");
         }
         refused(|rule| rule.methods = vec!["post".into()], "`post` in methods");
         refused(|rule| rule.requests = 0, "requests is 0; it should be between 1 and");
         refused(|rule| rule.seconds = 86_401, "seconds is 86401");
         refused(|rule| rule.burst = Some(0), "burst is 0");
         refused(|rule| rule.organizations = vec![String::new()], "empty name");
-        refused(|rule| rule.endpoint = "*".into(), "the same rule");
+        refused(|rule| rule.endpoint = "*".into(), "repeats an earlier rule");
         assert!(check_rates(&vec![rule("*"); RULES_MAX + 1]).expect_err("too many").contains("65 rules"));
         assert_eq!(check_rates(&[]), Ok(()));
     }

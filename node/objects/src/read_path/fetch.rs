@@ -56,10 +56,10 @@ pub fn page_query(object: &ObjectKey, request: FetchRequest) -> Result<PageQuery
     let FetchRequest { limit, cursor, version, max_xact_id, max_root_span_id, stale: _ } = request;
     if let Some(text) = cursor.filter(|text| !text.is_empty()) {
         let Some(cursor) = Cursor::parse(&text, object) else {
-            return refuse("Invalid cursor: pass the one of the page before, of the same object");
+            return refuse("Invalid cursor: pass the cursor of the previous page, of the same object");
         };
         if version.is_some_and(|version| version != cursor.version) {
-            return refuse("`version` is not the one of the page that the cursor comes from");
+            return refuse("`version` differs from the version of the page with this cursor");
         }
         return Ok(PageQuery { version: Some(cursor.version), start: Start::Before(cursor.before), limit });
     }
@@ -67,7 +67,7 @@ pub fn page_query(object: &ObjectKey, request: FetchRequest) -> Result<PageQuery
         (None, None) => Start::Newest,
         (Some(max), None) => Start::Before(before_of(max)),
         (Some(max), Some(root_span_id)) => Start::After { root_span_id, otherwise: before_of(max) },
-        (None, Some(_)) => return refuse("`max_root_span_id` needs `max_xact_id` beside it"),
+        (None, Some(_)) => return refuse("`max_root_span_id` needs `max_xact_id` too"),
     };
     Ok(PageQuery { version, start, limit })
 }
@@ -179,7 +179,7 @@ impl LeaderCall for PageCall<'_> {
         let last = match page {
             // A replica that was removed meanwhile does not matter: others have the rows.
             Err(ReadError::Damaged(why)) if round.node().is_none() && !self.is_alone() => {
-                tracing::error!(group = %self.group, why, "read on another node instead");
+                tracing::error!(group = %self.group, why, "retrying a read on another node");
                 self.damaged_here = true;
                 ReadError::Unavailable(why)
             }

@@ -55,12 +55,12 @@ impl Readers {
 
     /// Runs `work` on one of the threads. It completes even if the future is dropped.
     pub async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, ReadError> {
-        let closed = || ReadError::Unavailable("this node shuts down".into());
+        let closed = || ReadError::Unavailable("this node is shutting down".into());
         let permit = {
             let before = self.waiting.fetch_add(1, Ordering::AcqRel);
             let _waiting = WaitingRead(&self.waiting);
             if before >= READS_WAITING_MAX {
-                return Err(ReadError::Busy { why: "too many reads wait".into(), retry_after: RETRY_AFTER });
+                return Err(ReadError::Busy { why: "too many reads are waiting".into(), retry_after: RETRY_AFTER });
             }
             Arc::clone(&self.permits).acquire_owned().await.map_err(|_| closed())?
         };
@@ -70,7 +70,7 @@ impl Readers {
             done
         });
         working.await.map_err(|error| match error.is_panic() {
-            true => ReadError::Internal("the read ended in a panic; the log of this node has it".into()),
+            true => ReadError::Internal("the read panicked; the log of this node has the details".into()),
             false => closed(),
         })
     }

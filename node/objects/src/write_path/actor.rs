@@ -123,7 +123,7 @@ impl ObjectActor {
                 && let Err(why) = shard.fetch_bases(&object, &merged)
             {
                 // The state machine reads them itself then, and decides on damage.
-                tracing::warn!(%object, %why, "could not read ahead for merges");
+                tracing::warn!(%object, %why, "could not prefetch rows for merges");
             }
             write.command(assigned)
         });

@@ -87,6 +87,6 @@ fn run(name: String, started: &mpsc::SyncSender<System>) {
     // Whoever started this waits for it.
     let _ = started.send(System::current());
     if let Err(why) = runner.run() {
-        tracing::error!(%why, "a thread of the actors ended badly");
+        tracing::error!(%why, "a thread of the actors ended with an error");
     }
 }

@@ -37,7 +37,7 @@ pub(crate) use service::{OutcomeForm, WriteService};
 /// Time after its deadline at which a write without an outcome counts as unknown. A log entry takes milliseconds, so such a
 /// write waits for a quorum that is missing.
 const ANSWER_AFTER_MAX: Duration = Duration::from_secs(10);
-const BUSY_THERE: &str = "too many writes wait on the node that leads this shard";
+const BUSY_THERE: &str = "too many writes are waiting on the leader of this shard";
 
 /// Writes of a call on their way to the nodes that lead their shards.
 struct Delivery<'a> {
@@ -70,7 +70,7 @@ fn unserved(unserved: Unserved<Work>) -> WriteOutcome {
     Err(match unserved {
         Unserved::NoLeader(_) => NotWritten::NotLeader.into(),
         Unserved::Busy(_) => NotWritten::busy(BUSY_THERE).into(),
-        Unserved::Lost => WriteFailure::Unknown { why: "a write has no answer".into() },
+        Unserved::Lost => WriteFailure::Unknown { why: "a write has no outcome".into() },
     })
 }
 
@@ -164,8 +164,8 @@ async fn answered(attempts: Vec<oneshot::Receiver<WriteAttempt>>, until: Instant
     for attempt in attempts {
         all.push(match timeout_at(deadline, attempt).await {
             Ok(Ok(attempt)) => attempt,
-            Ok(Err(_)) => unknown("the object's actor ended meanwhile".into()),
-            Err(_) => unknown(format!("no answer came within {} s of its deadline", ANSWER_AFTER_MAX.as_secs())),
+            Ok(Err(_)) => unknown("the object's actor ended before the outcome was known".into()),
+            Err(_) => unknown(format!("there was no response within {} s of its deadline", ANSWER_AFTER_MAX.as_secs())),
         });
     }
     all

@@ -85,7 +85,9 @@ fn refusal(write: usize, object: &ObjectKey, outcome: WriteOutcome) -> WriteErro
             let error = RowError { row: row as usize, path: String::new(), problem: reason };
             WriteError::Row { write, error }
         }
-        Ok(other) => WriteError::Unknown { why: format!("a write was answered with {other:?}"), written: Vec::new() },
+        Ok(other) => {
+            WriteError::Unknown { why: format!("unexpected outcome of a write: {other:?}"), written: Vec::new() }
+        }
         Err(WriteFailure::Unknown { why }) => WriteError::Unknown { why, written: Vec::new() },
         Err(WriteFailure::NotWritten(why @ NotWritten::TooLarge { .. })) => {
             WriteError::TooLarge { write, why: why.to_string() }

@@ -71,7 +71,7 @@ pub async fn prepare_all(writes: Vec<ObjectWrite>, now_micros: i64) -> Result<Ve
         lower_thread_priority(BackgroundWork::Bulk);
         each_prepared(writes, now_micros)
     });
-    preparing.await.unwrap_or_else(|why| Err(WriteError::unavailable(format!("preparing rows: {why}"))))
+    preparing.await.unwrap_or_else(|why| Err(WriteError::unavailable(format!("cannot prepare rows: {why}"))))
 }
 
 fn each_prepared(writes: Vec<ObjectWrite>, now_micros: i64) -> Result<Vec<PreparedWrite>, WriteError> {

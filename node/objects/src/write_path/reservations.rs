@@ -250,10 +250,10 @@ impl<H: Clone, L: Copy + Eq + Hash> Reservations<H, L> {
     }
 }
 
-pub(crate) const OBJECT_FULL: &str = "too many writes wait for this object";
-pub(crate) const SHARD_FULL: &str = "too many writes wait for this object's shard";
-pub(crate) const NODE_FULL: &str = "too many writes wait on this node";
-pub(crate) const OBJECTS_FULL: &str = "too many objects are written to at once";
+pub(crate) const OBJECT_FULL: &str = "too many writes are waiting for this object";
+pub(crate) const SHARD_FULL: &str = "too many writes are waiting for this object's shard";
+pub(crate) const NODE_FULL: &str = "too many writes are waiting on this node";
+pub(crate) const OBJECTS_FULL: &str = "too many objects are being written at once";
 
 #[cfg(test)]
 mod tests;

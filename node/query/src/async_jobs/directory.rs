@@ -59,7 +59,7 @@ impl JobDirectory {
             let wanted: u64 = pages.iter().map(|page| u64::from(page.bytes)).sum();
             let found = rows.unwrap_or(0);
             if found != wanted {
-                return Err(format!("the file of its results has {found} bytes; {wanted} were written"));
+                return Err(format!("the file of its results has {found} bytes, but {wanted} were written"));
             }
         }
         Ok(record)
@@ -75,7 +75,7 @@ impl JobDirectory {
     pub fn put(&self, name: Uuid, record: &JobRecord) -> io::Result<()> {
         let text = record.encode();
         if text.len() as u64 > RECORD_BYTES_MAX {
-            let why = format!("the record of a query has {} bytes; at most {RECORD_BYTES_MAX} are kept", text.len());
+            let why = format!("the record of a query has {} bytes; the maximum is {RECORD_BYTES_MAX}", text.len());
             return Err(io::Error::new(io::ErrorKind::InvalidData, why));
         }
         replace_whole(&*self.disk, &self.path(name, RECORD), text.as_bytes())
@@ -109,9 +109,9 @@ impl JobDirectory {
         match self.disk.space(&self.dir).map(|space| (space, admit(space, 0))) {
             Ok((_, Room::Plenty)) => None,
             Ok((space, _)) => {
-                Some(format!("{} MiB of {} MiB of the disk are free", space.free >> 20, space.total >> 20))
+                Some(format!("only {} MiB of {} MiB of the disk are free", space.free >> 20, space.total >> 20))
             }
-            Err(why) => Some(format!("the room on the disk is not known: {why}")),
+            Err(why) => Some(format!("the free space of the disk is unknown: {why}")),
         }
     }
 }
@@ -137,7 +137,7 @@ pub(crate) fn read(file: &dyn DiskFile, pages: &[PlacedPage], mut cut: ResultSli
     for placed in pages {
         let mut lines = vec![0; placed.page.bytes as usize];
         let at = format!("its results at byte {}", placed.offset);
-        file.read_at(placed.offset, &mut lines).map_err(|why| format!("{at} do not read: {why}"))?;
+        file.read_at(placed.offset, &mut lines).map_err(|why| format!("{at} cannot be read: {why}"))?;
         if !placed.page.is(placed.offset, &lines) {
             return Err(format!("{at} do not match their checksum"));
         }
@@ -244,9 +244,9 @@ mod tests {
         rows.write_at(20, b"9").expect("changed");
         assert!(read_all(&directory, &job).expect_err("changed").contains("byte 16 do not match their checksum"));
         rows.set_len(20).expect("cut");
-        assert!(read_all(&directory, &job).expect_err("cut").contains("do not read"));
+        assert!(read_all(&directory, &job).expect_err("cut").contains("cannot be read"));
         let (_, found) = open(&disk).expect("opens");
-        assert!(found[0].1.as_ref().expect_err("cut").contains("has 20 bytes; 24 were written"), "{found:?}");
+        assert!(found[0].1.as_ref().expect_err("cut").contains("has 20 bytes, but 24 were written"), "{found:?}");
         let text = disk.open(&directory.path(name(), RECORD)).expect("a record");
         text.write_at(30, b"\xff").expect("changed");
         let (directory, found) = open(&disk).expect("opens");

@@ -130,14 +130,15 @@ impl JobQueue {
         let (kept_max, waiting_max) = (self.limits.kept_max, self.limits.waiting_max);
         let waiting = own.iter().filter(|job| job.status() == JobStatus::Queued).count();
         if waiting >= waiting_max {
-            let why = format!("{waiting} queries of this organization wait already, and at most {waiting_max} may");
-            return Err(QueueFull(format!("{why}; ask again when one of them has run")));
+            let why =
+                format!("{waiting} queries of this organization are waiting, which is the maximum of {waiting_max}");
+            return Err(QueueFull(format!("{why}; retry when one of them has run")));
         }
         if self.jobs.len() >= kept_max || own.len() >= kept_max.div_ceil(2) {
             let (all, own) = (self.jobs.len(), own.len());
-            let why = format!("this node keeps {all} queries and their results, {own} of them of this organization");
+            let why = format!("this node stores {all} queries and their results, {own} of them from this organization");
             return Err(QueueFull(format!(
-                "{why}; at most {kept_max} are kept, half of them of one; each goes after a day"
+                "{why}; the maximum is {kept_max}, and half of it for one organization. Each is deleted after a day"
             )));
         }
         Ok(())
@@ -186,21 +187,24 @@ impl JobQueue {
     pub fn may_grow(&self, name: Uuid, bytes: usize) -> Result<(), QueueFull> {
         let JobLimits { job_bytes_max, bytes_max, .. } = self.limits;
         let Some(Job { state: JobState::Running { pages, .. }, owner, .. }) = self.jobs.get(&name) else {
-            return Err(QueueFull("the query does not run any more".into()));
+            return Err(QueueFull("the query is no longer running".into()));
         };
         let (bytes, org) = (bytes as u64, owner.as_ref().map(|owner| owner.org));
         if pages.bytes() + bytes > job_bytes_max || pages.len() >= PAGES_MAX {
             let (rows, mib) = (pages.rows(), job_bytes_max >> 20);
-            let why = format!("the results are larger than a query may keep ({mib} MiB), behind {rows} rows");
-            return Err(QueueFull(format!("{why}: select less of each row, filter, or set a limit")));
+            let why = format!("the results exceed the maximum of a query ({mib} MiB) after {rows} rows");
+            return Err(QueueFull(format!("{why}: select fewer columns, filter, or set a limit")));
         }
         let all: u64 = self.jobs.values().map(Job::bytes).sum();
         let own: u64 = self.jobs.values().filter(|job| job.org() == org).map(Job::bytes).sum();
         if all + bytes > bytes_max || own + bytes > bytes_max.div_ceil(2) {
             let (mib, own) = (bytes_max >> 20, own >> 20);
-            let why =
-                format!("this node has no room for more results of queries ({mib} MiB for all, half of it for one)");
-            return Err(QueueFull(format!("{why}: those of this organization take {own} MiB, and go after a day")));
+            let why = format!(
+                "this node has no room for more query results ({mib} MiB in total, half of it for one organization)"
+            );
+            return Err(QueueFull(format!(
+                "{why}: this organization uses {own} MiB, and results are deleted after a day"
+            )));
         }
         Ok(())
     }
@@ -322,7 +326,7 @@ mod tests {
     fn an_organization_that_asks_a_lot_is_refused_and_others_are_not() {
         let mut queue = queue(&[1, 1, 1]);
         let QueueFull(why) = queue.admit(org(1)).expect_err("three wait");
-        assert!(why.contains("3 queries of this organization wait already"), "{why}");
+        assert!(why.contains("3 queries of this organization are waiting"), "{why}");
         assert_eq!(queue.admit(org(2)), Ok(()));
         // What has run counts for what is kept.
         queue.next(0);
@@ -346,10 +350,10 @@ mod tests {
             (why, queue.counts().bytes)
         };
         let (why, bytes) = fill(0, 100);
-        assert!(bytes == 100 && why.expect_err("its own").contains("larger than a query may keep"));
+        assert!(bytes == 100 && why.expect_err("its own").contains("exceed the maximum of a query"));
         assert_eq!(fill(2, 10), (Ok(()), 110));
         let (why, bytes) = fill(1, 49);
-        assert!(bytes == 159 && why.expect_err("of the organization").contains("take 0 MiB"));
+        assert!(bytes == 159 && why.expect_err("of the organization").contains("uses 0 MiB"));
         queue.fail(name(0), 2, "damaged");
         assert_eq!(queue.counts().bytes, 59);
         assert!(queue.may_grow(name(0), 1).is_err());

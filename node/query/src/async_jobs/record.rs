@@ -69,7 +69,7 @@ impl JobRecord {
 
     /// Decodes a record; an error says what is wrong with the bytes.
     pub fn decode(bytes: &[u8]) -> Result<JobRecord, String> {
-        let text = std::str::from_utf8(bytes).map_err(|_| "it is no text".to_owned())?;
+        let text = std::str::from_utf8(bytes).map_err(|_| "it is not text".to_owned())?;
         let at = text.rfind("sum ").ok_or("it has no checksum")?;
         let (body, sum) = text.split_at(at);
         if sum != format!("sum {:08x}\n", crc32c::crc32c(body.as_bytes())) {

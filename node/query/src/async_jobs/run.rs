@@ -39,8 +39,8 @@ impl From<AskError> for RunError {
                 RunError::Passing(why.to_string())
             }
             AskError::Internal(why) => {
-                tracing::error!(why, "a query that runs on after its request failed inside");
-                RunError::Failed("the server failed on this query; the log of its node has more".into())
+                tracing::error!(why, "an asynchronous query failed with an internal error");
+                RunError::Failed("the server failed on this query; the log of its node has the details".into())
             }
             other => RunError::Failed(other.to_string()),
         }
@@ -58,7 +58,7 @@ impl From<FormatError> for RunError {
 
 impl From<io::Error> for RunError {
     fn from(why: io::Error) -> RunError {
-        tracing::error!(%why, "results of a query could not be written");
+        tracing::error!(%why, "the results of a query could not be written");
         RunError::Failed(format!("its results could not be written: {why}"))
     }
 }
@@ -114,12 +114,12 @@ impl AsyncJobs {
             (table.queue.gone(now), table.queue.stale(now))
         };
         for name in stale {
-            self.failed(name, "it had no turn within a day");
+            self.failed(name, "it did not start within a day");
         }
         for name in gone {
             self.table.lock().queue.remove(name);
             if let Err(why) = self.directory.remove(name) {
-                tracing::warn!(query = %name, %why, "results of a query are left");
+                tracing::warn!(query = %name, %why, "the results of a query could not be removed");
             }
         }
     }
@@ -135,7 +135,7 @@ impl AsyncJobs {
             }
             Ok(Err(RunError::Passing(why))) => self.again(name, &why),
             Ok(Err(RunError::Failed(why))) => self.failed(name, &why),
-            Err(_) => self.failed(name, "the query ended in a panic; the log of its node has more"),
+            Err(_) => self.failed(name, "the query panicked; the log of its node has the details"),
         }
         self.tell();
     }
@@ -149,7 +149,7 @@ impl AsyncJobs {
             table.queue.again(name, self.now())
         };
         if !waits {
-            self.failed(name, &format!("it had no answer within a day: {why}"));
+            self.failed(name, &format!("it did not complete within a day: {why}"));
         }
     }
 
@@ -225,7 +225,7 @@ impl ResultWriter<'_> {
             if line.len() > ROW_BYTES_MAX {
                 let (bytes, mib) = (line.len(), ROW_BYTES_MAX >> 20);
                 return Err(RunError::Failed(format!(
-                    "a row of the results has {bytes} bytes; at most {mib} MiB are kept: select less of it"
+                    "a row of the results has {bytes} bytes; the maximum is {mib} MiB: select fewer columns"
                 )));
             }
             self.lines.extend_from_slice(&line);

@@ -66,7 +66,7 @@ impl AsyncJobs {
     ) -> Result<Option<JobView>, AskError> {
         let asking = JobQuestion { format: FORMAT, org, name, wanted };
         let body = Bytes::from(serde_json::to_vec(&asking).expect("plain data encodes"));
-        let silent = |why| format!("this query is on node {node}, and that one gives no answer: {why}");
+        let silent = |why| format!("this query is on node {node}, which does not respond: {why}");
         let (service, body) = self.context.cluster.addressed(node, JOBS, asker, body);
         let answer = self.context.cluster.ask(node, service, body, WAIT_MAX + ON_THE_WAY).await;
         let answer = answer.map_err(|why| AskError::Unavailable(silent(why.to_string())))?;
@@ -93,7 +93,7 @@ impl DelegatedService for JobsService {
             let bad = |why: serde_json::Error| NoAnswer::Refused(format!("the request cannot be decoded: {why}"));
             let JobQuestion { format, org, name, wanted } = serde_json::from_slice(&body).map_err(bad)?;
             if format != FORMAT {
-                let why = format!("this node reads questions of format {FORMAT}, and this one has format {format}");
+                let why = format!("this node reads queries of format {FORMAT}, but this one has format {format}");
                 return Err(NoAnswer::Refused(why));
             }
             let view = match jobs.look_here(org, name, wanted).await {

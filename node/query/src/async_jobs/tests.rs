@@ -183,8 +183,8 @@ async fn what_a_start_finds_damaged_or_deadly_has_failed_with_words() {
     write(dir.path(), cut, &super::JobRecord { made: BEGIN, ..record(1) }.encode());
     let node = Node::open(dir, JobLimits::default()).await;
     for (name, words) in [
-        (damaged, "do not match their checksum. Ask it again"),
-        (deadly, "ended 5 times while it ran"),
+        (damaged, "do not match their checksum. Start the query again"),
+        (deadly, "stopped 5 times while the query ran"),
         (cut, "has 0 bytes; 10 were written"),
     ] {
         let seen = node.look(name).await.expect("it is there");

@@ -122,7 +122,8 @@ fn described(field: &str, excess: &Excess) -> String {
         Right::Role(_) => "the role Owner itself".to_owned(),
     };
     format!(
-        "`{field}`: this would give {right} on the {} {id}, which this credential does not have; nobody gives more than they have",
+        "`{field}`: this would grant {right} on the {} {id}, which this credential does not have; it can only grant \
+         its own rights",
         object.word()
     )
 }

@@ -61,7 +61,7 @@ impl Fences {
 /// Waits for its turn, closes the round and reads behind a fence. Driven by any of the waiting callers.
 async fn round(fences: Weak<Fences>, turn: Instant) -> Result<(), FenceError> {
     tokio::time::sleep_until(turn.into()).await;
-    let gone = || FenceError::Stopped("this node shuts down".into());
+    let gone = || FenceError::Stopped("this node is shutting down".into());
     let fences = fences.upgrade().ok_or_else(gone)?;
     fences.gate.lock().next = None;
     fences.cluster.fence(GroupId::CATALOG).await.map(drop)

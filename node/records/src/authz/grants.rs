@@ -20,7 +20,9 @@ impl Records {
     pub async fn acls(&self, who: &Principal, request: &ListRequest) -> Result<Vec<Value>, RecordsError> {
         for name in ["object_type", "object_id"] {
             if !request.filters.iter().any(|(filter, value)| filter == name && !value.is_empty()) {
-                return Err(RecordsError::BadRequest(format!("`{name}` is missing: grants are listed of one object")));
+                return Err(RecordsError::BadRequest(format!(
+                    "`{name}` is missing: the list of grants needs one object"
+                )));
             }
         }
         self.list(who, &ACL, request).await
@@ -45,7 +47,7 @@ impl Records {
     /// Deletes the grant with exactly these fields and returns it.
     pub async fn delete_acl(&self, who: &Principal, body: Map<String, Value>) -> Result<Value, RecordsError> {
         let fields = draft::created(&ACL, body)?;
-        let missing = || RecordsError::NotFound("there is no such grant that is visible to this credential".into());
+        let missing = || RecordsError::NotFound("no such grant is visible to this credential".into());
         self.catalog.fresh().await?;
         let id = self.acl_of(who, &fields).await?.ok_or_else(missing)?;
         // One that may not be seen is not told by its id either.
@@ -60,7 +62,7 @@ impl Records {
     pub async fn update_acls(&self, who: &Principal, mut body: Map<String, Value>) -> Result<Value, RecordsError> {
         let (add, remove) = (acls_in(&mut body, "add_acls")?, acls_in(&mut body, "remove_acls")?);
         if add.len() + remove.len() > ACLS_AT_ONCE_MAX {
-            let said = format!("a request makes and takes away at most {ACLS_AT_ONCE_MAX} grants");
+            let said = format!("a request can add and remove at most {ACLS_AT_ONCE_MAX} grants");
             return Err(RecordsError::BadRequest(said));
         }
         for sent in add.iter().chain(&remove) {

@@ -38,10 +38,10 @@ impl Records {
             let refused = objects.iter().find(|object| !job.may(deed == ObjectAccess::Write, object.kind));
             return match refused {
                 None => Ok(()),
-                Some(object) => Err(RecordsError::Forbidden(format!("{job:?} has nothing to do with {object}"))),
+                Some(object) => Err(RecordsError::Forbidden(format!("{job:?} is not allowed to access {object}"))),
             };
         }
-        let missing = || RecordsError::Internal("a principal that is neither a user nor a job".into());
+        let missing = || RecordsError::Internal("the principal is neither a user nor a job".into());
         let who = asker.principal().ok_or_else(missing)?;
         self.catalog.look(|view| objects.iter().try_for_each(|object| may(view, &who, deed, object))).await
     }
@@ -80,6 +80,8 @@ fn may(view: &CatalogView<'_>, who: &Principal, deed: ObjectAccess, object: &Obj
                 Decision::Forbidden | Decision::NotVisible => Err(missing()),
             }
         }
-        ObjectKind::AuditLog => Err(RecordsError::Forbidden("nobody writes to the log of an organization".into())),
+        ObjectKind::AuditLog => {
+            Err(RecordsError::Forbidden("clients cannot write to the audit log of an organization".into()))
+        }
     }
 }

@@ -55,7 +55,7 @@ impl CredentialScope {
     pub fn of_key(key: &Record) -> Result<CredentialScope, RecordsError> {
         let body = draft::read(key)?;
         let user = draft::id_in(&body, "user_id");
-        let user = user.ok_or_else(|| RecordsError::Internal(format!("API key {} names no user", key.id)))?;
+        let user = user.ok_or_else(|| RecordsError::Internal(format!("API key {} has no user", key.id)))?;
         let every = body.get(EVERY_ORG).and_then(Value::as_bool).unwrap_or(false);
         let org = key.org.filter(|_| !every);
         let closed = ids(&body, CLOSED_ORGS).collect();
@@ -63,7 +63,7 @@ impl CredentialScope {
     }
 
     pub fn of_token(token: &Record) -> Result<CredentialScope, RecordsError> {
-        let wrong = || RecordsError::Internal(format!("service token {} names no account", token.id));
+        let wrong = || RecordsError::Internal(format!("service token {} has no account", token.id));
         let user = draft::id_in(&draft::read(token)?, service_token::ACCOUNT).ok_or_else(wrong)?;
         let org = Some(token.org.ok_or_else(wrong)?);
         let credential = Credential::ServiceToken(token.id);
@@ -180,7 +180,7 @@ pub fn within_named(state: &CatalogView<'_>, who: &Principal, name: &str) -> Res
 
 /// Returns the refusal of a credential, one sentence for all: whoever shows one that opens nothing learns nothing about it.
 pub fn unknown_credential() -> RecordsError {
-    RecordsError::Unauthenticated("the API key or token is not known here, was deleted or has expired".into())
+    RecordsError::Unauthenticated("the API key or token is unknown, was deleted or has expired".into())
 }
 
 /// Returns the refusal of an organization that is not visible.
@@ -192,6 +192,6 @@ pub fn no_organization(name: &str) -> RecordsError {
 /// Returns the refusal of an impersonation, the same for users who are not there, so that nobody learns who is.
 pub fn no_impersonation() -> RecordsError {
     let said =
-        "this credential may not act as that user: only who has the role Owner in every organization of a user may";
+        "this credential is not allowed to act as that user: it needs the role Owner in every organization of the user";
     RecordsError::Forbidden(said.into())
 }

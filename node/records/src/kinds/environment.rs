@@ -23,7 +23,7 @@ pub static ENVIRONMENT: Kind = Kind {
         if ["name", "slug", "description"].iter().any(|field| sent.get(*field).is_some_and(|value| !value.is_null())) {
             return Ok(());
         }
-        Err(RecordsError::BadRequest("nothing is said to be changed: `name`, `slug` or `description`".into()))
+        Err(RecordsError::BadRequest("the request changes nothing: add `name`, `slug` or `description`".into()))
     }),
     ..Kind::plain(Home::Organization, Guard::Organization)
 };

@@ -25,8 +25,8 @@ pub(crate) fn refuses_some(kind: RecordKind) -> bool {
 pub(super) fn check_automation(checked: &Checked<'_>) -> Result<(), RecordsError> {
     match event_type(checked.body) {
         Some(event) if event != RETENTION && changes(checked, "config") => Err(RecordsError::NotServed(format!(
-            "`config.event_type`: automations of the type `{event}` are not carried out yet, so none is stored; \
-             `{RETENTION}` is carried out"
+            "`config.event_type`: automations of the type `{event}` are not supported yet, so none is stored; only \
+             `{RETENTION}` is supported"
         ))),
         _ => Ok(()),
     }
@@ -36,7 +36,7 @@ pub(super) fn check_automation(checked: &Checked<'_>) -> Result<(), RecordsError
 pub(super) fn check_score(checked: &Checked<'_>) -> Result<(), RecordsError> {
     match scores_online(checked.body) {
         Some(path) if changes(checked, "config") || changes(checked, "score_type") => Err(RecordsError::NotServed(
-            format!("`{path}`: online scoring is not carried out yet, so no rule for it is stored"),
+            format!("`{path}`: online scoring is not supported yet, so no rule for it is stored"),
         )),
         _ => Ok(()),
     }

@@ -158,13 +158,13 @@ pub fn text_of<'a>(sent: &'a Body, name: &str) -> Result<Option<&'a str>, Record
     match sent.get(name) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.as_str()).filter(|text| !text.is_empty())),
-        Some(_) => Err(RecordsError::BadRequest(format!("`{name}` has to be a text"))),
+        Some(_) => Err(RecordsError::BadRequest(format!("`{name}` has to be a string"))),
     }
 }
 
 /// Returns an id of a request that is no field of the record.
 pub fn uuid_of(sent: &Body, name: &str) -> Result<Option<Uuid>, RecordsError> {
-    let wrong = |_| RecordsError::BadRequest(format!("`{name}` has to be a UUID, not another text"));
+    let wrong = |_| RecordsError::BadRequest(format!("`{name}` has to be a UUID, not another string"));
     text_of(sent, name)?.map(|text| Uuid::parse_str(text).map_err(wrong)).transpose()
 }
 

@@ -100,7 +100,7 @@ pub(crate) fn take(shape: &Shape, path: &str, value: Value) -> Result<Value, Rec
             check_text(path, &text, 0, *bytes_max)?;
             Ok(Value::String(text))
         }
-        (Shape::Text { .. } | Shape::Secret { .. }, other) => wrong(path, "a text", &other),
+        (Shape::Text { .. } | Shape::Secret { .. }, other) => wrong(path, "a string", &other),
         (Shape::Uuid, Value::String(text)) => match Uuid::parse_str(&text) {
             Ok(id) => Ok(Value::String(id.to_string())),
             Err(_) => wrong(path, "a UUID", &Value::String(text)),
@@ -137,7 +137,7 @@ pub(crate) fn take(shape: &Shape, path: &str, value: Value) -> Result<Value, Rec
             check_count(path, items.len(), *items_max)?;
             each(of, path, items)
         }
-        (Shape::Texts { .. }, other) => wrong(path, "a list of texts", &other),
+        (Shape::Texts { .. }, other) => wrong(path, "a list of strings", &other),
         (Shape::List { .. }, other) => wrong(path, "a list", &other),
         (Shape::Open { bytes_max }, Value::Object(fields)) => {
             let value = Value::Object(fields);
@@ -262,18 +262,18 @@ fn variant<'v>(
 
 fn check_text(path: &str, text: &str, bytes_min: usize, bytes_max: usize) -> Result<(), RecordsError> {
     if text.len() < bytes_min {
-        return Err(RecordsError::BadRequest(format!("`{path}` is empty: it has at least {bytes_min} byte")));
+        return Err(RecordsError::BadRequest(format!("`{path}` is empty: it must have at least {bytes_min} byte")));
     }
     if text.len() > bytes_max {
         let bytes = text.len();
-        return Err(RecordsError::BadRequest(format!("`{path}` has {bytes} bytes: at most {bytes_max} are kept")));
+        return Err(RecordsError::BadRequest(format!("`{path}` has {bytes} bytes: the maximum is {bytes_max}")));
     }
     Ok(())
 }
 
 fn check_count(path: &str, items: usize, items_max: usize) -> Result<(), RecordsError> {
     if items > items_max {
-        return Err(RecordsError::BadRequest(format!("`{path}` has {items} items: at most {items_max} are kept")));
+        return Err(RecordsError::BadRequest(format!("`{path}` has {items} items: the maximum is {items_max}")));
     }
     Ok(())
 }
@@ -286,7 +286,7 @@ fn check_open(path: &str, value: &Value, bytes_max: usize) -> Result<(), Records
     }
     let bytes = value.to_string().len();
     if bytes > bytes_max {
-        return Err(RecordsError::BadRequest(format!("`{path}` has {bytes} bytes: at most {bytes_max} are kept")));
+        return Err(RecordsError::BadRequest(format!("`{path}` has {bytes} bytes: the maximum is {bytes_max}")));
     }
     Ok(())
 }
@@ -311,7 +311,7 @@ fn wrong<T>(path: &str, wanted: &str, found: &Value) -> Result<T, RecordsError> 
         Value::Null => "null",
         Value::Bool(_) => "a boolean",
         Value::Number(_) => "a number",
-        Value::String(_) => "another text",
+        Value::String(_) => "another string",
         Value::Array(_) => "a list",
         Value::Object(_) => "an object",
     };
@@ -377,31 +377,31 @@ mod tests {
         let cases = [
             (&PAIR, json!({}), "`f.url` is missing"),
             (&PAIR, json!({"url": null}), "`f.url` is missing"),
-            (&PAIR, json!({"url": ""}), "`f.url` is empty: it has at least 1 byte"),
-            (&PAIR, json!({"url": "123456"}), "`f.url` has 6 bytes: at most 5 are kept"),
+            (&PAIR, json!({"url": ""}), "`f.url` is empty: it must have at least 1 byte"),
+            (&PAIR, json!({"url": "123456"}), "`f.url` has 6 bytes: the maximum is 5"),
             (&PAIR, json!({"url": "u", "on": 1}), "`f.on` has to be true or false, not a number"),
             (&PAIR, json!([]), "`f` has to be an object, not a list"),
-            (&EITHER, json!({"type": "c"}), "`f.type` has to be one of `a`, `b`, not another text"),
+            (&EITHER, json!({"type": "c"}), "`f.type` has to be one of `a`, `b`, not another string"),
             (&EITHER, json!({}), "`f.type` has to be one of `a`, `b`, not null"),
-            (&EITHER, json!({"type": "a", "id": "x"}), "`f.id` has to be a UUID, not another text"),
-            (&EITHER, json!({"type": "b", "kind": "z"}), "`f.kind` has to be one of `x`, `y`, not another text"),
+            (&EITHER, json!({"type": "a", "id": "x"}), "`f.id` has to be a UUID, not another string"),
+            (&EITHER, json!({"type": "b", "kind": "z"}), "`f.kind` has to be one of `x`, `y`, not another string"),
             (&EITHER_OPEN, json!({"type": "a"}), "`f.id` is missing"),
-            (&EITHER_OPEN, json!({"type": "b"}), "`f.type` has to be one of `a`, not another text"),
-            (&SOME, json!("a"), "`f` has to be a list of texts, not another text"),
-            (&SOME, json!(["a", "b", "c"]), "`f` has 3 items: at most 2 are kept"),
-            (&SOME, json!(["a", 1]), "`f[1]` has to be a text, not a number"),
-            (&SOME, json!(["abcd"]), "`f[0]` has 4 bytes: at most 3 are kept"),
+            (&EITHER_OPEN, json!({"type": "b"}), "`f.type` has to be one of `a`, not another string"),
+            (&SOME, json!("a"), "`f` has to be a list of strings, not another string"),
+            (&SOME, json!(["a", "b", "c"]), "`f` has 3 items: the maximum is 2"),
+            (&SOME, json!(["a", 1]), "`f[1]` has to be a string, not a number"),
+            (&SOME, json!(["abcd"]), "`f[0]` has 4 bytes: the maximum is 3"),
             (&PAIRS, json!([{"url": "u"}, {}]), "`f[1].url` is missing"),
             (&SHARE, json!(1.5), "`f` has to be a number from 0 to 1, not 1.5"),
-            (&SHARE, json!("1"), "`f` has to be a number from 0 to 1, not another text"),
+            (&SHARE, json!("1"), "`f` has to be a number from 0 to 1, not another string"),
             (&COUNT, json!(1.5), "`f` has to be a whole number from 1 to 9, not 1.5"),
             (&COUNT, json!(10), "`f` has to be a whole number from 1 to 9, not 10"),
             (&SHARES, json!({"a": 2}), "`f.a` has to be a number from 0 to 1, not 2"),
-            (&SHARES, json!({"a": 0, "b": 0, "c": 0}), "`f` has 3 items: at most 2 are kept"),
+            (&SHARES, json!({"a": 0, "b": 0, "c": 0}), "`f` has 3 items: the maximum is 2"),
             (&SHARES, json!([]), "`f` has to be an object, not a list"),
-            (&ANY, json!("x".repeat(9)), "`f` has 11 bytes: at most 10 are kept"),
-            (&TEXT_OR_PAIR, json!({"url": 1}), "`f.url` has to be a text, not a number"),
-            (&OPEN, json!({"a": "x".repeat(200)}), "`f` has 208 bytes: at most 200 are kept"),
+            (&ANY, json!("x".repeat(9)), "`f` has 11 bytes: the maximum is 10"),
+            (&TEXT_OR_PAIR, json!({"url": 1}), "`f.url` has to be a string, not a number"),
+            (&OPEN, json!({"a": "x".repeat(200)}), "`f` has 208 bytes: the maximum is 200"),
             (&OPEN, json!({"a": deep}), "`f` is nested deeper than 64 levels"),
         ];
         for (shape, value, said) in cases {

@@ -406,7 +406,7 @@ async fn roles_of_the_system_are_everybodys_and_never_change() {
     let own = world.role("Own", &[Permission::Read], &[id]).await;
     super::bad(
         world.records.patch(&world.owner, &ROLE, own, body(json!({"name": "Owner"}))).await,
-        "the system has a role",
+        "is a role of the system",
     );
     assert_eq!(world.listed(&ROLE, &[("starting_after", &own.to_string())]).await, ["Owner", "Engineer", "Viewer"]);
     assert_eq!(world.listed(&ROLE, &[("starting_after", &id.to_string())]).await, ["Engineer", "Viewer"]);
@@ -438,7 +438,7 @@ async fn engineers_and_viewers_do_what_their_names_say() {
 async fn somebody_always_owns_the_organization() {
     let world = world().await;
     let owner = json!({"remove_users": {"ids": [world.owner.user]}});
-    super::bad(world.identity.change_members(&world.owner, body(owner.clone())).await, "nobody would be left");
+    super::bad(world.identity.change_members(&world.owner, body(owner.clone())).await, "would have no owner left");
     let other = world.member("ann@example.com").await;
     let invited = json!({"invite_users": {"ids": [other.user], "group_names": ["Owners"]}});
     world.identity.change_members(&world.owner, body(invited)).await.expect("invites");

@@ -196,20 +196,17 @@ async fn a_cursor_tells_nothing_of_what_it_is_at() {
     let (hidden, seen) = (id_of(&world.dataset(project, "hidden").await), id_of(&world.dataset(project, "seen").await));
     world.grant((ObjectType::Dataset, seen), json!({"user_id": who.user}), json!({"permission": "read"})).await;
     let from = |id| ListRequest { starting_after: Some(id), ..ListRequest::default() };
-    bad(world.records.list(&who, &DATASET, &from(hidden)).await, "no such record is or was in it");
+    bad(world.records.list(&who, &DATASET, &from(hidden)).await, "it never had such a record");
     world.records.list(&who, &DATASET, &from(seen)).await.expect("goes on");
     world.records.list(&world.owner, &DATASET, &from(hidden)).await.expect("goes on");
     world.records.delete(&world.owner, &DATASET, seen).await.expect("deletes");
     world.records.list(&who, &DATASET, &from(seen)).await.expect("a list may have ended at what is gone");
     let key = world.owner.credential.record();
-    bad(world.records.list(&who, &API_KEY, &from(key)).await, "no such record is or was in it");
+    bad(world.records.list(&who, &API_KEY, &from(key)).await, "it never had such a record");
 
     let stranger = world.identity.admin_create_organization("beta", "ben@example.com").await.expect("creates");
     let id = |value: &Value| -> Uuid { value.as_str().expect("an id").parse().expect("a UUID") };
-    bad(
-        world.identity.users(&world.owner, &from(id(&stranger["owner"]["id"]))).await,
-        "no such record is or was in it",
-    );
-    bad(world.identity.list_organizations(&who, &from(id(&stranger["id"]))).await, "no such record is or was in it");
+    bad(world.identity.users(&world.owner, &from(id(&stranger["owner"]["id"]))).await, "it never had such a record");
+    bad(world.identity.list_organizations(&who, &from(id(&stranger["id"]))).await, "it never had such a record");
     world.identity.users(&world.owner, &from(who.user)).await.expect("goes on");
 }

@@ -113,6 +113,6 @@ async fn an_administrator_makes_organizations_users_and_keys() {
     super::missing(identity.admin_delete_key(who.credential.record()).await);
     super::missing(identity.admin_users("nowhere").await);
     super::missing(identity.admin_create_key("acme", "third@example.com", "x").await);
-    super::bad(identity.admin_create_user("acme", "nobody").await, "e-mail");
+    super::bad(identity.admin_create_user("acme", "nobody").await, "email address");
     super::bad(identity.admin_create_key("acme", "second@example.com", "").await, "`name`");
 }

@@ -140,22 +140,22 @@ fn missing_or_unknown(outcome: Result<Vec<Value>, RecordsError>) {
 async fn a_code_is_redeemed_once_by_whom_it_is_for() {
     let (world, identity) = open_to_people().await;
     for (client, back, verifier, says) in [
-        ("other", BACK, VERIFIER, "another client's"),
+        ("other", BACK, VERIFIER, "belongs to another client"),
         (CLI, "http://127.0.0.1:5001/callback", VERIFIER, "`redirect_uri`"),
         (CLI, BACK, OTHER, "`code_verifier`"),
         (CLI, BACK, "", "`code_verifier`"),
     ] {
         let code = code(&identity, "owner@example.com").await;
         invalid(identity.redeem_code(&code, client, back, verifier).await, says);
-        invalid(redeem(&identity, &code).await, "not known here, was used");
+        invalid(redeem(&identity, &code).await, "is unknown, was used");
     }
     assert_eq!(world.logins(), 0);
-    invalid(redeem(&identity, "nonsense").await, "not known here");
+    invalid(redeem(&identity, "nonsense").await, "is unknown");
     let replayed = code(&identity, "owner@example.com").await;
     let tokens = redeem(&identity, &replayed).await.expect("tokens");
-    invalid(identity.redeem_code(tokens.refresh.expose(), CLI, BACK, VERIFIER).await, "not known here");
+    invalid(identity.redeem_code(tokens.refresh.expose(), CLI, BACK, VERIFIER).await, "is unknown");
     world.logged();
-    invalid(redeem(&identity, &replayed).await, "was used before");
+    invalid(redeem(&identity, &replayed).await, "was already used");
     assert!(!is_open(&identity, &tokens).await, "somebody else saw the code");
     assert_eq!(world.logged()[0].0, "login_code_reused");
 
@@ -173,11 +173,11 @@ async fn a_refresh_token_from_before_ends_the_login() {
     let first = log_in(&identity, "owner@example.com").await;
     let second = identity.refresh_login(first.refresh.expose(), CLI).await.expect("goes on");
     let third = identity.refresh_login(second.refresh.expose(), CLI).await.expect("goes on");
-    invalid(identity.refresh_login(third.refresh.expose(), "other").await, "another client's");
+    invalid(identity.refresh_login(third.refresh.expose(), "other").await, "belongs to another client");
     assert!(is_open(&identity, &first).await && is_open(&identity, &third).await);
     let other = log_in(&identity, "owner@example.com").await;
     world.logged();
-    invalid(identity.refresh_login(first.refresh.expose(), CLI).await, "was used before");
+    invalid(identity.refresh_login(first.refresh.expose(), CLI).await, "was already used");
     assert!(!is_open(&identity, &first).await && !is_open(&identity, &third).await);
     invalid(identity.refresh_login(third.refresh.expose(), CLI).await, "its login has ended");
     assert!(is_open(&identity, &other).await, "another login of the same user goes on");
@@ -199,7 +199,10 @@ async fn only_verified_people_who_are_here_log_in() {
     let (world, identity) = open_to_people().await;
     forbidden(identity.finish_login(&asked(), &named("nobody@example.com")).await, "nobody@example.com");
     let made = identity.admin_create_service_account("acme", "robot").await.expect("makes");
-    forbidden(identity.finish_login(&asked(), &named(made["email"].as_str().expect("one"))).await, "is a member");
+    forbidden(
+        identity.finish_login(&asked(), &named(made["email"].as_str().expect("one"))).await,
+        "No member of an organization",
+    );
     assert_eq!(world.logged(), [], "they are nobody's");
     let unverified = IdTokenClaims { email: "owner@example.com".into(), is_verified: false };
     for _ in 0..3 {
@@ -228,7 +231,7 @@ async fn who_leaves_is_logged_out_and_stays_so() {
     members(json!({"invite_users": {"emails": ["ann@example.com"]}})).await.expect("comes back");
     assert!(!is_open(&identity, &tokens).await, "what was before is over");
     invalid(identity.refresh_login(tokens.refresh.expose(), CLI).await, "its login has ended");
-    invalid(redeem(&identity, &code).await, "not known here");
+    invalid(redeem(&identity, &code).await, "is unknown");
     let tokens = log_in(&identity, "ann@example.com").await;
     let by_login = identity.authenticate(tokens.access.expose(), None).await.expect("is back");
     let project = world.project("p").await;

@@ -59,13 +59,13 @@ async fn a_person_of_another_organization_joins_when_they_accept() {
     for id in [zed.user, Uuid::from_u128(7)] {
         let said = members(&world, &world.owner, json!({"invite_users": {"ids": [id]}})).await;
         let Err(RecordsError::BadRequest(said)) = said else { panic!("{said:?}") };
-        assert!(said.contains("there is no user") && !said.contains(ZED), "{said}");
+        assert!(said.contains("no user") && !said.contains(ZED), "{said}");
     }
     let grant =
         json!({"object_type": "organization", "object_id": world.owner.org, "user_id": zed.user, "permission": "read"});
     bad(identity.records().create(&world.owner, &ACL, body(grant)).await, "no user");
     let as_zed = async || identity.authenticate_as(KEY, Some("acme"), Some(ZED)).await;
-    forbidden(as_zed().await, "may not act");
+    forbidden(as_zed().await, "not allowed to act");
 
     // Both sides see that it is pending, and nobody else decides.
     let seen = identity.invitations(&zed).await.expect("lists");
@@ -179,7 +179,7 @@ async fn nobody_makes_a_key_while_acting_as_another() {
     let ann = world.member("ann@example.com").await;
     let as_ann = world.identity.authenticate_as(KEY, None, Some("ann@example.com")).await.expect("may");
     forbidden(world.records.create(&as_ann, &API_KEY, body(json!({"name": "left-behind"}))).await, "acting as another");
-    forbidden(world.identity.invitations(&as_ann).await, "alone");
+    forbidden(world.identity.invitations(&as_ann).await, "only the invited user");
     world.records.create(&ann, &API_KEY, body(json!({"name": "own"}))).await.expect("as herself");
     let org = world.owner.org;
     let check = async |other| world.identity.check_ticket(org, ann.user, Some(other), seconds()).await;
@@ -199,7 +199,7 @@ async fn a_setup_of_a_program_gives_one_key() {
     let poll = async || identity.poll_setup(&ticket, setup.token.expose(), "Global").await.expect("is told");
     assert!(matches!(poll().await, SetupState::Complete { .. }));
     let keys = world.listed(&API_KEY, &[]).await.len();
-    forbidden(identity.finish_login(&asked, &owner).await, "let in already");
+    forbidden(identity.finish_login(&asked, &owner).await, "already has access");
     assert!(matches!(poll().await, SetupState::Claimed));
     assert_eq!(world.listed(&API_KEY, &[]).await.len(), keys);
 }
@@ -233,9 +233,9 @@ async fn nobody_passes_on_more_than_they_have() {
         sent
     };
     for gift in [json!({"permission": "read"}), json!({ "role_id": owner_role })] {
-        forbidden(records.create(&ann, &ACL, on_project(gift.clone())).await, "nobody gives more");
+        forbidden(records.create(&ann, &ACL, on_project(gift.clone())).await, "only grant its own rights");
         let many = json!({ "add_acls": [on_project(gift)] });
-        forbidden(records.update_acls(&ann, body(many)).await, "nobody gives more");
+        forbidden(records.update_acls(&ann, body(many)).await, "only grant its own rights");
     }
     let held = json!({"permission": "create_acls", "restrict_object_type": "dataset"});
     records.create(&ann, &ACL, on_project(held)).await.expect("has it");
@@ -248,10 +248,10 @@ async fn nobody_passes_on_more_than_they_have() {
     world.grant((ObjectType::Project, project), to_ann(), json!({"role_id": role})).await;
     for more in [json!({"add_member_permissions": [{"permission": "read"}]}), json!({"add_member_roles": [owner_role]})]
     {
-        forbidden(records.patch(&ann, &ROLE, role, body(more)).await, "nobody gives more");
+        forbidden(records.patch(&ann, &ROLE, role, body(more)).await, "only grant its own rights");
     }
     let replaced = json!({"name": "r", "member_permissions": [{"permission": "read"}]});
-    forbidden(records.replace(&ann, &ROLE, body(replaced)).await, "nobody gives more");
+    forbidden(records.replace(&ann, &ROLE, body(replaced)).await, "only grant its own rights");
     records.patch(&ann, &ROLE, role, body(json!({"description": "d"}))).await.expect("gives nothing");
 
     // A group.
@@ -259,13 +259,13 @@ async fn nobody_passes_on_more_than_they_have() {
     world.grant((ObjectType::Group, owners), to_ann(), json!({"permission": "update"})).await;
     let mine = make(records, owner, &GROUP, json!({"name": "mine", "member_users": [ann.user]})).await.expect("makes");
     for more in [json!({"add_member_users": [ann.user]}), json!({"add_member_groups": [mine]})] {
-        forbidden(records.patch(&ann, &GROUP, owners, body(more)).await, "nobody gives more");
+        forbidden(records.patch(&ann, &GROUP, owners, body(more)).await, "only grant its own rights");
     }
     let replaced = json!({"name": "Owners", "member_users": [owner.user, ann.user]});
-    forbidden(records.replace(&ann, &GROUP, body(replaced)).await, "nobody gives more");
+    forbidden(records.replace(&ann, &GROUP, body(replaced)).await, "only grant its own rights");
     world.grant((ObjectType::OrgMember, org.1), to_ann(), json!({"permission": "create"})).await;
     let invited = json!({"invite_users": {"emails": ["ben@example.com"], "group_ids": [owners]}});
-    forbidden(members(&world, &ann, invited).await, "nobody gives more");
+    forbidden(members(&world, &ann, invited).await, "only grant its own rights");
     assert_eq!(identity.users(owner, &ListRequest::default()).await.expect("lists").len(), 2, "nobody was added");
 }
 
@@ -286,7 +286,7 @@ async fn groups_of_projects_and_the_role_owner_are_passed_on_by_who_has_them() {
     let group = make(records, owner, &PROJECT_GROUP, json!({"name": "pg"})).await.expect("makes");
     world.grant((ObjectType::ProjectGroup, group), to_ann(), json!({"permission": "update"})).await;
     let more = || body(json!({"add_member_projects": [project]}));
-    forbidden(records.patch(&ann, &PROJECT_GROUP, group, more()).await, "nobody gives more");
+    forbidden(records.patch(&ann, &PROJECT_GROUP, group, more()).await, "only grant its own rights");
     records.patch(owner, &PROJECT_GROUP, group, more()).await.expect("an owner does all of it");
 
     // All permissions are not the role itself.

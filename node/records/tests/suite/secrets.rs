@@ -238,7 +238,7 @@ async fn a_variable_is_unique_on_what_it_is_on() {
 async fn what_is_refused_is_not_repeated() {
     let world = world().await;
     let make = async |sent: Value| world.records.create(&world.owner, &AI_SECRET, body(sent)).await;
-    bad(make(json!({"name": "s", "secret": {"key": FIRST}})).await, "`secret` has to be a text, not an object");
+    bad(make(json!({"name": "s", "secret": {"key": FIRST}})).await, "`secret` has to be a string, not an object");
     let long = format!("{FIRST}{}", "x".repeat(64 << 10));
     let refused = make(json!({"name": "s", "secret": long})).await.expect_err("is too long").to_string();
     assert!(refused.contains("at most 65536") && !refused.contains(FIRST), "{refused}");
@@ -378,7 +378,10 @@ async fn what_was_moved_to_another_record_does_not_open() {
     let first = record(a);
     world.propose(put(&record(b), first.body.clone())).await;
     let refused = world.records.secret_of(&world.owner, "b").await.expect_err("is the other's");
-    assert!(matches!(&refused, RecordsError::Internal(said) if said.contains("belongs elsewhere")), "{refused:?}");
+    assert!(
+        matches!(&refused, RecordsError::Internal(said) if said.contains("belongs to another place")),
+        "{refused:?}"
+    );
     // The secret before the last one, under the count of the last one.
     world.patch(&AI_SECRET, a, json!({"secret": SECOND})).await;
     let old: Value = serde_json::from_slice(&first.body).expect("JSON");

@@ -86,7 +86,7 @@ async fn an_account_is_a_user_of_one_organization_that_its_tokens_speak_for() {
     world.identity.admin_create_organization("beta", "owner@example.com").await.expect("makes");
     let beta = world.identity.authenticate(KEY, Some("beta")).await.expect("owns both");
     for (named, says) in [
-        (json!({"ids": [robot.user]}), "there is no user"),
+        (json!({"ids": [robot.user]}), "no user"),
         (json!({"emails": [robot.user_email]}), "is a service account of another organization"),
     ] {
         let invited = world.identity.change_members(&beta, body(json!({"invite_users": named}))).await;
@@ -100,8 +100,8 @@ async fn an_account_is_a_user_of_one_organization_that_its_tokens_speak_for() {
     forbidden(world.records.create(&robot, &API_KEY, body(json!({"name": "k"}))).await, "POST /v1/service_token");
     let as_robot = world.identity.authenticate_as(KEY, Some("acme"), Some(&robot.user.to_string())).await;
     let as_robot = as_robot.expect("owns all that it is in");
-    forbidden(world.records.create(&as_robot, &API_KEY, body(json!({"name": "k"}))).await, "no API keys");
-    forbidden(world.identity.admin_create_key("acme", &robot.user_email, "k").await, "no API keys");
+    forbidden(world.records.create(&as_robot, &API_KEY, body(json!({"name": "k"}))).await, "cannot have API keys");
+    forbidden(world.identity.admin_create_key("acme", &robot.user_email, "k").await, "cannot have API keys");
 }
 
 #[tokio::test]
@@ -153,7 +153,7 @@ async fn a_token_is_shown_once_and_listed_by_its_preview() {
 async fn tokens_are_made_with_the_token_of_an_owner_alone() {
     let world = world().await;
     let (robot, token) = world.robot().await;
-    let says = "made with the service token of an owner, not with the credential of a user";
+    let says = "only the service token of an owner can create service tokens, not a user's credential";
     let sent = || body(json!({"name": "t", "service_account_id": robot.user}));
     forbidden(world.records.create(&world.owner, &SERVICE_TOKEN, sent()).await, says);
     let as_robot = world.identity.authenticate_as(KEY, None, Some(&robot.user_email)).await.expect("may");
@@ -191,7 +191,7 @@ async fn tokens_are_made_with_the_token_of_an_owner_alone() {
         (json!(["a"]), "`invite_users.service_accounts[0]` has to be an object"),
         (json!([{"name": "a"}, {"token_name": "t"}]), "`invite_users.service_accounts[1].name` is missing"),
         (json!([{"name": ""}]), "`invite_users.service_accounts[0].name` is empty"),
-        (json!([{"name": "a", "token_name": 5}]), "`invite_users.service_accounts[0].token_name` has to be a text"),
+        (json!([{"name": "a", "token_name": 5}]), "`invite_users.service_accounts[0].token_name` has to be a string"),
         (json!(vec![json!({"name": "a"}); 1001]), "at most 1000 users"),
     ] {
         bad(world.accounts(&robot, wrong).await, says);
@@ -300,7 +300,7 @@ async fn a_jwt_speaks_for_the_user_of_its_address_wherever_they_are_now() {
     }
     world.member("ken@example.com").await;
     unknown(identity.authenticate(&jwt(OF_KELVIN), None).await);
-    let says = "not with the credential of a user";
+    let says = "not a user's credential";
     let (robot, _) = world.robot().await;
     let sent = body(json!({"name": "t", "service_account_id": robot.user}));
     forbidden(records.create(&owner, &SERVICE_TOKEN, sent).await, says);

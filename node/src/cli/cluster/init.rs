@@ -54,8 +54,8 @@ fn check_shards(data_dir: &Path, format: Format, wanted: InitRequest<'_>) -> any
     let (dir, stands) = (data_dir.display(), format.shards);
     anyhow::ensure!(
         wanted.shards.is_none_or(|shards| shards == stands),
-        "{dir} was founded with {stands} shards, which stay: say --shards {stands} or nothing of them, or give an empty \
-         directory"
+        "{dir} was founded with {stands} shards, which cannot change: pass --shards {stands}, leave --shards out, or \
+         use an empty directory"
     );
     Ok(())
 }
@@ -65,12 +65,13 @@ fn check_address(data_dir: &Path, node: &NodeFile, wanted: InitRequest<'_>) -> a
     match node.address.as_deref() {
         Some(stands) if stands == address => Ok(()),
         Some(stands) => anyhow::bail!(
-            "{dir} was founded before: it is node {number}, at {stands} and not at {address}. Say --peer-address \
-             {stands}; or, where it moved, start it with `assay serve --peer-address {address}`, which keeps that"
+            "{dir} was founded before: it is node {number}, at {stands} and not at {address}. Pass --peer-address \
+             {stands}. If it moved, start it with `assay serve --peer-address {address}`, which stores the new \
+             address"
         ),
         None => anyhow::bail!(
-            "{dir} was founded before: it is node {number}, and has no address for other nodes. Start it with `assay \
-             serve --peer-address {address}`, which keeps that; it needs no init"
+            "{dir} was founded before: it is node {number}, and has no address for other nodes. It needs no init: \
+             start it with `assay serve --peer-address {address}`, which stores the address"
         ),
     }
 }
@@ -81,12 +82,12 @@ fn check_replicas(data_dir: &Path, wanted: InitRequest<'_>) -> anyhow::Result<()
     match status(data_dir)?.replicas {
         Some(stands) if stands == replicas => Ok(()),
         Some(stands) => anyhow::bail!(
-            "{dir} was founded before, in a cluster that is to have {stands} replicas of each shard, and not {replicas}: \
-             say --replicas {stands} or nothing of them, or give an empty directory"
+            "{dir} was founded before, in a cluster with {stands} replicas of each shard, not {replicas}. Pass \
+             --replicas {stands}, leave --replicas out, or use an empty directory"
         ),
         None => anyhow::bail!(
-            "{dir} was founded before, and how many replicas its cluster is to have it does not know alone: say nothing of \
-             --replicas, or start it and others of its cluster first"
+            "{dir} was founded before and does not know the number of replicas of its cluster. Leave --replicas out, \
+             or start it and other nodes of its cluster first"
         ),
     }
 }

@@ -4,7 +4,7 @@ use assay_cluster::{ClusterStatus, NodeState};
 
 /// Formats a status: one line for each node and group.
 pub fn status_text(status: &ClusterStatus) -> String {
-    let mut lines = vec![format!("cluster {}, asked on node {}", status.cluster, status.node)];
+    let mut lines = vec![format!("cluster {}, status from node {}", status.cluster, status.node)];
     for node in &status.nodes {
         let state = match (node.state, node.answers) {
             (NodeState::Removed, _) => "removed",

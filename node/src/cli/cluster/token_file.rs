@@ -30,7 +30,7 @@ pub fn keep(file: &Path, anew: bool, make: impl FnOnce() -> anyhow::Result<Strin
 pub fn in_words(kept: &Value) -> String {
     let file = kept["output"].as_str().unwrap_or_default();
     match kept["before"].as_bool() {
-        Some(true) => format!("{file} holds a token already, which stays, used or not; --anew makes another one"),
+        Some(true) => format!("{file} already has a token and was not changed; --anew creates another one"),
         _ => format!("the token is in {file}"),
     }
 }
@@ -38,7 +38,7 @@ pub fn in_words(kept: &Value) -> String {
 fn holds_token(file: &Path) -> anyhow::Result<bool> {
     match fs::symlink_metadata(file) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
-        found => anyhow::ensure!(found?.is_file(), "it is there, and no plain file: name another one"),
+        found => anyhow::ensure!(found?.is_file(), "it exists and is not a regular file: name another one"),
     }
     let mut bytes = Vec::new();
     File::open(file)?.take(FILE_BYTES_MAX).read_to_end(&mut bytes)?;
@@ -95,7 +95,7 @@ mod tests {
         let made = keep(&file, false, || Ok(TOKEN.into())).unwrap();
         assert_eq!((&made["before"], mode(&file)), (&json!(false), 0o600));
         let kept = keep(&file, false, nobody_asked).unwrap();
-        assert!(kept["before"] == true && in_words(&kept).contains("holds a token already"), "{kept}");
+        assert!(kept["before"] == true && in_words(&kept).contains("already has a token"), "{kept}");
         assert_eq!(fs::read_to_string(&file).unwrap(), format!("{TOKEN}\n"));
 
         assert!(keep(&file, true, nobody_asked).is_err(), "another one is asked for");
@@ -124,6 +124,6 @@ mod tests {
         }
         fs::create_dir(dir.path().join("folder")).unwrap();
         let refused = keep(&dir.path().join("folder"), true, nobody_asked).unwrap_err();
-        assert!(format!("{refused:#}").contains("no plain file"), "{refused:#}");
+        assert!(format!("{refused:#}").contains("not a regular file"), "{refused:#}");
     }
 }

@@ -43,7 +43,7 @@ impl Report {
     }
 
     pub fn ambiguous(&mut self, place: &str, found: &str) {
-        let to_do = "nothing: the next start cuts it, and whoever sent it was told that it is unknown";
+        let to_do = "nothing: the next start truncates it, and its sender got no acknowledgement";
         self.push(Severity::AmbiguousTail, place, found.to_owned(), Some(to_do));
     }
 
@@ -74,17 +74,18 @@ impl Report {
     pub fn summary(&self) -> String {
         let dir = self.data_dir.display();
         match (self.exit_code(), self.count(Severity::AmbiguousTail), self.count(Severity::NotChecked)) {
-            (0, 0, _) => format!("{dir}: all is well"),
-            (0, ..) => format!(
-                "{dir}: all is well; the last write before the stop is torn, and nobody was told that it is durable"
-            ),
+            (0, 0, _) => format!("{dir}: no problems found"),
+            (0, ..) => {
+                format!("{dir}: no problems found; the last write before the stop is torn, and was never acknowledged")
+            }
             (EXIT_DAMAGED, _, 0) => {
-                format!("{dir}: damaged in {} places; keep a copy before anything else", self.count(Severity::Damaged))
+                format!("{dir}: damaged in {} places; make a copy before anything else", self.count(Severity::Damaged))
             }
             (EXIT_DAMAGED, _, unchecked) => {
                 let damaged = self.count(Severity::Damaged);
                 format!(
-                    "{dir}: damaged in {damaged} places, and {unchecked} could not be checked; keep a copy before anything else"
+                    "{dir}: damaged in {damaged} places, and {unchecked} could not be checked; make a copy before \
+                     anything else"
                 )
             }
             (_, _, unchecked) => format!("{dir}: {unchecked} places could not be checked"),

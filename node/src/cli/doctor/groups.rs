@@ -104,7 +104,7 @@ impl Group {
                 if checked.findings.is_empty() {
                     report.ok(
                         &place,
-                        format!("kept state of {} objects; {} segments", checked.objects, checked.segments),
+                        format!("stored state of {} objects; {} segments", checked.objects, checked.segments),
                     );
                 }
                 Some(checked.applied)
@@ -126,7 +126,7 @@ impl Group {
                 None
             }
             Ok(catalog) => {
-                report.ok(&self.name(), "kept state");
+                report.ok(&self.name(), "stored state");
                 Some(catalog.sealed())
             }
         }

@@ -10,7 +10,7 @@ use assay_storage_disk::{DirEntry, Disk, DiskFile, RealDisk, Space};
 pub struct ReadOnlyDisk;
 
 fn refused() -> io::Error {
-    io::Error::new(io::ErrorKind::ReadOnlyFilesystem, "the doctor changes nothing")
+    io::Error::new(io::ErrorKind::ReadOnlyFilesystem, "the doctor does not write")
 }
 
 impl Disk for ReadOnlyDisk {

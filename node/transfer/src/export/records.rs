@@ -117,7 +117,7 @@ pub async fn records_of(records: &Records, name: &str) -> Result<OrganizationRec
 }
 
 fn gathered(view: &CatalogView<'_>, org: OrgId, name: &str) -> Result<OrganizationRecords, RecordsError> {
-    let gone = || RecordsError::NotFound(format!("the organization `{name}` is gone"));
+    let gone = || RecordsError::NotFound(format!("the organization `{name}` was deleted"));
     let plain = |kind, record: &Arc<Record>| ExportedRecord { kind, shown: None, record: Arc::clone(record) };
     let mut before = vec![plain(ORGANIZATION, view.get(RecordKind::ORGANIZATION, org.0).ok_or_else(gone)?)];
     for user in organization::members(view, org)? {

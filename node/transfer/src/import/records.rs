@@ -59,7 +59,7 @@ impl OrganizationImport {
     /// Notes the checksum of the file; refused where another file was imported before.
     pub fn comes_from(&mut self, file: &str) -> Result<(), RecordsError> {
         if self.before != ImportProgress::Nothing && self.file != file {
-            let said = format!("the organization {} came here from another file", self.org);
+            let said = format!("the organization {} was imported from another file", self.org);
             return Err(RecordsError::Taken(said));
         }
         file.clone_into(&mut self.file);
@@ -112,7 +112,7 @@ impl OrganizationImport {
                 return Ok(());
             }
             let taken =
-                |what: String| Err(RecordsError::Taken(format!("nothing was imported: {what} is here already")));
+                |what: String| Err(RecordsError::Taken(format!("nothing was imported: {what} already exists here")));
             if view.get(kind, line.id).is_some() {
                 return taken(format!("the {} {}", line.kind, line.id));
             }
@@ -155,7 +155,9 @@ impl OrganizationImport {
         };
         match self.records.catalog().propose_one(By::System, CatalogCommand::Put(put)).await? {
             CatalogOutcome::Put { .. } => Ok(()),
-            CatalogOutcome::Stale { .. } => Err(RecordsError::Busy("another import of it began at this moment".into())),
+            CatalogOutcome::Stale { .. } => {
+                Err(RecordsError::Busy("another import of the organization has just started".into()))
+            }
             other => Err(unexpected(&other)),
         }
     }
@@ -174,7 +176,8 @@ impl OrganizationImport {
                 CatalogOutcome::Put { .. } => made += 1,
                 CatalogOutcome::Stale { .. } => {}
                 CatalogOutcome::Taken { key, .. } => {
-                    let said = format!("{} {}: another one has `{}` meanwhile", put.kind, put.id, key.name);
+                    let said =
+                        format!("{} {}: another record has taken `{}` during the import", put.kind, put.id, key.name);
                     return Err(RecordsError::Taken(said));
                 }
                 other => return Err(unexpected(&other)),
@@ -190,11 +193,11 @@ fn check(org: OrgId, line: &RecordLine) -> Result<RecordKind, RecordsError> {
     let bad = |why: &str| Err(RecordsError::BadRequest(format!("the {kind} {id} of the file {why}")));
     let expected = |record: RecordKind, is_owned: bool, key: UniqueKey| match *owned == is_owned && *keys == [key] {
         true => Ok(record),
-        false => bad("has another name or place than it says"),
+        false => bad("does not match its recorded name or place"),
     };
     let email = || user::email_key(&text_in(body, "email"));
     match kind.as_str() {
-        ORGANIZATION if *id != org.0 => bad("is not the one that the file is about"),
+        ORGANIZATION if *id != org.0 => bad("is not the organization of the file"),
         ORGANIZATION => expected(RecordKind::ORGANIZATION, false, organization::name_key(&text_in(body, "name"))),
         USER => expected(RecordKind::USER, *owned, email()),
         MEMBER => {
@@ -203,11 +206,11 @@ fn check(org: OrgId, line: &RecordLine) -> Result<RecordKind, RecordsError> {
         }
         GROUPS_GIVEN => expected(RecordKind::CLUSTER_SETTING, true, organization::mark_key(org)),
         name => match kind_of(name) {
-            None => bad("is of a kind that this version does not know"),
+            None => bad("has a kind that this version does not know"),
             Some(kind) => {
                 let scope = format!("{name}.name/");
                 let is_named = !keys.is_empty() && keys.iter().all(|key| key.scope.starts_with(&scope));
-                if *owned && is_named { Ok(kind.record) } else { bad("has another name or place than it says") }
+                if *owned && is_named { Ok(kind.record) } else { bad("does not match its recorded name or place") }
             }
         },
     }

@@ -241,7 +241,7 @@ impl Walk<'_> {
         let target = path.collect::<Vec<_>>().join("/");
         let body = (operation.method != "GET").then(|| json!({}));
         let answer = self.send(&operation.method, &target, body.as_ref())?;
-        let lost = answer.status == 404 && answer.text().contains("there is nothing at this path");
+        let lost = answer.status == 404 && answer.text().contains("this path does not exist");
         if lost || [405, UNSERVED].contains(&answer.status) {
             self.note(&operation.name(), &format!("is described, and answered {}: {}", answer.status, answer.text()));
         }

@@ -201,13 +201,13 @@ fn what_would_be_too_much_is_refused_or_fails_with_words() {
         let queries = queries(&projects);
         let status = ended(&nodes, &make(&nodes, &queries[0])?)?;
         ensure!(status["status"] == "failed", "{status}");
-        ensure!(status["error"].as_str().is_some_and(|why| why.contains("larger than a query may keep")), "{status}");
+        ensure!(status["error"].as_str().is_some_and(|why| why.contains("exceed the maximum of a query")), "{status}");
         ensure!(ended(&nodes, &make(&nodes, &queries[2])?)? == json!({"status": "succeeded"}));
         let request = |body: &Value| Request { target: "/btql/async".into(), ..crate::nodes::request(body) };
         let answers: Vec<HttpResponse> =
             (0..40).map(|_| send(nodes.url(), &request(&queries[1]))).collect::<Result<_>>()?;
         let busy = answers.iter().find(|answer| answer.status == 429).context("none is refused")?;
-        ensure!(busy.header("retry-after").is_some() && busy.text().contains("wait already"), "{}", busy.text());
+        ensure!(busy.header("retry-after").is_some() && busy.text().contains("are waiting"), "{}", busy.text());
         ensure!(answers.iter().all(|answer| [200, 429].contains(&answer.status)), "{answers:?}");
         Ok(())
     };

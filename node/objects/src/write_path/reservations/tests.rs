@@ -32,21 +32,24 @@ fn every_counter_refuses_beyond_its_limit() {
     reserve(&mut reservations, &[want(1, 60)]).expect("fits");
     assert_eq!(
         reserve(&mut reservations, &[want(1, 41)]),
-        Err(NotWritten::busy("too many writes wait for this object"))
+        Err(NotWritten::busy("too many writes are waiting for this object"))
     );
     reserve(&mut reservations, &[want(3, 60)]).expect("fits");
     assert_eq!(
         reserve(&mut reservations, &[want(5, 31)]),
-        Err(NotWritten::busy("too many writes wait for this object's shard"))
+        Err(NotWritten::busy("too many writes are waiting for this object's shard"))
     );
     reserve(&mut reservations, &[want(2, 60)]).expect("fits");
-    assert_eq!(reserve(&mut reservations, &[want(4, 21)]), Err(NotWritten::busy("too many writes wait on this node")));
+    assert_eq!(
+        reserve(&mut reservations, &[want(4, 21)]),
+        Err(NotWritten::busy("too many writes are waiting on this node"))
+    );
     for object in [5, 4] {
         reserve(&mut reservations, &[want(object, 0)]).expect("fits");
     }
     assert_eq!(
         reserve(&mut reservations, &[want(6, 0)]),
-        Err(NotWritten::busy("too many objects are written to at once"))
+        Err(NotWritten::busy("too many objects are being written at once"))
     );
 }
 

@@ -84,13 +84,13 @@ fn check(checked: &Checked<'_>) -> Result<(), RecordsError> {
     let refuse = |said: &str| Err(RecordsError::BadRequest(said.to_owned()));
     let has = |name: &str| body.contains_key(name);
     if has("user_id") == has("group_id") {
-        return refuse("an ACL has exactly one of `user_id` and `group_id`");
+        return refuse("an ACL must have exactly one of `user_id` and `group_id`");
     }
     if has("permission") == has("role_id") {
-        return refuse("an ACL has exactly one of `permission` and `role_id`");
+        return refuse("an ACL must have exactly one of `permission` and `role_id`");
     }
     if has("restrict_object_type") && !has("permission") {
-        return refuse("`restrict_object_type` goes with `permission`, not with `role_id`");
+        return refuse("`restrict_object_type` needs `permission`, not `role_id`");
     }
     let missing = |field: &str, what: &str, id: Uuid| {
         RecordsError::BadRequest(format!("`{field}`: no {what} {id} is in the organization"))

@@ -75,7 +75,8 @@ fn check(checked: &Checked<'_>) -> Result<(), RecordsError> {
             Decision::NotVisible => return Err(missing()),
             Decision::Forbidden => {
                 return Err(RecordsError::Forbidden(format!(
-                    "`{PROJECTS}`: this credential is not granted `create_acls` on the project {project}, which to put it into a group takes"
+                    "`{PROJECTS}`: this credential is not granted `create_acls` on the project {project}, which is \
+                     needed to add it to a group"
                 )));
             }
         }

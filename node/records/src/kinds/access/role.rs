@@ -48,7 +48,7 @@ fn check(checked: &Checked<'_>) -> Result<(), RecordsError> {
     let Checked { view, who, id, body, .. } = checked;
     let name = body.get("name").and_then(Value::as_str).unwrap_or_default();
     if builtin().iter().any(|record| record.keys[0].name == name) {
-        return Err(RecordsError::BadRequest(format!("`name`: the system has a role `{name}`")));
+        return Err(RecordsError::BadRequest(format!("`name`: `{name}` is a role of the system; choose another name")));
     }
     super::check_members(view, who.org, body, "member_roles", &ROLE)?;
     // Nothing is granted with a role before it is made.
@@ -92,7 +92,7 @@ pub fn read(body: &Body) -> Role {
 fn builtin() -> Vec<Record> {
     const KINDS: [(Uuid, &str, &str); 3] = [
         (OWNER, "Owner", "Full access to the organization and everything in it"),
-        (ENGINEER, "Engineer", "Makes, changes and deletes projects and everything in them"),
+        (ENGINEER, "Engineer", "Creates, changes and deletes projects and everything in them"),
         (VIEWER, "Viewer", "Reads projects and everything in them"),
     ];
     let record = |(id, name, description): (Uuid, &str, &str)| {

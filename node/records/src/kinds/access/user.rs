@@ -23,7 +23,7 @@ pub fn check_email(email: &str) -> Result<(), RecordsError> {
     let (local, domain) = email.split_once('@').unwrap_or_default();
     let odd = email.chars().any(|letter| letter.is_whitespace() || letter.is_control());
     if local.is_empty() || domain.is_empty() || odd || email.len() > EMAIL_BYTES_MAX {
-        let said = format!("`{}` is no e-mail address", email.chars().take(80).collect::<String>());
+        let said = format!("`{}` is not a valid email address", email.chars().take(80).collect::<String>());
         return Err(RecordsError::BadRequest(said));
     }
     Ok(())

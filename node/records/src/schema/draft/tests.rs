@@ -32,7 +32,7 @@ fn a_create_that_breaks_a_rule_names_the_field() {
         (&PROJECT, json!({}), "`name` is missing"),
         (&PROJECT, json!({"name": null}), "`name` is missing"),
         (&PROJECT, json!({"name": ""}), "`name` is empty"),
-        (&PROJECT, json!({"name": 5}), "`name` has to be a text"),
+        (&PROJECT, json!({"name": 5}), "`name` has to be a string"),
         (&PROJECT, json!({"name": long}), "`name` has 1025 bytes"),
         (&PROJECT, json!({"name": "p", "description": []}), "`description`"),
         (&EXPERIMENT, json!({"name": "e"}), "`project_id` is missing"),

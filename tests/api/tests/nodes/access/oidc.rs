@@ -307,7 +307,7 @@ fn codes(world: &OidcWorld) {
     let got = tokens(world.redeem(0, &code, VERIFIER));
     world.opens_everywhere(&got.access, OWNER);
     let since = Instant::now();
-    invalid(world.redeem(1, &code, VERIFIER), "was used before");
+    invalid(world.redeem(1, &code, VERIFIER), "was already used");
     world.opens_nowhere_soon(&got.access, since);
     invalid(world.refresh(2, &got.refresh), "has ended");
     // On all nodes at once: one has it, and then nobody.
@@ -344,7 +344,11 @@ fn requests(world: &OidcWorld) {
         assert_eq!((told["error"].as_str(), told["state"].as_str()), (error, STATE), "{told:?}");
     }
     for state in ["", "state=x", "state=x&code=y"] {
-        page(&request(world.node(0), "GET", &format!("/oauth/callback?{state}"), &[], None), 400, "not begun here");
+        page(
+            &request(world.node(0), "GET", &format!("/oauth/callback?{state}"), &[], None),
+            400,
+            "not started on this server",
+        );
     }
     // Who says no at the provider, and a code that it does not know.
     let to_provider = location(&world.authorize(0, &[]));
@@ -382,7 +386,7 @@ fn what_the_provider_says(world: &OidcWorld) {
 fn who_is_not_let_in(world: &OidcWorld) {
     for is_verified in [json!(false), Value::Null] {
         let answer = world.visit(0, &Person { is_verified, ..Person::of(OWNER) });
-        page(&answer, 403, "was verified");
+        page(&answer, 403, "is verified");
         let back = format!("{BACK}?error=access_denied");
         assert!(answer.text().contains(&back), "the client can be told: {}", answer.text());
     }
@@ -397,7 +401,7 @@ fn rotation(world: &OidcWorld) -> Vec<String> {
     world.opens_everywhere(&first.access, OWNER);
     world.opens_everywhere(&third.access, OWNER);
     let since = Instant::now();
-    invalid(world.refresh(0, &first.refresh), "was used before");
+    invalid(world.refresh(0, &first.refresh), "was already used");
     for token in [&first.access, &second.access, &third.access] {
         world.opens_nowhere_soon(token, since);
     }

@@ -356,7 +356,7 @@ fn damaged_comes_not(here: &Node, file: &Path, dir: &Path) -> Result<()> {
             other[at] ^= 4;
         }
         std::fs::write(&damaged, other)?;
-        refused(here.admin(&["import-organization", "--from", place])?, "not a whole export")?;
+        refused(here.admin(&["import-organization", "--from", place])?, "not a complete export")?;
     }
     let orgs = here.admin(&["organizations"])?.json()?;
     ensure!(!orgs.to_string().contains("acme"), "{orgs}");
@@ -374,7 +374,7 @@ fn moves(dir: &Path) -> Result<()> {
     let path = file.to_str().context("a path that is text")?;
     let said = there.admin(&["export-organization", "acme", "--to", path])?.json()?;
     ensure!(said["operations"].as_u64().is_some_and(|count| count > ROWS as u64), "{said}");
-    refused(there.admin(&["export-organization", "acme", "--to", path])?, "is there already")?;
+    refused(there.admin(&["export-organization", "acme", "--to", path])?, "already exists")?;
     let elsewhere = dir.join("elsewhere");
     let elsewhere = elsewhere.to_str().context("a path that is text")?;
     refused(there.admin(&["export-organization", "nobody", "--to", elsewhere])?, "nobody")?;

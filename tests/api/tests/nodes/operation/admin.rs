@@ -64,13 +64,13 @@ fn doors(dev: &Dev, dir: &Path, desks: &[Desk<'_>]) -> Result<()> {
         let (status, text) = status_of(desk.url, "/cluster/status", &desk.bearer()?)?;
         ensure!(status == 200 && serde_json::from_str::<Value>(&text)?["node"] == node, "{status}: {text}");
         let (status, text) = status_of(desk.url, "/cluster/status", &format!("Bearer {}", dev.key))?;
-        ensure!(status == 401 && text.contains("API keys are not taken here"), "{status}: {text}");
+        ensure!(status == 401 && text.contains("API keys are not accepted here"), "{status}: {text}");
         let (status, text) = status_of(&dev.urls[node - 1], "/v1/project", &desk.bearer()?)?;
         ensure!(status == 401, "the API takes the token of administrators: {status}: {text}");
     }
     let other = Desk { url: desks[1].url, token: token_of(dir, 1) };
     let why = other.refused(&["status"])?;
-    ensure!(why.contains("not the token of this node's administrators") && why.contains(other.url), "{why}");
+    ensure!(why.contains("not the administrators' token of this node") && why.contains(other.url), "{why}");
     let mut by_variable = vec!["cluster", "status", "--json", "--data-dir", NOWHERE];
     let token = std::fs::read_to_string(&desks[1].token)?;
     let variables = [("ASSAY_ADMIN_URL", desks[1].url), ("ASSAY_ADMIN_TOKEN", token.trim())];
@@ -90,7 +90,7 @@ fn operations(dir: &Path, desks: &[Desk<'_>]) -> Result<()> {
     ensure!(status["cluster"] == by_socket["cluster"] && status["node"] == 2, "{status}");
     ensure!(status["quorum"] == true && status["settled"] == true, "{status}");
 
-    let drained = json!({"done": "node 3 leads nothing and may be stopped"});
+    let drained = json!({"done": "node 3 leads no groups and may be stopped"});
     for _ in 0..2 {
         ensure!(first.done(&["drain", "3"])? == drained, "a drain, and the same once more");
     }
@@ -109,7 +109,7 @@ fn operations(dir: &Path, desks: &[Desk<'_>]) -> Result<()> {
     ensure!(token["token"].as_str().is_some_and(|token| token.len() > 100), "{token}");
     for (words, name) in [(vec!["recover"], "recover"), (vec!["init", "--peer-address", "127.0.0.1:1"], "init")] {
         let why = first.refused(&words)?;
-        ensure!(why.contains(&format!("`{name}` works on a data directory")), "{why}");
+        ensure!(why.contains(&format!("`{name}` works on the data directory")), "{why}");
     }
     let headers = vec![("authorization".to_owned(), first.bearer()?)];
     let request = Request { method: "POST".into(), target: "/cluster/rebalance".into(), headers, ..Request::default() };
@@ -183,6 +183,6 @@ fn a_listener_that_others_could_listen_to_is_refused() {
     assert!(open.contains("admin.tls.certificates"), "{open}");
     let files = ["admin.listen=0.0.0.0:0", "admin.tls.certificates=/none.crt", "admin.tls.private_key=/none.key"];
     assert!(refused(&files).contains("/none.crt"), "files that are not there");
-    assert!(refused(&["admin.token_file=/x"]).contains("of no use without admin.listen"));
-    assert!(refused(&["admin.listen=127.0.0.1:0", "admin.token_file=/none"]).contains("there is no file /none"));
+    assert!(refused(&["admin.token_file=/x"]).contains("have no effect without admin.listen"));
+    assert!(refused(&["admin.listen=127.0.0.1:0", "admin.token_file=/none"]).contains("the file /none does not exist"));
 }

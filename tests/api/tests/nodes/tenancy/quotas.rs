@@ -54,7 +54,7 @@ fn holds(urls: &[String], data_dir: &Path) -> Result<()> {
         // Before it has looked a node does not know what came to the others: it writes what is there already.
         let answer = becomes("beyond the quota", 429, || post(url, TEST_KEY, &insert, &rows(80, 15)))?;
         let text = answer.text();
-        ensure!(text.contains("limits.quotas") && text.contains("may store 100"), "it does not say why: {text}");
+        ensure!(text.contains("limits.quotas") && text.contains("of at most 100"), "it does not say why: {text}");
         ensure!(answer.header("retry-after").is_some(), "429 without Retry-After");
         let small = post(
             url,

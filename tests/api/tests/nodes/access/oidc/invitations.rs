@@ -103,7 +103,7 @@ pub fn held(world: &OidcWorld) -> Vec<String> {
     let asks = world.visit(1, &zed);
     page(&asks, 200, "You are invited");
     let code = told(&reply(world, 2, &asks, "later"))["code"].clone();
-    page(&reply(world, 0, &asks, "accept"), 403, "let in already");
+    page(&reply(world, 0, &asks, "accept"), 403, "already has access");
     tokens(world.redeem(0, &code, VERIFIER));
     members(world, &json!({"remove_users": {"emails": [ZED]}}));
     assert_eq!(call(world, 1, &first.access, "", "GET", "/v1/invitation", &Value::Null).1["objects"], json!([]));

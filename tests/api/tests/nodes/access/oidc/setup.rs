@@ -71,8 +71,8 @@ pub fn held(world: &OidcWorld) -> Vec<String> {
         // A login alone lets nobody in.
         assert_eq!(poll(world, node, &waiting.session, &waiting.token).1["status"], "pending");
         let answer = answer_in(&asks);
-        page(&allow(world, node + 2, &answer), 200, "has been let in");
-        page(&allow(world, node, &answer), 403, "let in already");
+        page(&allow(world, node + 2, &answer), 200, "has access now");
+        page(&allow(world, node, &answer), 403, "already has access");
         let (status, _) = poll(world, node, &waiting.session, OTHER_VERIFIER);
         assert_eq!(status, 403, "what another program shows");
         let (status, said) = poll(world, node + 1, &waiting.session, &waiting.token);
@@ -87,7 +87,7 @@ pub fn held(world: &OidcWorld) -> Vec<String> {
         let project = format!("/v1/project/{}", said["project_id"].as_str().expect("an id"));
         assert_eq!(world.by_key("GET", &project, &json!({}))["name"], "Global");
         // Once it was told there is no other key behind the session, also where the person's answer is sent again.
-        page(&allow(world, node, &answer), 403, "let in already");
+        page(&allow(world, node, &answer), 403, "already has access");
         let (_, again) = poll(world, node + 2, &waiting.session, &waiting.token);
         assert_eq!((&again["status"], again.get("api_key")), (&json!("claimed"), None), "{again}");
         shown.extend([waiting.token, key]);
@@ -100,21 +100,21 @@ fn refused(world: &OidcWorld) {
     let waiting = begun(world, 0);
     for odd in ["", "x", &waiting.session[1..]] {
         assert_eq!(poll(world, 0, odd, &waiting.token).1["status"], "expired", "{odd}");
-        page(&request(world.node(1), "GET", &format!("{AT}/login?session_token={odd}"), &[], None), 400, "Begin again");
-        page(&allow(world, 2, odd), 400, "Begin again");
+        page(&request(world.node(1), "GET", &format!("{AT}/login?session_token={odd}"), &[], None), 400, "Start again");
+        page(&allow(world, 2, odd), 400, "Start again");
     }
     assert_eq!(poll(world, 0, &waiting.session, "").0, 401);
     assert_eq!(poll(world, 0, &waiting.session, &waiting.session).0, 403);
     // What one is asked with is no answer, and nobody's session is a code.
-    page(&allow(world, 0, &waiting.session), 400, "Begin again");
+    page(&allow(world, 0, &waiting.session), 400, "Start again");
     // A stranger to the organizations is asked, and is not let in.
     let asks = asked(world, 1, &waiting, &Person::of("stranger@example.com"));
-    page(&allow(world, 0, &answer_in(&asks)), 403, "Nobody with the address");
+    page(&allow(world, 0, &answer_in(&asks)), 403, "No member of an organization");
     let unverified = Person { is_verified: json!(false), ..Person::of(ANN) };
     page(&allow(world, 0, &answer_in(&asked(world, 2, &waiting, &unverified))), 403, "");
     assert_eq!(poll(world, 1, &waiting.session, &waiting.token).1["status"], "pending");
     let denied = format!("{AT}/login?error=access_denied&error_description=call+this+number");
     let denied = request(world.node(0), "GET", &denied, &[], None);
-    page(&denied, 400, "The provider says that the login was denied");
+    page(&denied, 400, "The provider denied the login");
     assert!(!denied.text().contains("number"), "what anybody may have written is not shown: {}", denied.text());
 }

@@ -6,9 +6,13 @@ use assay_node_btql::values::{Like, Pattern, Value, Words, number};
 use assay_storage_model::merge::Picker;
 use memchr::memmem::Finder;
 
+use crate::functions::{self, Entry};
+
 #[derive(Debug)]
 pub(crate) struct Call {
     pub function: Function,
+    /// Entry of a scalar function; none for an operator.
+    pub entry: Option<Entry>,
     pub prepared: Prepared,
     /// Minutes that UTC is ahead of local time.
     pub tz_offset: i32,
@@ -63,7 +67,11 @@ impl Call {
             }
             _ => Prepared::Nothing,
         };
-        Call { function: function.clone(), prepared, tz_offset }
+        let entry = match function {
+            Function::Scalar(scalar) => Some(functions::entry(*scalar)),
+            _ => None,
+        };
+        Call { function: function.clone(), entry, prepared, tz_offset }
     }
 }
 

@@ -5,7 +5,7 @@ use assay_node_btql::bound::JsonFunction;
 use assay_node_btql::values::Value;
 use assay_storage_model::merge::{Picker, Step};
 
-use super::{Entry, Evaluate};
+use super::{Entry, Evaluate, PreparedCall};
 use crate::result_types::{first, json, text};
 use crate::scalar::cast;
 use crate::types::{Type, ValueType};
@@ -13,7 +13,7 @@ use crate::types::{Type, ValueType};
 pub(super) fn entry(of: JsonFunction) -> Entry {
     use JsonFunction as F;
     match of {
-        F::JsonExtract => Entry::new(json, Evaluate::Two(json_extract)),
+        F::JsonExtract => Entry::new(json, Evaluate::Two(json_extract)).with_preparation(prepared_extract),
         F::ObjectKeys => Entry::new(json, Evaluate::One(object_keys)),
         F::ToJson => Entry::new(as_json, Evaluate::One(to_json)),
         F::TypeOf => Entry::new(text, Evaluate::One(|of| Value::Text(type_of(of).into()))),
@@ -24,10 +24,21 @@ pub(super) fn entry(of: JsonFunction) -> Entry {
 fn json_extract(of: &Value<'_>, key: &Value<'_>) -> Value<'static> {
     let Value::Text(key) = key else { return Value::Null };
     let steps = [Step::Key(key.to_string())];
+    extracted(of, &steps, &Picker::new([steps.as_slice()]))
+}
+
+/// Prepares a constant key.
+fn prepared_extract(constants: &[Option<&Value<'_>>]) -> Option<PreparedCall> {
+    let [_, Some(Value::Text(key))] = constants else { return None };
+    let steps = [Step::Key(key.to_string())];
     let picker = Picker::new([steps.as_slice()]);
+    Some(PreparedCall(Box::new(move |args, _| args.first().map_or(Value::Null, |of| extracted(of, &steps, &picker)))))
+}
+
+fn extracted(of: &Value<'_>, steps: &[Step], picker: &Picker) -> Value<'static> {
     match of {
-        Value::Text(text) => Value::parsed(text).stepped(&steps, &picker),
-        other => other.stepped(&steps, &picker),
+        Value::Text(text) => Value::parsed(text).stepped(steps, picker),
+        other => other.stepped(steps, picker),
     }
 }
 

@@ -255,7 +255,8 @@ fn sample(kind: ArgumentKind) -> Datum {
         ArgumentKind::Number | ArgumentKind::Integer => Datum::Integer(1),
         ArgumentKind::Boolean => Datum::Boolean(true),
         ArgumentKind::Time => Datum::Time(0),
-        ArgumentKind::Constant => Datum::Text("day".into()),
+        ArgumentKind::Constant | ArgumentKind::Unit => Datum::Text("day".into()),
+        ArgumentKind::Pattern => Datum::Text("(a)".into()),
         ArgumentKind::Json => Datum::Json(serde_json::json!({"a": 1})),
     }
 }

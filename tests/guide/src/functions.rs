@@ -51,6 +51,8 @@ fn argument(argument: &Argument) -> String {
         ArgumentKind::Boolean => "boolean",
         ArgumentKind::Time => "time",
         ArgumentKind::Constant => "constant",
+        ArgumentKind::Unit => "unit",
+        ArgumentKind::Pattern => "pattern",
         ArgumentKind::Json => "JSON",
     };
     let typed = if kind == argument.name { kind.to_owned() } else { format!("{}: {kind}", argument.name) };

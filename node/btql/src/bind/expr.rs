@@ -3,7 +3,7 @@
 use assay_storage_model::event::parse_created;
 use serde_json::Value;
 
-use super::time_arguments::{bin, date_part};
+use super::time_arguments::{bin, can_be_unit, date_part};
 use super::{Binder, Mode, QueryError, null};
 use crate::ast::{self, Binary, Call, DEPTH_MAX, Interval, Logic, Node, Type, Unary};
 use crate::bound::{BoundExpr, Datum, Field, Function, Kinds};
@@ -242,12 +242,22 @@ impl<'a> Binder<'a> {
         {
             return Err(self.error(whole, "this takes a time"));
         }
-        let args = args.into_iter().enumerate().map(|(number, arg)| match row.argument_kind(number) {
-            ArgumentKind::Time => self.as_time(whole, arg),
-            _ => Ok(arg),
-        });
+        let args = args.into_iter().enumerate();
+        let args = args.map(|(number, arg)| self.argument(whole, row.argument_kind(number), arg));
         let args = args.collect::<Result<_, _>>()?;
         Ok(BoundExpr::Call(function, args))
+    }
+
+    /// Checks and converts an argument that is constant, by its kind.
+    fn argument(&mut self, whole: &ast::Expr, kind: ArgumentKind, arg: BoundExpr) -> Result<BoundExpr, QueryError> {
+        match kind {
+            ArgumentKind::Time => self.as_time(whole, arg),
+            ArgumentKind::Pattern => self.group_pattern(whole, arg),
+            ArgumentKind::Unit if !can_be_unit(&arg) => {
+                Err(self.error(whole, "expected a unit of time such as 'day' or 'hour'"))
+            }
+            _ => Ok(arg),
+        }
     }
 
     fn special(

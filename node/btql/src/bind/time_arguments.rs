@@ -1,7 +1,7 @@
-//! Constant arguments of functions of times: bins and parts of dates.
+//! Constant arguments of functions of times: bins, units and parts of dates.
 
 use crate::ast::Unit;
-use crate::bound::DatePart;
+use crate::bound::{BoundExpr, DatePart, Datum};
 
 /// Parses a bin such as `'day'` or `'15 minutes'` (D-65). Weeks, months and years have no number.
 pub(super) fn bin(text: &str) -> Option<(Unit, u32)> {
@@ -24,4 +24,13 @@ pub(super) fn date_part(name: &str) -> Option<DatePart> {
         "epoch" => DatePart::Epoch,
         name => DatePart::Unit(Unit::of(name)?),
     })
+}
+
+/// Whether an argument may be the name of a unit: a row may have any text.
+pub(super) fn can_be_unit(argument: &BoundExpr) -> bool {
+    match argument {
+        BoundExpr::Const(Datum::Text(name)) => Unit::of(name).is_some(),
+        BoundExpr::Const(other) => *other == Datum::Null,
+        _ => true,
+    }
 }

@@ -71,6 +71,10 @@ pub enum ArgumentKind {
     Time,
     /// Constant text.
     Constant,
+    /// Unit of time by its name. A constant is checked when the query is bound.
+    Unit,
+    /// Regular expression with groups. A constant is checked when the query is bound, and counts as a pattern of it.
+    Pattern,
     /// Object, array or JSON text.
     Json,
 }
@@ -165,7 +169,7 @@ mod words {
     pub const INTERVAL: ResultKind = ResultKind::Always(Kinds::Interval);
     pub const ANY: ResultKind = ResultKind::Always(Kinds::Any);
 
-    const fn argument(name: &'static str, kind: ArgumentKind) -> Argument {
+    pub const fn argument(name: &'static str, kind: ArgumentKind) -> Argument {
         Argument { name, kind, presence: Presence::Required }
     }
 
@@ -294,7 +298,8 @@ mod tests {
             ArgumentKind::Integer => "1",
             ArgumentKind::Boolean => "true",
             ArgumentKind::Time => "created",
-            ArgumentKind::Constant => "'day'",
+            ArgumentKind::Constant | ArgumentKind::Unit => "'day'",
+            ArgumentKind::Pattern => "'(a)'",
         }
     }
 

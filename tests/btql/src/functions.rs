@@ -1,5 +1,6 @@
 //! Functions of values (btql.md, sections 11.1 to 11.4). Functions of texts take the text of any value (D-59).
 
+use assay_node_btql::ast::Unit;
 use assay_node_btql::bound::{
     ConditionalFunction, JsonFunction, NumberFunction, ScalarFunction, TextFunction, TimeFunction,
 };
@@ -7,16 +8,16 @@ use serde_json::Value as Json;
 
 use crate::scalar::{time, type_of};
 use crate::value::{Value, equal, order};
-use crate::{numbers, text};
+use crate::{numbers, text, times};
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
 
 /// Evaluates a function. An undefined result is null, also of arguments that are missing.
-pub fn call(function: ScalarFunction, args: &[Value]) -> Value {
+pub fn call(function: ScalarFunction, args: &[Value], tz_offset: i32) -> Value {
     match function {
         ScalarFunction::Text(function) => of_texts(function, args).unwrap_or(Value::Null),
         ScalarFunction::Number(function) => of_numbers(function, args).unwrap_or(Value::Null),
-        ScalarFunction::Time(function) => of_times(function, args).unwrap_or(Value::Null),
+        ScalarFunction::Time(function) => of_times(function, args, tz_offset).unwrap_or(Value::Null),
         ScalarFunction::Json(function) => of_json(function, args).unwrap_or(Value::Null),
         ScalarFunction::Conditional(function) => one_of(function, args).unwrap_or(Value::Null),
     }
@@ -55,12 +56,17 @@ fn of_numbers(function: NumberFunction, args: &[Value]) -> Option<Value> {
     })
 }
 
-fn of_times(function: TimeFunction, args: &[Value]) -> Option<Value> {
+fn of_times(function: TimeFunction, args: &[Value], tz_offset: i32) -> Option<Value> {
     match function {
         TimeFunction::ToUnixTime => match time(args.first()?)? {
             whole if whole % MICROS_PER_SECOND == 0 => Some(Value::Int((whole / MICROS_PER_SECOND).into())),
             micros => Some(Value::float(micros as f64 / MICROS_PER_SECOND as f64)),
         },
+        TimeFunction::DateDiff => {
+            let [Value::Text(unit), start, end] = args else { return None };
+            let number = |of: &Value| Some(times::number_of(time(of)?, Unit::of(unit)?, tz_offset));
+            Some(Value::Int((number(end)? - number(start)?).into()))
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Functions that are evaluated on values. `assay-node-expressions` has the evaluation, in files of the same subjects.
 
 use super::words::*;
-use super::{FunctionRow, function_table};
+use super::{ArgumentKind, FunctionRow, function_table};
 
 /// Function with an entry in `assay-node-expressions`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +92,9 @@ function_table! {
         in Time {
             ToUnixTime ["to_unixtime"] (time("time")) -> NUMBER, NullIfAny,
                 "Returns the seconds since 1970-01-01 UTC, with a fraction if there is one.";
+            DateDiff ["date_diff", "datediff"] (argument("unit", ArgumentKind::Unit), time("start"), time("end"))
+                -> INTEGER, NullIfAny,
+                "Counts the starts of a unit after one time and up to another, in local time; backwards it is negative.";
         }
     }
 }

@@ -12,6 +12,10 @@ use std::borrow::Cow;
 
 pub use assay_node_values::time_units::DatePart;
 
+pub use crate::functions::{
+    Aggregation, ConditionalFunction, JsonFunction, NumberFunction, ScalarFunction, TextFunction, TimeFunction,
+};
+
 use crate::ast::{Amount, Interval, Shape, Step, Type, Unit};
 use crate::columns::{Kind, Named};
 use crate::values::Value;
@@ -169,23 +173,6 @@ pub struct Aggregate {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Aggregation {
-    Count,
-    Sum,
-    Avg,
-    Min,
-    Max,
-    AnyValue,
-    Percentile(f64),
-    Stddev,
-    ArrayAgg,
-    StringAgg(String),
-    /// First value by pagination key.
-    First,
-    Last,
-}
-
-#[derive(Clone, Debug, PartialEq)]
 pub enum BoundExpr {
     Const(Datum),
     Field(Field, Vec<Step>),
@@ -293,6 +280,7 @@ pub enum Kinds {
     Any,
 }
 
+/// Operator or function of an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Function {
     And,
@@ -340,36 +328,8 @@ pub enum Function {
         many: u32,
     },
     DatePart(DatePart),
-    ToUnixTime,
-    Lower,
-    Upper,
-    Length,
-    Substring,
-    Trim,
-    Replace,
-    SplitPart,
-    StartsWith,
-    EndsWith,
-    Left,
-    Right,
-    Levenshtein,
-    Similarity,
-    JsonExtract,
-    ObjectKeys,
-    ToJson,
-    TypeOf,
-    Coalesce,
-    NullIf,
-    Least,
-    Greatest,
-    Round,
-    Abs,
-    Floor,
-    Ceil,
-    Sqrt,
-    Ln,
-    Log10,
-    Pow,
+    /// Function with a row in [`crate::functions`] and an entry in `assay-node-expressions`.
+    Scalar(ScalarFunction),
 }
 
 /// Bounds that a filter implies. Data outside of them need not be read.

@@ -6,6 +6,7 @@ mod bind;
 pub mod bound;
 pub mod columns;
 mod error;
+pub mod functions;
 mod lex;
 mod operators;
 mod parse;

@@ -3,6 +3,7 @@
 
 use arrow::array::{Array, ArrayRef, BooleanArray};
 use assay_node_btql::bound::Function;
+use assay_node_btql::functions::NullRule;
 use assay_node_btql::level;
 use assay_node_btql::values::Value;
 
@@ -99,29 +100,12 @@ fn by_dictionary(call: &Call, ty: Type, args: &[Node], batch: &Batch<'_>) -> Res
 
 fn is_null_of_null(function: &Function) -> bool {
     use Function as F;
-    matches!(
-        function,
-        F::Eq
-            | F::Ne
-            | F::Lt
-            | F::Le
-            | F::Gt
-            | F::Ge
-            | F::In
-            | F::Like { .. }
-            | F::Match
-            | F::Regex { .. }
-            | F::StartsWith
-            | F::EndsWith
-            | F::Lower
-            | F::Upper
-            | F::Trim
-            | F::Length
-            | F::Substring
-            | F::Left
-            | F::Right
-            | F::Cast(_)
-    )
+    match function {
+        F::Scalar(scalar) => scalar.row().nulls == NullRule::NullIfAny,
+        F::Eq | F::Ne | F::Lt | F::Le | F::Gt | F::Ge | F::In => true,
+        F::Like { .. } | F::Match | F::Regex { .. } | F::Cast(_) => true,
+        _ => false,
+    }
 }
 
 fn called(call: &Call, ty: Type, args: &[Column], batch: &Batch<'_>) -> Column {

@@ -5,7 +5,7 @@
 //! ```text
 //! BoundExpr ─ Program::compile ─ typed nodes, constants folded             (program, result_types)
 //! columns ─ Program::run ─┬─ kernels, for arrays of known types       (evaluation, kernels)
-//!                         └─ value by value: the reference semantics  (evaluation, scalar)
+//!                         └─ value by value: the reference semantics  (evaluation, scalar, functions)
 //! ```
 //!
 //! A type describes the array that a program returns. Intermediate columns hold every value exactly (`column`): numbers
@@ -18,6 +18,7 @@ mod builder;
 pub mod codec;
 mod column;
 mod evaluation;
+mod functions;
 mod kernels;
 mod prepared;
 mod program;

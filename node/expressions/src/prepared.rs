@@ -6,9 +6,13 @@ use assay_node_btql::values::{Like, Pattern, Value, Words, number};
 use assay_storage_model::merge::Picker;
 use memchr::memmem::Finder;
 
+use crate::functions::{self, Entry, PreparedCall};
+
 #[derive(Debug)]
 pub(crate) struct Call {
     pub function: Function,
+    /// Entry of a scalar function; none for an operator.
+    pub entry: Option<Entry>,
     pub prepared: Prepared,
     /// Minutes that UTC is ahead of local time.
     pub tz_offset: i32,
@@ -24,6 +28,8 @@ pub(crate) enum Prepared {
     /// Needle of INCLUDES: a text that is no number, and so equals nothing but itself.
     Needle(Needle),
     Picker(Picker),
+    /// Scalar function with constant arguments.
+    Call(PreparedCall),
 }
 
 pub(crate) type Needle = Finder<'static>;
@@ -45,6 +51,11 @@ impl Call {
     /// Prepares a call; `constants` has the arguments that are the same for every row.
     pub fn new(function: &Function, constants: &[Option<&Value<'_>>], tz_offset: i32) -> Call {
         let second = constants.get(1).copied().flatten();
+        let entry = match function {
+            Function::Scalar(scalar) => Some(functions::entry(*scalar)),
+            _ => None,
+        };
+        let of_entry = || entry.as_ref().and_then(|entry| entry.prepare(constants));
         let prepared = match (function, second) {
             (Function::Get(steps), _) => Prepared::Picker(Picker::new([steps.as_slice()])),
             (Function::Like { any_case }, Some(pattern)) => {
@@ -61,9 +72,9 @@ impl Call {
             (Function::Includes | Function::TagsInclude, Some(Value::Text(text))) if number(text).is_null() => {
                 Prepared::Needle(Finder::new(text.as_bytes()).into_owned())
             }
-            _ => Prepared::Nothing,
+            _ => of_entry().map_or(Prepared::Nothing, Prepared::Call),
         };
-        Call { function: function.clone(), prepared, tz_offset }
+        Call { function: function.clone(), entry, prepared, tz_offset }
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, BooleanArray};
 use assay_node_btql::ast::Step;
-use assay_node_btql::bound::{BoundExpr, Derived, Field, Function};
+use assay_node_btql::bound::{BoundExpr, ConditionalFunction, Derived, Field, Function, ScalarFunction};
 use assay_node_btql::level;
 use assay_node_btql::values::Value;
 
@@ -14,6 +14,8 @@ use crate::evaluation::Batch;
 use crate::prepared::Call;
 use crate::types::{Type, ValueType};
 use crate::{Error, kernels, result_types, scalar};
+
+const COALESCE: Function = Function::Scalar(ScalarFunction::Conditional(ConditionalFunction::Coalesce));
 
 /// Settings that hold for the whole query.
 #[derive(Clone, Debug, Default)]
@@ -154,11 +156,9 @@ fn call(function: &Function, args: Vec<Node>, env: &Env) -> Result<Node, Error> 
 fn takes(function: &Function, count: usize) -> bool {
     use Function as F;
     match function {
-        F::And | F::Or | F::Array | F::Coalesce | F::Least | F::Greatest | F::Concat { .. } => true,
+        F::And | F::Or | F::Array | F::Concat { .. } => true,
         F::Object(keys) => keys.len() == count,
-        F::Substring => count == 2 || count == 3,
-        F::Replace | F::SplitPart => count == 3,
-        F::Round => count == 1 || count == 2,
+        F::Scalar(scalar) => scalar.row().arity().contains(&count),
         F::Not
         | F::IsNull
         | F::IsNotNull
@@ -167,21 +167,7 @@ fn takes(function: &Function, count: usize) -> bool {
         | F::Cast(_)
         | F::ToInterval
         | F::Truncate { .. }
-        | F::DatePart(_)
-        | F::ToUnixTime
-        | F::Lower
-        | F::Upper
-        | F::Length
-        | F::Trim
-        | F::ObjectKeys
-        | F::ToJson
-        | F::TypeOf
-        | F::Abs
-        | F::Floor
-        | F::Ceil
-        | F::Sqrt
-        | F::Ln
-        | F::Log10 => count == 1,
+        | F::DatePart(_) => count == 1,
         _ => count == 2,
     }
 }
@@ -210,7 +196,7 @@ fn derived(field: &Field) -> Option<BoundExpr> {
         }
         _ => return None,
     };
-    Some(BoundExpr::Call(Function::Coalesce, first_of))
+    Some(BoundExpr::Call(COALESCE, first_of))
 }
 
 impl Node {

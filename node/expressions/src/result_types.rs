@@ -1,9 +1,10 @@
-//! Result types of function calls, inferred from the types of their arguments.
+//! Result types of calls, inferred from the types of their arguments.
 
 use assay_node_btql::ast;
 use assay_node_btql::bound::Function;
 use assay_node_btql::values::Value;
 
+use crate::functions;
 use crate::types::{Type, ValueType};
 
 /// Bits of counts: characters, elements, parts of times.
@@ -34,48 +35,48 @@ pub(crate) fn of_call(function: &Function, args: &[ValueType], second: Option<&V
         | F::In
         | F::Includes
         | F::TagsInclude
-        | F::Regex { .. }
-        | F::StartsWith
-        | F::EndsWith => ValueType::of(Type::Bool),
+        | F::Regex { .. } => ValueType::of(Type::Bool),
         F::Add | F::Sub | F::Mul | F::Mod => arithmetic(function, first, other),
-        F::Minus | F::Abs | F::Floor | F::Ceil => of_one(function, first),
-        F::Round => match second {
-            None if args.len() > 1 => numbers(first),
-            Some(digits) if digits.as_f64().is_none_or(|digits| digits < 0.0) => numbers(first),
-            _ => of_one(function, first),
-        },
-        F::Div | F::ToUnixTime | F::Similarity | F::Sqrt | F::Ln | F::Log10 | F::Pow => ValueType::of(Type::Float),
-        F::DatePart(_) | F::Length | F::Levenshtein => ValueType { ty: Type::Int, bits: COUNT_BITS },
-        F::Concat { .. }
-        | F::Lower
-        | F::Upper
-        | F::Substring
-        | F::Trim
-        | F::Replace
-        | F::SplitPart
-        | F::Left
-        | F::Right
-        | F::TypeOf => ValueType::of(Type::Text),
+        F::Minus => of_any_sign(first),
+        F::Div => ValueType::of(Type::Float),
+        F::DatePart(_) => ValueType { ty: Type::Int, bits: COUNT_BITS },
+        F::Concat { .. } => ValueType::of(Type::Text),
         F::Truncate { .. } => ValueType::of(Type::Time),
         F::ToInterval => ValueType::of(Type::Interval),
         F::Cast(to) => cast(*to, first),
-        F::Coalesce | F::Least | F::Greatest => args.iter().copied().reduce(ValueType::or).unwrap_or(null),
-        F::NullIf => first,
-        F::ToJson => match first.ty {
-            Type::Time | Type::Created | Type::Xact | Type::Key | Type::Interval => ValueType::of(Type::Text),
-            _ => first,
-        },
-        F::Array | F::Object(_) | F::Get(_) | F::JsonExtract | F::ObjectKeys => ValueType::of(Type::Json),
+        F::Array | F::Object(_) | F::Get(_) => ValueType::of(Type::Json),
+        F::Scalar(scalar) => (functions::entry(*scalar).result)(args, second),
     }
 }
 
-/// Type of numbers that may be whole or not: only JSON texts hold both.
-fn numbers(of: ValueType) -> ValueType {
-    match of.ty {
-        Type::Float => of,
-        Type::Null => of,
-        _ => ValueType::of(Type::Json),
-    }
+pub(crate) fn boolean(_: &[ValueType], _: Option<&Value<'_>>) -> ValueType {
+    ValueType::of(Type::Bool)
+}
+
+pub(crate) fn count(_: &[ValueType], _: Option<&Value<'_>>) -> ValueType {
+    ValueType { ty: Type::Int, bits: COUNT_BITS }
+}
+
+pub(crate) fn float(_: &[ValueType], _: Option<&Value<'_>>) -> ValueType {
+    ValueType::of(Type::Float)
+}
+
+pub(crate) fn text(_: &[ValueType], _: Option<&Value<'_>>) -> ValueType {
+    ValueType::of(Type::Text)
+}
+
+pub(crate) fn json(_: &[ValueType], _: Option<&Value<'_>>) -> ValueType {
+    ValueType::of(Type::Json)
+}
+
+/// Type of the first argument.
+pub(crate) fn first(args: &[ValueType], _: Option<&Value<'_>>) -> ValueType {
+    args.first().copied().unwrap_or(ValueType::of(Type::Null))
+}
+
+/// Type that every argument fits into.
+pub(crate) fn common(args: &[ValueType], _: Option<&Value<'_>>) -> ValueType {
+    args.iter().copied().reduce(ValueType::or).unwrap_or(ValueType::of(Type::Null))
 }
 
 fn arithmetic(function: &Function, left: ValueType, right: ValueType) -> ValueType {
@@ -99,12 +100,17 @@ fn arithmetic(function: &Function, left: ValueType, right: ValueType) -> ValueTy
     }
 }
 
-fn of_one(function: &Function, of: ValueType) -> ValueType {
+/// Type of a number whose sign may change: the least number of 64 bits has no other sign in them.
+pub(crate) fn of_any_sign(of: ValueType) -> ValueType {
     match of.ty {
-        // The least number of 64 bits has no other sign in them.
-        Type::Bool | Type::Int | Type::Wide if matches!(function, Function::Minus | Function::Abs) => {
-            ValueType::whole(of.bits)
-        }
+        Type::Bool | Type::Int | Type::Wide => ValueType::whole(of.bits),
+        _ => of_whole(of),
+    }
+}
+
+/// Type of a number without its fraction.
+pub(crate) fn of_whole(of: ValueType) -> ValueType {
+    match of.ty {
         Type::Bool => ValueType::whole(of.bits),
         Type::Int | Type::Wide | Type::Float | Type::Null | Type::Interval => of,
         _ => ValueType::of(Type::Json),

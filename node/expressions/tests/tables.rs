@@ -7,7 +7,8 @@ use arrow::array::{
     TimestampMicrosecondArray, UInt64Array,
 };
 use assay_node_btql::ast::Step;
-use assay_node_btql::bound::{BoundExpr, Derived, Field, Output};
+use assay_node_btql::bound::{BoundExpr, Datum, Derived, Field, Function, Output, ScalarFunction};
+use assay_node_btql::functions::{ArgumentKind, NullRule};
 use assay_node_btql::{Env as Asked, bind, parse_text};
 use assay_node_expressions::{Env, Error, Program, Schema, Type};
 use assay_storage_model::event::parse_created;
@@ -64,7 +65,7 @@ fn schema(field: &Field, steps: &[Step]) -> Option<(usize, Type)> {
 /// Each value as the text of it that JSON has.
 fn shown(expr: &str, tz_offset: i32) -> Vec<String> {
     // As JSON everything is shown, whatever its type is.
-    let whole = BoundExpr::Call(assay_node_btql::bound::Function::Array, vec![bound(expr)]);
+    let whole = BoundExpr::Call(Function::Array, vec![bound(expr)]);
     let program = Program::compile(&whole, &schema, &Env { tz_offset, ..Env::default() })
         .unwrap_or_else(|error| panic!("{expr}: {error}"));
     let fast = program.run(&arrays(), ROWS).expect("a column");
@@ -246,4 +247,42 @@ fn columns_that_are_not_as_they_were_said_to_be_are_errors() {
     assert!(matches!(program.run(&other, ROWS), Err(Error::OtherType { wanted: Type::Int, .. })));
     let missing = Program::compile(&bound("input"), &schema, &Env::default());
     assert!(matches!(missing, Err(Error::NoColumn(Field::Column("input")))));
+}
+
+fn sample(kind: ArgumentKind) -> Datum {
+    match kind {
+        ArgumentKind::Any | ArgumentKind::Text => Datum::Text("a".into()),
+        ArgumentKind::Number | ArgumentKind::Integer => Datum::Integer(1),
+        ArgumentKind::Boolean => Datum::Boolean(true),
+        ArgumentKind::Time => Datum::Time(0),
+        ArgumentKind::Constant | ArgumentKind::Unit => Datum::Text("day".into()),
+        ArgumentKind::Pattern => Datum::Text("(a)".into()),
+        ArgumentKind::Json => Datum::Json(serde_json::json!({"a": 1})),
+    }
+}
+
+#[test]
+fn nulls_are_treated_as_the_rows_say() {
+    for function in ScalarFunction::all() {
+        let row = function.row();
+        for count in row.arity().take(3) {
+            for nulls in 0..1_u32 << count {
+                let is_null = |number: usize| nulls & 1 << number != 0;
+                let arg = |number| if is_null(number) { Datum::Null } else { sample(row.argument_kind(number)) };
+                let args = (0..count).map(|number| BoundExpr::Const(arg(number))).collect();
+                let call = BoundExpr::Call(Function::Scalar(function), args);
+                let program = Program::compile(&call, &schema, &Env::default()).expect("a program");
+                let expected = match row.nulls {
+                    NullRule::NullIfAny => nulls != 0,
+                    NullRule::NullIfFirst => is_null(0),
+                    NullRule::NullIfAll => (0..count).all(is_null),
+                    NullRule::Skipped | NullRule::Never => false,
+                    NullRule::Other(_) => continue,
+                };
+                // Two equal values make NULLIF null as well.
+                let found = program.constant().expect("a constant").is_null();
+                assert!(found == expected || row.name() == "nullif" && nulls == 0, "{call:?}");
+            }
+        }
+    }
 }

@@ -1,9 +1,10 @@
 //! Values of the language and their comparison (btql.md, section 9), over stored JSON texts that are parsed only as far as
-//! needed. Kernels over typed columns are faster; these functions are their reference. Also patterns (`pattern`, `like`),
+//! needed. Kernels over typed columns are faster; these functions are their reference. Also patterns (`pattern`, `like`, `extractor`),
 //! words (`search`), and times (`calendar`, `time_units`).
 
 pub mod calendar;
 mod contains;
+mod extractor;
 mod json;
 mod like;
 mod order;
@@ -16,6 +17,7 @@ use std::borrow::Cow;
 use assay_storage_model::event::{format_micros, parse_created};
 
 pub use contains::{all, any, contains, is_in};
+pub use extractor::Extractor;
 pub use json::picked_text;
 pub use like::Like;
 pub use order::{canonical, compare, equal, fraction_and_whole, in_order, same};

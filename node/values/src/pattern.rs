@@ -25,11 +25,11 @@ const AUTOMATON_BYTES_MAX: usize = 2 << 20;
 const AUTOMATON_FULL_MAX: usize = 3;
 const AUTOMATON_BYTES_PER_STATE_MIN: usize = 10;
 /// Upper bound of states times bytes of a text that is matched as a whole: some 20 ms at worst.
-const WHOLE_STEPS_MAX: usize = 1 << 20;
+pub(crate) const WHOLE_STEPS_MAX: usize = 1 << 20;
 /// Work between two questions of a match, in bytes that might be looked at meanwhile.
-const UNASKED_WORK: usize = 1 << 17;
+pub(crate) const UNASKED_WORK: usize = 1 << 17;
 /// Work of one step: a visited state of the pattern, or a byte whose next state the automaton knows.
-const STEP_WORK: usize = 8;
+pub(crate) const STEP_WORK: usize = 8;
 
 /// Why a text is no pattern.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -64,15 +64,8 @@ struct Stepwise {
 impl Pattern {
     /// Compiles a pattern.
     pub fn new(text: &str, any_case: bool) -> Result<Pattern, PatternError> {
-        let nfa = states(text, any_case)?;
-        // What is measured is the automaton above, here as in `size_of`. What the library makes beside it is a small
-        // multiple of that.
-        let config = meta::Config::new()
-            .nfa_size_limit(None)
-            .onepass_size_limit(Some(PATTERN_BYTES_MAX))
-            .hybrid_cache_capacity(AUTOMATON_BYTES_MAX);
-        let regex = Regex::builder().syntax(language(any_case)).configure(config).build(text);
-        let regex = regex.map_err(|error| PatternError::Syntax(error.to_string()))?;
+        let nfa = states(text, any_case, WhichCaptures::None)?;
+        let regex = library(text, any_case)?;
         let stepwise = Stepwise { nfa, dfa: OnceLock::new(), gave_up: AtomicBool::new(false) };
         Ok(Pattern { regex, stepwise })
     }
@@ -80,7 +73,7 @@ impl Pattern {
     /// Bytes that a pattern takes compiled. An error where it is none, or takes more than [`PATTERN_BYTES_MAX`]. Takes a
     /// part of the time that compiling it does.
     pub fn size_of(text: &str, any_case: bool) -> Result<usize, PatternError> {
-        states(text, any_case).map(|nfa| nfa.memory_usage())
+        states(text, any_case, WhichCaptures::None).map(|nfa| nfa.memory_usage())
     }
 
     /// Whether the pattern matches somewhere in the text. `goes_on` is told of work before it begins or soon after, in
@@ -103,15 +96,26 @@ fn language(any_case: bool) -> syntax::Config {
     syntax::Config::new().case_insensitive(any_case)
 }
 
+/// The pattern as the library has it, for short matches. What is measured is the automaton of [`states`], and what the
+/// library makes beside it is a small multiple of that.
+pub(crate) fn library(text: &str, any_case: bool) -> Result<Regex, PatternError> {
+    let config = meta::Config::new()
+        .nfa_size_limit(None)
+        .onepass_size_limit(Some(PATTERN_BYTES_MAX))
+        .hybrid_cache_capacity(AUTOMATON_BYTES_MAX);
+    let regex = Regex::builder().syntax(language(any_case)).configure(config).build(text);
+    regex.map_err(|error| PatternError::Syntax(error.to_string()))
+}
+
 /// The states of a pattern.
-fn states(text: &str, any_case: bool) -> Result<NFA, PatternError> {
+pub(crate) fn states(text: &str, any_case: bool, captures: WhichCaptures) -> Result<NFA, PatternError> {
     let hir = syntax::parse_with(text, &language(any_case)).map_err(|drawn| {
         // The library draws the pattern and a caret; the last line says what is wrong.
         let drawn = drawn.to_string();
         let why = drawn.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
         PatternError::Syntax(why)
     })?;
-    let config = NFA::config().nfa_size_limit(Some(PATTERN_BYTES_MAX)).which_captures(WhichCaptures::None);
+    let config = NFA::config().nfa_size_limit(Some(PATTERN_BYTES_MAX)).which_captures(captures);
     let nfa = thompson::Compiler::new().configure(config).build_from_hir(&hir);
     nfa.map_err(|error| match error.size_limit() {
         Some(_) => PatternError::TooLarge,

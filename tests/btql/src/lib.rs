@@ -5,7 +5,7 @@
 //! objects ─ shapes ─ sample ─ unpivot ─┬─ rows: order, cursor, limit, columns      (pipeline)
 //!           (summary)                  ├─ groups, groups again, pivot              (groups, aggregate)
 //!                                      └─ what is there                            (infer)
-//! each expression of each row                                                      (scalar, over value, times, text, ...)
+//! each expression of each row                                                      (scalar, functions, over value, times, text, ...)
 //! ```
 
 mod aggregate;
@@ -14,6 +14,7 @@ mod contains;
 mod cursor;
 mod data;
 pub mod fixture;
+mod functions;
 mod groups;
 mod infer;
 mod numbers;

@@ -1,6 +1,6 @@
 //! Arithmetic (btql.md, sections 9 and 10): integers stay integers within 64 bits, and undefined results are null.
 
-use assay_node_btql::bound::Function;
+use assay_node_btql::bound::{Function, NumberFunction};
 
 use crate::times;
 use crate::value::Value;
@@ -86,23 +86,23 @@ pub fn round(value: &Value, digits: i32) -> Value {
 }
 
 /// Applies a function to one number; an integer stays one if possible.
-pub fn of_one(function: &Function, value: &Value) -> Value {
+pub fn of_one(function: NumberFunction, value: &Value) -> Value {
     let Some(number) = value.number() else { return Value::Null };
     if let Value::Int(number) = number {
         match function {
-            Function::Abs => return Value::int(number.abs()),
-            Function::Floor | Function::Ceil => return Value::Int(number),
+            NumberFunction::Abs => return Value::int(number.abs()),
+            NumberFunction::Floor | NumberFunction::Ceil => return Value::Int(number),
             _ => {}
         }
     }
     let number = number.as_f64().expect("it is a number");
     Value::float(match function {
-        Function::Abs => number.abs(),
-        Function::Floor => number.floor(),
-        Function::Ceil => number.ceil(),
-        Function::Sqrt => number.sqrt(),
-        Function::Ln => number.ln(),
-        Function::Log10 => number.log10(),
+        NumberFunction::Abs => number.abs(),
+        NumberFunction::Floor => number.floor(),
+        NumberFunction::Ceil => number.ceil(),
+        NumberFunction::Sqrt => number.sqrt(),
+        NumberFunction::Ln => number.ln(),
+        NumberFunction::Log10 => number.log10(),
         _ => f64::NAN,
     })
 }

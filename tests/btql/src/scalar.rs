@@ -1,4 +1,4 @@
-//! Evaluation of an expression for one row or one group: every function and operator (btql.md, sections 9 to 11).
+//! Evaluation of an expression for one row or one group: operators, and `functions` (btql.md, sections 9 to 11).
 //!
 //! Functions of texts accept any value: they use its compact JSON text, as LIKE does (D-59).
 
@@ -10,10 +10,8 @@ use serde_json::Value as Json;
 use std::cmp::Ordering;
 
 use crate::row::Scope;
-use crate::value::{Value, compare, equal, number_in, order};
-use crate::{contains, numbers, text, times};
-
-const MICROS_PER_SECOND: i64 = 1_000_000;
+use crate::value::{Value, compare, equal, number_in};
+use crate::{contains, functions, numbers, text, times};
 
 pub fn evaluate(expr: &BoundExpr, scope: Scope<'_>) -> Result<Value, String> {
     Ok(of_expr(expr, scope)?.settled())
@@ -63,21 +61,9 @@ fn call(function: &Function, args: &[Value], scope: Scope<'_>) -> Result<Value, 
         (F::Array, _) => Value::Array(args.to_vec()),
         (F::Object(keys), _) => Value::Object(keys.iter().cloned().zip(args.iter().cloned()).collect()),
         (F::Get(steps), [of]) => stepped(of.clone(), steps),
-        (F::Coalesce, _) => args.iter().find(|arg| !arg.is_null()).cloned().unwrap_or(Value::Null),
-        (F::Least, _) => {
-            args.iter().filter(|arg| !arg.is_null()).min_by(|l, r| order(l, r)).cloned().unwrap_or(Value::Null)
-        }
-        (F::Greatest, _) => {
-            args.iter().filter(|arg| !arg.is_null()).max_by(|l, r| order(l, r)).cloned().unwrap_or(Value::Null)
-        }
+        (F::Scalar(function), _) => functions::call(*function, args, scope.world.tz_offset),
         (F::Concat { skips_nulls }, _) => concat(args, *skips_nulls),
         (F::Regex { any_case }, [of, pattern]) => regex(of, pattern, *any_case)?,
-        (F::Substring | F::Replace | F::SplitPart, _) => of_three(function, args),
-        (F::Round, [of]) => numbers::round(of, 0),
-        (F::Round, [of, digits]) => {
-            let digits = numbers::truncated(digits).and_then(|digits| i32::try_from(digits).ok());
-            digits.map_or(Value::Null, |digits| numbers::round(of, digits))
-        }
         (_, [of]) => of_one(function, of, scope),
         (_, [left, right]) => of_two(function, left, right)?,
         _ => return Err(format!("{function:?} does not take {} arguments", args.len())),
@@ -121,48 +107,16 @@ fn of_two(function: &Function, left: &Value, right: &Value) -> Result<Value, Str
         F::TagsInclude => truth(contains::includes(left, right)),
         F::Match => truth(text::matches(left, right)),
         F::Like { any_case } => of_texts(&|text, pattern| Value::Bool(text::like(text, pattern, *any_case))),
-        F::StartsWith => of_texts(&|text, start| Value::Bool(text.starts_with(start))),
-        F::EndsWith => of_texts(&|text, end| Value::Bool(text.ends_with(end))),
-        F::Levenshtein => of_texts(&|left, right| Value::Int(text::levenshtein(left, right) as i128)),
-        F::Similarity => of_texts(&|left, right| Value::float(text::similarity(left, right))),
-        F::Left | F::Right => {
-            let cut = if *function == F::Left { text::left } else { text::right };
-            let found = left.to_text().zip(numbers::truncated(right));
-            found.map_or(Value::Null, |(text, many)| Value::Text(cut(&text, many)))
-        }
         F::Add | F::Sub | F::Mul | F::Div | F::Mod => numbers::arithmetic(function, left, right),
-        F::Pow => left.as_f64().zip(right.as_f64()).map_or(Value::Null, |(base, power)| Value::float(base.powf(power))),
-        F::NullIf => {
-            if equal(left, right) == Some(true) {
-                Value::Null
-            } else {
-                left.clone()
-            }
-        }
-        F::JsonExtract => json_extract(left, right),
         _ => return Err(format!("{function:?} does not take two arguments")),
     })
-}
-
-fn of_three(function: &Function, args: &[Value]) -> Value {
-    let text = |number: usize| args.get(number).and_then(Value::to_text);
-    let whole = |number: usize| args.get(number).and_then(numbers::truncated);
-    let made = match function {
-        Function::Replace => (|| Some(text::replace(&text(0)?, &text(1)?, &text(2)?)))(),
-        Function::SplitPart => (|| text::split_part(&text(0)?, &text(1)?, whole(2)?))(),
-        _ if args.len() == 3 => (|| text::substring(&text(0)?, whole(1)?, Some(whole(2)?)))(),
-        _ => (|| text::substring(&text(0)?, whole(1)?, None))(),
-    };
-    made.map_or(Value::Null, Value::Text)
 }
 
 fn of_one(function: &Function, of: &Value, scope: Scope<'_>) -> Value {
     use Function as F;
     let tz_offset = scope.world.tz_offset;
-    let of_text = |f: fn(&str) -> String| of.to_text().map_or(Value::Null, |text| Value::Text(f(&text)));
     match function {
         F::Minus => numbers::minus(of),
-        F::Abs | F::Floor | F::Ceil | F::Sqrt | F::Ln | F::Log10 => numbers::of_one(function, of),
         F::Cast(to) => cast(of, *to, tz_offset),
         F::ToInterval => match of {
             Value::Interval(_) => of.clone(),
@@ -176,43 +130,17 @@ fn of_one(function: &Function, of: &Value, scope: Scope<'_>) -> Value {
         F::DatePart(part) => {
             time(of).map_or(Value::Null, |time| Value::Int(times::part(time, *part, tz_offset).into()))
         }
-        F::ToUnixTime => match time(of) {
-            Some(time) if time % MICROS_PER_SECOND == 0 => Value::Int((time / MICROS_PER_SECOND).into()),
-            Some(time) => Value::float(time as f64 / MICROS_PER_SECOND as f64),
-            None => Value::Null,
-        },
-        F::Lower => of_text(str::to_lowercase),
-        F::Upper => of_text(str::to_uppercase),
-        F::Trim => of_text(|text| text.trim().to_owned()),
-        F::Length => length(of),
-        F::ObjectKeys => match of {
-            Value::Object(of) => Value::Array(of.iter().map(|(key, _)| Value::text(key)).collect()),
-            _ => Value::Null,
-        },
-        F::ToJson => Value::of_json(&of.to_json()),
-        F::TypeOf => Value::text(type_of(of)),
         _ => Value::Null,
     }
 }
 
 /// Returns a time, also from a text.
-fn time(of: &Value) -> Option<i64> {
+pub fn time(of: &Value) -> Option<i64> {
     match of {
         Value::Time(time) => Some(time.micros),
         Value::Text(text) => parse_created(text.trim()),
         _ => None,
     }
-}
-
-/// D-69.
-fn length(of: &Value) -> Value {
-    let length = match of {
-        Value::Array(of) => of.len(),
-        Value::Object(of) => of.len(),
-        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Interval(_) => return Value::Null,
-        text => text.to_text().map_or(0, |text| text.chars().count()),
-    };
-    Value::Int(length as i128)
 }
 
 /// Returns the name of the type in `infer` (D-85).
@@ -224,17 +152,6 @@ pub fn type_of(of: &Value) -> &'static str {
         Value::Text(_) | Value::Time(_) | Value::Xact(_) | Value::Interval(_) => "string",
         Value::Array(_) => "array",
         Value::Object(_) => "object",
-    }
-}
-
-/// The member of just that name, of an object or of the text of one (D-70).
-fn json_extract(of: &Value, key: &Value) -> Value {
-    let Value::Text(key) = key else { return Value::Null };
-    match of {
-        Value::Text(text) => {
-            serde_json::from_str::<Json>(text).map_or(Value::Null, |json| Value::of_json(&json).member(key))
-        }
-        other => other.member(key),
     }
 }
 

@@ -109,6 +109,24 @@ pub fn truncate(time: i64, unit: Unit, many: u32, tz_offset: i32) -> Option<i64>
     Some(start + shift)
 }
 
+/// Number of the unit that a local time lies in, for its distance to another one.
+pub fn number_of(time: i64, unit: Unit, tz_offset: i32) -> i64 {
+    let local = time - i64::from(tz_offset) * MINUTE;
+    let day = local.div_euclid(DAY);
+    let (year, month, _) = civil_from_days(day);
+    match unit {
+        Unit::Year => year,
+        Unit::Month => year * 12 + month,
+        Unit::Week => monday(day).div_euclid(7),
+        Unit::Day => day,
+        Unit::Hour => local.div_euclid(HOUR),
+        Unit::Minute => local.div_euclid(MINUTE),
+        Unit::Second => local.div_euclid(SECOND),
+        Unit::Millisecond => local.div_euclid(1_000),
+        Unit::Microsecond => local,
+    }
+}
+
 /// The day that its week starts with; 1970-01-01 was a Thursday.
 fn monday(day: i64) -> i64 {
     day - (day + 3).rem_euclid(7)

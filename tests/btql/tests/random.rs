@@ -12,7 +12,7 @@ use serde_json::Value as Json;
 const BOUND_PERCENT: u64 = 90;
 const WITH_ROWS_PERCENT: u64 = 60;
 /// Words that must occur somewhere.
-const WORDS: [&str; 44] = [
+const WORDS: [&str; 45] = [
     "'traces'",
     "'summary'",
     "any_span(",
@@ -52,6 +52,7 @@ const WORDS: [&str; 44] = [
     "interval",
     "date_trunc(",
     "date_part(",
+    "date_diff(",
     "::date",
     "::json",
     "CASE WHEN",

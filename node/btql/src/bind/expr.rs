@@ -3,11 +3,12 @@
 use assay_storage_model::event::parse_created;
 use serde_json::Value;
 
-use super::functions::{CallTarget, Special, bin, date_part, known, near};
+use super::time_arguments::{bin, can_be_unit, date_part};
 use super::{Binder, Mode, QueryError, null};
 use crate::ast::{self, Binary, Call, DEPTH_MAX, Interval, Logic, Node, Type, Unary};
 use crate::bound::{BoundExpr, Datum, Field, Function, Kinds};
 use crate::error::quoted;
+use crate::functions::{ARGUMENTS_MAX, ArgumentKind, CallTarget, SpecialFunction, find, near};
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
 const SECONDS_PER_DAY: i64 = 86_400;
@@ -205,20 +206,21 @@ impl<'a> Binder<'a> {
     }
 
     fn call(&mut self, whole: &'a ast::Expr, call: &'a Call) -> Result<BoundExpr, QueryError> {
-        let Some((what, counts)) = known(&call.name) else {
+        let Some((target, row)) = find(&call.name) else {
             let hint = near(&call.name).map(|near| format!("; there is {near}")).unwrap_or_default();
             return Err(self.error(whole, format!("there is no function {}{hint}", quoted(&call.name))));
         };
+        let counts = row.arity();
         if !counts.contains(&call.args.len()) {
             let wanted = match (counts.start(), counts.end()) {
                 (least, most) if least == most => format!("{least}"),
-                (least, most) if *most >= 1_000 => format!("{least} or more"),
+                (least, most) if *most >= ARGUMENTS_MAX => format!("{least} or more"),
                 (least, most) => format!("{least} to {most}"),
             };
             let what = format!("{} takes {wanted} arguments and not {}", call.name, call.args.len());
             return Err(self.error(whole, what));
         }
-        let function = match what {
+        let function = match target {
             CallTarget::Aggregate(_) => {
                 let what = match self.mode {
                     Mode::Spans => "an aggregate has no place in a filter; HAVING (final_filter) is about groups",
@@ -228,7 +230,8 @@ impl<'a> Binder<'a> {
             }
             _ if call.distinct => return Err(self.error(whole, "DISTINCT belongs to aggregates")),
             CallTarget::Special(special) => return self.special(whole, special, &call.args),
-            CallTarget::Plain(function) => function,
+            CallTarget::Operation(operation) => operation.function(),
+            CallTarget::Scalar(function) => Function::Scalar(function),
         };
         let args = call.args.iter().map(|arg| self.expr(arg)).collect::<Result<Vec<_>, _>>()?;
         if let (Function::Cast(to), [_]) = (&function, args.as_slice()) {
@@ -239,19 +242,28 @@ impl<'a> Binder<'a> {
         {
             return Err(self.error(whole, "this takes a time"));
         }
-        let args = match function {
-            Function::Truncate { .. } | Function::ToUnixTime => {
-                args.into_iter().map(|arg| self.as_time(whole, arg)).collect::<Result<_, _>>()?
-            }
-            _ => args,
-        };
+        let args = args.into_iter().enumerate();
+        let args = args.map(|(number, arg)| self.argument(whole, row.argument_kind(number), arg));
+        let args = args.collect::<Result<_, _>>()?;
         Ok(BoundExpr::Call(function, args))
+    }
+
+    /// Checks and converts an argument that is constant, by its kind.
+    fn argument(&mut self, whole: &ast::Expr, kind: ArgumentKind, arg: BoundExpr) -> Result<BoundExpr, QueryError> {
+        match kind {
+            ArgumentKind::Time => self.as_time(whole, arg),
+            ArgumentKind::Pattern => self.group_pattern(whole, arg),
+            ArgumentKind::Unit if !can_be_unit(&arg) => {
+                Err(self.error(whole, "expected a unit of time such as 'day' or 'hour'"))
+            }
+            _ => Ok(arg),
+        }
     }
 
     fn special(
         &mut self,
         whole: &'a ast::Expr,
-        special: Special,
+        special: SpecialFunction,
         args: &'a [ast::Expr],
     ) -> Result<BoundExpr, QueryError> {
         let literal = |number: usize| match args.get(number).map(|arg| &arg.node) {
@@ -259,14 +271,14 @@ impl<'a> Binder<'a> {
             _ => None,
         };
         match special {
-            Special::Now => Ok(BoundExpr::Const(Datum::Time(self.env.now))),
-            Special::CurrentDate => {
+            SpecialFunction::Now => Ok(BoundExpr::Const(Datum::Time(self.env.now))),
+            SpecialFunction::CurrentDate => {
                 let shift = i64::from(self.env.tz_offset) * 60 * MICROS_PER_SECOND;
                 let day = SECONDS_PER_DAY * MICROS_PER_SECOND;
                 let local = self.env.now - shift;
                 Ok(BoundExpr::Const(Datum::Time(local - local.rem_euclid(day) + shift)))
             }
-            Special::DateTrunc => {
+            SpecialFunction::DateTrunc => {
                 let units = "second, minute, hour, day, week, month, year, or a multiple such as '15 minutes'";
                 let bin = literal(0).and_then(bin);
                 let (unit, many) = bin.ok_or_else(|| self.error(whole, format!("date_trunc takes one of {units}")))?;
@@ -274,7 +286,7 @@ impl<'a> Binder<'a> {
                 let of = self.as_time(whole, of)?;
                 Ok(BoundExpr::Call(Function::Truncate { unit, many }, vec![of]))
             }
-            Special::DatePart => {
+            SpecialFunction::DatePart => {
                 let part = literal(0).and_then(date_part);
                 let part =
                     part.ok_or_else(|| self.error(whole, "expected a part of a date such as 'day' or 'hour'"))?;
@@ -283,10 +295,10 @@ impl<'a> Binder<'a> {
                 Ok(BoundExpr::Call(Function::DatePart(part), vec![of]))
             }
             // D-78: both are about columns of single rows, which they do not name.
-            Special::Search | Special::EstimatedCost if self.mode == Mode::Groups => {
+            SpecialFunction::Search | SpecialFunction::EstimatedCost if self.mode == Mode::Groups => {
                 Err(self.error(whole, "this is neither grouped by nor aggregated"))
             }
-            Special::Search => {
+            SpecialFunction::Search => {
                 let words = self.expr(&args[0])?;
                 let searched = self.searched();
                 if searched.is_empty() {
@@ -299,16 +311,16 @@ impl<'a> Binder<'a> {
                     searched.into_iter().map(|field| BoundExpr::Call(Function::Match, vec![field, words.clone()]));
                 Ok(BoundExpr::Call(Function::Or, found.collect()))
             }
-            Special::EstimatedCost => self.estimated_cost().map_err(|error| self.placed(whole, error)),
-            Special::Includes => {
+            SpecialFunction::EstimatedCost => self.estimated_cost().map_err(|error| self.placed(whole, error)),
+            SpecialFunction::Includes => {
                 let (left, right) = (self.expr(&args[0])?, self.expr(&args[1])?);
                 Ok(includes(left, right))
             }
-            Special::Interval => match literal(0).and_then(crate::calendar::interval) {
+            SpecialFunction::ToInterval => match literal(0).and_then(crate::calendar::interval) {
                 Some(interval) => Ok(BoundExpr::Const(Datum::Interval(interval))),
                 None => Ok(BoundExpr::Call(Function::ToInterval, vec![self.expr(&args[0])?])),
             },
-            Special::AnySpan | Special::FilterSpans => {
+            SpecialFunction::AnySpan | SpecialFunction::FilterSpans => {
                 let what = "any_span and filter_spans stand in the filter of a query, joined by AND, OR and NOT";
                 Err(self.error(whole, what))
             }

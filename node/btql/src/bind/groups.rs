@@ -1,10 +1,10 @@
 //! Binding of groups: dimensions, aggregates, and the columns of groups (btql.md, sections 12.4 and 12.6).
 
-use super::functions::{AggregateName, CallTarget, aggregation, known};
 use super::pivot::Pivoted;
 use super::{Binder, Mode, QueryError, expr_name, item_name, no_duplicates};
 use crate::ast::{self, Call, Node, Path, Select, SelectItem, Step};
 use crate::bound::{Aggregate, Aggregation, BoundExpr, Datum, Field, Groups, SortKey};
+use crate::functions::{AggregationName, CallTarget, find};
 
 /// State of groups while their columns are bound.
 #[derive(Default)]
@@ -33,7 +33,7 @@ impl<'a> Binder<'a> {
     /// Each alias is looked at once.
     fn reaches_aggregate(&mut self, expr: &'a ast::Expr, seen: &mut Vec<&'a str>) -> bool {
         match &expr.node {
-            Node::Call(call) if matches!(known(&call.name), Some((CallTarget::Aggregate(_), _))) => true,
+            Node::Call(call) if matches!(find(&call.name), Some((CallTarget::Aggregate(_), _))) => true,
             Node::Path(path) => match self.alias_of(path) {
                 Ok(Some((name, aliased))) if !seen.contains(&name) => {
                     seen.push(name);
@@ -48,8 +48,8 @@ impl<'a> Binder<'a> {
     /// Binds an expression about groups: a dimension or an aggregate. Returns `None` for others, whose parts are bound then.
     pub(super) fn of_group(&mut self, expr: &'a ast::Expr) -> Result<Option<BoundExpr>, QueryError> {
         if let Node::Call(call) = &expr.node
-            && let Some((CallTarget::Aggregate(name), counts)) = known(&call.name)
-            && counts.contains(&call.args.len())
+            && let Some((CallTarget::Aggregate(name), row)) = find(&call.name)
+            && row.arity().contains(&call.args.len())
         {
             return self.aggregate(expr, name, call).map(Some);
         }
@@ -89,13 +89,13 @@ impl<'a> Binder<'a> {
     fn aggregate(
         &mut self,
         whole: &'a ast::Expr,
-        name: AggregateName,
+        name: AggregationName,
         call: &'a Call,
     ) -> Result<BoundExpr, QueryError> {
         let of_what = if self.mode == Mode::Traces { Mode::Spans } else { Mode::Rows };
         let mode = std::mem::replace(&mut self.mode, of_what);
         let args = call.args.iter().map(|arg| match arg.node {
-            Node::Star if name == AggregateName::Count => Ok(None),
+            Node::Star if name == AggregationName::Count => Ok(None),
             _ if self.has_aggregate(arg) => Err(self.error(arg, "an aggregate within an aggregate has no meaning")),
             _ if self.mode == Mode::Spans => self.before_unpivot(arg).map(Some),
             _ => self.expr(arg).map(Some),
@@ -107,8 +107,8 @@ impl<'a> Binder<'a> {
         if of.is_none() && call.distinct {
             return Err(self.error(whole, "count(DISTINCT *) has no meaning: name what is to be distinct"));
         }
-        let function = aggregation(name, second.as_ref()).map_err(|what| self.error(whole, what))?;
-        let distinct = call.distinct || name == AggregateName::CountDistinct;
+        let function = Aggregation::bind(name, second.as_ref()).map_err(|what| self.error(whole, what))?;
+        let distinct = call.distinct || name == AggregationName::CountDistinct;
         // How many rows there are, said with something that none of them lacks.
         let counts_rows = function == Aggregation::Count && !distinct;
         let is_there = |of: &BoundExpr| matches!(of, BoundExpr::Const(value) if *value != Datum::Null);

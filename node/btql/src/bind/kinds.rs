@@ -1,7 +1,8 @@
 //! Inference of the types of expressions, for errors before any row is read and for the schema of a response.
 
 use crate::ast::{Step, Type};
-use crate::bound::{Aggregate, Aggregation, BoundExpr, Datum, Derived, Field, Function, Kinds};
+use crate::bound::{Aggregate, BoundExpr, Datum, Derived, Field, Function, Kinds};
+use crate::functions::ResultKind;
 
 /// Returns the types of an expression, any of which may be null.
 pub fn kinds(expr: &BoundExpr, aggregates: &[Aggregate], dimensions: &[BoundExpr]) -> Kinds {
@@ -53,15 +54,22 @@ fn of_field(field: &Field, steps: &[Step]) -> Kinds {
 }
 
 fn of_aggregate(aggregate: &Aggregate) -> Kinds {
-    let of = || aggregate.of.as_ref().map_or(Kinds::Any, |of| kinds(of, &[], &[]));
-    match aggregate.function {
-        Aggregation::Count => Kinds::Integer,
+    // A count has no operand if it counts rows.
+    let first = aggregate.of.as_ref().map_or(Kinds::Any, |of| kinds(of, &[], &[]));
+    of_result(aggregate.function.name().row().result, first, [first])
+}
+
+/// Returns the kind of a result; `first` is the kind of the first of all arguments.
+fn of_result(result: ResultKind, first: Kinds, all: impl IntoIterator<Item = Kinds>) -> Kinds {
+    match (result, first) {
+        (ResultKind::Always(kind), _) => kind,
+        (ResultKind::First, _) => first,
+        (ResultKind::Common, _) => all.into_iter().reduce(together).unwrap_or(Kinds::Any),
+        (ResultKind::IntegerOfInteger, Kinds::Integer) | (ResultKind::IntegerOfBoolean, Kinds::Boolean) => {
+            Kinds::Integer
+        }
         // Other whole numbers may come to more than 64 bits hold.
-        Aggregation::Sum if of() == Kinds::Boolean => Kinds::Integer,
-        Aggregation::Sum | Aggregation::Avg | Aggregation::Percentile(_) | Aggregation::Stddev => Kinds::Number,
-        Aggregation::Min | Aggregation::Max | Aggregation::AnyValue | Aggregation::First | Aggregation::Last => of(),
-        Aggregation::ArrayAgg => Kinds::Any,
-        Aggregation::StringAgg(_) => Kinds::Text,
+        (ResultKind::IntegerOfInteger | ResultKind::IntegerOfBoolean, _) => Kinds::Number,
     }
 }
 
@@ -88,31 +96,11 @@ fn of_call(function: &Function, args: &[BoundExpr], of: &dyn Fn(&BoundExpr) -> K
         | F::In
         | F::Includes
         | F::TagsInclude
-        | F::Regex { .. }
-        | F::StartsWith
-        | F::EndsWith => Kinds::Boolean,
-        F::Add | F::Sub | F::Mul | F::Mod | F::Minus | F::Abs => of_arithmetic(function, first(), second()),
-        F::Div
-        | F::ToUnixTime
-        | F::Similarity
-        | F::Round
-        | F::Floor
-        | F::Ceil
-        | F::Sqrt
-        | F::Ln
-        | F::Log10
-        | F::Pow => Kinds::Number,
-        F::DatePart(_) | F::Length | F::Levenshtein => Kinds::Integer,
-        F::Concat { .. }
-        | F::Lower
-        | F::Upper
-        | F::Substring
-        | F::Trim
-        | F::Replace
-        | F::SplitPart
-        | F::Left
-        | F::Right
-        | F::TypeOf => Kinds::Text,
+        | F::Regex { .. } => Kinds::Boolean,
+        F::Add | F::Sub | F::Mul | F::Mod | F::Minus => of_arithmetic(function, first(), second()),
+        F::Div => Kinds::Number,
+        F::DatePart(_) => Kinds::Integer,
+        F::Concat { .. } => Kinds::Text,
         F::Truncate { .. } => Kinds::Time,
         F::ToInterval => Kinds::Interval,
         F::Cast(to) => match to {
@@ -123,9 +111,8 @@ fn of_call(function: &Function, args: &[BoundExpr], of: &dyn Fn(&BoundExpr) -> K
             Type::Date | Type::Timestamp => Kinds::Time,
             Type::Json => Kinds::Any,
         },
-        F::Coalesce | F::Least | F::Greatest => args.iter().map(of).reduce(together).unwrap_or(Kinds::Any),
-        F::NullIf => first(),
-        F::Array | F::Object(_) | F::Get(_) | F::JsonExtract | F::ObjectKeys | F::ToJson => Kinds::Any,
+        F::Array | F::Object(_) | F::Get(_) => Kinds::Any,
+        F::Scalar(scalar) => of_result(scalar.row().result, first(), args.iter().map(of)),
     }
 }
 
@@ -145,7 +132,6 @@ fn of_arithmetic(function: &Function, first: Kinds, second: Kinds) -> Kinds {
         (Kinds::Time, Kinds::Interval) | (Kinds::Interval, Kinds::Time) if differs => Kinds::Time,
         (Kinds::Interval, Kinds::Interval) if differs => Kinds::Interval,
         (Kinds::Interval, _) if *function == Function::Minus => Kinds::Interval,
-        (Kinds::Integer, _) if *function == Function::Abs => Kinds::Integer,
         (Kinds::Integer, Kinds::Integer) if *function == Function::Mod => Kinds::Integer,
         // Of the others 64 bits may not be enough, and then it is a float.
         _ => Kinds::Number,

@@ -3,13 +3,13 @@
 
 mod bounds;
 mod expr;
-mod functions;
 mod groups;
 mod infer;
 mod kinds;
 mod names;
 mod pattern;
 mod pivot;
+mod time_arguments;
 mod traces;
 
 use crate::ast::{self, Node, Query, Select, Shape, Source, Step};

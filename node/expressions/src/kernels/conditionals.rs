@@ -44,7 +44,7 @@ pub(crate) fn choose(conditions: &[BooleanArray], values: &[Column], ty: Type, r
 }
 
 /// COALESCE: the first value that is not null.
-pub(super) fn coalesce(args: &[Column], ty: Type, rows: usize) -> Option<Column> {
+pub(crate) fn coalesce(args: &[Column], ty: Type, rows: usize) -> Option<Column> {
     let (_, before) = args.split_last()?;
     let conditions: Vec<BooleanArray> = before.iter().map(|arg| logic::is_not_null(arg, rows)).collect();
     choose(&conditions, args, ty, rows)

@@ -2,12 +2,12 @@
 //! `scalar` gives row by row, or declines.
 
 mod compare;
-mod conditionals;
+pub(crate) mod conditionals;
 mod json_paths;
 mod logic;
 mod membership;
 mod numbers;
-mod texts;
+pub(crate) mod texts;
 mod times;
 
 use assay_node_btql::bound::Function;
@@ -24,6 +24,9 @@ pub(crate) use logic::{both, every, is_every, is_true, truth};
 /// are not among the calls, since not all of their conditions need be evaluated.
 pub(crate) fn call(call: &Call, ty: Type, args: &[Column], rows: usize, spent: &Spent<'_>) -> Option<Column> {
     use Function as F;
+    if let Some(entry) = &call.entry {
+        return entry.kernel.and_then(|kernel| kernel(args, ty, rows, spent));
+    }
     match (&call.function, args) {
         (F::Not, [of]) => Some(Column::Bool(logic::not(of, rows))),
         (F::IsNull, [of]) => Some(Column::Bool(logic::is_null(of, rows))),
@@ -42,11 +45,9 @@ pub(crate) fn call(call: &Call, ty: Type, args: &[Column], rows: usize, spent: &
                 .or_else(|| times::moved(&call.function, left, right, rows))
         }
         (F::Truncate { .. } | F::DatePart(_), [of]) => times::of_one(call, of),
-        (F::Coalesce, _) => conditionals::coalesce(args, ty, rows),
         (F::Concat { skips_nulls }, _) => texts::concat(args, *skips_nulls, rows, spent),
         (F::Cast(to), [of]) => conditionals::cast(of, *to),
         (F::Like { .. } | F::Match | F::Regex { .. }, [of, pattern]) => texts::matched(call, of, pattern, rows, spent),
-        (F::Lower | F::Upper | F::Length, [of]) => texts::of_one(&call.function, of, spent),
         (F::Get(_), [of]) => json_paths::picked(call, of),
         _ => None,
     }

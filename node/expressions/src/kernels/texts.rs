@@ -13,6 +13,7 @@ use crate::bounds::{COMPILE_WORK, Spent};
 use crate::builder::Texts;
 use crate::column::Column;
 use crate::prepared::{Call, Prepared};
+use crate::types::Type;
 
 /// LIKE, MATCH and `~` with a prepared right side.
 pub(super) fn matched(call: &Call, of: &Column, pattern: &Column, rows: usize, spent: &Spent<'_>) -> Option<Column> {
@@ -85,19 +86,21 @@ fn by_row(of: &Column, pattern: &Column, any_case: bool, rows: usize, spent: &Sp
     (0..rows).map(found).collect()
 }
 
-pub(super) fn of_one(function: &Function, of: &Column, spent: &Spent<'_>) -> Option<Column> {
-    let Column::Text(texts) = of else { return None };
-    if *function != Function::Length && !spent.take(texts.values().len()) {
-        return None;
-    }
+/// LENGTH of texts.
+pub(crate) fn lengths(args: &[Column], _: Type, _: usize, _: &Spent<'_>) -> Option<Column> {
+    let [Column::Text(texts)] = args else { return None };
     let count = |text: &str| if text.is_ascii() { text.len() } else { text.chars().count() };
-    match function {
-        Function::Length => {
-            Some(Column::Int(texts.iter().map(|text| i64::try_from(count(text?)).ok()).collect::<Int64Array>()))
-        }
-        Function::Lower => of_each(texts, lower),
-        _ => of_each(texts, |text, to| to.push_str(&text.to_uppercase())),
-    }
+    Some(Column::Int(texts.iter().map(|text| i64::try_from(count(text?)).ok()).collect::<Int64Array>()))
+}
+
+/// LOWER of texts.
+pub(crate) fn lowered(args: &[Column], _: Type, _: usize, spent: &Spent<'_>) -> Option<Column> {
+    of_each(args, spent, lower)
+}
+
+/// UPPER of texts.
+pub(crate) fn uppered(args: &[Column], _: Type, _: usize, spent: &Spent<'_>) -> Option<Column> {
+    of_each(args, spent, |text, to| to.push_str(&text.to_uppercase()))
 }
 
 fn lower(text: &str, to: &mut String) {
@@ -109,7 +112,11 @@ fn lower(text: &str, to: &mut String) {
     }
 }
 
-fn of_each(texts: &StringArray, put: impl Fn(&str, &mut String)) -> Option<Column> {
+fn of_each(args: &[Column], spent: &Spent<'_>, put: impl Fn(&str, &mut String)) -> Option<Column> {
+    let [Column::Text(texts)] = args else { return None };
+    if !spent.take(texts.values().len()) {
+        return None;
+    }
     let mut to = Texts::with_capacity(texts.len(), texts.values().len());
     let mut text = String::new();
     for of in texts {

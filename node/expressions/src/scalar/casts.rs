@@ -3,11 +3,10 @@
 use assay_node_btql::ast::{Type, Unit};
 use assay_node_btql::calendar;
 use assay_node_btql::values::{Value, equal, number};
-use assay_storage_model::merge::{Picker, Step};
 
 use super::numbers::truncated;
 
-pub(super) fn cast(of: &Value<'_>, to: Type, tz_offset: i32) -> Value<'static> {
+pub(crate) fn cast(of: &Value<'_>, to: Type, tz_offset: i32) -> Value<'static> {
     match to {
         Type::Text => of.to_text().map_or(Value::Null, |text| Value::Text(text.into_owned().into())),
         Type::Boolean => to_boolean(of),
@@ -54,26 +53,5 @@ fn to_boolean(of: &Value<'_>) -> Value<'static> {
         _ if is(1) => Value::Boolean(true),
         _ if is(0) => Value::Boolean(false),
         _ => Value::Null,
-    }
-}
-
-/// Whether a value is shown as a text.
-pub(super) fn to_json(of: &Value<'_>) -> Value<'static> {
-    match of {
-        Value::Time(_) | Value::Stored(_) | Value::Xact(_) | Value::Interval(_) => cast(of, Type::Text, 0),
-        Value::List(_) => Value::Array(of.to_json().into()),
-        Value::Members(_) => Value::Object(of.to_json().into()),
-        other => other.clone().into_owned(),
-    }
-}
-
-/// Member of exactly that name, of an object or of the JSON text of one (D-70).
-pub(super) fn json_extract(of: &Value<'_>, key: &Value<'_>) -> Value<'static> {
-    let Value::Text(key) = key else { return Value::Null };
-    let steps = [Step::Key(key.to_string())];
-    let picker = Picker::new([steps.as_slice()]);
-    match of {
-        Value::Text(text) => Value::parsed(text).stepped(&steps, &picker),
-        other => other.stepped(&steps, &picker),
     }
 }

@@ -74,44 +74,8 @@ pub(super) fn minus(value: &Value<'_>) -> Value<'static> {
     }
 }
 
-pub(super) fn round_to(value: &Value<'_>, digits: &Value<'_>) -> Value<'static> {
-    let digits = truncated(digits).and_then(|digits| i32::try_from(digits).ok());
-    digits.map_or(Value::Null, |digits| round(value, digits))
-}
-
-/// Rounds half away from zero to a number of digits (D-72).
-pub(super) fn round(value: &Value<'_>, digits: i32) -> Value<'static> {
-    if let Some(number) = value.as_whole().filter(|_| digits >= 0) {
-        return Value::whole(number);
-    }
-    let Some(number) = value.as_f64() else { return Value::Null };
-    let scale = 10f64.powi(digits.saturating_abs());
-    Value::float(if digits >= 0 { (number * scale).round() / scale } else { (number / scale).round() * scale })
-}
-
-/// Applies a function of one number; a whole number stays whole where possible.
-pub(super) fn of_one(function: &Function, value: &Value<'_>) -> Value<'static> {
-    if let Some(number) = value.as_whole() {
-        match function {
-            Function::Abs => return Value::whole(number.abs()),
-            Function::Floor | Function::Ceil => return Value::whole(number),
-            _ => {}
-        }
-    }
-    let Some(number) = value.as_f64() else { return Value::Null };
-    Value::float(match function {
-        Function::Abs => number.abs(),
-        Function::Floor => number.floor(),
-        Function::Ceil => number.ceil(),
-        Function::Sqrt => number.sqrt(),
-        Function::Ln => number.ln(),
-        Function::Log10 => number.log10(),
-        _ => f64::NAN,
-    })
-}
-
 /// Truncates to a whole number; none if the value is no number or too large.
-pub(super) fn truncated(value: &Value<'_>) -> Option<i128> {
+pub(crate) fn truncated(value: &Value<'_>) -> Option<i128> {
     let whole = match value {
         Value::Float(number) => Value::whole(number.trunc() as i128),
         other => return other.as_whole(),

@@ -135,6 +135,10 @@ const ARITHMETIC: &[&str] = &[
     "date_part('hour', $time)",
     "extract(dow from $time)",
     "to_unixtime($time)",
+    "date_diff('day', $time, $time)",
+    "date_diff('month', $time, $text)",
+    "date_diff('hours', created, $time)",
+    "date_diff($text, $time, $json)",
     "$time - $time",
 ];
 const TEXTS: &[&str] = &[

@@ -200,7 +200,9 @@ impl World {
         let ask = Ask { limit: bound.limit, bytes: Some(STREAMED_BYTES), after, until, seed: SEED };
         let mut leaves: Vec<LeafRows> = sources.into_iter().map(|sources| LeafRows::new(sources, ask)).collect();
         let mut merge = RowMerge::new(bound);
-        leaves.iter().for_each(|_| drop(merge.add()));
+        for (number, _) in leaves.iter().enumerate() {
+            assert_eq!(merge.add(), number);
+        }
         let (mut all, mut left) = (Vec::new(), bound.limit);
         while !merge.has_ended() && left != Some(0) {
             for (number, leaf) in leaves.iter_mut().enumerate() {

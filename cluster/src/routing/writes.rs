@@ -18,10 +18,10 @@ use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep};
 
-use super::ask_leader::{
+use super::frames::{decode_frames, put_frames};
+use super::leader_routing::{
     ASKED_AGAIN_AFTER, Attempt, Attempts, LeaderCall, LeaderMessage, ROUTE_WAIT_MAX, RetryUntil, Round, Unserved,
 };
-use super::frames::{decode_frames, put_frames};
 use crate::routing::delegated::ServiceNames;
 use crate::routing::service::{AskError, NoAnswer, Service};
 use crate::{Cluster, Shared};

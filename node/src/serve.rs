@@ -117,9 +117,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
     http_listener::announce(&config, &server.admin_addresses())?;
     let scheme = if config.http.tls.is_some() { "https" } else { "http" };
     let (addresses, otlp) = (server.addresses(), server.otlp_addresses());
-    if let Some(warning) = beyond_this_machine(&config.http, &addresses) {
-        tracing::warn!("{warning}");
-    }
+    warn_of_plain_text(&config.http, &addresses);
     let handle = server.handle();
     let http = tokio::spawn(server.run());
     let settling = async {
@@ -291,6 +289,13 @@ fn health(cluster: Arc<Cluster>, records: Records, serving: Arc<AtomicBool>) -> 
         }
         Health { live: true, ready: notes.is_empty(), notes, shortfalls: records.secrets().shortfalls() }
     })
+}
+
+/// Warns if clients on other machines reach this node without TLS.
+fn warn_of_plain_text(http: &HttpConfig, addresses: &[SocketAddr]) {
+    if let Some(warning) = beyond_this_machine(http, addresses) {
+        tracing::warn!("{warning}");
+    }
 }
 
 /// Returns a warning for nodes with clients on other machines. Without `public_url` login returns the host of the

@@ -7,7 +7,7 @@ use std::process::Command;
 use assay_tests_tidy::features::{complaints as feature_complaints, parse_tree};
 use assay_tests_tidy::readme::{TEST_COMMAND, broken_links, commands, parse_run, variant_of};
 use assay_tests_tidy::workspace::Workspace;
-use assay_tests_tidy::{areas, formats, imports, libraries, sizes, sources};
+use assay_tests_tidy::{areas, formats, imports, libraries, prose, sizes, sources, type_names, usual_names};
 
 /// Crates that are built alone, day in, day out, and pull in what is large.
 const BUILT_ALONE: [&str; 3] = ["assay-storage-segments", "assay-storage-log", "assay-storage-shard"];
@@ -37,6 +37,26 @@ fn versions_features_and_lints_are_said_once() {
 #[test]
 fn every_file_says_what_it_is_and_holds_no_stub() {
     none(&sources::complaints(&Workspace::this().sources()));
+}
+
+#[test]
+fn every_type_has_a_name_of_its_own() {
+    let workspace = Workspace::this();
+    none(&type_names::complaints(&workspace.crates, &workspace.sources()));
+}
+
+#[test]
+fn doc_comments_begin_with_a_noun_or_a_verb() {
+    none(&prose::doc_comments(&Workspace::this().sources()));
+}
+
+#[test]
+fn usual_names_lead_to_files_of_that_name() {
+    let workspace = Workspace::this();
+    let names = usual_names::parse(&workspace.read_text(".github/CONTRIBUTING.md"));
+    none(&usual_names::unlisted(&names));
+    let files: Vec<_> = workspace.sources().into_iter().map(|source| source.path).collect();
+    none(&usual_names::misleading(&names, &files));
 }
 
 #[test]

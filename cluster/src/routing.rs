@@ -1,13 +1,14 @@
 //! Routing of requests to the leader of a group: finding it, sending to it, and retries.
 
-pub(crate) mod delegated;
+mod delegated;
 mod frames;
 mod hints;
 mod leader_routing;
-pub(crate) mod service;
+mod service;
 pub(crate) mod views;
 mod writes;
 
+use assay_cluster_network::NoAnswer;
 use assay_storage_model::{GroupId, NodeId};
 
 pub use frames::{decode_frames, encode_frames};
@@ -17,7 +18,6 @@ pub use leader_routing::{
 };
 pub(crate) use writes::{PROPOSE, ProposeService};
 
-use crate::routing::service::NoAnswer;
 use crate::{Cluster, Shared};
 
 /// Node that answers requests about a group.

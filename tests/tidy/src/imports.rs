@@ -86,6 +86,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("assay-node-auth", &["assay-node-secrets", "assay-storage-model"]),
     ("assay-node-values", &["assay-storage-model"]),
     ("assay-node-btql", &["assay-node-values", "assay-storage-model"]),
+    ("assay-node-shapes", &[]),
     ("assay-node-guide", &[]),
     ("assay-node-limits", &["assay-cluster", "assay-node-auth", "assay-storage-model"]),
     ("assay-node-otel", &[]),
@@ -115,7 +116,14 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ),
     (
         "assay-node-records",
-        &["assay-cluster", "assay-node-auth", "assay-node-secrets", "assay-storage-catalog", "assay-storage-model"],
+        &[
+            "assay-cluster",
+            "assay-node-auth",
+            "assay-node-secrets",
+            "assay-node-shapes",
+            "assay-storage-catalog",
+            "assay-storage-model",
+        ],
     ),
     ("assay-node-identity", &["assay-node-auth", "assay-node-records", "assay-node-secrets", "assay-storage-model"]),
     (

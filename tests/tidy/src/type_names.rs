@@ -23,9 +23,9 @@ struct Definition {
 pub fn complaints(crates: &[Crate], sources: &[Source]) -> Vec<String> {
     let mut places: BTreeMap<(&str, String), Vec<String>> = BTreeMap::new();
     for source in sources {
-        let Some(owner) = owner(crates, &source.path) else { continue };
+        let Some(owner) = Crate::owner(crates, &source.path) else { continue };
         for Definition { name, line } in definitions(&source.text) {
-            places.entry((owner, name)).or_default().push(format!("{}:{line}", source.path));
+            places.entry((&owner.name, name)).or_default().push(format!("{}:{line}", source.path));
         }
     }
     let mut complaints = Vec::new();
@@ -37,12 +37,6 @@ pub fn complaints(crates: &[Crate], sources: &[Source]) -> Vec<String> {
         }
     }
     complaints
-}
-
-/// The crate of a file: the member whose folder is the longest that the file is in.
-fn owner<'c>(crates: &'c [Crate], path: &str) -> Option<&'c str> {
-    let is_in = |member: &&Crate| path.strip_prefix(&member.folder).is_some_and(|rest| rest.starts_with('/'));
-    crates.iter().filter(is_in).max_by_key(|member| member.folder.len()).map(|member| member.name.as_str())
 }
 
 /// Types that a file defines. Associated types, aliases within functions, and names that a macro fills in are none.

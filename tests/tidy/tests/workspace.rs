@@ -7,7 +7,9 @@ use std::process::Command;
 use assay_tests_tidy::features::{complaints as feature_complaints, parse_tree};
 use assay_tests_tidy::readme::{TEST_COMMAND, broken_links, commands, parse_run, variant_of};
 use assay_tests_tidy::workspace::Workspace;
-use assay_tests_tidy::{areas, formats, imports, libraries, prose, sizes, sources, type_names, usual_names};
+use assay_tests_tidy::{
+    areas, crate_sizes, formats, imports, libraries, prose, sizes, sources, type_names, usual_names,
+};
 
 /// Crates that are built alone, day in, day out, and pull in what is large.
 const BUILT_ALONE: [&str; 3] = ["assay-storage-segments", "assay-storage-log", "assay-storage-shard"];
@@ -64,6 +66,14 @@ fn files_and_functions_stay_short() {
     let workspace = Workspace::this();
     let known = sizes::parse_ratchet(&workspace.read_text("tests/tidy/ratchet.txt")).expect("a ratchet that parses");
     none(&sizes::complaints(&sizes::too_long(&workspace.sources()), &known));
+}
+
+#[test]
+fn crates_and_folders_stay_small() {
+    let workspace = Workspace::this();
+    let sources = workspace.sources();
+    none(&crate_sizes::large_crates(&workspace.crates, &sources));
+    none(&crate_sizes::full_folders(&sources));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use assay_cluster_directory::data_dir::HomeError;
 use assay_cluster_raft::{FenceError, StartError};
 use assay_cluster_transport::TransportError;
 use assay_storage_catalog::CatalogError;
@@ -9,8 +10,6 @@ use assay_storage_log::LogError;
 use assay_storage_model::{GroupId, ShardId, WriteFailure};
 use assay_storage_shard::ShardError;
 use thiserror::Error;
-
-use crate::startup::data_dir::HomeError;
 
 #[derive(Debug, Error)]
 pub enum OpenError {

@@ -3,10 +3,10 @@
 //!
 //! ```text
 //! data directory
-//!   FORMAT        what this directory is: version, cluster, shards, and whether its founding ended (startup::data_dir)
-//!   NODE, PEERS, REPLICAS, tls/     who this node is, where the others are, what it has (startup::node_files)
-//!   STARTS        the starts of this node and the last ones of others, and what must not run again (stale_copies::starts)
-//!   ACKNOWLEDGED  what followers of the groups led here have (stale_copies::acknowledged)
+//!   FORMAT        what this directory is: version, cluster, shards, and whether its founding ended (directory::data_dir)
+//!   NODE, PEERS, REPLICAS, tls/     who this node is, where the others are, what it has (directory::node_files)
+//!   STARTS        the starts of this node and the last ones of others, and what must not run again (directory::starts)
+//!   ACKNOWLEDGED  what followers of the groups led here have (directory::acknowledged)
 //!   LOCK          held while a process has it
 //!   BALLAST       room for a start on a disk that was full
 //!   log/          the logs and votes of all groups; log.watermark beside it
@@ -25,12 +25,10 @@
 mod certificates;
 mod config;
 mod error;
-mod large_writes;
 mod maintenance;
 mod membership;
 mod monitoring;
-mod network;
-mod replicas;
+mod replica_lifecycle;
 mod routing;
 mod stale_copies;
 mod startup;
@@ -41,8 +39,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Instant, SystemTime};
 
+use assay_cluster_directory::node_files::{KeptReplica, NodeFiles};
+use assay_cluster_network::{Network, StartHistories, node_records};
 use assay_cluster_placement::shard_of;
 use assay_cluster_raft::{ApplyThread, Counters, Group, NodeParts, SealThreads};
+use assay_cluster_replicas::{BlobWrites, Replicas, Upkeep};
 use assay_storage_blobs::Blobs;
 use assay_storage_catalog::Catalog;
 use assay_storage_disk::SharedDisk;
@@ -52,10 +53,19 @@ use assay_storage_shard::Shard;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
+pub use assay_cluster_directory::starts;
+pub use assay_cluster_directory::{
+    FORMAT_VERSION, Format, HomeError, Lock, NodeFile, read_format, read_node, read_replicas,
+};
+pub use assay_cluster_network::{
+    AskError, AskStream, DelegatedService, Feature, Guard, NoAnswer, NodeProgram, NodeRecord, NodeState, ObjectAccess,
+    Service, ServiceNames, StreamService,
+};
 pub use assay_cluster_raft::{
     BadTiming, Counts, FenceError, GroupStatus, OnFatal, Pending, SealError, Timing, contradiction_in,
     install_abort_hook,
 };
+pub use assay_cluster_replicas::UpkeepCounts;
 pub use assay_cluster_transport::{CallFaults, FaultInjector, PeerCounts};
 pub use assay_storage_log::LogConfig;
 pub use assay_storage_shard::StoredAmount;
@@ -66,38 +76,24 @@ pub use config::{
 };
 pub use error::OpenError;
 pub use maintenance::reconcile::PeersTime;
-pub use maintenance::upkeep::UpkeepCounts;
 pub use membership::join::{JoinError, Joined, is_token, join};
-pub use membership::nodes::{Feature, NodeProgram, NodeRecord, NodeState};
 pub use membership::operations::OperateError;
 pub use membership::recovery::{Recovery, recover, recovery};
 pub use monitoring::catalog_contact::CATALOG_SILENCE_MAX;
 pub use monitoring::readings::{GroupReading, LogSyncs};
 pub use monitoring::status::{ClusterStatus, GroupReport, NodeReport, ReplicaReport, Role};
-pub use routing::delegated::{DelegatedService, Guard, ObjectAccess, ServiceNames};
-pub use routing::service::{AskError, NoAnswer, Service};
-pub use routing::streams::{AskStream, StreamService};
 pub use routing::views::ViewError;
 pub use routing::{
     Attempt, Attempts, LeaderCall, LeaderMessage, LeaderRequest, Prefer, ROUTE_WAIT_MAX, RetryUntil, Round, Route,
     Unserved, decode_frames, encode_frames,
 };
 pub use stale_copies::on_disk::{check_node_files, closed_groups, log_is_of_other_time};
-pub use stale_copies::starts;
-pub use startup::data_dir::{FORMAT_VERSION, Format, HomeError, Lock, read_format};
-pub use startup::node_files::{NodeFile, read_node, read_replicas};
 
-use crate::large_writes::BlobWrites;
 use crate::maintenance::reconcile::{Clocks, Health, Reconcilers, Spared};
-use crate::maintenance::upkeep::Upkeep;
 use crate::monitoring::catalog_contact::CatalogHeard;
-use crate::network::Network;
-use crate::replicas::Replicas;
-use crate::replicas::lifecycle::RestingReplicas;
+use crate::replica_lifecycle::RestingReplicas;
 use crate::routing::LeaderHints;
-use crate::stale_copies::start_histories::StartHistories;
-use crate::startup::node_files::{KeptReplica, NodeFiles};
-use crate::startup::open::ConsensusRuntime;
+use crate::startup::ConsensusRuntime;
 
 /// State that everything on this node shares.
 #[derive(Debug)]
@@ -149,7 +145,7 @@ pub struct Cluster {
 impl Cluster {
     /// Opens or founds the node.
     pub async fn open(config: ClusterConfig) -> Result<Cluster, OpenError> {
-        startup::open::open(config).await
+        startup::open(config).await
     }
 
     pub fn id(&self) -> ClusterId {
@@ -171,7 +167,7 @@ impl Cluster {
 
     /// Returns whether the node is part of the cluster and has a known address.
     pub fn has_node(&self, node: NodeId) -> bool {
-        membership::nodes::addresses(&self.shared.catalog.read()).contains_key(&node)
+        node_records::addresses(&self.shared.catalog.read()).contains_key(&node)
     }
 
     pub(crate) fn net(&self) -> &Network {

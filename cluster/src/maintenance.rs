@@ -1,4 +1,3 @@
-//! Background work: seals, compaction, disk space, and reconciliation of actual with wanted state.
+//! Background work: reconciliation of actual with wanted state.
 
 pub(crate) mod reconcile;
-pub(crate) mod upkeep;

@@ -1,7 +1,6 @@
 //! Nodes of the cluster: joining, admission of unknown nodes, operations on members, removal and recovery.
 
 pub(crate) mod join;
-pub(crate) mod nodes;
 pub(crate) mod operations;
 pub(crate) mod recovery;
 pub(crate) mod removal;

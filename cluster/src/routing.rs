@@ -1,24 +1,24 @@
 //! Routing of requests to the leader of a group: finding it, sending to it, and retries.
 
-mod ask_leader;
-pub(crate) mod delegated;
+mod delegated;
 mod frames;
 mod hints;
-pub(crate) mod service;
-pub(crate) mod streams;
+mod leader_routing;
+mod service;
+mod streams;
 pub(crate) mod views;
 mod writes;
 
+use assay_cluster_network::NoAnswer;
 use assay_storage_model::{GroupId, NodeId};
 
-pub use ask_leader::{
-    Attempt, Attempts, LeaderCall, LeaderMessage, LeaderRequest, ROUTE_WAIT_MAX, RetryUntil, Round, Unserved,
-};
 pub use frames::{decode_frames, encode_frames};
 pub(crate) use hints::LeaderHints;
+pub use leader_routing::{
+    Attempt, Attempts, LeaderCall, LeaderMessage, LeaderRequest, ROUTE_WAIT_MAX, RetryUntil, Round, Unserved,
+};
 pub(crate) use writes::{PROPOSE, ProposeService};
 
-use crate::routing::service::NoAnswer;
 use crate::{Cluster, Shared};
 
 /// Node that answers requests about a group.

@@ -1,6 +1,5 @@
-//! Protection against data directories that were restored from an older copy.
+//! Protection against data directories that were restored from an older copy: what a start finds on its disk, and what
+//! other nodes compare.
 
-pub(crate) mod acknowledged;
 pub(crate) mod on_disk;
-pub(crate) mod start_histories;
-pub mod starts;
+mod own_replicas;

@@ -116,9 +116,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
     http_listener::announce(&config, &server.admin_addresses())?;
     let scheme = if config.http.tls.is_some() { "https" } else { "http" };
     let (addresses, otlp, handle) = (server.addresses(), server.otlp_addresses(), server.handle());
-    if let Some(warning) = beyond_this_machine(&config.http, &addresses) {
-        tracing::warn!("{warning}");
-    }
+    warn_of_plain_text(&config.http, &addresses);
     let http = tokio::spawn(server.run());
     let settling = async {
         let made = records.found_when_heard(&founding).await.context(FOUNDING)?;
@@ -296,6 +294,13 @@ fn health(cluster: Arc<Cluster>, records: Records, serving: Arc<AtomicBool>) -> 
         }
         Health { live: true, ready: notes.is_empty(), notes, shortfalls: records.secrets().shortfalls() }
     })
+}
+
+/// Warns if clients on other machines reach this node without TLS.
+fn warn_of_plain_text(http: &HttpConfig, addresses: &[SocketAddr]) {
+    if let Some(warning) = beyond_this_machine(http, addresses) {
+        tracing::warn!("{warning}");
+    }
 }
 
 /// Returns a warning for nodes with clients on other machines. Without `public_url` login returns the host of the

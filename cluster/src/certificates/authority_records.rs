@@ -10,12 +10,11 @@
 
 use std::time::{Duration, SystemTime};
 
+use assay_cluster_network::node_records::{NodeProgram, NodeRecord};
 use assay_cluster_transport::{Identity, TransportError, split_certificates};
 use assay_storage_blobs::BlobName;
 use assay_storage_model::NodeId;
 use serde::{Deserialize, Serialize};
-
-use crate::membership::nodes::{NodeProgram, NodeRecord};
 
 /// A certificate is made anew when less than this part of the time that it is valid for is left.
 const RENEWED_AT_PART: u32 = 3;
@@ -208,7 +207,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::membership::nodes::NodeState;
+    use assay_cluster_network::node_records::NodeState;
 
     const CLUSTER: ClusterId = ClusterId(Uuid::from_u128(7));
     const VALID: Duration = Duration::from_secs(3600);

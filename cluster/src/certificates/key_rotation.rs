@@ -1,6 +1,7 @@
 //! Rotation of the cluster's authority and of the key that wraps it. The authority's key is wrapped once every node can
 //! read a wrapped key, is replaced on request of an operator, and is wrapped again when the master key changes.
 
+use assay_cluster_network::node_records::{self, Feature, NodeRecord};
 use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, PutRecord, Record};
 use assay_storage_model::{GroupId, NodeId};
 use serde::Serialize;
@@ -8,7 +9,6 @@ use serde::Serialize;
 use crate::certificates::authority_records::{Authorities, NextAuthority};
 use crate::certificates::key_wrap::KeyWrap;
 use crate::certificates::node_certificates::{now_micros, record_of};
-use crate::membership::nodes::{self, Feature, NodeRecord};
 use crate::membership::operations::OperateError;
 use crate::{Cluster, Shared};
 
@@ -38,8 +38,8 @@ impl Shared {
         let (body, record, nodes, lacks) = {
             let state = self.catalog.read();
             let Ok((body, record)) = record_of(&state) else { return Ok(()) };
-            let nodes: Vec<NodeRecord> = nodes::present(&state).collect();
-            let lacks = !nodes::lacking(&state, Feature::WrappedKeys).is_empty();
+            let nodes: Vec<NodeRecord> = node_records::present(&state).collect();
+            let lacks = !node_records::lacking(&state, Feature::WrappedKeys).is_empty();
             (body, record, nodes, lacks)
         };
         if let Some(stepped) = body.step(&nodes) {
@@ -53,7 +53,7 @@ impl Shared {
             && !body.is_wrapped()
             && !lacks
             && let Some(id) = keys.ids().first()
-            && nodes::without_key(&self.catalog.read(), id).is_empty()
+            && node_records::without_key(&self.catalog.read(), id).is_empty()
         {
             let wrapped = wrapped(body, &**keys)?;
             self.put_authorities(&record, &wrapped).await?;
@@ -75,7 +75,7 @@ impl Shared {
             let Ok((body, record)) = record_of(&state) else { return Ok(()) };
             let id = body.wrapped_key.as_deref().and_then(|wrapped| keys.id_of(wrapped));
             let Some(id) = id.filter(|id| keys.ids().contains(id)) else { return Ok(()) };
-            (body, record, nodes::without_key(&state, &id))
+            (body, record, node_records::without_key(&state, &id))
         };
         // Each step of a rotation waits for every node, and keeps the next key wrapped.
         if without.is_empty() || body.is_rotating() {
@@ -150,19 +150,19 @@ impl Cluster {
 
     /// The nodes that do not have the feature, each with what it runs, in words.
     pub fn nodes_lacking(&self, feature: Feature) -> Vec<String> {
-        nodes::lacking(&self.shared.catalog.read(), feature)
+        node_records::lacking(&self.shared.catalog.read(), feature)
     }
 
     /// The nodes that were started without the master key of this id.
     pub fn nodes_without_key(&self, id: &str) -> Vec<NodeId> {
-        nodes::without_key(&self.shared.catalog.read(), id)
+        node_records::without_key(&self.shared.catalog.read(), id)
     }
 
     /// Returns the status of the cluster's authority; none if there is none yet.
     pub fn authority_status(&self) -> Option<AuthorityStatus> {
         let state = self.shared.catalog.read();
         let (body, _) = record_of(&state).ok()?;
-        let nodes: Vec<NodeRecord> = nodes::present(&state).collect();
+        let nodes: Vec<NodeRecord> = node_records::present(&state).collect();
         let keys = self.shared.config.keys.as_ref();
         let master_key = body.wrapped_key.as_deref().and_then(|wrapped| keys?.id_of(wrapped));
         Some(AuthorityStatus { master_key, rotating: body.is_rotating(), waits_for: body.waits_for(&nodes) })

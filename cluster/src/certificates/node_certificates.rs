@@ -13,6 +13,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use assay_cluster_directory::node_files::NodeFile;
+use assay_cluster_network::large_writes::{self, BlobService};
+use assay_cluster_network::node_records::{self, NodeProgram, NodeRecord, NodeState};
+use assay_cluster_network::start_histories::{START_HISTORY, START_ID, StartHistoryService, StartIdService};
+use assay_cluster_network::{NoAnswer, Service};
 use assay_cluster_raft::{Group, Timing};
 use assay_cluster_transport::{
     Authority, CertificateRequest, Handlers, Identity, Patience, Transport, TransportConfig, new_request,
@@ -31,19 +36,14 @@ use crate::Shared;
 use crate::certificates::authority_records::{Authorities, CertificateChange, StatedCertificates};
 use crate::certificates::key_wrap::KeyWrap;
 use crate::error::OpenError;
-use crate::large_writes::{self, BlobService};
 use crate::maintenance::reconcile::{
     CLOCK, ClockService, DIGEST, DigestService, HEALTH, HealthService, INTRODUCE, IntroductionService, PLACED,
     PlacementService, QUARANTINE, QuarantineService, SPARE, SpareService,
 };
 use crate::membership::join::JoinService;
-use crate::membership::nodes::{self, NodeProgram, NodeRecord, NodeState};
 use crate::membership::unknown_nodes::{VOUCH, VoucherService};
 use crate::monitoring::status::{ReportService, STATUS};
-use crate::routing::service::{NoAnswer, Service};
 use crate::routing::{PROPOSE, ProposeService};
-use crate::stale_copies::start_histories::{START_HISTORY, START_ID, StartHistoryService, StartIdService};
-use crate::startup::node_files::NodeFile;
 
 /// Service by which a node with the master key issues a certificate.
 pub(crate) const CERTIFY: &str = "cluster.certify";
@@ -138,7 +138,7 @@ impl Shared {
             let has_keys = |node: &NodeRecord| {
                 node.program.as_ref().and_then(|program| program.keys.as_ref()).is_some_and(|keys| !keys.is_empty())
             };
-            let others = nodes::present(&state).filter(|known| known.node != self.node && has_keys(known));
+            let others = node_records::present(&state).filter(|known| known.node != self.node && has_keys(known));
             others.map(|known| known.node).collect()
         };
         let body = Certify { node, key: request.pem().to_owned() };
@@ -190,13 +190,13 @@ impl Shared {
             let settings = Settings { replicas: self.config.replicas };
             commands.push(put_setting("placement", serde_json::to_vec(&settings).expect("plain data encodes"), now));
         }
-        let known = nodes::all(&self.catalog.read()).remove(&self.node);
+        let known = node_records::all(&self.catalog.read()).remove(&self.node);
         let address = self.own_address()?;
         if known.as_ref().is_none_or(|(node, _)| node.address != address) {
             let state = known.as_ref().map_or(NodeState::Active, |(node, _)| node.state);
             let expect = known.map_or(Expect::Absent, |(_, revision)| Expect::Revision(revision));
             let node = NodeRecord { node: self.node, address, state, program: Some(self.own_program()) };
-            commands.push(CatalogCommand::Put(nodes::put(&node, expect, now)));
+            commands.push(CatalogCommand::Put(node_records::put(&node, expect, now)));
         }
         if !commands.is_empty() {
             let outcomes =
@@ -343,7 +343,7 @@ impl Shared {
         }
         let Some(identity) = self.identity()? else { return Ok(()) };
         // Before anybody can call.
-        self.net.set_removed(nodes::Removed::of(&self.catalog.read()));
+        self.net.set_removed(node_records::Removed::of(&self.catalog.read()));
         let config = TransportConfig {
             cluster: self.id,
             node: self.node,
@@ -384,7 +384,7 @@ impl Shared {
     /// The catalog's, and where that has not come yet those that were kept.
     pub fn known_addresses(&self) -> Result<BTreeMap<NodeId, String>, OpenError> {
         let mut addresses = self.node_files.peers()?;
-        addresses.extend(nodes::addresses(&self.catalog.read()));
+        addresses.extend(node_records::addresses(&self.catalog.read()));
         addresses.remove(&self.node);
         Ok(addresses)
     }

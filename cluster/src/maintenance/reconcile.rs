@@ -44,7 +44,7 @@ pub(crate) use clocks::{CLOCK, ClockService, Clocks};
 pub(crate) use health::{HEALTH, Health, HealthService};
 pub(crate) use introductions::{INTRODUCE, IntroductionService};
 pub(crate) use refusals::{PLACED, PlacementService};
-pub(crate) use scrub::{DIGEST, DigestService, QUARANTINE, QuarantineService, SPARE, SpareService, Spared, Suspects};
+pub(crate) use scrub::{DIGEST, DigestService, QUARANTINE, QuarantineService, SPARE, SpareService, Spared};
 
 /// Longest pause between two looks of a reconciler.
 const LOOK: Duration = Duration::from_millis(250);

@@ -11,6 +11,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use assay_cluster_directory::data_dir::{Format, HomeError, Lock, read_format, write_format};
+use assay_cluster_directory::node_files::{KeptReplica, KeptState, NodeFile, NodeFiles};
+use assay_cluster_network::node_records::{self, NodeProgram, NodeRecord, NodeState, Removed};
 use assay_cluster_transport::{
     Call, CertificateRequest, Handler, Identity, Received, Refusal, RefusalCode, join_call, new_request,
 };
@@ -32,10 +35,7 @@ use thiserror::Error;
 use uuid::Uuid;
 
 use crate::certificates::node_certificates::now_micros;
-use crate::membership::nodes::{self, NodeProgram, NodeRecord, NodeState, Removed};
 use crate::membership::operations::OperateError;
-use crate::startup::data_dir::{Format, HomeError, Lock, read_format, write_format};
-use crate::startup::node_files::{KeptReplica, KeptState, NodeFile, NodeFiles};
 use crate::{Cluster, Shared};
 
 pub(crate) const JOIN: &str = "cluster.join";
@@ -196,7 +196,7 @@ pub async fn join(disk: SharedDisk, dir: &Path, token: &str, address: &str) -> R
     if let Some(before) = joined_before(&node_files, token.cluster)? {
         return Ok(before);
     }
-    crate::startup::data_dir::check_empty(&*disk, dir)?;
+    assay_cluster_directory::data_dir::check_empty(&*disk, dir)?;
     let (key_pem, request) = kept_key(dir)?;
     let asked = Request {
         secret: token.secret,
@@ -237,8 +237,11 @@ fn kept_key(dir: &Path) -> Result<(String, CertificateRequest), JoinError> {
         return Ok((key.to_owned(), request));
     }
     let (key, request) = new_request()?;
-    crate::startup::node_files::write_secret(&path, format!("{}\n\n{}", key.trim_end(), request.pem()).as_bytes())
-        .map_err(|source| io("writing", source))?;
+    assay_cluster_directory::node_files::write_secret(
+        &path,
+        format!("{}\n\n{}", key.trim_end(), request.pem()).as_bytes(),
+    )
+    .map_err(|source| io("writing", source))?;
     Ok((key, request))
 }
 
@@ -303,7 +306,7 @@ impl Shared {
         let used = self.add_to_catalog(used, &token_key(&request.secret)).await?;
         let certificate = self.issue(used.node, &key).await?;
         let authority = self.authorities().map_err(|error| error.to_string())?.trusted();
-        let peers = nodes::addresses(&self.catalog.read());
+        let peers = node_records::addresses(&self.catalog.read());
         tracing::info!(node = %used.node, address = request.address, "a node joins");
         Ok(Admission {
             cluster: self.id,
@@ -345,14 +348,14 @@ impl Shared {
     }
 
     async fn note_node(self: &Arc<Self>, node: NodeId, request: &Request) -> Result<(), String> {
-        let known = nodes::all(&self.catalog.read()).remove(&node);
+        let known = node_records::all(&self.catalog.read()).remove(&node);
         let expect = known.as_ref().map_or(Expect::Absent, |(_, revision)| Expect::Revision(*revision));
         if Removed::of(&self.catalog.read()).contains(node) {
             return Err("this node was removed from the cluster; make a new token for an empty directory".into());
         }
         let program = known.and_then(|(record, _)| record.program).or_else(|| request.program.clone());
         let record = NodeRecord { node, address: Some(request.address.clone()), state: NodeState::Active, program };
-        let put = self.change(CatalogCommand::Put(nodes::put(&record, expect, now_micros()))).await;
+        let put = self.change(CatalogCommand::Put(node_records::put(&record, expect, now_micros()))).await;
         match put.map_err(|error| error.to_string())? {
             CatalogOutcome::Put { .. } => Ok(()),
             other => Err(format!("the catalog answered {other:?}")),

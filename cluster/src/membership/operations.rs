@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use assay_cluster_network::node_records::{self, NodeRecord, NodeState};
 use assay_cluster_raft::{Group, HandOverError, Member};
 use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect};
 use assay_storage_model::command::Outcome;
@@ -15,7 +16,6 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use crate::certificates::node_certificates::now_micros;
-use crate::membership::nodes::{self, NodeRecord, NodeState};
 use crate::{Cluster, Shared};
 
 /// Another operator or a reconciler may be faster this often.
@@ -60,13 +60,13 @@ impl Shared {
         change: impl Fn(&NodeRecord) -> Result<NodeRecord, OperateError>,
     ) -> Result<NodeRecord, OperateError> {
         for _ in 0..ATTEMPTS_MAX {
-            let known = nodes::all(&self.catalog.read()).remove(&node);
+            let known = node_records::all(&self.catalog.read()).remove(&node);
             let (record, revision) = known.ok_or(OperateError::NoNode(node))?;
             let changed = change(&record)?;
             if changed == record {
                 return Ok(record);
             }
-            let put = nodes::put(&changed, Expect::Revision(revision), now_micros());
+            let put = node_records::put(&changed, Expect::Revision(revision), now_micros());
             if let CatalogOutcome::Put { .. } = self.change(CatalogCommand::Put(put)).await? {
                 return Ok(changed);
             }
@@ -144,7 +144,7 @@ impl Shared {
         if !status.leads {
             return Vec::new();
         }
-        let nodes = nodes::all(&self.catalog.read());
+        let nodes = node_records::all(&self.catalog.read());
         let may_lead = |node: &NodeId| nodes.get(node).is_none_or(|(record, _)| record.state == NodeState::Active);
         let able = |member: &Member| {
             member.voter && member.replica != group.replica() && member.matched.is_some() && may_lead(&member.node)

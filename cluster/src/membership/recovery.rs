@@ -12,6 +12,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use assay_cluster_directory::data_dir::{Format, HomeError, Lock, read_format};
+use assay_cluster_directory::node_files::{KeptReplica, KeptState, NodeFiles};
+use assay_cluster_directory::starts;
+use assay_cluster_network::node_records::{self, NodeRecord, NodeState, Removed};
 use assay_cluster_raft::{ForcedRecovery, RecordedGroup};
 use assay_storage_blobs::Blobs;
 use assay_storage_catalog::{Catalog, CatalogConfig};
@@ -27,12 +31,8 @@ use crate::Shared;
 use crate::certificates::node_certificates::now_micros;
 use crate::config::ClusterConfig;
 use crate::error::OpenError;
-use crate::membership::nodes::{self, NodeRecord, NodeState, Removed};
-use crate::replicas::lifecycle::open_shard;
-use crate::stale_copies::starts;
-use crate::startup::data_dir::{Format, HomeError, Lock, read_format};
-use crate::startup::node_files::{KeptReplica, KeptState, NodeFiles};
-use crate::startup::open::kept_replicas;
+use crate::replica_lifecycle::open_shard;
+use crate::startup::kept_replicas;
 
 const RECOVERING: &str = "RECOVERING";
 /// Numbers of nodes and of replicas that the lost side may have assigned since this node's last contact. Both are
@@ -97,7 +97,7 @@ fn open(config: &ClusterConfig) -> Result<Opened, OpenError> {
     // Those that were written down last; the catalog is as old as its last seal here.
     let mut others: BTreeSet<NodeId> = match node_files.kept_peers()? {
         Some(peers) => peers.into_keys().collect(),
-        None => nodes::addresses(&state).into_keys().collect(),
+        None => node_records::addresses(&state).into_keys().collect(),
     };
     others.remove(&node);
     if others.is_empty() {
@@ -255,10 +255,10 @@ impl Shared {
             return Ok(());
         }
         self.skip_numbers().await?;
-        let others = nodes::all(&self.catalog.read());
+        let others = node_records::all(&self.catalog.read());
         for (node, (record, revision)) in others.into_iter().filter(|(node, _)| *node != self.node) {
             let removed = NodeRecord { state: NodeState::Removed, ..record };
-            let put = nodes::put(&removed, Expect::Revision(revision), now_micros());
+            let put = node_records::put(&removed, Expect::Revision(revision), now_micros());
             self.change(CatalogCommand::Put(put)).await.map_err(failed)?;
             tracing::warn!(%node, "removed by a recovery");
         }
@@ -292,7 +292,7 @@ impl Shared {
             };
             if nodes > 0 {
                 let below = NodeId(first_node.0 + u64::from(nodes));
-                let put = nodes::put_removed_below(&self.catalog.read(), below, now_micros());
+                let put = node_records::put_removed_below(&self.catalog.read(), below, now_micros());
                 let outcome = self.change(CatalogCommand::Put(put)).await.map_err(failed)?;
                 if !matches!(outcome, CatalogOutcome::Put { .. }) {
                     return Err(answered(&outcome));

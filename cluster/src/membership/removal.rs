@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use assay_cluster_network::node_records::{self, NodeState};
 use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, PutRecord, RecordKind, ShardMap};
 use assay_storage_model::{GroupId, NodeId, ReplicaId};
 use serde::{Deserialize, Serialize};
@@ -16,7 +17,6 @@ use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 use crate::certificates::node_certificates::{now_micros, setting};
-use crate::membership::nodes::{self, NodeState};
 use crate::membership::operations::OperateError;
 use crate::monitoring::status::{CLOSE_ENTRIES, GroupReport, OwnReport, groups_of, has_most, name_of};
 use crate::{Cluster, Shared};
@@ -86,7 +86,7 @@ impl Cluster {
 
 impl Shared {
     fn state_of(&self, node: NodeId) -> Result<NodeState, OperateError> {
-        let known = nodes::all(&self.catalog.read()).remove(&node);
+        let known = node_records::all(&self.catalog.read()).remove(&node);
         known.map(|(record, _)| record.state).ok_or(OperateError::NoNode(node))
     }
 
@@ -124,7 +124,7 @@ impl Shared {
         let reports = self.reports().await;
         let (map, removed) = {
             let state = self.catalog.read();
-            let records = nodes::all(&state).into_values().map(|(record, _)| record);
+            let records = node_records::all(&state).into_values().map(|(record, _)| record);
             let removed = records.filter(|record| record.state == NodeState::Removed).map(|record| record.node);
             (state.shard_map().cloned().unwrap_or_default(), removed.collect::<BTreeSet<_>>())
         };

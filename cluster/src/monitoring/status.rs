@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use assay_cluster_directory::node_files::KeptState;
+use assay_cluster_network::node_records::{self, NodeState};
+use assay_cluster_network::{NoAnswer, Service};
 use assay_cluster_placement::{Nodes, plan};
 use assay_storage_model::catalog::ShardMap;
 use assay_storage_model::{ClusterId, GroupId, NodeId, ReplicaId, ShardId};
@@ -13,9 +16,6 @@ use futures::future::{BoxFuture, join_all};
 use serde::{Deserialize, Serialize};
 
 use crate::certificates::node_certificates::{kept_settings, settings};
-use crate::membership::nodes::{self, NodeState};
-use crate::routing::service::{NoAnswer, Service};
-use crate::startup::node_files::KeptState;
 use crate::{Cluster, Shared};
 
 pub(crate) const STATUS: &str = "cluster.status";
@@ -145,7 +145,7 @@ impl Shared {
     /// Reports of all nodes, except those that do not answer.
     pub async fn reports(&self) -> BTreeMap<NodeId, OwnReport> {
         let others: Vec<NodeId> =
-            nodes::addresses(&self.catalog.read()).into_keys().filter(|node| *node != self.node).collect();
+            node_records::addresses(&self.catalog.read()).into_keys().filter(|node| *node != self.node).collect();
         let asked = others.into_iter().map(|node| async move {
             let answer = self.ask_repeatable(node, STATUS, Bytes::new(), ASK_MAX).await.ok()?;
             Some((node, serde_json::from_slice(&answer).ok()?))
@@ -164,7 +164,7 @@ impl Shared {
         let (map, nodes, kept, replicas) = {
             let state = self.catalog.read();
             let map = state.shard_map().cloned().unwrap_or_default();
-            (map, nodes::all(&state), kept_settings(&state), usize::from(settings(&state).replicas))
+            (map, node_records::all(&state), kept_settings(&state), usize::from(settings(&state).replicas))
         };
         let groups = groups_of(&map, reports);
         let no_quorum = (!quorum).then(|| "no majority of the catalog responds: nothing can be changed".to_owned());

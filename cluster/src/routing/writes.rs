@@ -8,6 +8,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use assay_cluster_network::{AskError, NoAnswer, Service, ServiceNames};
 use assay_cluster_raft::{FenceError, WRITE_WAIT_MAX};
 use assay_storage_model::catalog::CATALOG_COMMAND_BYTES_MAX;
 use assay_storage_model::command::{COMMAND_BYTES_MAX, Outcome};
@@ -18,12 +19,10 @@ use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep};
 
-use super::ask_leader::{
+use super::frames::{decode_frames, put_frames};
+use super::leader_routing::{
     ASKED_AGAIN_AFTER, Attempt, Attempts, LeaderCall, LeaderMessage, ROUTE_WAIT_MAX, RetryUntil, Round, Unserved,
 };
-use super::frames::{decode_frames, put_frames};
-use crate::routing::delegated::ServiceNames;
-use crate::routing::service::{AskError, NoAnswer, Service};
 use crate::{Cluster, Shared};
 
 pub(crate) const PROPOSE: &str = "cluster.propose";

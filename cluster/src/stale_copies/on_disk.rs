@@ -3,6 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use assay_cluster_directory::acknowledged;
+use assay_cluster_directory::data_dir::HomeError;
+use assay_cluster_directory::node_files::{KeptReplica, KeptState, NodeFiles};
+use assay_cluster_directory::starts::{self, KeptStarts, Name, StartId, fits, read_marker, write_marker};
 use assay_cluster_raft::contradiction;
 use assay_storage_disk::{Disk, SharedDisk};
 use assay_storage_log::Log;
@@ -11,11 +15,7 @@ use assay_storage_model::{Applied, GroupId, NodeId};
 use uuid::Uuid;
 
 use crate::error::OpenError;
-use crate::replicas::lifecycle::{ClosedReplica, close_damaged};
-use crate::stale_copies::acknowledged;
-use crate::stale_copies::starts::{self, KeptStarts, Name, StartId, fits, read_marker, write_marker};
-use crate::startup::data_dir::HomeError;
-use crate::startup::node_files::{KeptReplica, KeptState, NodeFiles};
+use crate::replica_lifecycle::{ClosedReplica, close_damaged};
 
 /// Groups whose replica in a directory must not run again, although it is there. Needs no lock.
 pub fn closed_groups(disk: SharedDisk, dir: &Path) -> Result<Vec<GroupId>, HomeError> {

@@ -23,7 +23,7 @@ use assay_node_http::web::{Data, HttpRequest, HttpResponse, HttpResponseBuilder,
 use assay_node_limits::Holder;
 use assay_node_objects::ObjectWrite;
 use assay_storage_model::OrgId;
-use assay_storage_model::event::Sent;
+use assay_storage_model::event::SentItem;
 use futures::TryStreamExt;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -277,7 +277,7 @@ fn address(call: &Call, name: &FileName, deed: Deed) -> Result<String, Refusal> 
 async fn begin(call: &Call, name: &FileName, filename: &str, content_type: &str) -> Result<(), Refusal> {
     let edge = &call.edge;
     own(call, edge.files.look(name).await?.as_ref())?;
-    let write = ObjectWrite { object: FileName::index(name.org), rows: vec![Sent::from(json!({}))], request: None };
+    let write = ObjectWrite { object: FileName::index(name.org), rows: vec![SentItem::from(json!({}))], request: None };
     admit_writes(&edge.quotas, &call.principal, &[write])?;
     let about = About { filename, content_type, user: call.principal.user, now: seconds() };
     Ok(edge.files.begin(name, &about).await?)
@@ -323,7 +323,7 @@ pub(crate) enum Attachments {
 
 impl Attachments {
     /// Searches rows while their body is parsed, where the time of a worker does not matter.
-    pub fn in_rows(rows: &[Sent]) -> Attachments {
+    pub fn in_rows(rows: &[SentItem]) -> Attachments {
         if keys_in(rows).is_empty() { Attachments::None } else { Attachments::Unknown }
     }
 }
@@ -332,7 +332,7 @@ impl Attachments {
 /// as named: else whoever knows its key could read it by naming it.
 pub(crate) async fn refer(call: &Caller, write: ObjectWrite) -> Result<ObjectWrite, Refusal> {
     let (files, org) = (&call.edge.files, write.object.org);
-    let bytes: usize = write.rows.iter().map(Sent::bytes_about).sum();
+    let bytes: usize = write.rows.iter().map(SentItem::bytes_about).sum();
     let (write, keys) = if bytes <= INLINE_BYTES_MAX {
         let keys = keys_in(&write.rows);
         (write, keys)

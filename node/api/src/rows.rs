@@ -21,7 +21,7 @@ use assay_node_objects::ingest::Group;
 use assay_node_objects::{FetchPage, FetchRequest, ObjectWrite, RowHome, WriteError, feedback, ingest};
 use assay_node_records::ObjectHome;
 use assay_storage_model::ObjectKind;
-use assay_storage_model::event::Sent;
+use assay_storage_model::event::SentItem;
 use futures::future::join;
 use serde_json::{Map, Value, json};
 use tracing::Span;
@@ -34,7 +34,7 @@ use crate::files::Attachments;
 const VERSION: &str = "x-bt-version";
 
 /// Rows, and whether they name attachments.
-pub(crate) type SearchedRows = (Vec<Sent>, Attachments);
+pub(crate) type SearchedRows = (Vec<SentItem>, Attachments);
 
 pub async fn insert(kind: ObjectKind, call: Call, payload: Payload) -> HandlerResult {
     let id = call.id()?;
@@ -161,7 +161,7 @@ fn cross_rows(body: &[u8], now_micros: i64) -> Result<Vec<CrossRows>, Refusal> {
     each.collect()
 }
 
-fn searched(rows: Vec<Sent>) -> SearchedRows {
+fn searched(rows: Vec<SentItem>) -> SearchedRows {
     let attachments = Attachments::in_rows(&rows);
     (rows, attachments)
 }
@@ -175,8 +175,8 @@ fn searched_logs3(body: &[u8]) -> Result<(bodies::Logs3, Attachments), Refusal> 
     Ok((found, attachments))
 }
 
-fn sent(rows: Vec<Value>) -> Vec<Sent> {
-    rows.into_iter().map(Sent::from).collect()
+fn sent(rows: Vec<Value>) -> Vec<SentItem> {
+    rows.into_iter().map(SentItem::from).collect()
 }
 
 /// `POST /logs3`: rows name their objects themselves. The answer's ids stand where their rows stood.

@@ -4,7 +4,7 @@
 //! says what is still to be done; whoever says something of the file meanwhile takes the mark away.
 
 use assay_node_objects::{FetchRequest, ReadError};
-use assay_storage_model::event::Sent;
+use assay_storage_model::event::SentItem;
 use assay_storage_model::{ObjectKey, OrgId};
 use futures::future::BoxFuture;
 use serde_json::json;
@@ -128,7 +128,7 @@ impl Files {
     async fn forget(&self, name: &FileName, seen: &File) -> Result<(), FilesError> {
         if self.kept(name).await?.as_ref() == Some(seen) {
             let row = json!({"id": name.row_id(), "_object_delete": true});
-            self.write(FileName::index(name.org), vec![Sent::from(row)]).await?;
+            self.write(FileName::index(name.org), vec![SentItem::from(row)]).await?;
         }
         Ok(())
     }
@@ -141,7 +141,7 @@ impl Files {
                 "id": name.row_id(), "_is_merge": true, "_merge_paths": [["metadata", "uploads"]],
                 "metadata": {"uploads": left},
             });
-            self.write(FileName::index(name.org), vec![Sent::from(row)]).await?;
+            self.write(FileName::index(name.org), vec![SentItem::from(row)]).await?;
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use assay_storage_model::event::Sent;
+use assay_storage_model::event::SentItem;
 use memchr::memmem;
 use serde_json::Value;
 
@@ -11,11 +11,11 @@ const TYPE: &str = "braintrust_attachment";
 pub const NAMED_MAX: usize = 1000;
 
 /// The keys, each once. Most rows name none, and of them only the bytes are looked at.
-pub fn keys_in(rows: &[Sent]) -> BTreeSet<String> {
+pub fn keys_in(rows: &[SentItem]) -> BTreeSet<String> {
     let finder = memmem::Finder::new(TYPE.as_bytes());
     let mut keys = BTreeSet::new();
     for row in rows {
-        let Sent::Row(row) = row else { continue };
+        let SentItem::Row(row) = row else { continue };
         for text in row.each_text().filter(|text| finder.find(text).is_some()) {
             if let Ok(value) = serde_json::from_slice::<Value>(text) {
                 walk(&value, &mut keys);
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     fn keys(rows: &Value) -> Vec<String> {
-        let rows: Vec<Sent> = serde_json::from_value(rows.clone()).expect("rows");
+        let rows: Vec<SentItem> = serde_json::from_value(rows.clone()).expect("rows");
         keys_in(&rows).into_iter().collect()
     }
 

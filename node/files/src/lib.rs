@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use assay_node_objects::{ObjectWrite, Objects, Patience, ReadError, RowHome, WriteError};
-use assay_storage_model::event::Sent;
+use assay_storage_model::event::SentItem;
 use assay_storage_model::{ObjectKey, OrgId};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -263,14 +263,14 @@ impl Files {
 
     async fn write_chunk(&self, object: ObjectKey, number: u64, chunk: Bytes) -> Result<(), FilesError> {
         let row = json!({"id": chunk_id(number), "bytes": STANDARD.encode(&chunk)});
-        self.write(object, vec![Sent::from(row)]).await
+        self.write(object, vec![SentItem::from(row)]).await
     }
 
     async fn say(&self, name: &FileName, said: Value) -> Result<(), FilesError> {
         self.write(FileName::index(name.org), vec![row(name, &said)]).await
     }
 
-    async fn write(&self, object: ObjectKey, rows: Vec<Sent>) -> Result<(), FilesError> {
+    async fn write(&self, object: ObjectKey, rows: Vec<SentItem>) -> Result<(), FilesError> {
         self.objects.write(vec![ObjectWrite { object, rows, request: None }], Patience::usual()).await?;
         Ok(())
     }
@@ -281,8 +281,8 @@ fn index(org: OrgId) -> RowHome {
 }
 
 /// Returns a row that is merged into the metadata.
-fn row(name: &FileName, said: &Value) -> Sent {
-    Sent::from(json!({"id": name.row_id(), "_is_merge": true, "metadata": said}))
+fn row(name: &FileName, said: &Value) -> SentItem {
+    SentItem::from(json!({"id": name.row_id(), "_is_merge": true, "metadata": said}))
 }
 
 fn chunk_id(number: u64) -> String {

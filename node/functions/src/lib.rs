@@ -19,7 +19,7 @@ use assay_node_objects::{ObjectWrite, Objects, Patience, RowHome};
 use assay_node_records::{ObjectHome, PromptPlace, Records};
 use assay_storage_model::Xact;
 use assay_storage_model::command::RequestId;
-use assay_storage_model::event::Sent;
+use assay_storage_model::event::SentItem;
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
@@ -82,7 +82,7 @@ impl Functions {
         row: Map<String, Value>,
         request: Option<RequestId>,
     ) -> Result<(Xact, bool), FunctionsError> {
-        let write = ObjectWrite { object: home.key, rows: vec![Sent::from(Value::Object(row))], request };
+        let write = ObjectWrite { object: home.key, rows: vec![SentItem::from(Value::Object(row))], request };
         let written = self.objects.write(vec![write], Patience::usual()).await?.pop();
         let written = written.ok_or_else(|| FunctionsError::Internal("a write has no outcome".into()))?;
         Ok((written.xact, written.duplicate))

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use assay_node_auth::Principal;
 use assay_node_objects::ingest::Group;
 use assay_node_records::{ObjectHome, RecordsError};
-use assay_storage_model::event::{Sent, SentRow};
+use assay_storage_model::event::{SentItem, SentRow};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -24,7 +24,7 @@ impl Functions {
         let mut admitted = Admitted::default();
         let mut seen = HashSet::new();
         for (place, row) in group.rows.iter_mut().enumerate() {
-            let Sent::Row(row) = row else { continue };
+            let SentItem::Row(row) = row else { continue };
             let index = group.indexes.get(place).copied().unwrap_or(place);
             let told = |why| match why {
                 RecordsError::BadRequest(_) => FunctionsError::Row { row: index, why },

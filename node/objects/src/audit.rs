@@ -13,7 +13,7 @@ use std::time::Duration;
 use assay_node_auth::chain::{FIRST_HASH, HASH, Ledger, SEQUENCE, linked};
 use assay_node_auth::{Asker, Job};
 use assay_storage_model::command::RequestId;
-use assay_storage_model::event::{Sent, format_micros};
+use assay_storage_model::event::{SentItem, format_micros};
 use assay_storage_model::{ObjectKey, ObjectKind, OrgId};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
@@ -209,7 +209,7 @@ impl Ledger for AuditLog {
 }
 
 /// Returns the entries as rows behind the last one, and the number and hash of the new last one.
-fn rows_behind(last: &LastEntry, created: &str, entries: &[Map<String, Value>]) -> (Vec<Sent>, (u64, String)) {
+fn rows_behind(last: &LastEntry, created: &str, entries: &[Map<String, Value>]) -> (Vec<SentItem>, (u64, String)) {
     let mut end = (last.sequence, last.hash.clone());
     let mut rows = Vec::with_capacity(entries.len());
     for entry in entries {
@@ -219,7 +219,7 @@ fn rows_behind(last: &LastEntry, created: &str, entries: &[Map<String, Value>]) 
         let mut linked = linked(entry, sequence, &end.1);
         end = (sequence, linked.get(HASH).and_then(Value::as_str).unwrap_or_default().to_owned());
         linked.insert("id".into(), format!("{sequence:0DIGITS$}").into());
-        rows.push(Sent::from(Value::Object(linked)));
+        rows.push(SentItem::from(Value::Object(linked)));
     }
     (rows, end)
 }

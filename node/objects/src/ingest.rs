@@ -11,7 +11,7 @@
 use std::collections::HashMap;
 
 use assay_storage_model::ObjectKind;
-use assay_storage_model::event::{Sent, SentRow};
+use assay_storage_model::event::{SentItem, SentRow};
 use serde_json::Value;
 use thiserror::Error;
 use uuid::Uuid;
@@ -25,7 +25,7 @@ pub struct Group {
     pub kind: ObjectKind,
     /// The project's for its logs, prompts and functions.
     pub id: Uuid,
-    pub rows: Vec<Sent>,
+    pub rows: Vec<SentItem>,
     /// The place in the request of each row.
     pub indexes: Vec<usize>,
 }
@@ -50,11 +50,11 @@ pub enum IngestError {
 }
 
 /// Groups in the order of their first rows.
-pub fn group(rows: Vec<Sent>) -> Result<Vec<Group>, IngestError> {
+pub fn group(rows: Vec<SentItem>) -> Result<Vec<Group>, IngestError> {
     let mut groups: Vec<Group> = Vec::new();
     let mut places: HashMap<(ObjectKind, Uuid), usize> = HashMap::new();
     for (index, row) in rows.into_iter().enumerate() {
-        let Sent::Row(fields) = &row else { return Err(IngestError::NotAnObject { row: index }) };
+        let SentItem::Row(fields) = &row else { return Err(IngestError::NotAnObject { row: index }) };
         let (kind, id) = object_of(index, fields)?;
         let place = *places.entry((kind, id)).or_insert(groups.len());
         if place == GROUPS_MAX {
@@ -161,15 +161,15 @@ mod tests {
     #[test]
     fn rows_keep_their_order_and_their_places() {
         let row = |id: &str, n: u32| json!({"dataset_id": id, "id": n.to_string()});
-        let groups = group([row(A, 0), row(B, 1), row(A, 2)].map(Sent::from).to_vec()).expect("is routed");
+        let groups = group([row(A, 0), row(B, 1), row(A, 2)].map(SentItem::from).to_vec()).expect("is routed");
         let places: Vec<_> = groups.iter().map(|group| group.indexes.clone()).collect();
         assert_eq!(places, [vec![0, 2], vec![1]]);
-        assert_eq!(groups[0].rows[1], Sent::from(row(A, 2)));
+        assert_eq!(groups[0].rows[1], SentItem::from(row(A, 2)));
     }
 
     #[test]
     fn a_request_over_too_many_objects_is_refused() {
-        let row = |n: u128| Sent::from(json!({"dataset_id": Uuid::from_u128(n).to_string()}));
+        let row = |n: u128| SentItem::from(json!({"dataset_id": Uuid::from_u128(n).to_string()}));
         let most: Vec<_> = (0..GROUPS_MAX as u128).map(row).collect();
         assert_eq!(group(most.clone()).map(|groups| groups.len()), Ok(GROUPS_MAX));
         let refused = group(most.into_iter().chain([row(1 << 40)]).collect());

@@ -21,7 +21,7 @@ use assay_cluster::Cluster;
 use assay_node_auth::Asker;
 use assay_node_limits::memory_share;
 use assay_storage_model::command::{Command, Outcome, RequestId};
-use assay_storage_model::event::Sent;
+use assay_storage_model::event::SentItem;
 use assay_storage_model::{NotWritten, ObjectKey, OrgId, WriteOutcome, Xact};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -157,7 +157,7 @@ impl Patience {
 pub struct ObjectWrite {
     pub object: ObjectKey,
     /// Rows as the client sent them.
-    pub rows: Vec<Sent>,
+    pub rows: Vec<SentItem>,
     /// Hashes of the idempotency key and the content, if the client sent a key.
     pub request: Option<RequestId>,
 }

@@ -109,53 +109,55 @@ pub(crate) fn status_code<'de, D: Deserializer<'de>>(from: D) -> Result<i32, D::
 }
 
 fn enumeration<'de, D: Deserializer<'de>>(from: D, names: &[&str]) -> Result<i32, D::Error> {
-    let Some(given) = Option::<Named>::deserialize(from)? else { return Ok(0) };
+    let Some(given) = Option::<EnumValue>::deserialize(from)? else { return Ok(0) };
     let number = match &given {
-        Named::Number(number) => i32::try_from(*number).ok(),
-        Named::Name(name) => names.iter().position(|known| known == name).and_then(|place| i32::try_from(place).ok()),
+        EnumValue::Number(number) => i32::try_from(*number).ok(),
+        EnumValue::Name(name) => {
+            names.iter().position(|known| known == name).and_then(|place| i32::try_from(place).ok())
+        }
     };
     number.ok_or_else(|| D::Error::custom(format!("{given} is not one of {}", names.join(", "))))
 }
 
-enum Named {
+enum EnumValue {
     Number(i128),
     Name(String),
 }
 
-impl fmt::Display for Named {
+impl fmt::Display for EnumValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Named::Number(number) => write!(f, "{number}"),
-            Named::Name(name) => write!(f, "{name:?}"),
+            EnumValue::Number(number) => write!(f, "{number}"),
+            EnumValue::Name(name) => write!(f, "{name:?}"),
         }
     }
 }
 
-impl<'de> Deserialize<'de> for Named {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Named, D::Error> {
-        from.deserialize_any(NamedVisitor)
+impl<'de> Deserialize<'de> for EnumValue {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<EnumValue, D::Error> {
+        from.deserialize_any(EnumValueVisitor)
     }
 }
 
-struct NamedVisitor;
+struct EnumValueVisitor;
 
-impl Visitor<'_> for NamedVisitor {
-    type Value = Named;
+impl Visitor<'_> for EnumValueVisitor {
+    type Value = EnumValue;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a number or a name of the enumeration")
     }
 
-    fn visit_i64<E: Error>(self, number: i64) -> Result<Named, E> {
-        Ok(Named::Number(number.into()))
+    fn visit_i64<E: Error>(self, number: i64) -> Result<EnumValue, E> {
+        Ok(EnumValue::Number(number.into()))
     }
 
-    fn visit_u64<E: Error>(self, number: u64) -> Result<Named, E> {
-        Ok(Named::Number(number.into()))
+    fn visit_u64<E: Error>(self, number: u64) -> Result<EnumValue, E> {
+        Ok(EnumValue::Number(number.into()))
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<Named, E> {
-        Ok(text.parse().map_or_else(|_| Named::Name(text.to_owned()), Named::Number))
+    fn visit_str<E: Error>(self, text: &str) -> Result<EnumValue, E> {
+        Ok(text.parse().map_or_else(|_| EnumValue::Name(text.to_owned()), EnumValue::Number))
     }
 }
 

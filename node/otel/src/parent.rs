@@ -26,8 +26,8 @@ pub struct Parent {
     pub propagated_event: Option<Map<String, Value>>,
 }
 
-type Named = fn(String) -> ParentObject;
-const PREFIXES: [(&str, Named); 4] = [
+type MakeParent = fn(String) -> ParentObject;
+const PREFIXES: [(&str, MakeParent); 4] = [
     ("project_id:", ParentObject::Project),
     ("project_name:", ParentObject::ProjectNamed),
     ("experiment_id:", ParentObject::Experiment),

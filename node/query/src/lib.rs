@@ -10,7 +10,7 @@
 //! its request, as a job: `jobs`.
 
 mod admission;
-mod async_jobs;
+mod async_query_jobs;
 mod context;
 mod coordinate;
 mod error;
@@ -39,7 +39,7 @@ use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use crate::admission::Admission;
-use crate::async_jobs::AsyncJobs;
+use crate::async_query_jobs::AsyncJobs;
 use crate::context::{QueryContext, Threads};
 use crate::coordinate::DistributedQuery;
 use crate::leaf::stream::{LeafStreamService, RESULT_STREAM};
@@ -48,7 +48,7 @@ use crate::rows::{RowStreams, all_parts};
 
 pub use assay_node_engine::price::{PriceError, Prices};
 pub use assay_node_engine::{EngineError, Position, Table, Watch};
-pub use async_jobs::{JobCounts, JobLimits, JobRequest, JobStatus, JobView, RESULT_ROWS_MAX, ResultRange};
+pub use async_query_jobs::{JobCounts, JobLimits, JobRequest, JobStatus, JobView, RESULT_ROWS_MAX, ResultRange};
 pub use error::AskError;
 pub use request::{Bounded, GROUPS_DEFAULT, Lint, Meant, Question, ROWS_DEFAULT, ROWS_MAX};
 

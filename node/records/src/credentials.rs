@@ -159,7 +159,8 @@ pub fn check_maker(who: &Principal) -> Result<(), RecordsError> {
 
 /// Checks the name of an account or a token. `path` is its field in the request.
 pub fn check_name(path: &str, name: &str) -> Result<(), RecordsError> {
-    crate::shape::take(&crate::kinds::NAME, path, name.into()).map(drop)
+    assay_node_shapes::take(&crate::kinds::NAME, path, name.into())?;
+    Ok(())
 }
 
 fn body_of(token: &NewToken<'_>, secret: &Secret) -> Body {

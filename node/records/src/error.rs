@@ -2,6 +2,7 @@
 
 use assay_cluster::FenceError;
 use assay_node_secrets::SecretsError;
+use assay_node_shapes::ShapeError;
 use assay_storage_model::{NotWritten, WriteFailure};
 use thiserror::Error;
 
@@ -42,6 +43,12 @@ pub enum RecordsError {
     /// Stored data or a response is invalid: a fault of this program or its disk.
     #[error("{0}")]
     Internal(String),
+}
+
+impl From<ShapeError> for RecordsError {
+    fn from(error: ShapeError) -> RecordsError {
+        RecordsError::BadRequest(error.0)
+    }
 }
 
 impl RecordsError {

@@ -28,11 +28,11 @@ mod span_iframe;
 mod view;
 
 use assay_node_auth::ObjectType;
+use assay_node_shapes::{MOST_POSITIVE, Member, Shape};
 use assay_storage_model::ObjectKind;
 use uuid::Uuid;
 
 use crate::kind::{Guard, Home, Kind};
-use crate::shape::{MOST_POSITIVE, Member, Shape};
 
 pub use access::acl::ACL;
 pub use access::api_key::API_KEY;

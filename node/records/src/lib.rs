@@ -45,7 +45,7 @@ use assay_storage_model::{ObjectKey, OrgId, ShardId};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::schema::{draft, kind, shape};
+use crate::schema::{draft, kind};
 
 pub use authz::ACLS_AT_ONCE_MAX;
 pub use bootstrap::Founding;

@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use assay_node_auth::{Decision, Permission, Principal};
+use assay_node_shapes::Shape;
 use assay_storage_catalog::{Cursor, ListQuery, State};
 use assay_storage_model::OrgId;
 use assay_storage_model::catalog::{Record, RecordKind};
@@ -22,7 +23,6 @@ use crate::error::RecordsError;
 use crate::kind::{Filter, Home, Kind, Naming};
 use crate::kinds::PROJECT;
 use crate::read::decided;
-use crate::shape::Shape;
 
 /// Ids that one request may name.
 pub const IDS_MAX: usize = 1000;

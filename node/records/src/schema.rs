@@ -1,6 +1,5 @@
-//! Schemas of records: declarations of kinds, shapes of fields, validation of bodies, and descriptions for clients.
+//! Schemas of records: declarations of kinds, validation of bodies, and descriptions for clients.
 
 pub mod describe;
 pub mod draft;
 pub mod kind;
-pub mod shape;

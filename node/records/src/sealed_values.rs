@@ -8,6 +8,7 @@
 
 use assay_node_auth::{Permission, Principal, Secret, preview};
 use assay_node_secrets::{Belonging, Sealed};
+use assay_node_shapes::{Shape, take};
 use assay_storage_model::OrgId;
 use assay_storage_model::catalog::Record;
 use assay_storage_model::event::format_micros;
@@ -21,7 +22,6 @@ use crate::kind::{Field, Kind};
 use crate::kinds::AI_SECRET;
 use crate::list::ListRequest;
 use crate::read::{VisibleRecord, visible};
-use crate::shape::{Shape, take};
 use crate::{Records, edge};
 
 const SEALED: &str = "sealed";

@@ -14,7 +14,7 @@ use assay_cluster::Cluster;
 use assay_node_objects::{ObjectWrite, Objects, Patience, WriteError};
 use assay_node_query::{Home, Queries, Question, Who};
 use assay_node_records::Records;
-use assay_storage_model::event::{Sent, format_micros};
+use assay_storage_model::event::{SentItem, format_micros};
 use assay_storage_model::{GroupId, ObjectKey, ObjectKind};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -144,7 +144,7 @@ impl Retention {
 
     async fn delete(&self, object: ObjectKey, ids: &[String]) -> anyhow::Result<()> {
         for _ in 0..TRIES_MAX {
-            let rows = ids.iter().map(|id| Sent::from(json!({"id": id, "_object_delete": true}))).collect();
+            let rows = ids.iter().map(|id| SentItem::from(json!({"id": id, "_object_delete": true}))).collect();
             match self.objects.write(vec![ObjectWrite { object, rows, request: None }], Patience::usual()).await {
                 // Deleted as a whole meanwhile.
                 Ok(_) | Err(WriteError::Gone { .. }) => return Ok(()),

@@ -12,7 +12,7 @@ use assay_node_objects::{
 use assay_node_records::kinds::{DATASET, PROJECT};
 use assay_node_records::{Founding, Records};
 use assay_node_transfer::{TransferContext, TransferError, export, import};
-use assay_storage_model::event::Sent;
+use assay_storage_model::event::SentItem;
 use assay_storage_model::{ObjectKey, ObjectKind, OrgId};
 use serde_json::{Map, Value, json};
 use tokio::runtime::Runtime;
@@ -45,7 +45,7 @@ impl Node {
     }
 
     fn write(&self, object: ObjectKey, rows: Vec<Value>) {
-        let rows = rows.into_iter().map(Sent::from).collect();
+        let rows = rows.into_iter().map(SentItem::from).collect();
         let write = ObjectWrite { object, rows, request: None };
         self.runtime.block_on(self.place.objects.write(vec![write], Patience::usual())).expect("writes");
     }

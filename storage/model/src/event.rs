@@ -24,7 +24,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-pub use self::sent::{BodyOfList, ListUnder, Sent, SentRow};
+pub use self::sent::{BodyOfList, ListUnder, SentItem, SentRow};
 pub use self::time::{civil_from_days, days_from_civil, days_of_month, format_micros, parse_created};
 
 use self::control::Control;
@@ -137,7 +137,7 @@ impl Problem {
 pub fn prepare(
     kind: ObjectKind,
     index: usize,
-    row: impl Into<Sent>,
+    row: impl Into<SentItem>,
     context: &mut PrepareContext<'_>,
 ) -> Result<PreparedRow, RowError> {
     prepared(kind, index, row.into(), context).map_err(|Problem { path, problem }| RowError {
@@ -150,12 +150,12 @@ pub fn prepare(
 fn prepared(
     kind: ObjectKind,
     index: usize,
-    row: Sent,
+    row: SentItem,
     context: &mut PrepareContext<'_>,
 ) -> Result<PreparedRow, Problem> {
     let sent = match row {
-        Sent::Row(sent) => sent,
-        Sent::Other(other) => return Err(Problem::unlike("", &other, "a row is a JSON object")),
+        SentItem::Row(sent) => sent,
+        SentItem::Other(other) => return Err(Problem::unlike("", &other, "a row is a JSON object")),
     };
     check_shape(&sent.fields)?;
     let control = Control::of(&sent.fields)?;

@@ -11,7 +11,7 @@ use assay_node_api::pure::{
 use assay_node_objects::pure::{Reservations, Prepared, ReservationRequest, page_query, prepare_all};
 use assay_node_objects::{FetchRequest, ObjectLimits, ObjectWrite, WriteError, feedback, ingest};
 use assay_storage_model::command::{COMMAND_BYTES_MAX, Command, ROWS_PER_WRITE_MAX, RequestId};
-use assay_storage_model::event::{PrepareContext, PreparedRow, Sent, prepare, values_within};
+use assay_storage_model::event::{PrepareContext, PreparedRow, SentItem, prepare, values_within};
 use assay_storage_model::{ObjectKey, ObjectKind, OrgId, ShardId, Xact};
 use bytes::Bytes;
 use serde_json::{Map, Value};
@@ -126,7 +126,7 @@ fn several(fields: &mut Map<String, Value>) -> Result<(), Refusal> {
     written(writes)
 }
 
-fn logs3(sent: Vec<Sent>, said: &[Value]) -> Result<(), Refusal> {
+fn logs3(sent: Vec<SentItem>, said: &[Value]) -> Result<(), Refusal> {
     let count = sent.len();
     let groups = ingest::group(sent)?;
     let mut places: Vec<usize> = groups.iter().flat_map(|group| group.indexes.clone()).collect();
@@ -142,20 +142,20 @@ fn logs3(sent: Vec<Sent>, said: &[Value]) -> Result<(), Refusal> {
 type Spoken = (ObjectWrite, Vec<Value>);
 
 /// Returns a keyed write, so that generated ids are the same every time.
-fn to(kind: ObjectKind, id: Uuid, rows: Vec<Sent>, said: Vec<Value>) -> Spoken {
+fn to(kind: ObjectKind, id: Uuid, rows: Vec<SentItem>, said: Vec<Value>) -> Spoken {
     let request = Some(RequestId { key: [1; 16], content: *id.as_bytes() });
     (ObjectWrite { object: ObjectKey::new(OrgId(Uuid::from_u128(7)), kind, id), rows, request }, said)
 }
 
 fn to_made(kind: ObjectKind, id: Uuid, rows: Vec<Value>) -> Spoken {
-    to(kind, id, rows.iter().cloned().map(Sent::from).collect(), rows)
+    to(kind, id, rows.iter().cloned().map(SentItem::from).collect(), rows)
 }
 
 fn written(spoken: Vec<Spoken>) -> Result<(), Refusal> {
     let spoken: Vec<Spoken> = spoken.into_iter().filter(|(write, _)| !write.rows.is_empty()).collect();
     let writes: Vec<ObjectWrite> = spoken.iter().map(|(write, _)| write.clone()).collect();
     let of_trees = |(write, said): &Spoken| {
-        let rows = said.iter().cloned().map(Sent::from).collect();
+        let rows = said.iter().cloned().map(SentItem::from).collect();
         ObjectWrite { rows, ..write.clone() }
     };
     let prepared = ready(prepare_all(writes, NOW_MICROS));

@@ -7,6 +7,7 @@
 
 pub mod areas;
 pub mod compose;
+pub mod crate_sizes;
 pub mod features;
 pub mod formats;
 pub mod functions;

@@ -6,9 +6,9 @@ use crate::functions::code_only;
 use crate::workspace::{Crate, Source};
 
 /// Nouns that need a subject in front of them to mean something: `QueryAnswer`, not `Answer`.
-pub const EMPTY_NOUNS: [&str; 24] = [
+pub const EMPTY_NOUNS: [&str; 25] = [
     "Answer", "Asked", "Begun", "Came", "Carried", "Data", "Done", "Found", "Given", "Held", "Info", "Item", "Kept",
-    "Known", "Made", "Place", "Said", "Seen", "Sent", "Shown", "Sight", "Told", "Thing", "Wanted",
+    "Known", "Made", "Place", "Said", "Seen", "Sent", "Shown", "Sight", "Standing", "Told", "Thing", "Wanted",
 ];
 
 /// Definition of a type.
@@ -23,9 +23,9 @@ struct Definition {
 pub fn complaints(crates: &[Crate], sources: &[Source]) -> Vec<String> {
     let mut places: BTreeMap<(&str, String), Vec<String>> = BTreeMap::new();
     for source in sources {
-        let Some(owner) = owner(crates, &source.path) else { continue };
+        let Some(owner) = Crate::owner(crates, &source.path) else { continue };
         for Definition { name, line } in definitions(&source.text) {
-            places.entry((owner, name)).or_default().push(format!("{}:{line}", source.path));
+            places.entry((&owner.name, name)).or_default().push(format!("{}:{line}", source.path));
         }
     }
     let mut complaints = Vec::new();
@@ -39,19 +39,14 @@ pub fn complaints(crates: &[Crate], sources: &[Source]) -> Vec<String> {
     complaints
 }
 
-/// The crate of a file: the member whose folder is the longest that the file is in.
-fn owner<'c>(crates: &'c [Crate], path: &str) -> Option<&'c str> {
-    let is_in = |member: &&Crate| path.strip_prefix(&member.folder).is_some_and(|rest| rest.starts_with('/'));
-    crates.iter().filter(is_in).max_by_key(|member| member.folder.len()).map(|member| member.name.as_str())
-}
-
-/// Types that a file defines. Associated types and aliases within functions are none.
+/// Types that a file defines. Associated types, aliases within functions, and names that a macro fills in are none.
 fn definitions(text: &str) -> Vec<Definition> {
     let code = code_only(text);
     let mut found = Vec::new();
     for (number, line) in code.lines().enumerate() {
         let indented = line.starts_with(char::is_whitespace);
-        let mut words = line.split(|c: char| !(c.is_alphanumeric() || c == '_')).filter(|word| !word.is_empty());
+        let mut words =
+            line.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$')).filter(|word| !word.is_empty());
         let mut keyword = words.next();
         if keyword == Some("pub") {
             keyword = words.next();
@@ -64,7 +59,7 @@ fn definitions(text: &str) -> Vec<Definition> {
             Some("type") => !indented,
             _ => false,
         };
-        if is_type && let Some(name) = words.next() {
+        if is_type && let Some(name) = words.next().filter(|name| !name.starts_with('$')) {
             found.push(Definition { name: name.to_owned(), line: number + 1 });
         }
     }
@@ -93,6 +88,12 @@ mod tests {
         ];
         let found = complaints(&crates(), &sources);
         assert_eq!(found, ["assay has 2 types `Request`: node/src/a.rs:1, node/src/b.rs:2"]);
+    }
+
+    #[test]
+    fn a_name_that_a_macro_fills_in_is_none() {
+        let text = "macro_rules! a {\n    () => { };\n    ($name:ident) => {\n        pub struct $name(u8);\n        pub struct $name;\n    };\n}\n";
+        assert!(complaints(&crates(), &[source("node/src/a.rs", text)]).is_empty());
     }
 
     #[test]

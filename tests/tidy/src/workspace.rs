@@ -74,6 +74,12 @@ impl Crate {
         Crate { name, folder: folder.to_owned(), manifest }
     }
 
+    /// Returns the crate of a file: the member whose folder is the longest that the file is in.
+    pub fn owner<'c>(crates: &'c [Crate], path: &str) -> Option<&'c Crate> {
+        let is_in = |member: &&Crate| path.strip_prefix(&member.folder).is_some_and(|rest| rest.starts_with('/'));
+        crates.iter().filter(is_in).max_by_key(|member| member.folder.len())
+    }
+
     /// Sample of a crate from the text of a manifest, for the checks' own tests.
     pub fn sample(folder: &str, manifest: &str) -> Crate {
         Crate::new(folder, manifest.parse().expect("TOML"))

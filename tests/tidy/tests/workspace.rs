@@ -7,7 +7,9 @@ use std::process::Command;
 use assay_tests_tidy::features::{complaints as feature_complaints, parse_tree};
 use assay_tests_tidy::readme::{TEST_COMMAND, broken_links, commands, parse_run, variant_of};
 use assay_tests_tidy::workspace::Workspace;
-use assay_tests_tidy::{areas, formats, imports, libraries, prose, sizes, sources};
+use assay_tests_tidy::{
+    areas, crate_sizes, formats, imports, libraries, prose, sizes, sources, type_names, usual_names,
+};
 
 /// Crates that are built alone, day in, day out, and pull in what is large.
 const BUILT_ALONE: [&str; 3] = ["assay-storage-segments", "assay-storage-log", "assay-storage-shard"];
@@ -40,10 +42,38 @@ fn every_file_says_what_it_is_and_holds_no_stub() {
 }
 
 #[test]
+fn every_type_has_a_name_of_its_own() {
+    let workspace = Workspace::this();
+    none(&type_names::complaints(&workspace.crates, &workspace.sources()));
+}
+
+#[test]
+fn doc_comments_begin_with_a_noun_or_a_verb() {
+    none(&prose::doc_comments(&Workspace::this().sources()));
+}
+
+#[test]
+fn usual_names_lead_to_files_of_that_name() {
+    let workspace = Workspace::this();
+    let names = usual_names::parse(&workspace.read_text(".github/CONTRIBUTING.md"));
+    none(&usual_names::unlisted(&names));
+    let files: Vec<_> = workspace.sources().into_iter().map(|source| source.path).collect();
+    none(&usual_names::misleading(&names, &files));
+}
+
+#[test]
 fn files_and_functions_stay_short() {
     let workspace = Workspace::this();
     let known = sizes::parse_ratchet(&workspace.read_text("tests/tidy/ratchet.txt")).expect("a ratchet that parses");
     none(&sizes::complaints(&sizes::too_long(&workspace.sources()), &known));
+}
+
+#[test]
+fn crates_and_folders_stay_small() {
+    let workspace = Workspace::this();
+    let sources = workspace.sources();
+    none(&crate_sizes::large_crates(&workspace.crates, &sources));
+    none(&crate_sizes::full_folders(&sources));
 }
 
 #[test]

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use assay_cluster_network::node_records;
+use assay_cluster_network::{NoAnswer, Service};
 use assay_storage_model::NodeId;
 use bytes::Bytes;
 use futures::FutureExt;
@@ -11,8 +13,6 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, sleep};
 
 use crate::certificates::node_certificates::now_micros;
-use crate::membership::nodes;
-use crate::routing::service::{NoAnswer, Service};
 use crate::{Cluster, Shared};
 
 pub(crate) const CLOCK: &str = "cluster.clock";
@@ -38,7 +38,7 @@ pub(crate) struct Clocks {
 pub(super) async fn run(shared: Arc<Shared>) {
     loop {
         let others: Vec<NodeId> =
-            nodes::addresses(&shared.catalog.read()).into_keys().filter(|node| *node != shared.node).collect();
+            node_records::addresses(&shared.catalog.read()).into_keys().filter(|node| *node != shared.node).collect();
         let asked = others.into_iter().map(|node| ask(&shared, node));
         let now = Instant::now();
         let told = join_all(asked).await.into_iter().flatten().map(|(at, micros)| {

@@ -8,6 +8,8 @@ use std::fs::File;
 use std::sync::Arc;
 use std::time::Duration;
 
+use assay_cluster_network::node_records::{self, NodeState};
+use assay_cluster_network::{AskError, NoAnswer, Service};
 use assay_cluster_raft::machine::files_ran_out;
 use assay_storage_model::NodeId;
 use bytes::Bytes;
@@ -18,8 +20,6 @@ use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep};
 
 use crate::Shared;
-use crate::membership::nodes::{self, NodeState};
-use crate::routing::service::{AskError, NoAnswer, Service};
 
 pub(crate) const HEALTH: &str = "cluster.health";
 const ASKED_EVERY: Duration = Duration::from_secs(2);
@@ -108,7 +108,7 @@ impl Shared {
 
     /// The nodes that are to lead something: active, answering, and not impaired.
     pub fn able_to_lead(&self) -> BTreeSet<NodeId> {
-        let records = nodes::all(&self.catalog.read());
+        let records = node_records::all(&self.catalog.read());
         let active = records.into_values().filter(|(record, _)| record.state == NodeState::Active);
         let able = |node: &NodeId| match *node == self.node {
             true => !self.is_impaired(),
@@ -130,7 +130,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
             }
         }
         let others: Vec<NodeId> =
-            nodes::addresses(&shared.catalog.read()).into_keys().filter(|node| *node != shared.node).collect();
+            node_records::addresses(&shared.catalog.read()).into_keys().filter(|node| *node != shared.node).collect();
         let asked = others.into_iter().map(|node| {
             let shared = &shared;
             async move { shared.health.note(node, condition(shared, node).await) }

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use assay_cluster_network::node_records::{self, NodeRecord, NodeState, Removed};
+use assay_cluster_network::{NoAnswer, Service};
 use assay_storage_model::sabotage::{self, Sabotage};
 use assay_storage_model::{GroupId, NodeId};
 use bytes::Bytes;
@@ -15,9 +17,7 @@ use tokio::time::{self, sleep};
 use super::LOOK;
 use crate::Shared;
 use crate::config::PeerConfig;
-use crate::membership::nodes::{self, NodeRecord, NodeState, Removed};
 use crate::membership::operations::OperateError;
-use crate::routing::service::{NoAnswer, Service};
 
 /// Interval at which the catalog's leader is asked to confirm itself if no other request does.
 const LISTEN_EVERY: Duration = Duration::from_secs(1);
@@ -65,7 +65,7 @@ async fn listen(shared: &Shared) {
 /// The catalog's addresses go to the transport, and into a file for the next start.
 fn tell_addresses(shared: &Shared, known: &mut Option<BTreeMap<NodeId, String>>) {
     shared.net.set_removed(Removed::of(&shared.catalog.read()));
-    let mut addresses = nodes::addresses(&shared.catalog.read());
+    let mut addresses = node_records::addresses(&shared.catalog.read());
     addresses.remove(&shared.node);
     if known.as_ref() == Some(&addresses) || !may_be_told(shared, &addresses) {
         return;
@@ -103,7 +103,7 @@ async fn introduce(shared: &Shared) {
 /// meanwhile. This node may come to lead the catalog, and the others cannot reach their leader at its old address.
 async fn introduce_unheard(shared: &Shared) {
     let Some(peer) = &shared.config.peer else { return };
-    let is_known = nodes::addresses(&shared.catalog.read()).get(&shared.node) == Some(&peer.address);
+    let is_known = node_records::addresses(&shared.catalog.read()).get(&shared.node) == Some(&peer.address);
     if is_known || sabotage::is(Sabotage::NoIntroduction) {
         return;
     }
@@ -175,7 +175,7 @@ struct TrialAddress<'a> {
 
 impl Drop for TrialAddress<'_> {
     fn drop(&mut self) {
-        let recorded = nodes::addresses(&self.shared.catalog.read()).remove(&self.node);
+        let recorded = node_records::addresses(&self.shared.catalog.read()).remove(&self.node);
         if !self.is_recorded
             && let (Some(address), Some(transport)) = (recorded, self.shared.net.transport())
         {
@@ -195,7 +195,7 @@ impl IntroductionService {
     async fn take(shared: &Shared, from: NodeId, body: &[u8]) -> Result<(), String> {
         let address = std::str::from_utf8(body).map_err(|_| "the address is not valid UTF-8")?;
         PeerConfig::new(address, None)?;
-        let recorded = nodes::addresses(&shared.catalog.read()).remove(&from);
+        let recorded = node_records::addresses(&shared.catalog.read()).remove(&from);
         let mut trial = None;
         if recorded.as_deref() != Some(address)
             && let Some(transport) = shared.net.transport()

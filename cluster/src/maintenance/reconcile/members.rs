@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use assay_cluster_network::node_records::{self, NodeState};
 use assay_cluster_placement::leaders;
 use assay_cluster_raft::{ChangeError, Group, GroupStatus, HandOverError, Member};
 use assay_storage_model::catalog::{Replica, ShardMap};
@@ -14,7 +15,6 @@ use tokio::time::sleep;
 
 use super::{CatalogChanges, LOOK, LOOK_MIN, voters_wanted};
 use crate::Shared;
-use crate::membership::nodes::{self, NodeState};
 use crate::monitoring::status::CLOSE_ENTRIES;
 
 /// A leader is left in peace for this long before the lead is given to who is to have it.
@@ -270,7 +270,7 @@ fn better_leaders(
     status: &GroupStatus,
     to_lead: Option<NodeId>,
 ) -> (Vec<Member>, Reason) {
-    let nodes = nodes::all(&shared.catalog.read());
+    let nodes = node_records::all(&shared.catalog.read());
     if nodes.get(&shared.node).is_some_and(|(record, _)| record.state != NodeState::Active) {
         return (shared.successors(group), Reason::Drains);
     }

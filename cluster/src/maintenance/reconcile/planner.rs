@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use assay_cluster_network::node_records::{self, NodeState};
 use assay_cluster_placement::{Move, Nodes, plan};
 use assay_storage_model::catalog::{
     CatalogCommand, CatalogOutcome, ChangeReplicas, DeleteRecord, Expect, GiveIds, Members, RecordKind, Replica,
@@ -18,7 +19,6 @@ use super::CatalogChanges;
 use crate::Shared;
 use crate::certificates::node_certificates::{now_micros, settings};
 use crate::membership::join;
-use crate::membership::nodes::{self, NodeState};
 use crate::membership::operations::OperateError;
 use crate::monitoring::status::{GroupReport, OwnReport, ReplicaReport, groups_of, unsettled_group};
 
@@ -54,7 +54,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
 fn who_is_able(shared: &Shared, reports: &BTreeMap<NodeId, OwnReport>, heard: &mut BTreeMap<NodeId, Instant>) -> Nodes {
     let now = Instant::now();
     let mut found = Nodes::default();
-    for (node, (record, _)) in nodes::all(&shared.catalog.read()) {
+    for (node, (record, _)) in node_records::all(&shared.catalog.read()) {
         let last = heard.entry(node).or_insert(now);
         if reports.contains_key(&node) {
             *last = now;

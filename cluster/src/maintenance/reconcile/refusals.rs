@@ -6,6 +6,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use assay_cluster_directory::node_files::KeptState;
+use assay_cluster_directory::starts::{COMPARED_WITHIN, Consequence, Floor, Name, StartId, write_marker};
+use assay_cluster_network::{NoAnswer, Service};
 use assay_storage_model::{GroupId, NodeId, ReplicaId};
 use bytes::Bytes;
 use futures::FutureExt;
@@ -18,9 +21,6 @@ use super::LOOK;
 use super::scrub::dispensable;
 use crate::Shared;
 use crate::error::OpenError;
-use crate::routing::service::{NoAnswer, Service};
-use crate::stale_copies::starts::{COMPARED_WITHIN, Consequence, Floor, Name, StartId, write_marker};
-use crate::startup::node_files::KeptState;
 
 pub(crate) const PLACED: &str = "cluster.placed";
 const ASK_MAX: Duration = Duration::from_secs(5);
@@ -203,7 +203,8 @@ async fn step(shared: &Arc<Shared>) -> Result<(), String> {
     let said = |error: OpenError| error.to_string();
     if shared.start_histories.floor() == Floor::Unknown {
         let placed = ask(shared).await?;
-        return shared.start_histories.change(|kept| kept.with_floor(placed.next_replica)).await.map_err(said);
+        let floor = shared.start_histories.change(|kept| kept.with_floor(placed.next_replica));
+        return floor.await.map_err(|error| error.to_string());
     }
     let Some(kept) = shared.kept_of(GroupId::CATALOG) else { return Ok(()) };
     let replica = kept.replica;

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use assay_cluster_directory::node_files::{KeptReplica, KeptState};
+use assay_cluster_directory::starts::Floor;
 use assay_storage_model::catalog::ShardMap;
 use assay_storage_model::{GroupId, ReplicaId, ShardId};
 use tokio::sync::mpsc;
@@ -16,8 +18,6 @@ use tokio::time::Instant;
 use super::scrub::dispensable;
 use super::{CatalogChanges, LOOK, LOOK_MIN};
 use crate::Shared;
-use crate::stale_copies::starts::Floor;
-use crate::startup::node_files::{KeptReplica, KeptState};
 
 /// Pause after a failure in a group.
 const AFTER_FAILURE: Duration = Duration::from_secs(2);

@@ -7,12 +7,12 @@
 //! the replica stops, its files are set aside, and the planner assigns a new one on the same node, which the leader
 //! fills. If the others cannot do without it, it stays, and every scrub reports it again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use assay_cluster_network::{NoAnswer, Service};
 use assay_cluster_raft::Group;
-use assay_storage_model::sabotage::{self, Sabotage};
 use assay_storage_model::{GroupId, LogPosition, NodeId, ReplicaId};
 use assay_storage_shard::Shard;
 use bytes::Bytes;
@@ -20,13 +20,11 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
 use crate::Shared;
 use crate::membership::removal::able_without;
 use crate::monitoring::status::{GroupReport, OwnReport};
-use crate::routing::service::{NoAnswer, Service};
 
 pub(crate) const DIGEST: &str = "cluster.digest";
 pub(crate) const QUARANTINE: &str = "cluster.quarantine";
@@ -51,37 +49,6 @@ const FINDINGS_SAID_MAX: usize = 5;
 struct Compared {
     position: Option<LogPosition>,
     digest: u64,
-}
-
-/// Groups whose replica here could not be read, or gave another one a damaged snapshot, until they are looked at.
-#[derive(Debug, Default)]
-pub(crate) struct Suspects {
-    waiting: Mutex<BTreeSet<GroupId>>,
-    told: Notify,
-}
-
-impl Suspects {
-    pub fn add(&self, group: GroupId) {
-        if sabotage::is(Sabotage::RotInCompactionIsFatal) {
-            return; // a reader may meet the damage first
-        }
-        self.waiting.lock().insert(group);
-        self.told.notify_one();
-    }
-
-    #[cfg(test)]
-    pub fn waiting(&self) -> Vec<GroupId> {
-        self.waiting.lock().iter().copied().collect()
-    }
-
-    async fn next(&self) -> GroupId {
-        loop {
-            if let Some(group) = self.waiting.lock().pop_first() {
-                return group;
-            }
-            self.told.notified().await;
-        }
-    }
 }
 
 pub(super) async fn run(shared: Arc<Shared>) {

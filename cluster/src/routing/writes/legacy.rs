@@ -1,12 +1,12 @@
 //! Responses of versions 0.4 and 0.5 to forwarded writes.
 
+use assay_cluster_network::NoAnswer;
 use assay_storage_model::command::Outcome;
 use assay_storage_model::{NotWritten, WriteFailure};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::{ResponseForm, Written};
-use crate::routing::service::NoAnswer;
 
 const BUSY: &str = "too many writes wait for this group";
 

@@ -15,7 +15,7 @@ use assay_node_otel::{
     Encoding, Limits, Mapped, Parent, ParentObject, Rejected, Signal, count, decode, encode_not_stored,
 };
 use assay_storage_model::ObjectKind;
-use assay_storage_model::event::Sent;
+use assay_storage_model::event::SentItem;
 use uuid::Uuid;
 
 use crate::files::Attachments;
@@ -181,7 +181,7 @@ async fn write_group(
         while let Some(one) = rows.next_if(|_| part.len() < ROWS_AT_ONCE && bytes < BYTES_AT_ONCE) {
             bytes += bytes_about(&one.row);
             indexes.push(one.index);
-            part.push(Sent::from(one.row));
+            part.push(SentItem::from(one.row));
         }
         let write: ObjectWrite = match write_to(caller, kind, id, (part, Attachments::Unknown), None).await {
             Ok(write) => write,

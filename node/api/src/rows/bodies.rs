@@ -5,7 +5,7 @@ use assay_node_http::requests::error_texts::{kind_of, shortened};
 use assay_node_http::responses::refusal::{Kind, Refusal};
 use assay_node_objects::FetchRequest;
 use assay_storage_model::command::{ROWS_PER_WRITE_MAX, TooLarge};
-use assay_storage_model::event::{BodyOfList, ListUnder, Sent};
+use assay_storage_model::event::{BodyOfList, ListUnder, SentItem};
 use assay_storage_model::{ObjectKind, Xact};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -47,7 +47,7 @@ fn optional_array(body: &mut Map<String, Value>, name: &str, path: &str) -> Resu
 /// Body of `POST /logs3`.
 #[derive(Debug)]
 pub enum Logs3 {
-    Rows(Vec<Sent>),
+    Rows(Vec<SentItem>),
     /// Rows that were uploaded under this key.
     Uploaded(String),
 }
@@ -77,7 +77,7 @@ pub fn logs3_rows(body: &[u8]) -> Result<Logs3, Refusal> {
 }
 
 /// The rows of one object, which stand under this name.
-pub fn rows(body: &[u8], name: &str) -> Result<Vec<Sent>, Refusal> {
+pub fn rows(body: &[u8], name: &str) -> Result<Vec<SentItem>, Refusal> {
     of_one_object(body, name)
 }
 
@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(outcome.expect_err(message).message, message);
     }
 
-    fn logs3(body: &str) -> Vec<Sent> {
+    fn logs3(body: &str) -> Vec<SentItem> {
         match logs3_rows(body.as_bytes()) {
             Ok(Logs3::Rows(rows)) => rows,
             other => panic!("{other:?}"),
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn rows_are_read_from_under_their_name_and_nothing_else_is() {
         let read = |text: &str| rows(text.as_bytes(), "events");
-        let row = |value: Value| Sent::from(value);
+        let row = |value: Value| SentItem::from(value);
         assert_eq!(
             read(r#"{"x": [1], "events": [{"id": "a"}, 1]}"#).expect("rows"),
             [row(json!({"id": "a"})), row(json!(1))]

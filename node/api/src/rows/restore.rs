@@ -9,7 +9,7 @@ use assay_node_http::responses::{HandlerResult, json};
 use assay_node_http::web::Payload;
 use assay_node_objects::restore::{Restoring, restoring};
 use assay_node_objects::{FetchRequest, ObjectWrite, RowHome};
-use assay_storage_model::event::Sent;
+use assay_storage_model::event::SentItem;
 use assay_storage_model::{ObjectKind, Xact};
 use serde_json::{Value, json};
 
@@ -44,7 +44,7 @@ pub async fn restore(call: Call, payload: Payload) -> HandlerResult {
         );
         return Err(Refusal::new(Kind::TooLarge, said));
     }
-    let rows = found.rows.into_iter().map(Sent::from).collect();
+    let rows = found.rows.into_iter().map(SentItem::from).collect();
     let write = ObjectWrite { object: home.object, rows, request: None };
     admit_writes(&call.edge.quotas, &call.principal, std::slice::from_ref(&write))?;
     let written = call.objects().write(vec![write], call.patience()).await?;

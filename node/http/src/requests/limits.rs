@@ -4,7 +4,7 @@ use assay_node_auth::Principal;
 use assay_node_limits::{QuotaExceeded, Quotas, RateExceeded, StorageUsage};
 use assay_node_objects::{ObjectWrite, WriteError};
 use assay_storage_model::NotWritten;
-use assay_storage_model::event::Sent;
+use assay_storage_model::event::SentItem;
 use serde_json::Value;
 
 use crate::responses::refusal::{Kind, Refusal};
@@ -20,8 +20,8 @@ pub fn admit_writes(quotas: &Quotas, who: &Principal, writes: &[ObjectWrite]) ->
 /// Returns an upper bound of the usage that writes add: every row that deletes none counts as a new one.
 fn added_by(writes: &[ObjectWrite]) -> StorageUsage {
     let rows = writes.iter().flat_map(|write| &write.rows).filter_map(|row| match row {
-        Sent::Row(row) => Some(row),
-        Sent::Other(_) => None,
+        SentItem::Row(row) => Some(row),
+        SentItem::Other(_) => None,
     });
     let kept = rows.filter(|row| row.get("_object_delete") != Some(&Value::Bool(true)));
     kept.fold(StorageUsage::default(), |sum, row| sum.plus(StorageUsage { rows: 1, bytes: row.bytes_about() as u64 }))
@@ -44,7 +44,7 @@ mod tests {
 
     fn rows(count: usize, row: &Value) -> Vec<ObjectWrite> {
         let object = ObjectKey::new(OrgId(Uuid::from_u128(1)), ObjectKind::Dataset, Uuid::nil());
-        vec![ObjectWrite { object, rows: vec![Sent::from(row.clone()); count], request: None }]
+        vec![ObjectWrite { object, rows: vec![SentItem::from(row.clone()); count], request: None }]
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use assay_storage_model::event::{Sent, SentRow};
+use assay_storage_model::event::{SentItem, SentRow};
 use bytes::Bytes;
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ struct SpanPosition {
 }
 
 /// Returns the ids of the rows to read before [`adopt`]: parents that are not in the request itself.
-pub fn unknown_parents(rows: &[Sent]) -> Vec<String> {
+pub fn unknown_parents(rows: &[SentItem]) -> Vec<String> {
     if !names_parents(rows) {
         return Vec::new();
     }
@@ -31,7 +31,7 @@ pub fn unknown_parents(rows: &[Sent]) -> Vec<String> {
 }
 
 /// Replaces `_parent_id` in every row by the position of the parent. `stored` are the rows of [`unknown_parents`].
-pub fn adopt(rows: &mut [Sent], stored: &[Bytes]) {
+pub fn adopt(rows: &mut [SentItem], stored: &[Bytes]) {
     if !names_parents(rows) {
         return;
     }
@@ -39,7 +39,7 @@ pub fn adopt(rows: &mut [Sent], stored: &[Bytes]) {
     // A row of the request that replaces comes after what is stored; one that merges keeps the stored place.
     let mut by_id: HashMap<String, usize> = HashMap::new();
     for (at, row) in rows.iter().enumerate() {
-        if let Sent::Row(row) = row
+        if let SentItem::Row(row) = row
             && let Some(id) = id_of(row)
             && (!merges(row) || !places.contains_key(id))
         {
@@ -52,21 +52,26 @@ pub fn adopt(rows: &mut [Sent], stored: &[Bytes]) {
 }
 
 /// Whether any row has the field. Most requests have none, and are not looked at any further.
-fn names_parents(rows: &[Sent]) -> bool {
+fn names_parents(rows: &[SentItem]) -> bool {
     rows.iter().filter_map(as_row).any(|row| row.get(PARENT).is_some())
 }
 
 /// Resolves one row after the rows of the request that it descends from.
-fn settle(rows: &mut [Sent], at: usize, by_id: &HashMap<String, usize>, places: &mut HashMap<String, SpanPosition>) {
+fn settle(
+    rows: &mut [SentItem],
+    at: usize,
+    by_id: &HashMap<String, usize>,
+    places: &mut HashMap<String, SpanPosition>,
+) {
     // From the row up to the first ancestor whose place is known; a circle ends where it closes.
     let (mut line, mut on_line, mut next) = (Vec::new(), HashSet::new(), Some(at));
     while let Some(here) = next.filter(|here| on_line.insert(*here)) {
-        let Sent::Row(row) = &rows[here] else { break };
+        let SentItem::Row(row) = &rows[here] else { break };
         line.push(here);
         next = parent_of(row).and_then(|parent| by_id.get(parent)).copied();
     }
     for here in line.into_iter().rev() {
-        let Sent::Row(row) = &mut rows[here] else { continue };
+        let SentItem::Row(row) = &mut rows[here] else { continue };
         if let Some(place) = parent_of(row).and_then(|parent| places.get(parent)).cloned() {
             row.set("span_parents", Value::from(vec![place.span_id]));
             if text(row, "root_span_id").is_none() {
@@ -82,10 +87,10 @@ fn settle(rows: &mut [Sent], at: usize, by_id: &HashMap<String, usize>, places: 
     }
 }
 
-fn as_row(sent: &Sent) -> Option<&SentRow> {
+fn as_row(sent: &SentItem) -> Option<&SentRow> {
     match sent {
-        Sent::Row(row) => Some(row),
-        Sent::Other(_) => None,
+        SentItem::Row(row) => Some(row),
+        SentItem::Other(_) => None,
     }
 }
 
@@ -125,7 +130,7 @@ mod tests {
     use serde_json::json;
 
     fn adopted(rows: Vec<Value>, stored: &[Value]) -> Vec<Value> {
-        let mut rows: Vec<Sent> = rows.into_iter().map(Sent::from).collect();
+        let mut rows: Vec<SentItem> = rows.into_iter().map(SentItem::from).collect();
         let stored: Vec<Bytes> = stored.iter().map(|row| row.to_string().into()).collect();
         adopt(&mut rows, &stored);
         let places = rows.iter().filter_map(as_row).map(|row| {
@@ -138,7 +143,7 @@ mod tests {
     #[test]
     fn a_child_joins_the_trace_of_a_stored_parent() {
         let rows = vec![json!({"id": "kid", "_parent_id": "abc"})];
-        let sent: Vec<Sent> = rows.iter().cloned().map(Sent::from).collect();
+        let sent: Vec<SentItem> = rows.iter().cloned().map(SentItem::from).collect();
         assert_eq!(unknown_parents(&sent), ["abc"]);
         let stored = [json!({"id": "abc", "span_id": "s1", "root_span_id": "t1", "input": "x"})];
         assert_eq!(adopted(rows, &stored), [json!([["s1"], "t1", null])]);
@@ -151,7 +156,7 @@ mod tests {
             json!({"id": "b", "_parent_id": "a", "span_id": "sb"}),
             json!({"id": "a", "span_id": "sa", "root_span_id": "t"}),
         ];
-        let sent: Vec<Sent> = rows.iter().cloned().map(Sent::from).collect();
+        let sent: Vec<SentItem> = rows.iter().cloned().map(SentItem::from).collect();
         assert_eq!(unknown_parents(&sent), Vec::<String>::new());
         assert_eq!(
             adopted(rows, &[]),
@@ -162,7 +167,7 @@ mod tests {
     #[test]
     fn a_merge_keeps_the_place_of_the_stored_row() {
         let rows = vec![json!({"id": "a", "_is_merge": true, "output": 1}), json!({"id": "kid", "_parent_id": "a"})];
-        let sent: Vec<Sent> = rows.iter().cloned().map(Sent::from).collect();
+        let sent: Vec<SentItem> = rows.iter().cloned().map(SentItem::from).collect();
         assert_eq!(unknown_parents(&sent), ["a"]);
         let stored = [json!({"id": "a", "span_id": "s", "root_span_id": "t"})];
         assert_eq!(adopted(rows.clone(), &stored)[1], json!([["s"], "t", null]));

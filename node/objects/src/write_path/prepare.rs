@@ -1,7 +1,7 @@
 //! Preparation of a client's rows: validation, merging of rows with the same id, and size. It precedes every write.
 
 use assay_storage_model::command::{Action, Command, ROWS_PER_WRITE_MAX, RequestId, RowOp, TooLarge, Write};
-use assay_storage_model::event::{PrepareContext, PreparedRow, Sent, prepare};
+use assay_storage_model::event::{PrepareContext, PreparedRow, SentItem, prepare};
 use assay_storage_model::merge::fold_batch;
 use assay_storage_model::{ObjectKey, Xact};
 use assay_storage_threads::{BackgroundWork, lower_thread_priority};
@@ -101,7 +101,7 @@ fn each_prepared(writes: Vec<ObjectWrite>, now_micros: i64) -> Result<Vec<Prepar
 fn one(
     object: ObjectKey,
     index: usize,
-    row: Sent,
+    row: SentItem,
     now_micros: i64,
     new: &mut NewIds,
 ) -> Result<PreparedRow, assay_storage_model::event::RowError> {
@@ -138,7 +138,7 @@ mod tests {
     }
 
     async fn prepared(request: Option<RequestId>, rows: Vec<Value>) -> Result<(Prepared, Vec<String>), WriteError> {
-        let write = ObjectWrite { object: object(), rows: rows.into_iter().map(Sent::from).collect(), request };
+        let write = ObjectWrite { object: object(), rows: rows.into_iter().map(SentItem::from).collect(), request };
         Ok(prepare_all(vec![write], 0).await?.pop().expect("one"))
     }
 

@@ -12,7 +12,7 @@ use assay_node_objects::{
 };
 use assay_storage_log::LogConfig;
 use assay_storage_model::command::{Command, RequestId};
-use assay_storage_model::event::Sent;
+use assay_storage_model::event::SentItem;
 use assay_storage_model::{GroupId, ObjectKey, ObjectKind, OrgId, ShardId};
 use bytes::Bytes;
 use serde_json::Value;
@@ -92,8 +92,8 @@ pub fn request(n: u8, content: u8) -> Option<RequestId> {
 }
 
 /// Rows as if they had come in a body.
-pub fn sent(rows: Vec<Value>) -> Vec<Sent> {
-    rows.into_iter().map(Sent::from).collect()
+pub fn sent(rows: Vec<Value>) -> Vec<SentItem> {
+    rows.into_iter().map(SentItem::from).collect()
 }
 
 /// What a fetch saw.

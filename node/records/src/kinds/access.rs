@@ -11,6 +11,7 @@ pub mod role;
 pub mod service_token;
 pub mod user;
 
+use assay_node_shapes::Shape;
 use assay_storage_model::OrgId;
 use serde_json::Value;
 
@@ -18,7 +19,6 @@ use crate::authz::{CatalogView, guard};
 use crate::draft::Body;
 use crate::error::RecordsError;
 use crate::kind::Kind;
-use crate::shape::Shape;
 
 /// Users, groups or roles in one record.
 const MEMBERS: Shape = Shape::List { of: &Shape::Uuid, items_max: 10_000 };

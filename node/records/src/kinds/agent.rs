@@ -1,11 +1,11 @@
 //! Agent: an autonomous program of a project, with a name and a slug.
 
+use assay_node_shapes::Shape;
 use assay_storage_model::catalog::RecordKind;
 use serde_json::Value;
 
 use super::{LINE, METADATA, NAME, PROSE, slug};
 use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch};
-use crate::shape::Shape;
 
 pub static AGENT: Kind = Kind {
     name: "agent",

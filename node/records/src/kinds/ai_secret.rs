@@ -2,11 +2,11 @@
 //! of the node (`Records::secret_of`).
 
 use assay_node_auth::ObjectType;
+use assay_node_shapes::Shape;
 use assay_storage_model::catalog::RecordKind;
 
 use super::{LINE, METADATA, NAME, SECRET};
 use crate::kind::{Api, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch};
-use crate::shape::Shape;
 
 pub static AI_SECRET: Kind = Kind {
     name: "ai_secret",

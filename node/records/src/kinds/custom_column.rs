@@ -1,10 +1,10 @@
 //! Custom column: a named expression that tables of a project show, and that queries take as one of their custom columns.
 
+use assay_node_shapes::Shape;
 use assay_storage_model::catalog::RecordKind;
 
 use super::{NAME, PROSE};
 use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by};
-use crate::shape::Shape;
 
 pub static CUSTOM_COLUMN: Kind = Kind {
     name: "custom_column",

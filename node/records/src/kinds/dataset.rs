@@ -1,12 +1,12 @@
 //! Dataset: rows to evaluate against, within a project.
 
 use assay_node_auth::ObjectType;
+use assay_node_shapes::Shape;
 use assay_storage_model::ObjectKind;
 use assay_storage_model::catalog::RecordKind;
 
 use super::{LINE, METADATA, NAME, PROSE, TAGS, slug};
 use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch};
-use crate::shape::Shape;
 
 pub static DATASET: Kind = Kind {
     name: "dataset",

@@ -1,5 +1,6 @@
 //! Dataset snapshot: a version of a dataset under a name. It holds no rows: a dataset has all its versions.
 
+use assay_node_shapes::Shape;
 use assay_storage_model::Xact;
 use assay_storage_model::catalog::RecordKind;
 use serde_json::Value;
@@ -8,7 +9,6 @@ use super::{LINE, NAME, PROSE};
 use crate::draft::Body;
 use crate::error::RecordsError;
 use crate::kind::{Api, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch};
-use crate::shape::Shape;
 
 pub static DATASET_SNAPSHOT: Kind = Kind {
     name: "dataset_snapshot",

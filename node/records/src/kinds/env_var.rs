@@ -1,11 +1,11 @@
 //! Environment variable for the functions of an organization or a project, or for one function. Its value is returned
 //! only inside of the node.
 
+use assay_node_shapes::Shape;
 use assay_storage_model::catalog::RecordKind;
 
 use super::{LINE, METADATA, NAME, SECRET};
 use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch};
-use crate::shape::Shape;
 
 /// Others are made by what uses them.
 const CATEGORY: Shape = Shape::Word(&["env_var", "ai_provider", "sandbox_provider"]);

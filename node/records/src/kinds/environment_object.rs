@@ -1,11 +1,11 @@
 //! Environment object: the version of a prompt or a dataset in an environment.
 
+use assay_node_shapes::Shape;
 use assay_storage_model::catalog::RecordKind;
 
 use super::LINE;
 use super::dataset_snapshot::version;
 use crate::kind::{Api, Export, Field, Guard, Home, Kind, Naming, OnPatch};
-use crate::shape::Shape;
 
 pub(crate) static ENVIRONMENT_OBJECT: Kind = Kind {
     name: "environment_object",

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use assay_node_auth::ObjectType;
+use assay_node_shapes::{Member, Shape, take};
 use assay_storage_model::ObjectKind;
 use assay_storage_model::catalog::RecordKind;
 use serde_json::Value;
@@ -13,7 +14,6 @@ use super::{LINE, METADATA, NAME, PROSE, TAGS};
 use crate::draft::{Body, text_of};
 use crate::error::RecordsError;
 use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, NAME_BYTES_MAX, Naming, OnPatch};
-use crate::shape::{Member, Shape, take};
 
 /// Ancestors of a commit that are looked for; clients send the last few hundred.
 const ANCESTORS_MAX: usize = 10_000;

@@ -1,10 +1,10 @@
 //! MCP server: a server with tools for a project.
 
+use assay_node_shapes::Shape;
 use assay_storage_model::catalog::RecordKind;
 
 use super::{NAME, PROSE, URL};
 use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by};
-use crate::shape::Shape;
 
 pub static MCP_SERVER: Kind = Kind {
     name: "mcp_server",

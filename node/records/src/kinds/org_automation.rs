@@ -1,11 +1,11 @@
 //! Organization automation: the retention time of rows in all projects without a rule of their own.
 
+use assay_node_shapes::Shape;
 use assay_storage_model::catalog::RecordKind;
 
 use super::project_automation::RETENTION;
 use super::{NAME, PROSE};
 use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by};
-use crate::shape::Shape;
 
 pub static ORG_AUTOMATION: Kind = Kind {
     name: "org_automation",

@@ -1,12 +1,12 @@
 //! Project: a group of experiments, datasets and one log. A patch replaces its settings as a whole.
 
 use assay_node_auth::ObjectType;
+use assay_node_shapes::{Member, Shape};
 use assay_storage_model::ObjectKind;
 use assay_storage_model::catalog::RecordKind;
 
 use super::{LINE, NAME, PROSE};
 use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by};
-use crate::shape::{Member, Shape};
 
 /// Columns of the trace view, sources of remote evaluations: lists that people write by hand.
 const SETTINGS_ITEMS_MAX: usize = 1000;

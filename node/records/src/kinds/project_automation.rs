@@ -1,11 +1,11 @@
 //! Project automation: an action on logged rows, at intervals, or on old rows.
 
+use assay_node_shapes::{MOST_POSITIVE, Member, Shape};
 use assay_storage_model::catalog::RecordKind;
 
 use super::project::SAVED_FUNCTION;
 use super::{LINE, NAME, PROSE, SCOPE, TEXTS, URL, inactive};
 use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by};
-use crate::shape::{MOST_POSITIVE, Member, Shape};
 
 pub static PROJECT_AUTOMATION: Kind = Kind {
     name: "project_automation",

@@ -1,11 +1,11 @@
 //! Project score: a score that people or scorers give to rows of a project.
 
+use assay_node_shapes::{MOST_NEGATIVE, MOST_POSITIVE, Member, Shape};
 use assay_storage_model::catalog::RecordKind;
 
 use super::project::SAVED_FUNCTION;
 use super::{LINE, NAME, PROSE, SCOPE, TEXTS, inactive};
 use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by};
-use crate::shape::{MOST_NEGATIVE, MOST_POSITIVE, Member, Shape};
 
 pub static PROJECT_SCORE: Kind = Kind {
     name: "project_score",

@@ -1,10 +1,10 @@
 //! Project tag: a label with a colour for rows of a project.
 
+use assay_node_shapes::Shape;
 use assay_storage_model::catalog::RecordKind;
 
 use super::{LINE, NAME, PROSE};
 use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by};
-use crate::shape::Shape;
 
 pub static PROJECT_TAG: Kind = Kind {
     name: "project_tag",

@@ -2,11 +2,11 @@
 //! from an id to the rows.
 
 use assay_node_auth::ObjectType;
+use assay_node_shapes::{MOST_NEGATIVE, MOST_POSITIVE, Member, Shape};
 use assay_storage_model::catalog::RecordKind;
 
 use super::{LINE, METADATA, NAME, PROSE, TAGS, TEXTS};
 use crate::kind::{Api, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch};
-use crate::shape::{MOST_NEGATIVE, MOST_POSITIVE, Member, Shape};
 
 pub static PROMPT: Kind = Kind {
     name: "prompt",

@@ -1,12 +1,12 @@
 //! Prompt session: a playground for prompts. Its rows are the trials in it.
 
 use assay_node_auth::ObjectType;
+use assay_node_shapes::Shape;
 use assay_storage_model::ObjectKind;
 use assay_storage_model::catalog::RecordKind;
 
 use super::{METADATA, NAME, PROSE};
 use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by};
-use crate::shape::Shape;
 
 pub static PROMPT_SESSION: Kind = Kind {
     name: "prompt_session",

@@ -1,12 +1,12 @@
 //! Simulated user: a persona that talks to an agent in a trial, with its goals and tone.
 
+use assay_node_shapes::{MOST_POSITIVE, Member, Shape};
 use assay_storage_model::catalog::RecordKind;
 use serde_json::Value;
 
 use super::{LINE, NAME, PROSE};
 use crate::draft;
 use crate::kind::{Api, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch};
-use crate::shape::{MOST_POSITIVE, Member, Shape};
 
 pub static SIMULATED_USER: Kind = Kind {
     name: "simulated_user",

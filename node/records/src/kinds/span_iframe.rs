@@ -1,10 +1,10 @@
 //! Span iframe: an external page that displays a span.
 
+use assay_node_shapes::Shape;
 use assay_storage_model::catalog::RecordKind;
 
 use super::{NAME, PROSE, URL};
 use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by};
-use crate::shape::Shape;
 
 pub static SPAN_IFRAME: Kind = Kind {
     name: "span_iframe",

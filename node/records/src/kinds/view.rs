@@ -1,10 +1,10 @@
 //! View: named display settings of a table or a chart of an object.
 
+use assay_node_shapes::{MOST_NEGATIVE, MOST_POSITIVE, Member, Shape};
 use assay_storage_model::catalog::RecordKind;
 
 use super::{LINE, NAME, TEXTS};
 use crate::kind::{Api, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by};
-use crate::shape::{MOST_NEGATIVE, MOST_POSITIVE, Member, Shape};
 use assay_node_auth::ObjectType;
 
 pub static VIEW: Kind = Kind {

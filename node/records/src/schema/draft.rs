@@ -1,5 +1,6 @@
 //! Bodies of records, pure: the stored body of a create, the merge of a patch, the body of a response.
 
+use assay_node_shapes::{Shape, take};
 use assay_storage_model::OrgId;
 use assay_storage_model::catalog::{Record, RecordKind};
 use assay_storage_model::event::format_micros;
@@ -8,7 +9,6 @@ use uuid::Uuid;
 
 use crate::error::RecordsError;
 use crate::kind::{Field, Home, Kind, OnCreate, OnPatch};
-use crate::shape::{Shape, take};
 
 pub type Body = Map<String, Value>;
 

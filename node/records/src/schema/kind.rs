@@ -8,6 +8,7 @@
 use std::fmt;
 
 use assay_node_auth::{ObjectType, Principal};
+use assay_node_shapes::Shape;
 use assay_storage_catalog::State;
 use assay_storage_model::ObjectKind;
 use assay_storage_model::catalog::{Record, RecordKind, UniqueKey};
@@ -17,7 +18,6 @@ use uuid::Uuid;
 use crate::authz::CatalogView;
 use crate::draft::Body;
 use crate::error::RecordsError;
-use crate::shape::Shape;
 
 /// A name in bytes; with its scope it has to fit a unique key.
 pub const NAME_BYTES_MAX: usize = 1024;

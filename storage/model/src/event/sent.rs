@@ -29,18 +29,18 @@ const FIELD_LEVEL: usize = 2;
 
 /// An item of a request's list of rows.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Sent {
+pub enum SentItem {
     Row(SentRow),
     /// Not a JSON object, so not a row.
     Other(Value),
 }
 
-impl Sent {
+impl SentItem {
     /// About what its document takes, if it is a row.
     pub fn bytes_about(&self) -> usize {
         match self {
-            Sent::Row(row) => row.bytes_about(),
-            Sent::Other(_) => 0,
+            SentItem::Row(row) => row.bytes_about(),
+            SentItem::Other(_) => 0,
         }
     }
 }
@@ -101,11 +101,11 @@ impl SentRow {
     }
 }
 
-impl From<Value> for Sent {
-    fn from(value: Value) -> Sent {
+impl From<Value> for SentItem {
+    fn from(value: Value) -> SentItem {
         match value {
-            Value::Object(fields) => Sent::Row(SentRow { fields, ..SentRow::default() }),
-            other => Sent::Other(other),
+            Value::Object(fields) => SentItem::Row(SentRow { fields, ..SentRow::default() }),
+            other => SentItem::Other(other),
         }
     }
 }
@@ -147,8 +147,8 @@ impl<'de, T: Deserialize<'de>> DeserializeSeed<'de> for ListUnder<'_, T> {
     }
 }
 
-impl<'de> Deserialize<'de> for Sent {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Sent, D::Error> {
+impl<'de> Deserialize<'de> for SentItem {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<SentItem, D::Error> {
         from.deserialize_any(Shaped(RowShape))
     }
 }
@@ -273,13 +273,13 @@ impl<'de, T: Deserialize<'de>> Shape<'de> for ListShape<T> {
 struct RowShape;
 
 impl<'de> Shape<'de> for RowShape {
-    type Out = Sent;
+    type Out = SentItem;
 
-    fn other(value: Value) -> Sent {
-        Sent::Other(value)
+    fn other(value: Value) -> SentItem {
+        SentItem::Other(value)
     }
 
-    fn map<A: MapAccess<'de>>(self, mut map: A) -> Result<Sent, A::Error> {
+    fn map<A: MapAccess<'de>>(self, mut map: A) -> Result<SentItem, A::Error> {
         let mut row = SentRow::default();
         while let Some(field) = map.next_key_seed(FieldName)? {
             match field {
@@ -303,7 +303,7 @@ impl<'de> Shape<'de> for RowShape {
             }
         }
         row.give_back();
-        Ok(Sent::Row(row))
+        Ok(SentItem::Row(row))
     }
 }
 
@@ -514,8 +514,8 @@ mod tests {
 
     fn capacity(row: &str) -> usize {
         match serde_json::from_str(row).expect("a row") {
-            Sent::Row(row) => row.text.capacity(),
-            Sent::Other(other) => panic!("{other} is no row"),
+            SentItem::Row(row) => row.text.capacity(),
+            SentItem::Other(other) => panic!("{other} is no row"),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use assay_storage_model::ObjectKind;
-use assay_storage_model::event::{BodyOfList, DEPTH_MAX, KEY_BYTES_MAX, ListUnder, Sent};
+use assay_storage_model::event::{BodyOfList, DEPTH_MAX, KEY_BYTES_MAX, ListUnder, SentItem};
 use proptest::prelude::*;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny};
@@ -14,7 +14,7 @@ use crate::{prepared_one, text};
 /// Returns any JSON that a client may send as a row, with spaces, escapes and repetitions.
 #[track_caller]
 fn check_alike(row: &str) {
-    let read = serde_json::from_str::<Sent>(row);
+    let read = serde_json::from_str::<SentItem>(row);
     let tree = serde_json::from_str::<Value>(row);
     assert_eq!(read.is_ok(), tree.is_ok(), "{row}");
     let (Ok(read), Ok(tree)) = (read, tree) else { return };
@@ -119,9 +119,9 @@ fn rows_with_fields_twice_or_of_other_shapes_are_judged_alike() {
 fn a_body_of_rows_is_read_from_under_its_name() {
     let read = |body: &str| {
         let mut from = serde_json::Deserializer::from_str(body);
-        ListUnder::<Sent>::new("rows", 2).deserialize(&mut from)
+        ListUnder::<SentItem>::new("rows", 2).deserialize(&mut from)
     };
-    let row = |value: &str| serde_json::from_str::<Sent>(value).expect("JSON");
+    let row = |value: &str| serde_json::from_str::<SentItem>(value).expect("JSON");
     assert_eq!(
         read(r#"{"x":[{}],"rows":[{"input":1},2]}"#).unwrap(),
         BodyOfList::List(vec![row(r#"{"input":1}"#), row("2")])

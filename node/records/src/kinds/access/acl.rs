@@ -2,6 +2,7 @@
 //! identify it, so an equal grant returns the existing one. It never changes.
 
 use assay_node_auth::{Acl, Gift, Giving, ObjectType, Permission, Subject};
+use assay_node_shapes::Shape;
 use assay_storage_model::catalog::RecordKind;
 use serde_json::Value;
 use uuid::Uuid;
@@ -12,7 +13,6 @@ use crate::draft::{self, Body};
 use crate::error::RecordsError;
 use crate::kind::{Api, Checked, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch};
 use crate::kinds::{GROUP, ROLE};
-use crate::shape::Shape;
 
 const TYPE: Shape = Shape::Word(ObjectType::WORDS);
 const WHOLE: &[&str] =

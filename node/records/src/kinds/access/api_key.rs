@@ -1,12 +1,12 @@
 //! API key of a user. The record has the fingerprint of the secret, in the unique key, and its last letters.
 
+use assay_node_shapes::Shape;
 use assay_storage_model::catalog::{RecordKind, UniqueKey};
 use serde_json::Value;
 
 use crate::draft;
 use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by};
 use crate::kinds::NAME;
-use crate::shape::Shape;
 
 const FINGERPRINT_SCOPE: &str = "api_key.fingerprint";
 

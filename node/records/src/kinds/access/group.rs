@@ -1,6 +1,7 @@
 //! Group: users, and other groups whose users belong to it, too. Grants are made to users and to groups.
 
 use assay_node_auth::{Giving, Group, ObjectType};
+use assay_node_shapes::Shape;
 use assay_storage_model::catalog::RecordKind;
 use serde_json::Value;
 use uuid::Uuid;
@@ -10,7 +11,6 @@ use crate::draft::Body;
 use crate::error::RecordsError;
 use crate::kind::{Api, Changes, Checked, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by};
 use crate::kinds::{NAME, PROSE};
-use crate::shape::Shape;
 
 pub static GROUP: Kind = Kind {
     name: "group",

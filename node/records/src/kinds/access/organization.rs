@@ -1,5 +1,6 @@
 //! Organization: the tenant. It belongs to no organization, so only an administrator creates one. Also its members.
 
+use assay_node_shapes::{Shape, take};
 use assay_storage_catalog::State;
 use assay_storage_model::OrgId;
 use assay_storage_model::catalog::{Expect, PutRecord, Record, RecordKind, UniqueKey};
@@ -12,7 +13,6 @@ use crate::draft::{self, Body};
 use crate::error::RecordsError;
 use crate::kinds::{ACL, GROUP, NAME, URL};
 use crate::list::Walk;
-use crate::shape::{Shape, take};
 
 /// Fields of an organization, which a patch may change.
 pub(crate) const FIELDS: &[(&str, Shape)] = &[
@@ -56,7 +56,8 @@ pub fn name_of(organization: &Record) -> Result<String, RecordsError> {
 }
 
 pub fn check_name(name: &str) -> Result<(), RecordsError> {
-    take(&NAME, "name of the organization", name.into()).map(drop)
+    take(&NAME, "name of the organization", name.into())?;
+    Ok(())
 }
 
 pub fn put(id: Uuid, name: &str, at: i64) -> PutRecord {

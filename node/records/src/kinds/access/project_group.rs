@@ -1,6 +1,7 @@
 //! Project group: projects with common grants. A grant on the group is a grant on each of its projects.
 
 use assay_node_auth::{Decision, Giving, ObjectType, Permission};
+use assay_node_shapes::Shape;
 use assay_storage_model::catalog::RecordKind;
 use serde_json::Value;
 use uuid::Uuid;
@@ -12,7 +13,6 @@ use crate::draft::Body;
 use crate::error::RecordsError;
 use crate::kind::{Api, Changes, Checked, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by};
 use crate::kinds::{NAME, PROJECT, PROSE};
-use crate::shape::Shape;
 
 const PROJECTS: &str = "member_projects";
 

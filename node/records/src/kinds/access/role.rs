@@ -2,6 +2,7 @@
 //! organization, belong to none, and never change.
 
 use assay_node_auth::{Giving, Granted, ObjectType, Permission, Role};
+use assay_node_shapes::{Member, Shape};
 use assay_storage_model::catalog::{Record, RecordKind, UniqueKey};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -11,7 +12,6 @@ use crate::draft::Body;
 use crate::error::RecordsError;
 use crate::kind::{Api, Changes, Checked, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by};
 use crate::kinds::{NAME, PROSE};
-use crate::shape::{Member, Shape};
 
 /// Does everything.
 pub const OWNER: Uuid = Uuid::from_u128(0xa55a_0001_0000_4000_8000_0000_0000_0001);

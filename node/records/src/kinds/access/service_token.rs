@@ -1,6 +1,7 @@
 //! Service token of a service account, within the organization of the account. It is stored as an API key, with
 //! fingerprints of its own.
 
+use assay_node_shapes::Shape;
 use assay_storage_model::OrgId;
 use assay_storage_model::catalog::{RecordKind, UniqueKey};
 use serde_json::Value;
@@ -12,7 +13,6 @@ use crate::draft;
 use crate::error::RecordsError;
 use crate::kind::{Api, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch};
 use crate::kinds::NAME;
-use crate::shape::Shape;
 
 const FINGERPRINT_SCOPE: &str = "service_token.fingerprint";
 /// The field that says whom it speaks for.

@@ -24,7 +24,7 @@ use acts::{Act, Open};
 use beside::Beside;
 use callers::{Caller, Way, callers};
 use kinds::KINDS;
-use model::{Expected, Rule, Standing, expected};
+use model::{CallerIdentity, Expected, Rule, expected};
 use rows::Later;
 use world::{World, key, text};
 
@@ -64,7 +64,7 @@ struct Matrix<'w> {
 
 impl Matrix<'_> {
     fn cell(&self, caller: &Caller, act: &Act) {
-        let expected = expected(&caller.standing, &act.rule);
+        let expected = expected(&caller.identity, &act.rule);
         let judged = self.judge(caller, act, expected);
         let mut seen = self.seen.lock().expect("nobody panics");
         *seen.cells.entry(format!("{expected:?}")).or_default() += 1;
@@ -108,9 +108,9 @@ impl Matrix<'_> {
             ensure!(!told.contains(hidden), "it says `{hidden}`: {told}");
         }
         // Of an organization that they are in members are told what it is that they may not.
-        let is_hidden = match &caller.standing {
-            Standing::Member(grants) => grants.is_empty() && act.about != self.world.org,
-            Standing::Stranger => true,
+        let is_hidden = match &caller.identity {
+            CallerIdentity::Member(grants) => grants.is_empty() && act.about != self.world.org,
+            CallerIdentity::Stranger => true,
             _ => false,
         };
         let is_query = matches!(act.rule, Rule::Query { .. }) && is_hidden;
@@ -124,7 +124,7 @@ impl Matrix<'_> {
     /// Checks that an invisible object gets the response of a missing one.
     fn is_as_nothing(&self, caller: &Caller, act: &Act, answer: &HttpResponse) -> Result<()> {
         // Of what is in another organization other things are missing.
-        let key = (act.label.clone(), answer.status, matches!(caller.standing, Standing::Stranger));
+        let key = (act.label.clone(), answer.status, matches!(caller.identity, CallerIdentity::Stranger));
         let known = self.seen.lock().expect("nobody panics").missing.get(&key).cloned();
         let wanted = match known {
             Some(wanted) => wanted,

@@ -237,7 +237,7 @@ pub fn victim(
 ) -> Result<Option<KindFixture>> {
     let shared = &world.things[kind.name];
     let rule = Rule::Act { needs, on: shared.own.clone() };
-    if expected(&caller.standing, &rule) != Expected::Open {
+    if expected(&caller.identity, &rule) != Expected::Open {
         return Ok(Some(shared.clone()));
     }
     if let Some(doomed) = caller.doomed.get(kind.name) {

@@ -72,7 +72,7 @@ impl Beside {
         let user = format!("/v1/user/{}", self.owner);
         let coming = format!("coming-{}@example.com", world.number());
         let leaving = Rule::Members { needs: "delete", on: members.clone() };
-        let going = if expected(&caller.standing, &leaving) == Expected::Open {
+        let going = if expected(&caller.identity, &leaving) == Expected::Open {
             let going = format!("going-{}@example.com", world.number());
             world.call("PATCH", "/v1/organization/members", json!({"invite_users": {"emails": [going]}}))?;
             going
@@ -108,7 +108,7 @@ impl Beside {
     fn keys(&self, world: &World, caller: &Caller) -> Result<Vec<Act>> {
         let members = TargetObject::of_organization("org_member", &world.org);
         let delete = Rule::Key { needs: "delete", on: members.clone() };
-        let doomed = match expected(&caller.standing, &delete) {
+        let doomed = match expected(&caller.identity, &delete) {
             Expected::Open => world.make("/v1/api_key", &json!({"name": world.name("key")}))?,
             _ => self.key.clone(),
         };
@@ -144,7 +144,7 @@ impl Beside {
             || json!({"name": world.name("token"), "service_account_id": self.account, "org_name": ORGANIZATION});
         let delete = Rule::Key { needs: "delete", on: members.clone() };
         let mut doomed = [self.token.clone(), self.token.clone()];
-        if expected(&caller.standing, &delete) == Expected::Open {
+        if expected(&caller.identity, &delete) == Expected::Open {
             for doomed in &mut doomed {
                 *doomed = text(&world.call_as(&self.tokens, "POST", path, body())?["id"])?;
             }
@@ -175,7 +175,7 @@ impl Beside {
         let delete = Rule::Grant { needs: "delete_acls", on: on.clone() };
         let shared = || (self.acl.clone(), self.granted.clone());
         let mut doomed = [shared(), shared(), shared()];
-        if expected(&caller.standing, &delete) == Expected::Open {
+        if expected(&caller.identity, &delete) == Expected::Open {
             for (id, granted) in &mut doomed {
                 *granted = new_acl(world)?;
                 *id = world.make("/v1/acl", granted)?;
@@ -235,7 +235,7 @@ impl Beside {
         let change = Rule::Act { needs: &["update"], on: on.clone() };
         let (mut new, mut gone) = (self.spare.clone(), there.clone());
         let version = json!({"object_version": VERSION});
-        if expected(&caller.standing, &change) == Expected::Open {
+        if expected(&caller.identity, &change) == Expected::Open {
             new = world.fixture(Kind::of("environment"))?.name;
             gone = world.fixture(Kind::of("environment"))?.name;
             world.call("PUT", &format!("{all}/{gone}"), version.clone())?;

@@ -8,7 +8,7 @@ use assay_test_api::process::run;
 use serde_json::{Value, json};
 
 use super::kinds::KINDS;
-use super::model::{Grant, On, Standing, on};
+use super::model::{CallerIdentity, Grant, On, on};
 use super::world::{Ask, KindFixture, ORGANIZATION, World, key, merged, text};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +88,7 @@ pub struct Caller {
     pub level: Level,
     pub permission: &'static str,
     pub headers: Vec<(String, String)>,
-    pub standing: Standing,
+    pub identity: CallerIdentity,
     /// Objects that they may delete, by kind, if that has to be granted one by one.
     pub doomed: BTreeMap<&'static str, KindFixture>,
 }
@@ -138,9 +138,9 @@ pub fn callers(world: &World, data: &Path) -> Result<Vec<Caller>> {
     grant(world, data, &mut plans)?;
     let mut callers = acting(world, &plans)?;
     callers.extend(plans.into_iter().map(|plan| plan.caller));
-    callers.push(outsider(world, Way::NoKey, Vec::new(), Standing::Unknown));
+    callers.push(outsider(world, Way::NoKey, Vec::new(), CallerIdentity::Unknown));
     let other = stranger(data, "globex", "owner@globex.example")?;
-    callers.push(outsider(world, Way::OtherOrganization, other, Standing::Stranger));
+    callers.push(outsider(world, Way::OtherOrganization, other, CallerIdentity::Stranger));
     callers.extend(of_several(world, data)?);
     Ok(callers)
 }
@@ -148,8 +148,8 @@ pub fn callers(world: &World, data: &Path) -> Result<Vec<Caller>> {
 /// Returns a user without grants and without a key.
 fn member(way: Way, level: Level, permission: &'static str) -> Caller {
     let name = format!("{way:?} {permission} of {level:?}");
-    let standing = Standing::Member(Vec::new());
-    Caller { name, way, level, permission, headers: Vec::new(), standing, doomed: BTreeMap::new() }
+    let identity = CallerIdentity::Member(Vec::new());
+    Caller { name, way, level, permission, headers: Vec::new(), identity, doomed: BTreeMap::new() }
 }
 
 /// Returns a key of the user, made by an administrator: keys cannot be made while acting as another user.
@@ -164,9 +164,9 @@ fn admin(data: &Path, words: &[&str]) -> Result<Value> {
     run(&[["admin"].as_slice(), words, &place].concat(), &[], "")?.json().with_context(|| words.join(" "))
 }
 
-fn outsider(world: &World, way: Way, headers: Vec<(String, String)>, standing: Standing) -> Caller {
+fn outsider(world: &World, way: Way, headers: Vec<(String, String)>, identity: CallerIdentity) -> Caller {
     let name = format!("{way:?} {}", world.number());
-    Caller { name, way, level: Level::Things, permission: "", headers, standing, doomed: BTreeMap::new() }
+    Caller { name, way, level: Level::Things, permission: "", headers, identity, doomed: BTreeMap::new() }
 }
 
 /// The owner of another organization.
@@ -198,12 +198,12 @@ fn of_several(world: &World, data: &Path) -> Result<Vec<Caller>> {
     let plain = json!({"invite_users": {"emails": [email], "send_invite_emails": false}});
     world.call("PATCH", "/v1/organization/members", plain)?;
     let back = key_of(data, email)?;
-    let nothing = || Standing::Member(Vec::new());
+    let nothing = || CallerIdentity::Member(Vec::new());
     Ok(vec![
-        outsider(world, Way::Invited, invited, Standing::Stranger),
-        outsider(world, Way::OfBothElsewhere, both, Standing::Stranger),
+        outsider(world, Way::Invited, invited, CallerIdentity::Stranger),
+        outsider(world, Way::OfBothElsewhere, both, CallerIdentity::Stranger),
         outsider(world, Way::OfBoth, here, nothing()),
-        outsider(world, Way::KeyFromBefore, before, Standing::Unknown),
+        outsider(world, Way::KeyFromBefore, before, CallerIdentity::Unknown),
         outsider(world, Way::Returned, back, nothing()),
     ])
 }
@@ -232,7 +232,7 @@ fn acting(world: &World, plans: &[Plan]) -> Result<Vec<Caller>> {
         {
             let mut headers = plan.caller.headers.clone();
             headers.push((AS.into(), me.clone()));
-            acting.push(outsider(world, Way::Pretender, headers, Standing::Pretender));
+            acting.push(outsider(world, Way::Pretender, headers, CallerIdentity::Pretender));
         }
     }
     Ok(acting)
@@ -263,7 +263,7 @@ fn doomed(
 }
 
 fn remember(caller: &mut Caller, own: &On, permission: &'static str, only: Option<&'static str>) {
-    if let Standing::Member(grants) = &mut caller.standing {
+    if let CallerIdentity::Member(grants) = &mut caller.identity {
         grants.push(Grant { on: own.clone(), permission, only });
     }
 }
@@ -354,7 +354,7 @@ fn grant_one(world: &World, data: &Path, plan: &mut Plan) -> Result<()> {
     if way == Way::Revoked {
         was_open(world, caller)?;
         batch(world, "remove_acls", &acls)?;
-        caller.standing = Standing::Member(Vec::new());
+        caller.identity = CallerIdentity::Member(Vec::new());
     }
     Ok(())
 }

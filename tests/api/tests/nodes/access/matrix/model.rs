@@ -54,7 +54,7 @@ impl TargetObject {
 
 /// Identity of the caller.
 #[derive(Clone, Debug)]
-pub enum Standing {
+pub enum CallerIdentity {
     /// Shows nothing, or nothing that is known.
     Unknown,
     /// Owns another organization.
@@ -207,17 +207,17 @@ pub enum Expected {
 
 use Expected::{Absent, Forbidden, Missing, Open, Taken, Unauthorized, Unknown};
 
-pub fn expected(standing: &Standing, rule: &Rule) -> Expected {
-    match standing {
-        Standing::Unknown => Unauthorized,
-        Standing::Pretender => Forbidden,
-        Standing::Stranger => match rule {
+pub fn expected(identity: &CallerIdentity, rule: &Rule) -> Expected {
+    match identity {
+        CallerIdentity::Unknown => Unauthorized,
+        CallerIdentity::Pretender => Forbidden,
+        CallerIdentity::Stranger => match rule {
             Rule::List { .. } | Rule::Listed | Rule::RemoveGrant { .. } => Absent,
             Rule::From { .. } => Unknown,
             Rule::Query { .. } | Rule::Among { .. } => Forbidden,
             _ => Missing,
         },
-        Standing::Member(grants) => of_member(grants, rule),
+        CallerIdentity::Member(grants) => of_member(grants, rule),
     }
 }
 

@@ -12,9 +12,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use assay_cluster_directory::node_files::{KeptReplica, KeptState, NodeFiles, dir_of};
+use assay_cluster_network::large_writes::ClusterLargeWrites;
 use assay_cluster_raft::{
     Bootstrap, Group, GroupConfig, IncomingDir, LargeWrites, Machine, NoLargeWrites, RecordedGroup, StartError,
 };
+use assay_cluster_replicas::HostedReplica;
+use assay_storage_blobs::BlobName;
 use assay_storage_log::Log;
 use assay_storage_model::catalog::ShardMap;
 use assay_storage_model::{GroupId, NodeId, ReplicaId, ShardId};
@@ -26,9 +30,6 @@ use tokio::time::{Instant, sleep};
 use crate::Shared;
 use crate::config::ClusterConfig;
 use crate::error::OpenError;
-use crate::large_writes::ClusterLargeWrites;
-use crate::replicas::HostedReplica;
-use crate::startup::node_files::{KeptReplica, KeptState, NodeFiles, dir_of};
 
 /// Below the directory of the replica that fetches.
 const INCOMING: &str = "incoming";
@@ -208,8 +209,7 @@ impl Shared {
     /// Keeps a damaged replica closed, and what its log needs on the disk.
     pub fn keep_closed(&self, closed: ClosedReplica) {
         let ClosedReplica { group, replica, blobs } = closed;
-        let large_writes = ClusterLargeWrites { writes: Arc::clone(&self.writes), net: self.net.clone() };
-        blobs.into_iter().for_each(|(index, hash)| large_writes.named(group, index, hash));
+        blobs.into_iter().for_each(|(index, hash)| self.writes.named(group, index, BlobName(hash)));
         self.resting.damaged.lock().insert((group, replica));
     }
 
@@ -333,8 +333,7 @@ impl Shared {
             self.write_down(|kept| kept.iter_mut().filter(|kept| is_it(kept)).for_each(|kept| kept.state = state))?;
         }
         self.stop_replica(group, replica, let_go_max).await?;
-        let large_writes = ClusterLargeWrites { writes: Arc::clone(&self.writes), net: self.net.clone() };
-        large_writes.purged(group, u64::MAX);
+        self.writes.purged(group, u64::MAX);
         let (forgotten, removed) = oneshot::channel();
         self.log.group(group).remove(Box::new(move |result| drop(forgotten.send(result))));
         let stopped = || OpenError::io("cannot remove a group's log")(std::io::Error::other("the log has stopped"));

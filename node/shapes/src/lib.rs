@@ -1,20 +1,30 @@
-//! Shapes of fields, which are checked before anything is stored. An error names the field and a valid value.
+//! Shapes of JSON values: what a field of a record may be. A value is checked before anything is stored; an error names
+//! the field and a valid value. [`json_schema`] describes shapes to clients.
+//!
+//! Knows neither records nor access, so that a new kind of record finds its fields' shapes here.
+
+pub mod json_schema;
 
 use serde_json::{Map, Value};
+use thiserror::Error;
 use uuid::Uuid;
 
-use crate::error::RecordsError;
+/// Value that does not fit its shape: what was expected where, and what was found.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct ShapeError(pub String);
 
 /// Levels of nesting within one field, the field's own object being the first.
 pub const DEPTH_MAX: usize = 64;
 /// Floats below are whole numbers of their own.
 const WHOLE_FLOAT_MAX: f64 = 9_007_199_254_740_992.0;
 /// Stands for no limit.
-pub(crate) const MOST_NEGATIVE: f64 = f64::MIN;
-pub(crate) const MOST_POSITIVE: f64 = f64::MAX;
+pub const MOST_NEGATIVE: f64 = f64::MIN;
+pub const MOST_POSITIVE: f64 = f64::MAX;
 
+/// What a value may be.
 #[derive(Debug)]
-pub(crate) enum Shape {
+pub enum Shape {
     Text {
         bytes_min: usize,
         bytes_max: usize,
@@ -72,8 +82,9 @@ pub(crate) enum Shape {
     TaggedOpen(&'static str, &'static [(&'static str, &'static [Member])]),
 }
 
+/// Member of an object.
 #[derive(Debug)]
-pub(crate) struct Member {
+pub struct Member {
     pub name: &'static str,
     pub shape: Shape,
     pub required: bool,
@@ -90,7 +101,7 @@ impl Member {
 }
 
 /// The value as it is kept, or why it is refused. `path` is how the client wrote its way there.
-pub(crate) fn take(shape: &Shape, path: &str, value: Value) -> Result<Value, RecordsError> {
+pub fn take(shape: &Shape, path: &str, value: Value) -> Result<Value, ShapeError> {
     match (shape, value) {
         (Shape::Text { bytes_min, bytes_max }, Value::String(text)) => {
             check_text(path, &text, *bytes_min, *bytes_max)?;
@@ -160,13 +171,13 @@ pub(crate) fn take(shape: &Shape, path: &str, value: Value) -> Result<Value, Rec
     }
 }
 
-fn number(path: &str, min: f64, max: f64, value: Value) -> Result<Value, RecordsError> {
+fn number(path: &str, min: f64, max: f64, value: Value) -> Result<Value, ShapeError> {
     let fits = value.as_f64().is_some_and(|number| (min..=max).contains(&number));
     if fits { Ok(value) } else { no_number(path, &format!("a number{}", range(min, max)), &value) }
 }
 
 /// Checks a whole number, also one in float notation.
-fn whole(path: &str, min: i64, max: i64, value: &Value) -> Result<Value, RecordsError> {
+fn whole(path: &str, min: i64, max: i64, value: &Value) -> Result<Value, ShapeError> {
     let of_float = |float: &f64| float.fract() == 0.0 && float.abs() < WHOLE_FLOAT_MAX;
     let whole = value.as_i64().or_else(|| value.as_f64().filter(of_float).map(|float| float as i64));
     match whole.filter(|whole| (min..=max).contains(whole)) {
@@ -175,29 +186,29 @@ fn whole(path: &str, min: i64, max: i64, value: &Value) -> Result<Value, Records
     }
 }
 
-fn each(shape: &Shape, path: &str, items: Vec<Value>) -> Result<Value, RecordsError> {
+fn each(shape: &Shape, path: &str, items: Vec<Value>) -> Result<Value, ShapeError> {
     let items = items.into_iter().enumerate().map(|(at, item)| take(shape, &format!("{path}[{at}]"), item));
     items.collect::<Result<Vec<_>, _>>().map(Value::Array)
 }
 
-fn known(members: &[Member], path: &str, mut fields: Map<String, Value>) -> Result<Map<String, Value>, RecordsError> {
+fn known(members: &[Member], path: &str, mut fields: Map<String, Value>) -> Result<Map<String, Value>, ShapeError> {
     for Member { name, shape, required } in members {
         match fields.get_mut(*name).filter(|value| !value.is_null()) {
             Some(value) => *value = take(shape, &format!("{path}.{name}"), value.take())?,
-            None if *required => return Err(RecordsError::BadRequest(format!("`{path}.{name}` is missing"))),
+            None if *required => return Err(ShapeError(format!("`{path}.{name}` is missing"))),
             None => {}
         }
     }
     Ok(fields)
 }
 
-fn closed(members: &[Member], path: &str, mut fields: Map<String, Value>) -> Result<Map<String, Value>, RecordsError> {
+fn closed(members: &[Member], path: &str, mut fields: Map<String, Value>) -> Result<Map<String, Value>, ShapeError> {
     let mut kept = Map::new();
     for Member { name, shape, required } in members {
         let path = format!("{path}.{name}");
         match fields.remove(*name) {
             None | Some(Value::Null) if *required => {
-                return Err(RecordsError::BadRequest(format!("`{path}` is missing")));
+                return Err(ShapeError(format!("`{path}` is missing")));
             }
             None => {}
             Some(Value::Null) => {
@@ -212,7 +223,7 @@ fn closed(members: &[Member], path: &str, mut fields: Map<String, Value>) -> Res
 }
 
 /// Checks alternatives. If none matches, the error is that of the last one, which is the most general.
-fn either(shapes: &[Shape], path: &str, value: &Value) -> Result<Value, RecordsError> {
+fn either(shapes: &[Shape], path: &str, value: &Value) -> Result<Value, ShapeError> {
     let mut refused = None;
     for shape in shapes {
         match take(shape, path, value.clone()) {
@@ -220,7 +231,7 @@ fn either(shapes: &[Shape], path: &str, value: &Value) -> Result<Value, RecordsE
             Err(why) => refused = Some(why),
         }
     }
-    Err(refused.unwrap_or_else(|| RecordsError::Internal(format!("`{path}` has no shape"))))
+    Err(refused.unwrap_or_else(|| ShapeError(format!("`{path}` has no shape"))))
 }
 
 fn range(min: f64, max: f64) -> String {
@@ -237,7 +248,7 @@ fn tagged(
     variants: &[(&str, &[Member])],
     path: &str,
     fields: Map<String, Value>,
-) -> Result<Value, RecordsError> {
+) -> Result<Value, ShapeError> {
     let (name, members) = variant(tag, variants, path, &fields)?;
     let mut kept = Map::from_iter([(tag.to_owned(), Value::from(name))]);
     kept.extend(closed(members, path, fields)?);
@@ -250,7 +261,7 @@ fn variant<'v>(
     variants: &[(&'v str, &'v [Member])],
     path: &str,
     fields: &Map<String, Value>,
-) -> Result<(&'v str, &'v [Member]), RecordsError> {
+) -> Result<(&'v str, &'v [Member]), ShapeError> {
     let found = fields.get(tag).and_then(Value::as_str);
     if let Some(variant) = variants.iter().find(|(name, _)| Some(*name) == found) {
         return Ok(*variant);
@@ -260,33 +271,33 @@ fn variant<'v>(
     wrong(&format!("{path}.{tag}"), &format!("one of `{}`", names.join("`, `")), found)
 }
 
-fn check_text(path: &str, text: &str, bytes_min: usize, bytes_max: usize) -> Result<(), RecordsError> {
+fn check_text(path: &str, text: &str, bytes_min: usize, bytes_max: usize) -> Result<(), ShapeError> {
     if text.len() < bytes_min {
-        return Err(RecordsError::BadRequest(format!("`{path}` is empty: it must have at least {bytes_min} byte")));
+        return Err(ShapeError(format!("`{path}` is empty: it must have at least {bytes_min} byte")));
     }
     if text.len() > bytes_max {
         let bytes = text.len();
-        return Err(RecordsError::BadRequest(format!("`{path}` has {bytes} bytes: the maximum is {bytes_max}")));
+        return Err(ShapeError(format!("`{path}` has {bytes} bytes: the maximum is {bytes_max}")));
     }
     Ok(())
 }
 
-fn check_count(path: &str, items: usize, items_max: usize) -> Result<(), RecordsError> {
+fn check_count(path: &str, items: usize, items_max: usize) -> Result<(), ShapeError> {
     if items > items_max {
-        return Err(RecordsError::BadRequest(format!("`{path}` has {items} items: the maximum is {items_max}")));
+        return Err(ShapeError(format!("`{path}` has {items} items: the maximum is {items_max}")));
     }
     Ok(())
 }
 
 /// Checks an open object, again after a merge, which can make it larger and deeper.
-fn check_open(path: &str, value: &Value, bytes_max: usize) -> Result<(), RecordsError> {
+fn check_open(path: &str, value: &Value, bytes_max: usize) -> Result<(), ShapeError> {
     if !is_within(value, DEPTH_MAX) {
         let said = format!("`{path}` is nested deeper than {DEPTH_MAX} levels");
-        return Err(RecordsError::BadRequest(said));
+        return Err(ShapeError(said));
     }
     let bytes = value.to_string().len();
     if bytes > bytes_max {
-        return Err(RecordsError::BadRequest(format!("`{path}` has {bytes} bytes: the maximum is {bytes_max}")));
+        return Err(ShapeError(format!("`{path}` has {bytes} bytes: the maximum is {bytes_max}")));
     }
     Ok(())
 }
@@ -299,14 +310,14 @@ fn is_within(value: &Value, levels: usize) -> bool {
     }
 }
 
-fn no_number<T>(path: &str, wanted: &str, found: &Value) -> Result<T, RecordsError> {
+fn no_number<T>(path: &str, wanted: &str, found: &Value) -> Result<T, ShapeError> {
     match found {
-        Value::Number(number) => Err(RecordsError::BadRequest(format!("`{path}` has to be {wanted}, not {number}"))),
+        Value::Number(number) => Err(ShapeError(format!("`{path}` has to be {wanted}, not {number}"))),
         other => wrong(path, wanted, other),
     }
 }
 
-fn wrong<T>(path: &str, wanted: &str, found: &Value) -> Result<T, RecordsError> {
+fn wrong<T>(path: &str, wanted: &str, found: &Value) -> Result<T, ShapeError> {
     let found = match found {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",
@@ -315,7 +326,7 @@ fn wrong<T>(path: &str, wanted: &str, found: &Value) -> Result<T, RecordsError> 
         Value::Array(_) => "a list",
         Value::Object(_) => "an object",
     };
-    Err(RecordsError::BadRequest(format!("`{path}` has to be {wanted}, not {found}")))
+    Err(ShapeError(format!("`{path}` has to be {wanted}, not {found}")))
 }
 
 #[cfg(test)]
@@ -405,7 +416,7 @@ mod tests {
             (&OPEN, json!({"a": deep}), "`f` is nested deeper than 64 levels"),
         ];
         for (shape, value, said) in cases {
-            assert_eq!(take(shape, "f", value), Err(RecordsError::BadRequest(said.to_owned())));
+            assert_eq!(take(shape, "f", value), Err(ShapeError(said.to_owned())));
         }
     }
 }

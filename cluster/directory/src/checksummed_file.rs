@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 
 use assay_storage_disk::{Disk, read_whole, replace_whole};
 
-use crate::startup::data_dir::HomeError;
+use crate::data_dir::HomeError;
 
 const FILE_BYTES_MAX: u64 = 1 << 20;
 const VERSION: u32 = 1;
 
 /// The lines of a file between its first and its last; none where there is no file.
-pub(crate) fn read(disk: &dyn Disk, path: &Path, what: &str) -> Result<Option<Vec<(String, String)>>, HomeError> {
+pub fn read(disk: &dyn Disk, path: &Path, what: &str) -> Result<Option<Vec<(String, String)>>, HomeError> {
     let failed = |source| HomeError::Io { doing: format!("reading {}", path.display()), source };
     if !disk.exists(path).map_err(failed)? {
         return Ok(None);
@@ -45,7 +45,7 @@ pub(crate) fn read(disk: &dyn Disk, path: &Path, what: &str) -> Result<Option<Ve
     lines.map(pair).collect::<Option<Vec<_>>>().ok_or_else(|| damaged("a line has no value")).map(Some)
 }
 
-pub(crate) fn write(disk: &dyn Disk, path: &Path, what: &str, lines: &[(String, String)]) -> Result<(), HomeError> {
+pub fn write(disk: &dyn Disk, path: &Path, what: &str, lines: &[(String, String)]) -> Result<(), HomeError> {
     let mut body = format!("assay {what} {VERSION}\n");
     for (name, value) in lines {
         body.extend([name, " ", value, "\n"]);

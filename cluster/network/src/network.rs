@@ -7,7 +7,9 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use assay_cluster_directory::starts::{Consequence, Stop};
 use assay_cluster_raft::{Chunks, FileWanted, Message, MessageKind, PeerError, Peers, ReceiveError, Way};
+use assay_cluster_replicas::{Replicas, Suspects};
 use assay_cluster_transport::{
     Address, ByteStream, Call, CallError, Handler, Handlers, Lane, RELAY_CALL, RELAY_DELIVER, Received, Refusal,
     RefusalCode, StreamHandler, Transport,
@@ -20,13 +22,10 @@ use futures::{FutureExt, StreamExt, TryFutureExt};
 use parking_lot::{Mutex, RwLock};
 use tokio::time::Instant;
 
-use crate::maintenance::reconcile::Suspects;
-use crate::membership::nodes::{Membership, Removed};
-use crate::membership::unknown_nodes::UnknownNodes;
-use crate::replicas::Replicas;
-use crate::routing::delegated::{Guard, UNNAMED_ANSWERED_FOR};
-use crate::stale_copies::start_histories::StartHistories;
-use crate::stale_copies::starts::{Consequence, Stop};
+use crate::delegated::{Guard, UNNAMED_ANSWERED_FOR};
+use crate::node_records::{Membership, Removed};
+use crate::start_histories::StartHistories;
+use crate::unknown_nodes::UnknownNodes;
 
 /// A piece of a snapshot that does not come within this time does not come.
 const CHUNK_WAIT_MAX: Duration = Duration::from_secs(10);
@@ -40,7 +39,7 @@ const COMPARE_FIRST: &[u8] = b"compare starts";
 const SENT_TIMES_MAX: u32 = 2;
 
 #[derive(Clone, Default)]
-pub(crate) struct Network {
+pub struct Network {
     transport: Arc<OnceLock<Transport>>,
     /// Removed nodes. Their certificates stay valid; their messages are refused.
     removed: Arc<RwLock<Removed>>,

@@ -1,10 +1,16 @@
 //! Exchange of start histories between nodes: writes, sends and awaits the decisions of `starts`.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use assay_cluster_raft::{HardState, Way};
+use assay_cluster_directory::starts::{
+    self, Consequence, HISTORY_MAX, Introduction, KeptStarts, Message, Registry, StartId, StartVerdict, Stop, Verdict,
+};
+use assay_cluster_directory::{AcknowledgedTable, HomeError, NodeFiles};
+use assay_cluster_raft::{Acknowledged, HardState, Way};
 use assay_cluster_transport::{Call, CallError, Processes, RefusalCode};
 use assay_storage_model::{GroupId, NodeId, ReplicaId};
 use bytes::Bytes;
@@ -14,17 +20,11 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
-use crate::Shared;
-use crate::error::OpenError;
-use crate::routing::service::{NoAnswer, Service};
-use crate::stale_copies::acknowledged::AcknowledgedTable;
-use crate::stale_copies::starts::{
-    self, Consequence, HISTORY_MAX, Introduction, KeptStarts, Message, Registry, StartId, StartVerdict, Stop, Verdict,
-};
-use crate::startup::node_files::{KeptReplica, KeptState, NodeFiles};
+use crate::network::Network;
+use crate::service::{NoAnswer, Service};
 
-pub(crate) const START_HISTORY: &str = "cluster.start-history";
-pub(crate) const START_ID: &str = "cluster.start-id";
+pub const START_HISTORY: &str = "cluster.start-history";
+pub const START_ID: &str = "cluster.start-id";
 /// The process before a new one, if it still answers, does so within this. Both times grow with the heartbeat, which is
 /// longer than a round trip.
 const LOOK_FOR_MAX: Duration = Duration::from_secs(1);
@@ -37,12 +37,23 @@ const AGAIN_AFTER: Duration = Duration::from_millis(200);
 
 type ExchangeTurn = Arc<tokio::sync::Mutex<Option<Instant>>>;
 
+/// What a node knows of its own replicas, and how it calls others.
+pub trait OwnReplicas: Send + Sync + fmt::Debug {
+    /// Returns the hard state of each replica of this node. Blocking.
+    fn hard_states(&self) -> io::Result<Vec<(GroupId, ReplicaId, HardState)>>;
+
+    /// Returns the position that a replica elsewhere is known to have acknowledged.
+    fn acknowledged(&self, group: GroupId, replica: ReplicaId) -> Option<Acknowledged>;
+
+    fn network(&self) -> &Network;
+}
+
 /// Starts known to one process, and their exchange with others.
 #[derive(Debug)]
-pub(crate) struct StartHistories {
+pub struct StartHistories {
     registry: Mutex<Registry>,
     node_files: NodeFiles,
-    shared: OnceLock<Weak<Shared>>,
+    own: OnceLock<Weak<dyn OwnReplicas>>,
     /// One change of what is kept at a time.
     writing: tokio::sync::Mutex<()>,
     /// One exchange with a node at a time, and when the last one began.
@@ -51,32 +62,40 @@ pub(crate) struct StartHistories {
     told: Notify,
     /// Acknowledgements of followers of groups led here.
     pub table: AcknowledgedTable,
+    heartbeat: Duration,
 }
 
-fn other(error: impl std::fmt::Display) -> OpenError {
-    OpenError::io("comparing starts")(std::io::Error::other(error.to_string()))
+fn other(error: impl fmt::Display) -> HomeError {
+    HomeError::Io { doing: "comparing starts".to_owned(), source: io::Error::other(error.to_string()) }
 }
 
 impl StartHistories {
-    pub fn new(node_files: NodeFiles, kept: KeptStarts, table: AcknowledgedTable) -> Result<StartHistories, OpenError> {
+    /// Makes the histories of a process. `heartbeat` is that of the groups, and bounds how long an exchange takes.
+    pub fn new(
+        node_files: NodeFiles,
+        kept: KeptStarts,
+        table: AcknowledgedTable,
+        heartbeat: Duration,
+    ) -> Result<StartHistories, HomeError> {
         let others = node_files.peers()?.into_keys();
         let registry = Mutex::new(Registry::new(kept, others));
         Ok(StartHistories {
             registry,
             node_files,
-            shared: OnceLock::new(),
+            own: OnceLock::new(),
             writing: tokio::sync::Mutex::default(),
             turns: Mutex::default(),
             consequences: Mutex::default(),
             told: Notify::new(),
             table,
+            heartbeat,
         })
     }
 
     /// Exchanges are made from here on.
-    pub fn begin(&self, shared: &Arc<Shared>) {
+    pub fn begin(&self, own: &Arc<dyn OwnReplicas>) {
         // Set once, by the start.
-        let _ = self.shared.set(Arc::downgrade(shared));
+        let _ = self.own.set(Arc::downgrade(own));
     }
 
     pub fn own(&self) -> StartId {
@@ -137,7 +156,7 @@ impl StartHistories {
     }
 
     /// Changes what is kept, on the disk first. None where there is nothing to change.
-    pub async fn change(&self, change: impl FnOnce(&KeptStarts) -> KeptStarts) -> Result<(), OpenError> {
+    pub async fn change(&self, change: impl FnOnce(&KeptStarts) -> KeptStarts) -> Result<(), HomeError> {
         let _one = self.writing.lock().await;
         let next = change(self.registry.lock().kept());
         self.write(next.clone()).await?;
@@ -146,10 +165,10 @@ impl StartHistories {
     }
 
     /// Writes the starts; the caller holds `writing`.
-    async fn write(&self, next: KeptStarts) -> Result<(), OpenError> {
+    async fn write(&self, next: KeptStarts) -> Result<(), HomeError> {
         let node_files = self.node_files.clone();
         let written = tokio::task::spawn_blocking(move || starts::write(&*node_files.disk, &node_files.dir, &next));
-        Ok(written.await.map_err(other)??)
+        written.await.map_err(other)?
     }
 
     /// The processes of a message that is to be sent, once the two nodes are compared.
@@ -200,13 +219,13 @@ impl StartHistories {
     }
 
     async fn exchange_now(&self, node: NodeId) -> Result<(), String> {
-        let Some(shared) = self.shared.get().and_then(Weak::upgrade) else { return Err("the node starts".into()) };
-        let exchange_max = EXCHANGE_MAX.max(shared.config.timing.heartbeat * EXCHANGE_HEARTBEATS);
+        let Some(own) = self.own.get().and_then(Weak::upgrade) else { return Err("the node starts".into()) };
+        let exchange_max = EXCHANGE_MAX.max(self.heartbeat * EXCHANGE_HEARTBEATS);
         let known = self.registry.lock().verdict_on(node);
         for told in [known.is_some(), true] {
-            let message = self.message(&shared, node).await?;
+            let message = self.message(&own, node).await?;
             let call = Call::new(START_HISTORY, message, exchange_max).repeatable();
-            let answer = match shared.net.call(node, call).await {
+            let answer = match own.network().call(node, call).await {
                 Ok(answer) => answer,
                 Err(CallError::Refused(refusal)) if refusal.code == RefusalCode::NoService => {
                     self.registry.lock().is_silent(node);
@@ -216,7 +235,7 @@ impl StartHistories {
             };
             let said: Message = serde_json::from_slice(&answer).map_err(|error| error.to_string())?;
             let answering = Some(said.introduction.start);
-            let verdict = self.take(&shared, node, said, answering).await.map_err(|error| error.to_string())?;
+            let verdict = self.take(&own, node, said, answering).await.map_err(|error| error.to_string())?;
             let agreed = verdict.found == StartVerdict::Accepted && verdict.refused.is_empty();
             // The other node has to hear what is wrong with it.
             if told || agreed {
@@ -226,13 +245,13 @@ impl StartHistories {
         Ok(())
     }
 
-    async fn message(&self, shared: &Arc<Shared>, to: NodeId) -> Result<Bytes, String> {
+    async fn message(&self, own: &Arc<dyn OwnReplicas>, to: NodeId) -> Result<Bytes, String> {
         let (start, history) = {
             let registry = self.registry.lock();
             (registry.own(), registry.kept().history.clone())
         };
-        let reading = Arc::clone(shared);
-        let replicas = tokio::task::spawn_blocking(move || hard_states(&reading)).await;
+        let reading = Arc::clone(own);
+        let replicas = tokio::task::spawn_blocking(move || reading.hard_states()).await;
         let replicas = replicas.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
         let introduction = Introduction { start, history, replicas };
         let message = Message { introduction, verdict: self.registry.lock().verdict_on(to) };
@@ -242,13 +261,13 @@ impl StartHistories {
     /// Judges another node's process and receives its verdict on this one.
     async fn take(
         &self,
-        shared: &Arc<Shared>,
+        own: &Arc<dyn OwnReplicas>,
         from: NodeId,
         said: Message,
         answering: Option<StartId>,
-    ) -> Result<Verdict, OpenError> {
+    ) -> Result<Verdict, HomeError> {
         let _one = self.writing.lock().await;
-        let acknowledged = |group, replica| shared.acknowledged(group, replica);
+        let acknowledged = |group, replica| own.acknowledged(group, replica);
         let verdict = self.registry.lock().judge(from, &said.introduction, answering, acknowledged);
         let to_keep = self.registry.lock().to_keep(from, &verdict);
         if let Some(kept) = to_keep {
@@ -265,22 +284,22 @@ impl StartHistories {
     }
 
     /// Asks for the process at a node's address.
-    async fn look_for(&self, shared: &Shared, node: NodeId) -> Option<StartId> {
-        let within = LOOK_FOR_MAX.max(shared.config.timing.heartbeat * LOOK_FOR_HEARTBEATS);
-        let answer = shared.net.call(node, Call::new(START_ID, Bytes::new(), within).repeatable()).await.ok()?;
+    async fn look_for(&self, own: &dyn OwnReplicas, node: NodeId) -> Option<StartId> {
+        let within = LOOK_FOR_MAX.max(self.heartbeat * LOOK_FOR_HEARTBEATS);
+        let answer = own.network().call(node, Call::new(START_ID, Bytes::new(), within).repeatable()).await.ok()?;
         answer.as_ref().try_into().ok().map(u128::from_le_bytes).map(StartId)
     }
 
     async fn answer(&self, from: NodeId, body: Bytes) -> Result<Bytes, String> {
-        let shared = self.shared.get().and_then(Weak::upgrade).ok_or("the node starts")?;
+        let own = self.own.get().and_then(Weak::upgrade).ok_or("the node starts")?;
         let said: Message = serde_json::from_slice(&body).map_err(|error| error.to_string())?;
         if said.introduction.history.len() > 2 * HISTORY_MAX {
             return Err("the history is too long".into());
         }
         let must_look = self.registry.lock().must_look_for(from, &said.introduction);
-        let answering = if must_look { self.look_for(&shared, from).await } else { None };
-        self.take(&shared, from, said, answering).await.map_err(|error| error.to_string())?;
-        self.message(&shared, from).await
+        let answering = if must_look { self.look_for(&*own, from).await } else { None };
+        self.take(&own, from, said, answering).await.map_err(|error| error.to_string())?;
+        self.message(&own, from).await
     }
 }
 
@@ -307,23 +326,9 @@ fn say(node: NodeId, verdict: &Verdict, before: Option<&Verdict>) {
     }
 }
 
-/// Hard state of each replica of this node. Blocking.
-fn hard_states(shared: &Shared) -> std::io::Result<Vec<(GroupId, ReplicaId, HardState)>> {
-    let kept: Vec<KeptReplica> = shared.kept.lock().clone();
-    let kept = kept.into_iter().filter(|one| one.state == KeptState::Kept);
-    let hard_state = |one: KeptReplica| {
-        let sealed = match one.group.shard() {
-            Some(shard) => shared.replicas.shard(shard).and_then(|shard| shard.sealed().position),
-            None => shared.catalog.sealed().position,
-        };
-        Ok((one.group, one.replica, HardState::read(&shared.log.group(one.group), sealed)?))
-    };
-    kept.map(hard_state).collect()
-}
-
 /// Answers another node that introduces itself.
 #[derive(Debug)]
-pub(crate) struct StartHistoryService(pub Arc<StartHistories>);
+pub struct StartHistoryService(pub Arc<StartHistories>);
 
 impl Service for StartHistoryService {
     fn answer(&self, from: NodeId, body: Bytes, _within: Duration) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
@@ -340,7 +345,7 @@ impl Service for StartHistoryService {
 
 /// Service that returns the id of the process here.
 #[derive(Debug)]
-pub(crate) struct StartIdService(pub Arc<StartHistories>);
+pub struct StartIdService(pub Arc<StartHistories>);
 
 impl Service for StartIdService {
     fn answer(&self, _from: NodeId, _body: Bytes, _within: Duration) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {

@@ -18,11 +18,11 @@ use assay_storage_disk::SharedDisk;
 use assay_storage_model::catalog::ShardMap;
 use assay_storage_model::{GroupId, NodeId, ReplicaId, ShardId};
 
-use crate::startup::checksummed_file;
-use crate::startup::data_dir::HomeError;
+use crate::checksummed_file;
+use crate::data_dir::HomeError;
 
 /// Number of the node that founds a cluster.
-pub(crate) const FOUNDER: NodeId = NodeId(1);
+pub const FOUNDER: NodeId = NodeId(1);
 
 /// Identity of a node, as its directory has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub struct NodeFile {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum KeptState {
+pub enum KeptState {
     Kept,
     Leaving,
     /// Without data: it left, or was damaged and discarded. Its number is not used again here.
@@ -41,7 +41,7 @@ pub(crate) enum KeptState {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct KeptReplica {
+pub struct KeptReplica {
     pub group: GroupId,
     pub replica: ReplicaId,
     /// Below the data directory.
@@ -51,7 +51,7 @@ pub(crate) struct KeptReplica {
 
 /// The files of one data directory.
 #[derive(Clone, Debug)]
-pub(crate) struct NodeFiles {
+pub struct NodeFiles {
     pub disk: SharedDisk,
     pub dir: PathBuf,
 }
@@ -191,7 +191,7 @@ impl NodeFiles {
 }
 
 /// Writes a file that only its owner can read at any moment.
-pub(crate) fn write_secret(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+pub fn write_secret(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     use std::io::Write;
     use std::os::unix::fs::OpenOptionsExt;
     let mut file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
@@ -221,7 +221,7 @@ fn parse_replica(value: &str) -> Option<KeptReplica> {
 }
 
 /// Replicas of the founder, where no file lists them: the first replica of every group, in directories without a number.
-pub(crate) fn replicas_of_founder(map: &ShardMap) -> Vec<KeptReplica> {
+pub fn replicas_of_founder(map: &ShardMap) -> Vec<KeptReplica> {
     let kept = |group: GroupId, replica, dir| KeptReplica { group, replica, dir, state: KeptState::Kept };
     let mut replicas = vec![kept(GroupId::CATALOG, map.catalog.replicas[0].id, "catalog".to_owned())];
     for (number, members) in (0..).zip(&map.shards) {
@@ -232,7 +232,7 @@ pub(crate) fn replicas_of_founder(map: &ShardMap) -> Vec<KeptReplica> {
 }
 
 /// Directory of a replica that came later: no two of them ever share a directory.
-pub(crate) fn dir_of(group: GroupId, replica: ReplicaId) -> String {
+pub fn dir_of(group: GroupId, replica: ReplicaId) -> String {
     match group.shard() {
         Some(shard) => format!("shards/{:03}-r{replica}", shard.0),
         None => format!("catalog-r{replica}"),

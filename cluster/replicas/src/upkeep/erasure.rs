@@ -13,7 +13,7 @@ use assay_cluster_raft::LogRetention;
 use assay_storage_model::GroupId;
 use parking_lot::Mutex;
 
-use crate::replicas::Replicas;
+use crate::registry::Replicas;
 
 /// Time in which consensus has to purge a group's log.
 const PURGED_WITHIN: Duration = Duration::from_secs(10);

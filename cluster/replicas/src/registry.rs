@@ -1,7 +1,5 @@
 //! Registry of the replicas that run on this node, by group. Replicas come and go, so each user looks one up each time.
 
-pub(crate) mod lifecycle;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -10,15 +8,16 @@ use assay_storage_model::{GroupId, ReplicaId, ShardId};
 use assay_storage_shard::Shard;
 use parking_lot::RwLock;
 
+/// A replica that runs on this node.
 #[derive(Clone, Debug)]
-pub(crate) struct HostedReplica {
+pub struct HostedReplica {
     pub group: Group,
     /// Shard of the group; none for the catalog.
     pub shard: Option<Arc<Shard>>,
 }
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Replicas {
+pub struct Replicas {
     hosted: Arc<RwLock<BTreeMap<GroupId, HostedReplica>>>,
 }
 

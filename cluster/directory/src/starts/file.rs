@@ -16,8 +16,8 @@ use assay_storage_disk::Disk;
 use assay_storage_model::{GroupId, NodeId, ReplicaId};
 
 use super::{Floor, KeptStarts, StartId};
-use crate::startup::checksummed_file;
-use crate::startup::data_dir::HomeError;
+use crate::checksummed_file;
+use crate::data_dir::HomeError;
 
 const FILE: &str = "STARTS";
 const WHAT: &str = "starts";
@@ -25,7 +25,7 @@ const MARKER: &str = "START";
 const MARKER_WHAT: &str = "start of a log";
 
 /// None in a directory that was never opened by a program from 0.5 on.
-pub(crate) fn read(disk: &dyn Disk, dir: &Path) -> Result<Option<KeptStarts>, HomeError> {
+pub fn read(disk: &dyn Disk, dir: &Path) -> Result<Option<KeptStarts>, HomeError> {
     let path = dir.join(FILE);
     let Some(lines) = checksummed_file::read(disk, &path, WHAT)? else { return Ok(None) };
     let mut kept = KeptStarts::default();
@@ -58,7 +58,7 @@ fn take(kept: &mut KeptStarts, name: &str, value: &str) -> Option<()> {
     Some(())
 }
 
-pub(crate) fn write(disk: &dyn Disk, dir: &Path, kept: &KeptStarts) -> Result<(), HomeError> {
+pub fn write(disk: &dyn Disk, dir: &Path, kept: &KeptStarts) -> Result<(), HomeError> {
     let line = |name: &str, value: String| (name.to_owned(), value);
     let mut lines: Vec<_> = kept.history.iter().map(|start| line("start", start.to_string())).collect();
     lines.extend(kept.seen.iter().map(|(node, start)| line("seen", format!("{node} {start}"))));
@@ -72,7 +72,7 @@ pub(crate) fn write(disk: &dyn Disk, dir: &Path, kept: &KeptStarts) -> Result<()
 }
 
 /// The starts that a log was last used by: the one before, and the last. None in a log of a program before 0.5.
-pub(crate) fn read_marker(disk: &dyn Disk, log: &Path) -> Result<Option<(Option<StartId>, StartId)>, HomeError> {
+pub fn read_marker(disk: &dyn Disk, log: &Path) -> Result<Option<(Option<StartId>, StartId)>, HomeError> {
     let path = log.join(MARKER);
     let Some(lines) = checksummed_file::read(disk, &path, MARKER_WHAT)? else { return Ok(None) };
     let value = |name: &str| lines.iter().find(|(found, _)| found == name).and_then(|(_, value)| value.parse().ok());
@@ -80,19 +80,14 @@ pub(crate) fn read_marker(disk: &dyn Disk, log: &Path) -> Result<Option<(Option<
     Ok(Some((value("previous"), current)))
 }
 
-pub(crate) fn write_marker(
-    disk: &dyn Disk,
-    log: &Path,
-    previous: Option<StartId>,
-    current: StartId,
-) -> Result<(), HomeError> {
+pub fn write_marker(disk: &dyn Disk, log: &Path, previous: Option<StartId>, current: StartId) -> Result<(), HomeError> {
     let mut lines: Vec<_> = previous.iter().map(|previous| ("previous".to_owned(), previous.to_string())).collect();
     lines.push(("current".to_owned(), current.to_string()));
     checksummed_file::write(disk, &log.join(MARKER), MARKER_WHAT, &lines)
 }
 
 /// Returns whether a log was used by the last start of the history, or by the one that a crash kept out of it.
-pub(crate) fn fits(history: &[StartId], marker: Option<(Option<StartId>, StartId)>) -> bool {
+pub fn fits(history: &[StartId], marker: Option<(Option<StartId>, StartId)>) -> bool {
     match (history.last(), marker) {
         (None, None) => true,
         (Some(last), Some((previous, current))) => current == *last || previous == Some(*last),

@@ -1,37 +1,26 @@
-//! Large writes as blobs, and garbage collection of blobs. A blob is needed while an entry of a group's log names it or
-//! it is in transit. Others are deleted by the upkeep thread.
-//!
-//! A large write is on a majority of its group's nodes before its entry is proposed. The leader sends it ahead, and a
-//! receiver keeps it until the entry comes, or for a minute. A node that lacks the blob when the entry comes fetches it
-//! before the entry goes into the log. So a node with the entry has the blob until the entry is purged, and provides it
-//! to others.
-//!
-//! Nothing of this is on disk: a start learns the names from the log, then sweeps what none of them is.
+//! Large writes between nodes. A large write is on a majority of its group's nodes before its entry is proposed. The
+//! leader sends it ahead, and a receiver keeps it until the entry comes, or for a minute. A node that lacks the blob when
+//! the entry comes fetches it before the entry goes into the log. So a node with the entry has the blob until the entry
+//! is purged, and provides it to others.
 
-use std::any::Any;
-use std::collections::{BTreeMap, HashMap};
-use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use assay_cluster_raft::{LargeError, LargeWrite, LargeWrites};
+use assay_cluster_replicas::BlobWrites;
 use assay_cluster_transport::{Call, CallError, RefusalCode};
-use assay_storage_blobs::{BlobError, BlobName, Blobs};
+use assay_storage_blobs::{BlobError, BlobName};
 use assay_storage_model::{GroupId, NodeId};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
-use parking_lot::{Mutex, RwLock};
 
 use crate::network::Network;
-use crate::routing::service::{NoAnswer, Service};
+use crate::service::{NoAnswer, Service};
 
-pub(crate) const PUT: &str = "blob.put";
-pub(crate) const GET: &str = "blob.get";
-/// Time for which a blob is kept that another node sent ahead of its entry. A proposal is answered long before, and
-/// what is gone is fetched again. What was sent twice stays as long, so it is no longer than what was deleted may stay.
-const EXPECTED_FOR: Duration = Duration::from_secs(60);
+pub const PUT: &str = "blob.put";
+pub const GET: &str = "blob.get";
 /// One blob to or from another node.
 const SPREAD_MAX: Duration = Duration::from_secs(15);
 const FETCH_MAX: Duration = Duration::from_secs(30);
@@ -43,168 +32,22 @@ const TRIES_PER_WARNING: u32 = 50;
 /// start.
 const ALONE_TRIES_MAX: u32 = 25;
 
-#[derive(Debug)]
-pub(crate) struct BlobWrites {
-    blobs: Arc<Blobs>,
-    needed: Mutex<Needed>,
-    /// Putting takes it shared, removing alone: a blob must not go while the same content is put again.
-    gate: RwLock<()>,
-}
-
-#[derive(Debug, Default)]
-struct Needed {
-    by_entry: BTreeMap<(GroupId, u64), BlobName>,
-    /// Number of entries and holds that use each blob.
-    uses: HashMap<BlobName, usize>,
-    /// Here ahead of the entries that will name them; each is a use.
-    expected: HashMap<BlobName, Instant>,
-    unused: Vec<BlobName>,
-}
-
-impl Needed {
-    fn take(&mut self, name: BlobName) {
-        *self.uses.entry(name).or_default() += 1;
-    }
-
-    fn give_back(&mut self, name: BlobName) {
-        let uses = self.uses.get_mut(&name).expect("given back what was taken");
-        *uses -= 1;
-        if *uses == 0 {
-            self.uses.remove(&name);
-            self.unused.push(name);
-        }
-    }
-
-    fn expect(&mut self, name: BlobName) {
-        if self.expected.insert(name, Instant::now()).is_none() {
-            self.take(name);
-        }
-    }
-
-    fn came(&mut self, name: BlobName) {
-        if self.expected.remove(&name).is_some() {
-            self.give_back(name);
-        }
-    }
-
-    fn forget(&mut self, group: GroupId, indices: impl std::ops::RangeBounds<u64>) {
-        let gone: Vec<_> =
-            self.by_entry.keys().filter(|(of, index)| *of == group && indices.contains(index)).copied().collect();
-        for place in gone {
-            let name = self.by_entry.remove(&place).expect("just listed");
-            self.give_back(name);
-        }
-    }
-}
-
-/// Keeps a blob until its entry is in the log, or never will be.
-struct Hold {
-    writes: Arc<BlobWrites>,
-    name: BlobName,
-}
-
-impl fmt::Debug for Hold {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hold").field("name", &self.name).finish_non_exhaustive()
-    }
-}
-
-impl Drop for Hold {
-    fn drop(&mut self) {
-        self.writes.needed.lock().give_back(self.name);
-    }
-}
-
 /// Large writes as consensus sees them; the count of uses is shared. Blobs of others come and go over the network.
 #[derive(Clone, Debug)]
-pub(crate) struct ClusterLargeWrites {
+pub struct ClusterLargeWrites {
     pub writes: Arc<BlobWrites>,
     pub net: Network,
 }
 
-impl BlobWrites {
-    pub fn new(blobs: Arc<Blobs>) -> Arc<BlobWrites> {
-        Arc::new(BlobWrites { blobs, needed: Mutex::default(), gate: RwLock::default() })
-    }
-
-    /// Blocking: keeps what another node sends until its entry comes, or for a while.
-    fn expect(&self, framed: &[u8]) -> Result<(), BlobError> {
-        let _shared = self.gate.read();
-        let name = self.blobs.put(framed)?;
-        let mut needed = self.needed.lock();
-        // Whose entry was faster: nothing is to come, and who lacks it for another entry fetches it.
-        if !needed.uses.contains_key(&name) {
-            needed.expect(name);
-        }
-        Ok(())
-    }
-
-    /// Blocking: whether it is here, and then kept until its entry comes.
-    fn expect_here(&self, name: BlobName) -> Result<bool, BlobError> {
-        let _shared = self.gate.read();
-        let here = self.blobs.contains(name)?;
-        if here {
-            self.needed.lock().expect(name);
-        }
-        Ok(here)
-    }
-
-    /// Those whose entry never came.
-    fn forget_expected(&self) {
-        let mut needed = self.needed.lock();
-        let old = needed.expected.iter().filter(|(_, since)| since.elapsed() > EXPECTED_FOR);
-        let old: Vec<BlobName> = old.map(|(name, _)| *name).collect();
-        old.into_iter().for_each(|name| needed.came(name));
-    }
-
-    /// Deletes blobs that no entry names, left over from before a start.
-    pub fn sweep(&self) -> std::io::Result<()> {
-        let _alone = self.gate.write();
-        let listed = self.blobs.list()?;
-        let mut needed = self.needed.lock();
-        let left: Vec<_> =
-            listed.into_iter().map(|(name, _)| name).filter(|name| !needed.uses.contains_key(name)).collect();
-        needed.unused.extend(left);
-        Ok(())
-    }
-
-    /// Removes what came out of use; answers how many.
-    pub fn collect(&self) -> Result<usize, BlobError> {
-        self.forget_expected();
-        if self.needed.lock().unused.is_empty() {
-            return Ok(0);
-        }
-        let _alone = self.gate.write();
-        let unused = {
-            let mut needed = self.needed.lock();
-            let mut unused = std::mem::take(&mut needed.unused);
-            unused.sort_unstable();
-            unused.dedup();
-            unused.retain(|name| !needed.uses.contains_key(name));
-            unused
-        };
-        for name in &unused {
-            self.blobs.remove(*name)?;
-        }
-        Ok(unused.len())
-    }
-}
-
 impl LargeWrites for ClusterLargeWrites {
     fn put(&self, framed: &Bytes) -> Result<LargeWrite, LargeError> {
-        let writes = &self.writes;
-        let _shared = writes.gate.read();
-        let name = BlobName::of(framed);
-        writes.needed.lock().take(name);
-        let hold: Box<dyn Any + Send> = Box::new(Hold { writes: Arc::clone(writes), name });
-        writes.blobs.put(framed).map_err(|error| match &error {
+        self.writes.put(framed).map_err(|error| match &error {
             BlobError::TooLarge { .. } => LargeError::TooLarge(self.command_bytes_max()),
             BlobError::Io(source) if source.kind() == std::io::ErrorKind::StorageFull => {
                 LargeError::NoSpace(error.to_string())
             }
             _ => LargeError::Failed(error.to_string()),
-        })?;
-        Ok(LargeWrite { hash: name.0, length: framed.len() as u64, hold })
+        })
     }
 
     fn spread(&self, hash: [u8; 32], length: u64, others: Vec<NodeId>) -> BoxFuture<'static, Result<(), LargeError>> {
@@ -230,25 +73,16 @@ impl LargeWrites for ClusterLargeWrites {
     }
 
     fn named(&self, group: GroupId, index: u64, hash: [u8; 32]) {
-        let mut needed = self.writes.needed.lock();
-        needed.take(BlobName(hash));
-        if let Some(before) = needed.by_entry.insert((group, index), BlobName(hash)) {
-            needed.give_back(before);
-        }
-        needed.came(BlobName(hash));
+        self.writes.named(group, index, BlobName(hash));
     }
 
     fn purged(&self, group: GroupId, index: u64) {
-        self.writes.needed.lock().forget(group, ..=index);
+        self.writes.purged(group, index);
     }
 
     fn truncated(&self, group: GroupId, index: u64) {
-        self.writes.needed.lock().forget(group, index..);
+        self.writes.truncated(group, index);
     }
-}
-
-fn read(writes: &BlobWrites, name: BlobName, length: u64) -> Result<Option<Bytes>, BlobError> {
-    if writes.blobs.contains(name)? { writes.blobs.get(name, length).map(Some) } else { Ok(None) }
 }
 
 async fn blocking<T: Send + 'static>(
@@ -269,7 +103,7 @@ async fn spread(
     others: Vec<NodeId>,
 ) -> Result<(), LargeError> {
     let missing = || LargeError::Failed("a blob that was just stored is missing".into());
-    let body = blocking(move || read(&writes, name, length)).await?.ok_or_else(missing)?;
+    let body = blocking(move || writes.read(name, length)).await?.ok_or_else(missing)?;
     // This node has it: of the n + 1 voters as many others are needed as half of n, rounded up.
     let wanted = others.len().div_ceil(2);
     let mut sending: FuturesUnordered<_> = others
@@ -327,7 +161,7 @@ async fn ensure(
     let (mut tries, mut alone) = (0_u32, 0_u32);
     loop {
         let here = Arc::clone(&writes);
-        if blocking(move || Ok(here.blobs.is_sound(name)?)).await? {
+        if blocking(move || here.is_sound(name)).await? {
             return Ok(());
         }
         let everybody = others.iter().copied().chain(net.peers().into_iter().filter(|node| !others.contains(node)));
@@ -343,7 +177,7 @@ async fn ensure(
             let Ok(framed) = net.call(node, call).await else { continue };
             if framed.len() as u64 == length && BlobName::of(&framed) == name {
                 let here = Arc::clone(&writes);
-                blocking(move || here.blobs.put(&framed).map(drop)).await?;
+                blocking(move || here.replace(&framed)).await?;
                 return Ok(());
             }
             tracing::warn!(%node, bytes = framed.len(), "another node sent a large write that does not match its name");
@@ -362,7 +196,7 @@ async fn ensure(
 
 /// Answers for the blobs of this node, and takes those that other nodes send ahead.
 #[derive(Debug)]
-pub(crate) enum BlobService {
+pub enum BlobService {
     Put(Arc<BlobWrites>),
     Get(Arc<BlobWrites>),
 }
@@ -382,7 +216,7 @@ impl Service for BlobService {
                     let bad = || NoAnswer::Refused("the name of a blob has 32 bytes, its length 8".into());
                     let (name, length) = body.split_first_chunk::<32>().ok_or_else(bad)?;
                     let (name, length) = (BlobName(*name), length.try_into().map_err(|_| bad())?);
-                    let found = blocking(move || read(&writes, name, u64::from_le_bytes(length))).await;
+                    let found = blocking(move || writes.read(name, u64::from_le_bytes(length))).await;
                     found.map_err(refused)?.ok_or_else(|| NoAnswer::Refused("it is not here".into()))
                 }
                 .boxed()
@@ -397,49 +231,15 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use assay_cluster_transport::{Handlers, Received, Refusal};
+    use assay_storage_blobs::Blobs;
     use assay_storage_disk::SimulatedDisk;
 
     use super::*;
     use crate::network::tests::{OTHER, with_other};
 
-    const GROUP: GroupId = GroupId(16);
-
     fn writes() -> Arc<BlobWrites> {
         let blobs = Blobs::open(Arc::new(SimulatedDisk::new()), Path::new("/blobs")).expect("opens");
         BlobWrites::new(Arc::new(blobs))
-    }
-
-    #[test]
-    fn a_blob_lives_while_it_is_held_or_named() {
-        let writes = writes();
-        let large_writes = ClusterLargeWrites { writes: Arc::clone(&writes), net: Network::default() };
-        let written = large_writes.put(&Bytes::from_static(b"large")).expect("puts");
-        let name = BlobName(written.hash);
-        large_writes.named(GROUP, 3, written.hash);
-        drop(written.hold);
-        writes.sweep().expect("sweeps");
-        assert_eq!(writes.collect().expect("collects"), 0);
-        large_writes.named(GROUP, 3, name.0);
-        large_writes.purged(GROUP, 2);
-        assert_eq!(writes.collect().expect("collects"), 0);
-        large_writes.purged(GROUP, 3);
-        assert_eq!(writes.collect().expect("collects"), 1);
-        assert!(!writes.blobs.contains(name).expect("looks"));
-    }
-
-    #[test]
-    fn what_others_sent_ahead_stays_until_its_entry_has_come_and_gone() {
-        let writes = writes();
-        let large_writes = ClusterLargeWrites { writes: Arc::clone(&writes), net: Network::default() };
-        let name = BlobName::of(b"ahead");
-        assert!(!writes.expect_here(name).expect("looks"));
-        writes.expect(b"ahead").expect("keeps");
-        assert!(writes.expect_here(name).expect("looks"), "and once more, as a message that is sent again");
-        assert_eq!(writes.collect().expect("collects"), 0);
-        large_writes.named(GROUP, 7, name.0);
-        assert_eq!(writes.collect().expect("collects"), 0);
-        large_writes.purged(GROUP, 7);
-        assert_eq!(writes.collect().expect("collects"), 1, "its entry came, and nothing else holds it");
     }
 
     /// Its entry could not be applied, which ended the node at every start, although others had it.
@@ -460,10 +260,10 @@ mod tests {
         let (net, _other) = with_other(Handlers::new().call(GET, Arc::new(answer)));
         let length = CONTENT.len() as u64;
         let large_writes = ClusterLargeWrites { writes: BlobWrites::new(Arc::new(open())), net };
-        assert!(large_writes.writes.blobs.get(name, length).is_err());
+        assert!(large_writes.writes.read(name, length).is_err());
         for _ in 0..2 {
             large_writes.ensure(name.0, length, vec![OTHER]).await.expect("fetches");
-            assert_eq!(large_writes.writes.blobs.get(name, length).expect("is whole"), CONTENT);
+            assert_eq!(large_writes.writes.read(name, length).expect("is whole").as_deref(), Some(CONTENT));
         }
         assert_eq!(asked.load(Ordering::Relaxed), 1);
         assert_eq!(open().get(name, length).expect("stays whole"), CONTENT);
@@ -478,13 +278,5 @@ mod tests {
             panic!("it is not there")
         };
         assert!(why.contains("no other node"), "{why}");
-    }
-
-    #[test]
-    fn what_nobody_names_after_a_start_goes() {
-        let writes = writes();
-        writes.blobs.put(b"left over").expect("puts");
-        writes.sweep().expect("sweeps");
-        assert_eq!(writes.collect().expect("collects"), 1);
     }
 }

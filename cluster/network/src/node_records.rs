@@ -79,7 +79,7 @@ impl Feature {
 
 impl NodeProgram {
     /// This program, before it has started on a node.
-    pub(crate) fn own() -> NodeProgram {
+    pub fn own() -> NodeProgram {
         NodeProgram {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             features: Feature::ALL.iter().map(|feature| feature.name().to_owned()).collect(),
@@ -99,7 +99,7 @@ impl NodeRecord {
 }
 
 /// The nodes of the cluster that do not have the feature, in words.
-pub(crate) fn lacking(state: &State, feature: Feature) -> Vec<String> {
+pub fn lacking(state: &State, feature: Feature) -> Vec<String> {
     let lacks = present(state).filter(|node| !node.has(feature));
     let version = |node: &NodeRecord| match &node.program {
         Some(program) => program.version.clone(),
@@ -109,7 +109,7 @@ pub(crate) fn lacking(state: &State, feature: Feature) -> Vec<String> {
 }
 
 /// The nodes that were started without the master key of this id.
-pub(crate) fn without_key(state: &State, id: &str) -> Vec<NodeId> {
+pub fn without_key(state: &State, id: &str) -> Vec<NodeId> {
     let lacks = present(state).filter(|node| {
         let keys = node.program.as_ref().map(|program| program.keys.as_ref());
         match keys {
@@ -123,37 +123,37 @@ pub(crate) fn without_key(state: &State, id: &str) -> Vec<NodeId> {
 }
 
 /// The nodes that were not removed.
-pub(crate) fn present(state: &State) -> impl Iterator<Item = NodeRecord> {
+pub fn present(state: &State) -> impl Iterator<Item = NodeRecord> {
     all(state).into_values().map(|(node, _)| node).filter(|node| node.state != NodeState::Removed)
 }
 
 /// Placed under the node's number, which is not used again.
-pub(crate) fn record_id(node: NodeId) -> Uuid {
+pub fn record_id(node: NodeId) -> Uuid {
     Uuid::from_u128(u128::from(node.0))
 }
 
-pub(crate) fn read(record: &Record) -> Option<NodeRecord> {
+pub fn read(record: &Record) -> Option<NodeRecord> {
     serde_json::from_slice(&record.body).ok()
 }
 
 /// Every node that was ever part of the cluster, with the revision of its record.
-pub(crate) fn all(state: &State) -> BTreeMap<NodeId, (NodeRecord, u64)> {
+pub fn all(state: &State) -> BTreeMap<NodeId, (NodeRecord, u64)> {
     let records = state.all(RecordKind::NODE);
     records.filter_map(|record| read(record).map(|node| (node.node, (node, record.revision)))).collect()
 }
 
-pub(crate) fn get(state: &State, node: NodeId) -> Option<NodeRecord> {
+pub fn get(state: &State, node: NodeId) -> Option<NodeRecord> {
     state.get(RecordKind::NODE, record_id(node)).and_then(|record| read(record))
 }
 
-pub(crate) fn put(node: &NodeRecord, expect: Expect, at: i64) -> PutRecord {
+pub fn put(node: &NodeRecord, expect: Expect, at: i64) -> PutRecord {
     let body = serde_json::to_vec(node).expect("plain data encodes");
     PutRecord { kind: RecordKind::NODE, id: record_id(node.node), org: None, expect, keys: Vec::new(), body, at }
 }
 
 /// Nodes that are not part of the cluster, according to this node's catalog.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Removed {
+pub struct Removed {
     /// Each node that has a record, and whether it was removed.
     known: BTreeMap<NodeId, bool>,
     /// A node without a record and with a number below this was let in by nodes that a recovery gave up.
@@ -164,7 +164,7 @@ pub(crate) struct Removed {
 
 /// Relation of a node to the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Membership {
+pub enum Membership {
     Member,
     Removed,
     /// It has no record here: its certificate may be forged, or this copy of the catalog is behind.
@@ -212,7 +212,7 @@ fn removed_below(state: &State) -> Option<(NodeId, &Record)> {
 }
 
 /// Excludes all nodes below this number without a record from the cluster.
-pub(crate) fn put_removed_below(state: &State, below: NodeId, at: i64) -> PutRecord {
+pub fn put_removed_below(state: &State, below: NodeId, at: i64) -> PutRecord {
     let before = removed_below(state).map(|(_, record)| record);
     PutRecord {
         kind: RecordKind::CLUSTER_SETTING,
@@ -226,7 +226,7 @@ pub(crate) fn put_removed_below(state: &State, below: NodeId, at: i64) -> PutRec
 }
 
 /// Addresses of the nodes that are part of the cluster.
-pub(crate) fn addresses(state: &State) -> BTreeMap<NodeId, String> {
+pub fn addresses(state: &State) -> BTreeMap<NodeId, String> {
     let nodes = all(state).into_values().map(|(node, _)| node);
     nodes.filter(|node| node.state != NodeState::Removed).filter_map(|node| Some((node.node, node.address?))).collect()
 }

@@ -12,15 +12,17 @@ mod seal_choice;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use assay_cluster_directory::Lock;
 use assay_cluster_raft::fatal::{COMPACTION_THREAD, UPKEEP_THREAD};
 use assay_cluster_raft::machine::{disk_was_full, files_ran_out};
-use assay_cluster_raft::{Admission, AdmissionState, LogRetention, SealError};
-use assay_storage_disk::{REFUSE_WRITES_BELOW_PERCENT, Room, admit};
+use assay_cluster_raft::{Admission, AdmissionState, LogRetention, OnFatal, SealError};
+use assay_storage_disk::{REFUSE_WRITES_BELOW_PERCENT, Room, SharedDisk, admit};
 use assay_storage_log::Log;
 use assay_storage_model::sabotage::{self, Sabotage};
 use assay_storage_model::{GroupId, ShardId};
@@ -30,11 +32,9 @@ use parking_lot::{Condvar, Mutex};
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 
-use crate::config::ClusterConfig;
-use crate::large_writes::BlobWrites;
-use crate::maintenance::reconcile::Suspects;
-use crate::replicas::Replicas;
-use crate::startup::data_dir::Lock;
+use crate::held_blobs::BlobWrites;
+use crate::registry::Replicas;
+use crate::suspects::Suspects;
 use erasure::Erasing;
 use seal_choice::{Budget, SealCandidate, decide};
 
@@ -80,8 +80,25 @@ struct Counts {
     compactions: AtomicU64,
 }
 
-pub(crate) struct UpkeepParts {
-    pub config: ClusterConfig,
+/// Limits of the upkeep, and the directory whose disk it watches.
+#[derive(Clone, Debug)]
+pub struct UpkeepConfig {
+    pub disk: SharedDisk,
+    pub data_dir: PathBuf,
+    /// Memory tables of all groups together; at twice this writes wait.
+    pub memory_budget_bytes: u64,
+    pub log_budget_bytes: u64,
+    /// A memory table is sealed when its oldest row is this old.
+    pub seal_age: Duration,
+    /// Delay after which the rest of a deleted object is removed from files.
+    pub erase_after: Duration,
+    pub on_fatal: OnFatal,
+}
+
+/// Everything that the upkeep works with.
+#[derive(Debug)]
+pub struct UpkeepParts {
+    pub config: UpkeepConfig,
     pub replicas: Replicas,
     pub log: Log,
     pub writes: Arc<BlobWrites>,
@@ -94,7 +111,7 @@ pub(crate) struct UpkeepParts {
 
 /// A handle on the threads.
 #[derive(Clone, Debug)]
-pub(crate) struct Upkeep {
+pub struct Upkeep {
     shared: Arc<UpkeepState>,
 }
 
@@ -189,7 +206,7 @@ impl UpkeepState {
 
 struct Looking {
     shared: Arc<UpkeepState>,
-    config: ClusterConfig,
+    config: UpkeepConfig,
     replicas: Replicas,
     log: Log,
     writes: Arc<BlobWrites>,
@@ -215,7 +232,7 @@ impl Looking {
                     tracing::warn!(%error, "a large write that nothing needs could not be removed");
                 }
                 self.release_cached();
-                let log_max = self.config.log.budget_bytes.saturating_mul(LOG_STRETCH);
+                let log_max = self.config.log_budget_bytes.saturating_mul(LOG_STRETCH);
                 keep = if !pinned.is_empty() && self.log.bytes() > log_max {
                     LogRetention::Nothing
                 } else {
@@ -365,7 +382,7 @@ impl Looking {
 struct Compacting {
     shared: Arc<UpkeepState>,
     replicas: Replicas,
-    config: ClusterConfig,
+    config: UpkeepConfig,
     suspects: Arc<Suspects>,
     /// Shards with damage. Reads and seals continue until the replica is discarded.
     not_before: RefCell<BTreeMap<ShardId, Instant>>,

@@ -13,10 +13,9 @@ use assay_storage_disk::Disk;
 use assay_storage_model::{GroupId, ReplicaId};
 use parking_lot::Mutex;
 
-use crate::Shared;
-use crate::stale_copies::starts::Name;
-use crate::startup::checksummed_file;
-use crate::startup::data_dir::HomeError;
+use crate::checksummed_file;
+use crate::data_dir::HomeError;
+use crate::starts::Name;
 
 const FILE: &str = "ACKNOWLEDGED";
 const WHAT: &str = "acknowledged";
@@ -24,7 +23,7 @@ const WHAT: &str = "acknowledged";
 type Entries = BTreeMap<Name, Acknowledged>;
 
 #[derive(Debug, Default)]
-pub(crate) struct AcknowledgedTable {
+pub struct AcknowledgedTable {
     entries: Mutex<Entries>,
     /// Content of the file.
     written: Mutex<Entries>,
@@ -63,24 +62,7 @@ impl AcknowledgedTable {
     }
 }
 
-impl Shared {
-    /// Position that a replica elsewhere is known to have acknowledged, also to a leader here that has not written it
-    /// down yet.
-    pub fn acknowledged(&self, group: GroupId, replica: ReplicaId) -> Option<Acknowledged> {
-        self.note_acknowledged(group);
-        self.start_histories.table.get((group, replica))
-    }
-
-    /// Records the current state of a leader here.
-    pub fn note_acknowledged(&self, group: GroupId) {
-        let Some(found) = self.replicas.group(group) else { return };
-        for (replica, acknowledged) in found.acknowledged() {
-            self.start_histories.table.note((group, replica), acknowledged);
-        }
-    }
-}
-
-pub(crate) fn read(disk: &dyn Disk, dir: &Path) -> Result<Entries, HomeError> {
+pub fn read(disk: &dyn Disk, dir: &Path) -> Result<Entries, HomeError> {
     let path = dir.join(FILE);
     let lines = checksummed_file::read(disk, &path, WHAT)?.unwrap_or_default();
     let entries = lines.iter().map(|(_, value)| parse(value)).collect::<Option<Entries>>();

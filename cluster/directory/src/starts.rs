@@ -23,7 +23,7 @@
 //!
 //! Programs before 0.5 name no process. Their messages are accepted without a comparison.
 //!
-//! This module is plain arithmetic; `start_histories` writes, calls and waits.
+//! This module is plain arithmetic; `start_histories` of the network writes, calls and waits.
 
 mod file;
 #[cfg(test)]
@@ -39,7 +39,7 @@ use assay_storage_model::sabotage::{self, Sabotage};
 use assay_storage_model::{GroupId, NodeId, ReplicaId};
 use serde::{Deserialize, Serialize};
 
-pub(crate) use file::{fits, read, read_marker, write, write_marker};
+pub use file::{fits, read, read_marker, write, write_marker};
 
 /// Starts that a history keeps. A node that was away for more of another node's starts refuses it, and the replicas of
 /// that one are rebuilt.

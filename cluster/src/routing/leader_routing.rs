@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use assay_cluster_network::{AskError, ServiceNames};
 use assay_storage_model::{GroupId, NodeId};
 use bytes::Bytes;
 use futures::FutureExt;
@@ -14,8 +15,6 @@ use futures::future::BoxFuture;
 use tokio::time::{Instant, sleep};
 
 use super::{Prefer, Route};
-use crate::routing::delegated::ServiceNames;
-use crate::routing::service::AskError;
 use crate::{Cluster, Shared};
 
 /// Time for which a read or a write searches for a leader before it is refused. An election takes about a second, a

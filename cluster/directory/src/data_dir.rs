@@ -137,7 +137,7 @@ fn format_of_any_version(text: &str) -> bool {
 /// Refuses a directory that `read_or_found` would refuse or must not found in, before anything is written to it.
 ///
 /// `expects_data` is the reason why the directory has to belong to a node already.
-pub(crate) fn check_before_lock(disk: &dyn Disk, dir: &Path, expects_data: Option<&str>) -> Result<(), HomeError> {
+pub fn check_before_lock(disk: &dyn Disk, dir: &Path, expects_data: Option<&str>) -> Result<(), HomeError> {
     if read_format(disk, dir)?.is_some() {
         return Ok(());
     }
@@ -151,12 +151,7 @@ pub(crate) fn check_before_lock(disk: &dyn Disk, dir: &Path, expects_data: Optio
 }
 
 /// Reads the format of a locked directory, or founds a new one there.
-pub(crate) fn read_or_found(
-    disk: &dyn Disk,
-    dir: &Path,
-    new: Format,
-    wanted: Option<ClusterId>,
-) -> Result<Format, HomeError> {
+pub fn read_or_found(disk: &dyn Disk, dir: &Path, new: Format, wanted: Option<ClusterId>) -> Result<Format, HomeError> {
     match read_format(disk, dir)? {
         Some(found) => match wanted {
             Some(wanted) if wanted != found.cluster => {
@@ -173,7 +168,7 @@ pub(crate) fn read_or_found(
 }
 
 /// Checks that a directory without a format file holds only what a founding or a joining that was cut short left.
-pub(crate) fn check_empty(disk: &dyn Disk, dir: &Path) -> Result<(), HomeError> {
+pub fn check_empty(disk: &dyn Disk, dir: &Path) -> Result<(), HomeError> {
     let entries = disk.list(dir).map_err(io_error(format!("listing {}", dir.display())))?;
     let ours = |name: &str| OF_A_START.contains(&name) || name == format!("{FORMAT}.tmp");
     match entries.iter().all(|entry| ours(&entry.name)) {
@@ -182,7 +177,7 @@ pub(crate) fn check_empty(disk: &dyn Disk, dir: &Path) -> Result<(), HomeError> 
     }
 }
 
-pub(crate) fn write_format(disk: &dyn Disk, dir: &Path, format: &Format) -> Result<(), HomeError> {
+pub fn write_format(disk: &dyn Disk, dir: &Path, format: &Format) -> Result<(), HomeError> {
     let path = dir.join(FORMAT);
     let written = replace_whole(disk, &path, format.encode().as_bytes());
     written.map_err(io_error(format!("writing {}", path.display())))

@@ -4,6 +4,7 @@ use assay_node_btql::ast::Unit;
 use assay_node_btql::bound::{
     ConditionalFunction, JsonFunction, NumberFunction, ScalarFunction, TextFunction, TimeFunction,
 };
+use regex::Regex;
 use serde_json::Value as Json;
 
 use crate::scalar::{time, type_of};
@@ -41,6 +42,11 @@ fn of_texts(function: TextFunction, args: &[Value]) -> Option<Value> {
         F::Left => Value::Text(text::left(&text(0)?, whole(1)?)),
         F::Right => Value::Text(text::right(&text(0)?, whole(1)?)),
         F::Levenshtein => Value::Int(text::levenshtein(&text(0)?, &text(1)?) as i128),
+        F::RegexpExtract => {
+            let group = if args.len() == 3 { whole(2)? } else { 0 };
+            let found = Regex::new(&text(1)?).ok()?;
+            Value::text(found.captures(&text(0)?)?.get(usize::try_from(group).ok()?)?.as_str())
+        }
         F::Similarity => Value::float(text::similarity(&text(0)?, &text(1)?)),
     })
 }

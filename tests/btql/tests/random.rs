@@ -12,7 +12,7 @@ use serde_json::Value as Json;
 const BOUND_PERCENT: u64 = 90;
 const WITH_ROWS_PERCENT: u64 = 60;
 /// Words that must occur somewhere.
-const WORDS: [&str; 45] = [
+const WORDS: [&str; 46] = [
     "'traces'",
     "'summary'",
     "any_span(",
@@ -53,6 +53,7 @@ const WORDS: [&str; 45] = [
     "date_trunc(",
     "date_part(",
     "date_diff(",
+    "regexp_extract(",
     "::date",
     "::json",
     "CASE WHEN",

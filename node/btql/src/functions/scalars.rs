@@ -61,6 +61,9 @@ function_table! {
                 "Counts the characters to insert, remove or replace to turn one text into the other.";
             Similarity ["similarity"] (text("one"), text("other")) -> NUMBER, NullIfAny,
                 "Returns 1 for equal texts and less the more they differ, down to 0.";
+            RegexpExtract ["regexp_extract"]
+                (text("text"), argument("pattern", ArgumentKind::Pattern), optional(integer("group"))) -> TEXT,
+                NullIfAny, "Returns the first match, or what one of its groups matched; null without a match.";
         }
     }
 }
@@ -94,7 +97,7 @@ function_table! {
                 "Returns the seconds since 1970-01-01 UTC, with a fraction if there is one.";
             DateDiff ["date_diff", "datediff"] (argument("unit", ArgumentKind::Unit), time("start"), time("end"))
                 -> INTEGER, NullIfAny,
-                "Counts the starts of a unit after one time and up to another, in local time; backwards it is negative.";
+                "Counts the starts of a unit after one time and up to another, in local time, negative backwards.";
         }
     }
 }

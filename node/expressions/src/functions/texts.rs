@@ -2,11 +2,11 @@
 //! (D-59).
 
 use assay_node_btql::bound::TextFunction;
-use assay_node_btql::values::Value;
+use assay_node_btql::values::{Extractor, Value};
 
 use super::levenshtein::levenshtein;
-use super::{Entry, Evaluate};
-use crate::bounds::Spent;
+use super::{Entry, Evaluate, PreparedCall};
+use crate::bounds::{COMPILE_WORK, Spent};
 use crate::kernels;
 use crate::result_types::{boolean, count, float, text};
 use crate::scalar::truncated;
@@ -52,6 +52,8 @@ pub(super) fn entry(of: TextFunction) -> Entry {
                 of_two(args, spent, |one, other| similarity(one, other, spent).map_or(Value::Null, Value::float))
             }),
         ),
+        F::RegexpExtract => Entry::new(text, Evaluate::All(|_, args, spent| or_null(regexp_extract(args, spent))))
+            .with_preparation(prepared_regexp),
     }
 }
 
@@ -151,4 +153,27 @@ fn similarity(left: &str, right: &str, spent: &Spent<'_>) -> Option<f64> {
     let longest = left.chars().count().max(right.chars().count());
     let edits = levenshtein(left, right, spent)?;
     Some(if longest == 0 { 1.0 } else { 1.0 - edits as f64 / longest as f64 })
+}
+
+/// REGEXP_EXTRACT with a pattern of the row, which is compiled for it; none of what is no pattern.
+fn regexp_extract(args: &[Value<'_>], spent: &Spent<'_>) -> Option<String> {
+    let pattern = args.get(1)?.to_text()?;
+    if !spent.works(COMPILE_WORK) {
+        return None;
+    }
+    extracted(args, &Extractor::new(&pattern).ok()?, spent)
+}
+
+/// Prepares a constant pattern.
+fn prepared_regexp(constants: &[Option<&Value<'_>>]) -> Option<PreparedCall> {
+    let pattern = (*constants.get(1)?)?.to_text()?;
+    let extractor = Extractor::new(&pattern).ok()?;
+    Some(PreparedCall(Box::new(move |args, spent| or_null(extracted(args, &extractor, spent)))))
+}
+
+fn extracted(args: &[Value<'_>], extractor: &Extractor, spent: &Spent<'_>) -> Option<String> {
+    let text = args.first()?.to_text()?;
+    let group = args.get(2).map_or(Some(0), truncated)?;
+    spent.works(text.len());
+    extractor.find(&text, usize::try_from(group).ok()?, &|work| spent.works(work)).map(str::to_owned)
 }

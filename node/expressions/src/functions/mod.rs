@@ -36,7 +36,9 @@ pub(crate) enum Evaluate {
 pub(crate) type Prepare = fn(&[Option<&Value<'_>>]) -> Option<PreparedCall>;
 
 /// Evaluation for one row that has the constant arguments prepared.
-pub(crate) struct PreparedCall(pub Box<dyn Fn(&[Value<'_>], &Spent<'_>) -> Value<'static> + Send + Sync>);
+pub(crate) struct PreparedCall(pub Box<RowEvaluation>);
+
+type RowEvaluation = dyn Fn(&[Value<'_>], &Spent<'_>) -> Value<'static> + Send + Sync;
 
 impl fmt::Debug for PreparedCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -99,6 +99,9 @@ enum Command {
         /// The earlier program; the later one is that of this build, or the one that ASSAY_BIN names
         #[arg(long)]
         from: PathBuf,
+        /// Start the nodes with the earlier program again afterwards, one after the other
+        #[arg(long)]
+        back: bool,
         /// Seconds that clients work; the last 25 seconds or more are without restarts
         #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u64).range(40..=43_200))]
         seconds: u64,
@@ -202,10 +205,15 @@ fn main() -> ExitCode {
                 )
             })
         }
-        Command::Upgrade { from, seconds, common } => {
-            let words = format!("--from {} --seconds {seconds}", from.display());
+        Command::Upgrade { from, back, seconds, common } => {
+            let direction = if back { " --back" } else { "" };
+            let words = format!("--from {} --seconds {seconds}{direction}", from.display());
             tell("upgrade", &words, &common, |seed, interrupted, report| {
-                cluster::upgrade::run(&cluster::upgrade::UpgradeOptions { seed, seconds, from }, interrupted, report)
+                cluster::upgrade::run(
+                    &cluster::upgrade::UpgradeOptions { seed, seconds, from, back },
+                    interrupted,
+                    report,
+                )
             })
         }
         Command::Check { dir, report } => check_again(&dir, report.as_deref()),

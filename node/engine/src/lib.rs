@@ -35,7 +35,7 @@ mod traces;
 
 pub use error::EngineError;
 pub use finish::{Limit, RowMerge, finish, innermost};
-pub use groups::GROUPS_MAX;
+pub use groups::QUERY_GROUPS_MAX;
 pub use leaf::{Ask, LeafRows, lowest, run};
 pub use partial::{Partial, PartialFormat};
 pub use results::{CellType, Cells, ResultColumn, Table};

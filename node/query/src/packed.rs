@@ -1,4 +1,4 @@
-//! Encoding of messages between nodes: the length of a JSON head, the head, and raw bytes. Pure.
+//! Framing of messages between nodes: the length of a JSON head, the head, and raw bytes such as an encoded part. Pure.
 
 use bytes::{Buf, Bytes};
 use serde::Serialize;

@@ -63,8 +63,9 @@ pub use simulated_user::SIMULATED_USER;
 pub use span_iframe::SPAN_IFRAME;
 pub use view::VIEW;
 
-/// All kinds, each after those that it depends on, so that an import in this order finds the records it names. Grants
-/// can be on any of them and come last.
+/// All kinds that the API shows, each after those that it depends on, so that an import in this order finds the records
+/// it names. Grants can be on any of them and come last. `RecordKind` of the model numbers these, and the records that
+/// have no kind here, such as users.
 pub static KINDS: [&Kind; 26] = [
     &ROLE,
     &GROUP,

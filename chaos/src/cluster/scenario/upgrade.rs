@@ -52,11 +52,13 @@ pub struct UpgradeOptions {
     pub seconds: u64,
     /// The earlier program.
     pub from: PathBuf,
+    /// Whether the nodes are started with the earlier program again in the end, one after the other.
+    pub back: bool,
 }
 
 /// Runs it; what is to be looked at afterwards.
 pub fn run(options: &UpgradeOptions, interrupted: &AtomicBool, report: &mut Report) -> anyhow::Result<Vec<PathBuf>> {
-    let UpgradeOptions { seed, seconds, from } = options;
+    let UpgradeOptions { seed, seconds, from, back } = options;
     let from = from.canonicalize().with_context(|| format!("the program {}", from.display()))?;
     let programs = [version_of(&from)?, version_of(&capabilities::program()?)?];
     let plan = Plan { nodes: NODES, shards: SHARDS, memory_budget_bytes: MEMORY_BUDGET_BYTES };
@@ -66,17 +68,19 @@ pub fn run(options: &UpgradeOptions, interrupted: &AtomicBool, report: &mut Repo
         node.program = Some(from.clone());
     }
     let coverage = &mut report.coverage;
-    coverage.want("fault upgrade", u64::from(NODES));
+    let restarts = if *back { 2 * u64::from(NODES) } else { u64::from(NODES) };
+    coverage.want("fault upgrade", restarts);
     coverage.want("writes acknowledged", seconds * WRITES_PER_SECOND_MIN);
     for (what, at_least) in [("reads", 2), ("reads at a version", 4), ("asks answered", 2)] {
         coverage.want(what, seconds / at_least);
     }
     coverage.want("retries that were one write", 1);
-    let play = |conductor: &mut Conductor<'_>| play(conductor, *seed, Duration::from_secs(*seconds));
+    let back = back.then_some(from);
+    let play = |conductor: &mut Conductor<'_>| play(conductor, *seed, Duration::from_secs(*seconds), back);
     Ok(story.tell(report, play, |dir, report| further(dir, &programs, report)))
 }
 
-fn play(conductor: &mut Conductor<'_>, seed: u64, time: Duration) -> anyhow::Result<()> {
+fn play(conductor: &mut Conductor<'_>, seed: u64, time: Duration, back: Option<PathBuf>) -> anyhow::Result<()> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     conductor.world.found().context("founding the cluster")?;
     under_load(conductor, &workloads::ALL, &mut rng, |conductor| {
@@ -85,7 +89,11 @@ fn play(conductor: &mut Conductor<'_>, seed: u64, time: Duration) -> anyhow::Res
         conductor.sample();
         conductor.hold(time / BEFORE_SHARE)?;
         for number in conductor.world.members() {
-            upgrade(conductor, number)?;
+            restart_with(conductor, number, None)?;
+            conductor.hold(MIXED)?;
+        }
+        for number in conductor.world.members().into_iter().filter(|_| back.is_some()) {
+            restart_with(conductor, number, back.clone())?;
             conductor.hold(MIXED)?;
         }
         let left = until.saturating_duration_since(Instant::now());
@@ -93,8 +101,8 @@ fn play(conductor: &mut Conductor<'_>, seed: u64, time: Duration) -> anyhow::Res
     })
 }
 
-/// Stops the node, and starts it with the program under trial.
-fn upgrade(conductor: &mut Conductor<'_>, number: u8) -> anyhow::Result<()> {
+/// Stops the node, and starts it with a program; none is the program under trial.
+fn restart_with(conductor: &mut Conductor<'_>, number: u8, program: Option<PathBuf>) -> anyhow::Result<()> {
     let say = |conductor: &Conductor<'_>, what: &str, outcome| {
         conductor.say(RunEvent::Fault {
             number: number.into(),
@@ -111,7 +119,7 @@ fn upgrade(conductor: &mut Conductor<'_>, number: u8) -> anyhow::Result<()> {
     conductor.stop(number, STOP_MAX)?;
     let stopped = began.elapsed().as_secs_f64();
     let node = conductor.world.node(number)?;
-    node.program = None;
+    node.program = program;
     node.launch()?;
     conductor.await_ready(vec![number])?;
     await_readyz(conductor, number)?;

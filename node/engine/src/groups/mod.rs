@@ -24,7 +24,7 @@ use crate::EngineError;
 use crate::groups::codes::Codes;
 
 /// Groups of one query.
-pub const GROUPS_MAX: usize = 1_000_000;
+pub const QUERY_GROUPS_MAX: usize = 1_000_000;
 /// Memory of a group beside its values and states.
 const GROUP_BYTES: usize = 96;
 
@@ -211,8 +211,8 @@ impl GroupTable {
             return Ok(*group);
         }
         let group = self.count();
-        if group >= GROUPS_MAX {
-            return Err(EngineError::Groups(GROUPS_MAX));
+        if group >= QUERY_GROUPS_MAX {
+            return Err(EngineError::Groups(QUERY_GROUPS_MAX));
         }
         self.bytes += GROUP_BYTES + 2 * self.key.len();
         self.known.insert_unique(hash, group as u32, |group| hashes[*group as usize]);

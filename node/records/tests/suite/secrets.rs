@@ -241,7 +241,7 @@ async fn what_is_refused_is_not_repeated() {
     bad(make(json!({"name": "s", "secret": {"key": FIRST}})).await, "`secret` has to be a string, not an object");
     let long = format!("{FIRST}{}", "x".repeat(64 << 10));
     let refused = make(json!({"name": "s", "secret": long})).await.expect_err("is too long").to_string();
-    assert!(refused.contains("at most 65536") && !refused.contains(FIRST), "{refused}");
+    assert!(refused.contains("the maximum is 65536") && !refused.contains(FIRST), "{refused}");
     bad(make(json!({"secret": FIRST})).await, "`name` is missing");
 }
 

@@ -271,7 +271,7 @@ fn a_cluster_is_started_again_with_another_node() {
     let taken = std::net::TcpListener::bind(address).expect("the port of a stopped node");
 
     let more = Dev::start_nodes(NODES + 1, &data, &[]).unwrap_or_else(|error| panic!("{error:#}"));
-    let moved = format!("{address} is in use: node 2 listens on 127.0.0.1:");
+    let moved = format!("{address} is in use: node 2 now listens on 127.0.0.1:");
     let log = std::fs::read_to_string(data.with_extension("log")).expect("what the nodes wrote");
     assert!(log.contains(&moved), "no line says `{moved}`:\n{log}");
     let path = format!("/v1/project/{}", project.as_str().expect("an id"));

@@ -85,7 +85,7 @@ fn a_refused_start_leaves_nothing_behind() {
             vec!["--set http.workers=-1: `http.workers`", "a whole number, 0 or more"],
         ),
         (vec!["--port", "0", "--set", "queries.prices=/nowhere"], &[], vec!["queries.prices"]),
-        (vec!["--config", "nofile.toml"], &[], vec!["--config nofile.toml: there is no such file", "assay config"]),
+        (vec!["--config", "nofile.toml"], &[], vec!["--config nofile.toml: the file does not exist", "assay config"]),
         (
             vec!["--port", "0", "--set", "secrets.master_key_file=/nowhere"],
             &[],

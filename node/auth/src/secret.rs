@@ -248,8 +248,8 @@ mod tests {
         assert!(refused("short").contains("32 to 512 characters, but this one has 5"));
         assert!(refused(&"x".repeat(513)).contains("this one has 513"));
         assert!(refused(&format!("{} {}", "x".repeat(20), "y".repeat(20))).contains("without spaces"));
-        assert!(refused(new_api_key(&[7; 32]).expose()).contains("as API keys do"));
-        assert!(refused(new_service_token(&[7; 32]).expose()).contains("as service tokens do"));
+        assert!(refused(new_api_key(&[7; 32]).expose()).contains("like API keys"));
+        assert!(refused(new_service_token(&[7; 32]).expose()).contains("like service tokens"));
     }
 
     #[test]

@@ -6,13 +6,13 @@ use assay_node_btql::values::{Like, Pattern, Value, Words, number};
 use assay_storage_model::merge::Picker;
 use memchr::memmem::Finder;
 
-use crate::functions::{self, Entry, PreparedCall};
+use crate::functions::{self, FunctionEntry, PreparedCall};
 
 #[derive(Debug)]
 pub(crate) struct Call {
     pub function: Function,
-    /// Entry of a scalar function; none for an operator.
-    pub entry: Option<Entry>,
+    /// FunctionEntry of a scalar function; none for an operator.
+    pub entry: Option<FunctionEntry>,
     pub prepared: Prepared,
     /// Minutes that UTC is ahead of local time.
     pub tz_offset: i32,

@@ -161,7 +161,7 @@ fn a_value_that_does_not_fit_is_named_in_plain_words() {
 #[test]
 fn a_configuration_file_that_is_not_there_is_named_with_its_option() {
     let said = load(&sources(Some(Path::new("/nowhere/assay.toml")), &[], &[])).unwrap_err().to_string();
-    assert!(said.starts_with("--config /nowhere/assay.toml: there is no such file") && said.contains("assay config"));
+    assert!(said.starts_with("--config /nowhere/assay.toml: the file does not exist") && said.contains("assay config"));
 }
 
 #[test]

@@ -147,7 +147,7 @@ fn what_is_wrong_is_said_when_it_is_asked() {
     let said = |body: Value, status: u16| house.post("/btql/async", &body).refused(status);
     assert!(said(json!({}), 400).contains("`query` is missing"));
     assert!(said(json!({"query": "SELECT id FRM x"}), 400).contains("line 1, column 15"));
-    assert!(said(json!({"query": "SELECT id FROM project_logs('nobody')"}), 400).contains("no project is named"));
+    assert!(said(json!({"query": "SELECT id FROM project_logs('nobody')"}), 400).contains("no project has the name"));
     let stranger = "SELECT id FROM project_logs('00000000-0000-4000-8000-000000000001')";
     assert!(said(json!({ "query": stranger }), 403).contains("Missing read access"));
     let good = "SELECT id FROM project_logs('p')";

@@ -214,7 +214,7 @@ fn heads_that_are_too_large_are_refused_and_smaller_ones_are_not() {
     with(80, 100).ok();
     for (count, bytes) in [(1, 16 << 10), (80, 250), (1, 100 << 10)] {
         let said = with(count, bytes).refused(431);
-        assert!(said.contains("at most 16384"), "{said}");
+        assert!(said.contains("the maximum is 16384"), "{said}");
     }
     let long = format!("/ping?{}", "x".repeat(17 << 10));
     assert!(house.get(&long).refused(431).contains("request line and headers"));

@@ -75,12 +75,16 @@ fn a_body_of_very_many_rows_is_refused() {
     let item = r#"{"id":"a","comment":"b"}"#;
     let of_project = format!(r#"{{"project_id":"{project}"}}"#);
     for (path, body, part) in [
-        (at("insert"), body("events", r#"{"input":1}"#, 999_000), "about 999000 rows: at most 50000"),
+        (
+            at("insert"),
+            body("events", r#"{"input":1}"#, 999_000),
+            "about 999000 rows; the maximum of one request is 50000",
+        ),
         (at("insert"), body("events", "{}", 10_001), "a write of 10001 rows: at most 10000 fit"),
         (at("insert"), body("events", "1", 999_000), "a write of 999000 rows: at most 10000 fit"),
-        (at("feedback"), body("feedback", item, 400_000), "about 400000 rows: at most 50000"),
+        (at("feedback"), body("feedback", item, 400_000), "about 400000 rows; the maximum of one request is 50000"),
         (at("feedback"), body("feedback", item, 10_001), "a write of 10001 rows: at most 10000 fit"),
-        ("/logs3".into(), body("rows", "1", 999_000), "about 999000 rows: at most 50000"),
+        ("/logs3".into(), body("rows", "1", 999_000), "about 999000 rows; the maximum of one request is 50000"),
         ("/logs3".into(), body("rows", &of_project, 20_001), "a write of 20001 rows: at most 10000 fit"),
     ] {
         let said = house.call("POST", &path, &[], &body).refused(413);

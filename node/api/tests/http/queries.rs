@@ -128,7 +128,7 @@ fn what_is_wrong_is_said_with_its_place() {
     let project = asked(&house);
     let said = |query: &str, status: u16| house.post("/btql", &json!({ "query": query })).refused(status);
     assert!(said("SELECT id FRM x", 400).contains("line 1, column 15"));
-    assert!(said("SELECT id FROM project_logs('nobody')", 400).contains("no project is named `nobody`"));
+    assert!(said("SELECT id FROM project_logs('nobody')", 400).contains("no project has the name `nobody`"));
     assert!(
         said("SELECT id FROM project_logs('00000000-0000-4000-8000-000000000001')", 403)
             .contains("Missing read access")

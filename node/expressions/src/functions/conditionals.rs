@@ -3,19 +3,21 @@
 use assay_node_btql::bound::ConditionalFunction;
 use assay_node_btql::values::{Value, equal, in_order};
 
-use super::{Entry, Evaluate};
+use super::{Evaluate, FunctionEntry};
 use crate::kernels;
 use crate::result_types::{common, first};
 
-pub(super) fn entry(of: ConditionalFunction) -> Entry {
+pub(super) fn entry(of: ConditionalFunction) -> FunctionEntry {
     use ConditionalFunction as F;
     match of {
-        F::Coalesce => Entry::new(common, Evaluate::All(|_, args, _| selected(given(args).next())))
+        F::Coalesce => FunctionEntry::new(common, Evaluate::All(|_, args, _| selected(given(args).next())))
             .with_kernel(|args, ty, rows, _| kernels::conditionals::coalesce(args, ty, rows)),
-        F::NullIf => Entry::new(first, Evaluate::Two(null_if)),
-        F::Least => Entry::new(common, Evaluate::All(|_, args, _| selected(given(args).min_by(|l, r| in_order(l, r))))),
+        F::NullIf => FunctionEntry::new(first, Evaluate::Two(null_if)),
+        F::Least => {
+            FunctionEntry::new(common, Evaluate::All(|_, args, _| selected(given(args).min_by(|l, r| in_order(l, r)))))
+        }
         F::Greatest => {
-            Entry::new(common, Evaluate::All(|_, args, _| selected(given(args).max_by(|l, r| in_order(l, r)))))
+            FunctionEntry::new(common, Evaluate::All(|_, args, _| selected(given(args).max_by(|l, r| in_order(l, r)))))
         }
     }
 }

@@ -5,18 +5,18 @@ use assay_node_btql::bound::JsonFunction;
 use assay_node_btql::values::Value;
 use assay_storage_model::merge::{Picker, Step};
 
-use super::{Entry, Evaluate, PreparedCall};
+use super::{Evaluate, FunctionEntry, PreparedCall};
 use crate::result_types::{first, json, text};
 use crate::scalar::cast;
 use crate::types::{Type, ValueType};
 
-pub(super) fn entry(of: JsonFunction) -> Entry {
+pub(super) fn entry(of: JsonFunction) -> FunctionEntry {
     use JsonFunction as F;
     match of {
-        F::JsonExtract => Entry::new(json, Evaluate::Two(json_extract)).with_preparation(prepared_extract),
-        F::ObjectKeys => Entry::new(json, Evaluate::One(object_keys)),
-        F::ToJson => Entry::new(as_json, Evaluate::One(to_json)),
-        F::TypeOf => Entry::new(text, Evaluate::One(|of| Value::Text(type_of(of).into()))),
+        F::JsonExtract => FunctionEntry::new(json, Evaluate::Two(json_extract)).with_preparation(prepared_extract),
+        F::ObjectKeys => FunctionEntry::new(json, Evaluate::One(object_keys)),
+        F::ToJson => FunctionEntry::new(as_json, Evaluate::One(to_json)),
+        F::TypeOf => FunctionEntry::new(text, Evaluate::One(|of| Value::Text(type_of(of).into()))),
     }
 }
 

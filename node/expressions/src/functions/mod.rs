@@ -48,7 +48,7 @@ impl fmt::Debug for PreparedCall {
 
 /// What is known of a function for its evaluation.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct FunctionEntry {
     pub result: ResultType,
     evaluate: Evaluate,
     prepare: Option<Prepare>,
@@ -57,21 +57,21 @@ pub(crate) struct Entry {
     pub takes_memory: bool,
 }
 
-impl Entry {
-    fn new(result: ResultType, evaluate: Evaluate) -> Entry {
-        Entry { result, evaluate, prepare: None, kernel: None, takes_memory: false }
+impl FunctionEntry {
+    fn new(result: ResultType, evaluate: Evaluate) -> FunctionEntry {
+        FunctionEntry { result, evaluate, prepare: None, kernel: None, takes_memory: false }
     }
 
-    fn with_kernel(self, kernel: Kernel) -> Entry {
-        Entry { kernel: Some(kernel), ..self }
+    fn with_kernel(self, kernel: Kernel) -> FunctionEntry {
+        FunctionEntry { kernel: Some(kernel), ..self }
     }
 
-    fn with_preparation(self, prepare: Prepare) -> Entry {
-        Entry { prepare: Some(prepare), ..self }
+    fn with_preparation(self, prepare: Prepare) -> FunctionEntry {
+        FunctionEntry { prepare: Some(prepare), ..self }
     }
 
-    fn that_takes_memory(self) -> Entry {
-        Entry { takes_memory: true, ..self }
+    fn that_takes_memory(self) -> FunctionEntry {
+        FunctionEntry { takes_memory: true, ..self }
     }
 
     /// Prepares the arguments that are the same for every row.
@@ -94,7 +94,7 @@ impl Entry {
 }
 
 /// Returns the entry of a function. That of each has to be in the file of its subject, or this does not compile.
-pub(crate) fn entry(of: ScalarFunction) -> Entry {
+pub(crate) fn entry(of: ScalarFunction) -> FunctionEntry {
     match of {
         ScalarFunction::Text(of) => texts::entry(of),
         ScalarFunction::Number(of) => numbers::entry(of),

@@ -3,25 +3,25 @@
 use assay_node_btql::bound::NumberFunction;
 use assay_node_btql::values::Value;
 
-use super::{Entry, Evaluate};
+use super::{Evaluate, FunctionEntry};
 use crate::result_types::{first, float, of_any_sign, of_whole};
 use crate::scalar::truncated;
 use crate::types::{Type, ValueType};
 
-pub(super) fn entry(of: NumberFunction) -> Entry {
+pub(super) fn entry(of: NumberFunction) -> FunctionEntry {
     use NumberFunction as F;
     match of {
-        F::Round => Entry::new(rounded, Evaluate::All(|_, args, _| round(args))),
+        F::Round => FunctionEntry::new(rounded, Evaluate::All(|_, args, _| round(args))),
         F::Abs => {
             let absolute = |of: &Value<'_>| of_number(of, |whole| Value::whole(whole.abs()), f64::abs);
-            Entry::new(|args, second| of_any_sign(first(args, second)), Evaluate::One(absolute))
+            FunctionEntry::new(|args, second| of_any_sign(first(args, second)), Evaluate::One(absolute))
         }
-        F::Floor => Entry::new(whole, Evaluate::One(|of| of_number(of, Value::whole, f64::floor))),
-        F::Ceil => Entry::new(whole, Evaluate::One(|of| of_number(of, Value::whole, f64::ceil))),
-        F::Sqrt => Entry::new(float, Evaluate::One(|of| of_float(of, f64::sqrt))),
-        F::Ln => Entry::new(float, Evaluate::One(|of| of_float(of, f64::ln))),
-        F::Log10 => Entry::new(float, Evaluate::One(|of| of_float(of, f64::log10))),
-        F::Pow => Entry::new(float, Evaluate::Two(pow)),
+        F::Floor => FunctionEntry::new(whole, Evaluate::One(|of| of_number(of, Value::whole, f64::floor))),
+        F::Ceil => FunctionEntry::new(whole, Evaluate::One(|of| of_number(of, Value::whole, f64::ceil))),
+        F::Sqrt => FunctionEntry::new(float, Evaluate::One(|of| of_float(of, f64::sqrt))),
+        F::Ln => FunctionEntry::new(float, Evaluate::One(|of| of_float(of, f64::ln))),
+        F::Log10 => FunctionEntry::new(float, Evaluate::One(|of| of_float(of, f64::log10))),
+        F::Pow => FunctionEntry::new(float, Evaluate::Two(pow)),
     }
 }
 

@@ -5,39 +5,37 @@ use assay_node_btql::bound::TextFunction;
 use assay_node_btql::values::{Extractor, Value};
 
 use super::levenshtein::levenshtein;
-use super::{Entry, Evaluate, PreparedCall};
+use super::{Evaluate, FunctionEntry, PreparedCall};
 use crate::bounds::{COMPILE_WORK, Spent};
 use crate::kernels;
 use crate::result_types::{boolean, count, float, text};
 use crate::scalar::truncated;
 
-pub(super) fn entry(of: TextFunction) -> Entry {
+pub(super) fn entry(of: TextFunction) -> FunctionEntry {
     use TextFunction as F;
     match of {
-        F::Lower => {
-            Entry::new(text, Evaluate::One(|of| changed(of, str::to_lowercase))).with_kernel(kernels::texts::lowered)
-        }
-        F::Upper => {
-            Entry::new(text, Evaluate::One(|of| changed(of, str::to_uppercase))).with_kernel(kernels::texts::uppered)
-        }
-        F::Length => Entry::new(count, Evaluate::One(length)).with_kernel(kernels::texts::lengths),
-        F::Substring => Entry::new(text, Evaluate::All(|_, args, _| or_null(substring(args)))),
-        F::Trim => Entry::new(text, Evaluate::One(|of| changed(of, |text| text.trim().to_owned()))),
+        F::Lower => FunctionEntry::new(text, Evaluate::One(|of| changed(of, str::to_lowercase)))
+            .with_kernel(kernels::texts::lowered),
+        F::Upper => FunctionEntry::new(text, Evaluate::One(|of| changed(of, str::to_uppercase)))
+            .with_kernel(kernels::texts::uppered),
+        F::Length => FunctionEntry::new(count, Evaluate::One(length)).with_kernel(kernels::texts::lengths),
+        F::Substring => FunctionEntry::new(text, Evaluate::All(|_, args, _| or_null(substring(args)))),
+        F::Trim => FunctionEntry::new(text, Evaluate::One(|of| changed(of, |text| text.trim().to_owned()))),
         F::Replace => {
-            Entry::new(text, Evaluate::All(|_, args, spent| or_null(replace(args, spent)))).that_takes_memory()
+            FunctionEntry::new(text, Evaluate::All(|_, args, spent| or_null(replace(args, spent)))).that_takes_memory()
         }
-        F::SplitPart => Entry::new(text, Evaluate::All(|_, args, _| or_null(split_part(args)))),
-        F::StartsWith => Entry::new(
+        F::SplitPart => FunctionEntry::new(text, Evaluate::All(|_, args, _| or_null(split_part(args)))),
+        F::StartsWith => FunctionEntry::new(
             boolean,
             Evaluate::All(|_, args, spent| of_two(args, spent, |text, start| Value::Boolean(text.starts_with(start)))),
         ),
-        F::EndsWith => Entry::new(
+        F::EndsWith => FunctionEntry::new(
             boolean,
             Evaluate::All(|_, args, spent| of_two(args, spent, |text, end| Value::Boolean(text.ends_with(end)))),
         ),
-        F::Left => Entry::new(text, Evaluate::All(|_, args, spent| part(args, spent, left))),
-        F::Right => Entry::new(text, Evaluate::All(|_, args, spent| part(args, spent, right))),
-        F::Levenshtein => Entry::new(
+        F::Left => FunctionEntry::new(text, Evaluate::All(|_, args, spent| part(args, spent, left))),
+        F::Right => FunctionEntry::new(text, Evaluate::All(|_, args, spent| part(args, spent, right))),
+        F::Levenshtein => FunctionEntry::new(
             count,
             Evaluate::All(|_, args, spent| {
                 let edits = |one: &str, other: &str| levenshtein(one, other, spent);
@@ -46,14 +44,16 @@ pub(super) fn entry(of: TextFunction) -> Entry {
                 })
             }),
         ),
-        F::Similarity => Entry::new(
+        F::Similarity => FunctionEntry::new(
             float,
             Evaluate::All(|_, args, spent| {
                 of_two(args, spent, |one, other| similarity(one, other, spent).map_or(Value::Null, Value::float))
             }),
         ),
-        F::RegexpExtract => Entry::new(text, Evaluate::All(|_, args, spent| or_null(regexp_extract(args, spent))))
-            .with_preparation(prepared_regexp),
+        F::RegexpExtract => {
+            FunctionEntry::new(text, Evaluate::All(|_, args, spent| or_null(regexp_extract(args, spent))))
+                .with_preparation(prepared_regexp)
+        }
     }
 }
 

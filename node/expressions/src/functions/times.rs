@@ -5,17 +5,19 @@ use assay_node_btql::bound::{DatePart, TimeFunction};
 use assay_node_btql::calendar;
 use assay_node_btql::values::Value;
 
-use super::{Entry, Evaluate};
+use super::{Evaluate, FunctionEntry};
 use crate::result_types::float;
 use crate::types::{Type, ValueType};
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
 const MONTHS_PER_YEAR: i64 = 12;
 
-pub(super) fn entry(of: TimeFunction) -> Entry {
+pub(super) fn entry(of: TimeFunction) -> FunctionEntry {
     match of {
-        TimeFunction::ToUnixTime => Entry::new(float, Evaluate::One(|of| of.as_time().map_or(Value::Null, unix_time))),
-        TimeFunction::DateDiff => Entry::new(
+        TimeFunction::ToUnixTime => {
+            FunctionEntry::new(float, Evaluate::One(|of| of.as_time().map_or(Value::Null, unix_time)))
+        }
+        TimeFunction::DateDiff => FunctionEntry::new(
             |_, _| ValueType::of(Type::Int),
             Evaluate::All(|call, args, _| date_diff(args, call.tz_offset).map_or(Value::Null, Value::Integer)),
         ),

@@ -334,7 +334,7 @@ mod tests {
         queue.add(name(3), job(1));
         queue.next(0);
         let QueueFull(why) = queue.admit(org(1)).expect_err("four are kept");
-        assert!(why.contains("at most 8 are kept"), "{why}");
+        assert!(why.contains("the maximum is 8"), "{why}");
         assert_eq!(queue.admit(org(2)), Ok(()));
     }
 

@@ -185,7 +185,7 @@ async fn what_a_start_finds_damaged_or_deadly_has_failed_with_words() {
     for (name, words) in [
         (damaged, "do not match their checksum. Start the query again"),
         (deadly, "stopped 5 times while the query ran"),
-        (cut, "has 0 bytes; 10 were written"),
+        (cut, "has 0 bytes, but 10 were written"),
     ] {
         let seen = node.look(name).await.expect("it is there");
         assert_eq!((seen.status, seen.next, seen.lines.len()), (JobStatus::Failed, None, 0), "{seen:?}");
@@ -201,7 +201,7 @@ async fn more_than_there_is_room_for_is_refused_and_leaves_nothing() {
     let node = Node::open(tempfile::tempdir().expect("a directory"), limits).await;
     node.queries.submit_job(request(1)).await.expect("made");
     let refused = node.queries.submit_job(request(1)).await.expect_err("half is one's own");
-    assert!(matches!(&refused, AskError::Busy(why) if why.contains("at most 2 are kept")), "{refused}");
+    assert!(matches!(&refused, AskError::Busy(why) if why.contains("the maximum is 2")), "{refused}");
     let other = node.queries.submit_job(request(2)).await.expect("of another");
     for _ in 0..POLLS_MAX {
         if node.queries.look_at_job(org(2), other, None).await.expect("seen").expect("there").status

@@ -140,7 +140,7 @@ mod tests {
             assert_eq!((&found["cluster"], &found["before"]), (&made["cluster"], &json!(true)), "{again:?}");
         }
         refused(&dir, InitRequest { shards: Some(8), ..wanted }, ["with 4 shards", "--shards 4"]);
-        refused(&dir, InitRequest { replicas: Some(3), ..wanted }, ["to have 2 replicas", "--replicas 2"]);
+        refused(&dir, InitRequest { replicas: Some(3), ..wanted }, ["with 2 replicas", "--replicas 2"]);
         let other = InitRequest { peer_address: "127.0.0.1:1", ..wanted };
         refused(&dir, other, [&format!("--peer-address {peer_address}"), "serve --peer-address 127.0.0.1:1"]);
     }

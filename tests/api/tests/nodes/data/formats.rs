@@ -29,12 +29,12 @@ fn values() -> [Value; 7] {
     ]
 }
 
-struct Asked<'d> {
+struct FormatClient<'d> {
     dev: &'d Dev,
     node: usize,
 }
 
-impl Asked<'_> {
+impl FormatClient<'_> {
     fn post(&mut self, target: &str, body: &Value) -> Result<HttpResponse> {
         self.node += 1;
         let headers = vec![("authorization".into(), format!("Bearer {}", self.dev.key))];
@@ -170,27 +170,27 @@ fn of_batches<E: std::error::Error + Send + Sync + 'static>(
 fn a_path_of_all_json_types_is_the_same_in_every_format() {
     let dir = tempfile::tempdir().expect("a directory");
     let dev = Dev::start(&dir.path().join("data")).unwrap_or_else(|error| panic!("{error:#}"));
-    let mut asked = Asked { dev: &dev, node: 0 };
-    checked(&mut asked).unwrap_or_else(|error| panic!("{error:#}\nthe nodes said:\n{}", dev.log()));
+    let mut client = FormatClient { dev: &dev, node: 0 };
+    checked(&mut client).unwrap_or_else(|error| panic!("{error:#}\nthe nodes said:\n{}", dev.log()));
     assert!(dev.stop().unwrap_or_else(|error| panic!("{error:#}")).success());
 }
 
-fn checked(asked: &mut Asked<'_>) -> Result<()> {
-    let experiments: Vec<String> = asked.experiments()?.iter().map(|id| format!("'{id}'")).collect();
+fn checked(client: &mut FormatClient<'_>) -> Result<()> {
+    let experiments: Vec<String> = client.experiments()?.iter().map(|id| format!("'{id}'")).collect();
     let from = format!("SELECT id, metadata.x AS x FROM experiment({})", experiments.join(", "));
-    asked.wait_for_three_nodes(&from)?;
+    client.wait_for_three_nodes(&from)?;
     for query in [from.clone(), format!("{from} ORDER BY x DESC, id"), format!("{from} WHERE x IS NOT NULL LIMIT 50")] {
-        let mut expected = asked.rows(&query, "json")?;
+        let mut expected = client.rows(&query, "json")?;
         let most = if query.ends_with("50") { 50 } else { EXPERIMENTS * values().len() };
         ensure!(expected.len() == most, "{query}: {} rows", expected.len());
         for format in FORMATS {
-            let found = asked.rows(&query, format)?;
+            let found = client.rows(&query, format)?;
             if format == "csv" {
                 expected.iter_mut().for_each(|(_, x)| *x = as_field(x));
             }
             ensure!(found == expected, "{query} as {format}: {found:?} instead of {expected:?}");
             if format == "csv" {
-                expected = asked.rows(&query, "json")?;
+                expected = client.rows(&query, "json")?;
             }
         }
     }

@@ -116,7 +116,7 @@ struct ShardObjects {
 #[derive(Debug)]
 enum Opened {
     Lowest(Vec<Hash>),
-    Rows(LeafInput),
+    Rows(Box<LeafInput>),
 }
 
 impl DistributedQuery<'_> {
@@ -148,7 +148,7 @@ impl DistributedQuery<'_> {
         let opened = self.ask(objects, What::part(limit, bytes, after, until, self.seed)).await?;
         Ok(opened
             .into_iter()
-            .filter_map(|opened| if let Opened::Rows(input) = opened { Some(input) } else { None })
+            .filter_map(|opened| if let Opened::Rows(input) = opened { Some(*input) } else { None })
             .collect())
     }
 
@@ -298,7 +298,8 @@ impl DistributedQuery<'_> {
         };
         let shards =
             objects.iter().map(|one| ShardObjects { tries: 0, last: None, objects: one.objects.clone(), ..**one });
-        Ok((Opened::Rows(LeafInput { shards: shards.collect(), source, first: Some(first) }), versions))
+        let input = LeafInput { shards: shards.collect(), source, first: Some(first) };
+        Ok((Opened::Rows(Box::new(input)), versions))
     }
 
     /// Returns a permit for a stream from a node that has them.

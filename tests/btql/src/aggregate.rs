@@ -80,11 +80,14 @@ fn percentile(values: &[Value], share: f64) -> Value {
 
 /// Returns the sample standard deviation: with one value there is none.
 fn stddev(values: &[Value]) -> Value {
-    let numbers = numbers(values);
+    let mut numbers = numbers(values);
     let count = numbers.len() as f64;
     if numbers.len() < 2 {
         return Value::Null;
     }
+    // Counted from the first one, so that equal numbers do not deviate by the rounding of their mean.
+    let first = numbers[0];
+    numbers.iter_mut().for_each(|number| *number -= first);
     let mean = numbers.iter().sum::<f64>() / count;
     let squares: f64 = numbers.iter().map(|number| (number - mean).powi(2)).sum();
     Value::float((squares / (count - 1.0)).sqrt())

@@ -74,7 +74,7 @@ enum LeafSource {
     Own(Box<LeafRun>),
     Stream(NodeId, ChunkReader),
     /// Requested page by page, from a node of an earlier release or while too many streams are open.
-    Pages(Option<NodeId>),
+    Pages(NodeId),
 }
 
 /// Part of an input.
@@ -199,8 +199,8 @@ impl DistributedQuery<'_> {
             }
             LeafSource::Pages(node) => {
                 let RowsWanted { limit, bytes, after, until } = wanted;
-                let what = What::part(limit.map(|limit| limit.min(PAGE_ROWS)), bytes, after, until, self.seed);
-                self.page(*node, &input.shards.iter().collect::<Vec<_>>(), what).await.map(|(part, _)| part)
+                let what = What::part(limit, bytes, after, until, self.seed).with_rows_max(PAGE_ROWS);
+                self.page(Some(*node), &input.shards.iter().collect::<Vec<_>>(), what).await.map(|(part, _)| part)
             }
         };
         part.map_err(|why| if is_of_the_place(&why) { InputError::OpenAgain } else { InputError::Failed(why) })
@@ -293,7 +293,7 @@ impl DistributedQuery<'_> {
             (Some(node), Some(permit)) => self.stream(node, &objects, what, permit).await?,
             (Some(node), None) => {
                 let (part, versions) = self.page(Some(node), &objects, what.with_rows_max(PAGE_ROWS)).await?;
-                (LeafSource::Pages(Some(node)), part, versions)
+                (LeafSource::Pages(node), part, versions)
             }
         };
         let shards =

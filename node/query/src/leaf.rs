@@ -348,6 +348,20 @@ pub(super) fn missing(cluster: &Cluster, question: &LeafRequest) -> Option<Group
 mod tests {
     use super::*;
 
+    /// The last page is told by its size, so that every page of a result has a limit.
+    #[test]
+    fn every_page_of_a_result_has_a_limit() {
+        let limit = |limit, bytes| match What::part(limit, bytes, None, None, 4).with_rows_max(100) {
+            What::Part { limit, .. } => limit,
+            What::Lowest => None,
+        };
+        assert_eq!(
+            (limit(None, Some(8)), limit(Some(7), Some(8)), limit(Some(700), Some(8))),
+            (Some(100), Some(7), Some(100))
+        );
+        assert_eq!((limit(None, None), limit(Some(700), None)), (None, Some(700)), "a result without pages is whole");
+    }
+
     #[test]
     fn a_question_about_rows_is_what_it_was_before_there_were_others() {
         let before = r#"{"Part":{"limit":7,"after":[1,2,3],"until":null,"seed":4}}"#;

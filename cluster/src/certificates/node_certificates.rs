@@ -145,7 +145,7 @@ impl Shared {
         let body = Bytes::from(serde_json::to_vec(&body).expect("plain data encodes"));
         let mut why = "no other node states that it has the master key".to_owned();
         for other in with_keys {
-            match self.ask(other, CERTIFY, body.clone(), CERTIFY_MAX).await {
+            match self.net.ask(other, CERTIFY, body.clone(), CERTIFY_MAX).await {
                 Ok(answer) => match serde_json::from_slice::<Certified>(&answer) {
                     Ok(answer) => return Ok(answer.certificate),
                     Err(error) => why = format!("node {other} sent a response that cannot be decoded: {error}"),
@@ -364,21 +364,21 @@ impl Shared {
     }
 
     fn register_services(self: &Arc<Self>) {
-        self.serve(PROPOSE, Arc::new(ProposeService(Arc::clone(self))));
-        self.serve(STATUS, Arc::new(ReportService(Arc::clone(self))));
-        self.serve(DIGEST, Arc::new(DigestService(Arc::clone(self))));
-        self.serve(QUARANTINE, Arc::new(QuarantineService(Arc::clone(self))));
-        self.serve(SPARE, Arc::new(SpareService(Arc::clone(self))));
-        self.serve(CLOCK, Arc::new(ClockService));
-        self.serve(START_HISTORY, Arc::new(StartHistoryService(Arc::clone(&self.start_histories))));
-        self.serve(START_ID, Arc::new(StartIdService(Arc::clone(&self.start_histories))));
-        self.serve(PLACED, Arc::new(PlacementService(Arc::clone(self))));
-        self.serve(CERTIFY, Arc::new(Certifier(Arc::clone(self))));
-        self.serve(VOUCH, Arc::new(VoucherService(Arc::clone(self))));
-        self.serve(HEALTH, Arc::new(HealthService(Arc::clone(self))));
-        self.serve(INTRODUCE, Arc::new(IntroductionService(Arc::clone(self))));
-        self.serve(large_writes::PUT, Arc::new(BlobService::Put(Arc::clone(&self.writes))));
-        self.serve(large_writes::GET, Arc::new(BlobService::Get(Arc::clone(&self.writes))));
+        self.net.serve(PROPOSE, Arc::new(ProposeService(Arc::clone(self))));
+        self.net.serve(STATUS, Arc::new(ReportService(Arc::clone(self))));
+        self.net.serve(DIGEST, Arc::new(DigestService(Arc::clone(self))));
+        self.net.serve(QUARANTINE, Arc::new(QuarantineService(Arc::clone(self))));
+        self.net.serve(SPARE, Arc::new(SpareService(Arc::clone(self))));
+        self.net.serve(CLOCK, Arc::new(ClockService));
+        self.net.serve(START_HISTORY, Arc::new(StartHistoryService(Arc::clone(&self.start_histories))));
+        self.net.serve(START_ID, Arc::new(StartIdService(Arc::clone(&self.start_histories))));
+        self.net.serve(PLACED, Arc::new(PlacementService(Arc::clone(self))));
+        self.net.serve(CERTIFY, Arc::new(Certifier(Arc::clone(self))));
+        self.net.serve(VOUCH, Arc::new(VoucherService(Arc::clone(self))));
+        self.net.serve(HEALTH, Arc::new(HealthService(Arc::clone(self))));
+        self.net.serve(INTRODUCE, Arc::new(IntroductionService(Arc::clone(self))));
+        self.net.serve(large_writes::PUT, Arc::new(BlobService::Put(Arc::clone(&self.writes))));
+        self.net.serve(large_writes::GET, Arc::new(BlobService::Get(Arc::clone(&self.writes))));
     }
 
     /// The catalog's, and where that has not come yet those that were kept.

@@ -35,7 +35,7 @@ async fn is_known_elsewhere(shared: &Shared, node: NodeId) -> bool {
     let body = Bytes::copy_from_slice(&node.0.to_le_bytes());
     let known = Removed::of(&shared.catalog.read());
     let peers = shared.net.peers().into_iter().filter(|peer| *peer != node && known.vouches_for(*peer));
-    let asked = peers.map(|peer| shared.ask(peer, VOUCH, body.clone(), ASK_MAX));
+    let asked = peers.map(|peer| shared.net.ask(peer, VOUCH, body.clone(), ASK_MAX));
     futures::future::join_all(asked).await.into_iter().flatten().any(|answer| answer[..] == [1])
 }
 

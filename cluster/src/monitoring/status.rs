@@ -147,7 +147,7 @@ impl Shared {
         let others: Vec<NodeId> =
             node_records::addresses(&self.catalog.read()).into_keys().filter(|node| *node != self.node).collect();
         let asked = others.into_iter().map(|node| async move {
-            let answer = self.ask_repeatable(node, STATUS, Bytes::new(), ASK_MAX).await.ok()?;
+            let answer = self.net.ask_repeatable(node, STATUS, Bytes::new(), ASK_MAX).await.ok()?;
             Some((node, serde_json::from_slice(&answer).ok()?))
         });
         let mut reports: BTreeMap<NodeId, OwnReport> = join_all(asked).await.into_iter().flatten().collect();
@@ -157,7 +157,7 @@ impl Shared {
 
     /// Returns whether the node responds now.
     pub async fn answers(&self, node: NodeId) -> bool {
-        node == self.node || self.ask_repeatable(node, STATUS, Bytes::new(), ASK_MAX).await.is_ok()
+        node == self.node || self.net.ask_repeatable(node, STATUS, Bytes::new(), ASK_MAX).await.is_ok()
     }
 
     pub fn status_of(&self, reports: &BTreeMap<NodeId, OwnReport>, quorum: bool) -> ClusterStatus {

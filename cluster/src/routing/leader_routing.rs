@@ -173,8 +173,8 @@ impl Shared {
             None => (message.service().plain, message.encode()),
         };
         let response = match M::REPEATABLE {
-            true => self.ask_repeatable(node, service, body, within).await,
-            false => self.ask(node, service, body, within).await,
+            true => self.net.ask_repeatable(node, service, body, within).await,
+            false => self.net.ask(node, service, body, within).await,
         };
         match response {
             Ok(response) => message.decode(response).ok_or_else(|| {

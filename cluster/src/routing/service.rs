@@ -7,40 +7,12 @@ use assay_cluster_network::{AskError, Service};
 use assay_storage_model::NodeId;
 use bytes::Bytes;
 
-use crate::{Cluster, Shared};
-
-impl Shared {
-    pub fn serve(&self, service: &'static str, answers: Arc<dyn Service>) {
-        self.net.serve(service, answers);
-    }
-
-    pub async fn ask(
-        &self,
-        node: NodeId,
-        service: &'static str,
-        body: Bytes,
-        within: Duration,
-    ) -> Result<Bytes, AskError> {
-        self.net.ask(node, service, body, within).await
-    }
-
-    /// Sends a request that changes nothing. If the node stops responding directly, it is sent again through another
-    /// node.
-    pub async fn ask_repeatable(
-        &self,
-        node: NodeId,
-        service: &'static str,
-        body: Bytes,
-        within: Duration,
-    ) -> Result<Bytes, AskError> {
-        self.net.ask_repeatable(node, service, body, within).await
-    }
-}
+use crate::Cluster;
 
 impl Cluster {
     /// Registers the service on this node. On a node without peers it is never called.
     pub fn serve(&self, service: &'static str, answers: Arc<dyn Service>) {
-        self.shared.serve(service, answers);
+        self.shared.net.serve(service, answers);
     }
 
     pub async fn ask(
@@ -50,7 +22,7 @@ impl Cluster {
         body: Bytes,
         within: Duration,
     ) -> Result<Bytes, AskError> {
-        self.shared.ask(node, service, body, within).await
+        self.shared.net.ask(node, service, body, within).await
     }
 
     /// Sends a request that changes nothing and may be received twice.
@@ -61,6 +33,6 @@ impl Cluster {
         body: Bytes,
         within: Duration,
     ) -> Result<Bytes, AskError> {
-        self.shared.ask_repeatable(node, service, body, within).await
+        self.shared.net.ask_repeatable(node, service, body, within).await
     }
 }

@@ -39,7 +39,7 @@ pub use groups::QUERY_GROUPS_MAX;
 pub use leaf::{Ask, LeafRows, lowest, run};
 pub use partial::{Partial, PartialFormat};
 pub use results::{CellType, Cells, ResultColumn, Table};
-pub use rows::rank::{Position, value_bytes};
+pub use rows::rank::Position;
 pub use scan::sampling::{Hash, last_of};
 pub use scan::source::{Shared, Source};
 pub use scheduling::fair_queue::Asker;

@@ -17,7 +17,7 @@ const ROWS: u8 = 1;
 const GROUPS: u8 = 2;
 /// Rows as an Arrow IPC stream.
 const COLUMNS: u8 = 3;
-/// Bytes before the IPC stream, which its buffers are aligned behind.
+/// Bytes before the IPC stream: the tag, and zeros.
 const COLUMNS_OFFSET: usize = 8;
 
 /// Encoding of the rows of a part.

@@ -17,13 +17,13 @@ use bytes::Bytes;
 use futures::future::try_join_all;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::AskError;
 use crate::context::QueryContext;
 use crate::leaf::run::{LeafRun, PartForm};
 use crate::leaf::stream::{ChunkReader, FORMAT_OF_STREAMS, LeafChunk, RESULT_STREAM};
 use crate::leaf::{FORMAT, FORMAT_OF_WRITES, LeafObject, LeafPart, LeafRequest, What};
 use crate::plan::NodeShards;
 use crate::request::Bounded;
+use crate::{AskError, BYTES_SENT_AT_ONCE};
 
 /// Attempts for one part without a wait, enough for one change of its leader.
 const TRIES: usize = 3;
@@ -336,6 +336,7 @@ impl DistributedQuery<'_> {
         permit: OwnedSemaphorePermit,
     ) -> Result<OpenedSource, AskError> {
         let left = self.left()?;
+        let what = what.in_parts(BYTES_SENT_AT_ONCE);
         let request = LeafRequest { format: FORMAT_OF_STREAMS, ..self.question(shards, what, left) };
         let groups = groups_of(shards);
         let (cluster, body) = (&self.context.cluster, request.encode());

@@ -152,6 +152,16 @@ impl What {
             other => other,
         }
     }
+
+    /// Returns a request for parts of about so many bytes. A stream has a result without pages in parts too.
+    pub fn in_parts(self, most: usize) -> What {
+        match self {
+            What::Part { limit, after, write, until, seed, bytes } => {
+                What::Part { limit, after, write, until, seed, bytes: bytes.or(Some(most)) }
+            }
+            What::Lowest => What::Lowest,
+        }
+    }
 }
 
 /// Stops a query whose caller is gone.

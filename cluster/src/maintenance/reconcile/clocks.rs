@@ -53,7 +53,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
 }
 
 async fn ask(shared: &Shared, node: NodeId) -> Option<(Instant, i64)> {
-    let answer = shared.ask_repeatable(node, CLOCK, Bytes::new(), ASK_MAX).await.ok()?;
+    let answer = shared.net.ask_repeatable(node, CLOCK, Bytes::new(), ASK_MAX).await.ok()?;
     Some((Instant::now(), i64::from_le_bytes(answer.as_ref().try_into().ok()?)))
 }
 

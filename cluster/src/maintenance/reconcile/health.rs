@@ -161,7 +161,7 @@ pub(super) async fn probe_files(shared: Arc<Shared>) {
 }
 
 async fn condition(shared: &Shared, node: NodeId) -> Option<Condition> {
-    match shared.ask_repeatable(node, HEALTH, Bytes::new(), ASK_MAX).await {
+    match shared.net.ask_repeatable(node, HEALTH, Bytes::new(), ASK_MAX).await {
         Ok(answer) => serde_json::from_slice(&answer).ok(),
         // A node of 0.4 does not know the question, and lives.
         Err(AskError::Refused { .. } | AskError::Busy { .. }) => Some(Condition::default()),

@@ -118,7 +118,7 @@ async fn introduce_unheard(shared: &Shared) {
 async fn introduce_through_others(shared: &Shared, address: &str) {
     let ask = |node: NodeId| async move {
         let body = Bytes::from(address.to_owned());
-        (node, shared.ask_repeatable(node, INTRODUCE, body, INTRODUCE_MAX).await)
+        (node, shared.net.ask_repeatable(node, INTRODUCE, body, INTRODUCE_MAX).await)
     };
     let mut answers: FuturesUnordered<_> = shared.net.peers().into_iter().map(ask).collect();
     let mut why = "no other node is known".to_owned();

@@ -231,7 +231,8 @@ async fn step(shared: &Arc<Shared>) -> Result<(), String> {
 async fn ask(shared: &Shared) -> Result<PlacedThere, String> {
     let asked = shared.net.peers().into_iter().map(|node| {
         async move {
-            let answer = shared.ask(node, PLACED, Bytes::new(), ASK_MAX).await.map_err(|error| error.to_string())?;
+            let answer =
+                shared.net.ask(node, PLACED, Bytes::new(), ASK_MAX).await.map_err(|error| error.to_string())?;
             serde_json::from_slice(&answer).map_err(|error| error.to_string())
         }
         .boxed()

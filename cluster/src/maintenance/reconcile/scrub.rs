@@ -145,7 +145,7 @@ pub(super) async fn dispensable(shared: &Arc<Shared>, group: GroupId, replica: R
         Some((_, node)) if node == shared.node => spare(shared, group, replica).await,
         Some((_, node)) => {
             let body = Bytes::from(serde_json::to_vec(&(group, replica)).expect("plain data encodes"));
-            let answer = shared.ask(node, SPARE, body, ASK_MAX).await;
+            let answer = shared.net.ask(node, SPARE, body, ASK_MAX).await;
             answer.is_ok_and(|answer| serde_json::from_slice(&answer).unwrap_or(false))
         }
         None => false,
@@ -244,7 +244,7 @@ async fn judge(shared: &Arc<Shared>, group: &Group, found: &BTreeMap<ReplicaId, 
             if *node == shared.node {
                 let (shared, id, replica) = (Arc::clone(shared), group.id(), *replica);
                 tokio::spawn(async move { quarantine(&shared, id, replica).await });
-            } else if let Err(why) = shared.ask(*node, QUARANTINE, Bytes::from(body), ASK_MAX).await {
+            } else if let Err(why) = shared.net.ask(*node, QUARANTINE, Bytes::from(body), ASK_MAX).await {
                 tracing::error!(%node, %why, "the leader could not be informed");
             }
         }
@@ -256,7 +256,7 @@ async fn ask_digest(shared: &Shared, group: GroupId, node: NodeId) -> Option<Com
         return own_digest(shared, group);
     }
     let body = Bytes::from(serde_json::to_vec(&group).expect("plain data encodes"));
-    let answer = shared.ask(node, DIGEST, body, ASK_MAX).await.ok()?;
+    let answer = shared.net.ask(node, DIGEST, body, ASK_MAX).await.ok()?;
     serde_json::from_slice(&answer).ok()?
 }
 

@@ -47,15 +47,14 @@ impl RowMerge {
         (0..self.inputs.len()).any(|input| self.needs(input))
     }
 
-    /// Takes the next rows of a leaf. Returns the position of the last one.
+    /// Takes the next rows of a leaf, once it needs them. Returns the position of the last one.
     pub fn push(&mut self, input: usize, part: Partial, bound: &Bound) -> Result<Option<Position>, EngineError> {
         let batch = part.into_batch()?;
         let last = batch.ranks.last().map(|rank| position(bound, rank));
-        let input = &mut self.inputs[input];
-        input.batch = match input.batch.ranks.is_empty() {
-            true => batch,
-            false => RankedBatch::merge(&[std::mem::take(&mut input.batch), batch], &self.order, usize::MAX)?,
-        };
+        if !self.needs(input) {
+            return Err(EngineError::Damaged);
+        }
+        self.inputs[input].batch = batch;
         Ok(last)
     }
 

@@ -29,7 +29,7 @@ pub(crate) const FORMAT_OF_STREAMS: u16 = 3;
 const CHUNKS_AHEAD: usize = 1;
 /// Time that a chunk waits for its reader before the stream ends.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
-/// Time after which a stream ends.
+/// Time after the first part at which a stream ends.
 const LIFETIME_MAX: Duration = Duration::from_secs(60);
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -85,8 +85,7 @@ async fn open(
     context.cluster.check(Some(principal), ObjectAccess::Read, objects).await?;
     let (sender, receiver) = mpsc::channel(CHUNKS_AHEAD);
     let task = tokio::spawn(async move {
-        let until = Instant::now() + LIFETIME_MAX;
-        if let Err(why) = send_parts(&context, request, until, &sender).await {
+        if let Err(why) = send_parts(&context, request, &sender).await {
             // Its reader may be gone.
             drop(sender.send_timeout(pack_error(&why), PAUSE_MAX).await);
         }
@@ -103,7 +102,6 @@ async fn open(
 async fn send_parts(
     context: &Arc<QueryContext>,
     request: LeafRequest,
-    until: Instant,
     sender: &mpsc::Sender<Bytes>,
 ) -> Result<(), AskError> {
     if request.format != FORMAT_OF_STREAMS {
@@ -113,8 +111,11 @@ async fn send_parts(
     }
     let time = Duration::from_millis(request.millis);
     let mut run = LeafRun::begin(context, request).await?;
+    // The first part may take as long as a query may.
+    let mut until = None;
     loop {
         let (part, is_last) = run.next(Instant::now() + time, PartForm::Encoded).await?;
+        let until = *until.get_or_insert_with(|| Instant::now() + LIFETIME_MAX);
         let LeafPart::Part(bytes) = part else { return Err(AskError::Internal("a part is not encoded".into())) };
         let head = ChunkHead { versions: run.versions.clone(), is_last };
         let sent = sender.send_timeout(packed::pack(&Ok::<_, AskError>(head), &bytes), PAUSE_MAX).await;

@@ -181,12 +181,29 @@ impl World {
         let ask = Ask { limit: inner.limit, bytes, after, until, seed: SEED };
         let mut partials = Vec::new();
         self.part_bytes.set(0);
-        for (nth, sources) in sources.iter().enumerate() {
-            // As it comes from another node, of one release or another.
-            let format = if nth % 2 == 0 { PartialFormat::Columns } else { PartialFormat::Values };
-            let partial = run(inner, sources, &self.shared, &watch, &ask)?.encode(format)?;
+        // As they come from other nodes, of one release or another.
+        let mut came = |partial: Partial, format: PartialFormat| {
+            let partial = partial.encode(format)?;
             self.part_bytes.update(|bytes| bytes + partial.len());
             partials.push(Partial::decode(inner, SEED, &partial.into())?);
+            Ok::<_, EngineError>(())
+        };
+        for (nth, sources) in sources.iter().enumerate() {
+            if nth % 2 == 1 {
+                came(run(inner, sources, &self.shared, &watch, &ask)?, PartialFormat::Values)?;
+            } else if bound.has_pages() {
+                came(run(inner, sources, &self.shared, &watch, &ask)?, PartialFormat::Columns)?;
+            } else {
+                // A result without pages comes in parts as well.
+                let mut leaf = LeafRows::new(sources.clone(), Ask { bytes: Some(STREAMED_BYTES), ..ask });
+                // The first part is there always.
+                loop {
+                    came(leaf.next(inner, &self.shared, &watch)?, PartialFormat::Columns)?;
+                    if leaf.has_ended() {
+                        break;
+                    }
+                }
+            }
         }
         let limit = Limit { rows: bound.limit, bytes: bytes.unwrap_or(usize::MAX) };
         finish(bound, partials, &watch, &limit, SEED)

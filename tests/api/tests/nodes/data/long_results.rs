@@ -64,7 +64,8 @@ fn checked(dev: &Dev) -> Result<()> {
     let rows = ids_alone["data"].as_array().context("rows")?.iter();
     let expected: Vec<String> = rows.filter_map(|row| row["id"].as_str().map(str::to_owned)).collect();
     ensure!(expected.len() == EXPERIMENTS * ROWS_EACH, "{} rows were written", expected.len());
-    let query = json!({"query": format!("SELECT id, input FROM experiment({from})"), "fmt": "jsonl"});
+    let query =
+        json!({"query": format!("SELECT id, input FROM experiment({from})"), "fmt": "jsonl", "disable_limit": true});
     let answer = read_with_pause(dev, &post(dev, "/btql", &query))?;
     ensure!(answer.status == 200, "{}: {}", answer.status, answer.text());
     let mut ids = Vec::new();

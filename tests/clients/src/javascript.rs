@@ -57,8 +57,13 @@ impl Home {
         format!("[\"node\", {:?}]", self.script(script).display().to_string())
     }
 
+    /// Returns the directory of the scripts.
+    pub fn scripts(&self) -> PathBuf {
+        self.folder.path().join("scripts")
+    }
+
     fn script(&self, name: &str) -> PathBuf {
-        self.folder.path().join("scripts").join(name)
+        self.scripts().join(name)
     }
 
     /// Adds a script to those in this directory.

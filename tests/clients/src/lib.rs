@@ -3,6 +3,7 @@
 
 pub mod javascript;
 pub mod kept;
+pub mod pages;
 pub mod proxy;
 pub mod python;
 pub mod suite;

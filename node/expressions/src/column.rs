@@ -7,7 +7,7 @@ use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, DictionaryArray, Float64Array, Int32Array, Int64Array,
     NullArray, StringArray, TimestampMicrosecondArray, UInt64Array,
 };
-use arrow::buffer::NullBuffer;
+use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::take;
 use arrow::datatypes::{
     DataType, Decimal128Type, Float64Type, Int32Type, Int64Type, TimestampMicrosecondType, UInt64Type,
@@ -138,6 +138,9 @@ impl Column {
 
     /// Takes the values at the given positions.
     pub fn taken(&self, places: &Int32Array) -> Option<Column> {
+        if let Column::Bool(bits) = self {
+            return Some(Column::Bool(taken_bits(bits, places)));
+        }
         let taken = take(self.array()?, places, None).ok()?;
         Column::load(&taken, self.ty()?).ok()
     }
@@ -187,6 +190,19 @@ impl Column {
 pub(crate) fn dictionary(array: &ArrayRef, ty: Type) -> Option<&DictionaryArray<Int32Type>> {
     let words = array.as_dictionary_opt::<Int32Type>()?;
     (ty == Type::Text && *words.values().data_type() == DataType::Utf8).then_some(words)
+}
+
+/// Takes bits at places, null where the place is null. Conditions on dictionaries take millions of them, so each is one
+/// look into a table.
+fn taken_bits(bits: &BooleanArray, places: &Int32Array) -> BooleanArray {
+    let look = |table: &[bool], row: usize| table.get(places.values()[row] as usize).copied().unwrap_or_default();
+    let values: Vec<bool> = (0..bits.len()).map(|place| bits.value(place)).collect();
+    let taken = BooleanBuffer::collect_bool(places.len(), |row| look(&values, row));
+    let present = bits.nulls().map(|nulls| {
+        let present: Vec<bool> = nulls.iter().collect();
+        NullBuffer::new(BooleanBuffer::collect_bool(places.len(), |row| look(&present, row)))
+    });
+    BooleanArray::new(taken, NullBuffer::union(present.as_ref(), places.nulls()))
 }
 
 /// Whether all numbers are finite and none is negative zero.
@@ -257,4 +273,19 @@ fn texts<'v>(values: impl Iterator<Item = Value<'v>>, ty: Type) -> Option<String
         }
     }
     Some(texts.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_are_taken_as_the_library_takes_them() {
+        let places = Int32Array::from(vec![Some(2), None, Some(0), Some(1), Some(2)]);
+        for bits in [vec![Some(true), Some(false), Some(true)], vec![Some(true), None, Some(false)]] {
+            let bits = BooleanArray::from(bits);
+            let expected = take(&bits, &places, None).expect("the places are in it");
+            assert_eq!(&taken_bits(&bits, &places), expected.as_boolean());
+        }
+    }
 }

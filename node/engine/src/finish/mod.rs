@@ -171,8 +171,12 @@ fn in_order<'m>(how: &Groups, groups: Vec<Group<'m>>, env: &Env, most: usize) ->
     let mut slots = Slots::default();
     let keys = slots.compile_all(how.sort.iter().map(|key| &key.expr), env)?;
     let mut sorted: Vec<Value<'static>> = Vec::with_capacity(groups.len() * keys.len());
+    let mut fields = Vec::new();
     for group in groups.iter().filter(|_| !keys.is_empty()) {
-        sorted.extend(values_of(&keys, &slots.fill(|field| group.field(field)))?);
+        slots.view(|field| group.field(field), &mut fields);
+        for key in &keys {
+            sorted.push(key.value(&fields)?);
+        }
     }
     let keys_of = |number: usize| &sorted[number * keys.len()..(number + 1) * keys.len()];
     let compare = |left: &usize, right: &usize| {

@@ -144,29 +144,41 @@ impl GroupTable {
         if rows == 0 {
             return Ok(());
         }
-        let codes = dimensions.iter().map(|(array, ty)| Codes::of(array, *ty)).collect();
-        let Codes { mut of_rows, first } = Codes::together(codes, rows);
-        let mut groups = Vec::with_capacity(first.len());
-        let mut values = Vec::with_capacity(dimensions.len());
-        if let [(array, Type::Text)] = dimensions {
-            let texts = Texts::of(array);
-            for row in first {
-                groups.push(self.group_of_text(texts.at(row as usize))?);
-            }
-        } else {
-            for row in first {
-                values.extend(dimensions.iter().map(|(array, ty)| value_at(array, *ty, row as usize)));
-                groups.push(self.group(&values)?);
-                values.clear();
-            }
-        }
-        of_rows.iter_mut().for_each(|code| *code = groups[*code as usize]);
+        let of_rows = self.groups_of(rows, dimensions)?;
         let count = self.count();
         for (states, values) in self.states.iter_mut().zip(aggregated) {
             let values = values.as_ref().map(|(array, ty)| (plain(array), *ty));
             states.update(count, &of_rows, values.as_ref().map(|(array, ty)| (&**array, *ty)), places);
         }
         Ok(())
+    }
+
+    /// Returns the group of each row.
+    fn groups_of(&mut self, rows: usize, dimensions: &[Typed]) -> Result<Vec<u32>, EngineError> {
+        let only_text = match dimensions {
+            [(array, Type::Text)] => Some(Texts::of(array)),
+            _ => None,
+        };
+        // Texts without a dictionary are mostly different: codes would only hash them once more.
+        if let Some(texts) = only_text.as_ref().filter(|texts| texts.places.is_none()) {
+            return (0..rows).map(|row| self.group_of_text(texts.at(row))).collect();
+        }
+        let codes = dimensions.iter().map(|(array, ty)| Codes::of(array, *ty)).collect();
+        let Codes { mut of_rows, first } = Codes::together(codes, rows);
+        let mut groups = Vec::with_capacity(first.len());
+        let mut values = Vec::with_capacity(dimensions.len());
+        for row in first {
+            groups.push(match &only_text {
+                Some(texts) => self.group_of_text(texts.at(row as usize))?,
+                None => {
+                    values.clear();
+                    values.extend(dimensions.iter().map(|(array, ty)| value_at(array, *ty, row as usize)));
+                    self.group(&values)?
+                }
+            });
+        }
+        of_rows.iter_mut().for_each(|code| *code = groups[*code as usize]);
+        Ok(of_rows)
     }
 
     /// Adds one row by its values.
@@ -186,27 +198,34 @@ impl GroupTable {
     }
 
     fn group(&mut self, dimensions: &[Value<'_>]) -> Result<u32, EngineError> {
-        self.key.clear();
-        dimensions.iter().for_each(|value| canonical_bytes(value, &mut self.key));
-        self.of_key(|| dimensions.iter().map(|value| value.view().into_owned()))
+        let mut key = std::mem::take(&mut self.key);
+        key.clear();
+        dimensions.iter().for_each(|value| canonical_bytes(value, &mut key));
+        let group = self.of_key(&key, hash_of(&key), || dimensions.iter().map(|value| value.view().into_owned()));
+        self.key = key;
+        group
     }
 
     /// Finds groups of a single text dimension: the most common case.
     fn group_of_text(&mut self, text: Option<&str>) -> Result<u32, EngineError> {
         let Some(text) = text else { return self.group(&[Value::Null]) };
-        self.key.clear();
-        canonical_text(text, &mut self.key);
-        self.of_key(|| [Value::Text(text.to_owned().into())])
+        let mut key = std::mem::take(&mut self.key);
+        key.clear();
+        canonical_text(text, &mut key);
+        let group = self.of_key(&key, hash_of(&key), || [Value::Text(text.to_owned().into())]);
+        self.key = key;
+        group
     }
 
-    /// Returns the group of the current key; a new one has these dimensions.
+    /// Returns the group of a key; a new one has these dimensions.
     fn of_key<D: IntoIterator<Item = Value<'static>>>(
         &mut self,
+        key: &[u8],
+        hash: u64,
         dimensions: impl FnOnce() -> D,
     ) -> Result<u32, EngineError> {
-        let hash = hash_of(&self.key);
         let Keys { hashes, .. } = &self.keys;
-        let is_same = |group: &u32| hashes[*group as usize] == hash && self.keys.get(*group as usize) == self.key;
+        let is_same = |group: &u32| hashes[*group as usize] == hash && self.keys.get(*group as usize) == key;
         if let Some(group) = self.known.find(hash, is_same) {
             return Ok(*group);
         }
@@ -214,9 +233,9 @@ impl GroupTable {
         if group >= QUERY_GROUPS_MAX {
             return Err(EngineError::Groups(QUERY_GROUPS_MAX));
         }
-        self.bytes += GROUP_BYTES + 2 * self.key.len();
+        self.bytes += GROUP_BYTES + 2 * key.len();
         self.known.insert_unique(hash, group as u32, |group| hashes[*group as usize]);
-        self.keys.push(&self.key, hash);
+        self.keys.push(key, hash);
         self.dimensions.extend(dimensions());
         Ok(group as u32)
     }
@@ -225,14 +244,15 @@ impl GroupTable {
         self.keys.ends.len()
     }
 
-    fn of(&self, group: usize) -> &[Value<'static>] {
-        let width = self.dimensions.len() / self.count();
-        &self.dimensions[group * width..(group + 1) * width]
-    }
-
     pub fn merge(&mut self, other: GroupTable) -> Result<(), EngineError> {
-        let into = (0..other.count()).map(|group| self.group(other.of(group)));
-        let into = into.collect::<Result<Vec<u32>, _>>()?;
+        let width = other.dimensions.len().checked_div(other.count()).unwrap_or(0);
+        let mut dimensions = other.dimensions.into_iter();
+        let mut into = Vec::with_capacity(other.keys.ends.len());
+        for (group, hash) in other.keys.hashes.iter().enumerate() {
+            let mut own = dimensions.by_ref().take(width);
+            into.push(self.of_key(other.keys.get(group), *hash, || own.by_ref().collect::<Vec<_>>())?);
+            own.for_each(drop);
+        }
         let count = self.count();
         for (states, other) in self.states.iter_mut().zip(other.states) {
             states.merge(count, other, &into);

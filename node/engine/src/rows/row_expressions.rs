@@ -57,6 +57,16 @@ impl Slots {
         let value = |(field, steps): &(Field, Vec<Step>)| stepped(of(field), steps);
         self.fields.iter().map(value).collect()
     }
+
+    /// Like [`Slots::fill`], into a buffer that is used again, and without copies of whole fields.
+    pub fn view<'v>(&self, of: impl Fn(&Field) -> Value<'v>, into: &mut Vec<Value<'v>>) {
+        into.clear();
+        let value = |(field, steps): &(Field, Vec<Step>)| match steps.is_empty() {
+            true => of(field),
+            false => stepped(of(field), steps),
+        };
+        into.extend(self.fields.iter().map(value));
+    }
 }
 
 /// Value at a path below a value.

@@ -29,14 +29,18 @@ pub(super) fn compact(want: &Want, column: ArrayRef) -> ArrayRef {
 
 /// Returns a column in the form that readers expect.
 pub(super) fn widened(column: ArrayRef) -> ArrayRef {
-    let wide = match column.data_type() {
-        DataType::Int16 | DataType::Int32 => DataType::Int64,
-        DataType::Dictionary(places, values) if **places == DataType::Int16 => {
-            DataType::Dictionary(Box::new(DataType::Int32), values.clone())
-        }
-        _ => return column,
-    };
-    cast(&column, &wide).expect("whatever is narrow fits what is wide")
+    if let Some(short) = column.as_primitive_opt::<Int16Type>() {
+        return Arc::new(short.unary::<_, Int64Type>(i64::from));
+    }
+    if let Some(short) = column.as_primitive_opt::<Int32Type>() {
+        return Arc::new(short.unary::<_, Int64Type>(i64::from));
+    }
+    if let Some(short) = column.as_dictionary_opt::<Int16Type>() {
+        let places = short.keys().unary::<_, Int32Type>(i32::from);
+        let wide = DictionaryArray::try_new(places, Arc::clone(short.values()));
+        return Arc::new(wide.expect("the same places in the same texts"));
+    }
+    column
 }
 
 fn narrow(column: &ArrayRef) -> Option<ArrayRef> {

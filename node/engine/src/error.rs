@@ -10,17 +10,17 @@ pub enum EngineError {
     /// The caller is gone.
     #[error("the query was stopped")]
     Stopped,
-    #[error("the query took longer than it may")]
+    #[error("the query exceeded its time limit: select fewer rows, for example with a filter on `created`")]
     TooLate,
-    #[error("the query needs more memory than the {0} bytes that it may have")]
+    #[error("the query exceeded its memory limit of {0} bytes: select fewer columns or groups")]
     Memory(usize),
-    #[error("all queries together need more memory than the {0} bytes that they may have")]
+    #[error("the running queries exceeded their common memory limit of {0} bytes: try again in a moment")]
     Crowded(usize),
     #[error("a column of the result has more than 2 GiB of texts: set a lower limit")]
     LongColumn,
-    #[error("the query has more than {0} groups")]
+    #[error("the query has more than {0} groups: group by fewer values")]
     Groups(usize),
-    #[error("the pivot has more than {0} columns")]
+    #[error("the pivot has more than {0} columns: pivot fewer values")]
     PivotedColumns(usize),
     /// The question asks for something that this source does not have.
     #[error("{0}")]
@@ -30,7 +30,7 @@ pub enum EngineError {
     #[error(transparent)]
     Expression(assay_node_expressions::Error),
     /// A part of another node does not decode.
-    #[error("a part of an answer is damaged")]
+    #[error("a part of a result cannot be decoded")]
     Damaged,
 }
 

@@ -54,7 +54,7 @@ impl Admission {
         let _place = WaitingPlace::take(self, who.organization)?;
         self.permits.acquire(who, 1, until).await.map_err(|refused| AskError::Refused {
             retry_after_seconds: retry_after(&refused),
-            why: format!("too many queries run at once ({PERMITS}): {refused}; ask again in a moment"),
+            why: format!("too many queries are running ({PERMITS}): {refused}; try again in a moment"),
         })
     }
 
@@ -90,7 +90,7 @@ impl WaitingPlace {
         if all >= admission.waiting_max || own >= admission.waiting_max.div_ceil(2) {
             drop(waiting);
             admission.refusals.note(WAITING, organization);
-            let why = format!("{all} queries wait already ({WAITING}); ask again in a moment");
+            let why = format!("{all} queries are waiting already ({WAITING}); try again in a moment");
             return Err(AskError::Refused { why, retry_after_seconds: 1 });
         }
         *waiting.entry(organization).or_default() += 1;

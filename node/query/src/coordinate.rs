@@ -10,7 +10,7 @@ use assay_cluster::{
     Round, Route, Unserved,
 };
 use assay_node_btql::ast::Amount;
-use assay_node_engine::{Hash, Position, innermost, last_of};
+use assay_node_engine::{EngineError, Hash, Position, innermost, last_of};
 use assay_node_limits::Holder;
 use assay_storage_model::{GroupId, NodeId, ObjectKey, ShardId, Xact};
 use bytes::Bytes;
@@ -259,7 +259,7 @@ impl DistributedQuery<'_> {
             Err(why) if !is_of_the_place(&why) => return Err(why),
             Err(why) => why,
         };
-        tracing::debug!(%why, "a part of a query is asked for elsewhere");
+        tracing::debug!(%why, "the part of a query is requested from another node");
         let mut attempts = Vec::with_capacity(shards.len());
         for one in shards {
             let ShardObjects { shard, objects, tries, .. } = one.request;
@@ -446,7 +446,7 @@ fn groups_of(shards: &[&ShardObjects]) -> Vec<GroupId> {
 }
 
 fn too_late() -> AskError {
-    AskError::TooLate("the query took longer than it may".into())
+    AskError::TooLate(EngineError::TooLate.to_string())
 }
 
 fn no_answer_here() -> AskError {

@@ -326,7 +326,7 @@ impl QueryAnswer {
         let until = Instant::now() + self.time;
         let part = tokio::time::timeout_at((until + LATE).into(), self.part(until)).await;
         drop(permit);
-        part.unwrap_or_else(|_| Err(AskError::TooLate("the query took longer than it may".into())))
+        part.unwrap_or_else(|_| Err(AskError::TooLate(EngineError::TooLate.to_string())))
     }
 
     async fn part(&mut self, until: Instant) -> Result<Option<Table>, AskError> {
@@ -377,7 +377,7 @@ impl QueryAnswer {
 
     async fn finish(&self, parts: Vec<LeafPart>, limit: Limit, until: Instant) -> Result<Table, AskError> {
         let (bound, seed) = (self.asked.bound.clone(), self.seed);
-        let work = move |watch: &Watch| {
+        let work = move |QueryThread { watch, .. }: QueryThread<'_>| {
             let inner = innermost(&bound);
             let decoded = |part: LeafPart| {
                 watch.check()?;
@@ -428,21 +428,32 @@ pub struct Executor {
 impl Executor {
     /// Runs work that calls [`Watch::check`] between its steps, none of which takes long. It waits for a thread as long as
     /// a part waits for its permit.
-    pub async fn run<T: Send + 'static>(&self, work: impl FnOnce(&Watch) -> T + Send + 'static) -> Result<T, AskError> {
+    pub async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(QueryThread<'_>) -> T + Send + 'static,
+    ) -> Result<T, AskError> {
         self.run_until(Instant::now() + self.time.max(NEXT_PERMIT_WAIT), work).await
     }
 
     pub(crate) async fn run_until<T: Send + 'static>(
         &self,
         until: Instant,
-        work: impl FnOnce(&Watch) -> T + Send + 'static,
+        work: impl FnOnce(QueryThread<'_>) -> T + Send + 'static,
     ) -> Result<T, AskError> {
         let context = &self.context;
         let watch = Watch::new(until, context.limits.query_bytes_max, &context.memory);
         let _stop = StopOnDrop(watch.clone());
         let workers = context.shared_by(self.who).workers;
-        Ok(context.threads.run(self.who, until, move || workers.work(&watch, || work(&watch))).await??)
+        let work = move || workers.work(&watch, || work(QueryThread { watch: &watch, workers: &workers }));
+        Ok(context.threads.run(self.who, until, work).await??)
     }
+}
+
+/// Thread for a query in its turn: what stops it, and workers that share its turns.
+#[derive(Clone, Copy, Debug)]
+pub struct QueryThread<'a> {
+    pub watch: &'a Watch,
+    pub workers: &'a Workers,
 }
 
 /// Returns all columns of a result, including those of a pivot that depend on the data.

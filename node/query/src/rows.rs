@@ -4,7 +4,7 @@ use assay_node_engine::{Hash, Limit, Position, RowMerge, Table, innermost};
 use futures::future::join_all;
 
 use crate::coordinate::{DistributedQuery, InputEnd, InputError, InputPart, LeafInput, RowsWanted};
-use crate::{AskError, Executor};
+use crate::{AskError, Executor, QueryThread};
 
 /// Rows of a result that has pages.
 #[derive(Debug)]
@@ -75,7 +75,7 @@ impl RowStreams {
             let parts = self.fetch(query, left).await?;
             let mut merge = self.merge.take().ok_or_else(broken)?;
             let (bound, seed) = (query.asked.bound.clone(), query.seed);
-            let work = move |watch: &assay_node_engine::Watch| {
+            let work = move |QueryThread { watch, .. }: QueryThread<'_>| {
                 let (inner, mut positions) = (innermost(&bound), Vec::new());
                 for NumberedPart { number, part: InputPart { part, end } } in parts {
                     watch.check()?;

@@ -7,9 +7,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BinaryArray, Float64Array, RecordBatch, RecordBatchReader, StringBuilder,
+    Array, ArrayRef, AsArray, BinaryArray, Float64Array, RecordBatch, RecordBatchReader, StringArray, StringBuilder,
 };
-use arrow::buffer::BooleanBuffer;
+use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::datatypes::Int64Type;
 use assay_storage_model::merge::{Step, doc_field};
 use parquet::arrow::ProjectionMask;
@@ -272,6 +272,9 @@ impl Segment {
             (Want::Field(name), shape) => {
                 let source = shape.map_or(Source::Whole, |shape| self.field_source(shape, name));
                 match (source, shape) {
+                    (Source::Field(field), Some(shape)) if shape.whole == 0 => {
+                        Ok(texts_of(self.binary(batch, shape.field_at(field))?))
+                    }
                     (Source::Field(field), Some(shape)) => {
                         Ok(texts(self.field_texts(batch, shape, field, name)?.into_iter()))
                     }
@@ -374,6 +377,16 @@ impl Segment {
     }
 }
 
+/// Returns a column of JSON texts that shares its memory, with null for the text `null`.
+fn texts_of(column: &BinaryArray) -> ArrayRef {
+    let present = (0..column.len()).map(|row| column.is_valid(row) && column.value(row) != b"null");
+    let nulls = NullBuffer::from(BooleanBuffer::from_iter(present));
+    match StringArray::try_new(column.offsets().clone(), column.values().clone(), Some(nulls)) {
+        Ok(texts) => Arc::new(texts),
+        Err(_) => texts(column.iter()),
+    }
+}
+
 /// JSON texts, null for null. What is no UTF-8 was never written; it is shown as what it is most like.
 fn texts<'t>(values: impl Iterator<Item = Option<&'t [u8]>>) -> ArrayRef {
     let mut texts = StringBuilder::new();
@@ -419,4 +432,24 @@ fn selection(start: u32, count: usize, keep: Option<&BooleanBuffer>) -> RowSelec
     }
     selectors.retain(|selector| selector.row_count > 0);
     RowSelection::from(selectors)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_share_their_memory_and_null_texts_are_null() {
+        let column = BinaryArray::from(vec![Some(b"{}".as_slice()), None, Some(b"null"), Some(b"\"a\"")]);
+        let shared = texts_of(&column);
+        assert_eq!(shared.as_string::<i32>(), &StringArray::from(vec![Some("{}"), None, None, Some("\"a\"")]));
+        assert_eq!(shared.as_string::<i32>().value_data().as_ptr(), column.value_data().as_ptr());
+    }
+
+    #[test]
+    fn texts_that_are_not_utf8_are_readable() {
+        let column = BinaryArray::from(vec![Some(b"\"a\"".as_slice()), Some(b"\"\xff\""), Some(b"null")]);
+        let expected = StringArray::from(vec![Some("\"a\""), Some("\"\u{fffd}\""), None]);
+        assert_eq!(texts_of(&column).as_string::<i32>(), &expected);
+    }
 }

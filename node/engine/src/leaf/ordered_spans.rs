@@ -25,6 +25,8 @@ use crate::traces::Traces;
 
 /// Rows behind those that fill a page are read with them where they are no more than one in so many of its bytes.
 const REST_ONE_IN: usize = 2;
+/// Upper bound of the expectation of the first rows of a part, in multiples of the wanted bytes.
+const EXPECTED_MAX: usize = 8;
 /// Rows that are selected before the first part is read, and their growth up to the upper bound.
 const AHEAD_AT_FIRST: usize = 2_000;
 const AHEAD_GROWTH: usize = 8;
@@ -281,8 +283,28 @@ fn read(
     best: Vec<(Rank, Candidate)>,
     page: &Page,
 ) -> Result<Part, EngineError> {
-    let (batches, _) = read_until(bound, context, pieces, &best, page.bytes)?;
+    let (batches, _) = read_until(bound, context, pieces, &best, page.bytes, &mut SizeRatio::default())?;
     Ok(Part::Batch(RankedBatch::merge(&batches, order, page.limit)?))
+}
+
+/// Bytes of the rows that were read, and the bytes that were expected of them.
+#[derive(Clone, Copy, Debug, Default)]
+struct SizeRatio {
+    read: usize,
+    expected: usize,
+}
+
+impl SizeRatio {
+    /// Returns the expectation of rows that will have slightly more than this many bytes.
+    fn expectation(self, bytes: usize) -> usize {
+        match self {
+            SizeRatio { expected: 0, .. } => bytes,
+            SizeRatio { read: 0, .. } => usize::MAX,
+            SizeRatio { read, expected } => {
+                (bytes.saturating_add(bytes / 8) as f64 * expected as f64 / read as f64) as usize
+            }
+        }
+    }
 }
 
 /// Reads rows until their texts have `most` bytes. Also returns the number of rows.
@@ -292,6 +314,7 @@ fn read_until(
     pieces: &[ScanUnit],
     best: &[(Rank, Candidate)],
     most: Option<usize>,
+    ratio: &mut SizeRatio,
 ) -> Result<(Vec<RankedBatch>, usize), EngineError> {
     let mut held = context.watch.hold();
     let Some(most) = most else {
@@ -299,7 +322,7 @@ fn read_until(
     };
     let mut batches = Vec::new();
     let expected: Vec<usize> = pieces.iter().map(|piece| piece.unit.row_bytes()).collect();
-    let (mut rest, mut wanted) = (best, most);
+    let (mut rest, mut wanted) = (best, ratio.expectation(most).clamp(1, most.saturating_mul(EXPECTED_MAX)));
     let mut bytes = 0;
     while !rest.is_empty() && bytes < most {
         let mut ahead = 0;
@@ -312,10 +335,15 @@ fn read_until(
         let reach = reach.filter(|last| !fits(behind(*last), wanted / REST_ONE_IN));
         let (next, later) = rest.split_at(reach.map_or(rest.len(), |last| last + 1));
         let read = read_some(bound, context, pieces, next, &mut held)?;
-        bytes += read.iter().map(RankedBatch::text_bytes).sum::<usize>();
+        let read_bytes = read.iter().map(RankedBatch::text_bytes).sum::<usize>();
+        let expected = next.iter().map(|(_, candidate)| expected[candidate.piece as usize]).sum();
+        *ratio = SizeRatio { read: read_bytes, expected };
+        bytes += read_bytes;
         batches.extend(read);
-        // Rows are expected to be as long as all that is stored of them, and fewer columns may be wanted.
-        (rest, wanted) = (later, wanted.saturating_mul(2));
+        // Rows are expected to be as long as all that is stored of them. That is compressed, and fewer columns may be
+        // wanted.
+        let left = ratio.expectation(most.saturating_sub(bytes));
+        (rest, wanted) = (later, left.clamp(1, wanted.saturating_mul(2)));
     }
     Ok((batches, best.len() - rest.len()))
 }
@@ -345,12 +373,21 @@ pub(crate) struct SpanRows {
     ahead: usize,
     /// Whether there may be rows behind the selected ones.
     goes_on: bool,
+    ratio: SizeRatio,
 }
 
 impl SpanRows {
     pub fn new(order: Order, mut pieces: Vec<ScanUnit>) -> SpanRows {
         sort_pieces(&mut pieces, &order);
-        SpanRows { pieces, order, best: Vec::new(), read: 0, ahead: AHEAD_AT_FIRST, goes_on: true }
+        SpanRows {
+            pieces,
+            order,
+            best: Vec::new(),
+            read: 0,
+            ahead: AHEAD_AT_FIRST,
+            goes_on: true,
+            ratio: SizeRatio::default(),
+        }
     }
 
     pub fn has_ended(&self) -> bool {
@@ -373,7 +410,7 @@ impl SpanRows {
         }
         let rest = &self.best[self.read..];
         let rest = &rest[..rest.len().min(page.limit)];
-        let (batches, rows) = read_until(bound, context, &self.pieces, rest, page.bytes)?;
+        let (batches, rows) = read_until(bound, context, &self.pieces, rest, page.bytes, &mut self.ratio)?;
         self.read += rows;
         RankedBatch::merge(&batches, &self.order, usize::MAX)
     }
@@ -426,4 +463,18 @@ fn column((array, ty): &Typed, rows: usize, length: Option<i64>) -> Result<Resul
     }
     let values: Vec<_> = (0..rows).map(|row| shown(value_at(array, *ty, row).into_owned(), length)).collect();
     ResultColumn::from_values(&values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_expected_to_be_like_those_before() {
+        let ratio = |read, expected| SizeRatio { read, expected };
+        assert_eq!(SizeRatio::default().expectation(800), 800);
+        // Four bytes were read for each expected one, and an eighth is added.
+        assert_eq!(ratio(4000, 1000).expectation(800), 225);
+        assert_eq!(ratio(0, 1000).expectation(800), usize::MAX, "rows without texts");
+    }
 }

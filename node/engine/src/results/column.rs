@@ -156,7 +156,7 @@ impl ResultColumn {
     }
 
     /// Returns the bytes of the texts of all cells.
-    pub(crate) fn text_bytes(&self) -> usize {
+    pub fn text_bytes(&self) -> usize {
         let ends = |offsets: &[i32]| match (offsets.first(), offsets.last()) {
             (Some(first), Some(last)) => (last - first) as usize,
             _ => 0,

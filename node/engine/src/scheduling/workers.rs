@@ -83,14 +83,29 @@ impl Workers {
         Ok(work())
     }
 
+    /// Works on each piece, several at a time, approximately in their order. Returns the first error.
+    pub fn each_of<P: Send, E: Send + From<EngineError>>(
+        &self,
+        watch: &Watch,
+        pieces: Vec<P>,
+        work: impl Fn(P) -> Result<(), E> + Sync,
+    ) -> Result<(), E> {
+        let pieces: Vec<Mutex<Option<P>>> = pieces.into_iter().map(|piece| Mutex::new(Some(piece))).collect();
+        let each = |_: &mut (), _, piece: &Mutex<Option<P>>| {
+            let piece = piece.lock().take();
+            piece.map_or(Ok(()), &work)
+        };
+        self.each(watch, &pieces, || (), each).map(drop)
+    }
+
     /// Processes pieces, approximately in their order. Returns the result of each thread, or the first error.
-    pub(crate) fn each<P: Sync, T: Send>(
+    pub(crate) fn each<P: Sync, T: Send, E: Send + From<EngineError>>(
         &self,
         watch: &Watch,
         pieces: &[P],
         start: impl Fn() -> T + Sync,
-        work: impl Fn(&mut T, usize, &P) -> Result<(), EngineError> + Sync,
-    ) -> Result<Vec<T>, EngineError> {
+        work: impl Fn(&mut T, usize, &P) -> Result<(), E> + Sync,
+    ) -> Result<Vec<T>, E> {
         let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
         let run = || {
             let mut made = start();
@@ -99,7 +114,7 @@ impl Workers {
                 let piece = pieces.get(number).filter(|_| !failed.load(Ordering::Relaxed));
                 let Some(piece) = piece else { return Ok(made) };
                 let turn = if has_turn() { Ok(None) } else { self.turn(&|| watch.goes_on()).map(Some) };
-                let done = turn.and_then(|_turn| {
+                let done = turn.map_err(E::from).and_then(|_turn| {
                     watch.check()?;
                     work(&mut made, number, piece)
                 });
@@ -252,6 +267,23 @@ mod tests {
             }
         });
         assert_eq!((most.into_inner(), all.into_inner(), workers.queue.state.lock().free), (2, 400, 2));
+    }
+
+    #[test]
+    fn each_piece_is_worked_on_once_and_the_first_error_ends_it() {
+        let workers = Workers::new(3);
+        let watch = Watch::new(Instant::now() + Duration::from_secs(60), 1, &crate::Memory::new(1));
+        let mut done = [0; 20];
+        let add = |piece: &mut i32| {
+            *piece += 1;
+            Ok::<_, EngineError>(())
+        };
+        workers.each_of(&watch, done.iter_mut().collect(), add).expect("no error");
+        assert_eq!(done, [1; 20]);
+        let fail = |piece: i32| if piece == 3 { Err(EngineError::Groups(3)) } else { Ok(()) };
+        let failed = workers.each_of(&watch, (0..20).collect(), fail);
+        assert!(matches!(failed, Err(EngineError::Groups(3))));
+        assert_eq!(workers.queue.state.lock().free, 3, "all turns are free again");
     }
 
     /// One asker has many threads with one long unit each; another asks for one short unit at a time.

@@ -6,7 +6,7 @@ use thiserror::Error;
 use tokio::task::JoinError;
 
 use super::FormatError;
-use crate::AskError;
+use crate::{AskError, EngineError};
 
 /// Failure to render a response, or to render it to its end.
 #[derive(Debug, Error)]
@@ -29,4 +29,10 @@ pub enum RenderError {
     /// The renderer is in a state that it should not be in.
     #[error("{0}")]
     Internal(&'static str),
+}
+
+impl From<EngineError> for RenderError {
+    fn from(error: EngineError) -> RenderError {
+        RenderError::Query(error.into())
+    }
 }

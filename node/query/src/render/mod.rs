@@ -57,6 +57,9 @@ use assay_node_btql::schema::Column;
 use assay_node_engine::Table;
 use thiserror::Error;
 
+use self::parquet::ColumnTask;
+use crate::QueryThread;
+
 pub use envelope::Envelope;
 pub use error::RenderError;
 pub use page_cursors::{page_cursor, page_position};
@@ -184,24 +187,54 @@ impl RowWriter {
 
     /// Appends rows. Returns the bytes that are ready, for Parquet often none.
     pub fn rows(&mut self, table: &Table) -> Result<Vec<u8>, FormatError> {
-        match &mut self.0 {
-            FormatWriter::Json(writer) => writer.rows(table),
-            FormatWriter::Csv(writer) => writer.rows(table),
-            FormatWriter::Parquet(writer) => writer.rows(table),
-            FormatWriter::Arrow(writer) => writer.rows(table),
-            FormatWriter::Columns(writer) => writer.rows(table),
-        }
+        self.rows_with(table, in_order)
+    }
+
+    /// Returns whether rows are written by column. A column works in short steps then, whatever the number of rows.
+    pub(crate) fn writes_columns(&self) -> bool {
+        matches!(self.0, FormatWriter::Parquet(_))
+    }
+
+    /// Appends rows like [`RowWriter::rows`], on several threads where the format has independent columns.
+    pub fn rows_on(&mut self, thread: QueryThread<'_>, table: &Table) -> Result<Vec<u8>, RenderError> {
+        self.rows_with(table, |tasks| side_by_side(thread, tasks))
     }
 
     /// Returns the remaining bytes: the end of a JSON array, or Parquet's last row group and its footer.
     pub fn finish(self) -> Result<Vec<u8>, FormatError> {
-        match self.0 {
-            FormatWriter::Json(writer) => Ok(writer.finish()),
-            FormatWriter::Csv(writer) => Ok(writer.finish()),
-            FormatWriter::Parquet(writer) => writer.finish(),
-            FormatWriter::Arrow(writer) => writer.finish(),
-            FormatWriter::Columns(writer) => Ok(writer.finish()),
-        }
+        self.finish_with(in_order)
+    }
+
+    /// Returns the remaining bytes like [`RowWriter::finish`], on several threads where the format has independent columns.
+    pub fn finish_on(self, thread: QueryThread<'_>) -> Result<Vec<u8>, RenderError> {
+        self.finish_with(|tasks| side_by_side(thread, tasks))
+    }
+
+    fn rows_with<E: From<FormatError>>(
+        &mut self,
+        table: &Table,
+        run: impl Fn(Vec<ColumnTask<'_>>) -> Result<(), E>,
+    ) -> Result<Vec<u8>, E> {
+        Ok(match &mut self.0 {
+            FormatWriter::Json(writer) => writer.rows(table)?,
+            FormatWriter::Csv(writer) => writer.rows(table)?,
+            FormatWriter::Parquet(writer) => writer.rows(table, run)?,
+            FormatWriter::Arrow(writer) => writer.rows(table)?,
+            FormatWriter::Columns(writer) => writer.rows(table)?,
+        })
+    }
+
+    fn finish_with<E: From<FormatError>>(
+        self,
+        run: impl Fn(Vec<ColumnTask<'_>>) -> Result<(), E>,
+    ) -> Result<Vec<u8>, E> {
+        Ok(match self.0 {
+            FormatWriter::Json(writer) => writer.finish(),
+            FormatWriter::Csv(writer) => writer.finish(),
+            FormatWriter::Parquet(writer) => writer.finish(run)?,
+            FormatWriter::Arrow(writer) => writer.finish()?,
+            FormatWriter::Columns(writer) => writer.finish(),
+        })
     }
 
     /// Approximate number of bytes held of rows that were not returned yet.
@@ -213,6 +246,16 @@ impl RowWriter {
             FormatWriter::Arrow(writer) => writer.held(),
         }
     }
+}
+
+/// Runs the tasks of all columns on the calling thread.
+fn in_order(tasks: Vec<ColumnTask<'_>>) -> Result<(), FormatError> {
+    tasks.into_iter().try_for_each(|task| task.run(|| Ok(())))
+}
+
+/// Runs the tasks of several columns at a time.
+fn side_by_side(thread: QueryThread<'_>, tasks: Vec<ColumnTask<'_>>) -> Result<(), RenderError> {
+    thread.workers.each_of(thread.watch, tasks, |task| task.run(|| Ok(thread.watch.check()?)))
 }
 
 fn check_width(table: &Table, expected: usize) -> Result<(), FormatError> {

@@ -1,135 +1,206 @@
-//! Rows as a Parquet file: small batches of columns are encoded as they fill, and row groups are returned as they end.
+//! Rows as a Parquet file: columns are encoded side by side, and row groups are returned as they end.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
-use arrow::compute::concat;
-use arrow::datatypes::{DataType, Schema, SchemaRef};
+use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use assay_node_btql::schema;
-use assay_node_engine::Table;
+use assay_node_engine::{ResultColumn, Table};
 use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves};
 use parquet::basic::{Compression, ZstdLevel};
+use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::writer::SerializedFileWriter;
 
 use super::typed_array::{field, typed_array};
 use super::{FormatError, check_width};
 
-/// Rows and bytes that end a batch: pages are cut between batches, so that a page of long texts stays small.
-const BATCH_ROWS: usize = 1024;
-const BATCH_BYTES: usize = 1 << 20;
 /// Rows and bytes that end a row group. The bytes are those held, most of them compressed.
 const GROUP_ROWS: usize = 128 << 10;
 const GROUP_BYTES: usize = 16 << 20;
-/// Size of a value without a text, for bounds.
-const SCALAR_BYTES: usize = 8;
+/// Bytes of rows whose columns are encoded side by side: several pages of each large column, so that all threads have work.
+const BATCH_BYTES: usize = 4 << 20;
+/// Bytes of texts that a column encodes between two looks at what may stop it.
+const STEP_BYTES: usize = 512 << 10;
+/// Bytes that end a page. Larger ones compress hardly better, and do not fit in the cache of a processor.
+const PAGE_BYTES: usize = 256 << 10;
+/// Rows after which the size of a page is checked, so that a page of long texts stays small.
+const PAGE_CHECK_ROWS: usize = 256;
 
 #[derive(Debug)]
 pub struct ParquetWriter {
-    columns: Vec<schema::Column>,
-    schema: SchemaRef,
-    batch: PendingBatch,
-    file: ArrowWriter<Vec<u8>>,
+    columns: Vec<ColumnEncoder>,
+    /// Rows of the row group that is being written.
+    rows: usize,
+    file: SerializedFileWriter<Vec<u8>>,
+    row_groups: ArrowRowGroupWriterFactory,
 }
 
-/// Rows that do not fill a batch yet.
-#[derive(Debug, Default)]
-struct PendingBatch {
-    /// Arrays of each part of the batch.
-    parts: Vec<Vec<ArrayRef>>,
-    rows: usize,
-    bytes: usize,
+/// Encoder of one column. It has no writer before the first row of a row group.
+#[derive(Debug)]
+struct ColumnEncoder {
+    column: schema::Column,
+    field: FieldRef,
+    writer: Option<ArrowColumnWriter>,
+    /// Column of a row group that ended.
+    ended: Option<ArrowColumnChunk>,
+}
+
+/// Work on one column, independent of the other columns.
+pub struct ColumnTask<'a> {
+    encoder: &'a mut ColumnEncoder,
+    /// Cells to encode; none to end the column of a row group.
+    cells: Option<&'a ResultColumn>,
+}
+
+impl ColumnTask<'_> {
+    /// Does the work in short steps. `check` is called before each one.
+    pub fn run<E: From<FormatError>>(self, check: impl Fn() -> Result<(), E>) -> Result<(), E> {
+        let Some(cells) = self.cells else { return Ok(self.encoder.end()?) };
+        let rows = cells.array().len();
+        let steps = cells.text_bytes().div_ceil(STEP_BYTES).max(1);
+        let step = rows.div_ceil(steps).max(1);
+        for from in (0..rows).step_by(step) {
+            check()?;
+            self.encoder.write(&cells.slice(from, step.min(rows - from)))?;
+        }
+        Ok(())
+    }
+}
+
+impl ColumnEncoder {
+    fn write(&mut self, cells: &ResultColumn) -> Result<(), FormatError> {
+        let array = typed_array(&self.column, cells)?;
+        let Some(writer) = &mut self.writer else { return Err(out_of_order()) };
+        for leaf in compute_leaves(&self.field, &array)? {
+            writer.write(&leaf)?;
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), FormatError> {
+        self.ended = self.writer.take().map(ArrowColumnWriter::close).transpose()?;
+        Ok(())
+    }
 }
 
 impl ParquetWriter {
     pub fn new(columns: &[schema::Column]) -> Result<ParquetWriter, FormatError> {
-        let schema = Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()));
+        let schema: SchemaRef = Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()));
         let file = ArrowWriter::try_new(Vec::new(), Arc::clone(&schema), Some(properties()))?;
-        Ok(ParquetWriter { columns: columns.to_vec(), schema, batch: PendingBatch::default(), file })
+        let (file, row_groups) = file.into_serialized_writer()?;
+        let encoder = |(column, field): (&schema::Column, &FieldRef)| ColumnEncoder {
+            column: column.clone(),
+            field: Arc::clone(field),
+            writer: None,
+            ended: None,
+        };
+        let columns = columns.iter().zip(schema.fields()).map(encoder).collect();
+        Ok(ParquetWriter { columns, rows: 0, file, row_groups })
     }
 
-    pub fn rows(&mut self, table: &Table) -> Result<Vec<u8>, FormatError> {
+    /// Appends rows. `run` runs the tasks of all columns, in any order.
+    pub fn rows<E: From<FormatError>>(
+        &mut self,
+        table: &Table,
+        run: impl Fn(Vec<ColumnTask<'_>>) -> Result<(), E>,
+    ) -> Result<Vec<u8>, E> {
         check_width(table, self.columns.len())?;
-        let arrays = self.columns.iter().zip(&table.cells).map(|(column, cells)| typed_array(column, cells));
-        let arrays = arrays.collect::<Result<Vec<_>, _>>()?;
+        let each = (table.bytes() / table.len.max(1)).max(1);
         let (mut from, mut ended) = (0, false);
-        for row in 0..table.len {
-            self.batch.rows += 1;
-            self.batch.bytes += arrays.iter().map(|array| SCALAR_BYTES + text_bytes(array, row)).sum::<usize>();
-            if self.batch.rows >= BATCH_ROWS || self.batch.bytes >= BATCH_BYTES {
-                self.batch.push(&arrays, from, row + 1 - from);
-                from = row + 1;
-                self.end_batch()?;
-                ended |= self.end_group_if_full()?;
+        while from < table.len {
+            let count = (BATCH_BYTES / each).clamp(1, GROUP_ROWS - self.rows).min(table.len - from);
+            self.batch(&table.slice(from, count), &run)?;
+            if self.rows >= GROUP_ROWS || self.group_bytes() >= GROUP_BYTES {
+                self.end_group(&run)?;
+                ended = true;
             }
+            from += count;
         }
-        if from < table.len {
-            self.batch.push(&arrays, from, table.len - from);
-        }
-        if ended { self.take() } else { Ok(Vec::new()) }
+        Ok(if ended { self.take()? } else { Vec::new() })
     }
 
-    pub fn finish(mut self) -> Result<Vec<u8>, FormatError> {
-        self.end_batch()?;
-        Ok(self.file.into_inner()?)
+    fn batch<E: From<FormatError>>(
+        &mut self,
+        table: &Table,
+        run: impl Fn(Vec<ColumnTask<'_>>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if self.rows == 0 {
+            self.begin_group()?;
+        }
+        // The largest column goes first, so that no thread waits for it at the end.
+        let mut order: Vec<_> = self.columns.iter_mut().zip(&table.cells).collect();
+        order.sort_by_key(|(_, cells)| Reverse(cells.text_bytes()));
+        run(order.into_iter().map(|(encoder, cells)| ColumnTask { encoder, cells: Some(cells) }).collect())?;
+        self.rows += table.len;
+        Ok(())
+    }
+
+    /// Returns the remaining bytes: the last row group and the footer.
+    pub fn finish<E: From<FormatError>>(
+        mut self,
+        run: impl Fn(Vec<ColumnTask<'_>>) -> Result<(), E>,
+    ) -> Result<Vec<u8>, E> {
+        if self.rows > 0 {
+            self.end_group(run)?;
+        }
+        Ok(self.file.into_inner().map_err(FormatError::from)?)
     }
 
     pub fn held(&self) -> usize {
-        self.batch.bytes + self.file.memory_size() + self.file.inner().capacity()
+        self.group_bytes() + self.file.inner().capacity()
     }
 
-    fn end_batch(&mut self) -> Result<(), FormatError> {
-        let PendingBatch { parts, rows, .. } = std::mem::take(&mut self.batch);
-        let column = |number: usize| {
-            let arrays: Vec<&dyn Array> = parts.iter().map(|part| part[number].as_ref()).collect();
-            match arrays.as_slice() {
-                [_] => Ok(Arc::clone(&parts[0][number])),
-                [] => Ok(arrow::array::new_empty_array(self.schema.field(number).data_type())),
-                arrays => concat(arrays),
-            }
-        };
-        let arrays = (0..self.columns.len()).map(column).collect::<Result<_, _>>()?;
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)?;
-        Ok(self.file.write(&batch)?)
+    /// Returns the memory of the row group that is being written.
+    fn group_bytes(&self) -> usize {
+        self.columns.iter().filter_map(|encoder| encoder.writer.as_ref()).map(ArrowColumnWriter::memory_size).sum()
     }
 
-    fn end_group_if_full(&mut self) -> Result<bool, FormatError> {
-        if self.file.in_progress_rows() < GROUP_ROWS && self.file.memory_size() < GROUP_BYTES {
-            return Ok(false);
+    fn begin_group(&mut self) -> Result<(), FormatError> {
+        let number = self.file.flushed_row_groups().len();
+        let writers = self.row_groups.create_column_writers(number)?;
+        // Each column is one leaf: lists are the only nested type.
+        for (encoder, writer) in self.columns.iter_mut().zip(writers) {
+            encoder.writer = Some(writer);
         }
+        Ok(())
+    }
+
+    fn end_group<E: From<FormatError>>(&mut self, run: impl Fn(Vec<ColumnTask<'_>>) -> Result<(), E>) -> Result<(), E> {
+        run(self.columns.iter_mut().map(|encoder| ColumnTask { encoder, cells: None }).collect())?;
+        Ok(self.append_group()?)
+    }
+
+    /// Appends the ended columns to the file.
+    fn append_group(&mut self) -> Result<(), FormatError> {
+        let chunks: Vec<ArrowColumnChunk> = self
+            .columns
+            .iter_mut()
+            .map(|encoder| encoder.ended.take().ok_or_else(out_of_order))
+            .collect::<Result<_, _>>()?;
         // Once, instead of twice as much each time that it is too little.
-        let bytes = self.file.in_progress_size();
-        self.file.inner_mut().reserve(bytes);
-        self.file.flush()?;
-        Ok(true)
+        let bytes: u64 = chunks.iter().map(|chunk| chunk.close().bytes_written).sum();
+        self.file.inner_mut().reserve(usize::try_from(bytes).unwrap_or(0));
+        let mut group = self.file.next_row_group()?;
+        for chunk in chunks {
+            chunk.append_to_row_group(&mut group)?;
+        }
+        group.close()?;
+        self.rows = 0;
+        Ok(())
     }
 
     /// Takes the bytes written since the last call. The file counts its offsets in front of the buffer, so the buffer may
-    /// be emptied, and `sync` leaves nothing behind.
+    /// be emptied, and `flush` leaves nothing behind.
     fn take(&mut self) -> Result<Vec<u8>, FormatError> {
-        self.file.sync().map_err(parquet::errors::ParquetError::from)?;
+        self.file.flush().map_err(ParquetError::from)?;
         Ok(std::mem::take(self.file.inner_mut()))
     }
 }
 
-impl PendingBatch {
-    /// Appends rows, which share their memory with `arrays`.
-    fn push(&mut self, arrays: &[ArrayRef], from: usize, rows: usize) {
-        self.parts.push(arrays.iter().map(|array| array.slice(from, rows)).collect());
-    }
-}
-
-/// Returns the bytes of the texts of a row.
-fn text_bytes(array: &ArrayRef, row: usize) -> usize {
-    match array.data_type() {
-        DataType::Utf8 => array.as_string::<i32>().value_length(row) as usize,
-        DataType::List(_) => {
-            let (list, offsets) = (array.as_list::<i32>(), array.as_list::<i32>().value_offsets());
-            let texts = list.values().as_string::<i32>().value_offsets();
-            (texts[offsets[row + 1] as usize] - texts[offsets[row] as usize]) as usize
-        }
-        _ => 0,
-    }
+fn out_of_order() -> FormatError {
+    FormatError::Parquet(ParquetError::General("a column was written outside of a row group".into()))
 }
 
 /// Properties of the file. Neither page statistics nor page offsets are kept, since they stay in memory until the footer.
@@ -139,6 +210,8 @@ fn properties() -> WriterProperties {
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
         .set_max_row_group_row_count(None)
         .set_max_row_group_bytes(None)
+        .set_write_batch_size(PAGE_CHECK_ROWS)
+        .set_data_page_size_limit(PAGE_BYTES)
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_offset_index_disabled(true)
         .build()

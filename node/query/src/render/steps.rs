@@ -5,7 +5,7 @@ use std::io;
 use assay_node_engine::Watch;
 
 use super::{RenderError, RowWriter};
-use crate::{AskError, Executor, Table};
+use crate::{Executor, QueryThread, Table};
 
 /// Bytes of values that are written or compressed on a thread that serves requests: some hundred microseconds of work.
 const WRITTEN_HERE_MAX: usize = 64 << 10;
@@ -38,18 +38,21 @@ pub(super) fn write_rows(
     writer: &mut RowWriter,
     compressor: &mut impl Compressor,
     table: &Table,
-    watch: &Watch,
+    thread: QueryThread<'_>,
 ) -> Result<Vec<u8>, RenderError> {
+    if writer.writes_columns() {
+        return compressor.put(writer.rows_on(thread, table)?).map_err(RenderError::Compression);
+    }
     let mut bytes = Vec::new();
     let mut from = 0;
     while from < table.len {
-        watch.check().map_err(AskError::from)?;
+        thread.watch.check()?;
         let (mut ahead, mut count) = (0, 0);
         while from + count < table.len && ahead < WRITTEN_AT_ONCE {
             ahead += table.row_bytes(from + count);
             count += 1;
         }
-        let rows = writer.rows(&table.slice(from, count))?;
+        let rows = writer.rows_on(thread, &table.slice(from, count))?;
         bytes.extend_from_slice(&compressor.put(rows).map_err(RenderError::Compression)?);
         from += count;
     }
@@ -66,8 +69,8 @@ pub(super) async fn write_table(
         let bytes = writer.rows(&table)?;
         return Ok((writer, bytes));
     }
-    let work = move |watch: &Watch| {
-        let bytes = write_rows(&mut writer, &mut Uncompressed, &table, watch)?;
+    let work = move |thread: QueryThread<'_>| {
+        let bytes = write_rows(&mut writer, &mut Uncompressed, &table, thread)?;
         Ok((writer, bytes))
     };
     executor.run(work).await?
@@ -82,7 +85,7 @@ pub(super) fn compress_end(
     let mut compressed = Vec::new();
     for step in bytes.chunks(WRITTEN_AT_ONCE) {
         if let Some(watch) = watch {
-            watch.check().map_err(AskError::from)?;
+            watch.check()?;
         }
         compressed.extend(compressor.put(step.to_vec()).map_err(RenderError::Compression)?);
     }
@@ -99,5 +102,5 @@ pub(super) async fn compress(
     if body.len() < WRITTEN_HERE_MAX {
         return compress_end(compressor, &body, None);
     }
-    executor.run(move |watch| compress_end(compressor, &body, Some(watch))).await?
+    executor.run(move |thread| compress_end(compressor, &body, Some(thread.watch))).await?
 }

@@ -1,24 +1,27 @@
 //! Responses that are rendered part by part, as their readers take them.
 
+use std::rc::Rc;
 use std::time::Duration;
 
-use assay_node_engine::Watch;
 use assay_node_limits::{Budget, Holder, Reservation};
 use bytes::Bytes;
 use futures::stream::{self, LocalBoxStream, StreamExt};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::steps::{Compressor, compress_end, write_rows};
 use super::{Envelope, RenderError, RowWriter};
-use crate::{Executor, QueryAnswer, Table};
+use crate::{Executor, QueryAnswer, QueryThread, Table};
 
 /// Memory for a part of a response before its size is known. It is more than most parts need.
 const PART_BYTES: u64 = 16 << 20;
 /// Share of the whole budget that a part takes at most.
 const PART_ONE_IN: u64 = 8;
-/// Share of the whole budget that may be held for a part to be read while the one before is written.
+/// Share of the whole budget that may be held for parts to be read while others are written.
 const AHEAD_ONE_IN: u64 = 2;
+/// Parts that are read and wait to be written, besides the one that is being read.
+const PARTS_AHEAD: usize = 3;
 /// Time that a started response waits for memory.
 const NEXT_PART_WAIT: Duration = Duration::from_secs(120);
 
@@ -44,7 +47,7 @@ pub fn part_bytes(budget: &Budget) -> u64 {
 #[derive(Debug)]
 pub struct ResponsePart {
     pub bytes: Bytes,
-    pub room: Reservation,
+    pub reservation: Reservation,
 }
 
 /// Table of one part, none after the last, and the memory that the part holds.
@@ -53,16 +56,52 @@ type PartRead = (Option<Table>, Reservation);
 /// Renderer of a response that is sent part by part.
 #[derive(Debug)]
 pub struct StreamedResponse<M, C> {
-    memory: M,
+    memory: Rc<M>,
     head: Option<Vec<u8>>,
     /// None once the end was written.
     writer: Option<(RowWriter, C)>,
     executor: Executor,
     first: Option<PartRead>,
-    /// None while a task in `ahead` reads the next part.
+    /// None while `ahead` has it.
     rows: Option<QueryAnswer>,
-    ahead: JoinSet<(QueryAnswer, Result<PartRead, RenderError>)>,
+    ahead: Option<ReadAhead>,
     envelope: Envelope,
+}
+
+/// Task that reads parts while others are written, for as long as there is memory for them.
+#[derive(Debug)]
+struct ReadAhead {
+    parts: mpsc::Receiver<Result<PartRead, RenderError>>,
+    task: JoinSet<QueryAnswer>,
+}
+
+impl ReadAhead {
+    /// Starts to read with the memory for the first part.
+    fn start<M: ResponseMemory>(memory: Rc<M>, mut rows: QueryAnswer, reservation: Reservation) -> ReadAhead {
+        let (sender, parts) = mpsc::channel(PARTS_AHEAD);
+        let mut task = JoinSet::new();
+        task.spawn_local(async move {
+            let mut next = Some(reservation);
+            while let Some(reservation) = next.take() {
+                let read = rows.next().await.map(|table| (table, reservation)).map_err(RenderError::from);
+                let is_last = !matches!(read, Ok((Some(_), _)));
+                if sender.send(read).await.is_err() || is_last {
+                    break;
+                }
+                next = reserve_ahead(&*memory);
+            }
+            rows
+        });
+        ReadAhead { parts, task }
+    }
+}
+
+/// Reserves memory for a part, if much is free and nobody waits for it.
+fn reserve_ahead(memory: &impl ResponseMemory) -> Option<Reservation> {
+    let budget = memory.budget();
+    let (reading, bytes) = (budget.reading(), part_bytes(budget));
+    let is_free = reading.waiting == 0 && reading.held + bytes <= reading.total / AHEAD_ONE_IN;
+    is_free.then(|| budget.try_acquire(memory.holder(), bytes)).flatten()
 }
 
 impl<M: ResponseMemory, C: Compressor> StreamedResponse<M, C> {
@@ -72,16 +111,16 @@ impl<M: ResponseMemory, C: Compressor> StreamedResponse<M, C> {
         compressor: C,
         memory: M,
         rows: QueryAnswer,
-        (first, room): (Table, Reservation),
+        (first, reservation): (Table, Reservation),
     ) -> Result<StreamedResponse<M, C>, RenderError> {
         Ok(StreamedResponse {
-            memory,
+            memory: Rc::new(memory),
             head: Some(envelope.head()),
             writer: Some((envelope.writer()?, compressor)),
             executor: rows.executor(),
-            first: Some((Some(first), room)),
+            first: Some((Some(first), reservation)),
             rows: Some(rows),
-            ahead: JoinSet::new(),
+            ahead: None,
             envelope,
         })
     }
@@ -105,7 +144,7 @@ impl<M: ResponseMemory, C: Compressor> StreamedResponse<M, C> {
     /// Returns the next part that has any bytes; none after the end.
     async fn next(&mut self) -> Result<Option<ResponsePart>, RenderError> {
         let mut bytes = Vec::new();
-        let mut room = None;
+        let mut reservation = None;
         while bytes.is_empty() {
             if self.writer.is_none() {
                 return Ok(None);
@@ -118,16 +157,16 @@ impl<M: ResponseMemory, C: Compressor> StreamedResponse<M, C> {
                 }
                 None => self.end().await?,
             };
-            room = Some(held);
+            reservation = Some(held);
         }
-        let Some(mut room) = room else { return Ok(None) };
-        let (has, needs) = (room.amount(), bytes.len() as u64);
+        let Some(mut reservation) = reservation else { return Ok(None) };
+        let (has, needs) = (reservation.amount(), bytes.len() as u64);
         if needs > has {
-            self.memory.grow(&mut room, needs - has, Instant::now() + NEXT_PART_WAIT).await?;
+            self.memory.grow(&mut reservation, needs - has, Instant::now() + NEXT_PART_WAIT).await?;
         } else {
-            room.shrink(has - needs);
+            reservation.shrink(has - needs);
         }
-        Ok(Some(ResponsePart { bytes: bytes.into(), room }))
+        Ok(Some(ResponsePart { bytes: bytes.into(), reservation }))
     }
 
     /// Returns the rows of the next part, and the memory that it holds.
@@ -135,42 +174,39 @@ impl<M: ResponseMemory, C: Compressor> StreamedResponse<M, C> {
         if let Some(first) = self.first.take() {
             return Ok(first);
         }
-        if let Some(read) = self.ahead.join_next().await {
-            let (rows, read) = read.map_err(RenderError::Task)?;
-            self.rows = Some(rows);
-            return read;
+        if let Some(mut ahead) = self.ahead.take() {
+            let read = ahead.parts.recv().await;
+            if let Some(Ok((Some(_), _))) = &read {
+                self.ahead = Some(ahead);
+            } else if let Some(rows) = ahead.task.join_next().await {
+                self.rows = Some(rows.map_err(RenderError::Task)?);
+            }
+            if let Some(read) = read {
+                return read;
+            }
         }
         let bytes = part_bytes(self.memory.budget());
-        let room = self.memory.reserve(bytes, Instant::now() + NEXT_PART_WAIT).await?;
+        let reservation = self.memory.reserve(bytes, Instant::now() + NEXT_PART_WAIT).await?;
         let rows = self.rows.as_mut().ok_or(RenderError::Internal("a part is read twice"))?;
-        Ok((rows.next().await?, room))
+        Ok((rows.next().await?, reservation))
     }
 
-    /// Begins to read the next part, if there is memory for it at once. The part at hand does not wait for that: the next
-    /// one may take as long as a query may.
+    /// Begins to read the next parts, if there is memory for one at once. The part at hand does not wait for that: the
+    /// next one may take as long as a query may.
     fn read_ahead(&mut self) {
-        let Some(room) = self.room_ahead() else { return };
-        let Some(mut rows) = self.rows.take() else { return };
-        self.ahead.spawn_local(async move {
-            let read = rows.next().await.map(|table| (table, room)).map_err(RenderError::from);
-            (rows, read)
-        });
-    }
-
-    /// Reserves memory for the next part, if much is free and nobody waits for it.
-    fn room_ahead(&self) -> Option<Reservation> {
-        let budget = self.memory.budget();
-        let (reading, bytes) = (budget.reading(), part_bytes(budget));
-        let is_free = reading.waiting == 0 && reading.held + bytes <= reading.total / AHEAD_ONE_IN;
-        is_free.then(|| budget.try_acquire(self.memory.holder(), bytes)).flatten()
+        if self.rows.is_none() {
+            return;
+        }
+        let Some(reservation) = reserve_ahead(&*self.memory) else { return };
+        self.ahead = self.rows.take().map(|rows| ReadAhead::start(Rc::clone(&self.memory), rows, reservation));
     }
 
     async fn table(&mut self, table: Table) -> Result<Vec<u8>, RenderError> {
         let Some((mut writer, mut compressor)) = self.writer.take() else { return Ok(Vec::new()) };
         let head = self.head.take().unwrap_or_default();
-        let work = move |watch: &Watch| {
+        let work = move |thread: QueryThread<'_>| {
             let mut bytes = compressor.put(head).map_err(RenderError::Compression)?;
-            bytes.extend(write_rows(&mut writer, &mut compressor, &table, watch)?);
+            bytes.extend(write_rows(&mut writer, &mut compressor, &table, thread)?);
             Ok::<_, RenderError>(((writer, compressor), bytes))
         };
         let (writer, bytes) = self.executor.run(work).await??;
@@ -183,10 +219,10 @@ impl<M: ResponseMemory, C: Compressor> StreamedResponse<M, C> {
         let mut bytes = self.head.take().unwrap_or_default();
         let rows = self.rows.as_ref().ok_or(RenderError::Internal("the end is written while a part is read"))?;
         let tail = self.envelope.tail(rows.version(), None)?;
-        let work = move |watch: &Watch| {
-            bytes.extend(writer.finish()?);
+        let work = move |thread: QueryThread<'_>| {
+            bytes.extend(writer.finish_on(thread)?);
             bytes.extend_from_slice(&tail);
-            compress_end(compressor, &bytes, Some(watch))
+            compress_end(compressor, &bytes, Some(thread.watch))
         };
         self.executor.run(work).await?
     }

@@ -36,11 +36,10 @@ impl WholeResponse {
     pub async fn end(self, version: Xact, cursor: Option<&str>) -> Result<RenderedEnd, RenderError> {
         let WholeResponse { envelope, writer, executor } = self;
         // Parquet is encoded only now, as far as a row group was not full.
-        let end = match envelope.format {
-            Format::Parquet => executor.run(move |_| writer.finish()).await?,
-            _ => writer.finish(),
+        let mut bytes = match envelope.format {
+            Format::Parquet => executor.run(move |thread| writer.finish_on(thread)).await??,
+            _ => writer.finish()?,
         };
-        let mut bytes = end?;
         bytes.extend_from_slice(&envelope.tail(version, cursor)?);
         Ok(RenderedEnd { bytes, envelope, executor })
     }

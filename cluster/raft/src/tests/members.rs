@@ -133,13 +133,13 @@ impl TestGroup {
 
     /// A group founded by its first `members`.
     async fn founded(replicas: u64, members: u64) -> TestGroup {
-        let house = TestGroup::new(replicas);
+        let raft = TestGroup::new(replicas);
         let all: Vec<_> = (1..=members).map(|number| (replica(number), NodeId(number))).collect();
-        house.start(replica(1), Bootstrap::Now(all)).await;
+        raft.start(replica(1), Bootstrap::Now(all)).await;
         for number in 2..=members {
-            house.start(replica(number), Bootstrap::Joining).await;
+            raft.start(replica(number), Bootstrap::Joining).await;
         }
-        house
+        raft
     }
 
     async fn start(&self, id: ReplicaId, founding: Bootstrap) {
@@ -196,9 +196,9 @@ impl TestGroup {
     }
 
     async fn leader(&self) -> ReplicaId {
-        self.wait("a leader", |house| {
-            let cut = house.wire.cut.lock().clone();
-            let running = house.wire.running.read();
+        self.wait("a leader", |raft| {
+            let cut = raft.wire.cut.lock().clone();
+            let running = raft.wire.running.read();
             running.iter().find(|(id, group)| group.leads() && !cut.contains(id)).map(|(id, _)| *id)
         })
         .await
@@ -241,7 +241,7 @@ impl TestGroup {
     async fn everywhere(&self, count: usize) {
         let ids: Vec<ReplicaId> = self.wire.running.read().keys().copied().collect();
         for id in ids {
-            self.wait(&format!("{count} commands at {id}"), |house| (house.commands(id).len() >= count).then_some(()))
+            self.wait(&format!("{count} commands at {id}"), |raft| (raft.commands(id).len() >= count).then_some(()))
                 .await;
         }
     }
@@ -253,154 +253,154 @@ fn voters(group: &Group) -> BTreeSet<ReplicaId> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_written_is_on_all_and_any_of_them_reads_it() {
-    let house = TestGroup::founded(3, 3).await;
+    let raft = TestGroup::founded(3, 3).await;
     for number in 0..20 {
-        house.write(&format!("w{number}")).await;
-        for id in house.places.keys() {
-            house.group(*id).fence().await.expect("a fence passes anywhere");
-            assert_eq!(house.commands(*id).len(), number + 1, "after a fence replica {id} has what was acknowledged");
+        raft.write(&format!("w{number}")).await;
+        for id in raft.places.keys() {
+            raft.group(*id).fence().await.expect("a fence passes anywhere");
+            assert_eq!(raft.commands(*id).len(), number + 1, "after a fence replica {id} has what was acknowledged");
         }
     }
-    house.everywhere(20).await;
-    assert!(house.fatal.lock().is_empty());
+    raft.everywhere(20).await;
+    assert!(raft.fatal.lock().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_leader_that_is_cut_off_neither_writes_nor_confirms_and_the_others_go_on() {
-    let house = TestGroup::founded(3, 3).await;
-    house.write("before").await;
-    let old = house.leader().await;
-    house.wire.cut.lock().insert(old);
-    let alone = house.group(old);
+    let raft = TestGroup::founded(3, 3).await;
+    raft.write("before").await;
+    let old = raft.leader().await;
+    raft.wire.cut.lock().insert(old);
+    let alone = raft.group(old);
     let lost = tokio::spawn(async move { alone.write(Bytes::from_static(b"lost")).await });
-    let asked = house.group(old);
+    let asked = raft.group(old);
     let fence = tokio::spawn(async move { asked.fence().await });
-    house.write("after").await;
-    let new = house.leader().await;
+    raft.write("after").await;
+    let new = raft.leader().await;
     assert!(fence.await.expect("ends").is_err(), "a leader without a majority confirms nothing");
-    house.wire.cut.lock().clear();
+    raft.wire.cut.lock().clear();
     assert!(matches!(lost.await.expect("ends"), Err(WriteFailure::Unknown { .. } | WriteFailure::NotWritten(_))));
     // Until it hears of the new one, the old leader takes writes whose outcome is then unknown.
-    house.wait("the old leader's fall", |house| (house.group(old).status().leader == Some(new)).then_some(())).await;
-    house.write("healed").await;
-    house.everywhere(3).await;
-    for id in house.places.keys() {
-        house.group(*id).fence().await.expect("passes");
-        assert_eq!(house.commands(*id), ["before", "after", "healed"].map(|text| Bytes::from_static(text.as_bytes())));
+    raft.wait("the old leader's fall", |raft| (raft.group(old).status().leader == Some(new)).then_some(())).await;
+    raft.write("healed").await;
+    raft.everywhere(3).await;
+    for id in raft.places.keys() {
+        raft.group(*id).fence().await.expect("passes");
+        assert_eq!(raft.commands(*id), ["before", "after", "healed"].map(|text| Bytes::from_static(text.as_bytes())));
     }
 }
 
 /// openraft learned this by a response that ended the replicating task, and stopped if it then had a snapshot for it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_leader_steps_down_that_hears_of_another_only_by_answers() {
-    let house = TestGroup::founded(3, 3).await;
-    house.write("before").await;
-    let old = house.leader().await;
-    house.wire.cut.lock().insert(old);
-    house.write("after").await;
-    house.wire.deaf.lock().insert(old);
-    house.wire.cut.lock().clear();
-    house.wait("the old leader's fall", |house| (!house.group(old).leads()).then_some(())).await;
-    house.wire.deaf.lock().clear();
-    house.write("healed").await;
-    house.everywhere(3).await;
-    assert_eq!(house.commands(old), ["before", "after", "healed"].map(|text| Bytes::from_static(text.as_bytes())));
-    assert!(house.fatal.lock().is_empty(), "{:?}", house.fatal.lock());
+    let raft = TestGroup::founded(3, 3).await;
+    raft.write("before").await;
+    let old = raft.leader().await;
+    raft.wire.cut.lock().insert(old);
+    raft.write("after").await;
+    raft.wire.deaf.lock().insert(old);
+    raft.wire.cut.lock().clear();
+    raft.wait("the old leader's fall", |raft| (!raft.group(old).leads()).then_some(())).await;
+    raft.wire.deaf.lock().clear();
+    raft.write("healed").await;
+    raft.everywhere(3).await;
+    assert_eq!(raft.commands(old), ["before", "after", "healed"].map(|text| Bytes::from_static(text.as_bytes())));
+    assert!(raft.fatal.lock().is_empty(), "{:?}", raft.fatal.lock());
 }
 
 /// A group of three of which one was away for 200 writes, whose entries are gone.
-async fn house_that_went_on_without_one() -> (TestGroup, ReplicaId) {
-    let house = TestGroup::founded(3, 3).await;
-    house.write("first").await;
-    let leader = house.leader().await;
-    let away = *house.places.keys().find(|id| **id != leader).expect("another");
-    house.crash(away).await;
+async fn raft_that_went_on_without_one() -> (TestGroup, ReplicaId) {
+    let raft = TestGroup::founded(3, 3).await;
+    raft.write("first").await;
+    let leader = raft.leader().await;
+    let away = *raft.places.keys().find(|id| **id != leader).expect("another");
+    raft.crash(away).await;
     for number in 0..200 {
-        house.write(&format!("w{number}")).await;
+        raft.write(&format!("w{number}")).await;
     }
     // All that are left: any of them may come to lead.
-    house.everywhere(201).await;
-    let left: Vec<ReplicaId> = house.wire.running.read().keys().copied().collect();
+    raft.everywhere(201).await;
+    let left: Vec<ReplicaId> = raft.wire.running.read().keys().copied().collect();
     for id in left {
-        house.group(id).seal().await.expect("seals");
-        house.group(id).purge(LogRetention::Nothing).await.expect("purges");
-        let purged = |house: &TestGroup| house.group(id).status().purged.filter(|index| *index > 100).map(drop);
-        house.wait("a purge", purged).await;
+        raft.group(id).seal().await.expect("seals");
+        raft.group(id).purge(LogRetention::Nothing).await.expect("purges");
+        let purged = |raft: &TestGroup| raft.group(id).status().purged.filter(|index| *index > 100).map(drop);
+        raft.wait("a purge", purged).await;
     }
-    (house, away)
+    (raft, away)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_that_was_away_too_long_is_given_a_snapshot() {
-    let (house, away) = house_that_went_on_without_one().await;
-    house.start(away, Bootstrap::Joining).await;
-    house.everywhere(201).await;
+    let (raft, away) = raft_that_went_on_without_one().await;
+    raft.start(away, Bootstrap::Joining).await;
+    raft.everywhere(201).await;
     // What is replayed is not sealed. The status may tell a moment later.
-    house.wait("an installed snapshot", |house| house.group(away).status().sealed.map(drop)).await;
-    house.write("last").await;
-    house.everywhere(202).await;
-    assert!(house.fatal.lock().is_empty(), "{:?}", house.fatal.lock());
+    raft.wait("an installed snapshot", |raft| raft.group(away).status().sealed.map(drop)).await;
+    raft.write("last").await;
+    raft.everywhere(202).await;
+    assert!(raft.fatal.lock().is_empty(), "{:?}", raft.fatal.lock());
 }
 
 /// It was installed unread, which ended the node; at its next start it was offered the same, and so on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_damaged_snapshot_is_refused_and_said_to_its_sender_and_nothing_ends() {
-    let (house, away) = house_that_went_on_without_one().await;
-    house.wire.spoils.store(true, Ordering::Relaxed);
-    house.start(away, Bootstrap::Joining).await;
-    let refused = |house: &TestGroup| (house.wire.refused_as_damaged.load(Ordering::Relaxed) > 0).then_some(());
-    house.wait("a refusal", refused).await;
-    assert!(house.fatal.lock().is_empty(), "{:?}", house.fatal.lock());
-    assert!(house.commands(away).len() <= 1, "nothing of it was taken");
-    house.write("meanwhile").await;
-    house.wire.spoils.store(false, Ordering::Relaxed);
-    house.everywhere(202).await;
-    let refused = house.wire.refused_as_damaged.load(Ordering::Relaxed);
+    let (raft, away) = raft_that_went_on_without_one().await;
+    raft.wire.spoils.store(true, Ordering::Relaxed);
+    raft.start(away, Bootstrap::Joining).await;
+    let refused = |raft: &TestGroup| (raft.wire.refused_as_damaged.load(Ordering::Relaxed) > 0).then_some(());
+    raft.wait("a refusal", refused).await;
+    assert!(raft.fatal.lock().is_empty(), "{:?}", raft.fatal.lock());
+    assert!(raft.commands(away).len() <= 1, "nothing of it was taken");
+    raft.write("meanwhile").await;
+    raft.wire.spoils.store(false, Ordering::Relaxed);
+    raft.everywhere(202).await;
+    let refused = raft.wire.refused_as_damaged.load(Ordering::Relaxed);
     assert!(refused <= 4, "what is of no use is not fetched over and over: {refused}");
-    assert!(house.fatal.lock().is_empty(), "{:?}", house.fatal.lock());
+    assert!(raft.fatal.lock().is_empty(), "{:?}", raft.fatal.lock());
 }
 
 /// Regression: entries that did not arrive within one heartbeat were sent again whole, for ever, and without heartbeats
 /// meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_large_entry_passes_a_slow_link_and_its_leader_stays() {
-    let house = TestGroup::founded(3, 3).await;
-    house.write("before").await;
-    let (leader, term) = (house.leader().await, house.group(house.leader().await).status().term);
+    let raft = TestGroup::founded(3, 3).await;
+    raft.write("before").await;
+    let (leader, term) = (raft.leader().await, raft.group(raft.leader().await).status().term);
     for (megabits, entries) in [(50, 1), (8, 2)] {
-        house.wire.rate.store(megabits * 1_000_000 / 8, Ordering::Relaxed);
+        raft.wire.rate.store(megabits * 1_000_000 / 8, Ordering::Relaxed);
         let began = Instant::now();
         for number in 0..entries {
-            house.write(&format!("{megabits} {number}{}", "x".repeat(1_000_000))).await;
+            raft.write(&format!("{megabits} {number}{}", "x".repeat(1_000_000))).await;
         }
         eprintln!("{entries} entries of 1 MB over {megabits} Mbit/s: {:?}", began.elapsed());
     }
-    house.everywhere(4).await;
-    assert_eq!((house.leader().await, house.group(leader).status().term), (leader, term), "nobody missed a heartbeat");
-    assert!(house.fatal.lock().is_empty(), "{:?}", house.fatal.lock());
+    raft.everywhere(4).await;
+    assert_eq!((raft.leader().await, raft.group(leader).status().term), (leader, term), "nobody missed a heartbeat");
+    assert!(raft.fatal.lock().is_empty(), "{:?}", raft.fatal.lock());
 }
 
 /// Regression: the state was at the snapshot and the log on the disk before it. The membership of one was written to a
 /// position that is never read.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_ended_right_after_a_snapshot_came_can_be_made_a_group_of_its_own() {
-    let house = TestGroup::founded(3, 3).await;
-    house.write("first").await;
-    let leader = house.leader().await;
-    let left = *house.places.keys().find(|id| **id != leader).expect("another");
-    house.crash(left).await;
+    let raft = TestGroup::founded(3, 3).await;
+    raft.write("first").await;
+    let leader = raft.leader().await;
+    let left = *raft.places.keys().find(|id| **id != leader).expect("another");
+    raft.crash(left).await;
     for number in 0..20 {
-        house.write(&format!("w{number}")).await;
+        raft.write(&format!("w{number}")).await;
     }
-    let leader = house.leader().await;
-    house.group(leader).seal().await.expect("seals");
-    let snapshot = house.places[&leader].sealed.lock().clone();
-    for id in house.places.keys().copied().filter(|id| *id != left) {
-        house.crash(id).await;
+    let leader = raft.leader().await;
+    raft.group(leader).seal().await.expect("seals");
+    let snapshot = raft.places[&leader].sealed.lock().clone();
+    for id in raft.places.keys().copied().filter(|id| *id != left) {
+        raft.crash(id).await;
     }
-    *house.places[&left].sealed.lock() = snapshot;
-    let sealed = MemoryMachine::open(Arc::clone(&house.places[&left].sealed)).sealed().position;
-    let log = open_log(&house.places[&left].dir.path().join("log"));
+    *raft.places[&left].sealed.lock() = snapshot;
+    let sealed = MemoryMachine::open(Arc::clone(&raft.places[&left].sealed)).sealed().position;
+    let log = open_log(&raft.places[&left].dir.path().join("log"));
     let before = log.group(GROUP).state().last.map(|(index, _)| index);
     assert!(before < sealed.map(|sealed| sealed.index), "{before:?} {sealed:?}");
     for _ in 0..2 {
@@ -408,75 +408,75 @@ async fn who_ended_right_after_a_snapshot_came_can_be_made_a_group_of_its_own() 
         forced.write().await.expect("a membership is written");
     }
     tokio::task::spawn_blocking(move || log.shutdown()).await.expect("ends").expect("closes");
-    house.start(left, Bootstrap::Before).await;
-    house.write("alone").await;
-    assert_eq!(house.commands(left).len(), 22);
-    assert_eq!(voters(&house.group(left)), [left].into());
-    assert!(house.fatal.lock().is_empty(), "{:?}", house.fatal.lock());
+    raft.start(left, Bootstrap::Before).await;
+    raft.write("alone").await;
+    assert_eq!(raft.commands(left).len(), 22);
+    assert_eq!(voters(&raft.group(left)), [left].into());
+    assert!(raft.fatal.lock().is_empty(), "{:?}", raft.fatal.lock());
 }
 
 /// Regression: its position in the log is inside the snapshot, so it is never committed or dropped. Its waiters kept
 /// the group from its next lead.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_whose_entry_a_snapshot_takes_the_place_of_is_answered() {
-    let house = TestGroup::founded(3, 3).await;
-    house.write("before").await;
-    let old = house.leader().await;
-    house.wire.cut.lock().insert(old);
-    let alone = house.group(old);
+    let raft = TestGroup::founded(3, 3).await;
+    raft.write("before").await;
+    let old = raft.leader().await;
+    raft.wire.cut.lock().insert(old);
+    let alone = raft.group(old);
     let lost = tokio::spawn(async move { alone.write(Bytes::from_static(b"lost")).await });
     for number in 0..20 {
-        house.write(&format!("w{number}")).await;
+        raft.write(&format!("w{number}")).await;
     }
-    let others: Vec<ReplicaId> = house.places.keys().copied().filter(|id| *id != old).collect();
+    let others: Vec<ReplicaId> = raft.places.keys().copied().filter(|id| *id != old).collect();
     for id in others {
-        house.wait("all writes", |house| (house.commands(id).len() == 21).then_some(())).await;
-        let group = house.group(id);
+        raft.wait("all writes", |raft| (raft.commands(id).len() == 21).then_some(())).await;
+        let group = raft.group(id);
         let written = group.status().applied;
         group.seal().await.expect("seals");
         group.purge(LogRetention::Nothing).await.expect("purges");
-        house.wait("a purge", |_| group.status().purged.filter(|index| Some(*index) >= written).map(drop)).await;
+        raft.wait("a purge", |_| group.status().purged.filter(|index| Some(*index) >= written).map(drop)).await;
     }
-    house.wire.cut.lock().clear();
+    raft.wire.cut.lock().clear();
     let answer = tokio::time::timeout(SETTLED_WITHIN, lost).await.expect("an answer").expect("ends");
     assert!(matches!(answer, Err(WriteFailure::Unknown { .. })), "{answer:?}");
-    house.write("healed").await;
-    house.wait("the snapshot and what followed", |house| (house.commands(old).len() == 22).then_some(())).await;
-    assert!(house.group(old).status().sealed.is_some(), "it was installed and not replayed");
-    assert!(house.fatal.lock().is_empty(), "{:?}", house.fatal.lock());
+    raft.write("healed").await;
+    raft.wait("the snapshot and what followed", |raft| (raft.commands(old).len() == 22).then_some(())).await;
+    assert!(raft.group(old).status().sealed.is_some(), "it was installed and not replayed");
+    assert!(raft.fatal.lock().is_empty(), "{:?}", raft.fatal.lock());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn members_come_and_go_one_change_at_a_time() {
-    let house = TestGroup::founded(4, 1).await;
-    house.write("alone").await;
-    let first = house.group(replica(1));
+    let raft = TestGroup::founded(4, 1).await;
+    raft.write("alone").await;
+    let first = raft.group(replica(1));
     for number in 2..=4 {
-        house.start(replica(number), Bootstrap::Joining).await;
+        raft.start(replica(number), Bootstrap::Joining).await;
         first.add_learner(replica(number), NodeId(number)).await.expect("a learner is added");
     }
-    house.everywhere(1).await;
+    raft.everywhere(1).await;
     first.set_voters([1, 2, 3].map(replica).into()).await.expect("three vote");
-    house.write("three").await;
+    raft.write("three").await;
     assert_eq!(voters(&first), [1, 2, 3].map(replica).into());
-    house.wire.cut.lock().insert(replica(3));
+    raft.wire.cut.lock().insert(replica(3));
     first.set_voters([1, 2, 4].map(replica).into()).await.expect("the one that is gone is replaced");
-    house.wire.cut.lock().clear();
-    house.write("replaced").await;
+    raft.wire.cut.lock().clear();
+    raft.write("replaced").await;
     assert_eq!(voters(&first), [1, 2, 4].map(replica).into());
     assert!(first.status().members.iter().all(|member| member.replica != replica(3)), "it is no member any more");
     for id in [1, 2, 4].map(replica) {
-        house.wait("the last write", |house| (house.commands(id).len() == 3).then_some(())).await;
+        raft.wait("the last write", |raft| (raft.commands(id).len() == 3).then_some(())).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_lead_is_handed_over_and_writes_that_waited_are_refused_unwritten() {
-    let house = TestGroup::founded(3, 3).await;
-    house.write("before").await;
-    let from = house.leader().await;
-    let to = *house.places.keys().find(|id| **id != from).expect("another");
-    let (giving, writing) = (house.group(from), house.group(from));
+    let raft = TestGroup::founded(3, 3).await;
+    raft.write("before").await;
+    let from = raft.leader().await;
+    let to = *raft.places.keys().find(|id| **id != from).expect("another");
+    let (giving, writing) = (raft.group(from), raft.group(from));
     let began = Instant::now();
     let handed = tokio::spawn(async move { giving.hand_over(to).await });
     tokio::time::sleep(Duration::from_millis(100)).await;
@@ -484,10 +484,10 @@ async fn the_lead_is_handed_over_and_writes_that_waited_are_refused_unwritten() 
     handed.await.expect("ends").expect("the lead is handed over");
     assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
     assert!(matches!(held, Err(WriteFailure::NotWritten(_))), "{held:?}");
-    assert!(house.group(to).leads() && !house.group(from).leads());
-    house.write("after").await;
-    house.everywhere(2).await;
-    assert_eq!(house.commands(to), [Bytes::from_static(b"before"), Bytes::from_static(b"after")]);
+    assert!(raft.group(to).leads() && !raft.group(from).leads());
+    raft.write("after").await;
+    raft.everywhere(2).await;
+    assert_eq!(raft.commands(to), [Bytes::from_static(b"before"), Bytes::from_static(b"after")]);
 }
 
 /// Regression: a leader that continued after its restart confirmed reads up to its remembered committed index, which is
@@ -495,20 +495,20 @@ async fn the_lead_is_handed_over_and_writes_that_waited_are_refused_unwritten() 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_leader_that_restarts_leads_only_if_it_is_elected_anew() {
     for members in [1, 3] {
-        let house = TestGroup::founded(members, members).await;
-        house.write("acknowledged").await;
-        let old = house.leader().await;
-        let term = house.group(old).status().term;
-        for id in house.places.keys() {
-            house.crash(*id).await;
+        let raft = TestGroup::founded(members, members).await;
+        raft.write("acknowledged").await;
+        let old = raft.leader().await;
+        let term = raft.group(old).status().term;
+        for id in raft.places.keys() {
+            raft.crash(*id).await;
         }
-        for id in house.places.keys() {
-            house.start(*id, Bootstrap::Before).await;
+        for id in raft.places.keys() {
+            raft.start(*id, Bootstrap::Before).await;
         }
-        house.group(old).fence().await.expect("a fence passes once there is a leader");
-        assert_eq!(house.commands(old), [Bytes::from_static(b"acknowledged")]);
-        assert!(house.group(house.leader().await).status().term > term, "whoever leads was elected since");
-        assert!(house.fatal.lock().is_empty(), "{:?}", house.fatal.lock());
+        raft.group(old).fence().await.expect("a fence passes once there is a leader");
+        assert_eq!(raft.commands(old), [Bytes::from_static(b"acknowledged")]);
+        assert!(raft.group(raft.leader().await).status().term > term, "whoever leads was elected since");
+        assert!(raft.fatal.lock().is_empty(), "{:?}", raft.fatal.lock());
     }
 }
 
@@ -517,12 +517,12 @@ async fn a_leader_that_restarts_leads_only_if_it_is_elected_anew() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn reads_at_the_next_leader_go_on_while_the_lead_is_handed_to_it() {
     const ROUNDS: usize = 4;
-    let house = TestGroup::founded(3, 3).await;
-    house.write("before").await;
+    let raft = TestGroup::founded(3, 3).await;
+    raft.write("before").await;
     for round in 0..ROUNDS {
-        let from = house.leader().await;
-        let to = *house.places.keys().find(|id| **id != from).expect("another");
-        let reading: Vec<_> = house.places.keys().map(|id| house.group(*id)).collect();
+        let from = raft.leader().await;
+        let to = *raft.places.keys().find(|id| **id != from).expect("another");
+        let reading: Vec<_> = raft.places.keys().map(|id| raft.group(*id)).collect();
         let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
         let readers: Vec<_> = reading
             .into_iter()
@@ -540,7 +540,7 @@ async fn reads_at_the_next_leader_go_on_while_the_lead_is_handed_to_it() {
             })
             .collect();
         tokio::time::sleep(Duration::from_millis(100)).await;
-        house.group(from).hand_over(to).await.expect("the lead is handed over");
+        raft.group(from).hand_over(to).await.expect("the lead is handed over");
         tokio::time::sleep(Duration::from_millis(100)).await;
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
         for reader in readers {

@@ -16,7 +16,7 @@ use assay_node_http::requests::caller::{Call, wait_of};
 use assay_node_http::requests::error_texts::{kind_of, shortened};
 use assay_node_http::requests::limits::admit_writes;
 use assay_node_http::requests::range::{RequestedRange, requested_range};
-use assay_node_http::responses::refusal::{Kind, Refusal};
+use assay_node_http::responses::refusal::{ErrorKind, Refusal};
 use assay_node_http::responses::{HandlerResult, json};
 use assay_node_http::server::edge::Edge;
 use assay_node_http::web::{Data, HttpRequest, HttpResponse, HttpResponseBuilder, Payload, StatusCode, header};
@@ -91,7 +91,7 @@ pub async fn look(call: Call) -> HandlerResult {
         return Err(Refusal::bad("the request names no attachment: add `key` or `url`"));
     }
     let name = named(&call, &body).await?;
-    let missing = || Refusal::new(Kind::NotFound, "no attachment with this key is visible to this credential");
+    let missing = || Refusal::new(ErrorKind::NotFound, "no attachment with this key is visible to this credential");
     let file = call.edge.files.look(&name).await?.ok_or_else(missing)?;
     if !may_read(&call, name.org, &file).await? {
         return Err(missing());
@@ -106,7 +106,7 @@ fn external(url: &str) -> HandlerResult {
     }
     let scheme = shortened(url.split_once(':').map_or(url, |(scheme, _)| scheme));
     let said = format!("attachments of the scheme `{scheme}` are not supported: this server cannot read other stores");
-    Err(Refusal::new(Kind::NotImplemented, said))
+    Err(Refusal::new(ErrorKind::NotImplemented, said))
 }
 
 /// `POST /logs3/overflow`: where the rows go that one request is too small for.
@@ -126,7 +126,7 @@ pub async fn overflow(call: Call, payload: Payload) -> HandlerResult {
             let most = overflow_bytes_max(&call.edge);
             if size > most as u64 {
                 let said = format!("the rows have {size} bytes; the maximum of one upload is {most}");
-                return Err(Refusal::new(Kind::TooLarge, said));
+                return Err(Refusal::new(ErrorKind::TooLarge, said));
             }
         }
     }
@@ -190,7 +190,8 @@ pub async fn upload(edge: Data<Edge>, request: HttpRequest, payload: Payload) ->
 /// `GET /attachment/bytes/{ticket}`
 pub async fn download(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
     let ticket = ticket(&edge, &request, Deed::Read).await?;
-    let missing = || Refusal::new(Kind::NotFound, "the content of this file has not been uploaded, or was removed");
+    let missing =
+        || Refusal::new(ErrorKind::NotFound, "the content of this file has not been uploaded, or was removed");
     let file = edge.files.look(&ticket.name).await?.ok_or_else(missing)?;
     let content = file.content.clone().ok_or_else(missing)?;
     let range = requested_range(request.headers(), content.bytes);
@@ -203,7 +204,7 @@ pub async fn download(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
         }
     };
     let mut answer = HttpResponse::build(status);
-    dress(&mut answer, &file, &content);
+    add_file_headers(&mut answer, &file, &content);
     if status == StatusCode::PARTIAL_CONTENT {
         let said = format!("bytes {}-{}/{}", part.start, part.end - 1, content.bytes);
         answer.insert_header((header::CONTENT_RANGE, said));
@@ -222,7 +223,7 @@ pub async fn download(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
 }
 
 /// Adds headers with which a browser saves the file: it neither shows it as a page of this server nor runs it.
-fn dress(answer: &mut HttpResponseBuilder, file: &File, content: &Content) {
+fn add_file_headers(answer: &mut HttpResponseBuilder, file: &File, content: &Content) {
     let content_type = file.content_type.as_deref().unwrap_or(ANY_TYPE);
     answer.insert_header((header::CONTENT_TYPE, content_type));
     answer.insert_header((header::ACCEPT_RANGES, "bytes"));
@@ -252,7 +253,7 @@ async fn ticket(edge: &Edge, request: &HttpRequest, deed: Deed) -> Result<Ticket
     let read = read.filter(|ticket| ticket.deed == deed && ticket.until > seconds());
     let ticket = read.ok_or_else(|| {
         Refusal::new(
-            Kind::Unauthorized,
+            ErrorKind::Unauthorized,
             "this URL was not issued by this server for this purpose, or has expired: request a new one",
         )
     })?;
@@ -286,7 +287,7 @@ async fn begin(call: &Call, name: &FileName, filename: &str, content_type: &str)
 fn own(call: &Call, file: Option<&File>) -> Result<(), Refusal> {
     match file.and_then(|file| file.owner) {
         Some(owner) if owner != call.principal.user => {
-            Err(Refusal::new(Kind::Conflict, "another caller has a file with this key: use a new UUID as the key"))
+            Err(Refusal::new(ErrorKind::Conflict, "another caller has a file with this key: use a new UUID as the key"))
         }
         _ => Ok(()),
     }
@@ -304,7 +305,7 @@ async fn may_read(call: &Caller, org: OrgId, file: &File) -> Result<bool, Refusa
                 call.edge.records.still(&call.principal, &[home.key], Permission::Read).await?;
                 return Ok(true);
             }
-            Err(refusal) if matches!(refusal.kind, Kind::NotFound | Kind::Forbidden) => {}
+            Err(refusal) if matches!(refusal.kind, ErrorKind::NotFound | ErrorKind::Forbidden) => {}
             Err(other) => return Err(other),
         }
     }
@@ -345,7 +346,7 @@ pub(crate) async fn refer(call: &Caller, write: ObjectWrite) -> Result<ObjectWri
     };
     if keys.len() > NAMED_MAX {
         let said = format!("the rows name {} attachments; the maximum of one request is {NAMED_MAX}", keys.len());
-        return Err(Refusal::new(Kind::TooLarge, said));
+        return Err(Refusal::new(ErrorKind::TooLarge, said));
     }
     let names = keys.iter().filter_map(|key| FileName::new(org, Purpose::Attachment, key).ok());
     let mut names: Vec<FileName> = names.filter(|name| !files.is_referred(&write.object, name)).collect();
@@ -383,7 +384,7 @@ async fn organization(call: &Call, body: &Map<String, Value>) -> Result<OrgId, R
     let mine = call.edge.identity.organizations(&call.principal).await?;
     let found = mine.into_iter().find(|org| org.id.0 == id);
     found.map(|org| org.id).ok_or_else(|| {
-        Refusal::new(Kind::NotFound, format!("no organization with the id {id} is visible to this credential"))
+        Refusal::new(ErrorKind::NotFound, format!("no organization with the id {id} is visible to this credential"))
     })
 }
 

@@ -3,7 +3,7 @@
 use assay_node_functions::{DEFINITIONS_AT_ONCE_MAX, Definition, Version};
 use assay_node_http::openapi::{Operation, reference};
 use assay_node_http::requests::caller::Call;
-use assay_node_http::responses::refusal::{Kind, Refusal};
+use assay_node_http::responses::refusal::{ErrorKind, Refusal};
 use assay_node_http::responses::{HandlerResult, json};
 use assay_node_http::web::Payload;
 use assay_node_records::ListRequest;
@@ -19,7 +19,7 @@ pub async fn create(definition: Definition, call: Call, payload: Payload) -> Han
     }
     if is_call(&body) {
         return Err(Refusal::new(
-            Kind::NotImplemented,
+            ErrorKind::NotImplemented,
             "calling a function is part of the API, but this server does not support it yet",
         ));
     }

@@ -2,7 +2,7 @@
 
 use assay_node_http::openapi::{Operation, text};
 use assay_node_http::responses::HandlerResult;
-use assay_node_http::responses::refusal::{Kind, Refusal};
+use assay_node_http::responses::refusal::{ErrorKind, Refusal};
 use assay_node_http::web::{HttpRequest, HttpResponse, HttpResponseBuilder, header};
 use serde_json::json;
 
@@ -47,7 +47,10 @@ fn response(content_type: &str, policy: &str) -> HttpResponseBuilder {
 }
 
 fn absent(path: &str) -> Refusal {
-    Refusal::new(Kind::NotFound, format!("the guide has no page `{path}`; {} lists the pages", assay_node_guide::ROOT))
+    Refusal::new(
+        ErrorKind::NotFound,
+        format!("the guide has no page `{path}`; {} lists the pages", assay_node_guide::ROOT),
+    )
 }
 
 /// Describes the routes for the OpenAPI document.
@@ -56,15 +59,17 @@ pub fn operations() -> Vec<Operation> {
         |path: &str, summary: &str| Operation::new("get", path, TAG, summary).public().answers_as("text/html", text());
     vec![
         html("/docs/guide", "The first page of the user guide"),
-        html("/docs/guide/{name}", "A page of the user guide").part("name", text()).also_refuses(&[Kind::NotFound]),
+        html("/docs/guide/{name}", "A page of the user guide")
+            .part("name", text())
+            .also_refuses(&[ErrorKind::NotFound]),
         html("/docs/guide/errors/{name}", "The page of an error code")
-            .part("name", json!({"type": "string", "enum": Kind::ALL.map(Kind::name)}))
-            .also_refuses(&[Kind::NotFound]),
+            .part("name", json!({"type": "string", "enum": ErrorKind::ALL.map(ErrorKind::name)}))
+            .also_refuses(&[ErrorKind::NotFound]),
         Operation::new("get", "/docs/guide/images/{name}", TAG, "An image of the user guide")
             .part("name", text())
             .public()
             .answers_as("image/svg+xml", text())
-            .also_refuses(&[Kind::NotFound]),
+            .also_refuses(&[ErrorKind::NotFound]),
     ]
 }
 
@@ -74,7 +79,7 @@ mod tests {
 
     #[test]
     fn each_error_code_has_a_page() {
-        for kind in Kind::ALL {
+        for kind in ErrorKind::ALL {
             let page = assay_node_guide::page(&format!("errors/{}", kind.name()));
             let page = page.unwrap_or_else(|| panic!("{} has no page", kind.name()));
             assert!(page.contains(kind.status().as_str()), "{}: its page names its status", kind.name());

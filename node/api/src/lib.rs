@@ -47,7 +47,7 @@ pub mod pure {
         CrossPart, Logs3, cross_parts, feedback_items, fetch_body, fetch_query, logs3_rows, rows,
     };
     pub use assay_node_http::requests::body::{RowsAt, object, parse, room_of};
-    pub use assay_node_http::responses::refusal::{Kind, Refusal};
+    pub use assay_node_http::responses::refusal::{ErrorKind, Refusal};
 }
 
 /// Returns the services of this crate for the listeners of the server.

@@ -11,7 +11,7 @@ pub mod suggestions;
 use std::sync::OnceLock;
 
 use assay_node_http::openapi::Operation;
-use assay_node_http::responses::refusal::Kind;
+use assay_node_http::responses::refusal::ErrorKind;
 use serde_json::{Map, Value, json};
 
 use crate::route_table::Routes;
@@ -79,7 +79,7 @@ fn document_of(operations: &[Operation]) -> Value {
 /// client-wire.md 11.2.
 fn error_schema() -> Value {
     let text = json!({"type": "string"});
-    let names: Vec<_> = Kind::ALL.iter().map(|kind| kind.name()).collect();
+    let names: Vec<_> = ErrorKind::ALL.iter().map(|kind| kind.name()).collect();
     json!({
         "type": "object",
         "required": ["Code", "Message", "InternalTraceId", "Path", "Service"],
@@ -92,7 +92,7 @@ fn error_schema() -> Value {
 
 /// One for each kind of refusal, under its name.
 fn responses() -> Value {
-    let each = Kind::ALL.iter().map(|kind| {
+    let each = ErrorKind::ALL.iter().map(|kind| {
         let mut response = json!({
             "description": kind.said(),
             "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},

@@ -11,7 +11,7 @@ use assay_node_http::requests::caller::Call;
 use assay_node_http::requests::error_texts::shortened;
 use assay_node_http::responses::HandlerResult;
 use assay_node_http::responses::compression::{PACKED_BYTES_MIN, Packing};
-use assay_node_http::responses::refusal::{Kind, Refusal};
+use assay_node_http::responses::refusal::{ErrorKind, Refusal};
 use assay_node_http::responses::response_body::{Part, Sending};
 use assay_node_http::server::edge::Edge;
 use assay_node_http::web::{Bytes, Data, HeaderMap, HttpResponse, HttpResponseBuilder, Payload, header};
@@ -56,7 +56,7 @@ pub async fn btql(call: Call, payload: Payload) -> HandlerResult {
     let columns = bounded.columns();
     let mut rows = call.queries().ask(call.who(), bounded, homes, after, asked.seconds);
     // An endless answer reserves its memory before anything is read, so that one that is not taken holds nothing else.
-    let room = match is_endless {
+    let reservation = match is_endless {
         true => {
             Some(call.applicant().reserve(&call.edge.budgets.answers, part_bytes(&call.edge.budgets.answers)).await?)
         }
@@ -66,8 +66,8 @@ pub async fn btql(call: Call, payload: Payload) -> HandlerResult {
     sources.still(&call.edge.records, &call.principal).await?;
     let columns = columns_of(columns, &first);
     let envelope = Envelope { format: asked.format, columns, notes, plan, realtime: asked.realtime };
-    match room {
-        Some(room) => streamed(&call, envelope, began, rows, (first, room)),
+    match reservation {
+        Some(reservation) => streamed(&call, envelope, began, rows, (first, reservation)),
         None => {
             let cursor = |end: &Position| page_cursor(end, is_short, &secrets.sign);
             whole(&call, envelope, began, rows, first, cursor).await
@@ -87,12 +87,12 @@ async fn whole(
     let mut response = WholeResponse::new(envelope, rows.executor())?;
     let mut body = response.head();
     let (applicant, budget) = (call.applicant(), &call.edge.budgets.answers);
-    let mut room = applicant.reserve(budget, 0).await?;
+    let mut reservation = applicant.reserve(budget, 0).await?;
     let mut table = Some(first);
     while let Some(next) = table {
         let more;
         (response, more) = response.table(next).await?;
-        applicant.grow(budget, &mut room, more.len() as u64).await?;
+        applicant.grow(budget, &mut reservation, more.len() as u64).await?;
         body.extend_from_slice(&more);
         table = rows.next().await?;
     }
@@ -105,7 +105,7 @@ async fn whole(
         answer.insert_header((header::CONTENT_ENCODING, name));
         body = end.compress(packing, body).await?;
     }
-    Ok(answer.body(Sending::new(call, Bytes::from(body), room)))
+    Ok(answer.body(Sending::new(call, Bytes::from(body), reservation)))
 }
 
 /// Sends an answer part by part. None is made before its reader took half of the one before.
@@ -124,7 +124,7 @@ fn streamed(
     let memory = AnswersBudget { edge: call.edge.clone(), applicant: call.applicant() };
     let parts = StreamedResponse::new(envelope, packing, memory, rows, first)?.parts();
     let sent = parts.map(|part| match part {
-        Ok(part) => Ok(Part { bytes: part.bytes, room: part.room }),
+        Ok(part) => Ok(Part { bytes: part.bytes, reservation: part.reservation }),
         Err(why) => Err(std::io::Error::other(Refusal::from(why).message)),
     });
     Ok(answer.body(Sending::streamed(call, sent.boxed_local())))
@@ -201,7 +201,7 @@ pub(crate) fn secrets(records: &Records) -> Result<SigningSecrets, Refusal> {
 /// Maps missing objects to the same refusal as objects that may not be read, as clients know it from queries.
 fn unseen(why: RecordsError) -> Refusal {
     match why {
-        RecordsError::NotFound(why) => Refusal::new(Kind::Forbidden, why),
+        RecordsError::NotFound(why) => Refusal::new(ErrorKind::Forbidden, why),
         other => other.into(),
     }
 }
@@ -292,7 +292,7 @@ pub(crate) async fn sources(identity: &Identity, who: &Principal, bounded: &Boun
 fn unread(what: &str, id: Uuid, why: RecordsError) -> Refusal {
     match why {
         RecordsError::NotFound(_) => Refusal::new(
-            Kind::Forbidden,
+            ErrorKind::Forbidden,
             format!("Missing read access to {what} id {id}, or the {what} does not exist"),
         ),
         other => other.into(),
@@ -346,7 +346,7 @@ async fn organizations(identity: &Identity, who: &Principal, names: &[String]) -
     let found = names.iter().map(|name| {
         let org = own.iter().find(|org| org.name == *name || org.id.to_string() == name.to_lowercase());
         let missing = || format!("no organization `{}` is visible to this credential", shortened(name));
-        org.map(|org| org.id).ok_or_else(|| Refusal::new(Kind::Forbidden, missing()))
+        org.map(|org| org.id).ok_or_else(|| Refusal::new(ErrorKind::Forbidden, missing()))
     });
     found.collect()
 }

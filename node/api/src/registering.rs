@@ -6,7 +6,7 @@ pub mod openapi;
 use assay_node_http::requests::caller::Call;
 use assay_node_http::requests::error_texts::kind_of;
 use assay_node_http::requests::error_texts::shortened;
-use assay_node_http::responses::refusal::{Kind, Refusal};
+use assay_node_http::responses::refusal::{ErrorKind, Refusal};
 use assay_node_http::responses::{HandlerResult, json, json_builder};
 use assay_node_http::web::Payload;
 use assay_node_records::{Kind as RecordKind, ListRequest, kinds};
@@ -61,7 +61,7 @@ pub async fn one_project(call: Call) -> HandlerResult {
         return Err(Refusal::bad("the request names no project: add `id` or `name`"));
     };
     let found = listed(&call, &kinds::PROJECT, vec![("project_name".into(), name.clone())]).await?;
-    let missing = || Refusal::new(Kind::NotFound, "no project with this name is visible to this credential");
+    let missing = || Refusal::new(ErrorKind::NotFound, "no project with this name is visible to this credential");
     json(found.first().ok_or_else(missing)?)
 }
 

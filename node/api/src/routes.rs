@@ -5,7 +5,7 @@ use assay_node_functions::Definition;
 use assay_node_http::openapi::Operation;
 use assay_node_http::requests::caller::Call;
 use assay_node_http::responses::HandlerResult;
-use assay_node_http::responses::refusal::{Kind, Refusal};
+use assay_node_http::responses::refusal::{ErrorKind, Refusal};
 use assay_node_http::web::{HttpRequest, HttpResponse, Method, ServiceConfig, header, to};
 use assay_node_records::{Api, Changes, Kind as RecordKind, kinds};
 use assay_storage_model::ObjectKind;
@@ -368,19 +368,21 @@ pub async fn unrouted(request: HttpRequest) -> HandlerResult {
         PathLookup::Operation => {
             let _who = Call::of(request).await?;
             Err(Refusal::new(
-                Kind::NotImplemented,
+                ErrorKind::NotImplemented,
                 format!("{method} {path} is part of the API, but this server does not support it yet"),
             ))
         }
         PathLookup::OtherMethods(methods) => {
             let allow = methods.join(", ");
-            let mut refusal =
-                Refusal::new(Kind::MethodNotAllowed, format!("{path} does not support {method}; it supports {allow}"));
+            let mut refusal = Refusal::new(
+                ErrorKind::MethodNotAllowed,
+                format!("{path} does not support {method}; it supports {allow}"),
+            );
             refusal.allow = Some(allow);
             Err(refusal)
         }
         PathLookup::Unknown => {
-            Err(Refusal::new(Kind::NotFound, format!("this path does not exist; {}", suggestions::hint(&path))))
+            Err(Refusal::new(ErrorKind::NotFound, format!("this path does not exist; {}", suggestions::hint(&path))))
         }
     }
 }

@@ -3,7 +3,7 @@
 use assay_node_http::openapi::{Operation, text};
 use assay_node_http::requests::caller::Call;
 use assay_node_http::requests::origin;
-use assay_node_http::responses::refusal::{Kind, Refusal};
+use assay_node_http::responses::refusal::{ErrorKind, Refusal};
 use assay_node_http::responses::{HandlerResult, json, json_builder};
 use assay_node_http::server::edge::Edge;
 use assay_node_http::web::{Data, HttpRequest, HttpResponse, Version, header};
@@ -59,7 +59,7 @@ pub async fn readyz(edge: Data<Edge>) -> HandlerResult {
 }
 
 fn answered(well: bool, body: &Value, notes: &[String]) -> HandlerResult {
-    if well { json(body) } else { Err(Refusal::new(Kind::Unavailable, notes.join("; "))) }
+    if well { json(body) } else { Err(Refusal::new(ErrorKind::Unavailable, notes.join("; "))) }
 }
 
 /// Headers that a browser or a proxy adds. A caller that sends one of them is not a program on this machine.
@@ -86,7 +86,7 @@ pub async fn metrics(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
     if edge.config.metrics_listen.is_some() || !is_program_here(&request) {
         let why = "metrics are served on their own port (`http.metrics_listen`). On this port they are only for \
                    programs on this machine that use an address such as 127.0.0.1 without a proxy";
-        return Err(Refusal::new(Kind::NotFound, why));
+        return Err(Refusal::new(ErrorKind::NotFound, why));
     }
     metrics_on_own_port(edge).await
 }

@@ -7,7 +7,7 @@ use assay_node_auth::Permission;
 use assay_node_btql::values::Value as Cell;
 use assay_node_http::requests::caller::Call;
 use assay_node_http::requests::error_texts::shortened;
-use assay_node_http::responses::refusal::{Kind, Refusal};
+use assay_node_http::responses::refusal::{ErrorKind, Refusal};
 use assay_node_http::responses::{HandlerResult, json};
 use assay_node_query::{Home, QueryAnswer, Question};
 use assay_node_records::{Kind as RecordKind, ListRequest, kinds};
@@ -113,7 +113,7 @@ async fn project_of(call: &Call, project: Uuid) -> Result<(String, String), Refu
 pub(crate) async fn visible(call: &Call, kind: &'static RecordKind, id: Uuid) -> Result<Option<Value>, Refusal> {
     match call.edge.records.get(&call.principal, kind, id).await.map_err(Refusal::from) {
         Ok(found) => Ok(Some(found)),
-        Err(refusal) if matches!(refusal.kind, Kind::NotFound | Kind::Forbidden) => Ok(None),
+        Err(refusal) if matches!(refusal.kind, ErrorKind::NotFound | ErrorKind::Forbidden) => Ok(None),
         Err(other) => Err(other),
     }
 }
@@ -176,7 +176,7 @@ async fn tallies(call: &Call, id: Uuid, key: &str, pairing: Option<&Pairing>) ->
     let (mut scores, mut metrics) = (Tally::default(), Tally::default());
     let home = home(call, ObjectKind::Experiment, id).await?;
     let mut rows = ask(call, query, home).await.map_err(|refusal| match refusal.kind {
-        Kind::BadRequest if key != COMPARISON_KEY => {
+        ErrorKind::BadRequest if key != COMPARISON_KEY => {
             let why = format!("the project's `comparison_key` `{}`: {}", shortened(key), refusal.message);
             Refusal::bad(why)
         }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::responses::refusal::Kind;
+use crate::responses::refusal::ErrorKind;
 
 /// Names that do not follow from method and path: those that clients made from the API's own document have.
 const NAMED: [(&str, &str, &str); 9] = [
@@ -18,18 +18,18 @@ const NAMED: [(&str, &str, &str); 9] = [
 ];
 
 /// Refusals of every call with a credential.
-const ALWAYS: [Kind; 8] = [
-    Kind::BadRequest,
-    Kind::Unauthorized,
-    Kind::Forbidden,
-    Kind::NotFound,
-    Kind::HeadTooLarge,
-    Kind::Busy,
-    Kind::Internal,
-    Kind::Unavailable,
+const ALWAYS: [ErrorKind; 8] = [
+    ErrorKind::BadRequest,
+    ErrorKind::Unauthorized,
+    ErrorKind::Forbidden,
+    ErrorKind::NotFound,
+    ErrorKind::HeadTooLarge,
+    ErrorKind::Busy,
+    ErrorKind::Internal,
+    ErrorKind::Unavailable,
 ];
-const WITH_BODY: [Kind; 3] = [Kind::TooSlow, Kind::TooLarge, Kind::UnsupportedEncoding];
-const WRITES: [Kind; 2] = [Kind::Conflict, Kind::NoSpace];
+const WITH_BODY: [ErrorKind; 3] = [ErrorKind::TooSlow, ErrorKind::TooLarge, ErrorKind::UnsupportedEncoding];
+const WRITES: [ErrorKind; 2] = [ErrorKind::Conflict, ErrorKind::NoSpace];
 
 #[derive(Clone, Debug)]
 pub struct Operation {
@@ -45,7 +45,7 @@ pub struct Operation {
     body: Option<Value>,
     content: Map<String, Value>,
     headers: Map<String, Value>,
-    refusals: Vec<Kind>,
+    refusals: Vec<ErrorKind>,
     /// Responses by status, which replace the standard ones.
     others: Vec<(u16, Value)>,
     redirects: bool,
@@ -164,7 +164,7 @@ impl Operation {
     }
 
     /// A refusal in JSON, or in protobuf of the same.
-    pub fn answers_with_either(mut self, kind: Kind, json_schema: &Value, binary: &Value) -> Operation {
+    pub fn answers_with_either(mut self, kind: ErrorKind, json_schema: &Value, binary: &Value) -> Operation {
         let content =
             json!({"application/json": {"schema": json_schema}, "application/x-protobuf": {"schema": binary}});
         self.others.push((kind.status().as_u16(), json!({"description": kind.said(), "content": content})));
@@ -194,7 +194,7 @@ impl Operation {
         self
     }
 
-    pub fn also_refuses(mut self, kinds: &[Kind]) -> Operation {
+    pub fn also_refuses(mut self, kinds: &[ErrorKind]) -> Operation {
         self.refusals.extend(kinds);
         self
     }
@@ -202,7 +202,8 @@ impl Operation {
     /// Needs no credential.
     pub fn public(mut self) -> Operation {
         self.security = json!([]);
-        self.refusals.retain(|kind| !matches!(kind, Kind::Unauthorized | Kind::Forbidden | Kind::BadRequest));
+        self.refusals
+            .retain(|kind| !matches!(kind, ErrorKind::Unauthorized | ErrorKind::Forbidden | ErrorKind::BadRequest));
         self
     }
 

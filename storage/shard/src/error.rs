@@ -41,7 +41,7 @@ pub enum ShardError {
     #[error("version {asked} is above this shard's last id {last}")]
     NotYet { asked: Xact, last: Xact },
     /// The requested history was removed.
-    #[error("version {asked} is older than what is kept; the oldest version that can be read is {floor}")]
+    #[error("version {asked} is older than the stored history; the oldest readable version is {floor}")]
     Past { asked: Xact, floor: Xact },
     #[error("the object was deleted")]
     ObjectGone,

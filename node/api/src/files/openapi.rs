@@ -3,7 +3,7 @@
 use assay_node_files::KEY_BYTES_MAX;
 use assay_node_http::openapi::{Operation, some_text, text, uuid};
 use assay_node_http::requests::body::ROWS_MAX;
-use assay_node_http::responses::refusal::Kind;
+use assay_node_http::responses::refusal::ErrorKind;
 use serde_json::{Value, json};
 
 const TAG: &str = "Files";
@@ -58,7 +58,7 @@ pub fn operations() -> Vec<Operation> {
             .takes(object(&["key", "filename"], asked))
             .answers(object(&["signedUrl", "headers"], json!({"signedUrl": url, "headers": headers}))),
         look.answers(object(&["downloadUrl", "status"], json!({"downloadUrl": text(), "status": status()})))
-            .also_refuses(&[Kind::NotImplemented]),
+            .also_refuses(&[ErrorKind::NotImplemented]),
         of("post", "/attachment/status", "Report the result of an attachment's upload")
             .takes(object(&["key", "status"], said))
             .answers(object(&["status"], json!({"status": status()}))),
@@ -68,7 +68,7 @@ pub fn operations() -> Vec<Operation> {
                 &["method", "signedUrl", "headers", "key"],
                 json!({"method": {"type": "string", "enum": ["PUT"]}, "signedUrl": url, "headers": headers, "key": text()}),
             ))
-            .also_refuses(&[Kind::TooLarge]),
+            .also_refuses(&[ErrorKind::TooLarge]),
         of("post", "/function/code", "Get an upload URL for the code of a function")
             .takes(object(&[], code))
             .answers(object(&["url", "bundleId"], json!({"url": url, "bundleId": uuid()}))),

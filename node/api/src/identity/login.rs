@@ -1,7 +1,7 @@
 //! Requests of logins, as they pass the gate of identity.
 
 use assay_node_auth::LoginRules;
-use assay_node_http::responses::refusal::{Kind, Refusal};
+use assay_node_http::responses::refusal::{ErrorKind, Refusal};
 use assay_node_identity::{Identity, LoginGate, LoginPermit};
 
 /// A request of a login, while it is worked on.
@@ -17,8 +17,8 @@ pub fn pass<'g>(gate: Option<&'g LoginGate>, identity: &'g Identity) -> Result<P
     let (Some(gate), Some(rules)) = (gate, identity.login_rules()) else {
         let why = "login is disabled, because no provider is configured: set `oidc.issuer`, `oidc.client_id` and \
                    `http.public_url`";
-        return Err(Refusal::new(Kind::NotFound, why));
+        return Err(Refusal::new(ErrorKind::NotFound, why));
     };
-    let too_many = || Refusal::new(Kind::Busy, "too many logins are in progress; try again in a moment");
+    let too_many = || Refusal::new(ErrorKind::Busy, "too many logins are in progress; try again in a moment");
     Ok(Passed { gate, rules, _permit: gate.enter().ok_or_else(too_many)? })
 }

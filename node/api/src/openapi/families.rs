@@ -2,7 +2,7 @@
 
 use assay_node_functions::Definition;
 use assay_node_http::openapi::{Operation, objects, pascal, reference, text, uuid, version};
-use assay_node_http::responses::refusal::Kind as RefusalKind;
+use assay_node_http::responses::refusal::ErrorKind;
 use assay_node_records::{Changes, Description, IDS_MAX, Kind};
 use serde_json::{Value, json};
 
@@ -46,7 +46,7 @@ pub fn records(path: &str, kind: &Kind, changes: Changes) -> Vec<Operation> {
     }
     if family.said.refuses_some {
         let refused = |operation: Operation| match operation.method {
-            "post" | "put" | "patch" => operation.also_refuses(&[RefusalKind::NotImplemented]),
+            "post" | "put" | "patch" => operation.also_refuses(&[ErrorKind::NotImplemented]),
             _ => operation,
         };
         all = all.into_iter().map(refused).collect();
@@ -59,7 +59,7 @@ pub fn definitions(path: &str, definition: Definition) -> Vec<Operation> {
     let family = Family::new(path, definition.name(), definition.describe());
     let versioned = |operation: Operation| {
         let operation = operation.asks("version", version()).asks("environment", text());
-        operation.also_refuses(&[RefusalKind::Past, RefusalKind::NotImplemented])
+        operation.also_refuses(&[ErrorKind::Past, ErrorKind::NotImplemented])
     };
     let mut all = vec![
         family.create(),
@@ -77,7 +77,7 @@ pub fn definitions(path: &str, definition: Definition) -> Vec<Operation> {
         let replace =
             family.operation("put", path.into(), "Create a function, or replace the one that has its slug".into());
         all[1] = family.shown(family.made_of("ReplaceFunction", &family.said.create, replace));
-        all[0] = family.created(&create).also_refuses(&[RefusalKind::NotImplemented]);
+        all[0] = family.created(&create).also_refuses(&[ErrorKind::NotImplemented]);
     }
     all
 }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use assay_node_http::requests::body::Body;
 use assay_node_http::requests::caller::Caller;
 use assay_node_http::requests::error_texts::shortened;
-use assay_node_http::responses::refusal::{Kind, Refusal};
+use assay_node_http::responses::refusal::{ErrorKind, Refusal};
 use assay_node_objects::{ObjectWrite, WriteError};
 use assay_node_otel::{
     Encoding, Limits, Mapped, Parent, ParentObject, Rejected, Signal, count, decode, encode_not_stored,
@@ -43,9 +43,9 @@ fn malformed(why: impl std::fmt::Display) -> Refusal {
 
 /// Makes a refusal for a full disk one that exporters retry: they do so for fewer statuses than other clients.
 pub fn again(mut refusal: Refusal) -> Refusal {
-    if refusal.kind == Kind::NoSpace {
-        refusal.retry_after_seconds = refusal.retry_after_seconds.or(Kind::NoSpace.retry_after_seconds());
-        refusal.kind = Kind::Unavailable;
+    if refusal.kind == ErrorKind::NoSpace {
+        refusal.retry_after_seconds = refusal.retry_after_seconds.or(ErrorKind::NoSpace.retry_after_seconds());
+        refusal.kind = ErrorKind::Unavailable;
     }
     refusal
 }
@@ -164,7 +164,7 @@ async fn write(
 
 /// Returns whether a retry would be refused again.
 fn is_final(refusal: &Refusal) -> bool {
-    matches!(refusal.kind, Kind::BadRequest | Kind::Forbidden | Kind::NotFound | Kind::Conflict)
+    matches!(refusal.kind, ErrorKind::BadRequest | ErrorKind::Forbidden | ErrorKind::NotFound | ErrorKind::Conflict)
 }
 
 /// Writes the rows of one object in parts. Returns a final refusal, after its spans are rejected.

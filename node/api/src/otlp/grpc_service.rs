@@ -9,7 +9,7 @@ use assay_node_http::requests::body::read_message;
 use assay_node_http::requests::caller::{AUTHORIZATION, Caller, CallerHeaders, IMPERSONATE, ORG_NAME};
 use assay_node_http::requests::error_texts::shortened;
 use assay_node_http::requests::wait::{GRPC_TIMEOUT, Wait};
-use assay_node_http::responses::refusal::{Kind, Refusal};
+use assay_node_http::responses::refusal::{ErrorKind, Refusal};
 use assay_node_http::server::edge::{Edge, full, panicked, too_late};
 use assay_node_http::web::Data;
 use assay_node_otel::{Encoding, Signal, encode_response, encode_retry, rpc_code};
@@ -81,7 +81,7 @@ impl ExportService {
         let Some((_, signal, path)) = served else {
             let why =
                 format!("{} is not supported: this port serves only exports of OpenTelemetry", shortened(&call.path));
-            return Err(Refusal::new(Kind::NotImplemented, why));
+            return Err(Refusal::new(ErrorKind::NotImplemented, why));
         };
         caller.admit("POST", path).await?;
         let encoding = header(ENCODING).unwrap_or_default();
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_call_that_waited_in_vain_is_told_when_to_come_again() {
-        let refusal = Refusal { retry_after_seconds: Some(7), ..Refusal::new(Kind::Busy, "full") };
+        let refusal = Refusal { retry_after_seconds: Some(7), ..Refusal::new(ErrorKind::Busy, "full") };
         let status = status_of(refusal);
         assert_eq!((status.code, status.message.as_str()), (GrpcCode(8), "full"), "RESOURCE_EXHAUSTED");
         let details = status.details.expect("details");

@@ -1,23 +1,23 @@
 //! Description of the OTLP routes for the OpenAPI document.
 
 use assay_node_http::openapi::Operation;
-use assay_node_http::responses::refusal::Kind;
+use assay_node_http::responses::refusal::ErrorKind;
 use serde_json::json;
 
 const TAG: &str = "OpenTelemetry";
 const PROTOBUF: &str = "application/x-protobuf";
 
 /// Refusals that are sent in OpenTelemetry's form.
-const OWN: [Kind; 9] = [
-    Kind::BadRequest,
-    Kind::Forbidden,
-    Kind::NotFound,
-    Kind::Conflict,
-    Kind::TooLarge,
-    Kind::Busy,
-    Kind::Internal,
-    Kind::Unavailable,
-    Kind::TooSlow,
+const OWN: [ErrorKind; 9] = [
+    ErrorKind::BadRequest,
+    ErrorKind::Forbidden,
+    ErrorKind::NotFound,
+    ErrorKind::Conflict,
+    ErrorKind::TooLarge,
+    ErrorKind::Busy,
+    ErrorKind::Internal,
+    ErrorKind::Unavailable,
+    ErrorKind::TooSlow,
 ];
 
 pub fn operations() -> Vec<Operation> {
@@ -33,7 +33,7 @@ pub fn operations() -> Vec<Operation> {
             .takes_either(body)
             .answers(answer)
             .answers_as(PROTOBUF, binary.clone());
-        let told = |operation: Operation, kind: Kind| operation.answers_with_either(kind, &status, &binary);
+        let told = |operation: Operation, kind: ErrorKind| operation.answers_with_either(kind, &status, &binary);
         OWN.into_iter().fold(operation, told)
     };
     let three = |before: &str, also: &str| {

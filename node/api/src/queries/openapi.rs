@@ -1,6 +1,6 @@
 //! Description of queries: `/btql` and `/btql/async`.
 
-use assay_node_http::responses::refusal::Kind;
+use assay_node_http::responses::refusal::ErrorKind;
 use assay_node_query::render::Format;
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ const QUERIES: &str = "Queries";
 
 /// Describes queries.
 pub fn operations() -> Vec<Operation> {
-    const REFUSED: [Kind; 3] = [Kind::Past, Kind::TooLate, Kind::NotImplemented];
+    const REFUSED: [ErrorKind; 3] = [ErrorKind::Past, ErrorKind::TooLate, ErrorKind::NotImplemented];
     let maybe = json!({"type": "string", "nullable": true});
     let rows = json!({"type": "array", "items": {"type": "object"}});
     let object = json!({"type": "object"});

@@ -2,7 +2,7 @@
 
 use assay_node_http::openapi::{Operation, uuid};
 use assay_node_http::requests::caller::Call;
-use assay_node_http::responses::refusal::{Kind, Refusal};
+use assay_node_http::responses::refusal::{ErrorKind, Refusal};
 use assay_node_http::responses::{HandlerResult, json};
 use assay_node_http::web::Payload;
 use assay_node_records::{ListRequest, kinds};
@@ -54,7 +54,7 @@ async fn of_project(call: &Call) -> Result<Value, Refusal> {
     let found = call.edge.records.get(&call.principal, &kinds::SIMULATED_USER, id).await?;
     if found["project_id"] != project.to_string() {
         let said = format!("no simulated_user with the id {id} is visible to this credential");
-        return Err(Refusal::new(Kind::NotFound, said));
+        return Err(Refusal::new(ErrorKind::NotFound, said));
     }
     Ok(found)
 }

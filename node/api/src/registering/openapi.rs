@@ -1,7 +1,7 @@
 //! Description of registration for the OpenAPI document, as older SDKs ask for it.
 
 use assay_node_http::openapi::{Operation, pascal, reference, some_text, text, uuid, version};
-use assay_node_http::responses::refusal::Kind as RefusalKind;
+use assay_node_http::responses::refusal::ErrorKind;
 use assay_node_records::{IDS_MAX, Kind, describe_organization, kinds};
 use serde_json::{Map, Value, json};
 
@@ -195,7 +195,7 @@ fn automations() -> Vec<Operation> {
     let register = of("post", "/api/project_automation/register", "Create an automation of a project");
     let needed = ["project_id", "project_automation_name", "config"];
     // An automation that nothing carries out is not stored.
-    let register = register.takes(object(&needed, wanted)).also_refuses(&[RefusalKind::NotImplemented]);
+    let register = register.takes(object(&needed, wanted)).also_refuses(&[ErrorKind::NotImplemented]);
     let mut all = vec![registered(register, kind, false)];
     all.extend(by_id(kind));
     all
@@ -210,7 +210,7 @@ fn by_id(kind: &Kind) -> Vec<Operation> {
     patched["required"] = json!(["id"]);
     let mut patch = of("post", &format!("/api/{name}/patch_id"), &format!("Change a {words}"));
     if described.refuses_some {
-        patch = patch.also_refuses(&[RefusalKind::NotImplemented]);
+        patch = patch.also_refuses(&[ErrorKind::NotImplemented]);
     }
     let delete = of("post", &format!("/api/{name}/delete_id"), &format!("Delete a {words} and return it"));
     let named = object(&["id"], json!({"id": uuid()}));

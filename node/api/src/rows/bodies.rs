@@ -2,7 +2,7 @@
 
 use assay_node_http::requests::body::{ROWS_MAX, no_object, parse_as, too_many_rows};
 use assay_node_http::requests::error_texts::{kind_of, shortened};
-use assay_node_http::responses::refusal::{Kind, Refusal};
+use assay_node_http::responses::refusal::{ErrorKind, Refusal};
 use assay_node_objects::FetchRequest;
 use assay_storage_model::command::{ROWS_PER_WRITE_MAX, TooLarge};
 use assay_storage_model::event::{BodyOfList, ListUnder, SentItem};
@@ -92,7 +92,7 @@ fn of_one_object<T: DeserializeOwned>(body: &[u8], name: &str) -> Result<Vec<T>,
 
 /// Returns the refusal that the object itself would give for a write.
 fn too_many_of_one(rows: usize) -> Refusal {
-    Refusal::new(Kind::TooLarge, TooLarge::Rows(rows).to_string())
+    Refusal::new(ErrorKind::TooLarge, TooLarge::Rows(rows).to_string())
 }
 
 fn required<T>(found: BodyOfList<T>, name: &str, too_many: fn(usize) -> Refusal) -> Result<Vec<T>, Refusal> {
@@ -177,7 +177,7 @@ fn fetch_request(
 ) -> Result<FetchRequest, Refusal> {
     let xact = |name: &str| {
         let parse = |text: String| {
-            Xact::parse(&text).map_err(|error| Refusal::new(Kind::BadRequest, format!("{name}: {error}")))
+            Xact::parse(&text).map_err(|error| Refusal::new(ErrorKind::BadRequest, format!("{name}: {error}")))
         };
         text(name)?.map(parse).transpose()
     };
@@ -248,7 +248,7 @@ mod tests {
         refused(cross_parts(&mut map(json!({"dataset": {A: part}}))), said);
         assert_eq!(logs3(&list("rows", ROWS_MAX)).len(), ROWS_MAX);
         let refusal = logs3_rows(list("rows", ROWS_MAX + 1).as_bytes()).expect_err("too many");
-        assert_eq!((refusal.kind, refusal.message.contains("50001 rows")), (Kind::TooLarge, true));
+        assert_eq!((refusal.kind, refusal.message.contains("50001 rows")), (ErrorKind::TooLarge, true));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use assay_node_http::openapi::{Operation, maybe_version, pascal, reference, text, uuid};
 use assay_node_http::requests::body::ROWS_MAX;
-use assay_node_http::responses::refusal::Kind;
+use assay_node_http::responses::refusal::ErrorKind;
 use assay_storage_model::ObjectKind;
 use assay_storage_model::command::ROWS_PER_WRITE_MAX;
 use assay_storage_model::event::{ARRAY_DELETES_MAX, ID_BYTES_MAX, MERGE_PATHS_MAX};
@@ -38,7 +38,7 @@ pub fn rows(path: &str, kind: ObjectKind) -> Vec<Operation> {
             .with(&row, fetched(kind))
             .answers(answer)
             .sends_header(VERSION.0, VERSION.1)
-            .also_refuses(&[Kind::Past])
+            .also_refuses(&[ErrorKind::Past])
     };
     let by_body = Operation::new("post", at("fetch"), tag, format!("Read rows of {of}, newest first, page by page"));
     let by_body = page(by_body).with("FetchEvents", fetch_body()).may_take(reference("FetchEvents"));
@@ -77,7 +77,7 @@ pub fn operations() -> Vec<Operation> {
             .reads_header(REPEATED.0, REPEATED.1)
             .takes(logs)
             .answers(reference("InsertedRows"))
-            .also_refuses(&[Kind::NotImplemented]),
+            .also_refuses(&[ErrorKind::NotImplemented]),
     ]
 }
 

@@ -4,7 +4,7 @@ use assay_node_auth::Permission;
 use assay_node_http::openapi::{Operation, names, version};
 use assay_node_http::requests::caller::Call;
 use assay_node_http::requests::limits::admit_writes;
-use assay_node_http::responses::refusal::{Kind, Refusal};
+use assay_node_http::responses::refusal::{ErrorKind, Refusal};
 use assay_node_http::responses::{HandlerResult, json};
 use assay_node_http::web::Payload;
 use assay_node_objects::restore::{Restoring, restoring};
@@ -42,7 +42,7 @@ pub async fn restore(call: Call, payload: Payload) -> HandlerResult {
              {WRITTEN_ROWS_MAX} rows of {WRITTEN_BYTES_MAX} bytes",
             found.rows.len()
         );
-        return Err(Refusal::new(Kind::TooLarge, said));
+        return Err(Refusal::new(ErrorKind::TooLarge, said));
     }
     let rows = found.rows.into_iter().map(SentItem::from).collect();
     let write = ObjectWrite { object: home.object, rows, request: None };
@@ -81,7 +81,7 @@ async fn rows(call: &Call, home: &RowHome, version: Option<Xact>) -> Result<Vec<
         if rows.len() > ROWS_MAX || bytes > BYTES_MAX {
             let said =
                 format!("the dataset is too large to restore: the maximum is {ROWS_MAX} rows and {BYTES_MAX} bytes");
-            return Err(Refusal::new(Kind::TooLarge, said));
+            return Err(Refusal::new(ErrorKind::TooLarge, said));
         }
         match page.cursor {
             Some(cursor) => request = FetchRequest { cursor: Some(cursor), ..FetchRequest::default() },
@@ -97,7 +97,7 @@ pub fn operations() -> Vec<Operation> {
     let of = |path: &str, summary: &str, fields: Value| {
         let answer = json!({"type": "object", "required": names(&fields), "properties": fields});
         let operation = Operation::new("post", path, "Datasets", summary).of("dataset");
-        operation.takes(named.clone()).answers(answer).also_refuses(&[Kind::Past])
+        operation.takes(named.clone()).answers(answer).also_refuses(&[ErrorKind::Past])
     };
     vec![
         of(

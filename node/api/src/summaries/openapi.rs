@@ -1,7 +1,7 @@
 //! Description of summaries for the OpenAPI document.
 
 use assay_node_http::openapi::{Operation, reference, text, uuid};
-use assay_node_http::responses::refusal::Kind;
+use assay_node_http::responses::refusal::ErrorKind;
 use serde_json::{Value, json};
 
 /// Describes the routes.
@@ -53,7 +53,7 @@ pub fn operations() -> Vec<Operation> {
             .asks("summarize_scores", switch.clone())
             .asks("comparison_experiment_id", uuid())
             .answers(of_experiment)
-            .also_refuses(&[Kind::TooLarge]),
+            .also_refuses(&[ErrorKind::TooLarge]),
         get("/v1/dataset/{id}/summarize", datasets, "Count the rows of a dataset")
             .of("dataset")
             .asks("summarize_data", switch)
@@ -62,7 +62,7 @@ pub fn operations() -> Vec<Operation> {
             .must_ask("experiment_id", uuid())
             .asks("base_experiment_id", uuid())
             .answers(comparison)
-            .also_refuses(&[Kind::TooLarge]),
+            .also_refuses(&[ErrorKind::TooLarge]),
         get("/dataset-summary", datasets, "Count the rows of a dataset").must_ask("dataset_id", uuid()).answers(data),
     ]
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, RandomState};
 
-use assay_node_http::responses::refusal::{Kind, Refusal};
+use assay_node_http::responses::refusal::{ErrorKind, Refusal};
 use serde_json::{Map, Value, json};
 
 /// Upper bound of numbers held of one compared experiment: a name, a key and a value.
@@ -63,7 +63,7 @@ impl Tally {
                 if self.names.len() == NAMES_MAX {
                     let said =
                         format!("the experiment has more than {NAMES_MAX} distinct scores or metrics: use a query");
-                    return Err(Refusal::new(Kind::TooLarge, said));
+                    return Err(Refusal::new(ErrorKind::TooLarge, said));
                 }
                 self.names.insert(name.clone(), self.names.len() as u32);
             }
@@ -72,7 +72,7 @@ impl Tally {
                 self.paired.entry((key, self.names[name])).or_default().add(number);
                 if self.paired.len() > CELLS_MAX {
                     let said = format!("the experiment has more than {CELLS_MAX} numbers to compare: use a query");
-                    return Err(Refusal::new(Kind::TooLarge, said));
+                    return Err(Refusal::new(ErrorKind::TooLarge, said));
                 }
             }
         }
@@ -261,7 +261,7 @@ mod tests {
         for key in 0..=CELLS_MAX / NAMES_MAX {
             over = tally.add(&numbers, Some((&pairing, &key.to_string()))).err();
         }
-        assert_eq!(over.map(|refusal| refusal.kind), Some(Kind::TooLarge));
+        assert_eq!(over.map(|refusal| refusal.kind), Some(ErrorKind::TooLarge));
         let one_more = Map::from_iter([("another".to_owned(), json!(1))]);
         assert!(tally.add(&one_more, None).is_err());
     }

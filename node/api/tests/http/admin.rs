@@ -12,7 +12,7 @@ use futures::future::BoxFuture;
 use serde_json::json;
 
 use crate::client::{ClientResponse, connect, exchange, read_answer, request};
-use crate::house::{House, KEY};
+use crate::fixture::{Fixture, KEY};
 use crate::tls::{FIRST, files_in, place, stream};
 
 /// Long enough that others come meanwhile.
@@ -38,54 +38,54 @@ fn answers(request: AdminRequest) -> BoxFuture<'static, Result<AdminAnswer, Admi
     })
 }
 
-fn house_with(config: AdminConfig) -> House {
+fn fixture_with(config: AdminConfig) -> Fixture {
     let token = AdminToken::new(&Secret::new(TOKEN.into())).expect("a token");
     let listen = Some(config.listen.unwrap_or_else(|| "127.0.0.1:0".into()));
     let config = AdminConfig { listen, ..config };
-    House::with_admin(|_| {}, Some(Admin { config, token, answers: Arc::new(answers) }))
+    Fixture::with_admin(|_| {}, Some(Admin { config, token, answers: Arc::new(answers) }))
 }
 
-fn desk(house: &House) -> SocketAddr {
-    house.admin.expect("the listener's port")
+fn listener(fixture: &Fixture) -> SocketAddr {
+    fixture.admin.expect("the listener's port")
 }
 
-fn call(house: &House, method: &str, path: &str, token: &str, body: &[u8]) -> ClientResponse {
+fn call(fixture: &Fixture, method: &str, path: &str, token: &str, body: &[u8]) -> ClientResponse {
     let bearer = format!("Bearer {token}");
-    exchange(&mut connect(desk(house)), &request(method, path, &[("Authorization", &bearer)], body))
+    exchange(&mut connect(listener(fixture)), &request(method, path, &[("Authorization", &bearer)], body))
 }
 
 #[test]
 fn the_token_opens_this_door_alone_and_an_api_key_does_not() {
-    let house = house_with(AdminConfig::default());
-    let status = call(&house, "GET", "/cluster/status", TOKEN, b"").ok();
+    let fixture = fixture_with(AdminConfig::default());
+    let status = call(&fixture, "GET", "/cluster/status", TOKEN, b"").ok();
     assert_eq!(status, json!({"operation": "status", "fields": {}}));
 
     for (path, method) in [("/cluster/status", "GET"), ("/cluster/drain", "POST"), ("/nothing", "GET"), ("/v1", "GET")]
     {
         for wrong in [KEY, "x", &TOKEN[1..], &format!("{TOKEN}x")] {
-            let answer = call(&house, method, path, wrong, b"");
+            let answer = call(&fixture, method, path, wrong, b"");
             assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
             let why = answer.refused(401);
             assert!(why.contains("API keys are not accepted here") && why.contains("admin.token"), "{why}");
             assert!(!why.contains(TOKEN));
         }
-        let none = exchange(&mut connect(desk(&house)), &request(method, path, &[], b"")).refused(401);
+        let none = exchange(&mut connect(listener(&fixture)), &request(method, path, &[], b"")).refused(401);
         assert!(none.contains("no token was sent") && none.contains("ASSAY_ADMIN_TOKEN"), "{none}");
     }
     for path in ["/v1/project", "/ping", "/version", "/cluster/status"] {
         let bearer = format!("Bearer {TOKEN}");
-        let answer = house.send(&request("GET", path, &[("Authorization", &bearer)], b""));
+        let answer = fixture.send(&request("GET", path, &[("Authorization", &bearer)], b""));
         assert!([401, 404, 405].contains(&answer.status), "the API takes no such token: {path} {}", answer.status);
     }
-    assert_eq!(house.get("/cluster/status").status, 404, "and does not serve what is for administrators");
-    call(&house, "GET", "/v1/project", TOKEN, b"").refused(404);
+    assert_eq!(fixture.get("/cluster/status").status, 404, "and does not serve what is for administrators");
+    call(&fixture, "GET", "/v1/project", TOKEN, b"").refused(404);
 }
 
 #[test]
 fn operations_are_handed_on_and_refusals_have_their_status() {
-    let house = house_with(AdminConfig::default());
+    let fixture = fixture_with(AdminConfig::default());
     let post =
-        |operation: &str, body: &str| call(&house, "POST", &format!("/cluster/{operation}"), TOKEN, body.as_bytes());
+        |operation: &str, body: &str| call(&fixture, "POST", &format!("/cluster/{operation}"), TOKEN, body.as_bytes());
     assert_eq!(post("drain", "{\"node\": 2}").ok(), json!({"operation": "drain", "fields": {"node": 2}}));
     assert_eq!(post("status", "").ok(), json!({"operation": "status", "fields": {}}));
     assert!(post("remove", "{\"node\": 9}").refused(409).contains("the only one there is"));
@@ -94,17 +94,17 @@ fn operations_are_handed_on_and_refusals_have_their_status() {
     assert!(busy.refused(503).contains("does not answer"));
     assert!(post("drain", "[2]").refused(400).contains("an array"));
     assert!(post("drain", "{\"node\"").refused(400).contains("not valid JSON"));
-    let by_get = call(&house, "GET", "/cluster/drain", TOKEN, b"");
+    let by_get = call(&fixture, "GET", "/cluster/drain", TOKEN, b"");
     assert_eq!(by_get.header("allow"), Some("POST"));
     by_get.refused(405);
-    call(&house, "DELETE", "/cluster/drain", TOKEN, b"").refused(404);
+    call(&fixture, "DELETE", "/cluster/drain", TOKEN, b"").refused(404);
 }
 
 #[test]
 fn what_takes_long_says_a_line_at_a_time() {
-    let house = house_with(AdminConfig::default());
+    let fixture = fixture_with(AdminConfig::default());
     let bearer = format!("Bearer {TOKEN}");
-    let mut stream = connect(desk(&house));
+    let mut stream = connect(listener(&fixture));
     let headers = [("Authorization", bearer.as_str()), ("Connection", "close")];
     stream.write_all(&request("POST", "/cluster/rebalance", &headers, b"")).expect("sent");
     let mut text = String::new();
@@ -118,20 +118,20 @@ fn what_takes_long_says_a_line_at_a_time() {
 fn no_more_is_read_and_no_more_is_under_way_than_is_named() {
     const BODY_BYTES_MAX: usize = 64 << 10;
     const AT_ONCE_MAX: usize = 8;
-    let house = house_with(AdminConfig::default());
+    let fixture = fixture_with(AdminConfig::default());
     let sized = |bytes: usize| format!("{{\"x\":\"{}\"}}", "y".repeat(bytes - 8)).into_bytes();
-    call(&house, "POST", "/cluster/drain", TOKEN, &sized(BODY_BYTES_MAX)).ok();
-    let why = call(&house, "POST", "/cluster/drain", TOKEN, &sized(BODY_BYTES_MAX + 1)).refused(413);
+    call(&fixture, "POST", "/cluster/drain", TOKEN, &sized(BODY_BYTES_MAX)).ok();
+    let why = call(&fixture, "POST", "/cluster/drain", TOKEN, &sized(BODY_BYTES_MAX + 1)).refused(413);
     assert!(why.contains("65536"), "{why}");
     let deep = [vec![b'['; 200], vec![b']'; 200]].concat();
-    call(&house, "POST", "/cluster/drain", TOKEN, &deep).refused(400);
+    call(&fixture, "POST", "/cluster/drain", TOKEN, &deep).refused(400);
     // Who has no token is refused before its body is looked at, however long it says that is.
     let head = "POST /cluster/drain HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999\r\n\r\n";
-    exchange(&mut connect(desk(&house)), head.as_bytes()).refused(401);
+    exchange(&mut connect(listener(&fixture)), head.as_bytes()).refused(401);
 
     let under_way: Vec<_> = (0..AT_ONCE_MAX)
         .map(|_| {
-            let mut stream = connect(desk(&house));
+            let mut stream = connect(listener(&fixture));
             let bearer = format!("Bearer {TOKEN}");
             stream
                 .write_all(&request("POST", "/cluster/takes-long", &[("Authorization", &bearer)], b""))
@@ -141,16 +141,16 @@ fn no_more_is_read_and_no_more_is_under_way_than_is_named() {
         .collect();
     let began = Instant::now();
     loop {
-        let answer = call(&house, "GET", "/cluster/status", TOKEN, b"");
+        let answer = call(&fixture, "GET", "/cluster/status", TOKEN, b"");
         if answer.status == 429 {
             assert!(answer.refused(429).contains("8 administrators' requests are in progress"));
             break;
         }
         assert!(began.elapsed() < Duration::from_secs(10), "eight are under way, and a ninth is served");
     }
-    call(&house, "GET", "/cluster/status", KEY, b"").refused(401);
+    call(&fixture, "GET", "/cluster/status", KEY, b"").refused(401);
     let began = Instant::now();
-    while call(&house, "GET", "/cluster/status", TOKEN, b"").status != 200 {
+    while call(&fixture, "GET", "/cluster/status", TOKEN, b"").status != 200 {
         assert!(began.elapsed() < Duration::from_secs(10), "what ended makes room");
         std::thread::sleep(Duration::from_millis(50));
     }
@@ -159,8 +159,8 @@ fn no_more_is_read_and_no_more_is_under_way_than_is_named() {
 
 #[test]
 fn a_slow_body_is_given_up() {
-    let house = house_with(AdminConfig::default());
-    let mut stream = connect(desk(&house));
+    let fixture = fixture_with(AdminConfig::default());
+    let mut stream = connect(listener(&fixture));
     let head = format!(
         "POST /cluster/drain HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {TOKEN}\r\nContent-Length: 9\r\n\r\n{{"
     );
@@ -175,11 +175,11 @@ fn nothing_here_is_for_browsers_and_tls_is_spoken_where_it_is_asked_for() {
     let dir = tempfile::tempdir().expect("a directory");
     let files = files_in(dir.path());
     place(&files, FIRST);
-    let house = house_with(AdminConfig { tls: Some(files), ..AdminConfig::default() });
+    let fixture = fixture_with(AdminConfig { tls: Some(files), ..AdminConfig::default() });
     let bearer = format!("Bearer {TOKEN}");
     let headers = [("Authorization", bearer.as_str()), ("Origin", "https://page.example")];
     let sent = |method: &str, headers: &[(&str, &str)]| {
-        exchange(&mut stream(desk(&house), FIRST.0), &request(method, "/cluster/status", headers, b""))
+        exchange(&mut stream(listener(&fixture), FIRST.0), &request(method, "/cluster/status", headers, b""))
     };
     let answer = sent("GET", &headers);
     assert_eq!(answer.header("access-control-allow-origin"), None);

@@ -9,14 +9,14 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::client::{ClientResponse, connect, read_answer};
-use crate::house::{House, KEY};
+use crate::fixture::{Fixture, KEY};
 
 const WITHIN: Duration = Duration::from_secs(20);
 const BODIES: &str = "budget=\"http.bodies_bytes_max\"";
 
 /// A node whose budget for bodies is so small that one request fills it.
-fn small_house(bytes: usize) -> House {
-    House::with(|config| {
+fn small_fixture(bytes: usize) -> Fixture {
+    Fixture::with(|config| {
         config.bodies_bytes_max = bytes;
         config.body_bytes_max = bytes;
         config.small_body_bytes_max = bytes;
@@ -24,8 +24,8 @@ fn small_house(bytes: usize) -> House {
 }
 
 /// Sends the head of a request, and some of its body.
-fn begin(house: &House, headers: &[(&str, &str)], length: usize, sent: usize) -> TcpStream {
-    let mut stream = connect(house.address);
+fn begin(fixture: &Fixture, headers: &[(&str, &str)], length: usize, sent: usize) -> TcpStream {
+    let mut stream = connect(fixture.address);
     let mut head =
         format!("POST /logs3 HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {KEY}\r\nContent-Length: {length}\r\n");
     headers.iter().for_each(|(name, value)| head.push_str(&format!("{name}: {value}\r\n")));
@@ -34,18 +34,18 @@ fn begin(house: &House, headers: &[(&str, &str)], length: usize, sent: usize) ->
     stream
 }
 
-fn metric(house: &House, name: &str) -> u64 {
-    let text = house.knock("GET", "/metrics").text();
+fn metric(fixture: &Fixture, name: &str) -> u64 {
+    let text = fixture.knock("GET", "/metrics").text();
     let line = text.lines().find_map(|line| line.strip_prefix(name));
     line.and_then(|value| value.trim().parse().ok()).unwrap_or_else(|| panic!("{name} in\n{text}"))
 }
 
-fn held(house: &House) -> u64 {
-    metric(house, "assay_http_body_bytes_held ")
+fn held(fixture: &Fixture) -> u64 {
+    metric(fixture, "assay_http_body_bytes_held ")
 }
 
-fn waiting(house: &House) -> u64 {
-    metric(house, &format!("assay_budget_waiting{{{BODIES}}} "))
+fn waiting(fixture: &Fixture) -> u64 {
+    metric(fixture, &format!("assay_budget_waiting{{{BODIES}}} "))
 }
 
 #[track_caller]
@@ -66,56 +66,56 @@ fn was_read(answer: &ClientResponse) {
 /// Such a node answered 429 at once.
 #[test]
 fn a_request_waits_for_room_and_is_refused_only_when_its_client_would_give_up() {
-    let house = small_house(100_000);
-    let first = begin(&house, &[], 80_000, 10);
-    until("the first holds what it announced", || held(&house) == 80_000);
+    let fixture = small_fixture(100_000);
+    let first = begin(&fixture, &[], 80_000, 10);
+    until("the first holds what it announced", || held(&fixture) == 80_000);
     let began = Instant::now();
-    let refused = house.call("POST", "/logs3", &[("x-stainless-timeout", "2")], &[b' '; 50_000]);
+    let refused = fixture.call("POST", "/logs3", &[("x-stainless-timeout", "2")], &[b' '; 50_000]);
     let said = refused.refused(429);
     assert!(said.contains("http.bodies_bytes_max"), "{said}");
     assert!(refused.header("retry-after").is_some_and(|seconds| seconds.parse::<u64>().is_ok()));
     assert!(began.elapsed() >= Duration::from_millis(950), "{:?}", began.elapsed());
     thread::scope(|scope| {
-        let second = scope.spawn(|| house.call("POST", "/logs3", &[], &[b' '; 50_000]));
-        until("the second waits", || waiting(&house) == 1);
+        let second = scope.spawn(|| fixture.call("POST", "/logs3", &[], &[b' '; 50_000]));
+        until("the second waits", || waiting(&fixture) == 1);
         drop(first);
         was_read(&second.join().expect("no panic"));
     });
-    assert_eq!(metric(&house, &format!("assay_budget_refused_total{{{BODIES}}} ")), 1);
-    until("what was held comes back", || held(&house) == 0);
+    assert_eq!(metric(&fixture, &format!("assay_budget_refused_total{{{BODIES}}} ")), 1);
+    until("what was held comes back", || held(&fixture) == 0);
 }
 
 #[test]
 fn a_client_that_leaves_gives_up_its_place_and_what_it_holds() {
-    let house = small_house(100_000);
-    let first = begin(&house, &[], 80_000, 10);
-    until("the first holds what it announced", || held(&house) == 80_000);
-    let second = begin(&house, &[], 50_000, 20_000);
-    until("the second waits", || waiting(&house) == 1);
+    let fixture = small_fixture(100_000);
+    let first = begin(&fixture, &[], 80_000, 10);
+    until("the first holds what it announced", || held(&fixture) == 80_000);
+    let second = begin(&fixture, &[], 50_000, 20_000);
+    until("the second waits", || waiting(&fixture) == 1);
     drop(second);
-    until("nobody waits", || waiting(&house) == 0);
+    until("nobody waits", || waiting(&fixture) == 0);
     drop(first);
-    until("nobody holds anything", || held(&house) == 0);
+    until("nobody holds anything", || held(&fixture) == 0);
 }
 
 /// The end of a connection behind many unread bytes is seen when the request is admitted.
 #[test]
 fn a_client_that_left_behind_unread_bytes_holds_nothing_once_it_is_admitted() {
-    let house = small_house(1_000_000);
-    let first = begin(&house, &[], 800_000, 10);
-    until("the first holds what it announced", || held(&house) == 800_000);
-    let second = begin(&house, &[], 600_000, 400_000);
-    until("the second waits", || waiting(&house) == 1);
+    let fixture = small_fixture(1_000_000);
+    let first = begin(&fixture, &[], 800_000, 10);
+    until("the first holds what it announced", || held(&fixture) == 800_000);
+    let second = begin(&fixture, &[], 600_000, 400_000);
+    until("the second waits", || waiting(&fixture) == 1);
     drop(second);
     drop(first);
-    until("nobody waits and nobody holds anything", || waiting(&house) == 0 && held(&house) == 0);
-    was_read(&house.call("POST", "/logs3", &[], &[b' '; 700_000]));
+    until("nobody waits and nobody holds anything", || waiting(&fixture) == 0 && held(&fixture) == 0);
+    was_read(&fixture.call("POST", "/logs3", &[], &[b' '; 700_000]));
 }
 
 /// The limits of a body and of a request begin to count when it is admitted.
 #[test]
 fn a_request_that_waits_is_neither_idle_nor_slow() {
-    let house = House::with(|config| {
+    let fixture = Fixture::with(|config| {
         config.bodies_bytes_max = 100_000;
         config.body_bytes_max = 100_000;
         config.small_body_bytes_max = 100_000;
@@ -125,12 +125,12 @@ fn a_request_that_waits_is_neither_idle_nor_slow() {
         config.head_seconds_max = 1;
         config.keep_alive_seconds = 1;
     });
-    let mut first = begin(&house, &[], 80_000, 10);
-    until("the first is admitted", || held(&house) == 80_000);
-    let mut second = begin(&house, &[], 79_000, 10);
-    until("the second waits", || waiting(&house) == 1);
+    let mut first = begin(&fixture, &[], 80_000, 10);
+    until("the first is admitted", || held(&fixture) == 80_000);
+    let mut second = begin(&fixture, &[], 79_000, 10);
+    until("the second waits", || waiting(&fixture) == 1);
     let began = Instant::now();
-    let mut third = begin(&house, &[], 78_000, 78_000);
+    let mut third = begin(&fixture, &[], 78_000, 78_000);
     read_answer(&mut first).refused(408);
     read_answer(&mut second).refused(408);
     was_read(&read_answer(&mut third));
@@ -143,26 +143,26 @@ fn a_request_that_waits_is_neither_idle_nor_slow() {
 
 #[test]
 fn a_key_alone_reaches_85_percent_and_leaves_room_for_another_organization() {
-    let house = small_house(1_000_000);
-    house.organization("globex");
-    let alone: Vec<TcpStream> = (0..17).map(|_| begin(&house, &[], 50_000, 10)).collect();
-    until("it holds 85 %", || held(&house) == 850_000);
-    let more: Vec<TcpStream> = (0..4).map(|_| begin(&house, &[], 50_000, 10)).collect();
-    until("and no more", || waiting(&house) == 4 && held(&house) == 850_000);
+    let fixture = small_fixture(1_000_000);
+    fixture.organization("globex");
+    let alone: Vec<TcpStream> = (0..17).map(|_| begin(&fixture, &[], 50_000, 10)).collect();
+    until("it holds 85 %", || held(&fixture) == 850_000);
+    let more: Vec<TcpStream> = (0..4).map(|_| begin(&fixture, &[], 50_000, 10)).collect();
+    until("and no more", || waiting(&fixture) == 4 && held(&fixture) == 850_000);
     for _ in 0..20 {
-        was_read(&house.call("POST", "/logs3", &[("x-bt-org-name", "globex")], &[b' '; 50_000]));
-        was_read(&house.call("POST", "/logs3", &[("x-bt-org-name", "globex")], b" "));
+        was_read(&fixture.call("POST", "/logs3", &[("x-bt-org-name", "globex")], &[b' '; 50_000]));
+        was_read(&fixture.call("POST", "/logs3", &[("x-bt-org-name", "globex")], b" "));
     }
-    assert_eq!(waiting(&house), 4);
+    assert_eq!(waiting(&fixture), 4);
     drop((alone, more));
-    until("everything comes back", || held(&house) == 0);
+    until("everything comes back", || held(&fixture) == 0);
 }
 
 /// A body in chunks announces no length: it reserves its part in steps.
 #[test]
 fn a_body_in_chunks_grows_into_the_budget() {
-    let house = House::open();
-    let mut stream = connect(house.address);
+    let fixture = Fixture::open();
+    let mut stream = connect(fixture.address);
     let head =
         format!("POST /logs3 HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {KEY}\r\nTransfer-Encoding: chunked\r\n\r\n");
     stream.write_all(head.as_bytes()).expect("sent");
@@ -170,16 +170,16 @@ fn a_body_in_chunks_grows_into_the_budget() {
     for _ in 0..40 {
         stream.write_all(&chunk).expect("sent");
     }
-    until("it holds what came", || held(&house) >= 40 * 0x4000);
+    until("it holds what came", || held(&fixture) >= 40 * 0x4000);
     stream.write_all(b"0\r\n\r\n").expect("sent");
     was_read(&read_answer(&mut stream));
-    until("everything comes back", || held(&house) == 0);
+    until("everything comes back", || held(&fixture) == 0);
 }
 
 /// The answer is there before the body is, and sending the rest of it does not fail.
 #[test]
 fn a_client_that_still_sends_sees_why_it_was_refused() {
-    let house = House::open();
+    let fixture = Fixture::open();
     let piece = vec![b'x'; 256 << 10];
     let (unknown, known) = ("Bearer sk-unknown".to_owned(), format!("Bearer {KEY}"));
     for (credential, length, status) in [(&unknown, 8_usize << 20, 401), (&known, 30 << 20, 413)] {
@@ -187,7 +187,7 @@ fn a_client_that_still_sends_sees_why_it_was_refused() {
             if status == 413 && framing.starts_with('T') {
                 continue;
             }
-            let mut stream = connect(house.address);
+            let mut stream = connect(fixture.address);
             let head = format!("POST /logs3 HTTP/1.1\r\nHost: a\r\nAuthorization: {credential}\r\n{framing}\r\n\r\n");
             stream.write_all(head.as_bytes()).expect("sent");
             let is_chunked = framing.starts_with('T');
@@ -210,8 +210,8 @@ fn a_client_that_still_sends_sees_why_it_was_refused() {
 /// It is not read for ever either.
 #[test]
 fn a_refused_body_without_an_end_is_cut() {
-    let house = House::open();
-    let mut stream = connect(house.address);
+    let fixture = Fixture::open();
+    let mut stream = connect(fixture.address);
     let head =
         "POST /logs3 HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer sk-unknown\r\nTransfer-Encoding: chunked\r\n\r\n";
     stream.write_all(head.as_bytes()).expect("sent");
@@ -226,35 +226,35 @@ fn a_refused_body_without_an_end_is_cut() {
 
 #[test]
 fn uploads_hold_what_came_of_them_and_slots_are_shared() {
-    let house = House::with(|config| config.uploads_max = 2);
+    let fixture = Fixture::with(|config| config.uploads_max = 2);
     let ask = |org: &str| {
         let body = json!({"key": Uuid::new_v4(), "filename": "f", "content_type": "text/plain", "org_id": ""});
         let headers = [("x-bt-org-name", org), ("Content-Type", "application/json")];
-        let answer = house.call("POST", "/attachment", &headers, body.to_string().as_bytes()).ok();
+        let answer = fixture.call("POST", "/attachment", &headers, body.to_string().as_bytes()).ok();
         let url = answer["signedUrl"].as_str().expect("an address").to_owned();
         url[url.find("/attachment/bytes").expect("a path")..].to_owned()
     };
     let upload = |path: &str| {
-        let mut stream = connect(house.address);
+        let mut stream = connect(fixture.address);
         let head = format!("PUT {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 3000000\r\n\r\n");
         stream.write_all(head.as_bytes()).expect("sent");
         stream.write_all(&[b'x'; 1000]).expect("sent");
         stream
     };
     let slots = "assay_budget_held{budget=\"http.uploads_max\"} ";
-    let mut first = upload(&ask(crate::house::ORG));
-    until("it holds a slot, and of the bytes what came", || metric(&house, slots) == 1 && held(&house) == 1000);
-    let second = upload(&ask(crate::house::ORG));
-    until("both hold slots", || metric(&house, slots) == 2);
-    let mut third = upload(&ask(crate::house::ORG));
-    until("the third waits", || metric(&house, "assay_budget_waiting{budget=\"http.uploads_max\"} ") == 1);
+    let mut first = upload(&ask(crate::fixture::ORG));
+    until("it holds a slot, and of the bytes what came", || metric(&fixture, slots) == 1 && held(&fixture) == 1000);
+    let second = upload(&ask(crate::fixture::ORG));
+    until("both hold slots", || metric(&fixture, slots) == 2);
+    let mut third = upload(&ask(crate::fixture::ORG));
+    until("the third waits", || metric(&fixture, "assay_budget_waiting{budget=\"http.uploads_max\"} ") == 1);
     drop(second);
-    until("it is admitted", || metric(&house, "assay_budget_waiting{budget=\"http.uploads_max\"} ") == 0);
+    until("it is admitted", || metric(&fixture, "assay_budget_waiting{budget=\"http.uploads_max\"} ") == 0);
     for stream in [&mut first, &mut third] {
         stream.write_all(&vec![b'x'; 2_999_000]).expect("sent");
         assert_eq!(read_answer(stream).status, 200);
     }
-    until("everything comes back", || held(&house) == 0 && metric(&house, slots) == 0);
+    until("everything comes back", || held(&fixture) == 0 && metric(&fixture, slots) == 0);
 }
 
 /// It used to be said at once, and the body came whatever became of the request.
@@ -262,11 +262,11 @@ fn uploads_hold_what_came_of_them_and_slots_are_shared() {
 fn a_client_that_expects_to_be_told_is_told_once_it_is_admitted() {
     const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
     let expects = [("Expect", "100-continue")];
-    let house = small_house(100_000);
-    let first = begin(&house, &[], 80_000, 10);
-    until("the first holds what it announced", || held(&house) == 80_000);
-    let mut second = begin(&house, &expects, 50_000, 0);
-    until("the second waits", || waiting(&house) == 1);
+    let fixture = small_fixture(100_000);
+    let first = begin(&fixture, &[], 80_000, 10);
+    until("the first holds what it announced", || held(&fixture) == 80_000);
+    let mut second = begin(&fixture, &expects, 50_000, 0);
+    until("the second waits", || waiting(&fixture) == 1);
     second.set_read_timeout(Some(Duration::from_millis(300))).expect("a timeout");
     let mut told = [0; CONTINUE.len()];
     assert!(second.read(&mut told).is_err(), "it waits: {:?}", String::from_utf8_lossy(&told));
@@ -277,7 +277,7 @@ fn a_client_that_expects_to_be_told_is_told_once_it_is_admitted() {
     second.write_all(&[b' '; 50_000]).expect("sent");
     was_read(&read_answer(&mut second));
     // Whoever is refused is not told to send.
-    let mut stream = connect(house.address);
+    let mut stream = connect(fixture.address);
     let head = "POST /logs3 HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer sk-unknown\r\nExpect: 100-continue\r\n\
                 Content-Length: 50000\r\n\r\n";
     stream.write_all(head.as_bytes()).expect("sent");

@@ -7,20 +7,20 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::client::{connect, exchange, read_answer, request};
-use crate::house::{House, KEY};
+use crate::fixture::{Fixture, KEY};
 
 #[test]
 fn a_preflight_is_answered_on_every_path_without_a_key() {
-    let house = House::open();
+    let fixture = Fixture::open();
     for path in ["/v1", "/v1/project", "/v1/project_logs/x/insert", "/logs3", "/btql", "/nothing/here", "/v1/prompt"] {
         let headers = [("Origin", "https://page.example"), ("Access-Control-Request-Private-Network", "true")];
-        let answer = house.send(&request("OPTIONS", path, &headers, b""));
+        let answer = fixture.send(&request("OPTIONS", path, &headers, b""));
         assert_eq!(answer.status, 200, "{path}");
         assert_eq!(answer.header("access-control-allow-origin"), Some("https://page.example"));
         assert_eq!(answer.header("access-control-max-age"), Some("86400"));
         assert_eq!(answer.header("access-control-allow-private-network"), Some("true"));
     }
-    let answer = house.send(&request("GET", "/v1/project", &[("Origin", "https://page.example")], b""));
+    let answer = fixture.send(&request("GET", "/v1/project", &[("Origin", "https://page.example")], b""));
     answer.refused(401);
     assert_eq!(answer.header("access-control-allow-origin"), Some("https://page.example"), "a page must see why");
     assert!(answer.header("access-control-expose-headers").is_some_and(|names| names.contains("x-bt-found-existing")));
@@ -28,33 +28,33 @@ fn a_preflight_is_answered_on_every_path_without_a_key() {
 
 #[test]
 fn paths_are_served_or_not_served_yet_or_unknown() {
-    let house = House::open();
-    let greeting = house.knock("GET", "/v1");
+    let fixture = Fixture::open();
+    let greeting = fixture.knock("GET", "/v1");
     assert_eq!((greeting.status, greeting.text().as_str()), (200, "Hello, World!"));
-    assert!(house.post("/v1/eval", &json!({})).refused(501).contains("does not support it yet"));
-    house.post("/v1/proxy/chat/completions", &json!({})).refused(501);
-    house.call("POST", "/v1/function/00000000-0000-4000-8000-000000000001/invoke", &[], b"{}").refused(501);
-    house.get("/nothing").refused(404);
-    house.get("/v1/project/").refused(404);
-    let other = house.call("PUT", "/v1/project", &[], b"{}");
+    assert!(fixture.post("/v1/eval", &json!({})).refused(501).contains("does not support it yet"));
+    fixture.post("/v1/proxy/chat/completions", &json!({})).refused(501);
+    fixture.call("POST", "/v1/function/00000000-0000-4000-8000-000000000001/invoke", &[], b"{}").refused(501);
+    fixture.get("/nothing").refused(404);
+    fixture.get("/v1/project/").refused(404);
+    let other = fixture.call("PUT", "/v1/project", &[], b"{}");
     other.refused(405);
     assert_eq!(other.header("allow"), Some("GET, POST"));
-    house.get("/logs3").refused(405);
-    house.get("/v1/project/not-an-id").refused(400);
+    fixture.get("/logs3").refused(405);
+    fixture.get("/v1/project/not-an-id").refused(400);
 }
 
 #[test]
 fn a_slow_body_is_cut_and_others_are_served_meanwhile() {
-    let house = House::with(|config| (config.body_grace_seconds, config.body_bytes_per_second_min) = (1, 1000));
-    let project = house.project("p");
-    let mut slow = connect(house.address);
+    let fixture = Fixture::with(|config| (config.body_grace_seconds, config.body_bytes_per_second_min) = (1, 1000));
+    let project = fixture.project("p");
+    let mut slow = connect(fixture.address);
     let head = format!(
         "POST /v1/project_logs/{project}/insert HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {KEY}\r\n\
          Content-Length: 100000\r\n\r\n{{\"events\":"
     );
     let began = Instant::now();
     slow.write_all(head.as_bytes()).expect("sent");
-    house.get("/v1/project").ok();
+    fixture.get("/v1/project").ok();
     let mut drip = slow.try_clone().expect("a second handle");
     let dripping = thread::spawn(move || {
         while drip.write_all(b" ").is_ok() && began.elapsed() < Duration::from_secs(20) {
@@ -70,18 +70,18 @@ fn a_slow_body_is_cut_and_others_are_served_meanwhile() {
 
 #[test]
 fn a_head_that_is_too_large_and_bytes_that_are_no_http_are_refused() {
-    let house = House::open();
+    let fixture = Fixture::open();
     let long = "x".repeat(20_000);
-    house.call("GET", "/v1/project", &[("x-long", &long)], b"").refused(431);
-    assert_eq!(house.send(b"nonsense\r\n\r\n").status, 400);
+    fixture.call("GET", "/v1/project", &[("x-long", &long)], b"").refused(431);
+    assert_eq!(fixture.send(b"nonsense\r\n\r\n").status, 400);
 }
 
 #[test]
 fn every_answer_has_an_id_of_its_own() {
-    let house = House::open();
+    let fixture = Fixture::open();
     let ids: Vec<String> = (0..2)
         .map(|_| {
-            let answer = house.call("GET", "/ping", &[("x-bt-internal-trace-id", "mine")], b"");
+            let answer = fixture.call("GET", "/ping", &[("x-bt-internal-trace-id", "mine")], b"");
             answer.header("x-bt-internal-trace-id").expect("an id").to_owned()
         })
         .collect();
@@ -92,18 +92,18 @@ fn every_answer_has_an_id_of_its_own() {
 #[test]
 fn a_page_that_nobody_reads_holds_its_room_for_a_while_and_no_longer() {
     const ROW_BYTES: usize = 5 << 20;
-    let house = House::with(|config| (config.answers_bytes_max, config.unread_seconds_max) = (4 * ROW_BYTES, 6));
-    let project = house.project("p");
+    let fixture = Fixture::with(|config| (config.answers_bytes_max, config.unread_seconds_max) = (4 * ROW_BYTES, 6));
+    let project = fixture.project("p");
     for id in ["a", "b", "c"] {
         let row = json!({"id": id, "input": "x".repeat(ROW_BYTES)});
-        house.post(&format!("/v1/project_logs/{project}/insert"), &json!({"events": [row]})).ok();
+        fixture.post(&format!("/v1/project_logs/{project}/insert"), &json!({"events": [row]})).ok();
     }
     let path = format!("/v1/project_logs/{project}/fetch");
     let bearer = format!("Bearer {KEY}");
-    let mut asleep = connect(house.address);
+    let mut asleep = connect(fixture.address);
     asleep.write_all(&request("GET", &path, &[("Authorization", &bearer)], b"")).expect("sent");
     let held = || {
-        let text = house.knock("GET", "/metrics").text();
+        let text = fixture.knock("GET", "/metrics").text();
         let line = text.lines().find_map(|line| line.strip_prefix("assay_http_answer_bytes_held "));
         line.and_then(|bytes| bytes.parse::<usize>().ok()).expect("a number")
     };
@@ -114,29 +114,33 @@ fn a_page_that_nobody_reads_holds_its_room_for_a_while_and_no_longer() {
     }
     // A client that gives up after two seconds is told after one.
     let hurried = [("Authorization", bearer.as_str()), ("x-stainless-timeout", "2")];
-    let refused = exchange(&mut connect(house.address), &request("GET", &path, &hurried, b""));
+    let refused = exchange(&mut connect(fixture.address), &request("GET", &path, &hurried, b""));
     assert!(refused.refused(429).contains("answers_bytes_max") && refused.header("retry-after").is_some());
-    assert_eq!(house.get(&path).ok()["events"].as_array().map(Vec::len), Some(3), "whoever waits has room in the end");
+    assert_eq!(
+        fixture.get(&path).ok()["events"].as_array().map(Vec::len),
+        Some(3),
+        "whoever waits has room in the end"
+    );
     while held() > 0 {
         assert!(waited.elapsed() < Duration::from_secs(40), "who reads nothing is left");
         thread::sleep(Duration::from_millis(100));
     }
-    assert_eq!(house.get(&path).ok()["events"].as_array().map(Vec::len), Some(3), "there is room again");
+    assert_eq!(fixture.get(&path).ok()["events"].as_array().map(Vec::len), Some(3), "there is room again");
 }
 
 #[test]
 fn metrics_and_health_are_shown_where_they_should_be() {
-    let house = House::open();
-    let text = house.knock("GET", "/metrics").text();
+    let fixture = Fixture::open();
+    let text = fixture.knock("GET", "/metrics").text();
     assert!(text.contains("assay_http_answers_total{status=\"200\"}") && text.contains("assay_more 1"), "{text}");
-    house.send(&request("GET", "/metrics", &[("X-Forwarded-For", "10.0.0.1")], b"")).refused(404);
-    assert_eq!(house.knock("GET", "/healthz").ok(), json!({"live": true}));
-    assert_eq!(house.knock("GET", "/readyz").ok(), json!({"ready": true}));
-    house.handle.drain();
-    assert!(house.knock("GET", "/readyz").refused(503).contains("drains"));
-    house.get("/ping").ok();
+    fixture.send(&request("GET", "/metrics", &[("X-Forwarded-For", "10.0.0.1")], b"")).refused(404);
+    assert_eq!(fixture.knock("GET", "/healthz").ok(), json!({"live": true}));
+    assert_eq!(fixture.knock("GET", "/readyz").ok(), json!({"ready": true}));
+    fixture.handle.drain();
+    assert!(fixture.knock("GET", "/readyz").refused(503).contains("drains"));
+    fixture.get("/ping").ok();
 
-    let apart = House::with(|config| config.metrics_listen = Some("127.0.0.1:0".into()));
+    let apart = Fixture::with(|config| config.metrics_listen = Some("127.0.0.1:0".into()));
     apart.knock("GET", "/metrics").refused(404);
     let port = apart.metrics.expect("a port of its own");
     let answer = exchange(&mut connect(port), &request("GET", "/metrics", &[], b""));
@@ -146,14 +150,14 @@ fn metrics_and_health_are_shown_where_they_should_be() {
 
 #[test]
 fn a_stop_ends_idle_connections_and_takes_no_new_ones() {
-    let mut house = House::open();
-    let mut idle = connect(house.address);
+    let mut fixture = Fixture::open();
+    let mut idle = connect(fixture.address);
     let keep = format!("GET /ping HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {KEY}\r\n\r\n");
     exchange(&mut idle, keep.as_bytes()).ok();
     let began = Instant::now();
-    house.stop();
+    fixture.stop();
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
-    assert!(std::net::TcpStream::connect(house.address).is_err());
+    assert!(std::net::TcpStream::connect(fixture.address).is_err());
 }
 
 /// Requests were lost by every stop under load: idle connections were closed as the next request was on its way, and
@@ -161,8 +165,8 @@ fn a_stop_ends_idle_connections_and_takes_no_new_ones() {
 #[test]
 fn clients_that_send_all_the_while_lose_no_request_by_a_stop() {
     const CLIENTS: usize = 8;
-    let mut house = House::open();
-    let address = house.address;
+    let mut fixture = Fixture::open();
+    let address = fixture.address;
     let request = format!("GET /ping HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {KEY}\r\n\r\n");
     let clients: Vec<_> = (0..CLIENTS)
         .map(|_| {
@@ -171,7 +175,7 @@ fn clients_that_send_all_the_while_lose_no_request_by_a_stop() {
         })
         .collect();
     thread::sleep(Duration::from_millis(300));
-    house.stop();
+    fixture.stop();
     for client in clients {
         let (answered, lost) = client.join().expect("a client ends");
         assert!(answered > 0 && lost.is_none(), "after {answered} answers: {lost:?}");

@@ -3,13 +3,13 @@
 use serde_json::Value;
 
 use crate::client::request;
-use crate::house::{House, KEY, ORG};
+use crate::fixture::{Fixture, KEY, ORG};
 
 #[test]
 fn a_login_has_no_body_and_names_the_origin_that_was_used() {
-    let house = House::open();
+    let fixture = Fixture::open();
     for headers in [&[][..], &[("Content-Type", "application/json")][..]] {
-        let answer = house.call("POST", "/api/apikey/login", headers, b"").ok();
+        let answer = fixture.call("POST", "/api/apikey/login", headers, b"").ok();
         let orgs = answer["org_info"].as_array().expect("a list");
         assert_eq!(orgs.len(), 1);
         assert_eq!((&orgs[0]["name"], &orgs[0]["git_metadata"]), (&Value::from(ORG), &Value::Null));
@@ -21,28 +21,28 @@ fn a_login_has_no_body_and_names_the_origin_that_was_used() {
         "POST /api/apikey/login HTTP/1.1\r\nHost: node-a\r\nAuthorization: Bearer {KEY}\r\nConnection: close\r\n\
          X-Forwarded-Proto: https\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
     );
-    assert_eq!(house.send(chunked.as_bytes()).ok()["org_info"][0]["api_url"], "https://node-a");
+    assert_eq!(fixture.send(chunked.as_bytes()).ok()["org_info"][0]["api_url"], "https://node-a");
 }
 
 #[test]
 fn a_login_hands_out_the_configured_origin() {
-    let house = House::with(|config| config.public_url = Some("https://assay.example.com/".into()));
-    let answer = house.call("POST", "/api/apikey/login", &[], b"").ok();
+    let fixture = Fixture::with(|config| config.public_url = Some("https://assay.example.com/".into()));
+    let answer = fixture.call("POST", "/api/apikey/login", &[], b"").ok();
     assert_eq!(answer["org_info"][0]["api_url"], "https://assay.example.com");
 }
 
 #[test]
 fn the_caller_learns_who_it_is() {
-    let house = House::open();
-    let me = house.call("POST", "/api/self/me", &[], b"").ok();
+    let fixture = Fixture::open();
+    let me = fixture.call("POST", "/api/self/me", &[], b"").ok();
     assert_eq!(me["organizations"][0]["name"], ORG);
-    assert_eq!(house.get("/ping").ok()["id"], me["id"]);
-    let version = house.get("/version").ok();
+    assert_eq!(fixture.get("/ping").ok()["id"], me["id"]);
+    let version = fixture.get("/version").ok();
     assert!(version["version"].is_string() && version["logs3_payload_max_bytes"].as_u64().is_some_and(|most| most > 0));
-    let other = house.call("GET", "/ping", &[("x-bt-org-name", "another")], b"");
+    let other = fixture.call("GET", "/ping", &[("x-bt-org-name", "another")], b"");
     assert!([401, 404].contains(&other.status), "{}", other.text());
-    assert_eq!(house.call("GET", "/ping", &[("x-bt-org-name", "")], b"").status, 200);
-    house.call("GET", "/ping", &[("x-bt-impersonate-user", "x@example.com")], b"").refused(403);
+    assert_eq!(fixture.call("GET", "/ping", &[("x-bt-org-name", "")], b"").status, 200);
+    fixture.call("GET", "/ping", &[("x-bt-impersonate-user", "x@example.com")], b"").refused(403);
 }
 
 /// Keys that nobody has are answered at a pace, since anyone may try them.
@@ -50,7 +50,7 @@ const WRONG_KEY_EVERY: usize = 8;
 
 #[test]
 fn without_a_known_key_nothing_is_answered() {
-    let house = House::open();
+    let fixture = Fixture::open();
     let id = "00000000-0000-4000-8000-000000000001";
     // All that the API has, served or not yet, and what clients ask for beside it.
     let of_the_api = include_str!("../../src/openapi/api_table.txt").lines().filter(|line| *line != "GET /v1");
@@ -74,14 +74,14 @@ fn without_a_known_key_nothing_is_answered() {
         let segments = path.split('/').map(|segment| if segment.starts_with('{') { id } else { segment });
         let path = segments.collect::<Vec<_>>().join("/");
         knocked += 1;
-        let answer = house.knock(method, &path);
+        let answer = fixture.knock(method, &path);
         answer.refused(401);
         assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
         if knocked % WRONG_KEY_EVERY != 0 {
             continue;
         }
         let wrong = request(method, &path, &[("Authorization", "Bearer sk-of-nobody-at-all-0123456789")], b"");
-        let said = house.send(&wrong).refused(401);
+        let said = fixture.send(&wrong).refused(401);
         assert!(!said.contains("sk-of-nobody"), "{said}");
     }
     assert_eq!(knocked, 162);
@@ -91,15 +91,15 @@ fn without_a_known_key_nothing_is_answered() {
 /// else acted as themselves.
 #[test]
 fn names_in_headers_are_read_as_clients_send_them() {
-    let house = House::open();
-    house.organization("Société");
+    let fixture = Fixture::open();
+    fixture.organization("Société");
     let asked = |header: &[u8]| {
         let head =
             format!("GET /v1/project HTTP/1.1\r\nHost: a\r\nConnection: close\r\nAuthorization: Bearer {KEY}\r\n");
-        house.send(&[head.as_bytes(), header, b"\r\n\r\n"].concat())
+        fixture.send(&[head.as_bytes(), header, b"\r\n\r\n"].concat())
     };
-    house.project("of acme");
-    let made = house.call("POST", "/v1/project", &[("x-bt-org-name", "Société")], br#"{"name":"of the other"}"#).ok();
+    fixture.project("of acme");
+    let made = fixture.call("POST", "/v1/project", &[("x-bt-org-name", "Société")], br#"{"name":"of the other"}"#).ok();
     for header in ["x-bt-org-name: Société".as_bytes(), b"x-bt-org-name: Soci\xe9t\xe9"] {
         assert_eq!(asked(header).ok()["objects"][0]["id"], made["id"], "{header:?}");
     }

@@ -9,7 +9,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::client::{ClientResponse, connect, exchange, read_answer, request};
-use crate::house::{House, KEY, ORG};
+use crate::fixture::{Fixture, KEY, ORG};
 
 /// So rare that nothing comes back while a test runs.
 fn rule(endpoint: &str, per: Per, burst: u64) -> RateRule {
@@ -24,8 +24,8 @@ fn rule(endpoint: &str, per: Per, burst: u64) -> RateRule {
     }
 }
 
-fn acting_in(house: &House, org: &str, method: &str, path: &str) -> ClientResponse {
-    house.call(method, path, &[("x-bt-org-name", org)], b"{}")
+fn acting_in(fixture: &Fixture, org: &str, method: &str, path: &str) -> ClientResponse {
+    fixture.call(method, path, &[("x-bt-org-name", org)], b"{}")
 }
 
 #[track_caller]
@@ -39,19 +39,19 @@ fn is_refused(answer: &ClientResponse, said: &str) {
 
 #[test]
 fn what_is_above_the_limit_is_told_when_to_come_again_and_by_which_rule() {
-    let house = House::with_rates(vec![rule("/ping", Per::Organization, 3)]);
-    house.organization("globex");
+    let fixture = Fixture::with_rates(vec![rule("/ping", Per::Organization, 3)]);
+    fixture.organization("globex");
     for _ in 0..3 {
-        house.get("/ping").ok();
+        fixture.get("/ping").ok();
     }
-    let refused = house.get("/ping");
+    let refused = fixture.get("/ping");
     is_refused(&refused, "`/ping`, 1 requests in 3600 s for each organization");
     assert!(refused.header("retry-after").is_some_and(|text| text.parse::<u64>().is_ok_and(|seconds| seconds > 3000)));
-    house.get("/v1/project").ok();
-    acting_in(&house, "globex", "GET", "/ping").ok();
-    is_refused(&acting_in(&house, ORG, "GET", "/ping"), "/ping");
-    house.knock("GET", "/healthz").ok();
-    let text = house.knock("GET", "/metrics").text();
+    fixture.get("/v1/project").ok();
+    acting_in(&fixture, "globex", "GET", "/ping").ok();
+    is_refused(&acting_in(&fixture, ORG, "GET", "/ping"), "/ping");
+    fixture.knock("GET", "/healthz").ok();
+    let text = fixture.knock("GET", "/metrics").text();
     for line in [
         "assay_rate_admitted_total{rule=\"1\",endpoint=\"/ping\",per=\"organization\"} 4",
         "assay_rate_refused_total{rule=\"1\",endpoint=\"/ping\",per=\"organization\"} 2",
@@ -65,10 +65,10 @@ fn what_is_above_the_limit_is_told_when_to_come_again_and_by_which_rule() {
 #[test]
 fn tokens_come_back_at_the_rate() {
     let fast = RateRule { requests: 50, seconds: 1, burst: Some(5), ..rule("/ping", Per::Organization, 5) };
-    let house = House::with_rates(vec![fast]);
+    let fixture = Fixture::with_rates(vec![fast]);
     let (began, mut admitted, mut refused) = (Instant::now(), 0_u32, 0_u32);
     while began.elapsed() < Duration::from_secs(2) {
-        let answer = house.get("/ping");
+        let answer = fixture.get("/ping");
         match answer.status {
             200 => admitted += 1,
             _ => {
@@ -91,29 +91,29 @@ fn is_refused_soon(answer: &ClientResponse) {
 
 #[test]
 fn whoever_is_not_known_counts_for_nobody() {
-    let house = House::with_rates(vec![rule("*", Per::Organization, 2)]);
+    let fixture = Fixture::with_rates(vec![rule("*", Per::Organization, 2)]);
     for _ in 0..20 {
-        house.knock("GET", "/ping").refused(401);
-        house.send(&request("GET", "/ping", &[("Authorization", "Bearer sk-wrong")], b"")).refused(401);
-        acting_in(&house, "no-such-organization", "GET", "/ping").refused(404);
+        fixture.knock("GET", "/ping").refused(401);
+        fixture.send(&request("GET", "/ping", &[("Authorization", "Bearer sk-wrong")], b"")).refused(401);
+        acting_in(&fixture, "no-such-organization", "GET", "/ping").refused(404);
     }
-    house.get("/ping").ok();
-    house.get("/ping").ok();
-    is_refused(&house.get("/ping"), "`*`");
-    is_refused(&house.get("/v1/prompt"), "`*`");
-    house.knock("GET", "/ping").refused(401);
+    fixture.get("/ping").ok();
+    fixture.get("/ping").ok();
+    is_refused(&fixture.get("/ping"), "`*`");
+    is_refused(&fixture.get("/v1/prompt"), "`*`");
+    fixture.knock("GET", "/ping").refused(401);
 }
 
 /// Paths are decoded before they are routed: another spelling is the same path.
 #[test]
 fn another_spelling_of_a_path_is_no_way_round() {
-    let house = House::with_rates(vec![rule("/v1/project", Per::Organization, 1)]);
-    house.get("/v1/project").ok();
+    let fixture = Fixture::with_rates(vec![rule("/v1/project", Per::Organization, 1)]);
+    fixture.get("/v1/project").ok();
     for spelling in ["/v1/project", "/v1/projec%74", "/%76%31/project", "/v1/project?limit=1", "/v1/project?"] {
-        is_refused(&house.get(spelling), "`/v1/project`");
+        is_refused(&fixture.get(spelling), "`/v1/project`");
     }
     for other in ["/v1/project/", "//v1/project", "/v1//project", "/V1/project"] {
-        house.get(other).refused(404);
+        fixture.get(other).refused(404);
     }
 }
 
@@ -121,81 +121,81 @@ fn another_spelling_of_a_path_is_no_way_round() {
 fn a_rule_is_about_its_methods_and_its_organizations() {
     let posts = RateRule { methods: vec!["POST".into()], ..rule("/v1/project", Per::Organization, 1) };
     let named = RateRule { organizations: vec!["globex".into()], ..rule("/ping", Per::Organization, 1) };
-    let house = House::with_rates(vec![posts, named]);
-    house.organization("globex");
-    house.project("p");
-    is_refused(&house.post("/v1/project", &json!({"name": "q"})), "`POST /v1/project`");
-    house.get("/v1/project").ok();
+    let fixture = Fixture::with_rates(vec![posts, named]);
+    fixture.organization("globex");
+    fixture.project("p");
+    is_refused(&fixture.post("/v1/project", &json!({"name": "q"})), "`POST /v1/project`");
+    fixture.get("/v1/project").ok();
     for _ in 0..3 {
-        house.get("/ping").ok();
+        fixture.get("/ping").ok();
     }
-    acting_in(&house, "globex", "GET", "/ping").ok();
-    is_refused(&acting_in(&house, "globex", "GET", "/ping"), "`/ping`");
+    acting_in(&fixture, "globex", "GET", "/ping").ok();
+    is_refused(&acting_in(&fixture, "globex", "GET", "/ping"), "`/ping`");
 }
 
 #[test]
 fn all_rules_have_to_let_a_request_in_and_one_that_does_not_takes_nothing_of_the_others() {
-    let house = House::with_rates(vec![rule("*", Per::Organization, 6), rule("/ping", Per::Organization, 1)]);
-    house.get("/ping").ok();
+    let fixture = Fixture::with_rates(vec![rule("*", Per::Organization, 6), rule("/ping", Per::Organization, 1)]);
+    fixture.get("/ping").ok();
     for _ in 0..20 {
-        is_refused(&house.get("/ping"), "`/ping`");
+        is_refused(&fixture.get("/ping"), "`/ping`");
     }
     for _ in 0..5 {
-        house.get("/v1/project").ok();
+        fixture.get("/v1/project").ok();
     }
-    is_refused(&house.get("/v1/project"), "`*`");
+    is_refused(&fixture.get("/v1/project"), "`*`");
 }
 
 #[test]
 fn a_project_counts_what_names_it_in_the_path() {
     let per_project = rule("*", Per::Project, 3);
     let only = RateRule { methods: vec!["GET".into()], ..per_project };
-    let house = House::with_rates(vec![only]);
-    house.organization("globex");
-    let (one, other) = (house.project("one"), house.project("other"));
-    let dataset = house.make("dataset", &json!({"name": "d", "project_id": one}));
-    house.get(&format!("/v1/project/{one}")).ok();
-    house.get(&format!("/v1/project_logs/{one}/fetch")).ok();
-    house.get(&format!("/v1/dataset/{dataset}/fetch")).ok();
-    is_refused(&house.get(&format!("/v1/dataset/{dataset}")), "for each project");
-    is_refused(&house.get(&format!("/v1/project/{}", one.to_uppercase())), "for each project");
+    let fixture = Fixture::with_rates(vec![only]);
+    fixture.organization("globex");
+    let (one, other) = (fixture.project("one"), fixture.project("other"));
+    let dataset = fixture.make("dataset", &json!({"name": "d", "project_id": one}));
+    fixture.get(&format!("/v1/project/{one}")).ok();
+    fixture.get(&format!("/v1/project_logs/{one}/fetch")).ok();
+    fixture.get(&format!("/v1/dataset/{dataset}/fetch")).ok();
+    is_refused(&fixture.get(&format!("/v1/dataset/{dataset}")), "for each project");
+    is_refused(&fixture.get(&format!("/v1/project/{}", one.to_uppercase())), "for each project");
     for _ in 0..3 {
-        house.get(&format!("/v1/project/{other}")).ok();
+        fixture.get(&format!("/v1/project/{other}")).ok();
     }
     // Projects that are not there, or another organization's, are nobody's to use up: the organization counts them.
     for _ in 0..2 {
-        house.get(&format!("/v1/project/{}", Uuid::new_v4())).refused(404);
+        fixture.get(&format!("/v1/project/{}", Uuid::new_v4())).refused(404);
     }
-    house.get("/ping").ok();
-    is_refused(&house.get(&format!("/v1/project/{}", Uuid::new_v4())), "for each project");
-    is_refused(&house.get("/v1/project"), "for each project");
-    acting_in(&house, "globex", "GET", "/ping").ok();
+    fixture.get("/ping").ok();
+    is_refused(&fixture.get(&format!("/v1/project/{}", Uuid::new_v4())), "for each project");
+    is_refused(&fixture.get("/v1/project"), "for each project");
+    acting_in(&fixture, "globex", "GET", "/ping").ok();
 }
 
 #[test]
 fn each_credential_has_its_own() {
-    let house = House::with_rates(vec![rule("/ping", Per::Credential, 1)]);
-    let made = house.post("/v1/api_key", &json!({"name": "second"})).ok();
+    let fixture = Fixture::with_rates(vec![rule("/ping", Per::Credential, 1)]);
+    let made = fixture.post("/v1/api_key", &json!({"name": "second"})).ok();
     let second = made["key"].as_str().expect("a key").to_owned();
-    house.get("/ping").ok();
-    is_refused(&house.get("/ping"), "for each credential");
+    fixture.get("/ping").ok();
+    is_refused(&fixture.get("/ping"), "for each credential");
     let bearer = format!("Bearer {second}");
-    house.send(&request("GET", "/ping", &[("Authorization", &bearer)], b"")).ok();
+    fixture.send(&request("GET", "/ping", &[("Authorization", &bearer)], b"")).ok();
 }
 
 /// A refusal is worth little: it comes before the body, also where that never comes.
 #[test]
 fn a_refusal_does_not_wait_for_the_body() {
-    let house = House::with_rates(vec![rule("/logs3", Per::Organization, 1)]);
-    house.call("POST", "/logs3", &[], b"not JSON").refused(400);
-    let mut stream = connect(house.address);
+    let fixture = Fixture::with_rates(vec![rule("/logs3", Per::Organization, 1)]);
+    fixture.call("POST", "/logs3", &[], b"not JSON").refused(400);
+    let mut stream = connect(fixture.address);
     let head =
         format!("POST /logs3 HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {KEY}\r\nContent-Length: 10000000\r\n\r\n");
     let began = Instant::now();
     stream.write_all(head.as_bytes()).expect("sent");
     is_refused(&read_answer(&mut stream), "`/logs3`");
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
-    let text = house.knock("GET", "/metrics").text();
+    let text = fixture.knock("GET", "/metrics").text();
     assert!(text.contains("assay_http_body_bytes_held 0"), "{text}");
 }
 
@@ -203,12 +203,12 @@ fn a_refusal_does_not_wait_for_the_body() {
 /// below it.
 #[test]
 fn heads_that_are_too_large_are_refused_and_smaller_ones_are_not() {
-    let house = House::open();
+    let fixture = Fixture::open();
     let with = |count: usize, bytes: usize| {
         let value = "x".repeat(bytes);
         let names: Vec<String> = (0..count).map(|number| format!("x-more-{number}")).collect();
         let headers: Vec<_> = names.iter().map(|name| (name.as_str(), value.as_str())).collect();
-        house.call("GET", "/ping", &headers, b"")
+        fixture.call("GET", "/ping", &headers, b"")
     };
     with(1, 12 << 10).ok();
     with(80, 100).ok();
@@ -217,10 +217,10 @@ fn heads_that_are_too_large_are_refused_and_smaller_ones_are_not() {
         assert!(said.contains("the maximum is 16384"), "{said}");
     }
     let long = format!("/ping?{}", "x".repeat(17 << 10));
-    assert!(house.get(&long).refused(431).contains("request line and headers"));
+    assert!(fixture.get(&long).refused(431).contains("request line and headers"));
     let far_beyond =
-        exchange(&mut connect(house.address), &request("GET", "/ping", &[("x-more", &"x".repeat(300 << 10))], b""));
+        exchange(&mut connect(fixture.address), &request("GET", "/ping", &[("x-more", &"x".repeat(300 << 10))], b""));
     assert_eq!(far_beyond.status, 431);
     assert_eq!(with(200, 10).status, 431, "more than 96 headers");
-    house.get("/ping").ok();
+    fixture.get("/ping").ok();
 }

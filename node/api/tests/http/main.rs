@@ -5,7 +5,7 @@ mod admin;
 mod admission;
 mod client;
 mod edges;
-mod house;
+mod fixture;
 mod identity;
 mod later;
 mod limits;

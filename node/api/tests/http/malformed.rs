@@ -2,12 +2,12 @@
 
 use serde_json::json;
 
-use crate::house::House;
+use crate::fixture::Fixture;
 
 #[test]
 fn every_malformed_body_is_a_4xx_with_a_readable_message() {
-    let house = House::open();
-    let project = house.project("p");
+    let fixture = Fixture::open();
+    let project = fixture.project("p");
     let deep = format!("{{\"events\": [{}1{}]}}", "[".repeat(10_000), "]".repeat(10_000));
     let long = format!("{{\"events\": [{{\"id\": \"{}\"}}]}}", "x".repeat(2000));
     let bodies: [(&[u8], &str); 16] = [
@@ -29,17 +29,17 @@ fn every_malformed_body_is_a_4xx_with_a_readable_message() {
         (long.as_bytes(), "row 0"),
     ];
     for (body, part) in bodies {
-        let said = house.call("POST", &format!("/v1/project_logs/{project}/insert"), &[], body).refused(400);
+        let said = fixture.call("POST", &format!("/v1/project_logs/{project}/insert"), &[], body).refused(400);
         assert!(said.contains(part), "{said}");
     }
-    assert_eq!(house.events("project_logs", &project), [] as [serde_json::Value; 0]);
+    assert_eq!(fixture.events("project_logs", &project), [] as [serde_json::Value; 0]);
 }
 
 #[test]
 fn every_route_that_takes_a_body_refuses_what_is_none() {
-    let house = House::open();
-    let project = house.project("p");
-    let dataset = house.make("dataset", &json!({"project_id": project, "name": "d"}));
+    let fixture = Fixture::open();
+    let project = fixture.project("p");
+    let dataset = fixture.make("dataset", &json!({"project_id": project, "name": "d"}));
     for (method, path) in [
         ("POST", "/v1/project".to_owned()),
         ("POST", "/v1/experiment".into()),
@@ -56,7 +56,7 @@ fn every_route_that_takes_a_body_refuses_what_is_none() {
         ("POST", "/btql/async".into()),
     ] {
         for body in [&b"{\"a\": tru"[..], b"[1, 2]", b"7", b"\x00\x01\x02", b"{\"a\":1}}"] {
-            let said = house.call(method, &path, &[], body).refused(400);
+            let said = fixture.call(method, &path, &[], body).refused(400);
             assert!(said.len() > 10, "{method} {path}: {said}");
         }
     }
@@ -65,8 +65,8 @@ fn every_route_that_takes_a_body_refuses_what_is_none() {
 /// Each took a kilobyte or more before they were counted, and all were held at once.
 #[test]
 fn a_body_of_very_many_rows_is_refused() {
-    let house = House::open();
-    let project = house.project("p");
+    let fixture = Fixture::open();
+    let project = fixture.project("p");
     let body = |list: &str, row: &str, rows: usize| {
         let rows = format!("{},", row).repeat(rows - 1) + row;
         format!("{{\"{list}\": [{rows}]}}").into_bytes()
@@ -87,34 +87,34 @@ fn a_body_of_very_many_rows_is_refused() {
         ("/logs3".into(), body("rows", "1", 999_000), "about 999000 rows; the maximum of one request is 50000"),
         ("/logs3".into(), body("rows", &of_project, 20_001), "a write of 20001 rows: at most 10000 fit"),
     ] {
-        let said = house.call("POST", &path, &[], &body).refused(413);
+        let said = fixture.call("POST", &path, &[], &body).refused(413);
         assert!(said.contains(part), "{path}: {said}");
     }
-    assert_eq!(house.events("project_logs", &project), [] as [serde_json::Value; 0]);
+    assert_eq!(fixture.events("project_logs", &project), [] as [serde_json::Value; 0]);
 }
 
 #[test]
 fn sizes_and_encodings_that_are_not_taken_are_said_to_be_so() {
-    let house = House::with(|config| {
+    let fixture = Fixture::with(|config| {
         config.body_bytes_max = 10_000;
         config.small_body_bytes_max = 1000;
     });
-    let project = house.project("p");
+    let project = fixture.project("p");
     let path = format!("/v1/project_logs/{project}/insert");
     let body = |bytes: usize| json!({"events": [{"id": "a", "input": "x".repeat(bytes)}]}).to_string();
-    house.call("POST", &path, &[], body(9000).as_bytes()).ok();
-    house.call("POST", &path, &[], body(1_000_000).as_bytes()).refused(413);
-    house.post("/v1/project", &json!({"name": "n", "description": "x".repeat(1000)})).refused(413);
+    fixture.call("POST", &path, &[], body(9000).as_bytes()).ok();
+    fixture.call("POST", &path, &[], body(1_000_000).as_bytes()).refused(413);
+    fixture.post("/v1/project", &json!({"name": "n", "description": "x".repeat(1000)})).refused(413);
     // Without a claimed length, so that only the bytes themselves tell.
     let mut chunked = format!(
         "POST {path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {}\r\nTransfer-Encoding: chunked\r\n\r\n",
-        crate::house::KEY
+        crate::fixture::KEY
     );
     chunked.push_str(&format!("{:x}\r\n{}\r\n0\r\n\r\n", 20_000, " ".repeat(20_000)));
-    house.send(chunked.as_bytes()).refused(413);
-    house.call("POST", &path, &[("Content-Encoding", "gzip")], b"\x1f\x8b").refused(415);
-    house.call("POST", &path, &[("Content-Encoding", "gzîp")], b"\x1f\x8b").refused(415);
-    house
+    fixture.send(chunked.as_bytes()).refused(413);
+    fixture.call("POST", &path, &[("Content-Encoding", "gzip")], b"\x1f\x8b").refused(415);
+    fixture.call("POST", &path, &[("Content-Encoding", "gzîp")], b"\x1f\x8b").refused(415);
+    fixture
         .call("POST", &path, &[("Content-Encoding", "identity"), ("Content-Type", "image/png")], body(1).as_bytes())
         .ok();
 }

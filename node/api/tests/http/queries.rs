@@ -4,28 +4,28 @@ use std::io::Read;
 
 use serde_json::{Value, json};
 
-use crate::house::House;
+use crate::fixture::Fixture;
 
 /// A project with some rows: `a` and `b` are one trace, `c` is another.
-fn asked(house: &House) -> String {
-    let project = house.project("p");
+fn asked(fixture: &Fixture) -> String {
+    let project = fixture.project("p");
     let events = json!([
         {"id": "a", "span_id": "a", "root_span_id": "a", "scores": {"good": 1}, "metadata": {"model": "m"}, "created": "2026-01-02T03:04:05Z"},
         {"id": "b", "span_id": "b", "root_span_id": "a", "span_parents": ["a"], "scores": {"good": 0.5}, "tags": ["x", "y"]},
         {"id": "c", "span_id": "c", "root_span_id": "c", "metadata": {"model": "m, \"n\""}, "error": "late"},
     ]);
-    house.post(&format!("/v1/project_logs/{project}/insert"), &json!({ "events": events })).ok();
+    fixture.post(&format!("/v1/project_logs/{project}/insert"), &json!({ "events": events })).ok();
     project
 }
 
-fn rows(house: &House, body: &Value) -> Value {
-    house.post("/btql", body).ok()["data"].clone()
+fn rows(fixture: &Fixture, body: &Value) -> Value {
+    fixture.post("/btql", body).ok()["data"].clone()
 }
 
 #[test]
 fn every_form_is_answered_and_objects_go_by_id_or_name() {
-    let house = House::open();
-    let project = asked(&house);
+    let fixture = Fixture::open();
+    let project = asked(&fixture);
     let expected = json!([{"id": "a", "good": 1}, {"id": "b", "good": 0.5}]);
     let tree = json!({
         "select": [{"expr": {"op": "ident", "name": ["id"]}, "alias": "id"},
@@ -41,19 +41,19 @@ fn every_form_is_answered_and_objects_go_by_id_or_name() {
         json!("select: id, scores.good | from: project_logs('p') | filter: scores.good is not null | sort: id"),
         tree,
     ] {
-        assert_eq!(rows(&house, &json!({ "query": query })), expected, "{query}");
+        assert_eq!(rows(&fixture, &json!({ "query": query })), expected, "{query}");
     }
     let groups =
-        rows(&house, &json!({"query": "SELECT count(*) AS n, avg(scores.good) AS mean FROM project_logs('p')"}));
+        rows(&fixture, &json!({"query": "SELECT count(*) AS n, avg(scores.good) AS mean FROM project_logs('p')"}));
     assert_eq!(groups, json!([{"n": 3, "mean": 0.75}]));
 }
 
 #[test]
 fn an_answer_says_what_it_is_and_how_fresh() {
-    let house = House::open();
-    asked(&house);
+    let fixture = Fixture::open();
+    asked(&fixture);
     let query = "select: id, created, tags | from: project_logs('p') | filter: root_span_id = 'a'";
-    let answer = house.post("/btql", &json!({"query": query, "include_plan": true}));
+    let answer = fixture.post("/btql", &json!({"query": query, "include_plan": true}));
     assert_eq!(answer.header("x-bt-freshness-state"), Some("complete"));
     assert!(answer.header("x-bt-api-duration-ms").is_some() && answer.header("x-bt-query-plan").is_some());
     let body = answer.ok();
@@ -71,11 +71,11 @@ fn an_answer_says_what_it_is_and_how_fresh() {
 
 #[test]
 fn pages_go_on_where_they_ended_also_over_several_objects() {
-    let house = House::open();
-    let (first, second) = (house.project("one"), house.project("two"));
+    let fixture = Fixture::open();
+    let (first, second) = (fixture.project("one"), fixture.project("two"));
     for (project, prefix) in [(&first, "f"), (&second, "s")] {
         let events: Vec<Value> = (0..7).map(|n| json!({"id": format!("{prefix}{n}")})).collect();
-        house.post(&format!("/v1/project_logs/{project}/insert"), &json!({ "events": events })).ok();
+        fixture.post(&format!("/v1/project_logs/{project}/insert"), &json!({ "events": events })).ok();
     }
     for (objects, count) in [("'one'", 7), ("'one', 'two'", 14)] {
         for sort in ["", " ORDER BY _pagination_key", " ORDER BY _xact_id DESC"] {
@@ -83,7 +83,7 @@ fn pages_go_on_where_they_ended_also_over_several_objects() {
             for page in 0.. {
                 assert!(page < 10, "{objects}{sort}: pages without an end");
                 let query = format!("SELECT id FROM project_logs({objects}){sort} LIMIT 3");
-                let body = house.post("/btql", &json!({"query": query, "cursor": cursor})).ok();
+                let body = fixture.post("/btql", &json!({"query": query, "cursor": cursor})).ok();
                 let rows = body["data"].as_array().expect("rows");
                 seen.extend(rows.iter().map(|row| row["id"].as_str().expect("an id").to_owned()));
                 assert_eq!(rows.is_empty(), body.get("cursor").is_none(), "{body}");
@@ -102,12 +102,12 @@ fn pages_go_on_where_they_ended_also_over_several_objects() {
 
 #[test]
 fn an_answer_comes_as_lines_as_a_table_and_as_a_file() {
-    let house = House::open();
-    asked(&house);
+    let fixture = Fixture::open();
+    asked(&fixture);
     let ask = |format: &str, headers: &[(&str, &str)]| {
         let query = "select: id, metadata.model as model, tags | from: project_logs('p') | sort: id";
         let body = json!({"query": query, "fmt": format}).to_string();
-        house.call("POST", "/btql", headers, body.as_bytes())
+        fixture.call("POST", "/btql", headers, body.as_bytes())
     };
     let lines = ask("jsonl", &[("accept", "application/x-jsonlines")]);
     assert_eq!(lines.header("content-type"), Some("application/x-jsonlines"));
@@ -124,9 +124,9 @@ fn an_answer_comes_as_lines_as_a_table_and_as_a_file() {
 
 #[test]
 fn what_is_wrong_is_said_with_its_place() {
-    let house = House::open();
-    let project = asked(&house);
-    let said = |query: &str, status: u16| house.post("/btql", &json!({ "query": query })).refused(status);
+    let fixture = Fixture::open();
+    let project = asked(&fixture);
+    let said = |query: &str, status: u16| fixture.post("/btql", &json!({ "query": query })).refused(status);
     assert!(said("SELECT id FRM x", 400).contains("line 1, column 15"));
     assert!(said("SELECT id FROM project_logs('nobody')", 400).contains("no project has the name `nobody`"));
     assert!(
@@ -136,7 +136,7 @@ fn what_is_wrong_is_said_with_its_place() {
     assert!(said("SELECT id FROM project_logs('p') ORDER BY created OFFSET 'awMH0gAAAAo'", 400).contains("no pages"));
     assert!(said("SELECT id FROM project_logs('p') OFFSET 'nonsense'", 400).contains("Invalid cursor"));
     let audit =
-        |query: &str, status: u16| house.post("/btql", &json!({"query": query, "audit_log": true})).refused(status);
+        |query: &str, status: u16| fixture.post("/btql", &json!({"query": query, "audit_log": true})).refused(status);
     assert!(audit("SELECT id FROM project_logs('p')", 400).contains("filter by id"));
     assert!(audit("SELECT id FROM project_logs('p') WHERE id = 'a' OR is_root", 400).contains("filter by id"));
     assert!(
@@ -145,29 +145,29 @@ fn what_is_wrong_is_said_with_its_place() {
     );
     let strict = json!({"query": "SELECT id FROM project_logs('p')", "lint_mode": "strict"});
     assert!(
-        house
+        fixture
             .post("/btql", &strict)
             .refused(400)
             .contains("Query blocked by strict lint mode due to 1 lint:\nmissingSegmentEliminationSpecs")
     );
     let future =
         json!({"query": format!("SELECT id FROM project_logs('{project}')"), "version": "1000999999999999999"});
-    assert!(house.post("/btql", &future).refused(400).contains("in the future"));
+    assert!(fixture.post("/btql", &future).refused(400).contains("in the future"));
 }
 
 #[test]
 fn what_was_written_to_a_row_is_read_write_by_write() {
-    let house = House::open();
-    let project = asked(&house);
+    let fixture = Fixture::open();
+    let project = asked(&fixture);
     let write = |event: Value| {
         let path = format!("/v1/project_logs/{project}/insert");
-        house.post(&path, &json!({"events": [event]})).ok();
+        fixture.post(&path, &json!({"events": [event]})).ok();
     };
     write(
         json!({"id": "a", "_is_merge": true, "scores": {"good": 0}, "_audit_source": "app", "_audit_metadata": {"by": "me"}}),
     );
     write(json!({"id": "a", "_object_delete": true}));
-    let asked = |query: &str| rows(&house, &json!({"query": query, "audit_log": true}));
+    let asked = |query: &str| rows(&fixture, &json!({"query": query, "audit_log": true}));
     let found = asked("SELECT id, audit_data, scores, metadata, root_span_id FROM project_logs('p') WHERE id = 'a'");
     let merge = json!({"action": "merge", "source": "app", "metadata": {"by": "me"}});
     let expected = json!([
@@ -183,32 +183,32 @@ fn what_was_written_to_a_row_is_read_write_by_write() {
     assert!(versions.len() == 3 && versions.is_sorted_by(|newer, older| newer > older), "{versions:?}");
     let first = json!({"query": "SELECT audit_data.action AS did FROM project_logs('p') WHERE id = 'a'", "audit_log": true,
         "version": versions[2]});
-    assert_eq!(rows(&house, &first), json!([{"did": "upsert"}]));
+    assert_eq!(rows(&fixture, &first), json!([{"did": "upsert"}]));
 }
 
 #[test]
 fn a_version_is_read_again_as_it_was() {
-    let house = House::open();
-    let project = asked(&house);
+    let fixture = Fixture::open();
+    let project = asked(&fixture);
     let query = "SELECT id, scores.good AS good FROM project_logs('p') WHERE id = 'a'";
-    let before = house.post("/btql", &json!({ "query": query })).ok();
+    let before = fixture.post("/btql", &json!({ "query": query })).ok();
     let version = before["freshness_state"]["last_processed_xact_id"].clone();
     let change = json!({"events": [{"id": "a", "scores": {"good": 0}, "_is_merge": true}]});
-    house.post(&format!("/v1/project_logs/{project}/insert"), &change).ok();
-    assert_eq!(rows(&house, &json!({ "query": query })), json!([{"id": "a", "good": 0}]));
-    assert_eq!(rows(&house, &json!({"query": query, "version": version})), before["data"]);
+    fixture.post(&format!("/v1/project_logs/{project}/insert"), &change).ok();
+    assert_eq!(rows(&fixture, &json!({ "query": query })), json!([{"id": "a", "good": 0}]));
+    assert_eq!(rows(&fixture, &json!({"query": query, "version": version})), before["data"]);
 }
 
 #[test]
 fn who_takes_gzip_reads_the_same() {
-    let house = House::open();
-    let project = house.project("p");
+    let fixture = Fixture::open();
+    let project = fixture.project("p");
     let text = "the same words again and again ".repeat(100);
     let events: Vec<Value> = (0..50).map(|n| json!({"id": format!("r{n:02}"), "input": text})).collect();
-    house.post(&format!("/v1/project_logs/{project}/insert"), &json!({ "events": events })).ok();
+    fixture.post(&format!("/v1/project_logs/{project}/insert"), &json!({ "events": events })).ok();
     let ask = |body: &Value, encoding: &str| {
         let headers = [("Content-Type", "application/json"), ("Accept-Encoding", encoding)];
-        house.call("POST", "/btql", &headers, body.to_string().as_bytes())
+        fixture.call("POST", "/btql", &headers, body.to_string().as_bytes())
     };
     let query = format!("SELECT id, input FROM project_logs('{project}')");
     for fmt in ["json", "jsonl", "csv"] {
@@ -229,18 +229,18 @@ fn who_takes_gzip_reads_the_same() {
 
 #[test]
 fn all_that_rows_are_unpivoted_to_is_in_one_answer() {
-    let house = House::open();
-    let project = house.project("p");
+    let fixture = Fixture::open();
+    let project = fixture.project("p");
     let row = |n: usize| json!({"id": format!("r{n:03}"), "tags": (0..5).map(|t| format!("t{t}")).collect::<Vec<_>>()});
     for first in (0..900).step_by(300) {
         let events: Vec<Value> = (first..first + 300).map(row).collect();
-        house.post(&format!("/v1/project_logs/{project}/insert"), &json!({ "events": events })).ok();
+        fixture.post(&format!("/v1/project_logs/{project}/insert"), &json!({ "events": events })).ok();
     }
     let query = format!("SELECT id, tag FROM project_logs('{project}') UNPIVOT (tag FOR _ IN (tags)) LIMIT 9999");
-    let answer = house.post("/btql", &json!({ "query": query })).ok();
+    let answer = fixture.post("/btql", &json!({ "query": query })).ok();
     // More than are read at once.
     assert_eq!(answer["data"].as_array().map(Vec::len), Some(4_500));
     assert_eq!(answer["cursor"], Value::Null);
-    let with_cursor = house.post("/btql", &json!({"query": query, "cursor": "aPuWzSlJAAM"}));
+    let with_cursor = fixture.post("/btql", &json!({"query": query, "cursor": "aPuWzSlJAAM"}));
     assert!(with_cursor.refused(400).contains("not unpivoted"));
 }

@@ -13,7 +13,7 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use crate::client::{ClientResponse, connect, exchange, request};
-use crate::house::{House, KEY};
+use crate::fixture::{Fixture, KEY};
 
 /// Two self-signed pairs for `localhost`, of no use anywhere else.
 pub const FIRST: (&str, &str) =
@@ -42,15 +42,15 @@ pub fn stream(address: SocketAddr, certificate: &str) -> StreamOwned<ClientConne
     StreamOwned::new(connection, connect(address))
 }
 
-fn login(house: &House, certificate: &str) -> ClientResponse {
+fn login(fixture: &Fixture, certificate: &str) -> ClientResponse {
     let bearer = format!("Bearer {KEY}");
     let bytes = request("POST", "/api/apikey/login", &[("Authorization", &bearer)], b"");
-    exchange(&mut stream(house.address, certificate), &bytes)
+    exchange(&mut stream(fixture.address, certificate), &bytes)
 }
 
 /// Whether a handshake with trust in this certificate alone succeeds.
-fn is_shown(house: &House, certificate: &str) -> bool {
-    let mut stream = stream(house.address, certificate);
+fn is_shown(fixture: &Fixture, certificate: &str) -> bool {
+    let mut stream = stream(fixture.address, certificate);
     while stream.conn.is_handshaking() {
         if stream.conn.complete_io(&mut stream.sock).is_err() {
             return false;
@@ -64,19 +64,19 @@ fn clients_speak_tls_and_a_renewed_certificate_needs_no_restart() {
     let dir = tempfile::tempdir().expect("a directory");
     let files = files_in(dir.path());
     place(&files, FIRST);
-    let house = House::with(|config| config.tls = Some(files.clone()));
-    assert_eq!(login(&house, FIRST.0).ok()["org_info"][0]["api_url"], "https://assay-test:8000");
-    assert!(!is_shown(&house, SECOND.0));
+    let fixture = Fixture::with(|config| config.tls = Some(files.clone()));
+    assert_eq!(login(&fixture, FIRST.0).ok()["org_info"][0]["api_url"], "https://assay-test:8000");
+    assert!(!is_shown(&fixture, SECOND.0));
 
     // Half of a pair is no pair: what is in use stays.
     fs::write(&files.certificates, SECOND.0).expect("written");
     std::thread::sleep(Duration::from_secs(11));
-    assert!(is_shown(&house, FIRST.0));
+    assert!(is_shown(&fixture, FIRST.0));
     place(&files, SECOND);
     let began = Instant::now();
-    while !is_shown(&house, SECOND.0) {
+    while !is_shown(&fixture, SECOND.0) {
         assert!(began.elapsed() < Duration::from_secs(15));
         std::thread::sleep(Duration::from_millis(200));
     }
-    login(&house, SECOND.0).ok();
+    login(&fixture, SECOND.0).ok();
 }

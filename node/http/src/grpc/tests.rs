@@ -90,18 +90,18 @@ impl Body for Whole {
     }
 }
 
-struct House {
+struct Fixture {
     echo: Arc<Echo>,
     address: SocketAddr,
     handle: GrpcHandle,
     serving: JoinHandle<std::io::Result<()>>,
 }
 
-fn house() -> House {
-    house_with(None)
+fn fixture() -> Fixture {
+    fixture_with(None)
 }
 
-fn house_with(tls: Option<ServerConfig>) -> House {
+fn fixture_with(tls: Option<ServerConfig>) -> Fixture {
     let echo = Arc::new(Echo { waiting: AtomicUsize::new(0), let_go: Semaphore::new(0) });
     let socket = TcpListener::bind("127.0.0.1:0").expect("a port");
     let server = GrpcServer::new(
@@ -113,7 +113,7 @@ fn house_with(tls: Option<ServerConfig>) -> House {
     )
     .expect("a server");
     let (address, handle) = (server.addresses()[0], server.handle());
-    House { echo, address, handle, serving: tokio::spawn(server.run()) }
+    Fixture { echo, address, handle, serving: tokio::spawn(server.run()) }
 }
 
 async fn connect(address: SocketAddr) -> SendRequest<Whole> {
@@ -151,10 +151,10 @@ async fn read(mut answer: Response<Incoming>) -> (Vec<u8>, HeaderMap) {
 
 #[tokio::test]
 async fn a_call_is_answered_with_its_message_and_a_status_behind_it() {
-    let house = house();
-    let mut client = connect(house.address).await;
+    let fixture = fixture();
+    let mut client = connect(fixture.address).await;
     for message in [Vec::new(), b"a message".to_vec(), vec![7; 3 << 20]] {
-        let answer = client.send_request(request(house.address, "/echo", "application/grpc+proto", framed(&message)));
+        let answer = client.send_request(request(fixture.address, "/echo", "application/grpc+proto", framed(&message)));
         let answer = answer.await.expect("an answer");
         assert_eq!(answer.status(), 200);
         assert_eq!(answer.headers()["content-type"], "application/grpc");
@@ -170,7 +170,7 @@ async fn over_tls_it_is_the_same_and_in_the_open_nothing() {
     let key = PrivateKeyDer::from_pem_slice(KEY.as_bytes()).expect("PEM");
     let server = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
     let server = server.with_safe_default_protocol_versions().expect("versions").with_no_client_auth();
-    let house = house_with(Some(server.with_single_cert(vec![certificate.clone()], key).expect("a pair")));
+    let fixture = fixture_with(Some(server.with_single_cert(vec![certificate.clone()], key).expect("a pair")));
 
     let mut roots = RootCertStore::empty();
     roots.add(certificate).expect("a root");
@@ -178,28 +178,28 @@ async fn over_tls_it_is_the_same_and_in_the_open_nothing() {
     let client = client.with_safe_default_protocol_versions().expect("versions").with_root_certificates(roots);
     let mut client = client.with_no_client_auth();
     client.alpn_protocols = vec![b"h2".to_vec()];
-    let stream = TcpStream::connect(house.address).await.expect("a connection");
+    let stream = TcpStream::connect(fixture.address).await.expect("a connection");
     let name = ServerName::try_from("localhost").expect("a name");
     let secured = TlsConnector::from(Arc::new(client)).connect(name, stream).await.expect("TLS");
     assert_eq!(secured.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
     let mut client = spoken_to(secured).await;
-    let answer = client.send_request(request(house.address, "/echo", "application/grpc", framed(b"hidden")));
+    let answer = client.send_request(request(fixture.address, "/echo", "application/grpc", framed(b"hidden")));
     assert_eq!(read(answer.await.expect("an answer")).await.0, framed(b"hidden"));
 
-    let mut open = connect(house.address).await;
-    assert!(open.send_request(request(house.address, "/echo", "application/grpc", framed(b""))).await.is_err());
+    let mut open = connect(fixture.address).await;
+    assert!(open.send_request(request(fixture.address, "/echo", "application/grpc", framed(b""))).await.is_err());
 }
 
 #[tokio::test]
 async fn a_refusal_stands_in_the_headers() {
-    let house = house();
-    let mut client = connect(house.address).await;
+    let fixture = fixture();
+    let mut client = connect(fixture.address).await;
     for (path, body, status, message) in [
         ("/no", framed(b""), "9", "not so"),
         ("/echo", Bytes::from_static(&[0, 0]), "3", "the call ended after 2 of the 5 bytes"),
     ] {
         let answer =
-            client.send_request(request(house.address, path, "application/grpc", body)).await.expect("an answer");
+            client.send_request(request(fixture.address, path, "application/grpc", body)).await.expect("an answer");
         assert_eq!((answer.status().as_u16(), answer.headers()["grpc-status"].as_bytes()), (200, status.as_bytes()));
         let said = answer.headers()["grpc-message"].to_str().expect("ASCII").to_owned();
         assert!(said.starts_with(message), "{said}");
@@ -210,31 +210,31 @@ async fn a_refusal_stands_in_the_headers() {
 
 #[tokio::test]
 async fn what_is_no_grpc_is_told_so() {
-    let house = house();
-    let mut client = connect(house.address).await;
-    let sent = request(house.address, "/echo", "application/json", Bytes::from_static(b"{}"));
+    let fixture = fixture();
+    let mut client = connect(fixture.address).await;
+    let sent = request(fixture.address, "/echo", "application/json", Bytes::from_static(b"{}"));
     assert_eq!(client.send_request(sent).await.expect("an answer").status(), 415);
-    let mut sent = request(house.address, "/echo", "application/grpc", framed(b""));
+    let mut sent = request(fixture.address, "/echo", "application/grpc", framed(b""));
     *sent.method_mut() = hyper::Method::GET;
     assert_eq!(client.send_request(sent).await.expect("an answer").status(), 415);
 }
 
 #[tokio::test]
 async fn a_stop_answers_what_is_under_way_and_lets_nobody_in() {
-    let house = house();
-    let mut client = connect(house.address).await;
-    let waits = client.send_request(request(house.address, "/wait", "application/grpc", framed(b"late")));
+    let fixture = fixture();
+    let mut client = connect(fixture.address).await;
+    let waits = client.send_request(request(fixture.address, "/wait", "application/grpc", framed(b"late")));
     let waits = tokio::spawn(waits);
-    while house.echo.waiting.load(Ordering::SeqCst) == 0 {
+    while fixture.echo.waiting.load(Ordering::SeqCst) == 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    let (handle, begun) = (house.handle.clone(), std::time::Instant::now());
+    let (handle, begun) = (fixture.handle.clone(), std::time::Instant::now());
     let stopping = tokio::spawn(async move { handle.stop(WITHIN).await });
-    let served = tokio::time::timeout(WITHIN, house.serving).await.expect("ends").expect("no panic");
+    let served = tokio::time::timeout(WITHIN, fixture.serving).await.expect("ends").expect("no panic");
     served.expect("no error");
-    assert!(TcpStream::connect(house.address).await.is_err(), "the port refuses");
+    assert!(TcpStream::connect(fixture.address).await.is_err(), "the port refuses");
     assert!(!stopping.is_finished());
-    house.echo.let_go.add_permits(1);
+    fixture.echo.let_go.add_permits(1);
     let (bytes, trailers) = read(waits.await.expect("no panic").expect("an answer")).await;
     assert_eq!((bytes, trailers["grpc-status"].as_bytes()), (framed(b"late").to_vec(), &b"0"[..]));
     stopping.await.expect("no panic");
@@ -243,14 +243,14 @@ async fn a_stop_answers_what_is_under_way_and_lets_nobody_in() {
 
 #[tokio::test]
 async fn a_stop_does_not_wait_for_ever() {
-    let house = house();
-    let mut client = connect(house.address).await;
+    let fixture = fixture();
+    let mut client = connect(fixture.address).await;
     let waits =
-        tokio::spawn(client.send_request(request(house.address, "/wait", "application/grpc", framed(b"never"))));
-    while house.echo.waiting.load(Ordering::SeqCst) == 0 {
+        tokio::spawn(client.send_request(request(fixture.address, "/wait", "application/grpc", framed(b"never"))));
+    while fixture.echo.waiting.load(Ordering::SeqCst) == 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    let stopped = tokio::time::timeout(WITHIN, house.handle.stop(Duration::from_millis(50))).await;
+    let stopped = tokio::time::timeout(WITHIN, fixture.handle.stop(Duration::from_millis(50))).await;
     assert!(stopped.is_ok());
     waits.abort();
 }
@@ -258,24 +258,24 @@ async fn a_stop_does_not_wait_for_ever() {
 /// Messages that are not asked for used to fill the window that all calls of a connection shared.
 #[tokio::test]
 async fn calls_whose_messages_are_not_read_do_not_stop_another() {
-    let house = house();
-    let client = connect(house.address).await;
+    let fixture = fixture();
+    let client = connect(fixture.address).await;
     let waiting: Vec<_> = (0..LIMITS.calls_at_once_max - 1)
         .map(|_| {
             let mut client = client.clone();
-            let request = request(house.address, "/unread", "application/grpc", framed(&vec![7; 1 << 20]));
+            let request = request(fixture.address, "/unread", "application/grpc", framed(&vec![7; 1 << 20]));
             tokio::spawn(async move { client.send_request(request).await })
         })
         .collect();
-    while house.echo.waiting.load(Ordering::SeqCst) < waiting.len() {
+    while fixture.echo.waiting.load(Ordering::SeqCst) < waiting.len() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     // What fits in their windows is sent.
     tokio::time::sleep(Duration::from_millis(200)).await;
     let message = vec![8; 3 << 20];
-    let call = client.clone().send_request(request(house.address, "/echo", "application/grpc", framed(&message)));
+    let call = client.clone().send_request(request(fixture.address, "/echo", "application/grpc", framed(&message)));
     let answer = tokio::time::timeout(WITHIN, async { read(call.await.expect("an answer")).await }).await;
     let (bytes, _) = answer.expect("in time");
     assert_eq!(bytes.len(), message.len() + 5);
-    house.echo.let_go.add_permits(waiting.len());
+    fixture.echo.let_go.add_permits(waiting.len());
 }

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use crate::config::HttpConfig;
 use crate::requests::caller::wait_of;
 use crate::requests::wait::{REQUEST_WAIT, Wait};
-use crate::responses::refusal::{Kind, Refusal};
+use crate::responses::refusal::{ErrorKind, Refusal};
 
 /// Bodies up to this size have a reserve.
 const SMALL_BODY_BYTES: u64 = 64 << 10;
@@ -110,7 +110,7 @@ fn full(budget: &Budget, refused: Refused) -> Refusal {
     let name = budget.name();
     match refused {
         Refused::NeverFits { largest } => Refusal::new(
-            Kind::TooLarge,
+            ErrorKind::TooLarge,
             format!("the request needs more of `{name}` than {largest}, the maximum of one request"),
         ),
         Refused::Full { waited, retry_after } => {
@@ -119,7 +119,7 @@ fn full(budget: &Budget, refused: Refused) -> Refusal {
                 "the node is busy: the request waited {waited:.1} s for space in `{name}`, which stayed full; retry \
                  after {seconds} s"
             );
-            Refusal { retry_after_seconds: Some(seconds), ..Refusal::new(Kind::Busy, why) }
+            Refusal { retry_after_seconds: Some(seconds), ..Refusal::new(ErrorKind::Busy, why) }
         }
     }
 }

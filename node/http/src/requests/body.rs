@@ -29,7 +29,7 @@ use crate::grpc::GrpcMessage;
 use crate::requests::admission::Applicant;
 use crate::requests::background::{INLINE_BYTES_MAX, in_background};
 use crate::requests::pace::Pace;
-use crate::responses::refusal::{Kind, Refusal};
+use crate::responses::refusal::{ErrorKind, Refusal};
 use crate::server::edge::Edge;
 use crate::server::metrics::ServerMetrics;
 
@@ -185,7 +185,7 @@ pub async fn read_message(
     let head = head.map_err(|why| Refusal::bad(why.to_string()))?;
     if head.is_packed && encoding != GZIP {
         let why = "the message is compressed, but `grpc-encoding` is not `gzip`: send it uncompressed, or use gzip";
-        return Err(Refusal::new(Kind::UnsupportedEncoding, why));
+        return Err(Refusal::new(ErrorKind::UnsupportedEncoding, why));
     }
     let pieces = call.pieces(head).map_err(|why| Refusal::bad(why.to_string()));
     let body = taken_in(edge, who, Some(u64::from(head.bytes)), std::pin::pin!(pieces), bytes_max).await?;
@@ -205,7 +205,7 @@ fn unpack(packed: &[u8], bytes_max: usize) -> Result<Bytes, Refusal> {
     let read = reader.read_to_end(&mut unpacked);
     read.map_err(|why| Refusal::bad(format!("the body is not valid gzip: {why}")))?;
     if unpacked.len() > most {
-        return Err(Refusal::new(Kind::TooLarge, format!("the decompressed body is larger than {most} bytes")));
+        return Err(Refusal::new(ErrorKind::TooLarge, format!("the decompressed body is larger than {most} bytes")));
     }
     Ok(unpacked.into())
 }
@@ -228,7 +228,7 @@ async fn taken_in(
     mut pieces: impl Stream<Item = Result<Bytes, Refusal>> + Unpin,
     bytes_max: usize,
 ) -> Result<Body, Refusal> {
-    let too_large = || Refusal::new(Kind::TooLarge, format!("the body is larger than {bytes_max} bytes"));
+    let too_large = || Refusal::new(ErrorKind::TooLarge, format!("the body is larger than {bytes_max} bytes"));
     if claimed.is_some_and(|claimed| claimed > bytes_max as u64) {
         return Err(too_large());
     }
@@ -282,7 +282,7 @@ pub async fn pieces<'e>(
     bytes_max: u64,
 ) -> Result<impl Stream<Item = Result<Bytes, Refusal>> + use<'e>, Refusal> {
     if announced_length(request).is_some_and(|claimed| claimed > bytes_max) {
-        return Err(Refusal::new(Kind::TooLarge, format!("the file has more than {bytes_max} bytes")));
+        return Err(Refusal::new(ErrorKind::TooLarge, format!("the file has more than {bytes_max} bytes")));
     }
     let slot = who.reserve(&edge.budgets.uploads, 1).await?;
     let held = who.reserve(&edge.budgets.bodies, 0).await?;
@@ -315,7 +315,7 @@ pub fn refuse_encoded(request: &HttpRequest) -> Result<(), Refusal> {
         return Ok(());
     }
     let why = "compressed bodies are not supported here: leave out `Content-Encoding`, or send `identity`";
-    Err(Refusal::new(Kind::UnsupportedEncoding, why))
+    Err(Refusal::new(ErrorKind::UnsupportedEncoding, why))
 }
 
 /// Returns the length of a body that is known before it comes. None for a body that says its end only as it comes.
@@ -331,7 +331,7 @@ fn announced_length(request: &HttpRequest) -> Option<u64> {
 fn too_slow(received: usize, pace: &Pace) -> Refusal {
     let (whole, grace, rate) = (pace.whole.as_secs(), pace.grace.as_secs(), pace.bytes_per_second_min);
     Refusal::new(
-        Kind::TooSlow,
+        ErrorKind::TooSlow,
         format!(
             "the body arrived too slowly ({received} bytes so far). It must be complete within {whole} s, and after \
              {grace} s arrive with at least {rate} bytes a second"
@@ -431,7 +431,7 @@ pub fn room_of(bytes: &[u8], rows: RowsAt) -> Result<Room, Refusal> {
     let Counted { values, objects: rows } = counted.map_err(|deep| Refusal::bad(format!("the body is {deep}")))?;
     if values > VALUES_MAX {
         let why = format!("the body has about {values} values; the maximum of one request is {VALUES_MAX}");
-        return Err(Refusal::new(Kind::TooLarge, why));
+        return Err(Refusal::new(ErrorKind::TooLarge, why));
     }
     if rows > ROWS_MAX {
         return Err(too_many_rows(rows));
@@ -445,7 +445,7 @@ pub fn too_many_rows(rows: usize) -> Refusal {
         "the body has about {rows} rows; the maximum of one request is {ROWS_MAX} rows, and {ROWS_PER_WRITE_MAX} of \
          one object. Send the rest in another request"
     );
-    Refusal::new(Kind::TooLarge, why)
+    Refusal::new(ErrorKind::TooLarge, why)
 }
 
 pub fn parse(bytes: &[u8]) -> Result<Value, Refusal> {
@@ -486,7 +486,7 @@ mod tests {
     #[track_caller]
     fn refused(text: &[u8], part: &str) {
         let refusal = room_of(text, RowsAt::Nowhere).and_then(|_| parse(text)).expect_err(part);
-        assert_eq!(refusal.kind, Kind::BadRequest);
+        assert_eq!(refusal.kind, ErrorKind::BadRequest);
         assert!(refusal.message.contains(part), "{}", refusal.message);
     }
 
@@ -536,7 +536,7 @@ mod tests {
         let room = |text: &str| room_of(text.as_bytes(), RowsAt::Nowhere);
         assert_eq!(room("[1,[],{}]").ok(), Some(Room { bytes: 9 + 6 * VALUE_BYTES, rows: 0 }));
         let refusal = room(&format!("[{}0]", "0,".repeat(VALUES_MAX))).expect_err("too many");
-        assert_eq!(refusal.kind, Kind::TooLarge);
+        assert_eq!(refusal.kind, ErrorKind::TooLarge);
     }
 
     /// Ten thousand rows of a dozen bytes were counted as 2 MB, and took 28.
@@ -551,7 +551,7 @@ mod tests {
         }
         assert!(room_of(one(ROWS_MAX).as_bytes(), RowsAt::List).is_ok());
         let refusal = room_of(one(999_000).as_bytes(), RowsAt::List).expect_err("too many");
-        assert_eq!(refusal.kind, Kind::TooLarge);
+        assert_eq!(refusal.kind, ErrorKind::TooLarge);
         assert!(
             refusal.message.contains("about 999000 rows; the maximum of one request is 50000"),
             "{}",

@@ -22,7 +22,7 @@ use uuid::Uuid;
 use crate::requests::admission::Applicant;
 use crate::requests::body::{self, Body};
 use crate::requests::wait::Wait;
-use crate::responses::refusal::{Kind, Refusal};
+use crate::responses::refusal::{ErrorKind, Refusal};
 use crate::server::edge::Edge;
 
 pub const AUTHORIZATION: &str = "authorization";
@@ -80,7 +80,7 @@ impl Caller {
         match connection.known(Owner { organization, credential }) {
             true => Ok(()),
             false => Err(Refusal::new(
-                Kind::Busy,
+                ErrorKind::Busy,
                 "this organization, or this credential, uses its whole share of this node's connections while others \
                  wait: use fewer connections, or close unused ones",
             )),
@@ -120,7 +120,7 @@ fn named(path: &str) -> Option<(&str, Uuid)> {
 
 /// Returns the credential of an `Authorization` header.
 pub fn bearer(said: Option<&[u8]>) -> Result<Secret, Refusal> {
-    let refuse = |why: &str| Err(Refusal::new(Kind::Unauthorized, why));
+    let refuse = |why: &str| Err(Refusal::new(ErrorKind::Unauthorized, why));
     let Some(value) = said else {
         return refuse("no credential was sent: send `Authorization: Bearer <API key or token>`");
     };
@@ -258,7 +258,7 @@ mod tests {
         for other in ["", "sk-1", "Bearer", "Bearer ", "Basic sk-1", "Bearer sk-\u{e9}", "Bearer a\u{1}"] {
             assert_eq!(bearer_of(other), None, "{other}");
         }
-        assert_eq!(bearer(None).expect_err("none").kind, Kind::Unauthorized);
+        assert_eq!(bearer(None).expect_err("none").kind, ErrorKind::Unauthorized);
     }
 
     #[test]
@@ -273,7 +273,7 @@ mod tests {
         assert_eq!(header_text(ORG_NAME, None).expect("nothing"), None);
         for bytes in [&b"acme\x93"[..], b"a\tb", "a\u{85}".as_bytes()] {
             let refusal = read(bytes).expect_err("no text");
-            assert_eq!(refusal.kind, Kind::BadRequest);
+            assert_eq!(refusal.kind, ErrorKind::BadRequest);
             assert!(refusal.message.contains("`x-bt-org-name` is not valid text"), "{}", refusal.message);
         }
     }

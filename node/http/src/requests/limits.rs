@@ -7,7 +7,7 @@ use assay_storage_model::NotWritten;
 use assay_storage_model::event::SentItem;
 use serde_json::Value;
 
-use crate::responses::refusal::{Kind, Refusal};
+use crate::responses::refusal::{ErrorKind, Refusal};
 
 /// Admits all of the writes, or refuses them, by the quotas of the caller's organization.
 pub fn admit_writes(quotas: &Quotas, who: &Principal, writes: &[ObjectWrite]) -> Result<(), WriteError> {
@@ -30,7 +30,7 @@ fn added_by(writes: &[ObjectWrite]) -> StorageUsage {
 impl From<RateExceeded> for Refusal {
     fn from(exceeded: RateExceeded) -> Refusal {
         let retry_after_seconds = Some(exceeded.retry_after_seconds);
-        Refusal { retry_after_seconds, ..Refusal::new(Kind::Busy, exceeded.to_string()) }
+        Refusal { retry_after_seconds, ..Refusal::new(ErrorKind::Busy, exceeded.to_string()) }
     }
 }
 

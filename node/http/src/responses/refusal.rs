@@ -24,7 +24,7 @@ use crate::responses::response_headers::ResponseHeaders;
 
 /// Every kind of refusal that leaves this server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ErrorKind {
     BadRequest,
     Unauthorized,
     /// An object that the caller may see and not change. Queries answer it for missing objects, too.
@@ -33,7 +33,7 @@ pub enum Kind {
     MethodNotAllowed,
     TooSlow,
     Conflict,
-    /// A version older than what is kept.
+    /// Version older than the stored history.
     Past,
     TooLarge,
     UnsupportedEncoding,
@@ -46,47 +46,47 @@ pub enum Kind {
     NoSpace,
 }
 
-impl Kind {
-    pub const ALL: [Kind; 17] = [
-        Kind::BadRequest,
-        Kind::Unauthorized,
-        Kind::Forbidden,
-        Kind::NotFound,
-        Kind::MethodNotAllowed,
-        Kind::TooSlow,
-        Kind::Conflict,
-        Kind::Past,
-        Kind::TooLarge,
-        Kind::UnsupportedEncoding,
-        Kind::HeadTooLarge,
-        Kind::Busy,
-        Kind::Internal,
-        Kind::NotImplemented,
-        Kind::Unavailable,
-        Kind::TooLate,
-        Kind::NoSpace,
+impl ErrorKind {
+    pub const ALL: [ErrorKind; 17] = [
+        ErrorKind::BadRequest,
+        ErrorKind::Unauthorized,
+        ErrorKind::Forbidden,
+        ErrorKind::NotFound,
+        ErrorKind::MethodNotAllowed,
+        ErrorKind::TooSlow,
+        ErrorKind::Conflict,
+        ErrorKind::Past,
+        ErrorKind::TooLarge,
+        ErrorKind::UnsupportedEncoding,
+        ErrorKind::HeadTooLarge,
+        ErrorKind::Busy,
+        ErrorKind::Internal,
+        ErrorKind::NotImplemented,
+        ErrorKind::Unavailable,
+        ErrorKind::TooLate,
+        ErrorKind::NoSpace,
     ];
 
     /// Returns status and name. Invisible and missing objects are answered alike: 404, and 403 by queries.
     fn row(self) -> (StatusCode, &'static str) {
         match self {
-            Kind::BadRequest => (StatusCode::BAD_REQUEST, "BadRequestError"),
-            Kind::Unauthorized => (StatusCode::UNAUTHORIZED, "UnauthorizedError"),
-            Kind::Forbidden => (StatusCode::FORBIDDEN, "ForbiddenError"),
-            Kind::NotFound => (StatusCode::NOT_FOUND, "NotFoundError"),
-            Kind::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowedError"),
-            Kind::TooSlow => (StatusCode::REQUEST_TIMEOUT, "RequestTimeoutError"),
-            Kind::Conflict => (StatusCode::CONFLICT, "ConflictError"),
-            Kind::Past => (StatusCode::GONE, "GoneError"),
-            Kind::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "PayloadTooLargeError"),
-            Kind::UnsupportedEncoding => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaTypeError"),
-            Kind::HeadTooLarge => (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "HeaderTooLargeError"),
-            Kind::Busy => (StatusCode::TOO_MANY_REQUESTS, "TooManyRequestsError"),
-            Kind::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "InternalServerError"),
-            Kind::NotImplemented => (StatusCode::NOT_IMPLEMENTED, "NotImplementedError"),
-            Kind::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailableError"),
-            Kind::TooLate => (StatusCode::GATEWAY_TIMEOUT, "GatewayTimeoutError"),
-            Kind::NoSpace => (StatusCode::INSUFFICIENT_STORAGE, "InsufficientStorageError"),
+            ErrorKind::BadRequest => (StatusCode::BAD_REQUEST, "BadRequestError"),
+            ErrorKind::Unauthorized => (StatusCode::UNAUTHORIZED, "UnauthorizedError"),
+            ErrorKind::Forbidden => (StatusCode::FORBIDDEN, "ForbiddenError"),
+            ErrorKind::NotFound => (StatusCode::NOT_FOUND, "NotFoundError"),
+            ErrorKind::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowedError"),
+            ErrorKind::TooSlow => (StatusCode::REQUEST_TIMEOUT, "RequestTimeoutError"),
+            ErrorKind::Conflict => (StatusCode::CONFLICT, "ConflictError"),
+            ErrorKind::Past => (StatusCode::GONE, "GoneError"),
+            ErrorKind::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "PayloadTooLargeError"),
+            ErrorKind::UnsupportedEncoding => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaTypeError"),
+            ErrorKind::HeadTooLarge => (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "HeaderTooLargeError"),
+            ErrorKind::Busy => (StatusCode::TOO_MANY_REQUESTS, "TooManyRequestsError"),
+            ErrorKind::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "InternalServerError"),
+            ErrorKind::NotImplemented => (StatusCode::NOT_IMPLEMENTED, "NotImplementedError"),
+            ErrorKind::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailableError"),
+            ErrorKind::TooLate => (StatusCode::GATEWAY_TIMEOUT, "GatewayTimeoutError"),
+            ErrorKind::NoSpace => (StatusCode::INSUFFICIENT_STORAGE, "InsufficientStorageError"),
         }
     }
 
@@ -101,45 +101,49 @@ impl Kind {
     /// Returns the meaning for the OpenAPI document.
     pub fn said(self) -> &'static str {
         match self {
-            Kind::BadRequest => "The request is invalid; the message says where and how to correct it",
-            Kind::Unauthorized => "The credential is missing or unknown",
-            Kind::Forbidden => "The credential lacks the permission",
-            Kind::NotFound => "The object does not exist, or is not visible to the credential",
-            Kind::MethodNotAllowed => "The path does not support this method; `Allow` names those it supports",
-            Kind::TooSlow => "The body arrived too slowly",
-            Kind::Conflict => "The name already exists, or the idempotency key was used for another request",
-            Kind::Past => "The version is older than the stored history",
-            Kind::TooLarge => "The body, or a part of it, is too large",
-            Kind::UnsupportedEncoding => "The encoding of the body is not supported",
-            Kind::HeadTooLarge => "The head of the request is too large",
-            Kind::Busy => "A limit is reached, or a budget of the node stayed full: retry after `Retry-After` seconds",
-            Kind::Internal => "The server failed; its log has the details under the trace id",
-            Kind::NotImplemented => "The operation is part of the API, but not supported yet",
-            Kind::Unavailable => "The service is unavailable: retry in a moment. The outcome of a write is unknown",
-            Kind::TooLate => "The request timed out",
-            Kind::NoSpace => "The disk is full",
+            ErrorKind::BadRequest => "The request is invalid; the message says where and how to correct it",
+            ErrorKind::Unauthorized => "The credential is missing or unknown",
+            ErrorKind::Forbidden => "The credential lacks the permission",
+            ErrorKind::NotFound => "The object does not exist, or is not visible to the credential",
+            ErrorKind::MethodNotAllowed => "The path does not support this method; `Allow` names those it supports",
+            ErrorKind::TooSlow => "The body arrived too slowly",
+            ErrorKind::Conflict => "The name already exists, or the idempotency key was used for another request",
+            ErrorKind::Past => "The version is older than the stored history",
+            ErrorKind::TooLarge => "The body, or a part of it, is too large",
+            ErrorKind::UnsupportedEncoding => "The encoding of the body is not supported",
+            ErrorKind::HeadTooLarge => "The head of the request is too large",
+            ErrorKind::Busy => {
+                "A limit is reached, or a budget of the node stayed full: retry after `Retry-After` seconds"
+            }
+            ErrorKind::Internal => "The server failed; its log has the details under the trace id",
+            ErrorKind::NotImplemented => "The operation is part of the API, but not supported yet",
+            ErrorKind::Unavailable => {
+                "The service is unavailable: retry in a moment. The outcome of a write is unknown"
+            }
+            ErrorKind::TooLate => "The request timed out",
+            ErrorKind::NoSpace => "The disk is full",
         }
     }
 
     /// Returns the seconds after which a retry makes sense, or none if it does not.
     pub fn retry_after_seconds(self) -> Option<u64> {
         match self {
-            Kind::Busy | Kind::Unavailable => Some(1),
-            Kind::NoSpace => Some(30),
+            ErrorKind::Busy | ErrorKind::Unavailable => Some(1),
+            ErrorKind::NoSpace => Some(30),
             _ => None,
         }
     }
 
     /// Returns whether the connection is closed, since the rest of the request on it is not wanted.
     fn closes(self) -> bool {
-        matches!(self, Kind::TooSlow | Kind::TooLarge | Kind::HeadTooLarge)
+        matches!(self, ErrorKind::TooSlow | ErrorKind::TooLarge | ErrorKind::HeadTooLarge)
     }
 }
 
 /// An error response of a handler. The edge adds the headers that all responses have.
 #[derive(Debug)]
 pub struct Refusal {
-    pub kind: Kind,
+    pub kind: ErrorKind,
     pub message: String,
     /// Methods that the path takes, for 405.
     pub allow: Option<String>,
@@ -150,23 +154,26 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    pub fn new(kind: Kind, message: impl Into<String>) -> Refusal {
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Refusal {
         Refusal { kind, message: message.into(), allow: None, retry_after_seconds: None, headers: None }
     }
 
     pub fn bad(message: impl Into<String>) -> Refusal {
-        Refusal::new(Kind::BadRequest, message)
+        Refusal::new(ErrorKind::BadRequest, message)
     }
 
     /// Refuses a missing or invisible object, in the same words.
     pub fn not_found(what: impl fmt::Display) -> Refusal {
-        Refusal::new(Kind::NotFound, format!("{what} does not exist, or this credential may not see it"))
+        Refusal::new(ErrorKind::NotFound, format!("{what} does not exist, or this credential may not see it"))
     }
 
     /// Logs an internal error and tells the caller little about it.
     pub fn internal(why: impl fmt::Display) -> Refusal {
         tracing::error!(%why, "a request failed with an internal error");
-        Refusal::new(Kind::Internal, "the server failed on this request; its log has the details under this trace id")
+        Refusal::new(
+            ErrorKind::Internal,
+            "the server failed on this request; its log has the details under this trace id",
+        )
     }
 
     /// Returns the response without the headers that all responses have.
@@ -175,7 +182,7 @@ impl Refusal {
         if let Some(seconds) = self.retry_after_seconds.or(self.kind.retry_after_seconds()) {
             answer.insert_header((header::RETRY_AFTER, seconds.to_string()));
         }
-        if self.kind == Kind::Unauthorized {
+        if self.kind == ErrorKind::Unauthorized {
             answer.insert_header((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
         }
         if let Some(allow) = &self.allow {
@@ -217,16 +224,16 @@ impl ResponseError for Refusal {
 impl From<RecordsError> for Refusal {
     fn from(error: RecordsError) -> Refusal {
         let kind = match &error {
-            RecordsError::BadRequest(_) => Kind::BadRequest,
-            RecordsError::Unauthenticated(_) => Kind::Unauthorized,
-            RecordsError::Forbidden(_) => Kind::Forbidden,
-            RecordsError::NotServed(_) => Kind::NotImplemented,
-            RecordsError::NotFound(_) => Kind::NotFound,
-            RecordsError::Taken(_) => Kind::Conflict,
-            RecordsError::TooLarge(_) => Kind::TooLarge,
-            RecordsError::Busy(_) => Kind::Busy,
-            RecordsError::Unavailable(_) | RecordsError::Unknown(_) => Kind::Unavailable,
-            RecordsError::NoSpace(_) => Kind::NoSpace,
+            RecordsError::BadRequest(_) => ErrorKind::BadRequest,
+            RecordsError::Unauthenticated(_) => ErrorKind::Unauthorized,
+            RecordsError::Forbidden(_) => ErrorKind::Forbidden,
+            RecordsError::NotServed(_) => ErrorKind::NotImplemented,
+            RecordsError::NotFound(_) => ErrorKind::NotFound,
+            RecordsError::Taken(_) => ErrorKind::Conflict,
+            RecordsError::TooLarge(_) => ErrorKind::TooLarge,
+            RecordsError::Busy(_) => ErrorKind::Busy,
+            RecordsError::Unavailable(_) | RecordsError::Unknown(_) => ErrorKind::Unavailable,
+            RecordsError::NoSpace(_) => ErrorKind::NoSpace,
             RecordsError::Internal(_) => return Refusal::internal(error),
         };
         Refusal::new(kind, error.to_string())
@@ -240,13 +247,13 @@ impl From<WriteError> for Refusal {
             _ => None,
         };
         let kind = match &error {
-            WriteError::Row { .. } => Kind::BadRequest,
-            WriteError::TooLarge { .. } => Kind::TooLarge,
-            WriteError::Gone { .. } => Kind::NotFound,
-            WriteError::KeyReused { .. } => Kind::Conflict,
-            WriteError::NotWritten { why: NotWritten::Busy(_), .. } => Kind::Busy,
-            WriteError::NotWritten { why: NotWritten::NoSpace(_), .. } => Kind::NoSpace,
-            WriteError::NotWritten { .. } | WriteError::Unknown { .. } => Kind::Unavailable,
+            WriteError::Row { .. } => ErrorKind::BadRequest,
+            WriteError::TooLarge { .. } => ErrorKind::TooLarge,
+            WriteError::Gone { .. } => ErrorKind::NotFound,
+            WriteError::KeyReused { .. } => ErrorKind::Conflict,
+            WriteError::NotWritten { why: NotWritten::Busy(_), .. } => ErrorKind::Busy,
+            WriteError::NotWritten { why: NotWritten::NoSpace(_), .. } => ErrorKind::NoSpace,
+            WriteError::NotWritten { .. } | WriteError::Unknown { .. } => ErrorKind::Unavailable,
         };
         Refusal { retry_after_seconds, ..Refusal::new(kind, error.to_string()) }
     }
@@ -255,12 +262,12 @@ impl From<WriteError> for Refusal {
 impl From<ReadError> for Refusal {
     fn from(error: ReadError) -> Refusal {
         let kind = match &error {
-            ReadError::BadRequest(_) => Kind::BadRequest,
-            ReadError::Gone { .. } => Kind::NotFound,
-            ReadError::Past { .. } => Kind::Past,
-            ReadError::Busy { .. } => Kind::Busy,
-            ReadError::NoSpace(_) => Kind::NoSpace,
-            ReadError::Unavailable(_) => Kind::Unavailable,
+            ReadError::BadRequest(_) => ErrorKind::BadRequest,
+            ReadError::Gone { .. } => ErrorKind::NotFound,
+            ReadError::Past { .. } => ErrorKind::Past,
+            ReadError::Busy { .. } => ErrorKind::Busy,
+            ReadError::NoSpace(_) => ErrorKind::NoSpace,
+            ReadError::Unavailable(_) => ErrorKind::Unavailable,
             ReadError::Damaged(_) | ReadError::Internal(_) => return Refusal::internal(error),
         };
         Refusal::new(kind, error.to_string())
@@ -271,10 +278,10 @@ impl From<FilesError> for Refusal {
     fn from(error: FilesError) -> Refusal {
         match error {
             FilesError::BadRequest(why) => Refusal::bad(why),
-            FilesError::TooLarge(why) => Refusal::new(Kind::TooLarge, why),
+            FilesError::TooLarge(why) => Refusal::new(ErrorKind::TooLarge, why),
             FilesError::Write(why) => why.into(),
             FilesError::Read(why) => why.into(),
-            FilesError::Changed => Refusal::new(Kind::Unavailable, error.to_string()),
+            FilesError::Changed => Refusal::new(ErrorKind::Unavailable, error.to_string()),
             FilesError::Damaged(_) => Refusal::internal(error),
         }
     }
@@ -295,19 +302,19 @@ impl From<FunctionsError> for Refusal {
 impl From<AskError> for Refusal {
     fn from(error: AskError) -> Refusal {
         let kind = match &error {
-            AskError::BadRequest(_) => Kind::BadRequest,
-            AskError::Gone { .. } => Kind::Forbidden,
-            AskError::Past { .. } => Kind::Past,
-            AskError::TooMuch(_) => Kind::TooLarge,
-            AskError::Busy(_) => Kind::Busy,
+            AskError::BadRequest(_) => ErrorKind::BadRequest,
+            AskError::Gone { .. } => ErrorKind::Forbidden,
+            AskError::Past { .. } => ErrorKind::Past,
+            AskError::TooMuch(_) => ErrorKind::TooLarge,
+            AskError::Busy(_) => ErrorKind::Busy,
             AskError::Refused { retry_after_seconds, .. } => {
-                let refusal = Refusal::new(Kind::Busy, error.to_string());
+                let refusal = Refusal::new(ErrorKind::Busy, error.to_string());
                 return Refusal { retry_after_seconds: Some(*retry_after_seconds), ..refusal };
             }
-            AskError::NotServed(_) => Kind::NotImplemented,
-            AskError::Unavailable(_) => Kind::Unavailable,
-            AskError::TooLate(_) => Kind::TooLate,
-            AskError::NoSpace(_) => Kind::NoSpace,
+            AskError::NotServed(_) => ErrorKind::NotImplemented,
+            AskError::Unavailable(_) => ErrorKind::Unavailable,
+            AskError::TooLate(_) => ErrorKind::TooLate,
+            AskError::NoSpace(_) => ErrorKind::NoSpace,
             AskError::Damaged(_) | AskError::Internal(_) => return Refusal::internal(error),
         };
         Refusal::new(kind, error.to_string())
@@ -322,7 +329,7 @@ impl From<RenderError> for Refusal {
             RenderError::Format(FormatError::Beyond { .. } | FormatError::TooLong { .. }) => {
                 Refusal::bad(why.to_string())
             }
-            RenderError::NoMemory(why) => Refusal::new(Kind::Busy, why),
+            RenderError::NoMemory(why) => Refusal::new(ErrorKind::Busy, why),
             RenderError::Format(_)
             | RenderError::Envelope(_)
             | RenderError::Compression(_)
@@ -356,15 +363,15 @@ mod tests {
 
     #[test]
     fn every_kind_is_an_error_with_a_name_of_its_own() {
-        for (place, kind) in Kind::ALL.into_iter().enumerate() {
+        for (place, kind) in ErrorKind::ALL.into_iter().enumerate() {
             assert!(kind.status().is_client_error() || kind.status().is_server_error(), "{kind:?}");
-            assert!(Kind::ALL[..place].iter().all(|other| other.row() != kind.row()), "{kind:?}");
+            assert!(ErrorKind::ALL[..place].iter().all(|other| other.row() != kind.row()), "{kind:?}");
         }
     }
 
     #[test]
     fn what_may_be_asked_again_says_when() {
-        for kind in Kind::ALL {
+        for kind in ErrorKind::ALL {
             let wants = [429, 503, 507].contains(&kind.status().as_u16());
             let answer = Refusal::new(kind, "").error_response();
             assert_eq!(answer.headers().contains_key(header::RETRY_AFTER), wants, "{kind:?}");
@@ -373,7 +380,7 @@ mod tests {
 
     #[test]
     fn who_knows_when_says_when() {
-        let refusal = Refusal { retry_after_seconds: Some(40), ..Refusal::new(Kind::Busy, "") };
+        let refusal = Refusal { retry_after_seconds: Some(40), ..Refusal::new(ErrorKind::Busy, "") };
         let answer = refusal.error_response();
         assert_eq!(answer.headers().get(header::RETRY_AFTER), Some(&HeaderValue::from_static("40")));
     }

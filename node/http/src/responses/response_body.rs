@@ -35,7 +35,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Part {
     pub bytes: Bytes,
-    pub room: Reservation,
+    pub reservation: Reservation,
 }
 
 pub type Parts = LocalBoxStream<'static, io::Result<Part>>;
@@ -51,7 +51,7 @@ struct SendingState {
     left: Bytes,
     /// Bytes of the part that `left` is the rest of.
     part_bytes: usize,
-    room: Option<Reservation>,
+    reservation: Option<Reservation>,
     /// The part behind it, where it is there already.
     next: Option<Part>,
     /// Source of more parts.
@@ -83,9 +83,9 @@ impl Reader {
 
 impl Sending {
     /// A whole answer to a request.
-    pub fn new(call: &Call, bytes: Bytes, room: Reservation) -> Sending {
+    pub fn new(call: &Call, bytes: Bytes, reservation: Reservation) -> Sending {
         let size = BodySize::Sized(bytes.len() as u64);
-        Sending::of(Reader::of(call), size, Some(Part { bytes, room }), None)
+        Sending::of(Reader::of(call), size, Some(Part { bytes, reservation }), None)
     }
 
     /// An answer that is made part by part. The next part is asked for when half of the one before is taken.
@@ -97,7 +97,7 @@ impl Sending {
         let state = SendingState {
             left: Bytes::new(),
             part_bytes: 0,
-            room: None,
+            reservation: None,
             next,
             parts,
             handed_on: 0,
@@ -125,11 +125,11 @@ impl SendingState {
             return Poll::Ready(Some(Err(error)));
         }
         if self.left.is_empty() {
-            self.room = None;
-            let Some(Part { bytes, room }) = self.next.take() else {
+            self.reservation = None;
+            let Some(Part { bytes, reservation }) = self.next.take() else {
                 return if self.parts.is_some() { Poll::Pending } else { Poll::Ready(None) };
             };
-            (self.part_bytes, self.left, self.room) = (bytes.len(), bytes, Some(room));
+            (self.part_bytes, self.left, self.reservation) = (bytes.len(), bytes, Some(reservation));
         }
         let bytes = self.left.len().min(PIECE_BYTES);
         self.handed_on = bytes;
@@ -153,7 +153,7 @@ impl SendingState {
 
     /// Lets the reader go, and all that is held for it; its connection closes.
     fn leave(&mut self) {
-        (self.left, self.room, self.next, self.parts) = (Bytes::new(), None, None, None);
+        (self.left, self.reservation, self.next, self.parts) = (Bytes::new(), None, None, None);
         self.is_left = true;
         self.reader.refusals.note(SLOW_READERS, self.reader.holder.organization);
         self.reader.connection.iter().for_each(|connection| connection.close());
@@ -230,8 +230,8 @@ mod tests {
     }
 
     fn part(budget: &Budget, bytes: usize) -> Part {
-        let room = budget.try_acquire(Holder::ANONYMOUS, bytes as u64).expect("room");
-        Part { bytes: Bytes::from(vec![7; bytes]), room }
+        let reservation = budget.try_acquire(Holder::ANONYMOUS, bytes as u64).expect("memory");
+        Part { bytes: Bytes::from(vec![7; bytes]), reservation }
     }
 
     fn reader(config: &HttpConfig, refusals: &Refusals) -> Reader {

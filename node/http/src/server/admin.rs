@@ -32,7 +32,7 @@ use tokio::time::timeout;
 use crate::config::TlsFiles;
 use crate::requests::body;
 use crate::requests::caller::{AUTHORIZATION, bearer};
-use crate::responses::refusal::{Kind, Refusal};
+use crate::responses::refusal::{ErrorKind, Refusal};
 use crate::responses::{HandlerResult, json, json_builder};
 use crate::server::edge::Edge;
 
@@ -157,7 +157,7 @@ impl AdminListener {
                 None => "no token was sent",
             };
             return Err(Refusal::new(
-                Kind::Unauthorized,
+                ErrorKind::Unauthorized,
                 format!(
                     "{why}: send `Authorization: Bearer <token>` with the token from ASSAY_ADMIN_TOKEN or \
                      admin.token_file, or else from `admin.token` in the data directory of the node"
@@ -165,7 +165,7 @@ impl AdminListener {
             ));
         }
         let full = || format!("{AT_ONCE_MAX} administrators' requests are in progress; try again in a moment");
-        Arc::clone(&self.places).try_acquire_owned().map_err(|_| Refusal::new(Kind::Busy, full()))
+        Arc::clone(&self.places).try_acquire_owned().map_err(|_| Refusal::new(ErrorKind::Busy, full()))
     }
 }
 
@@ -189,7 +189,7 @@ async fn look(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
     let operation = operation_of(&request);
     if operation != LOOK {
         let mut refusal =
-            Refusal::new(Kind::MethodNotAllowed, format!("`{operation}` needs POST; only `{LOOK}` supports GET"));
+            Refusal::new(ErrorKind::MethodNotAllowed, format!("`{operation}` needs POST; only `{LOOK}` supports GET"));
         refusal.allow = Some("POST".into());
         return Err(refusal);
     }
@@ -207,7 +207,7 @@ async fn operate(edge: Data<Edge>, request: HttpRequest, payload: Payload) -> Ha
 async fn unrouted(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
     let _place = listener_of(&edge)?.admit(&request)?;
     let why = "this port serves GET /cluster/status and POST /cluster/<operation>; the API has another port";
-    Err(Refusal::new(Kind::NotFound, why))
+    Err(Refusal::new(ErrorKind::NotFound, why))
 }
 
 fn operation_of(request: &HttpRequest) -> String {
@@ -216,14 +216,14 @@ fn operation_of(request: &HttpRequest) -> String {
 
 /// Reads a body outside of the budget that bodies of the API share: administrators must get in when it is full.
 async fn read(payload: Payload) -> Result<Bytes, Refusal> {
-    let too_large = || Refusal::new(Kind::TooLarge, format!("the body is larger than {BODY_BYTES_MAX} bytes"));
+    let too_large = || Refusal::new(ErrorKind::TooLarge, format!("the body is larger than {BODY_BYTES_MAX} bytes"));
     match timeout(BODY_MAX, payload.to_bytes_limited(BODY_BYTES_MAX)).await {
         Ok(Ok(Ok(bytes))) => Ok(bytes),
         Ok(Ok(Err(error))) => Err(Refusal::bad(format!("the body is incomplete or has invalid HTTP framing: {error}"))),
         Ok(Err(_)) => Err(too_large()),
         Err(_) => {
             let why = format!("the body arrived too slowly: it must be complete within {} s", BODY_MAX.as_secs());
-            Err(Refusal::new(Kind::TooSlow, why))
+            Err(Refusal::new(ErrorKind::TooSlow, why))
         }
     }
 }
@@ -241,7 +241,7 @@ async fn answered(listener: &AdminListener, place: OwnedSemaphorePermit, request
     let late = |_| {
         let seconds = ANSWER_MAX.as_secs();
         Refusal::new(
-            Kind::Unavailable,
+            ErrorKind::Unavailable,
             format!("the operation did not end within {seconds} s and may still complete: check the status"),
         )
     };
@@ -256,8 +256,8 @@ async fn answered(listener: &AdminListener, place: OwnedSemaphorePermit, request
             Ok(answer.insert_header((header::CONTENT_TYPE, LINES)).streaming(lines.map(line)))
         }
         Err(AdminRefusal::Bad(why)) => Err(Refusal::bad(why)),
-        Err(AdminRefusal::Refused(why)) => Err(Refusal::new(Kind::Conflict, why)),
-        Err(AdminRefusal::Unavailable(why)) => Err(Refusal::new(Kind::Unavailable, why)),
+        Err(AdminRefusal::Refused(why)) => Err(Refusal::new(ErrorKind::Conflict, why)),
+        Err(AdminRefusal::Unavailable(why)) => Err(Refusal::new(ErrorKind::Unavailable, why)),
     }
 }
 
@@ -311,7 +311,7 @@ mod tests {
         assert_eq!(fields(b" \n").expect("nothing"), Map::new());
         assert_eq!(fields(b"{\"node\": 2}").expect("fields")["node"], 2);
         for wrong in ["[1]", "2", "{", "\"node\""] {
-            assert_eq!(fields(wrong.as_bytes()).expect_err(wrong).kind, Kind::BadRequest);
+            assert_eq!(fields(wrong.as_bytes()).expect_err(wrong).kind, ErrorKind::BadRequest);
         }
     }
 }

@@ -32,7 +32,7 @@ use crate::requests::admission::Budgets;
 use crate::requests::unread_body::Unread;
 use crate::requests::wait::{STAINLESS_TIMEOUT, Wait};
 use crate::responses::finishing::{Finishing, changes};
-use crate::responses::refusal::{Kind, Refusal};
+use crate::responses::refusal::{ErrorKind, Refusal};
 use crate::responses::response_body::SLOW_READERS;
 use crate::responses::response_headers::ResponseHeaders;
 use crate::server::admin::AdminListener;
@@ -161,7 +161,7 @@ async fn serve<B: MessageBody + 'static>(
     if head_bytes > edge.config.head_bytes_max {
         let max = edge.config.head_bytes_max;
         let why = format!("the request line and headers have {head_bytes} bytes; the maximum is {max}");
-        return Err(refused(headers, Refusal::new(Kind::HeadTooLarge, why)));
+        return Err(refused(headers, Refusal::new(ErrorKind::HeadTooLarge, why)));
     }
     let timeout = request.headers().get(STAINLESS_TIMEOUT).map(HeaderValue::as_bytes);
     let wait = Wait::of_request(Instant::now(), request.path(), timeout);
@@ -192,7 +192,7 @@ pub fn panicked(edge: &Edge, panic: &(dyn Any + Send)) -> Refusal {
 /// Refuses a request on a connection that may only ask for the health of the node.
 pub fn full() -> Refusal {
     Refusal::new(
-        Kind::Unavailable,
+        ErrorKind::Unavailable,
         "all connections of this node are in use; try again in a moment, or use another node",
     )
 }
@@ -200,7 +200,7 @@ pub fn full() -> Refusal {
 /// Refuses a request that was not answered in time.
 pub fn too_late() -> Refusal {
     let why = "the request timed out; its writes may have been done";
-    Refusal::new(Kind::Unavailable, why)
+    Refusal::new(ErrorKind::Unavailable, why)
 }
 
 fn head_bytes(request: &ServiceRequest) -> usize {
@@ -236,7 +236,7 @@ fn refusal_of(error: &Error) -> Refusal {
     let status = error.as_response_error().status_code();
     match status {
         StatusCode::NOT_FOUND => Refusal::not_found("this path"),
-        StatusCode::PAYLOAD_TOO_LARGE => Refusal::new(Kind::TooLarge, error.to_string()),
+        StatusCode::PAYLOAD_TOO_LARGE => Refusal::new(ErrorKind::TooLarge, error.to_string()),
         status if status.is_client_error() => Refusal::bad(error.to_string()),
         _ => Refusal::internal(error),
     }

@@ -1,6 +1,6 @@
 //! Objects on a real cluster of one in a directory of its own: writes, reads, refusals.
 
-mod house;
+mod fixture;
 mod reading;
 mod refusing;
 mod writing;

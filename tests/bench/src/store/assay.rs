@@ -33,7 +33,7 @@ impl Totals {
 
 pub fn run(task: &StoreTask) -> anyhow::Result<StoreMeasurement> {
     let workload = task.workload()?;
-    let house = Arc::new(StoreNode::open(&task.dir)?);
+    let node = Arc::new(StoreNode::open(&task.dir)?);
     let start = Arc::new(Barrier::new(task.lanes + 1));
     let mut threads = Vec::new();
     let mut totals = Totals::default();
@@ -47,11 +47,11 @@ pub fn run(task: &StoreTask) -> anyhow::Result<StoreMeasurement> {
             totals.add(&entry);
             entries.push((shard, entry.commands, entry.merged));
         }
-        let (house, start) = (Arc::clone(&house), Arc::clone(&start));
+        let (node, start) = (Arc::clone(&node), Arc::clone(&start));
         threads.push(spawn(&format!("bench-client-{at}"), move || {
             start.wait();
             for (shard, commands, merged) in entries {
-                house.propose(shard, commands, &merged)?;
+                node.propose(shard, commands, &merged)?;
             }
             Ok(Instant::now())
         })?);
@@ -61,12 +61,12 @@ pub fn run(task: &StoreTask) -> anyhow::Result<StoreMeasurement> {
     start.wait();
     let began = Instant::now();
     let done = Arc::new(AtomicBool::new(false));
-    let sampler = sample(Arc::clone(&house), began, Arc::clone(&done))?;
+    let sampler = sample(Arc::clone(&node), began, Arc::clone(&done))?;
     let ends = threads.into_iter().map(join).collect::<anyhow::Result<Vec<Instant>>>()?;
     let ended = ends.into_iter().max().unwrap_or(began);
     let (cpu, write_bytes) = (cpu_between(&cpu_before, &me.cpu()?), me.write_bytes()? - written_before);
     let settling = Instant::now();
-    house.settle()?;
+    node.settle()?;
     let settle_seconds = settling.elapsed().as_secs_f64();
     done.store(true, Ordering::Relaxed);
     let backlog = join(sampler)?;
@@ -87,22 +87,22 @@ pub fn run(task: &StoreTask) -> anyhow::Result<StoreMeasurement> {
         memory_after: me.memory()?,
         backlog,
     };
-    house.shutdown()?;
+    node.shutdown()?;
     Ok(measured)
 }
 
 fn sample(
-    house: Arc<StoreNode>,
+    node: Arc<StoreNode>,
     began: Instant,
     done: Arc<AtomicBool>,
 ) -> anyhow::Result<std::thread::JoinHandle<anyhow::Result<Vec<Backlog>>>> {
     spawn("bench-sampler", move || {
         let mut samples = Vec::new();
         while !done.load(Ordering::Relaxed) {
-            samples.push(house.backlog(began)?);
+            samples.push(node.backlog(began)?);
             std::thread::sleep(SAMPLE_EVERY);
         }
-        samples.push(house.backlog(began)?);
+        samples.push(node.backlog(began)?);
         Ok(samples)
     })
 }

@@ -54,17 +54,16 @@ struct SoakProgress {
 pub fn run(options: &SoakOptions, dir: &Path, json_file: Option<&Path>) -> anyhow::Result<()> {
     let mut workload = Workload::new(options.seed, options.profile, options.merges);
     workload.late_writes = 1000;
-    let house = Arc::new(StoreNode::open(dir)?);
+    let node = Arc::new(StoreNode::open(dir)?);
     let progress = Arc::new(SoakProgress::default());
     let me = Process::myself();
     let (cpu_before, written_before, began) = (me.cpu()?, me.write_bytes()?, Instant::now());
     let lanes = lanes(options.threads);
     let mut clients = Vec::new();
     for at in 0..lanes {
-        let (mut lane, house, progress) =
-            (Lane::new(&workload, 1, at, lanes), Arc::clone(&house), Arc::clone(&progress));
+        let (mut lane, node, progress) = (Lane::new(&workload, 1, at, lanes), Arc::clone(&node), Arc::clone(&progress));
         let rate = options.rate_bytes_per_second.map(|rate| rate / lanes as f64);
-        clients.push(spawn(&format!("bench-client-{at}"), move || client(&mut lane, &house, &progress, rate))?);
+        clients.push(spawn(&format!("bench-client-{at}"), move || client(&mut lane, &node, &progress, rate))?);
     }
     let mut samples = Vec::new();
     let mut early = false;
@@ -75,7 +74,7 @@ pub fn run(options: &SoakOptions, dir: &Path, json_file: Option<&Path>) -> anyho
             operations: progress.operations.load(Ordering::Relaxed),
             resident_bytes: me.memory()?.resident_bytes,
             write_bytes: me.write_bytes()? - written_before,
-            backlog: house.backlog(began)?,
+            backlog: node.backlog(began)?,
         };
         eprintln!("{}", told(&sample));
         samples.push(sample);
@@ -89,11 +88,11 @@ pub fn run(options: &SoakOptions, dir: &Path, json_file: Option<&Path>) -> anyho
     }
     let cpu = cpu_between(&cpu_before, &me.cpu()?);
     let report = report(&samples, seconds, &cpu, me.memory()?.peak_bytes)?;
-    house.shutdown()?;
+    node.shutdown()?;
     report.finish(json_file)
 }
 
-fn client(lane: &mut Lane, house: &StoreNode, progress: &SoakProgress, rate: Option<f64>) -> anyhow::Result<()> {
+fn client(lane: &mut Lane, node: &StoreNode, progress: &SoakProgress, rate: Option<f64>) -> anyhow::Result<()> {
     let (began, mut sent) = (Instant::now(), 0.0);
     while !progress.stop.load(Ordering::Relaxed) {
         let (shard, entry) = lane.next();
@@ -102,7 +101,7 @@ fn client(lane: &mut Lane, house: &StoreNode, progress: &SoakProgress, rate: Opt
             std::thread::sleep(due.saturating_sub(began.elapsed()));
         }
         sent += entry.bytes.len() as f64;
-        house.propose(shard, entry.commands, &entry.merged)?;
+        node.propose(shard, entry.commands, &entry.merged)?;
         progress.bytes.fetch_add(entry.bytes.len() as u64, Ordering::Relaxed);
         progress.operations.fetch_add(entry.counts.operations, Ordering::Relaxed);
     }

@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 /// Default directory, in which `assay cluster` finds no node.
 const NOWHERE: &str = "/nonexistent";
 
-struct Desk<'a> {
+struct AdminListener<'a> {
     url: &'a str,
     token: PathBuf,
 }
 
-impl Desk<'_> {
+impl AdminListener<'_> {
     fn cluster(&self, words: &[&str]) -> Result<Ran> {
         let token = self.token.to_str().context("a path that is text")?;
         let place = ["--admin", self.url, "--admin-token-file", token, "--data-dir", NOWHERE];
@@ -57,23 +57,23 @@ fn node_in(status: &Value, node: u64) -> Result<&Value> {
 }
 
 /// Tests who may use which listener.
-fn doors(dev: &Dev, dir: &Path, desks: &[Desk<'_>]) -> Result<()> {
-    for (desk, node) in desks.iter().zip(1..) {
-        let mode = std::fs::metadata(&desk.token)?.permissions().mode() & 0o777;
+fn doors(dev: &Dev, dir: &Path, listeners: &[AdminListener<'_>]) -> Result<()> {
+    for (listener, node) in listeners.iter().zip(1..) {
+        let mode = std::fs::metadata(&listener.token)?.permissions().mode() & 0o777;
         ensure!(mode == 0o600, "the token of node {node} has mode {mode:o}");
-        let (status, text) = status_of(desk.url, "/cluster/status", &desk.bearer()?)?;
+        let (status, text) = status_of(listener.url, "/cluster/status", &listener.bearer()?)?;
         ensure!(status == 200 && serde_json::from_str::<Value>(&text)?["node"] == node, "{status}: {text}");
-        let (status, text) = status_of(desk.url, "/cluster/status", &format!("Bearer {}", dev.key))?;
+        let (status, text) = status_of(listener.url, "/cluster/status", &format!("Bearer {}", dev.key))?;
         ensure!(status == 401 && text.contains("API keys are not accepted here"), "{status}: {text}");
-        let (status, text) = status_of(&dev.urls[node - 1], "/v1/project", &desk.bearer()?)?;
+        let (status, text) = status_of(&dev.urls[node - 1], "/v1/project", &listener.bearer()?)?;
         ensure!(status == 401, "the API takes the token of administrators: {status}: {text}");
     }
-    let other = Desk { url: desks[1].url, token: token_of(dir, 1) };
+    let other = AdminListener { url: listeners[1].url, token: token_of(dir, 1) };
     let why = other.refused(&["status"])?;
     ensure!(why.contains("not the administrators' token of this node") && why.contains(other.url), "{why}");
     let mut by_variable = vec!["cluster", "status", "--json", "--data-dir", NOWHERE];
-    let token = std::fs::read_to_string(&desks[1].token)?;
-    let variables = [("ASSAY_ADMIN_URL", desks[1].url), ("ASSAY_ADMIN_TOKEN", token.trim())];
+    let token = std::fs::read_to_string(&listeners[1].token)?;
+    let variables = [("ASSAY_ADMIN_URL", listeners[1].url), ("ASSAY_ADMIN_TOKEN", token.trim())];
     ensure!(run(&by_variable, &variables, "")?.json()?["node"] == 2, "by variables");
     by_variable[4] = dir.to_str().context("a path that is text")?;
     let why = run(&by_variable, &variables[..1], "")?.errors;
@@ -81,8 +81,8 @@ fn doors(dev: &Dev, dir: &Path, desks: &[Desk<'_>]) -> Result<()> {
     Ok(())
 }
 
-fn operations(dir: &Path, desks: &[Desk<'_>]) -> Result<()> {
-    let [first, second, _] = desks else { anyhow::bail!("three nodes") };
+fn operations(dir: &Path, listeners: &[AdminListener<'_>]) -> Result<()> {
+    let [first, second, _] = listeners else { anyhow::bail!("three nodes") };
     let here = dir.join("node-2");
     let by_socket =
         run(&["cluster", "status", "--json", "--data-dir", here.to_str().context("text")?], &[], "")?.json()?;
@@ -125,9 +125,9 @@ fn a_cluster_is_run_through_the_listeners_of_its_administrators() {
     let data = dir.path().join("data");
     let dev =
         Dev::start_with(&data, &[("ASSAY_ADMIN_LISTEN", "127.0.0.1:0")]).unwrap_or_else(|error| panic!("{error:#}"));
-    let desk = |node: usize| Desk { url: &dev.admin_urls[node - 1], token: token_of(&data, node) };
-    let desks: Vec<Desk<'_>> = (1..=NODES).map(desk).collect();
-    let held = doors(&dev, &data, &desks).and_then(|()| operations(&data, &desks));
+    let listener = |node: usize| AdminListener { url: &dev.admin_urls[node - 1], token: token_of(&data, node) };
+    let listeners: Vec<AdminListener<'_>> = (1..=NODES).map(listener).collect();
+    let held = doors(&dev, &data, &listeners).and_then(|()| operations(&data, &listeners));
     held.unwrap_or_else(|error| panic!("{error:#}\nthe nodes said:\n{}", dev.log()));
 }
 

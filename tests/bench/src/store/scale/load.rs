@@ -20,16 +20,16 @@ const FILL_BYTES_MAX: u64 = 3 << 30;
 
 pub fn run(task: &ScaleTask) -> anyhow::Result<()> {
     let workload = Workload::new(task.seed, Profile::Even, task.merges);
-    let house = Arc::new(StoreNode::open(&task.dir)?);
+    let node = Arc::new(StoreNode::open(&task.dir)?);
     let (began, started) = (Instant::now(), Arc::new(AtomicU64::new(0)));
     let (marks, told) = channel();
     let mut clients = Vec::new();
     for at in 0..task.lanes {
         let lane = Lane::new(&workload, 1, at, task.lanes);
-        let (house, started, marks) = (Arc::clone(&house), Arc::clone(&started), marks.clone());
+        let (node, started, marks) = (Arc::clone(&node), Arc::clone(&started), marks.clone());
         let share = task.rows / task.lanes as u64 + u64::from((at as u64) < task.rows % task.lanes as u64);
         clients
-            .push(spawn(&format!("bench-client-{at}"), move || client(lane, &house, share, &started, &marks, began))?);
+            .push(spawn(&format!("bench-client-{at}"), move || client(lane, &node, share, &started, &marks, began))?);
     }
     drop(marks);
     let me = Process::myself();
@@ -51,11 +51,11 @@ pub fn run(task: &ScaleTask) -> anyhow::Result<()> {
         write_bytes: me.write_bytes()?,
         disk_bytes: bytes_below(&task.dir)?,
         memory: me.memory()?,
-        backlog: house.backlog(began)?,
+        backlog: node.backlog(began)?,
     }))?;
-    let log_bytes = fill_log(&house, &mut lanes)?;
+    let log_bytes = fill_log(&node, &mut lanes)?;
     let objects = lanes.iter().flat_map(Lane::objects).collect();
-    say(&LoadMessage::ReadyToDie { log_bytes, log_budget_bytes: house.log_budget_bytes(), objects })?;
+    say(&LoadMessage::ReadyToDie { log_bytes, log_budget_bytes: node.log_budget_bytes(), objects })?;
     loop {
         std::thread::sleep(Duration::from_secs(60));
     }
@@ -64,7 +64,7 @@ pub fn run(task: &ScaleTask) -> anyhow::Result<()> {
 /// Writes until `rows` rows are started, and reports each time that all clients together pass another mark.
 fn client(
     mut lane: Lane,
-    house: &StoreNode,
+    node: &StoreNode,
     rows: u64,
     started: &AtomicU64,
     marks: &Sender<(u64, f64)>,
@@ -75,7 +75,7 @@ fn client(
         let (shard, entry) = lane.next();
         totals.add(&entry);
         let new = entry.counts.rows();
-        house.propose(shard, entry.commands, &entry.merged)?;
+        node.propose(shard, entry.commands, &entry.merged)?;
         let before = started.fetch_add(new, Ordering::Relaxed);
         if before / MARK_ROWS < (before + new) / MARK_ROWS {
             // The receiver is gone only when the process ends in an error that is told elsewhere.
@@ -85,15 +85,15 @@ fn client(
     Ok((lane, totals))
 }
 
-fn fill_log(house: &StoreNode, lanes: &mut [Lane]) -> anyhow::Result<u64> {
-    let full = (house.log_budget_bytes() as f64 * LOG_FULL) as u64;
+fn fill_log(node: &StoreNode, lanes: &mut [Lane]) -> anyhow::Result<u64> {
+    let full = (node.log_budget_bytes() as f64 * LOG_FULL) as u64;
     let mut written = 0;
-    while house.log_bytes() < full && written < FILL_BYTES_MAX {
+    while node.log_bytes() < full && written < FILL_BYTES_MAX {
         for lane in &mut *lanes {
             let (shard, entry) = lane.next();
             written += entry.bytes.len() as u64;
-            house.propose(shard, entry.commands, &entry.merged)?;
+            node.propose(shard, entry.commands, &entry.merged)?;
         }
     }
-    Ok(house.log_bytes())
+    Ok(node.log_bytes())
 }

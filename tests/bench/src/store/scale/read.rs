@@ -29,7 +29,7 @@ const CHECK_EVERY: usize = 10;
 struct RowReader<'a> {
     workload: Workload,
     objects: &'a [(u64, u64)],
-    house: StoreNode,
+    node: StoreNode,
     dice: Dice,
 }
 
@@ -42,17 +42,17 @@ struct KnownRow {
 
 pub fn run(task: &ScaleTask) -> anyhow::Result<Answers> {
     let began = Instant::now();
-    let house = StoreNode::open(&task.dir)?;
-    house.fence_all()?;
+    let node = StoreNode::open(&task.dir)?;
+    node.fence_all()?;
     let ready_seconds = began.elapsed().as_secs_f64();
     let me = Process::myself();
     let memory_ready = me.memory()?;
     let workload = Workload::new(task.seed, Profile::Even, task.merges);
-    let mut reader = RowReader { workload, objects: &task.objects, house, dice: Dice::new(task.seed ^ 1) };
+    let mut reader = RowReader { workload, objects: &task.objects, node, dice: Dice::new(task.seed ^ 1) };
     // Segments are written around the page cache: until someone reads them, they are on the disk alone.
     let get_cold_ms = reader.lookups(LOOKUPS_COLD)?;
     let any_page_cold_ms = reader.pages(PAGES, false)?;
-    reader.house.compacted()?;
+    reader.node.compacted()?;
     read_all_below(&task.dir.join("shards"))?;
     let get_warm_ms = reader.lookups(LOOKUPS)?;
     let answers = Answers {
@@ -65,10 +65,10 @@ pub fn run(task: &ScaleTask) -> anyhow::Result<Answers> {
         newest_page_ms: reader.pages(PAGES, true)?,
         any_page_ms: reader.pages(PAGES, false)?,
         trace_ms: reader.traces(LOOKUPS / 5)?,
-        segments: reader.house.backlog(began)?.segments,
+        segments: reader.node.backlog(began)?.segments,
         memory_after: me.memory()?,
     };
-    reader.house.shutdown()?;
+    reader.node.shutdown()?;
     Ok(answers)
 }
 
@@ -77,7 +77,7 @@ impl RowReader<'_> {
         let (n, rows) = self.objects[self.dice.below(self.objects.len() as u64) as usize];
         ensure!(rows > 0, "object {n} has no rows");
         let row = self.workload.row(n, self.dice.below(rows));
-        Ok(KnownRow { row, object: self.workload.object(n), shard: self.house.shard(shard_of(n))? })
+        Ok(KnownRow { row, object: self.workload.object(n), shard: self.node.shard(shard_of(n))? })
     }
 
     fn lookups(&mut self, count: usize) -> anyhow::Result<Vec<f64>> {

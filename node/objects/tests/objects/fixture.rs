@@ -18,18 +18,18 @@ use bytes::Bytes;
 use serde_json::Value;
 use uuid::Uuid;
 
-pub struct House {
+pub struct Fixture {
     pub objects: Objects,
     pub cluster: Arc<Cluster>,
     _dir: tempfile::TempDir,
 }
 
-pub async fn house() -> House {
-    house_with(ObjectLimits::default()).await
+pub async fn fixture() -> Fixture {
+    fixture_with(ObjectLimits::default()).await
 }
 
-pub async fn house_with(limits: ObjectLimits) -> House {
-    house_at(limits, node_clock).await
+pub async fn fixture_with(limits: ObjectLimits) -> Fixture {
+    fixture_at(limits, node_clock).await
 }
 
 /// While it lasts no actor takes a write: those that have a place keep it.
@@ -45,10 +45,10 @@ impl Drop for Hold {
     }
 }
 
-pub async fn held_house(limits: ObjectLimits) -> (House, Hold) {
+pub async fn held_fixture(limits: ObjectLimits) -> (Fixture, Hold) {
     let holds = Arc::new(AtomicBool::new(true));
     let hold = Hold(Arc::clone(&holds));
-    let house = house_at(limits, |cluster| {
+    let fixture = fixture_at(limits, |cluster| {
         let clock = node_clock(cluster);
         // An actor looks at the clock before it takes a write.
         Arc::new(move || {
@@ -59,10 +59,10 @@ pub async fn held_house(limits: ObjectLimits) -> (House, Hold) {
             clock()
         })
     });
-    (house.await, hold)
+    (fixture.await, hold)
 }
 
-async fn house_at(limits: ObjectLimits, clock: impl FnOnce(&Arc<Cluster>) -> Clock) -> House {
+async fn fixture_at(limits: ObjectLimits, clock: impl FnOnce(&Arc<Cluster>) -> Clock) -> Fixture {
     let dir = tempfile::tempdir().expect("a directory");
     let config = ClusterConfig {
         data_dir: dir.path().to_owned(),
@@ -72,7 +72,7 @@ async fn house_at(limits: ObjectLimits, clock: impl FnOnce(&Arc<Cluster>) -> Clo
         ..ClusterConfig::default()
     };
     let cluster = Arc::new(Cluster::open(config).await.expect("opens"));
-    House { objects: Objects::start(Arc::clone(&cluster), limits, clock(&cluster)), cluster, _dir: dir }
+    Fixture { objects: Objects::start(Arc::clone(&cluster), limits, clock(&cluster)), cluster, _dir: dir }
 }
 
 pub fn key(kind: ObjectKind, n: u128) -> ObjectKey {
@@ -113,7 +113,7 @@ impl FetchedPage {
     }
 }
 
-impl House {
+impl Fixture {
     pub async fn try_write(&self, object: ObjectKey, rows: Vec<Value>) -> Result<Written, WriteError> {
         let mut written = self
             .objects

@@ -27,7 +27,7 @@ pub const KEY: &str = "sk-the-key-of-the-tests-0123456789";
 pub const ORG: &str = "acme";
 const OWNER: &str = "owner@example.com";
 
-pub struct House {
+pub struct Fixture {
     pub address: SocketAddr,
     pub metrics: Option<SocketAddr>,
     pub admin: Option<SocketAddr>,
@@ -40,28 +40,28 @@ pub struct House {
     pub dir: TempDir,
 }
 
-impl House {
-    pub fn open() -> House {
-        House::with(|_| {})
+impl Fixture {
+    pub fn open() -> Fixture {
+        Fixture::with(|_| {})
     }
 
-    pub fn with(change: impl FnOnce(&mut HttpConfig)) -> House {
-        House::with_admin(change, None)
+    pub fn with(change: impl FnOnce(&mut HttpConfig)) -> Fixture {
+        Fixture::with_admin(change, None)
     }
 
     /// That takes what an issuer of JWTs signs.
-    pub fn trusting(jwts: Jwts) -> House {
-        House::built(|_| {}, None, &LimitsConfig::default(), Some(Arc::new(jwts)))
+    pub fn trusting(jwts: Jwts) -> Fixture {
+        Fixture::built(|_| {}, None, &LimitsConfig::default(), Some(Arc::new(jwts)))
     }
 
     /// With a listener for administrators.
-    pub fn with_admin(change: impl FnOnce(&mut HttpConfig), admin: Option<Admin>) -> House {
-        House::built(change, admin, &LimitsConfig::default(), None)
+    pub fn with_admin(change: impl FnOnce(&mut HttpConfig), admin: Option<Admin>) -> Fixture {
+        Fixture::built(change, admin, &LimitsConfig::default(), None)
     }
 
     /// With limits, as a node that is alone has them.
-    pub fn with_rates(rates: Vec<RateRule>) -> House {
-        House::built(|_| {}, None, &LimitsConfig { rates, ..LimitsConfig::default() }, None)
+    pub fn with_rates(rates: Vec<RateRule>) -> Fixture {
+        Fixture::built(|_| {}, None, &LimitsConfig { rates, ..LimitsConfig::default() }, None)
     }
 
     fn built(
@@ -69,7 +69,7 @@ impl House {
         admin: Option<Admin>,
         limits: &LimitsConfig,
         jwts: Option<Arc<Jwts>>,
-    ) -> House {
+    ) -> Fixture {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("threads");
         let dir = tempfile::tempdir().expect("a directory");
@@ -114,7 +114,7 @@ impl House {
         let metrics = server.metrics_addresses().first().copied();
         let admin = server.admin_addresses().first().copied();
         let serving = Some(runtime.spawn(server.run()));
-        House { address, metrics, admin, handle, runtime, cluster, objects, queries, serving, dir }
+        Fixture { address, metrics, admin, handle, runtime, cluster, objects, queries, serving, dir }
     }
 
     /// Another organization, of the same owner.
@@ -194,7 +194,7 @@ impl RatePeers for Alone {
     }
 }
 
-impl Drop for House {
+impl Drop for Fixture {
     fn drop(&mut self) {
         if !std::thread::panicking() {
             self.stop();

@@ -18,7 +18,7 @@ use crate::rows::output::{Page, Part, columns_of, order_of, shown};
 use crate::rows::rank::{Rank, Top, Weigh, cut_traces};
 use crate::scan::ScanContext;
 use crate::scan::each;
-use crate::scan::filter::{WIDE_ROWS, is_wide};
+use crate::scan::filter::{KnownRows, WIDE_ROWS, is_wide};
 use crate::scan::source::ScanUnit;
 use crate::scheduling::watch::MemoryHold;
 use crate::traces::Traces;
@@ -172,8 +172,12 @@ fn in_order(
     let Some(rest) = rest else {
         return offer(context, piece, number, &selected, keys, None, of_rows, top);
     };
-    let mut all = Top::new(usize::MAX);
-    offer(context, piece, number, &selected, keys, None, of_rows, &mut all)?;
+    // Rows that are known are taken first: none behind the worst of them has to be looked at.
+    let KnownRows { found, open } = rest.known(context, &selected);
+    offer(context, piece, number, &found, keys, None, of_rows, top)?;
+    top.cut(order);
+    let mut all = Top::before(top.worst().cloned());
+    offer(context, piece, number, &open, keys, None, of_rows, &mut all)?;
     for candidates in all.finish(order).chunks(WIDE_ROWS) {
         top.cut(order);
         if !top.takes(&candidates[0].0, order) {

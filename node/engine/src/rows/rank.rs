@@ -152,6 +152,11 @@ impl<T: Weigh> Top<T> {
         Top { limit, held: Vec::new(), bytes: 0, worst: None }
     }
 
+    /// Creates a list of all rows before `worst`.
+    pub fn before(worst: Option<Rank>) -> Top<T> {
+        Top { worst, ..Top::new(usize::MAX) }
+    }
+
     /// Approximate memory.
     pub fn bytes(&self) -> usize {
         self.bytes

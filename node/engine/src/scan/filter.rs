@@ -189,7 +189,27 @@ struct ReadyTerm<'u> {
 /// Remaining terms, of which the first reads a long column.
 pub(crate) struct Rest<'u>(Vec<ReadyTerm<'u>>);
 
+/// Rows whose result is remembered: those that satisfy all terms, and those that still have to be read.
+pub(crate) struct KnownRows {
+    pub found: BooleanBuffer,
+    pub open: BooleanBuffer,
+}
+
 impl Rest<'_> {
+    /// Returns what is known of rows without reading any.
+    pub fn known(&self, context: &ScanContext<'_>, rows: &BooleanBuffer) -> KnownRows {
+        let mut known_rows = KnownRows { found: rows.clone(), open: BooleanBuffer::new_unset(rows.len()) };
+        for ready in &self.0 {
+            let judged = ready.name.as_ref().and_then(|name| recalled(context, ready.compiled.unit(), name));
+            let Some(Judged { known, found }) = judged else {
+                return KnownRows { found: BooleanBuffer::new_unset(rows.len()), open: rows.clone() };
+            };
+            known_rows.open = &known_rows.open | &(&known_rows.found & &!&known);
+            known_rows.found = &(&known_rows.found & &found) & &known;
+        }
+        known_rows
+    }
+
     /// Selects rows that satisfy all terms.
     pub fn select(&self, context: &ScanContext<'_>, mut rows: BooleanBuffer) -> Result<BooleanBuffer, EngineError> {
         for ready in &self.0 {

@@ -1,7 +1,7 @@
 //! Pages of the guide as programs: a page's examples, and the shell script that runs them in order.
 //!
 //! A comment in the line above an example changes what is expected of it:
-//! `<!-- not run: reason -->`, or `<!-- fails: 501 -->` with the status of its last request.
+//! `<!-- not run: reason -->`, or `<!-- fails: 501 -->` with the status of all of its requests, of which it has at least one.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -24,6 +24,7 @@ trap 'status=$?; ((status == 0)) || echo "the example at line $at ended with sta
 curl() { command curl --write-out '%{stderr}%{http_code}\n' "$@" 2>>"$STATUSES"; }
 check() {
   local status
+  [[ $1 == "2??" || -s $STATUSES ]] || { echo "the example at line $at sends no request" >&2; exit 1; }
   while read -r status; do
     [[ $status == $1 ]] || { echo "the example at line $at: status $status instead of $1" >&2; exit 1; }
   done <"$STATUSES"
@@ -191,8 +192,9 @@ pub fn commands(text: &str) -> Vec<(Vec<String>, BTreeSet<String>)> {
 
 /// Checks that a help text has all options.
 pub fn check_options(help: &str, options: &BTreeSet<String>) -> Result<()> {
+    let words: BTreeSet<&str> = help.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').collect();
     for option in options {
-        ensure!(help.contains(option.as_str()), "there is no option {option}:\n{help}");
+        ensure!(words.contains(option.as_str()), "there is no option {option}:\n{help}");
     }
     Ok(())
 }
@@ -229,5 +231,6 @@ mod tests {
         assert_eq!(commands(text), wanted);
         assert!(check_options("  --wait  --data-dir <DIR>", &wanted[1].1).is_ok());
         assert!(check_options("  --wait", &wanted[1].1).is_err());
+        assert!(check_options("  --waiting  --data-dir <DIR>", &wanted[1].1).is_err());
     }
 }

@@ -14,7 +14,7 @@ use assay_test_clients::{javascript, python};
 /// Directories that the pages name.
 const DATA_DIR: &str = "assay-data";
 const OTHER_DATA_DIR: &str = "other-data";
-/// Examples that run at the least: a page that is not found, or a wrong mark, would run none.
+/// Examples without a mark `not run` at the least: pages that are not found would have none.
 const RUN_MIN: usize = 80;
 
 struct Node {

@@ -25,8 +25,6 @@ use crate::traces::Traces;
 
 /// Rows behind those that fill a page are read with them where they are no more than one in so many of its bytes.
 const REST_ONE_IN: usize = 2;
-/// Upper bound of the expectation of the first rows of a part, in multiples of the wanted bytes.
-const EXPECTED_MAX: usize = 8;
 /// Rows that are selected before the first part is read, and their growth up to the upper bound.
 const AHEAD_AT_FIRST: usize = 2_000;
 const AHEAD_GROWTH: usize = 8;
@@ -326,7 +324,8 @@ fn read_until(
     };
     let mut batches = Vec::new();
     let expected: Vec<usize> = pieces.iter().map(|piece| piece.unit.row_bytes()).collect();
-    let (mut rest, mut wanted) = (best, ratio.expectation(most).clamp(1, most.saturating_mul(EXPECTED_MAX)));
+    // Rows before may have had hardly any texts, and these may: so no more is expected than without any experience.
+    let (mut rest, mut wanted) = (best, ratio.expectation(most).clamp(1, most.max(1)));
     let mut bytes = 0;
     while !rest.is_empty() && bytes < most {
         let mut ahead = 0;

@@ -161,7 +161,7 @@ fn store(cluster: &Cluster) -> Vec<Gauge> {
             "assay_seals_without_room_total",
             "Seals that found no room on the disk.",
             "counter",
-            upkeep.seals_without_room as f64,
+            upkeep.seals_without_space as f64,
         ),
         Gauge("assay_compactions_total", "Steps of compaction.", "counter", upkeep.compactions as f64),
         Gauge("assay_sealing", "Seals requested and not completed.", "gauge", upkeep.sealing as f64),

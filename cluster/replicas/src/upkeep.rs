@@ -22,7 +22,7 @@ use assay_cluster_directory::Lock;
 use assay_cluster_raft::fatal::{COMPACTION_THREAD, UPKEEP_THREAD};
 use assay_cluster_raft::machine::{disk_was_full, files_ran_out};
 use assay_cluster_raft::{Admission, AdmissionState, LogRetention, OnFatal, SealError};
-use assay_storage_disk::{REFUSE_WRITES_BELOW_PERCENT, Room, SharedDisk, admit};
+use assay_storage_disk::{REFUSE_WRITES_BELOW_PERCENT, SharedDisk, SpaceLevel, admit};
 use assay_storage_log::Log;
 use assay_storage_model::sabotage::{self, Sabotage};
 use assay_storage_model::{GroupId, ShardId};
@@ -67,7 +67,7 @@ const CACHED_BYTES_MAX: usize = 64 << 20;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UpkeepCounts {
     pub seals: u64,
-    pub seals_without_room: u64,
+    pub seals_without_space: u64,
     pub compactions: u64,
     /// Seals requested and not finished.
     pub sealing: u64,
@@ -76,7 +76,7 @@ pub struct UpkeepCounts {
 #[derive(Debug, Default)]
 struct Counts {
     seals: AtomicU64,
-    seals_without_room: AtomicU64,
+    seals_without_space: AtomicU64,
     compactions: AtomicU64,
 }
 
@@ -173,10 +173,10 @@ impl Upkeep {
     }
 
     pub fn counts(&self) -> UpkeepCounts {
-        let Counts { seals, seals_without_room, compactions } = &self.shared.counts;
+        let Counts { seals, seals_without_space, compactions } = &self.shared.counts;
         UpkeepCounts {
             seals: seals.load(Ordering::Relaxed),
-            seals_without_room: seals_without_room.load(Ordering::Relaxed),
+            seals_without_space: seals_without_space.load(Ordering::Relaxed),
             compactions: compactions.load(Ordering::Relaxed),
             sealing: self.shared.sealing.lock().len() as u64,
         }
@@ -300,11 +300,11 @@ impl Looking {
                 return None;
             }
         };
-        let room = space.free.saturating_sub(space.total / 100 * REFUSE_WRITES_BELOW_PERCENT);
-        self.admission.set_room(room);
+        let free = space.free.saturating_sub(space.total / 100 * REFUSE_WRITES_BELOW_PERCENT);
+        self.admission.set_free_bytes(free);
         match admit(space, 0) {
-            Room::Plenty => None,
-            Room::RefuseWrites | Room::StepDown => {
+            SpaceLevel::Plenty => None,
+            SpaceLevel::RefuseWrites | SpaceLevel::StepDown => {
                 let (free, total) = (space.free >> 20, space.total >> 20);
                 Some(format!("{free} MiB of {total} MiB are free; writes go on above {REFUSE_WRITES_BELOW_PERCENT} %"))
             }
@@ -325,12 +325,12 @@ impl Looking {
     }
 
     /// Runs the erasure. Only this thread gives the log's files back, and it copies the log if there is space.
-    fn erase(&self, now: Instant, has_room: bool) {
+    fn erase(&self, now: Instant, has_space: bool) {
         let erasing = &self.shared.erasing;
         if let Some(shards) = erasing.look(&self.replicas, self.config.erase_after, now) {
             self.runtime.spawn(Arc::clone(erasing).purge(self.replicas.clone(), shards));
         }
-        if has_room {
+        if has_space {
             erasing.take_purged(|| self.log.renew());
         }
     }
@@ -366,7 +366,7 @@ impl Looking {
                     shared.counts.seals.fetch_add(1, Ordering::Relaxed);
                 }
                 Err(SealError::NoSpace(why)) => {
-                    shared.counts.seals_without_room.fetch_add(1, Ordering::Relaxed);
+                    shared.counts.seals_without_space.fetch_add(1, Ordering::Relaxed);
                     tracing::warn!(group = %group.id(), %why, "a seal found no space and will be retried");
                     tokio::time::sleep(LOOK_AT_DISK).await;
                 }

@@ -264,7 +264,7 @@ impl Transport {
         self.through((to, peer), (call, Form::Stream), ends, &send).await
     }
 
-    /// Returns the call that a relay makes, with its place in the room for those. Refused if the receiver does not
+    /// Returns the call that a relay makes, with its reservation in the budget of relays. Refused if the receiver does not
     /// respond here either (R1).
     fn onward(&self, received: &Received) -> Result<Onward, Refusal> {
         let stranger =
@@ -276,12 +276,14 @@ impl Transport {
         if peer.path.is_down() {
             return Err(not_reached(format!("node {to} does not respond here either")));
         }
-        let room =
-            self.room().take(wrapped.body.len()).ok_or_else(|| not_reached("too many calls are being relayed"))?;
+        let reserved = self
+            .relay_budget()
+            .take(wrapped.body.len())
+            .ok_or_else(|| not_reached("too many calls are being relayed"))?;
         let lane = wrapped.lane;
         let body = Wrapped { node: origin, ..wrapped }.encode();
         let call = Call { lane, ..Call::new(RELAY_DELIVER, body, received.within) };
-        Ok(Onward { to, peer, call, _room: room })
+        Ok(Onward { to, peer, call, _reserved: reserved })
     }
 
     /// Handles [`RELAY_CALL`]. The registering layer has to check that the origin is still part of the cluster.
@@ -338,7 +340,7 @@ struct Onward {
     to: NodeId,
     peer: Arc<Peer>,
     call: Call,
-    _room: (OwnedSemaphorePermit, OwnedSemaphorePermit),
+    _reserved: (OwnedSemaphorePermit, OwnedSemaphorePermit),
 }
 
 fn no_service(service: &str) -> Refusal {
@@ -393,13 +395,13 @@ mod tests {
 
     #[test]
     fn a_relay_carries_no_more_than_it_has_room_for() {
-        let room = RelayBudget::default();
-        let first = room.take(BODIES_BYTES_MAX / 2 + 1).expect("room");
-        assert!(room.take(BODIES_BYTES_MAX / 2 + BODY_UNIT_BYTES).is_none());
+        let budget = RelayBudget::default();
+        let first = budget.take(BODIES_BYTES_MAX / 2 + 1).expect("the budget has space");
+        assert!(budget.take(BODIES_BYTES_MAX / 2 + BODY_UNIT_BYTES).is_none());
         drop(first);
-        let all: Vec<_> = (0..RELAYED_AT_ONCE_MAX).map(|_| room.take(0).expect("room")).collect();
-        assert!(room.take(0).is_none());
+        let all: Vec<_> = (0..RELAYED_AT_ONCE_MAX).map(|_| budget.take(0).expect("the budget has space")).collect();
+        assert!(budget.take(0).is_none());
         drop(all);
-        assert!(room.take(0).is_some());
+        assert!(budget.take(0).is_some());
     }
 }

@@ -34,7 +34,7 @@ const SMALL_BODY_BYTES: usize = 64 << 10;
 /// Margin beyond the caller's time limit: the caller's own clock ends it first; this is for callers that cannot.
 const LATE: Duration = Duration::from_millis(50);
 /// Unit in which space for bodies is counted.
-pub(crate) const ROOM_UNIT_BYTES: usize = 1 << 10;
+pub(crate) const LARGE_BODY_UNIT_BYTES: usize = 1 << 10;
 
 /// The other end of one accepted connection.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ impl Visitor {
             Err(refusal) => return respond(answer_body(Frame::Refused(refusal))),
         };
         let ends = arrived + heading.within + LATE;
-        let (body, room) = match self.take_in(body, heading.bytes, ends).await {
+        let (body, reserved) = match self.take_in(body, heading.bytes, ends).await {
             Ok(taken) => taken,
             Err(refusal) => return respond(answer_body(Frame::Refused(refusal))),
         };
@@ -81,10 +81,10 @@ impl Visitor {
             Answerer::Greeting => respond(answer_body(Frame::Body(Bytes::new()))),
             Answerer::Call(handler) => {
                 let answer = called(handler, received, ends).await;
-                drop(room);
+                drop(reserved);
                 respond(answer_body(answer.map_or_else(Frame::Refused, Frame::Body)))
             }
-            Answerer::Stream(handler) => respond(stream_body(streamed(handler, received, (under_way, room)))),
+            Answerer::Stream(handler) => respond(stream_body(streamed(handler, received, (under_way, reserved)))),
         }
     }
 
@@ -156,15 +156,15 @@ impl Visitor {
         ends: Instant,
     ) -> Result<(Bytes, Option<OwnedSemaphorePermit>), Refusal> {
         let busy = |why: &str| Refusal::new(RefusalCode::Busy, why);
-        let room = match bytes {
+        let reserved = match bytes {
             0..=SMALL_BODY_BYTES => None,
-            _ => Some(self.server.room_for(bytes).ok_or_else(|| busy("too many large bodies at once"))?),
+            _ => Some(self.server.reserve_large_body(bytes).ok_or_else(|| busy("too many large bodies at once"))?),
         };
         let mut frames = frames_of_request(body, bytes);
         let taken = timeout_at(ends, async { (frames.message().await, frames.message().await) });
         let bad = |why: String| Err(Refusal::new(RefusalCode::BadRequest, why));
         match taken.await {
-            Ok((Ok(Some(Frame::Body(body))), Ok(None))) if body.len() == bytes => Ok((body, room)),
+            Ok((Ok(Some(Frame::Body(body))), Ok(None))) if body.len() == bytes => Ok((body, reserved)),
             Ok((Ok(Some(Frame::Body(body))), Ok(None))) => {
                 bad(format!("the body has {} bytes, but {bytes} were announced", body.len()))
             }

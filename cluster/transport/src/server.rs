@@ -25,7 +25,7 @@ use crate::handlers::Handlers;
 use crate::in_flight::InFlightCounter;
 use crate::lane::Dialer;
 use crate::peer_counters::Traffic;
-use crate::serve_request::{ROOM_UNIT_BYTES, Visitor};
+use crate::serve_request::{LARGE_BODY_UNIT_BYTES, Visitor};
 use crate::socket::{PING_EVERY, Wire};
 
 /// Accepted connections at once. A peer has two, and for a moment some that are about to end.
@@ -66,7 +66,7 @@ pub(crate) struct Server {
     trust: watch::Sender<()>,
     connections: Arc<Semaphore>,
     strangers: Arc<Semaphore>,
-    room: Arc<Semaphore>,
+    large_bodies: Arc<Semaphore>,
 }
 
 impl Server {
@@ -81,7 +81,7 @@ impl Server {
             trust: watch::Sender::new(()),
             connections: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
             strangers: Arc::new(Semaphore::new(STRANGERS_MAX)),
-            room: Arc::new(Semaphore::new(BODIES_BYTES_MAX / ROOM_UNIT_BYTES)),
+            large_bodies: Arc::new(Semaphore::new(BODIES_BYTES_MAX / LARGE_BODY_UNIT_BYTES)),
         })
     }
 
@@ -106,9 +106,9 @@ impl Server {
     }
 
     /// None when there is none now. To wait would be to leave what was sent on the wire, before what others wait for.
-    pub(crate) fn room_for(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
-        let units = u32::try_from(bytes.div_ceil(ROOM_UNIT_BYTES)).expect("checked against the largest message");
-        Arc::clone(&self.room).try_acquire_many_owned(units).ok()
+    pub(crate) fn reserve_large_body(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+        let units = u32::try_from(bytes.div_ceil(LARGE_BODY_UNIT_BYTES)).expect("checked against the largest message");
+        Arc::clone(&self.large_bodies).try_acquire_many_owned(units).ok()
     }
 
     /// Accepts until the node stops. The listener is closed with it.
@@ -262,15 +262,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn room_for_large_bodies_runs_out_and_comes_back() {
+    async fn reservations_for_large_bodies_run_out_and_come_back() {
         let server = server();
         let mut held = Vec::new();
-        while let Some(room) = server.room_for(MESSAGE_BYTES_MAX) {
-            held.push(room);
+        while let Some(reserved) = server.reserve_large_body(MESSAGE_BYTES_MAX) {
+            held.push(reserved);
         }
         assert_eq!(held.len(), BODIES_BYTES_MAX / MESSAGE_BYTES_MAX);
-        assert!(server.room_for(MESSAGE_BYTES_MAX / 4).is_some(), "a smaller one fits in beside them");
+        assert!(server.reserve_large_body(MESSAGE_BYTES_MAX / 4).is_some(), "a smaller one fits in beside them");
         held.pop();
-        assert!(server.room_for(MESSAGE_BYTES_MAX).is_some());
+        assert!(server.reserve_large_body(MESSAGE_BYTES_MAX).is_some());
     }
 }

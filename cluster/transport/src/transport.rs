@@ -69,7 +69,7 @@ struct Inner {
     peers: RwLock<BTreeMap<NodeId, Arc<Peer>>>,
     fault_injector: Option<Arc<dyn FaultInjector>>,
     patience: Patience,
-    room: RelayBudget,
+    relay_budget: RelayBudget,
     /// Dropped with the last handle, which ends what listens.
     stage: watch::Sender<Stage>,
     calls: InFlightCounter,
@@ -99,8 +99,8 @@ impl Transport {
         let server = Server::new(Arc::clone(&dialer), handlers, watched);
         runtime.spawn(Arc::clone(&server).accept(listener));
         let (peers, calls) = (RwLock::default(), InFlightCounter::new());
-        let room = RelayBudget::default();
-        let inner = Inner { dialer, server, local_addr, peers, fault_injector, patience, room, stage, calls };
+        let relay_budget = RelayBudget::default();
+        let inner = Inner { dialer, server, local_addr, peers, fault_injector, patience, relay_budget, stage, calls };
         Ok(Transport { inner: Arc::new(inner) })
     }
 
@@ -281,8 +281,8 @@ impl Transport {
         }
     }
 
-    pub(crate) fn room(&self) -> &RelayBudget {
-        &self.inner.room
+    pub(crate) fn relay_budget(&self) -> &RelayBudget {
+        &self.inner.relay_budget
     }
 
     pub(crate) fn peers_where(&self, wanted: impl Fn(NodeId, &Peer) -> bool) -> Vec<(NodeId, Arc<Peer>)> {

@@ -46,7 +46,7 @@ pub mod pure {
     pub use crate::rows::bodies::{
         CrossPart, Logs3, cross_parts, feedback_items, fetch_body, fetch_query, logs3_rows, rows,
     };
-    pub use assay_node_http::requests::body::{RowsAt, object, parse, room_of};
+    pub use assay_node_http::requests::body::{RowsAt, memory_of, object, parse};
     pub use assay_node_http::responses::refusal::{ErrorKind, Refusal};
 }
 

@@ -15,8 +15,8 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use ahash::AHashMap;
-use arrow::array::{Array, ArrayRef, Float64Array};
-use arrow::buffer::{BooleanBuffer, NullBuffer};
+use arrow_array::{Array, ArrayRef, Float64Array};
+use arrow_buffer::{BooleanBuffer, NullBuffer};
 use assay_node_btql::values::Value;
 use assay_node_expressions::Type;
 use serde::Deserialize;
@@ -260,7 +260,7 @@ impl Visitor<'_> for UsdVisitor {
 mod tests {
     use std::sync::Arc;
 
-    use arrow::array::StringArray;
+    use arrow_array::StringArray;
 
     use super::*;
 

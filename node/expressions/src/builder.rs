@@ -1,6 +1,7 @@
 //! Builder of columns from single values.
 
-use arrow::array::{Array, StringArray, StringBuilder};
+use arrow_array::builder::StringBuilder;
+use arrow_array::{Array, StringArray};
 use assay_node_btql::values::Value;
 
 use crate::column::Column;

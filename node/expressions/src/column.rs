@@ -3,15 +3,15 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, DictionaryArray, Float64Array, Int32Array, Int64Array,
-    NullArray, StringArray, TimestampMicrosecondArray, UInt64Array,
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Decimal128Type, Float64Type, Int32Type, Int64Type, TimestampMicrosecondType, UInt64Type};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Decimal128Array, DictionaryArray, Float64Array, Int32Array, Int64Array, NullArray,
+    StringArray, TimestampMicrosecondArray, UInt64Array,
 };
-use arrow::buffer::{BooleanBuffer, NullBuffer};
-use arrow::compute::take;
-use arrow::datatypes::{
-    DataType, Decimal128Type, Float64Type, Int32Type, Int64Type, TimestampMicrosecondType, UInt64Type,
-};
+use arrow_buffer::{BooleanBuffer, NullBuffer};
+use arrow_schema::DataType;
+use arrow_select::take::take;
 use assay_node_btql::calendar;
 use assay_node_btql::values::Value;
 

@@ -1,7 +1,7 @@
 //! Evaluation of nodes over a batch: by a kernel where there is one, once per dictionary entry where a column is a
 //! dictionary, and otherwise row by row.
 
-use arrow::array::{Array, ArrayRef, BooleanArray};
+use arrow_array::{Array, ArrayRef, BooleanArray};
 use assay_node_btql::bound::Function;
 use assay_node_btql::functions::NullRule;
 use assay_node_btql::level;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BooleanArray};
+use arrow_array::{ArrayRef, BooleanArray};
 use assay_node_btql::ast::Step;
 use assay_node_btql::bound::{BoundExpr, ConditionalFunction, Derived, Field, Function, ScalarFunction};
 use assay_node_btql::level;

@@ -1,6 +1,6 @@
 //! Types of columns, and bounds on an expression's values that hold before any row is read.
 
-use arrow::datatypes::{DataType, TimeUnit};
+use arrow_schema::{DataType, TimeUnit};
 use assay_node_btql::values::{SAFE, Value};
 
 /// Physical type of a column. Every column may have nulls.

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
-use arrow::array::{
+use arrow_array::{
     ArrayRef, DictionaryArray, Float64Array, Int32Array, Int64Array, StringArray, TimestampMicrosecondArray,
 };
 use assay_node_btql::ast::Step;

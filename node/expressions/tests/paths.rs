@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, DictionaryArray, Float64Array, Int32Array, Int64Array,
-    StringArray, TimestampMicrosecondArray, UInt64Array,
+use arrow_array::cast::AsArray;
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Decimal128Array, DictionaryArray, Float64Array, Int32Array, Int64Array, StringArray,
+    TimestampMicrosecondArray, UInt64Array,
 };
 use assay_node_btql::ast::{self, Interval, Step, Unit};
 use assay_node_btql::bound::{BoundExpr, DatePart, Datum, Field, Function, ScalarFunction};

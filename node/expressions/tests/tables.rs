@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
-    ArrayRef, AsArray, BooleanArray, DictionaryArray, Float64Array, Int32Array, Int64Array, StringArray,
+use arrow_array::cast::AsArray;
+use arrow_array::{
+    ArrayRef, BooleanArray, DictionaryArray, Float64Array, Int32Array, Int64Array, StringArray,
     TimestampMicrosecondArray, UInt64Array,
 };
 use assay_node_btql::ast::Step;

@@ -120,11 +120,11 @@ fn node_bytes_of_memory() -> usize {
 impl ObjectLimits {
     /// Limits of the reservations on this node.
     pub fn reservation_limits(&self) -> ReservationLimits {
-        let room = |writes, bytes| Capacity { writes, bytes };
+        let capacity = |writes, bytes| Capacity { writes, bytes };
         ReservationLimits {
-            object: room(self.object_writes, self.object_bytes),
-            lane: room(self.shard_writes, self.shard_bytes),
-            node: room(self.node_writes, self.node_bytes),
+            object: capacity(self.object_writes, self.object_bytes),
+            lane: capacity(self.shard_writes, self.shard_bytes),
+            node: capacity(self.node_writes, self.node_bytes),
             objects: self.objects,
         }
     }

@@ -1,5 +1,6 @@
 //! Error texts about invalid settings, without the type names of the program.
 
+use strsim::levenshtein;
 use toml::Value;
 
 /// Type names in errors of the parser, and their replacements.
@@ -39,26 +40,11 @@ pub fn kind_of(value: &Value) -> &'static str {
 
 /// "there is no setting x; did you mean y?"
 pub fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
-    let nearest = known.map(|candidate| (distance(name, candidate), candidate)).min();
+    let nearest = known.map(|candidate| (levenshtein(name, candidate), candidate)).min();
     match nearest {
         Some((distance, nearest)) if distance <= name.len() / 2 => {
             format!("there is no setting `{name}`; did you mean `{nearest}`? `assay config` prints all of them")
         }
         _ => format!("there is no setting `{name}`; `assay config` prints all of them"),
     }
-}
-
-/// Letters to insert, delete or change on the way from one name to the other.
-fn distance(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (line, letter) in from.chars().enumerate() {
-        let mut corner = std::mem::replace(&mut row[0], line + 1);
-        for (column, other) in to.iter().enumerate() {
-            let changed = corner + usize::from(letter != *other);
-            corner = row[column + 1];
-            row[column + 1] = changed.min(corner + 1).min(row[column] + 1);
-        }
-    }
-    row[to.len()]
 }

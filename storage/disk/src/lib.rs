@@ -30,7 +30,7 @@ pub use faulty::{Fault, FaultPlan, FaultyDisk, Operation};
 pub use pages::{DirectFile, PageBuffer};
 pub use real::{RealDisk, when_files_are_left};
 pub use simulated::{SEED_KEEPS_ALL, SEED_LOSES_ALL, SimulatedDisk};
-pub use space::{BALLAST_BYTES, Ballast, REFUSE_WRITES_BELOW_PERCENT, Room, Space, admit};
+pub use space::{BALLAST_BYTES, Ballast, REFUSE_WRITES_BELOW_PERCENT, Space, SpaceLevel, admit};
 
 /// What `replace_whole` adds to a file's name while the new content is not yet complete.
 pub const TEMPORARY_SUFFIX: &str = ".tmp";

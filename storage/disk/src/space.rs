@@ -1,4 +1,4 @@
-//! Room on the disk: what is let in at which fill, and the ballast that an operator can throw off when nothing fits.
+//! Free space on the disk: what is admitted at which level, and the ballast that an operator can delete when nothing fits.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub const BALLAST_BYTES: u64 = 64 * 1024 * 1024;
 /// One write of the ballast, in bytes.
 const BALLAST_CHUNK_BYTES: u64 = 1024 * 1024;
 
-/// Room on a file system, in bytes.
+/// Free and total space of a file system, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Space {
     pub free: u64,
@@ -26,7 +26,7 @@ pub struct Space {
 
 /// What a node may do at some fill of its disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Room {
+pub enum SpaceLevel {
     Plenty,
     /// Client writes get 507; consensus, reads and deletes go on.
     RefuseWrites,
@@ -36,19 +36,19 @@ pub enum Room {
 
 /// What `space` allows when `reserved` bytes of the free ones are promised already (a merge under way, a snapshot
 /// being fetched). A disk whose size is unknown (0) allows nothing.
-pub fn admit(space: Space, reserved: u64) -> Room {
+pub fn admit(space: Space, reserved: u64) -> SpaceLevel {
     let free = u128::from(space.free.saturating_sub(reserved)) * 100;
     let total = u128::from(space.total);
     if total == 0 || free < total * u128::from(STEP_DOWN_BELOW_PERCENT) {
-        Room::StepDown
+        SpaceLevel::StepDown
     } else if free < total * u128::from(REFUSE_WRITES_BELOW_PERCENT) {
-        Room::RefuseWrites
+        SpaceLevel::RefuseWrites
     } else {
-        Room::Plenty
+        SpaceLevel::Plenty
     }
 }
 
-/// A file that holds nothing but room.
+/// A file that only reserves space.
 #[derive(Clone, Debug)]
 pub struct Ballast {
     path: PathBuf,
@@ -72,7 +72,7 @@ impl Ballast {
             disk.remove(&temporary)?;
         }
         if let Err(error) = fill(disk, &temporary, bytes) {
-            // The first error is the one to report, and the room is given back as far as the disk still lets us.
+            // The first error is the one to report, and the space is given back as far as the disk still lets us.
             let _ = disk.remove(&temporary);
             return Err(error);
         }
@@ -81,7 +81,7 @@ impl Ballast {
         Ok(ballast)
     }
 
-    /// Gives the room back.
+    /// Gives the space back.
     pub fn release(self, disk: &dyn Disk) -> io::Result<()> {
         disk.remove(&self.path)?;
         disk.sync_dir(parent_of(&self.path))
@@ -114,32 +114,32 @@ mod tests {
     use super::*;
     use crate::SimulatedDisk;
 
-    fn check(free: u64, total: u64, reserved: u64, expected: Room) {
+    fn check(free: u64, total: u64, reserved: u64, expected: SpaceLevel) {
         assert_eq!(admit(Space { free, total }, reserved), expected, "{free} of {total}, {reserved} reserved");
     }
 
     #[test]
     fn writes_stop_below_ten_percent_and_leadership_below_two() {
-        check(100, 1_000, 0, Room::Plenty);
-        check(99, 1_000, 0, Room::RefuseWrites);
-        check(20, 1_000, 0, Room::RefuseWrites);
-        check(19, 1_000, 0, Room::StepDown);
-        check(u64::MAX, u64::MAX, 0, Room::Plenty);
+        check(100, 1_000, 0, SpaceLevel::Plenty);
+        check(99, 1_000, 0, SpaceLevel::RefuseWrites);
+        check(20, 1_000, 0, SpaceLevel::RefuseWrites);
+        check(19, 1_000, 0, SpaceLevel::StepDown);
+        check(u64::MAX, u64::MAX, 0, SpaceLevel::Plenty);
     }
 
     #[test]
     fn promised_bytes_count_as_taken() {
-        check(500, 1_000, 401, Room::RefuseWrites);
-        check(500, 1_000, 600, Room::StepDown);
+        check(500, 1_000, 401, SpaceLevel::RefuseWrites);
+        check(500, 1_000, 600, SpaceLevel::StepDown);
     }
 
     #[test]
     fn a_disk_of_unknown_size_is_full() {
-        check(0, 0, 0, Room::StepDown);
+        check(0, 0, 0, SpaceLevel::StepDown);
     }
 
     #[test]
-    fn the_ballast_takes_room_once_and_gives_it_back() {
+    fn the_ballast_takes_space_once_and_gives_it_back() {
         let disk = SimulatedDisk::with_total(10_000_000);
         disk.create_dir_all(Path::new("/data")).unwrap();
         let path = Path::new("/data/ballast");

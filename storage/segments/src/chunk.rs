@@ -6,11 +6,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, BinaryArray, Float64Array, RecordBatch, RecordBatchReader, StringArray, StringBuilder,
-};
-use arrow::buffer::{BooleanBuffer, NullBuffer};
-use arrow::datatypes::Int64Type;
+use arrow_array::builder::StringBuilder;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{Array, ArrayRef, BinaryArray, Float64Array, RecordBatch, RecordBatchReader, StringArray};
+use arrow_buffer::{BooleanBuffer, NullBuffer};
 use assay_storage_model::merge::{Step, doc_field};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReaderBuilder, RowSelection, RowSelector};

@@ -16,12 +16,15 @@
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
-use arrow::array::{
-    Array, ArrayRef, BinaryArray, BinaryBuilder, BooleanArray, BooleanBuilder, FixedSizeBinaryArray,
-    FixedSizeBinaryBuilder, RecordBatch, StringArray, StringBuilder, TimestampMicrosecondArray,
-    TimestampMicrosecondBuilder, UInt8Array, UInt8Builder, UInt64Array, UInt64Builder,
+use arrow_array::builder::{
+    BinaryBuilder, BooleanBuilder, FixedSizeBinaryBuilder, StringBuilder, TimestampMicrosecondBuilder, UInt8Builder,
+    UInt64Builder,
 };
-use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
+use arrow_array::{
+    Array, ArrayRef, BinaryArray, BooleanArray, FixedSizeBinaryArray, RecordBatch, StringArray,
+    TimestampMicrosecondArray, UInt8Array, UInt64Array,
+};
+use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 use assay_storage_model::command::Action;
 use assay_storage_model::segment::{COLUMNAR_FORMAT, WHOLE_FORMAT};
 use assay_storage_model::{ObjectKey, PaginationKey, Xact};

@@ -10,9 +10,9 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::array::{Array, RecordBatch, UInt64Array};
-use arrow::compute::interleave;
-use arrow::error::ArrowError;
+use arrow_array::{Array, RecordBatch, UInt64Array};
+use arrow_schema::ArrowError;
+use arrow_select::interleave::interleave;
 use assay_storage_disk::SharedDisk;
 use assay_storage_model::segment::SegmentMeta;
 use assay_storage_model::{ObjectKey, Xact};

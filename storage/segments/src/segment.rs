@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::buffer::BooleanBuffer;
+use arrow_buffer::BooleanBuffer;
 use assay_storage_disk::{DiskFile, SharedDisk};
 use assay_storage_model::segment::{
     COLUMNAR_FORMAT, FileKind, FileMeta, SEGMENT_FORMAT, SegmentMeta, WIDE_COLUMNAR_FORMAT,

@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use arrow::array::RecordBatch;
+use arrow_array::RecordBatch;
 use assay_storage_disk::SharedDisk;
 use assay_storage_model::segment::{FileKind, FileMeta, SegmentMeta};
 use assay_storage_model::{PaginationKey, Xact};

@@ -13,9 +13,9 @@ mod sealed;
 
 use std::ops::Range;
 
-use arrow::array::{ArrayRef, BooleanArray};
-use arrow::buffer::BooleanBuffer;
-use arrow::compute::filter;
+use arrow_array::{ArrayRef, BooleanArray};
+use arrow_buffer::BooleanBuffer;
+use arrow_select::filter::filter;
 use assay_storage_model::merge::Step;
 use assay_storage_model::{ObjectKey, Xact};
 use assay_storage_segments::{GroupBounds, Kinds, Want};
@@ -210,7 +210,7 @@ fn is_few(rows: &Range<usize>, keep: Option<&BooleanBuffer>, of: usize) -> bool 
 }
 
 fn bits_of(rows: &[u32], length: usize) -> BooleanBuffer {
-    let mut bits = arrow::array::BooleanBufferBuilder::new(length);
+    let mut bits = arrow_buffer::BooleanBufferBuilder::new(length);
     bits.append_n(length, false);
     rows.iter().for_each(|row| bits.set_bit(*row as usize, true));
     bits.finish()

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 use assay_node_api::pure::{Kind, Refusal};
 use assay_node_api::pure::{
-    Logs3, RowsAt, cross_parts, feedback_items, fetch_body, fetch_query, logs3_rows, object, parse, room_of, rows,
+    Logs3, RowsAt, cross_parts, feedback_items, fetch_body, fetch_query, logs3_rows, object, parse, memory_of, rows,
 };
 use assay_node_objects::pure::{Reservations, Prepared, ReservationRequest, page_query, prepare_all};
 use assay_node_objects::{FetchRequest, ObjectLimits, ObjectWrite, WriteError, feedback, ingest};
@@ -45,7 +45,7 @@ fn body(operation: u8, text: &[u8]) -> Result<(), Refusal> {
         8.. => RowsAt::Nowhere,
         _ => RowsAt::List,
     };
-    let room = room_of(text, rows_at)?.bytes;
+    let room = memory_of(text, rows_at)?.bytes;
     let value = parse(text);
     compare(text, value.as_ref().ok(), room);
     match operation {

@@ -4,6 +4,15 @@ use toml::{Table, Value};
 
 use crate::workspace::Crate;
 
+/// Crates that read rows as columns of arrow.
+const COLUMN_CRATES: &[&str] = &[
+    "assay-storage-segments",
+    "assay-storage-shard",
+    "assay-node-expressions",
+    "assay-node-engine",
+    "assay-node-query",
+];
+
 /// A library and the crates that may name it, each with a reason where it is a guest.
 const LIBRARIES: &[(&str, &[&str])] = &[
     ("sled", &["assay-storage-kv"]),
@@ -13,20 +22,15 @@ const LIBRARIES: &[(&str, &[&str])] = &[
     ("protobuf", &["assay-storage-log", "assay-bench"]),
     // answers are written as Parquet files too
     ("parquet", &["assay-storage-segments", "assay-node-query", "assay-test-api"]),
-    // what is read of rows travels as columns: the shard makes those of memory; expressions are computed over them, and
-    // compared with the interpreter
-    (
-        "arrow",
-        &[
-            "assay-storage-segments",
-            "assay-storage-shard",
-            "assay-node-expressions",
-            "assay-node-engine",
-            "assay-node-query",
-            "assay-test-btql",
-            "assay-test-api",
-        ],
-    ),
+    // Rows that are read travel as columns: the shard makes those in memory, and expressions are computed over them.
+    ("arrow-array", COLUMN_CRATES),
+    ("arrow-buffer", COLUMN_CRATES),
+    ("arrow-schema", COLUMN_CRATES),
+    ("arrow-select", COLUMN_CRATES),
+    // Columns between nodes and to clients as Arrow streams.
+    ("arrow-ipc", &["assay-node-engine", "assay-node-query"]),
+    // Tests compare comparisons of columns with those of arrow, and read what the node wrote.
+    ("arrow", &["assay-node-expressions", "assay-test-btql", "assay-test-api"]),
     ("openraft", &["assay-cluster-raft"]),
     ("bincode", &["assay-storage-model"]),
     // The bench reads its own use of processor and memory; `assay dev` asks the nodes it started to stop; a socket that

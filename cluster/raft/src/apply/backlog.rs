@@ -81,8 +81,8 @@ impl Lag {
         self.bytes() > UNAPPLIED_BYTES_MAX
     }
 
-    /// Returns whether there is room within this time.
-    pub async fn room(&self, within: Duration) -> bool {
+    /// Returns whether there is space within this time.
+    pub async fn wait_for_space(&self, within: Duration) -> bool {
         let until = Instant::now() + within;
         loop {
             let less = self.less.notified();
@@ -128,26 +128,26 @@ mod tests {
     async fn what_is_truncated_or_inside_a_snapshot_is_not_waited_for() {
         let lag = Lag::default();
         append(&lag, 0..70, MIB);
-        assert!(!lag.room(Duration::from_millis(100)).await);
+        assert!(!lag.wait_for_space(Duration::from_millis(100)).await);
         lag.truncated(10);
         assert_eq!(lag.bytes(), 10 * MIB as u64);
         append(&lag, 10..70, MIB);
-        assert!(!lag.room(Duration::from_millis(100)).await, "what came in its place counts");
+        assert!(!lag.wait_for_space(Duration::from_millis(100)).await, "what came in its place counts");
         lag.passed(1000);
         assert_eq!(lag.bytes(), 0);
-        assert!(lag.room(Duration::ZERO).await);
+        assert!(lag.wait_for_space(Duration::ZERO).await);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_waits_for_room_hears_of_it_and_old_entries_count_for_nothing() {
+    async fn whoever_waits_for_space_hears_of_it_and_old_entries_count_for_nothing() {
         let lag = Lag::default();
         lag.passed(5); // entries of an earlier process
         append(&lag, 6..75, MIB);
-        let (room, ()) = tokio::join!(lag.room(Duration::from_millis(100)), async {
+        let (has_space, ()) = tokio::join!(lag.wait_for_space(Duration::from_millis(100)), async {
             tokio::time::sleep(Duration::from_millis(50)).await;
             lag.passed(20);
         });
-        assert!(room);
+        assert!(has_space);
         assert_eq!(lag.bytes(), 54 * MIB as u64);
     }
 }

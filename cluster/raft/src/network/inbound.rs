@@ -36,7 +36,7 @@ use crate::write_path::admission::Admission;
 use crate::write_path::large_writes::blob_named;
 
 /// Time that a message of entries waits for each resource; after a failure its sender pauses for a moment.
-const ROOM_WAIT_MAX: Duration = Duration::from_millis(100);
+const SPACE_WAIT_MAX: Duration = Duration::from_millis(100);
 /// Margin after the end of the previous leader's lease, so that no voter is still bound to it.
 const AFTER_LEASE: Duration = Duration::from_millis(20);
 const ELECTIONS_MAX: u32 = 4;
@@ -180,10 +180,10 @@ impl Inbound {
         if !has_entries {
             return Ok(()); // heartbeats pass, or a slow follower would begin elections
         }
-        if !self.lag.room(ROOM_WAIT_MAX).await {
+        if !self.lag.wait_for_space(SPACE_WAIT_MAX).await {
             return Err(ReceiveError::Busy("this replica has too many entries that are not applied yet"));
         }
-        if !self.admission.memory_is_open(ROOM_WAIT_MAX).await {
+        if !self.admission.memory_is_open(SPACE_WAIT_MAX).await {
             return Err(ReceiveError::Busy("this node is out of memory for writes"));
         }
         Ok(())
@@ -192,7 +192,7 @@ impl Inbound {
     async fn have_blobs(&self, raft: &RaftOf, way: Way, entries: &[EntryOf]) -> Result<(), ReceiveError> {
         for (hash, length) in entries.iter().filter_map(|entry| blob_named(&entry.payload)) {
             let others = others_of(raft, way);
-            if !self.ahead.is_here(hash, length, &others, ROOM_WAIT_MAX).await {
+            if !self.ahead.is_here(hash, length, &others, SPACE_WAIT_MAX).await {
                 return Err(ReceiveError::Busy("a large write has not arrived yet"));
             }
         }

@@ -29,20 +29,20 @@ pub enum AdmissionState {
 pub struct Admission {
     state: watch::Sender<AdmissionState>,
     /// Bytes that may still be written before the disk counts as full.
-    room: AtomicI64,
+    free_bytes: AtomicI64,
 }
 
 impl Default for Admission {
     fn default() -> Self {
-        Admission { state: watch::Sender::new(AdmissionState::Open), room: AtomicI64::new(i64::MAX) }
+        Admission { state: watch::Sender::new(AdmissionState::Open), free_bytes: AtomicI64::new(i64::MAX) }
     }
 }
 
 impl Admission {
     /// Takes a measurement: how many bytes may be written until the next measure. Call it once for each, or what
     /// was written since is forgotten.
-    pub fn set_room(&self, bytes: u64) {
-        self.room.store(i64::try_from(bytes).unwrap_or(i64::MAX), Ordering::Release);
+    pub fn set_free_bytes(&self, bytes: u64) {
+        self.free_bytes.store(i64::try_from(bytes).unwrap_or(i64::MAX), Ordering::Release);
     }
 
     pub fn set_state(&self, state: AdmissionState) {
@@ -67,10 +67,10 @@ impl Admission {
             }
         }
         let wanted = i64::try_from(bytes).unwrap_or(i64::MAX).saturating_mul(DISK_BYTES_PER_BYTE);
-        if self.room.load(Ordering::Acquire) < wanted {
+        if self.free_bytes.load(Ordering::Acquire) < wanted {
             return Err(NotWritten::NoSpace("the free memory is reserved for earlier writes".into()));
         }
-        self.room.fetch_sub(wanted, Ordering::AcqRel);
+        self.free_bytes.fetch_sub(wanted, Ordering::AcqRel);
         Ok(())
     }
 
@@ -110,9 +110,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn between_two_measures_the_room_is_counted_down() {
+    async fn between_two_measures_the_free_bytes_are_counted_down() {
         let admission = Admission::default();
-        admission.set_room(1_000);
+        admission.set_free_bytes(1_000);
         assert_eq!(admission.pass(200, soon()).await, Ok(()));
         admission.set_state(AdmissionState::Open);
         assert!(matches!(admission.pass(200, soon()).await, Err(NotWritten::NoSpace(_))));

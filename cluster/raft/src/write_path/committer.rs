@@ -39,7 +39,7 @@ struct CommitterState {
     queue: Mutex<CommandQueue>,
     changed: Notify,
     /// Notified when commands were taken out.
-    room: Notify,
+    space_freed: Notify,
     closing: watch::Sender<bool>,
     ended: watch::Sender<bool>,
 }
@@ -64,13 +64,14 @@ impl Committer {
     /// Accepts a command for the next entry as soon as there is room.
     pub async fn write(&self, command: Bytes, until: Instant) -> WriteOutcome {
         loop {
-            let room = self.shared.room.notified();
-            let mut room = std::pin::pin!(room);
-            room.as_mut().enable(); // before the look, so that room that comes in between is not missed
+            let space_freed = self.shared.space_freed.notified();
+            let mut space_freed = std::pin::pin!(space_freed);
+            // Before the check, so that space that is freed in between is not missed.
+            space_freed.as_mut().enable();
             match self.submit(command.clone(), until) {
                 Ok(pending) => return pending.outcome().await,
                 Err(why @ NotWritten::Busy(_)) => {
-                    if tokio::time::timeout_at(until, room).await.is_err() {
+                    if tokio::time::timeout_at(until, space_freed).await.is_err() {
                         return Err(why.into());
                     }
                 }
@@ -137,11 +138,11 @@ impl Committer {
             if let Err(why @ NotWritten::Busy(_)) = &passed {
                 let late = self.shared.queue.lock().take_late(Instant::now());
                 late.into_iter().for_each(|answer| drop(answer.send(Err(why.clone().into()))));
-                self.shared.room.notify_waiters();
+                self.shared.space_freed.notify_waiters();
                 continue;
             }
             let batch = self.shared.queue.lock().take();
-            self.shared.room.notify_waiters();
+            self.shared.space_freed.notify_waiters();
             match (passed, batch) {
                 (_, None) => {}
                 (Ok(()), Some(batch)) => return Some(batch),

@@ -1,5 +1,7 @@
 //! Suggestions for unknown paths: the known path that a client may have meant.
 
+use strsim::levenshtein;
+
 use crate::openapi::api_table::patterns;
 
 /// Upper bound of paths that a suggestion is looked for.
@@ -43,7 +45,7 @@ fn near(path: &str) -> Option<Near> {
 
 /// Returns the known path that differs least, by a letter or two.
 pub fn nearest(path: &str) -> Option<&'static str> {
-    let candidates = patterns().filter_map(|pattern| Some((distance(&filled(pattern, path)?, path), pattern)));
+    let candidates = patterns().filter_map(|pattern| Some((levenshtein(&filled(pattern, path)?, path), pattern)));
     candidates.filter(|(distance, _)| *distance <= LETTERS_MAX).min().map(|(_, pattern)| pattern)
 }
 
@@ -57,21 +59,6 @@ fn filled(pattern: &str, path: &str) -> Option<String> {
     let fill =
         |(wanted, found): (&&str, &&str)| if wanted.starts_with('{') { found.to_string() } else { wanted.to_string() };
     (wanted.len() == found.len()).then(|| wanted.iter().zip(&found).map(fill).collect::<Vec<_>>().join("/"))
-}
-
-/// Returns the number of letters to insert, delete or change between two texts.
-fn distance(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (line, letter) in from.chars().enumerate() {
-        let mut corner = std::mem::replace(&mut row[0], line + 1);
-        for (column, other) in to.iter().enumerate() {
-            let changed = corner + usize::from(letter != *other);
-            corner = row[column + 1];
-            row[column + 1] = changed.min(corner + 1).min(row[column] + 1);
-        }
-    }
-    row[to.len()]
 }
 
 #[cfg(test)]

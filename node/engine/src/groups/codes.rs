@@ -4,10 +4,11 @@
 use std::hash::Hash;
 
 use ahash::AHashMap;
-use arrow::array::{Array, ArrayRef, AsArray, DictionaryArray, PrimitiveArray};
-use arrow::datatypes::{
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
     ArrowPrimitiveType, Decimal128Type, Float64Type, Int32Type, Int64Type, TimestampMicrosecondType, UInt64Type,
 };
+use arrow_array::{Array, ArrayRef, DictionaryArray, PrimitiveArray};
 use assay_node_expressions::Type;
 
 /// Pairs of codes are counted in a table where there are no more.
@@ -146,7 +147,7 @@ fn pairs(left: Codes, right: Codes) -> Codes {
 mod tests {
     use std::sync::Arc;
 
-    use arrow::array::{Int64Array, StringArray};
+    use arrow_array::{Int64Array, StringArray};
 
     use super::*;
 

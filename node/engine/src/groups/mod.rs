@@ -10,9 +10,10 @@ use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use ahash::RandomState;
-use arrow::array::{Array, ArrayRef, AsArray, Int32Array, StringArray};
-use arrow::compute::take;
-use arrow::datatypes::Int32Type;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int32Type;
+use arrow_array::{Array, ArrayRef, Int32Array, StringArray};
+use arrow_select::take::take;
 use assay_node_btql::bound::{self, Field};
 use assay_node_btql::values::Value;
 use assay_node_expressions::Type;

@@ -2,9 +2,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use arrow::array::{AsArray, BooleanBufferBuilder};
-use arrow::buffer::BooleanBuffer;
-use arrow::datatypes::UInt64Type;
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt64Type;
+use arrow_buffer::BooleanBuffer;
+use arrow_buffer::BooleanBufferBuilder;
 use assay_node_btql::bound::{Bound, BoundExpr, Field, Key, Order, SortKey};
 use assay_node_btql::values::Value;
 use assay_node_expressions::aggregates::{text_at, value_at};

@@ -1,8 +1,8 @@
 //! Rows of shape spans, column by column: filtered, then grouped, or ordered (`ordered_spans`).
 
-use arrow::array::AsArray;
-use arrow::buffer::BooleanBuffer;
-use arrow::datatypes::UInt64Type;
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt64Type;
+use arrow_buffer::BooleanBuffer;
 use assay_node_btql::bound::{Bound, BoundExpr, Field, Groups, Output};
 use assay_node_btql::values::Value;
 use assay_node_expressions::aggregates::{RowPositions, text_at, value_at};

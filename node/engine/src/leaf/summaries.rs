@@ -1,7 +1,7 @@
 //! Rows of shape summary: reads the needed columns of the spans, and rolls them up one trace at a time (`summary`).
 
 use ahash::{AHashMap, AHashSet};
-use arrow::array::AsArray;
+use arrow_array::cast::AsArray;
 use assay_node_btql::ast::Step;
 use assay_node_btql::bound::{Aggregate, Bound, BoundExpr, Derived, Field, Order, Output};
 use assay_node_btql::columns::COMPARISON_KEY;

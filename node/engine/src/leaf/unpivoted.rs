@@ -4,7 +4,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, StringArray};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, StringArray};
 use assay_node_btql::ast::Step;
 use assay_node_btql::bound::{Bound, BoundExpr, Datum, Field, Function, Groups};
 use assay_node_btql::values::Value;

@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, BinaryArray, BooleanArray, Decimal128Array, Float64Array, Int64Array, NullArray,
-    StringArray, TimestampMicrosecondArray, UInt64Array,
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int32Type, Int64Type};
+use arrow_array::{
+    Array, ArrayRef, BinaryArray, BooleanArray, Decimal128Array, Float64Array, Int64Array, NullArray, StringArray,
+    TimestampMicrosecondArray, UInt64Array,
 };
-use arrow::compute::{interleave, take};
-use arrow::datatypes::{DataType, Float64Type, Int32Type, Int64Type};
+use arrow_schema::DataType;
+use arrow_select::interleave::interleave;
+use arrow_select::take::take;
 use assay_node_btql::values::{SAFE, Value};
 use assay_node_expressions::Type;
 use assay_node_expressions::aggregates::value_at;
@@ -269,7 +272,7 @@ fn transaction(value: Value<'_>) -> Option<u64> {
 }
 
 fn texts<'v>(values: impl Iterator<Item = Value<'v>>, ty: Type) -> Result<StringArray, EngineError> {
-    let (mut builder, mut json, mut bytes) = (arrow::array::StringBuilder::new(), String::new(), 0);
+    let (mut builder, mut json, mut bytes) = (arrow_array::builder::StringBuilder::new(), String::new(), 0);
     for value in values {
         if value.is_null() {
             builder.append_null();
@@ -298,7 +301,7 @@ fn texts<'v>(values: impl Iterator<Item = Value<'v>>, ty: Type) -> Result<String
 }
 
 fn encoded<'v>(values: impl Iterator<Item = Value<'v>>) -> Result<BinaryArray, EngineError> {
-    let (mut builder, mut cell, mut bytes) = (arrow::array::BinaryBuilder::new(), Vec::new(), 0);
+    let (mut builder, mut cell, mut bytes) = (arrow_array::builder::BinaryBuilder::new(), Vec::new(), 0);
     for value in values {
         if value.is_null() {
             builder.append_null();

@@ -10,12 +10,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt64Array};
-use arrow::buffer::Buffer;
-use arrow::datatypes::{DataType, Field, Schema, UInt64Type};
-use arrow::error::ArrowError;
-use arrow::ipc::reader::StreamDecoder;
-use arrow::ipc::writer::StreamWriter;
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt64Type;
+use arrow_array::{Array, ArrayRef, RecordBatch, UInt64Array};
+use arrow_buffer::Buffer;
+use arrow_ipc::reader::StreamDecoder;
+use arrow_ipc::writer::StreamWriter;
+use arrow_schema::ArrowError;
+use arrow_schema::{DataType, Field, Schema};
 use assay_node_btql::values::Value;
 use assay_node_expressions::Type;
 

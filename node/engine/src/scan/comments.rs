@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, StringArray, StringBuilder};
+use arrow_array::builder::StringBuilder;
+use arrow_array::{ArrayRef, StringArray};
 use assay_storage_shard::Notes;
 
 use crate::EngineError;

@@ -4,8 +4,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, BooleanBufferBuilder};
-use arrow::buffer::{BooleanBuffer, NullBuffer};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, BooleanArray};
+use arrow_buffer::BooleanBufferBuilder;
+use arrow_buffer::{BooleanBuffer, NullBuffer};
 use assay_node_btql::bound::{BoundExpr, Datum, Derived, Field, Function};
 use assay_node_btql::values::Words;
 use assay_node_expressions::Env;

@@ -8,9 +8,11 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Float64Array, NullArray, StringArray, StringBuilder};
-use arrow::buffer::BooleanBuffer;
-use arrow::datatypes::{Float64Type, Int64Type};
+use arrow_array::builder::StringBuilder;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int64Type};
+use arrow_array::{Array, ArrayRef, Float64Array, NullArray, StringArray};
+use arrow_buffer::BooleanBuffer;
 use assay_node_btql::ast::Step;
 use assay_node_btql::bound::{BoundExpr, Derived, Field};
 use assay_node_btql::values::Value;

@@ -1,7 +1,8 @@
 //! Deterministic samples of rows (D-84): rows whose hashes are below a rate, or a number of the lowest hashes.
 
-use arrow::array::{AsArray, BooleanBufferBuilder};
-use arrow::buffer::BooleanBuffer;
+use arrow_array::cast::AsArray;
+use arrow_buffer::BooleanBuffer;
+use arrow_buffer::BooleanBufferBuilder;
 use assay_storage_segments::Want;
 
 use crate::EngineError;

@@ -7,9 +7,10 @@ pub(crate) mod newest;
 pub(crate) mod units;
 
 use ahash::{AHashMap, AHashSet};
-use arrow::array::{AsArray, BooleanBufferBuilder};
-use arrow::buffer::BooleanBuffer;
-use arrow::datatypes::UInt64Type;
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt64Type;
+use arrow_buffer::BooleanBuffer;
+use arrow_buffer::BooleanBufferBuilder;
 use assay_node_btql::bound::{Order, TraceCondition, TraceFilter};
 use assay_node_expressions::Env;
 use assay_node_expressions::Type;

@@ -6,9 +6,10 @@
 //! condition leaves too few, the range grows a few times, and then all traces are scanned as for any other order.
 
 use ahash::AHashSet;
-use arrow::array::{AsArray, BooleanBufferBuilder};
-use arrow::buffer::BooleanBuffer;
-use arrow::datatypes::UInt64Type;
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt64Type;
+use arrow_buffer::BooleanBuffer;
+use arrow_buffer::BooleanBufferBuilder;
 use assay_node_btql::bound::{Bound, Key, Order, Output};
 use assay_storage_segments::Want;
 use assay_storage_shard::Sought;

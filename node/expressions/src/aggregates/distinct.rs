@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, HashSet};
 use std::hash::BuildHasherDefault;
 
 use crate::Type;
-use arrow::array::AsArray;
-use arrow::datatypes::Int64Type;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
 use assay_node_btql::values::Value;
 
 use super::hash::{self, Hashed, Member, group_of, high_bits, member};

@@ -6,8 +6,8 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use crate::Type;
-use arrow::array::AsArray;
-use arrow::datatypes::{Int64Type, TimestampMicrosecondType, UInt64Type};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int64Type, TimestampMicrosecondType, UInt64Type};
 use assay_node_btql::values::{Value, in_order};
 
 use super::rows::{GroupedBatch, each_block, each_valid};

@@ -33,7 +33,7 @@ mod totals;
 mod value_at;
 
 use crate::Type;
-use arrow::array::{Array, ArrayRef};
+use arrow_array::{Array, ArrayRef};
 use assay_node_btql::bound::{Aggregate, Aggregation};
 use assay_node_btql::values::Value;
 

@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 
 use crate::Type;
-use arrow::array::{Array, ArrayRef, AsArray, StringArray};
-use arrow::buffer::NullBuffer;
-use arrow::datatypes::{Decimal128Type, Float64Type, Int64Type};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Decimal128Type, Float64Type, Int64Type};
+use arrow_array::{Array, ArrayRef, StringArray};
+use arrow_buffer::NullBuffer;
 use assay_node_btql::values::Value;
 
 use super::{RowPosition, RowPositions, value_at};

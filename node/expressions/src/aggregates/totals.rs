@@ -4,8 +4,8 @@
 use std::array::from_fn;
 
 use crate::Type;
-use arrow::array::AsArray;
-use arrow::datatypes::{Decimal128Type, Int64Type};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Decimal128Type, Int64Type};
 use assay_node_btql::values::{SAFE, Value};
 
 use super::rows::{GroupedBatch, each_block, each_valid};

@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 
 use crate::Type;
-use arrow::array::{Array, ArrayRef, AsArray};
-use arrow::datatypes::{Decimal128Type, Float64Type, Int32Type, Int64Type, TimestampMicrosecondType, UInt64Type};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Decimal128Type, Float64Type, Int32Type, Int64Type, TimestampMicrosecondType, UInt64Type};
+use arrow_array::{Array, ArrayRef};
 use assay_node_btql::calendar;
 use assay_node_btql::values::Value;
 

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
+use arrow_array::{
     Array, ArrayRef, BooleanArray, Datum, Float64Array, Int64Array, StringArray, TimestampMicrosecondArray,
     new_null_array,
 };
-use arrow::compute::kernels::zip::zip;
+use arrow_select::zip::zip;
 use assay_node_btql::ast;
 use assay_node_btql::values::Value;
 

@@ -1,6 +1,6 @@
 //! Values at a path of many JSON texts, as JSON texts, without parsing more than the path needs.
 
-use arrow::array::Array;
+use arrow_array::Array;
 use assay_node_btql::values::{Value, picked_text};
 
 use crate::builder::Texts;

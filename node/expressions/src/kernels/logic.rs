@@ -1,8 +1,7 @@
 //! Three-valued logic kernels: AND, OR, NOT and null tests (D-48).
 
-use arrow::array::{Array, BooleanArray};
-use arrow::buffer::{BooleanBuffer, NullBuffer};
-use arrow::compute::{and_kleene, or_kleene};
+use arrow_array::{Array, BooleanArray};
+use arrow_buffer::{BooleanBuffer, NullBuffer};
 
 use crate::Error;
 use crate::column::Column;
@@ -44,10 +43,27 @@ pub(crate) fn is_true(of: &Column, rows: usize) -> BooleanArray {
     }
 }
 
-/// Combines two conditions by AND or by OR.
+/// Combines two conditions by AND or by OR, in three-valued logic.
 pub(crate) fn both(all: bool, left: &BooleanArray, right: &BooleanArray) -> Result<BooleanArray, Error> {
-    let together = if all { and_kleene } else { or_kleene };
-    together(left, right).map_err(|_| Error::OtherLength { wanted: left.len(), found: right.len() })
+    if left.len() != right.len() {
+        return Err(Error::OtherLength { wanted: left.len(), found: right.len() });
+    }
+    let values = if all { left.values() & right.values() } else { left.values() | right.values() };
+    let nulls = NullBuffer::union(left.nulls(), right.nulls()).map(|either| {
+        // A side that is false decides an AND alone, one that is true an OR.
+        let decided = &deciding(all, left) | &deciding(all, right);
+        NullBuffer::new(either.inner() | &decided)
+    });
+    Ok(BooleanArray::new(values, nulls))
+}
+
+/// Rows where one side of an AND or an OR decides the result, whatever the other side is.
+fn deciding(all: bool, side: &BooleanArray) -> BooleanBuffer {
+    let values = if all { !side.values() } else { side.values().clone() };
+    match side.nulls() {
+        Some(nulls) => &values & nulls.inner(),
+        None => values,
+    }
 }
 
 /// Whether every row has the given truth.
@@ -66,4 +82,31 @@ pub(super) fn is_null(of: &Column, rows: usize) -> BooleanArray {
 
 pub(super) fn is_not_null(of: &Column, rows: usize) -> BooleanArray {
     BooleanArray::new(of.nulls(rows).map_or_else(|| BooleanBuffer::new_set(rows), |nulls| nulls.inner().clone()), None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_side_that_decides_outweighs_null() {
+        let truths = [Some(true), Some(false), None];
+        let pairs: Vec<_> = truths.iter().flat_map(|left| truths.iter().map(|right| (*left, *right))).collect();
+        let left: BooleanArray = pairs.iter().map(|(left, _)| *left).collect();
+        let right: BooleanArray = pairs.iter().map(|(_, right)| *right).collect();
+        for all in [true, false] {
+            let together = both(all, &left, &right).expect("conditions of one length");
+            for (row, (left, right)) in pairs.iter().enumerate() {
+                let decides = Some(!all);
+                let wanted = match (*left, *right) {
+                    (left, right) if left == decides || right == decides => decides,
+                    (None, _) | (_, None) => None,
+                    _ => Some(all),
+                };
+                let found = together.is_valid(row).then(|| together.value(row));
+                assert_eq!(found, wanted, "{left:?} {} {right:?}", if all { "AND" } else { "OR" });
+            }
+        }
+        assert!(both(true, &left, &every(None, 2)).is_err());
+    }
 }

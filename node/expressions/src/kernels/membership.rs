@@ -1,6 +1,6 @@
 //! Membership kernels: IN with a constant list, and INCLUDES with a constant text.
 
-use arrow::array::BooleanArray;
+use arrow_array::BooleanArray;
 use assay_node_btql::bound::Function;
 use assay_node_btql::values::{Value, contains, is_in as is_value_in};
 

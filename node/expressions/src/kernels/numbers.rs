@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use arrow::array::{Array, Float64Array, Int64Array};
-use arrow::buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
+use arrow_array::{Array, Float64Array, Int64Array};
+use arrow_buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use assay_node_btql::bound::Function;
 use assay_node_btql::values::{SAFE, Value};
 

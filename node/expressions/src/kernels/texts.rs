@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use arrow::array::{Array, BooleanArray, Int64Array, StringArray};
-use arrow::buffer::BooleanBuffer;
+use arrow_array::{Array, BooleanArray, Int64Array, StringArray};
+use arrow_buffer::BooleanBuffer;
 use assay_node_btql::bound::Function;
 use assay_node_btql::values::{Pattern, Value, Words};
 

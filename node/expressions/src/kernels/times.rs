@@ -1,6 +1,6 @@
 //! Time kernels: interval arithmetic, differences, truncation and parts of dates.
 
-use arrow::array::TimestampMicrosecondArray;
+use arrow_array::TimestampMicrosecondArray;
 use assay_node_btql::ast::Interval;
 use assay_node_btql::bound::Function;
 use assay_node_btql::calendar;

@@ -4,7 +4,7 @@
 //! claimed length -> budget -> [ bytes come: limit, pace ] -> depth, values, rows counted -> budget -> parsed once -> handler
 //!      413           429                     413    408          400    413     413          429         400
 //! ```
-//! A body waits in its socket until the budget for bodies has room for it, and then as bytes until there is room for it as
+//! A body waits in its socket until the budget for bodies has space for it, and then as bytes until there is space for it as
 //! a tree, which takes several times as much. Time spent waiting does not count for the pace.
 
 use std::io::Read;
@@ -54,9 +54,9 @@ const DECODED_TIMES: usize = 4;
 /// Upper bound of the rows of a body that a worker parses itself: an item of feedback is made into rows while it is parsed.
 const INLINE_ROWS_MAX: usize = 256;
 
-/// Room made before the first bytes came, whatever length was claimed: a claim costs its sender nothing.
+/// Memory reserved before the first bytes come, whatever length is claimed: a claim costs its sender nothing.
 const CLAIM_BYTES_MAX: usize = 64 << 10;
-/// Once that came the claim is believed up to here, so that most bodies have no more room than they need.
+/// Claimed lengths up to here are believed once those came, so that most bodies reserve no more than they need.
 const CLAIM_BELIEVED_BYTES_MAX: usize = 1 << 20;
 
 /// The one way in which a body may be packed.
@@ -86,10 +86,10 @@ impl RowsAt {
 
 /// A large body that was counted.
 enum CountedBody<T, P> {
-    /// There was room for it, and it was parsed at once, while its bytes were in the caches of the processor.
+    /// Parsed at once, while its bytes were in the caches of the processor.
     Parsed(T, Reservation),
-    /// It has to wait for so much room.
-    Waits { bytes: Bytes, parse: P, room: u64 },
+    /// It has to wait for so much memory.
+    Waits { bytes: Bytes, parse: P, memory: u64 },
 }
 
 async fn count_and_parse<T, P>(
@@ -103,10 +103,10 @@ where
     P: FnOnce(&[u8]) -> Result<T, Refusal> + Send + 'static,
 {
     in_background(move || {
-        let room = room_of(&bytes, rows)?.bytes as u64;
-        Ok(match budget.try_acquire(holder, room.min(budget.largest())) {
+        let memory = memory_of(&bytes, rows)?.bytes as u64;
+        Ok(match budget.try_acquire(holder, memory.min(budget.largest())) {
             Some(tree) => CountedBody::Parsed(parse(&bytes)?, tree),
-            None => CountedBody::Waits { bytes, parse, room },
+            None => CountedBody::Waits { bytes, parse, memory },
         })
     })
     .await
@@ -114,12 +114,12 @@ where
 
 /// About what a body takes when it is parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Room {
+pub struct BodyMemory {
     pub bytes: usize,
     rows: usize,
 }
 
-impl Room {
+impl BodyMemory {
     fn is_small(&self, body: &[u8]) -> bool {
         body.len() <= INLINE_BYTES_MAX && self.rows <= INLINE_ROWS_MAX
     }
@@ -374,15 +374,15 @@ impl Body {
     {
         let Body { bytes, held, who, parsed } = self;
         let (value, tree) = if bytes.len() <= INLINE_BYTES_MAX {
-            let room = room_of(&bytes, rows)?;
-            let tree = who.reserve(&parsed, room.bytes as u64).await?;
-            let is_small = room.is_small(&bytes);
+            let memory = memory_of(&bytes, rows)?;
+            let tree = who.reserve(&parsed, memory.bytes as u64).await?;
+            let is_small = memory.is_small(&bytes);
             (if is_small { parse(&bytes)? } else { in_background(move || parse(&bytes)).await? }, tree)
         } else {
             match count_and_parse(bytes, rows, parse, (parsed.clone(), who.holder)).await? {
                 CountedBody::Parsed(value, tree) => (value, tree),
-                CountedBody::Waits { bytes, parse, room } => {
-                    let tree = who.reserve(&parsed, room).await?;
+                CountedBody::Waits { bytes, parse, memory } => {
+                    let tree = who.reserve(&parsed, memory).await?;
                     (in_background(move || parse(&bytes)).await?, tree)
                 }
             }
@@ -426,7 +426,7 @@ impl<T> Parsed<T> {
 }
 
 /// About what a body takes when it is parsed. Before that its depth is counted: the parser recurses.
-pub fn room_of(bytes: &[u8], rows: RowsAt) -> Result<Room, Refusal> {
+pub fn memory_of(bytes: &[u8], rows: RowsAt) -> Result<BodyMemory, Refusal> {
     let counted = counted_within(bytes, DEPTH_MAX, rows.level());
     let Counted { values, objects: rows } = counted.map_err(|deep| Refusal::bad(format!("the body is {deep}")))?;
     if values > VALUES_MAX {
@@ -436,7 +436,7 @@ pub fn room_of(bytes: &[u8], rows: RowsAt) -> Result<Room, Refusal> {
     if rows > ROWS_MAX {
         return Err(too_many_rows(rows));
     }
-    Ok(Room { bytes: bytes.len() + values * VALUE_BYTES + rows * ROW_BYTES, rows })
+    Ok(BodyMemory { bytes: bytes.len() + values * VALUE_BYTES + rows * ROW_BYTES, rows })
 }
 
 /// More rows than all objects of one request may be sent together.
@@ -485,7 +485,7 @@ mod tests {
 
     #[track_caller]
     fn refused(text: &[u8], part: &str) {
-        let refusal = room_of(text, RowsAt::Nowhere).and_then(|_| parse(text)).expect_err(part);
+        let refusal = memory_of(text, RowsAt::Nowhere).and_then(|_| parse(text)).expect_err(part);
         assert_eq!(refusal.kind, ErrorKind::BadRequest);
         assert!(refusal.message.contains(part), "{}", refusal.message);
     }
@@ -493,7 +493,7 @@ mod tests {
     /// A body that is refused when its depth is counted.
     fn deep_body(bytes: usize, budget: &Budget) -> Body {
         let bytes = Bytes::from("[".repeat(bytes));
-        let held = budget.try_acquire(Holder::ANONYMOUS, 1).expect("room");
+        let held = budget.try_acquire(Holder::ANONYMOUS, 1).expect("memory is free");
         let who = Applicant { holder: Holder::ANONYMOUS, wait: Wait::new(Instant::now() + REQUEST_WAIT) };
         Body { bytes, held, who, parsed: budget.clone() }
     }
@@ -532,33 +532,33 @@ mod tests {
     }
 
     #[test]
-    fn small_values_take_room_of_their_own_and_are_bounded() {
-        let room = |text: &str| room_of(text.as_bytes(), RowsAt::Nowhere);
-        assert_eq!(room("[1,[],{}]").ok(), Some(Room { bytes: 9 + 6 * VALUE_BYTES, rows: 0 }));
-        let refusal = room(&format!("[{}0]", "0,".repeat(VALUES_MAX))).expect_err("too many");
+    fn small_values_take_memory_of_their_own_and_are_bounded() {
+        let memory = |text: &str| memory_of(text.as_bytes(), RowsAt::Nowhere);
+        assert_eq!(memory("[1,[],{}]").ok(), Some(BodyMemory { bytes: 9 + 6 * VALUE_BYTES, rows: 0 }));
+        let refusal = memory(&format!("[{}0]", "0,".repeat(VALUES_MAX))).expect_err("too many");
         assert_eq!(refusal.kind, ErrorKind::TooLarge);
     }
 
     /// Ten thousand rows of a dozen bytes were counted as 2 MB, and took 28.
     #[test]
-    fn small_rows_take_room_of_their_own_and_are_bounded() {
+    fn small_rows_take_memory_of_their_own_and_are_bounded() {
         let one = |rows: usize| format!("{{\"events\":[{}{{}}]}}", "{},".repeat(rows - 1));
         let by_object = |rows: usize| format!("{{\"dataset\":{{\"x\":{}}}}}", one(rows));
         for (text, at) in [(one(10_000), RowsAt::List), (by_object(10_000), RowsAt::ListsByObject)] {
-            let room = room_of(text.as_bytes(), at).expect("room");
-            assert!(room.rows == 10_000 && room.bytes > 10_000 * ROW_BYTES, "{room:?}");
-            assert!(!room.is_small(text.as_bytes()), "its rows are made on a thread of their own");
+            let memory = memory_of(text.as_bytes(), at).expect("memory is free");
+            assert!(memory.rows == 10_000 && memory.bytes > 10_000 * ROW_BYTES, "{memory:?}");
+            assert!(!memory.is_small(text.as_bytes()), "its rows are made on a thread of their own");
         }
-        assert!(room_of(one(ROWS_MAX).as_bytes(), RowsAt::List).is_ok());
-        let refusal = room_of(one(999_000).as_bytes(), RowsAt::List).expect_err("too many");
+        assert!(memory_of(one(ROWS_MAX).as_bytes(), RowsAt::List).is_ok());
+        let refusal = memory_of(one(999_000).as_bytes(), RowsAt::List).expect_err("too many");
         assert_eq!(refusal.kind, ErrorKind::TooLarge);
         assert!(
             refusal.message.contains("about 999000 rows; the maximum of one request is 50000"),
             "{}",
             refusal.message
         );
-        assert!(room_of(by_object(ROWS_MAX + 1).as_bytes(), RowsAt::ListsByObject).is_err());
-        assert!(room_of(one(ROWS_MAX + 1).as_bytes(), RowsAt::Nowhere).is_ok(), "what is no row is no row");
+        assert!(memory_of(by_object(ROWS_MAX + 1).as_bytes(), RowsAt::ListsByObject).is_err());
+        assert!(memory_of(one(ROWS_MAX + 1).as_bytes(), RowsAt::Nowhere).is_ok(), "what is no row is no row");
     }
 
     /// With some of its features the parser takes these for its own and puts something else in their place.

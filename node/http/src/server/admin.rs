@@ -233,7 +233,7 @@ fn fields(bytes: &[u8]) -> Result<Map<String, Value>, Refusal> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Ok(Map::new());
     }
-    body::room_of(bytes, body::RowsAt::Nowhere)?;
+    body::memory_of(bytes, body::RowsAt::Nowhere)?;
     body::object(body::parse(bytes)?)
 }
 

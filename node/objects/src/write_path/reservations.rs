@@ -72,12 +72,12 @@ impl Reserved {
         Reserved { writes: self.writes.saturating_sub(gone.writes), bytes: self.bytes.saturating_sub(gone.bytes) }
     }
 
-    fn is_within(self, room: Capacity) -> bool {
-        self.writes <= room.writes && self.bytes <= room.bytes
+    fn is_within(self, limit: Capacity) -> bool {
+        self.writes <= limit.writes && self.bytes <= limit.bytes
     }
 
-    fn takes(self, more: Reserved, room: Capacity) -> bool {
-        self.writes == 0 || self.plus(more).is_within(room)
+    fn takes(self, more: Reserved, limit: Capacity) -> bool {
+        self.writes == 0 || self.plus(more).is_within(limit)
     }
 }
 
@@ -165,9 +165,9 @@ impl<H: Clone, L: Copy + Eq + Hash> Reservations<H, L> {
         if held.writes == 0 {
             return true; // B2
         }
-        let keeps_share = |all: Reserved, room: Capacity| {
-            let leaves_reserve = all.plus(*more).is_within(room.without(room.part(RESERVE_SHARE)));
-            held.plus(*more).is_within(room.part(OBJECT_SHARE)) || (!others_wait && leaves_reserve)
+        let keeps_share = |all: Reserved, limit: Capacity| {
+            let leaves_reserve = all.plus(*more).is_within(limit.without(limit.part(RESERVE_SHARE)));
+            held.plus(*more).is_within(limit.part(OBJECT_SHARE)) || (!others_wait && leaves_reserve)
         };
         let lane = self.lanes.get(lane).copied().unwrap_or_default();
         held.plus(*more).is_within(self.limits.object)

@@ -6,7 +6,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use assay_storage_disk::{DirEntry, DiskFile, Room, SharedDisk, TEMPORARY_SUFFIX, admit, read_whole, replace_whole};
+use assay_storage_disk::{
+    DirEntry, DiskFile, SharedDisk, SpaceLevel, TEMPORARY_SUFFIX, admit, read_whole, replace_whole,
+};
 use uuid::Uuid;
 
 use super::pages::{PlacedPage, ResultSlice};
@@ -107,7 +109,7 @@ impl JobDirectory {
     /// Returns why nothing more is written, if the rest of the disk is reserved for rows and the log.
     pub fn full(&self) -> Option<String> {
         match self.disk.space(&self.dir).map(|space| (space, admit(space, 0))) {
-            Ok((_, Room::Plenty)) => None,
+            Ok((_, SpaceLevel::Plenty)) => None,
             Ok((space, _)) => {
                 Some(format!("only {} MiB of {} MiB of the disk are free", space.free >> 20, space.total >> 20))
             }

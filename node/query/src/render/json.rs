@@ -1,6 +1,6 @@
 //! Rows as JSON objects: in an array, or one a line.
 
-use arrow::array::{Array, StringArray};
+use arrow_array::{Array, StringArray};
 use assay_node_btql::schema::Column;
 use assay_node_btql::values::Value;
 use assay_node_engine::{Cells, Table};

@@ -52,7 +52,7 @@ mod typed_array;
 mod whole;
 
 use ::parquet::errors::ParquetError;
-use arrow::error::ArrowError;
+use arrow_schema::ArrowError;
 use assay_node_btql::schema::Column;
 use assay_node_engine::Table;
 use thiserror::Error;

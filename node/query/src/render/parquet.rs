@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use arrow::datatypes::{FieldRef, Schema, SchemaRef};
+use arrow_schema::{FieldRef, Schema, SchemaRef};
 use assay_node_btql::schema;
 use assay_node_engine::{ResultColumn, Table};
 use parquet::arrow::ArrowWriter;

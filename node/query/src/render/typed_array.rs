@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanBuilder, Float64Array, Float64Builder, Int64Builder, ListBuilder, StringArray,
-    StringBuilder, TimestampMicrosecondArray, TimestampMicrosecondBuilder,
+use arrow_array::builder::{
+    BooleanBuilder, Float64Builder, Int64Builder, ListBuilder, StringBuilder, TimestampMicrosecondBuilder,
 };
-use arrow::datatypes::{DataType, Field, Float64Type, TimeUnit, TimestampMicrosecondType};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, TimestampMicrosecondType};
+use arrow_array::{Array, ArrayRef, Float64Array, StringArray, TimestampMicrosecondArray};
+use arrow_schema::{DataType, Field, TimeUnit};
 use assay_node_btql::bound::Kinds;
 use assay_node_btql::schema;
 use assay_node_btql::values::Value;

@@ -1,7 +1,7 @@
 //! Long answers: bytes leave as they come, and what is held is bounded.
 
-use arrow::array::AsArray;
-use arrow::datatypes::{Float64Type, Int64Type};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int64Type};
 use assay_node_btql::bound::Kinds;
 use assay_node_btql::schema::Column;
 use assay_node_btql::values::Value;

@@ -1,7 +1,9 @@
 //! Parquet read back by the library's own reader, and values that do not fit.
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
-use arrow::datatypes::{DataType, Float64Type, Int64Type, TimeUnit, TimestampMicrosecondType};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int64Type, TimestampMicrosecondType};
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::{DataType, TimeUnit};
 use assay_node_btql::bound::Kinds;
 use assay_node_btql::schema::Column;
 use assay_node_btql::values::Value;

@@ -20,13 +20,13 @@ impl DirectoryCopy {
     /// Copies `CURRENT` and every generation's `kv`; links `segments`.
     pub fn new(original: &Path) -> io::Result<DirectoryCopy> {
         let place = tempfile::Builder::new().prefix("assay-doctor-").tempdir()?;
-        let mut room = COPIED_BYTES_MAX;
+        let mut bytes_left = COPIED_BYTES_MAX;
         let absolute = fs::canonicalize(original)?;
         for entry in fs::read_dir(&absolute)? {
             let entry = entry?;
             let target = place.path().join(entry.file_name());
             if !entry.file_type()?.is_dir() {
-                copy_file(&entry.path(), &target, &mut room)?;
+                copy_file(&entry.path(), &target, &mut bytes_left)?;
                 continue;
             }
             fs::create_dir(&target)?;
@@ -34,7 +34,7 @@ impl DirectoryCopy {
                 let part = part?;
                 let part_target = target.join(part.file_name());
                 if part.file_name() == "kv" {
-                    copy_dir(&part.path(), &part_target, &mut room)?;
+                    copy_dir(&part.path(), &part_target, &mut bytes_left)?;
                 } else {
                     std::os::unix::fs::symlink(part.path(), part_target)?;
                 }
@@ -53,23 +53,23 @@ impl DirectoryCopy {
     }
 }
 
-fn copy_dir(from: &Path, to: &Path, room: &mut u64) -> io::Result<()> {
+fn copy_dir(from: &Path, to: &Path, bytes_left: &mut u64) -> io::Result<()> {
     fs::create_dir(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let target = to.join(entry.file_name());
         if entry.file_type()?.is_dir() {
-            copy_dir(&entry.path(), &target, room)?;
+            copy_dir(&entry.path(), &target, bytes_left)?;
         } else {
-            copy_file(&entry.path(), &target, room)?;
+            copy_file(&entry.path(), &target, bytes_left)?;
         }
     }
     Ok(())
 }
 
-fn copy_file(from: &Path, to: &Path, room: &mut u64) -> io::Result<()> {
+fn copy_file(from: &Path, to: &Path, bytes_left: &mut u64) -> io::Result<()> {
     let length = fs::metadata(from)?.len();
-    *room = room.checked_sub(length).ok_or_else(|| {
+    *bytes_left = bytes_left.checked_sub(length).ok_or_else(|| {
         let text = format!("{}: more than {COPIED_BYTES_MAX} bytes to copy", from.display());
         io::Error::new(io::ErrorKind::FileTooLarge, text)
     })?;

@@ -17,7 +17,7 @@ mod split;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::array::{Array, BinaryArray, RecordBatch, UInt16Array};
+use arrow_array::{Array, BinaryArray, RecordBatch, UInt16Array};
 
 pub(crate) use choose::Sample;
 pub use shape::{Kind, Typed};

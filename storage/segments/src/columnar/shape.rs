@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field, FieldRef};
+use arrow_schema::{DataType, Field, FieldRef};
 use serde::{Deserialize, Serialize};
 
 use crate::columns;

@@ -6,8 +6,10 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, StringArray, StringBuilder};
-use arrow::datatypes::{Float64Type, Int64Type};
+use arrow_array::builder::StringBuilder;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int64Type};
+use arrow_array::{Array, ArrayRef, StringArray};
 use assay_storage_model::merge::{Picker, Step};
 
 use super::scalar::{Scalar, exact_float};

@@ -8,10 +8,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, BinaryArray, BinaryBuilder, BooleanArray, BooleanBuilder, Float64Builder, Int64Builder,
-    StringArray, StringBuilder, TimestampMicrosecondArray, UInt16Array, UInt16Builder,
-};
+use arrow_array::builder::{BinaryBuilder, BooleanBuilder, Float64Builder, Int64Builder, StringBuilder, UInt16Builder};
+use arrow_array::{Array, ArrayRef, BinaryArray, BooleanArray, StringArray, TimestampMicrosecondArray, UInt16Array};
 use assay_storage_model::event::format_micros;
 use assay_storage_model::merge::{DocField, Picker, Step, doc_fields};
 

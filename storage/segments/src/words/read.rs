@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::array::BooleanBufferBuilder;
-use arrow::buffer::BooleanBuffer;
+use arrow_buffer::BooleanBuffer;
+use arrow_buffer::BooleanBufferBuilder;
 use assay_storage_disk::DiskFile;
 use assay_storage_model::segment::FileMeta;
 

@@ -3,9 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use arrow::array::{Array, AsArray};
-use arrow::buffer::BooleanBuffer;
-use arrow::datatypes::{Float64Type, Int64Type};
+use arrow_array::Array;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int64Type};
+use arrow_buffer::BooleanBuffer;
 use assay_storage_model::merge::Step;
 use assay_storage_model::segment::{COLUMNAR_FORMAT, WHOLE_FORMAT};
 use assay_storage_model::tokens::words_of_json;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::buffer::BooleanBuffer;
+use arrow_buffer::BooleanBuffer;
 use assay_storage_disk::{Disk, SimulatedDisk};
 use assay_storage_model::PaginationKey;
 use assay_storage_model::Xact;

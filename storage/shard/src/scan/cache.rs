@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef};
+use arrow_array::{Array, ArrayRef};
 use assay_storage_model::merge::Step;
 use assay_storage_segments::{Kinds, Want};
 use parking_lot::Mutex;
@@ -176,7 +176,7 @@ impl CachedColumns {
 
 #[cfg(test)]
 mod tests {
-    use arrow::array::Int64Array;
+    use arrow_array::Int64Array;
 
     use super::*;
 

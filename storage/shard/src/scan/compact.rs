@@ -9,9 +9,9 @@
 use std::sync::Arc;
 
 use ahash::AHashMap;
-use arrow::array::{Array, ArrayRef, AsArray, DictionaryArray, Int32Array, StringArray};
-use arrow::compute::{cast, max, min};
-use arrow::datatypes::{DataType, Int16Type, Int32Type, Int64Type};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int16Type, Int32Type, Int64Type};
+use arrow_array::{Array, ArrayRef, DictionaryArray, Int32Array, StringArray};
 use assay_storage_segments::{Form, Kind, Want};
 
 /// One text for so many rows or more is worth it.
@@ -43,18 +43,14 @@ pub(super) fn widened(column: ArrayRef) -> ArrayRef {
     column
 }
 
+/// Returns the integers with as few bytes each as the largest of them needs.
 fn narrow(column: &ArrayRef) -> Option<ArrayRef> {
     let numbers = column.as_primitive_opt::<Int64Type>()?;
-    let (least, most) = (min(numbers).unwrap_or(0), max(numbers).unwrap_or(0));
-    let fits = |range: std::ops::RangeInclusive<i64>| range.contains(&least) && range.contains(&most);
-    let narrow = if fits(i16::MIN.into()..=i16::MAX.into()) {
-        DataType::Int16
-    } else if fits(i32::MIN.into()..=i32::MAX.into()) {
-        DataType::Int32
-    } else {
-        return None;
-    };
-    cast(column, &narrow).ok()
+    if let Ok(short) = numbers.try_unary::<_, Int16Type, _>(i16::try_from) {
+        return Some(Arc::new(short));
+    }
+    let short = numbers.try_unary::<_, Int32Type, _>(i32::try_from).ok()?;
+    Some(Arc::new(short))
 }
 
 fn dictionary(texts: &StringArray) -> Option<ArrayRef> {
@@ -78,22 +74,24 @@ fn dictionary(texts: &StringArray) -> Option<ArrayRef> {
         places.push(Some(place));
     }
     let values = Arc::new(StringArray::from_iter_values(different));
-    let few = i16::try_from(values.len()).is_ok();
-    let dictionary: ArrayRef = Arc::new(DictionaryArray::<Int32Type>::try_new(Int32Array::from(places), values).ok()?);
-    if !few {
-        return Some(dictionary);
+    let places = Int32Array::from(places);
+    match places.try_unary::<_, Int16Type, _>(i16::try_from) {
+        Ok(short) => Some(Arc::new(DictionaryArray::try_new(short, values).ok()?)),
+        Err(_) => Some(Arc::new(DictionaryArray::try_new(places, values).ok()?)),
     }
-    let places = cast(dictionary.as_dictionary::<Int32Type>().keys(), &DataType::Int16).ok()?;
-    let values = Arc::clone(dictionary.as_dictionary::<Int32Type>().values());
-    let narrow = DictionaryArray::<Int16Type>::try_new(places.as_primitive().clone(), values).ok()?;
-    Some(Arc::new(narrow))
 }
 
 #[cfg(test)]
 mod tests {
-    use arrow::array::Int64Array;
+    use arrow_array::Int64Array;
 
     use super::*;
+
+    /// Texts of a dictionary, one for each row.
+    fn texts_of(column: &ArrayRef) -> StringArray {
+        let texts = column.as_dictionary::<Int32Type>().downcast_dict::<StringArray>().expect("a dictionary of texts");
+        texts.into_iter().collect()
+    }
 
     fn want(kind: Kind) -> Want {
         Want::Path(Vec::new(), Form::Typed(kind))
@@ -122,11 +120,9 @@ mod tests {
         let kept = compact(&want(Kind::Text), Arc::clone(&column));
         assert_eq!(kept.as_dictionary::<Int16Type>().values().len(), 3);
         assert!(kept.get_array_memory_size() < 3000);
-        let wide = widened(kept);
-        assert_eq!(&cast(wide.as_dictionary::<Int32Type>(), &DataType::Utf8).expect("texts"), &column);
+        assert_eq!(&texts_of(&widened(kept)), column.as_string::<i32>());
         let kept = compact(&Want::RootSpanId, Arc::clone(&column));
-        let part = cast(&widened(kept.slice(100, 300)), &DataType::Utf8).expect("texts");
-        assert_eq!(&part, &column.slice(100, 300));
+        assert_eq!(&texts_of(&widened(kept.slice(100, 300))), column.slice(100, 300).as_string::<i32>());
         let different: ArrayRef = Arc::new(StringArray::from_iter_values((0..800).map(|n| n.to_string())));
         assert_eq!(&compact(&want(Kind::Text), Arc::clone(&different)), &different);
     }

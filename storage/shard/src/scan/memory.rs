@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BooleanArray, StringArray, TimestampMicrosecondArray, UInt8Array, UInt64Array};
-use arrow::buffer::BooleanBuffer;
+use arrow_array::{ArrayRef, BooleanArray, StringArray, TimestampMicrosecondArray, UInt8Array, UInt64Array};
+use arrow_buffer::BooleanBuffer;
 use assay_storage_model::merge::Step;
 use assay_storage_model::{ObjectKey, Xact};
 use assay_storage_segments::{Form, GroupBounds, Kinds, Shredder, Want};

@@ -3,9 +3,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanBufferBuilder};
-use arrow::buffer::BooleanBuffer;
-use arrow::datatypes::{UInt8Type, UInt64Type};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{UInt8Type, UInt64Type};
+use arrow_array::{Array, ArrayRef};
+use arrow_buffer::BooleanBuffer;
+use arrow_buffer::BooleanBufferBuilder;
 use assay_storage_model::command::Action;
 use assay_storage_model::merge::Step;
 use assay_storage_model::{ObjectKey, Xact};
@@ -136,7 +138,7 @@ impl SealedRows {
         let actions = action.as_primitive::<UInt8Type>();
         let (xacts, ends) = (xact.as_primitive::<UInt64Type>(), end.as_primitive::<UInt64Type>());
         let rows = BooleanBuffer::collect_bool(actions.len(), |row| is_row_of(actions.value(row)) && ends.is_null(row));
-        let last = arrow::compute::max(xacts).max(arrow::compute::max(ends));
+        let last = xacts.iter().chain(ends).flatten().max();
         Ok(Newest { rows, from: Xact(last.unwrap_or(0)) })
     }
 

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use arrow::array::{Array, ArrayRef, AsArray};
-use arrow::datatypes::{Float64Type, Int32Type, Int64Type, UInt64Type};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int32Type, Int64Type, UInt64Type};
+use arrow_array::{Array, ArrayRef};
 use assay_storage_model::merge::Step;
 use assay_storage_model::{ObjectKey, Xact};
 use assay_storage_segments::{Form, Kind, Kinds, Want};
@@ -68,7 +69,7 @@ fn agreed(cache: &ColumnCache, units: &[Unit], path: &[Step]) -> Option<Form> {
 /// Texts, where it is a dictionary of them.
 fn plain(column: &ArrayRef) -> ArrayRef {
     let Some(dictionary) = column.as_dictionary_opt::<Int32Type>() else { return ArrayRef::clone(column) };
-    arrow::compute::take(dictionary.values(), dictionary.keys(), None).expect("places within it")
+    arrow_select::take::take(dictionary.values(), dictionary.keys(), None).expect("places within it")
 }
 
 fn assert_same(row: &Row, columns: &[ArrayRef], nth: usize, forms: &[Option<Form>]) {

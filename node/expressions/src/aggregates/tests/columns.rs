@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::Type;
-use arrow::array::{
+use arrow_array::{
     Array, ArrayRef, BooleanArray, Decimal128Array, Float64Array, Int64Array, NullArray, StringArray,
     TimestampMicrosecondArray, UInt64Array,
 };

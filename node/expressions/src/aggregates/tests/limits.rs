@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::Type;
-use arrow::array::{Array, ArrayRef, Float64Array, Int64Array, StringArray, UInt64Array};
+use arrow_array::{Array, ArrayRef, Float64Array, Int64Array, StringArray, UInt64Array};
 use assay_node_btql::bound::Aggregation;
 use assay_node_btql::values::Value;
 use rand::rngs::StdRng;

@@ -8,7 +8,7 @@ mod model;
 mod positions;
 
 use crate::Type;
-use arrow::array::ArrayRef;
+use arrow_array::ArrayRef;
 use assay_node_btql::bound::{Aggregate, Aggregation, BoundExpr, Datum};
 use assay_node_btql::values::Value;
 use rand::rngs::StdRng;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::Type;
-use arrow::array::{ArrayRef, Int64Array, StringArray};
+use arrow_array::{ArrayRef, Int64Array, StringArray};
 use assay_node_btql::bound::{Aggregate, Aggregation};
 use assay_node_btql::values::Value;
 

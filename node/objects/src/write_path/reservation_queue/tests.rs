@@ -230,9 +230,9 @@ fn step() -> impl Strategy<Value = ReservationQueueStep> {
 }
 
 /// Whether a counter that held `before` may hold so much more.
-fn may(before: Reserved, more: Reserved, room: Capacity) -> bool {
+fn may(before: Reserved, more: Reserved, limit: Capacity) -> bool {
     let after = before.plus(more);
-    before.writes == 0 || (after.writes <= room.writes && after.bytes <= room.bytes)
+    before.writes == 0 || (after.writes <= limit.writes && after.bytes <= limit.bytes)
 }
 
 /// The places of a call just given were within every limit, beside what is held by others.

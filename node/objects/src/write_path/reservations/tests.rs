@@ -122,8 +122,8 @@ proptest! {
                             let objects: Vec<_> = wants.iter().map(|want| want.object.id.as_u128()).collect();
                             prop_assert_eq!(handles, objects);
                             let all = held(&wants, |_| true);
-                            let within = |was: Reserved, more: Reserved, room: Capacity| {
-                                was.writes == 0 || (was.plus(more).writes <= room.writes && was.plus(more).bytes <= room.bytes)
+                            let within = |was: Reserved, more: Reserved, limit: Capacity| {
+                                was.writes == 0 || (was.plus(more).writes <= limit.writes && was.plus(more).bytes <= limit.bytes)
                             };
                             prop_assert!(within(held(&places, |_| true), all, LIMITS.node), "B2");
                             for one in &wants {

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use assay_storage_disk::RealDisk;
 use assay_storage_log::{Log, LogConfig};
 
+/// Opens a log below the directory of a test. A log keeps a file beside its own directory.
 fn open_log(dir: &Path) -> Log {
-    Log::open(Arc::new(RealDisk), dir, LogConfig::default()).expect("the log opens")
+    Log::open(Arc::new(RealDisk), &dir.join("log"), LogConfig::default()).expect("the log opens")
 }

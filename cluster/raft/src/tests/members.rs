@@ -144,7 +144,7 @@ impl TestGroup {
 
     async fn start(&self, id: ReplicaId, founding: Bootstrap) {
         let place = &self.places[&id];
-        let log = open_log(&place.dir.path().join("log"));
+        let log = open_log(place.dir.path());
         let machine = Arc::new(MemoryMachine::open(Arc::clone(&place.sealed)));
         let heard = Arc::clone(&self.fatal);
         let node = NodeParts {
@@ -400,7 +400,7 @@ async fn who_ended_right_after_a_snapshot_came_can_be_made_a_group_of_its_own() 
     }
     *raft.places[&left].sealed.lock() = snapshot;
     let sealed = MemoryMachine::open(Arc::clone(&raft.places[&left].sealed)).sealed().position;
-    let log = open_log(&raft.places[&left].dir.path().join("log"));
+    let log = open_log(raft.places[&left].dir.path());
     let before = log.group(GROUP).state().last.map(|(index, _)| index);
     assert!(before < sealed.map(|sealed| sealed.index), "{before:?} {sealed:?}");
     for _ in 0..2 {

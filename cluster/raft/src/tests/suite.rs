@@ -44,7 +44,7 @@ type Guard = (TempDir, Log);
 impl StoreBuilder<Consensus, LogStore, StateMachine, Guard> for Stores {
     async fn build(&self) -> Result<(Guard, LogStore, StateMachine), StorageErrorOf> {
         let dir = tempfile::tempdir().expect("a directory for the test");
-        let log = open_log(&dir.path().join("log"));
+        let log = open_log(dir.path());
         let fatal = OnFatal::call(|why| panic!("the suite broke the store: {why}"));
         let (group, replica) = (GroupId(16), ReplicaId(1));
         let journal = Journal::new(log.group(group), Work::Threads, fatal.clone());

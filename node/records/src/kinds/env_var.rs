@@ -3,11 +3,13 @@
 
 use assay_node_shapes::Shape;
 use assay_storage_model::catalog::RecordKind;
+use serde_json::Value;
 
 use super::{LINE, METADATA, NAME, SECRET};
 use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch};
+use crate::model_providers::is_model_provider;
 
-/// Others are made by what uses them.
+/// A known type of a model provider makes a variable an `ai_provider` (G-08). Nothing makes a `sandbox_provider` yet.
 const CATEGORY: Shape = Shape::Word(&["env_var", "ai_provider", "sandbox_provider"]);
 
 pub static ENV_VAR: Kind = Kind {
@@ -37,7 +39,8 @@ pub static ENV_VAR: Kind = Kind {
         ("object_id", Filter::Field("object_id")),
     ],
     complete: |_, fields| {
-        fields.insert("secret_category".into(), "env_var".into());
+        let is_provider = fields.get("secret_type").and_then(Value::as_str).is_some_and(is_model_provider);
+        fields.insert("secret_category".into(), if is_provider { "ai_provider" } else { "env_var" }.into());
     },
     ..Kind::plain(Home::Object, Guard::Object)
 };

@@ -10,6 +10,7 @@ mod keys;
 mod listing;
 mod logins;
 mod model;
+mod model_providers;
 mod patching;
 mod people;
 mod rechecked;

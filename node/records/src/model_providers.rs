@@ -1,0 +1,110 @@
+//! Providers of models: AI secrets of an organization, and variables of a project that hold a provider's key.
+
+use assay_node_auth::{Permission, Principal, Secret};
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::Records;
+use crate::draft::{Body, text_of};
+use crate::error::RecordsError;
+use crate::kind::Kind;
+use crate::kinds::{AI_SECRET, ENV_VAR, PROJECT};
+use crate::list::ListRequest;
+use crate::read::visible;
+
+/// Types of secrets that are keys of model providers. A variable of one of these types is a provider (G-08).
+pub const MODEL_PROVIDER_TYPES: [&str; 24] = [
+    "openai",
+    "anthropic",
+    "google",
+    "azure",
+    "azure_ai_gateway",
+    "bedrock",
+    "vertex",
+    "databricks",
+    "mistral",
+    "cohere",
+    "ollama",
+    "groq",
+    "together",
+    "fireworks",
+    "perplexity",
+    "xAI",
+    "cerebras",
+    "openrouter",
+    "baseten",
+    "replicate",
+    "lepton",
+    "braintrust",
+    "js",
+    "custom",
+];
+
+/// Provider of models without its key.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelProvider {
+    pub id: Uuid,
+    /// Project that it is for; none if it is for the organization.
+    pub project: Option<Uuid>,
+    pub name: String,
+    pub provider_type: String,
+    pub metadata: Value,
+}
+
+impl ModelProvider {
+    fn of(record: &Value, project: Option<Uuid>, type_field: &str) -> Option<ModelProvider> {
+        let text = |name: &str| record.get(name).and_then(Value::as_str).map(str::to_owned);
+        Some(ModelProvider {
+            id: text("id")?.parse().ok()?,
+            project,
+            name: text("name")?,
+            provider_type: text(type_field)?,
+            metadata: record.get("metadata").cloned().unwrap_or_default(),
+        })
+    }
+
+    fn kind(&self) -> &'static Kind {
+        if self.project.is_some() { &ENV_VAR } else { &AI_SECRET }
+    }
+}
+
+impl Records {
+    /// Returns the providers of the organization and of a project, as far as the caller may read them. The caller needs to
+    /// read the project.
+    pub async fn model_providers(
+        &self,
+        who: &Principal,
+        project: Option<Uuid>,
+    ) -> Result<Vec<ModelProvider>, RecordsError> {
+        let secrets = self.list(who, &AI_SECRET, &ListRequest::default()).await?;
+        let mut found: Vec<_> = secrets.iter().filter_map(|secret| ModelProvider::of(secret, None, "type")).collect();
+        if let Some(id) = project {
+            self.catalog.look(|view| visible(view, who, &PROJECT, id, Permission::Read)).await?;
+            let filters = vec![("object_type".into(), "project".into()), ("object_id".into(), id.to_string())];
+            let variables = self.list(who, &ENV_VAR, &ListRequest { filters, ..ListRequest::default() }).await?;
+            let providers = variables.iter().filter_map(|variable| ModelProvider::of(variable, project, "secret_type"));
+            found.extend(providers.filter(|provider| is_model_provider(&provider.provider_type)));
+        }
+        Ok(found)
+    }
+
+    /// Returns the key of a provider, for use inside of the node: no answer ever shows it. None if no key was set.
+    pub async fn provider_key(
+        &self,
+        who: &Principal,
+        provider: &ModelProvider,
+    ) -> Result<Option<Secret>, RecordsError> {
+        self.secret_in(who, provider.kind(), provider.id).await
+    }
+}
+
+/// Returns whether secrets of this type are keys of model providers.
+pub(crate) fn is_model_provider(secret_type: &str) -> bool {
+    MODEL_PROVIDER_TYPES.contains(&secret_type)
+}
+
+/// Address that a provider's key is sent to, where its metadata says one.
+pub(crate) fn address_of(body: &Body) -> Option<&str> {
+    let metadata = body.get("metadata").and_then(Value::as_object)?;
+    text_of(metadata, "api_base").ok().flatten()
+}

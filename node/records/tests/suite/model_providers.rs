@@ -1,0 +1,81 @@
+//! Providers of models: which are found for a caller, and what a change of their address does to their key.
+
+use assay_node_records::kinds::{ACL, AI_SECRET, ENV_VAR};
+use assay_node_records::{Kind, ModelProvider};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::{World, body, id_of, missing, world};
+
+impl World {
+    async fn provider(&self, kind: &'static Kind, sent: Value) -> Value {
+        self.records.create(&self.owner, kind, body(sent)).await.expect("creates").object
+    }
+}
+
+fn names(providers: &[ModelProvider]) -> Vec<(&str, &str, Option<Uuid>)> {
+    providers.iter().map(|one| (one.name.as_str(), one.provider_type.as_str(), one.project)).collect()
+}
+
+#[tokio::test]
+async fn providers_are_those_of_the_organization_and_of_one_project() {
+    let world = world().await;
+    let (p, q) = (world.project("p").await, world.project("q").await);
+    world.provider(&AI_SECRET, json!({"name": "OPENAI_API_KEY", "type": "openai", "secret": "sk-of-all"})).await;
+    let on = |project: Uuid, name: &str, secret_type: Option<&str>| {
+        json!({"object_type": "project", "object_id": project, "name": name, "value": format!("sk-{name}"),
+            "secret_type": secret_type, "metadata": {"api_base": "http://models.internal/v1"}})
+    };
+    let made = world.provider(&ENV_VAR, on(p, "OURS", Some("openai"))).await;
+    assert_eq!(made["secret_category"], "ai_provider");
+    for (name, secret_type) in [("PLAIN", None), ("OTHER", Some("pager"))] {
+        assert_eq!(world.provider(&ENV_VAR, on(p, name, secret_type)).await["secret_category"], "env_var");
+    }
+    world.provider(&ENV_VAR, on(q, "THEIRS", Some("anthropic"))).await;
+    let of_all = ("OPENAI_API_KEY", "openai", None);
+    let found = world.records.model_providers(&world.owner, None).await.expect("lists");
+    assert_eq!(names(&found), [of_all]);
+    let found = world.records.model_providers(&world.owner, Some(p)).await.expect("lists");
+    assert_eq!(names(&found), [of_all, ("OURS", "openai", Some(p))]);
+    assert_eq!(found[1].metadata["api_base"], "http://models.internal/v1");
+    for (provider, key) in found.iter().zip(["sk-of-all", "sk-OURS"]) {
+        let opened = world.records.provider_key(&world.owner, provider).await.expect("opens").expect("has one");
+        assert_eq!(opened.expose(), key);
+    }
+}
+
+#[tokio::test]
+async fn a_caller_finds_the_providers_that_they_may_read() {
+    let world = world().await;
+    let p = world.project("p").await;
+    let made = world.provider(&AI_SECRET, json!({"name": "s", "type": "openai", "secret": "sk-1"})).await;
+    let ann = world.member("ann@example.com").await;
+    assert_eq!(world.records.model_providers(&ann, None).await, Ok(Vec::new()));
+    missing(world.records.model_providers(&ann, Some(p)).await);
+    let grant = |object_type: &str, object_id: Uuid| json!({"object_type": object_type, "object_id": object_id, "user_id": ann.user, "permission": "read"});
+    for grant in [grant("project", p), grant("ai_secret", id_of(&made))] {
+        world.records.create(&world.owner, &ACL, body(grant)).await.expect("grants");
+    }
+    let found = world.records.model_providers(&ann, Some(p)).await.expect("lists");
+    assert_eq!(names(&found), [("s", "openai", None)]);
+    assert!(world.records.provider_key(&ann, &found[0]).await.expect("opens").is_some());
+}
+
+/// An editor could otherwise have the key sent to a server of their own.
+#[tokio::test]
+async fn a_key_does_not_follow_its_provider_to_another_address() {
+    let world = world().await;
+    let sent = json!({"name": "s", "type": "openai", "secret": "sk-1", "metadata": {"api_base": "https://a.example"}});
+    let id = id_of(&world.provider(&AI_SECRET, sent).await);
+    let patch = async |sent: Value| {
+        let patched = world.records.patch(&world.owner, &AI_SECRET, id, body(sent)).await.expect("patches");
+        let key = world.records.secret_in(&world.owner, &AI_SECRET, id).await.expect("opens");
+        (key.map(|key| key.expose().to_owned()), patched["preview_secret"].clone())
+    };
+    let same = json!({"metadata": {"api_base": "https://a.example", "models": ["m"]}});
+    assert_eq!(patch(same).await.0.as_deref(), Some("sk-1"));
+    assert_eq!(patch(json!({"metadata": {"api_base": "https://b.example"}})).await, (None, Value::Null));
+    let again = json!({"metadata": {"api_base": "https://c.example"}, "secret": "sk-2"});
+    assert_eq!(patch(again).await.0.as_deref(), Some("sk-2"));
+    assert_eq!(patch(json!({"metadata": {}})).await, (None, Value::Null));
+}

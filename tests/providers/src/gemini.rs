@@ -6,35 +6,48 @@ use crate::chat::{list, text};
 use crate::script::{Answer, Prompt, PromptImage, PromptTool, SIGNATURE, embedding, pieces};
 use crate::sse::WireEvent;
 
+/// Returns a member by its name in camel case, or in snake case, which clients mix.
+fn member<'a>(of: &'a Value, camel: &str) -> &'a Value {
+    let snake = camel.chars().fold(String::new(), |mut snake, letter| {
+        if letter.is_ascii_uppercase() {
+            snake.push('_');
+        }
+        snake.push(letter.to_ascii_lowercase());
+        snake
+    });
+    of.get(camel).or_else(|| of.get(snake)).unwrap_or(&Value::Null)
+}
+
 /// Reads a request; the model and whether to stream are in its path.
 pub(crate) fn read(model: &str, stream: bool, body: &Value) -> Prompt {
-    let calling = &body["toolConfig"]["functionCallingConfig"];
-    let generation = &body["generationConfig"];
-    let schema = [&generation["responseJsonSchema"], &generation["responseSchema"]];
-    let declared = list(&body["tools"]).flat_map(|tool| list(&tool["functionDeclarations"]));
+    let calling = member(member(body, "toolConfig"), "functionCallingConfig");
+    let generation = member(body, "generationConfig");
+    let schema = [member(generation, "responseJsonSchema"), member(generation, "responseSchema")];
+    let declared = list(&body["tools"]).flat_map(|tool| list(member(tool, "functionDeclarations")));
     let mut prompt = Prompt {
         model: model.into(),
-        instructions: texts(&body["systemInstruction"]),
+        instructions: texts(member(body, "systemInstruction")),
         tools: declared.map(read_tool).collect(),
-        forced_tool: list(&calling["allowedFunctionNames"]).next().map(text),
+        forced_tool: list(member(calling, "allowedFunctionNames")).next().map(text),
         no_tools: calling["mode"] == "NONE",
         schema: schema.into_iter().find(|schema| !schema.is_null()).cloned(),
         stream,
         ..Prompt::default()
     };
     for content in list(&body["contents"]).filter(|content| content["role"] != "model") {
-        let results: Vec<_> = list(&content["parts"]).filter(|part| !part["functionResponse"].is_null()).collect();
+        let results: Vec<_> =
+            list(&content["parts"]).filter(|part| !member(part, "functionResponse").is_null()).collect();
         if results.is_empty() {
             (prompt.texts, prompt.images) = (texts(content), images(content));
             prompt.results.clear();
         }
-        prompt.results.extend(results.iter().map(|part| result_text(&part["functionResponse"]["response"])));
+        prompt.results.extend(results.iter().map(|part| result_text(&member(part, "functionResponse")["response"])));
     }
     prompt
 }
 
 fn read_tool(declared: &Value) -> PromptTool {
-    let parameters = [&declared["parametersJsonSchema"], &declared["parameters"]];
+    let parameters = [member(declared, "parametersJsonSchema"), &declared["parameters"]];
     let parameters = parameters.into_iter().find(|schema| !schema.is_null()).cloned().unwrap_or_default();
     PromptTool { name: text(&declared["name"]), parameters }
 }
@@ -51,11 +64,13 @@ fn texts(content: &Value) -> Vec<String> {
 
 fn images(content: &Value) -> Vec<PromptImage> {
     let image = |part: &Value| {
-        let inline = &part["inlineData"];
-        match part["fileData"]["fileUri"].as_str() {
+        let inline = member(part, "inlineData");
+        match member(member(part, "fileData"), "fileUri").as_str() {
             Some(uri) => Some(PromptImage::Url(uri.into())),
             None if inline.is_null() => None,
-            None => Some(PromptImage::Base64 { media_type: text(&inline["mimeType"]), data: text(&inline["data"]) }),
+            None => {
+                Some(PromptImage::Base64 { media_type: text(member(inline, "mimeType")), data: text(&inline["data"]) })
+            }
         }
     };
     list(&content["parts"]).filter_map(image).collect()

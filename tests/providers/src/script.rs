@@ -13,7 +13,7 @@
 //! first word of the prompt cached.
 
 use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use serde_json::{Map, Value, json};
 
 /// Values for the arguments of calls, so that two calls differ.
@@ -127,10 +127,13 @@ fn text(prompt: &Prompt, last: &str) -> String {
 
 fn described(image: &PromptImage) -> String {
     match image {
-        PromptImage::Base64 { media_type, data } => match STANDARD.decode(data) {
-            Ok(bytes) => format!("{media_type} of {} bytes", bytes.len()),
-            Err(_) => format!("{media_type} that is not base64"),
-        },
+        PromptImage::Base64 { media_type, data } => {
+            // Clients of Gemini write the alphabet for URLs.
+            match STANDARD.decode(data).or_else(|_| URL_SAFE.decode(data)) {
+                Ok(bytes) => format!("{media_type} of {} bytes", bytes.len()),
+                Err(_) => format!("{media_type} that is not base64"),
+            }
+        }
         PromptImage::Url(url) => format!("at {url}"),
     }
 }

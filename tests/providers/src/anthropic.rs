@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::chat::{list, text};
-use crate::script::{Answer, Prompt, PromptImage, PromptTool, SIGNATURE, pieces};
+use crate::script::{Prompt, PromptImage, PromptTool, SIGNATURE, ScriptedAnswer, pieces};
 use crate::sse::WireEvent;
 
 pub(crate) fn read(body: &Value) -> Prompt {
@@ -55,7 +55,7 @@ fn images(content: &Value) -> Vec<PromptImage> {
     sources.map(image).collect()
 }
 
-fn blocks(answer: &Answer) -> Vec<Value> {
+fn blocks(answer: &ScriptedAnswer) -> Vec<Value> {
     let mut blocks = Vec::new();
     if let Some(thinking) = &answer.reasoning {
         blocks.push(json!({"type": "thinking", "thinking": thinking, "signature": SIGNATURE}));
@@ -72,25 +72,25 @@ fn blocks(answer: &Answer) -> Vec<Value> {
     blocks
 }
 
-fn stop_reason(answer: &Answer) -> &'static str {
+fn stop_reason(answer: &ScriptedAnswer) -> &'static str {
     if answer.calls.is_empty() { "end_turn" } else { "tool_use" }
 }
 
 /// The tokens that were not cached are counted apart from those that were.
-fn usage(answer: &Answer, output: u64) -> Value {
+fn usage(answer: &ScriptedAnswer, output: u64) -> Value {
     let cached = answer.cached_tokens;
     json!({"input_tokens": answer.input_tokens - cached, "output_tokens": output,
         "cache_creation_input_tokens": 0, "cache_read_input_tokens": cached})
 }
 
-pub(crate) fn whole(prompt: &Prompt, answer: &Answer) -> Value {
+pub(crate) fn whole(prompt: &Prompt, answer: &ScriptedAnswer) -> Value {
     json!({
         "id": "msg_1", "type": "message", "role": "assistant", "model": prompt.model, "content": blocks(answer),
         "stop_reason": stop_reason(answer), "stop_sequence": null, "usage": usage(answer, answer.output_tokens),
     })
 }
 
-pub(crate) fn stream(prompt: &Prompt, answer: &Answer) -> Vec<WireEvent> {
+pub(crate) fn stream(prompt: &Prompt, answer: &ScriptedAnswer) -> Vec<WireEvent> {
     let event = |name: &str, mut data: Value| {
         data["type"] = name.into();
         WireEvent::named(name, &data)

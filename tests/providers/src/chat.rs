@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::script::{Answer, Prompt, PromptImage, PromptTool, embedding, pieces};
+use crate::script::{Prompt, PromptImage, PromptTool, ScriptedAnswer, embedding, pieces};
 use crate::sse::WireEvent;
 
 const CREATED: u64 = 1_764_000_000;
@@ -61,7 +61,7 @@ pub(crate) fn image_of_url(url: &str) -> PromptImage {
     }
 }
 
-pub(crate) fn whole(prompt: &Prompt, answer: &Answer) -> Value {
+pub(crate) fn whole(prompt: &Prompt, answer: &ScriptedAnswer) -> Value {
     let mut message = json!({"role": "assistant", "content": answer.text, "refusal": null});
     if let Some(reasoning) = &answer.reasoning {
         message["reasoning_content"] = json!(reasoning);
@@ -76,19 +76,19 @@ pub(crate) fn whole(prompt: &Prompt, answer: &Answer) -> Value {
     })
 }
 
-fn calls(answer: &Answer) -> Vec<Value> {
-    let call = |call: &crate::script::AnswerCall| {
+fn calls(answer: &ScriptedAnswer) -> Vec<Value> {
+    let call = |call: &crate::script::ScriptedCall| {
         let function = json!({"name": call.name, "arguments": call.arguments.to_string()});
         json!({"id": call.id, "type": "function", "function": function})
     };
     answer.calls.iter().map(call).collect()
 }
 
-fn finish(answer: &Answer) -> &'static str {
+fn finish(answer: &ScriptedAnswer) -> &'static str {
     if answer.calls.is_empty() { "stop" } else { "tool_calls" }
 }
 
-fn usage(answer: &Answer) -> Value {
+fn usage(answer: &ScriptedAnswer) -> Value {
     json!({
         "prompt_tokens": answer.input_tokens, "completion_tokens": answer.output_tokens,
         "total_tokens": answer.input_tokens + answer.output_tokens,
@@ -97,7 +97,7 @@ fn usage(answer: &Answer) -> Value {
     })
 }
 
-pub(crate) fn stream(body: &Value, prompt: &Prompt, answer: &Answer) -> Vec<WireEvent> {
+pub(crate) fn stream(body: &Value, prompt: &Prompt, answer: &ScriptedAnswer) -> Vec<WireEvent> {
     let chunk = |choices: Value| {
         json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": CREATED, "model": prompt.model,
             "choices": choices})
@@ -139,7 +139,7 @@ pub(crate) fn error(status: u16) -> Value {
 }
 
 /// Text completions, of which only the answer has a shape of its own.
-pub(crate) fn completion(body: &Value, answer: &Answer) -> Value {
+pub(crate) fn completion(body: &Value, answer: &ScriptedAnswer) -> Value {
     let text = answer.text.as_deref().unwrap_or_default();
     json!({
         "id": "cmpl-1", "object": "text_completion", "created": CREATED, "model": body["model"],

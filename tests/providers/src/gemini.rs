@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::chat::{list, text};
-use crate::script::{Answer, Prompt, PromptImage, PromptTool, SIGNATURE, embedding, pieces};
+use crate::script::{Prompt, PromptImage, PromptTool, SIGNATURE, ScriptedAnswer, embedding, pieces};
 use crate::sse::WireEvent;
 
 /// Returns a member by its name in camel case, or in snake case, which clients mix.
@@ -76,8 +76,8 @@ fn images(content: &Value) -> Vec<PromptImage> {
     list(&content["parts"]).filter_map(image).collect()
 }
 
-fn calls(answer: &Answer) -> Vec<Value> {
-    let call = |(index, call): (usize, &crate::script::AnswerCall)| {
+fn calls(answer: &ScriptedAnswer) -> Vec<Value> {
+    let call = |(index, call): (usize, &crate::script::ScriptedCall)| {
         let mut part = json!({"functionCall": {"name": call.name, "args": call.arguments}});
         // Only the first of parallel calls is signed.
         if index == 0 {
@@ -88,7 +88,7 @@ fn calls(answer: &Answer) -> Vec<Value> {
     answer.calls.iter().enumerate().map(call).collect()
 }
 
-fn chunk(prompt: &Prompt, parts: Vec<Value>, answer: Option<&Answer>) -> Value {
+fn chunk(prompt: &Prompt, parts: Vec<Value>, answer: Option<&ScriptedAnswer>) -> Value {
     let mut candidate = json!({"content": {"role": "model", "parts": parts}, "index": 0});
     let mut whole = json!({"responseId": "resp_1", "modelVersion": prompt.model});
     if let Some(answer) = answer {
@@ -99,7 +99,7 @@ fn chunk(prompt: &Prompt, parts: Vec<Value>, answer: Option<&Answer>) -> Value {
     whole
 }
 
-fn usage(answer: &Answer) -> Value {
+fn usage(answer: &ScriptedAnswer) -> Value {
     let mut usage = json!({"promptTokenCount": answer.input_tokens, "candidatesTokenCount": answer.output_tokens,
         "totalTokenCount": answer.input_tokens + answer.output_tokens});
     if answer.cached_tokens > 0 {
@@ -108,7 +108,7 @@ fn usage(answer: &Answer) -> Value {
     usage
 }
 
-pub(crate) fn whole(prompt: &Prompt, answer: &Answer) -> Value {
+pub(crate) fn whole(prompt: &Prompt, answer: &ScriptedAnswer) -> Value {
     let mut parts: Vec<Value> =
         answer.reasoning.iter().map(|thought| json!({"text": thought, "thought": true})).collect();
     parts.extend(answer.text.iter().map(|text| json!({"text": text})));
@@ -116,7 +116,7 @@ pub(crate) fn whole(prompt: &Prompt, answer: &Answer) -> Value {
     chunk(prompt, parts, Some(answer))
 }
 
-pub(crate) fn stream(prompt: &Prompt, answer: &Answer) -> Vec<WireEvent> {
+pub(crate) fn stream(prompt: &Prompt, answer: &ScriptedAnswer) -> Vec<WireEvent> {
     let thoughts = pieces(answer.reasoning.as_deref().unwrap_or_default());
     let mut parts: Vec<Value> = thoughts.iter().map(|piece| json!({"text": piece, "thought": true})).collect();
     let texts = pieces(answer.text.as_deref().unwrap_or_default());

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::chat::{image_of_url, list, read_tool, text};
-use crate::script::{Answer, Prompt, PromptImage, pieces};
+use crate::script::{Prompt, PromptImage, ScriptedAnswer, pieces};
 use crate::sse::WireEvent;
 
 pub(crate) fn read(body: &Value) -> Prompt {
@@ -51,7 +51,7 @@ fn images(content: &Value) -> Vec<PromptImage> {
     list(content).filter_map(|part| part["image_url"].as_str()).map(image_of_url).collect()
 }
 
-fn items(answer: &Answer, status: &str) -> Vec<Value> {
+fn items(answer: &ScriptedAnswer, status: &str) -> Vec<Value> {
     let mut items = Vec::new();
     if let Some(thought) = &answer.reasoning {
         items.push(json!({"id": "rs_1", "type": "reasoning", "summary": [{"type": "summary_text", "text": thought}]}));
@@ -77,7 +77,7 @@ fn response(prompt: &Prompt, status: &str, output: Vec<Value>, usage: Value) -> 
     })
 }
 
-pub(crate) fn whole(prompt: &Prompt, answer: &Answer) -> Value {
+pub(crate) fn whole(prompt: &Prompt, answer: &ScriptedAnswer) -> Value {
     let usage = json!({
         "input_tokens": answer.input_tokens, "input_tokens_details": {"cached_tokens": answer.cached_tokens},
         "output_tokens": answer.output_tokens, "output_tokens_details": {"reasoning_tokens": 0},
@@ -86,7 +86,7 @@ pub(crate) fn whole(prompt: &Prompt, answer: &Answer) -> Value {
     response(prompt, "completed", items(answer, "completed"), usage)
 }
 
-pub(crate) fn stream(prompt: &Prompt, answer: &Answer) -> Vec<WireEvent> {
+pub(crate) fn stream(prompt: &Prompt, answer: &ScriptedAnswer) -> Vec<WireEvent> {
     let mut events: Vec<(&str, Value)> = Vec::new();
     let begun = response(prompt, "in_progress", Vec::new(), Value::Null);
     events.push(("response.created", json!({"response": begun})));

@@ -53,17 +53,17 @@ pub struct PromptTool {
 
 /// What the script answers.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Answer {
+pub struct ScriptedAnswer {
     pub reasoning: Option<String>,
     pub text: Option<String>,
-    pub calls: Vec<AnswerCall>,
+    pub calls: Vec<ScriptedCall>,
     pub input_tokens: u64,
     pub cached_tokens: u64,
     pub output_tokens: u64,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct AnswerCall {
+pub struct ScriptedCall {
     pub id: String,
     pub name: String,
     pub arguments: Value,
@@ -73,7 +73,7 @@ pub struct AnswerCall {
 pub const SIGNATURE: &str = "c2lnbmVk";
 
 /// Answers a prompt. An error is the status of a refusal.
-pub fn answer(prompt: &Prompt) -> Result<Answer, u16> {
+pub fn answer(prompt: &Prompt) -> Result<ScriptedAnswer, u16> {
     let last = prompt.texts.last().map_or("", String::as_str);
     if let Some(status) = last.strip_prefix("fail ").and_then(|status| status.parse().ok()) {
         return Err(status);
@@ -84,7 +84,7 @@ pub fn answer(prompt: &Prompt) -> Result<Answer, u16> {
     let words = |text: &str| text.split_whitespace().count() as u64;
     let read = prompt.instructions.iter().chain(&prompt.texts).chain(&prompt.results);
     let arguments: u64 = calls.iter().map(|call| words(&call.arguments.to_string())).sum();
-    Ok(Answer {
+    Ok(ScriptedAnswer {
         input_tokens: read.map(|text| words(text)).sum(),
         cached_tokens: prompt.model.contains("cached").into(),
         output_tokens: text.as_deref().map_or(0, words) + arguments + reasoning.as_deref().map_or(0, words),
@@ -94,13 +94,13 @@ pub fn answer(prompt: &Prompt) -> Result<Answer, u16> {
     })
 }
 
-fn calls(prompt: &Prompt) -> Vec<AnswerCall> {
+fn calls(prompt: &Prompt) -> Vec<ScriptedCall> {
     if prompt.no_tools {
         return Vec::new();
     }
     let wanted = prompt.tools.iter().filter(|tool| prompt.forced_tool.as_ref().is_none_or(|name| *name == tool.name));
     let called = wanted.take(ARGUMENTS.len()).zip(ARGUMENTS).enumerate();
-    let call = |(place, (tool, value)): (usize, (&PromptTool, &str))| AnswerCall {
+    let call = |(place, (tool, value)): (usize, (&PromptTool, &str))| ScriptedCall {
         id: format!("call_{}", place + 1),
         name: tool.name.clone(),
         arguments: sample_object(&tool.parameters, value),

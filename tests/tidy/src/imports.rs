@@ -197,7 +197,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ),
     ("assay-test-api", &[]),
     ("assay-test-btql", &["assay-node-btql", "assay-storage-model"]),
-    ("assay-test-clients", &["assay-test-api"]),
+    ("assay-test-clients", &["assay-test-api", "assay-test-providers"]),
     ("assay-test-providers", &[]),
     ("assay-test-compat", &["assay-test-api", "assay-tests-tidy"]),
     ("assay-test-guide", &["assay-node-btql", "assay-test-api", "assay-tests-tidy"]),

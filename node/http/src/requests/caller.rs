@@ -28,6 +28,8 @@ use crate::server::edge::Edge;
 pub const AUTHORIZATION: &str = "authorization";
 pub const ORG_NAME: &str = "x-bt-org-name";
 pub const IMPERSONATE: &str = "x-bt-impersonate-user";
+/// Headers in which SDKs of Anthropic and of Google send the key.
+const MODEL_CLIENT_HEADERS: [&str; 2] = ["x-api-key", "x-goog-api-key"];
 
 /// An authenticated caller, over HTTP or gRPC.
 #[derive(Debug)]
@@ -180,16 +182,58 @@ impl FromRequest for Call {
     }
 }
 
+/// A call of a client that may be an SDK of a model provider: those send the credential in headers or a parameter of their
+/// own (G-04).
+#[derive(Debug)]
+pub struct ModelClientCall(pub Call);
+
+impl FromRequest for ModelClientCall {
+    type Error = Refusal;
+    type Future = LocalBoxFuture<'static, Result<ModelClientCall, Refusal>>;
+
+    fn from_request(request: &HttpRequest, _: &mut RawPayload) -> Self::Future {
+        let request = request.clone();
+        Box::pin(async move {
+            let credential = model_client_credential(&request)?;
+            Call::with_credential(request, credential.as_deref()).await.map(ModelClientCall)
+        })
+    }
+}
+
+/// Returns the credential of a client of models, as a value of `Authorization`. That header takes precedence over the others.
+fn model_client_credential(request: &HttpRequest) -> Result<Option<Vec<u8>>, Refusal> {
+    let header = |name: &str| request.headers().get(name).map(|value| value.as_bytes().to_vec());
+    if let Some(authorization) = header(AUTHORIZATION) {
+        return Ok(Some(authorization));
+    }
+    let in_query = || -> Result<Option<Vec<u8>>, Refusal> {
+        let pairs = query_of(request)?;
+        Ok(pairs.into_iter().find(|(name, _)| name == "key").map(|(_, key)| key.into_bytes()))
+    };
+    let key = match MODEL_CLIENT_HEADERS.into_iter().find_map(header) {
+        Some(key) => Some(key),
+        None => in_query()?,
+    };
+    Ok(key.map(|key| [b"Bearer ".as_slice(), &key].concat()))
+}
+
+/// Returns the decoded query parameters in their order.
+fn query_of(request: &HttpRequest) -> Result<Vec<(String, String)>, Refusal> {
+    let pairs = Query::<Vec<(String, String)>>::from_query(request.query_string());
+    pairs.map(Query::into_inner).map_err(|error| Refusal::bad(format!("the query is malformed: {error}")))
+}
+
 impl Call {
     pub async fn of(request: HttpRequest) -> Result<Call, Refusal> {
+        let authorization = request.headers().get(AUTHORIZATION).map(|value| value.as_bytes().to_vec());
+        Call::with_credential(request, authorization.as_deref()).await
+    }
+
+    async fn with_credential(request: HttpRequest, authorization: Option<&[u8]>) -> Result<Call, Refusal> {
         let edge = request.app_data::<Data<Edge>>().cloned();
         let edge = edge.ok_or_else(|| Refusal::internal("the route has no edge"))?;
         let header = |name| request.headers().get(name).map(|value| value.as_bytes());
-        let said = CallerHeaders {
-            authorization: header(AUTHORIZATION),
-            org_name: header(ORG_NAME),
-            impersonate: header(IMPERSONATE),
-        };
+        let said = CallerHeaders { authorization, org_name: header(ORG_NAME), impersonate: header(IMPERSONATE) };
         let caller = Caller::known(edge, said, wait_of(&request)).await?;
         if let Some(connection) = request.conn_data::<Arc<Connection>>() {
             caller.on(connection)?;
@@ -209,8 +253,7 @@ impl Call {
 
     /// Returns the decoded query parameters in their order. A name may come more than once.
     pub fn query(&self) -> Result<Vec<(String, String)>, Refusal> {
-        let pairs = Query::<Vec<(String, String)>>::from_query(self.request.query_string());
-        pairs.map(Query::into_inner).map_err(|error| Refusal::bad(format!("the query is malformed: {error}")))
+        query_of(&self.request)
     }
 
     pub async fn body_of_rows(&self, payload: Payload) -> Result<Body, Refusal> {
@@ -259,6 +302,26 @@ mod tests {
             assert_eq!(bearer_of(other), None, "{other}");
         }
         assert_eq!(bearer(None).expect_err("none").kind, ErrorKind::Unauthorized);
+    }
+
+    #[test]
+    fn clients_of_models_send_their_key_in_one_of_four_ways() {
+        let credential = |headers: &[(&str, &str)], uri: &str| {
+            let mut request = actix_web::test::TestRequest::post().uri(uri);
+            for (name, value) in headers {
+                request = request.insert_header((*name, *value));
+            }
+            let found = model_client_credential(&request.to_http_request()).expect("a readable request");
+            found.map(|found| String::from_utf8(found).expect("text"))
+        };
+        assert_eq!(
+            credential(&[("authorization", "Bearer a"), ("x-api-key", "b")], "/?key=c").as_deref(),
+            Some("Bearer a")
+        );
+        assert_eq!(credential(&[("x-api-key", "b"), ("x-goog-api-key", "g")], "/?key=c").as_deref(), Some("Bearer b"));
+        assert_eq!(credential(&[("x-goog-api-key", "g")], "/").as_deref(), Some("Bearer g"));
+        assert_eq!(credential(&[], "/?alt=sse&key=c%20").as_deref(), Some("Bearer c "));
+        assert_eq!(credential(&[], "/?alt=sse"), None);
     }
 
     #[test]

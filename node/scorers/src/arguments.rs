@@ -59,7 +59,8 @@ impl<'a> ScorerArguments<'a> {
     }
 }
 
-fn camel_case(snake: &str) -> String {
+/// Returns a name in snake case as one in camel case.
+pub(crate) fn camel_case(snake: &str) -> String {
     let mut camel = String::with_capacity(snake.len());
     let mut is_start = false;
     for character in snake.chars() {

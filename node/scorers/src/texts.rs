@@ -39,6 +39,14 @@ pub(crate) fn plain_text(value: &Value, package: AutoevalsPackage) -> String {
     }
 }
 
+/// Returns the length of a text as the package's language counts it: in UTF-16 units, or in characters in Python.
+pub(crate) fn text_length(text: &str, package: AutoevalsPackage) -> usize {
+    match package {
+        AutoevalsPackage::TypeScript => text.encode_utf16().count(),
+        AutoevalsPackage::Python => text.chars().count(),
+    }
+}
+
 /// Returns the compact JSON text of a value.
 pub(crate) fn json_text(value: &Value, order: MemberOrder, package: AutoevalsPackage) -> String {
     let mut text = String::new();

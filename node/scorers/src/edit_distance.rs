@@ -40,6 +40,7 @@ pub(crate) fn similarity(
     package: AutoevalsPackage,
     budget: &mut EditBudget,
 ) -> Result<f64, ScorerError> {
+    budget.take(left.len().max(right.len()), 1)?;
     if left == right {
         return Ok(1.0);
     }

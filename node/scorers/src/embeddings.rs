@@ -10,6 +10,8 @@ use crate::texts::{AutoevalsPackage, plain_text};
 
 /// Numbers of one embedding.
 pub const EMBEDDING_NUMBERS_MAX: usize = 65_536;
+/// Length of an embedding in space; those of models are near 1.
+const EMBEDDING_LENGTH_MAX: f64 = 1e100;
 /// Similarity from which scores are above 0, unless the caller gives another.
 pub(crate) const EXPECTED_MIN: f64 = 0.7;
 
@@ -49,6 +51,9 @@ fn embedding(scorer: &'static str, position: usize, found: &Value) -> Result<Emb
         ScorerError::response(scorer, format!("data.{position}.embedding"), "an array of 1 to 65536 numbers")
     })?;
     let length = numbers.iter().map(|number| number * number).sum::<f64>().sqrt();
+    if length > EMBEDDING_LENGTH_MAX {
+        return Err(ScorerError::response(scorer, format!("data.{position}.embedding"), "numbers of usual size"));
+    }
     Ok(Embedding { numbers, length })
 }
 

@@ -21,9 +21,9 @@ pub enum ScorerError {
     /// Response of a model that the scorer cannot use.
     #[error("{scorer}: in the model's response `{path}` must be {expected}")]
     InvalidResponse { scorer: &'static str, path: String, expected: &'static str },
-    /// Name of a scorer that this function does not run.
-    #[error("`{name}` is not run here: valid are {valid}")]
-    NotRunHere { name: String, valid: &'static str },
+    /// Name of a judge, of a function of another type, or of none.
+    #[error("`{name}` is no scorer that is computed; judges are prompts")]
+    NotComputed { name: String },
 }
 
 impl ScorerError {

@@ -18,10 +18,10 @@ use crate::texts::{AutoevalsPackage, plain_text};
 pub use json_diff::DIFF_DEPTH_MAX;
 pub use list_contains::LIST_ITEMS_MAX;
 pub(crate) use list_contains::contained;
-pub use schema_cost::{SCHEMA_REFERENCES_MAX, SCHEMA_STEPS_MAX};
+pub use schema_cost::{SCHEMA_DEPTH_MAX, SCHEMA_STEPS_MAX};
 pub use valid_json::SCHEMA_PATTERN_STEPS_MAX;
 
-/// Scorers that other scorers compare two values with, and the names of those that an option may name.
+/// Names of the scorers that an option may name.
 const PAIR_SCORERS: &str = "`Levenshtein`, `ExactMatch` or `NumericDiff`";
 
 /// Returns the score of a scorer without a model.
@@ -44,12 +44,9 @@ pub fn native_score(
         "JSONDiff" => json_diff::json_diff(arguments, package),
         "ValidJSON" => valid_json::valid_json(arguments, package),
         "ListContains" => list_contains::list_contains(arguments, package),
-        other => Err(ScorerError::NotRunHere { name: other.to_owned(), valid: NATIVE_SCORERS }),
+        other => Err(ScorerError::NotComputed { name: other.to_owned() }),
     }
 }
-
-/// Names that [`native_score`] takes.
-const NATIVE_SCORERS: &str = "Levenshtein, ExactMatch, NumericDiff, JSONDiff, ValidJSON and ListContains";
 
 fn levenshtein(arguments: &ScorerArguments<'_>, package: AutoevalsPackage) -> Result<Score, ScorerError> {
     const NAME: &str = "Levenshtein";

@@ -256,7 +256,7 @@ fn every_scorer_but_judges_starts_and_names_what_it_needs() {
             (crate::GlobalFunctionKind::Native | crate::GlobalFunctionKind::Stepwise, other) => {
                 panic!("{}: {other:?}", function.name)
             }
-            (_, found) => assert!(matches!(found, Err(ScorerError::NotRunHere { .. })), "{}", function.name),
+            (_, found) => assert!(matches!(found, Err(ScorerError::NotComputed { .. })), "{}", function.name),
         }
     }
 }

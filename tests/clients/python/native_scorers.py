@@ -9,8 +9,10 @@ import sys
 
 import autoevals
 
-WORDS = ["", "a", "ab", "kitten", "sitting", "true", "null", "1", "1.0", "[]", "{}", "caf\u00e9", "\U0001f600 ok", "e\u0301", "it's", 'say "x"', "tab\t", "\u200b"]
-NUMBERS = [0, 1, -1, 2, 10, 100, 105, 0.0, -0.0, 0.5, 1.0, -2.5, 1e-5, 1e16, 1.5e300, 2**53 + 1, 2**63 - 1, -(2**63)]
+WORDS = ["", "a", "ab", "kitten", "sitting", "true", "null", "1", "1.0", "[]", "{}", "caf\u00e9", "\U0001f600 ok"]
+WORDS += ["e\u0301", "it's", 'say "x"', "tab\t", "\u200b"]
+NUMBERS = [0, 1, -1, 2, 10, 100, 105, 0.0, -0.0, 0.5, 1.0, -2.5, 1e-5, 1e16, 1.5e300]
+NUMBERS += [2**53 + 1, 2**63 - 1, -(2**63)]
 SCHEMAS = [
     {},
     {"type": "object"},
@@ -119,7 +121,9 @@ class Cases:
         output = self.written(self.value(2))
         if isinstance(output, str) and self.random.random() < 0.2:
             output = output[:-1]
-        return ({"output": output, "schema": self.random.choice(SCHEMAS)} if self.random.random() < 0.7 else {"output": output}), {}
+        if self.random.random() < 0.7:
+            return {"output": output, "schema": self.random.choice(SCHEMAS)}, {}
+        return {"output": output}, {}
 
     def list_contains(self):
         scorer = self.random.choice(["Levenshtein", "Levenshtein", "ExactMatch", "NumericDiff"])

@@ -6,8 +6,8 @@ use crate::error::ScorerError;
 
 /// Applications of a subschema to a part of a value. References may multiply them, exponentially at worst.
 pub const SCHEMA_STEPS_MAX: u64 = 1_000_000;
-/// References that may follow one another without a step into the value.
-pub const SCHEMA_REFERENCES_MAX: usize = 100;
+/// Subschemas that may apply within one another, by references too. Checks recurse as deep.
+pub const SCHEMA_DEPTH_MAX: usize = 256;
 
 /// Keywords whose schemas apply to the same value: a list of schemas, one schema, or one under each name.
 const LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
@@ -20,7 +20,7 @@ const OTHER_ITEMS: [&str; 2] = ["additionalItems", "unevaluatedItems"];
 /// Returns an error where a check may take too long, or where a reference leads out of the schema.
 pub(super) fn check(scorer: &'static str, schema: &Value, value: &Value) -> Result<(), ScorerError> {
     let mut count = StepCount { scorer, root: schema, steps: 0 };
-    count.apply(schema, value, 0)
+    count.apply(schema, value, 1)
 }
 
 /// Count of the applications of subschemas so far.
@@ -32,27 +32,31 @@ struct StepCount<'a> {
 }
 
 impl StepCount<'_> {
-    /// Counts what applies to one part of the value. Recursion ends with the value, the schema, or the references.
-    fn apply(&mut self, schema: &Value, value: &Value, references: usize) -> Result<(), ScorerError> {
+    /// Counts what applies to one part of the value. Recursion ends at the depth's limit.
+    fn apply(&mut self, schema: &Value, value: &Value, depth: usize) -> Result<(), ScorerError> {
         self.steps += 1;
         if self.steps > SCHEMA_STEPS_MAX {
             let subject = "the number of subschemas to check";
             return Err(ScorerError::LimitExceeded { scorer: self.scorer, subject, max: SCHEMA_STEPS_MAX });
         }
+        if depth > SCHEMA_DEPTH_MAX {
+            let (subject, max) = ("the depth of subschemas within one another", SCHEMA_DEPTH_MAX as u64);
+            return Err(ScorerError::LimitExceeded { scorer: self.scorer, subject, max });
+        }
         let Some(keywords) = schema.as_object() else { return Ok(()) };
-        self.follow(keywords, value, references)?;
+        self.follow(keywords, value, depth)?;
         for schema in LISTS.iter().filter_map(|keyword| keywords.get(*keyword)?.as_array()).flatten() {
-            self.apply(schema, value, references)?;
+            self.apply(schema, value, depth + 1)?;
         }
         for schema in SINGLES.iter().filter_map(|keyword| keywords.get(*keyword)) {
-            self.apply(schema, value, references)?;
+            self.apply(schema, value, depth + 1)?;
         }
         for schema in BY_NAME.iter().filter_map(|keyword| keywords.get(*keyword)?.as_object()).flat_map(Map::values) {
-            self.apply(schema, value, references)?;
+            self.apply(schema, value, depth + 1)?;
         }
         match value {
-            Value::Object(members) => self.apply_to_members(keywords, members),
-            Value::Array(items) => self.apply_to_items(keywords, items),
+            Value::Object(members) => self.apply_to_members(keywords, members, depth),
+            Value::Array(items) => self.apply_to_items(keywords, items, depth),
             _ => Ok(()),
         }
     }
@@ -61,36 +65,44 @@ impl StepCount<'_> {
         &mut self,
         keywords: &Map<String, Value>,
         members: &Map<String, Value>,
+        depth: usize,
     ) -> Result<(), ScorerError> {
         let named = keywords.get("properties").and_then(Value::as_object);
         let patterns = keywords.get("patternProperties").and_then(Value::as_object);
         for (name, member) in members {
             if let Some(schema) = keywords.get("propertyNames") {
-                self.apply(schema, &Value::String(name.clone()), 0)?;
+                self.apply(schema, &Value::String(name.clone()), depth + 1)?;
             }
             for schema in patterns.into_iter().flat_map(Map::values) {
-                self.apply(schema, member, 0)?;
+                self.apply(schema, member, depth + 1)?;
             }
             match named.and_then(|named| named.get(name)) {
-                Some(schema) => self.apply(schema, member, 0)?,
-                None => self.apply_others(&OTHER_MEMBERS, keywords, member)?,
+                Some(schema) => self.apply(schema, member, depth + 1)?,
+                None => self.apply_others(&OTHER_MEMBERS, keywords, member, depth)?,
             }
         }
         Ok(())
     }
 
-    fn apply_to_items(&mut self, keywords: &Map<String, Value>, items: &[Value]) -> Result<(), ScorerError> {
+    fn apply_to_items(
+        &mut self,
+        keywords: &Map<String, Value>,
+        items: &[Value],
+        depth: usize,
+    ) -> Result<(), ScorerError> {
         let items_keyword = keywords.get("items");
         let by_position = [items_keyword, keywords.get("prefixItems")].into_iter().flatten().find_map(Value::as_array);
         for (index, item) in items.iter().enumerate() {
             if let Some(schema) = keywords.get("contains") {
-                self.apply(schema, item, 0)?;
+                self.apply(schema, item, depth + 1)?;
             }
             match by_position.and_then(|schemas| schemas.get(index)) {
-                Some(schema) => self.apply(schema, item, 0)?,
+                Some(schema) => self.apply(schema, item, depth + 1)?,
                 None => {
-                    items_keyword.filter(|found| !found.is_array()).map_or(Ok(()), |one| self.apply(one, item, 0))?;
-                    self.apply_others(&OTHER_ITEMS, keywords, item)?;
+                    items_keyword
+                        .filter(|found| !found.is_array())
+                        .map_or(Ok(()), |one| self.apply(one, item, depth + 1))?;
+                    self.apply_others(&OTHER_ITEMS, keywords, item, depth)?;
                 }
             }
         }
@@ -102,11 +114,12 @@ impl StepCount<'_> {
         others: &[&str],
         keywords: &Map<String, Value>,
         value: &Value,
+        depth: usize,
     ) -> Result<(), ScorerError> {
-        others.iter().filter_map(|keyword| keywords.get(*keyword)).try_for_each(|one| self.apply(one, value, 0))
+        others.iter().filter_map(|keyword| keywords.get(*keyword)).try_for_each(|one| self.apply(one, value, depth + 1))
     }
 
-    fn follow(&mut self, keywords: &Map<String, Value>, value: &Value, references: usize) -> Result<(), ScorerError> {
+    fn follow(&mut self, keywords: &Map<String, Value>, value: &Value, depth: usize) -> Result<(), ScorerError> {
         let found = ["$ref", "$dynamicRef", "$recursiveRef"].iter().filter_map(|keyword| keywords.get(*keyword));
         for reference in found.filter_map(Value::as_str) {
             let root = self.root;
@@ -116,12 +129,7 @@ impl StepCount<'_> {
                 let reason = format!("`{reference}` is no reference within it of the form `#/definitions/name`");
                 return Err(ScorerError::InvalidSchema { scorer: self.scorer, reason });
             };
-            if references == SCHEMA_REFERENCES_MAX {
-                let subject = "the number of references that follow one another";
-                let max = SCHEMA_REFERENCES_MAX as u64;
-                return Err(ScorerError::LimitExceeded { scorer: self.scorer, subject, max });
-            }
-            self.apply(target, value, references + 1)?;
+            self.apply(target, value, depth + 1)?;
         }
         Ok(())
     }
@@ -170,7 +178,7 @@ mod tests {
     #[test]
     fn references_without_end_and_references_to_elsewhere_are_refused() {
         let text = error(&json!({"$ref": "#"}), &json!(1));
-        assert!(text.contains("the number of references that follow one another"), "{text}");
+        assert!(text.contains("the depth of subschemas within one another"), "{text}");
         let text = error(&json!({"$ref": "http://example.com/schema.json"}), &json!(1));
         assert!(text.contains("is no reference within it"), "{text}");
     }

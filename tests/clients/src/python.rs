@@ -12,6 +12,7 @@ use crate::kept::{CachedEnvironment, checked, ends_well};
 const REQUIREMENTS: &str = include_str!("../python/requirements.lock");
 const EARLIER: &str = include_str!("../python/earlier.lock");
 const INSTRUMENTS: &str = include_str!("../python/instruments.lock");
+const AUTOEVALS: &str = include_str!("../python/autoevals.lock");
 
 /// Addresses given to a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +38,11 @@ pub fn earlier() -> Result<PathBuf, String> {
 /// Python with what instruments applications, and what the SDK wraps.
 pub fn instruments() -> Result<PathBuf, String> {
     made("instruments", INSTRUMENTS).map_err(|error| format!("{error:#}"))
+}
+
+/// Python with the scorers of autoevals.
+pub fn autoevals() -> Result<PathBuf, String> {
+    made("autoevals", AUTOEVALS).map_err(|error| format!("{error:#}"))
 }
 
 /// Runs one script of `python/`; an error where it fails, or where the SDK gave rows up.

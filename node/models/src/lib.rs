@@ -4,6 +4,8 @@
 //! |---|---|
 //! | [`provider`] | typed view of a provider secret: URLs, authentication, header rules |
 //! | [`catalog`] | model names to specs and prices; costs and reservations |
+//! | [`resolution`] | candidates of a call and their order |
+//! | [`cooling`] | upstreams that are left alone for a while; nodes can exchange and join this state |
 //! | [`headers`] | headers that pass between client and upstream |
 //!
 //! The time is always an argument, in milliseconds since 1970. Nothing here knows HTTP libraries, records or secrets'
@@ -12,7 +14,9 @@
 mod calendar;
 pub mod catalog;
 mod complaint;
+pub mod cooling;
 pub mod headers;
 pub mod provider;
+pub mod resolution;
 
 pub use complaint::MetadataComplaint;

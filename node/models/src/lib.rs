@@ -6,11 +6,13 @@
 //! | [`catalog`] | model names to specs and prices; costs and reservations |
 //! | [`resolution`] | candidates of a call and their order |
 //! | [`cooling`] | upstreams that are left alone for a while; nodes can exchange and join this state |
+//! | [`attempts`] | step machine of one call: which upstream is tried when, and what the caller gets |
 //! | [`headers`] | headers that pass between client and upstream |
 //!
 //! The time is always an argument, in milliseconds since 1970. Nothing here knows HTTP libraries, records or secrets'
 //! storage. Ids such as (G-10) name decisions of the contract.
 
+pub mod attempts;
 mod calendar;
 pub mod catalog;
 mod complaint;

@@ -88,6 +88,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("assay-node-btql", &["assay-node-values", "assay-storage-model"]),
     ("assay-node-scorers", &[]),
     ("assay-node-shapes", &[]),
+    ("assay-node-models", &[]),
     ("assay-node-guide", &[]),
     ("assay-node-limits", &["assay-cluster", "assay-node-auth", "assay-storage-model"]),
     ("assay-node-otel", &[]),

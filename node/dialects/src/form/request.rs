@@ -72,7 +72,7 @@ pub enum ToolChoice {
 pub enum OutputFormat {
     Text,
     JsonObject,
-    JsonSchema(JsonSchemaFormat),
+    JsonSchema(Box<JsonSchemaFormat>),
 }
 
 #[derive(Clone, Debug, PartialEq)]

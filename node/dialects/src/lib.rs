@@ -10,9 +10,12 @@
 
 use serde_json::Value;
 
+pub mod chat;
+pub mod completions;
+pub mod embeddings;
 mod error;
 pub mod form;
-mod sse;
+pub mod sse;
 
 pub use error::DialectError;
 pub use sse::SseEvent;
@@ -50,6 +53,14 @@ pub struct WriteOptions {
     pub schema_as_tool: bool,
     /// The model takes the parameters of OpenAI's reasoning models only.
     pub is_reasoning_model: bool,
-    /// The server understands `stream_options`.
+    /// The server understands `stream_options`. Every stream is asked for its usage then (G-33).
     pub takes_stream_options: bool,
+    /// How chat completions send reasoning of earlier turns (G-73).
+    pub reasoning_history: chat::ReasoningHistory,
+    /// The server refuses `parallel_tool_calls` of chat completions.
+    pub refuses_parallel_tool_calls: bool,
+    /// The server refuses `cache_control` in chat completions.
+    pub refuses_cache_control: bool,
+    /// The server does not know the role `developer` of chat completions.
+    pub developer_as_system: bool,
 }

@@ -117,3 +117,36 @@ pub struct CacheControl {
     /// The object as sent, such as `{"type": "ephemeral", "ttl": "1h"}`.
     pub value: Value,
 }
+
+impl ContentPart {
+    /// Size of the texts, the media and the unknown fields.
+    pub fn bytes(&self) -> usize {
+        let source = |source: &MediaSource| match source {
+            MediaSource::Url(text) | MediaSource::FileId(text) | MediaSource::Text(text) => text.len(),
+            MediaSource::Base64 { media_type, data } => media_type.len() + data.len(),
+        };
+        let size = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        match self {
+            ContentPart::Text(part) | ContentPart::Refusal(part) => {
+                part.text.len() + size(&part.signature) + part.extra.bytes()
+            }
+            ContentPart::Image { source: of, extra, .. } | ContentPart::Audio { source: of, extra, .. } => {
+                source(of) + extra.bytes()
+            }
+            ContentPart::File(part) => source(&part.source) + size(&part.name) + part.extra.bytes(),
+            ContentPart::ToolCall(part) => {
+                let texts = [&part.id, &part.name, &part.arguments].map(String::len);
+                texts.iter().sum::<usize>() + size(&part.signature) + part.extra.bytes()
+            }
+            // results contain no results, so that this ends
+            ContentPart::ToolResult(part) => {
+                let content = part.content.iter().filter(|part| !matches!(part, ContentPart::ToolResult(_)));
+                part.call_id.len() + content.map(ContentPart::bytes).sum::<usize>() + part.extra.bytes()
+            }
+            ContentPart::Reasoning(part) => {
+                part.text.len() + size(&part.signature) + size(&part.encrypted) + part.extra.bytes()
+            }
+            ContentPart::Foreign { part, .. } => part.to_string().len(),
+        }
+    }
+}

@@ -9,12 +9,29 @@ use crate::Dialect;
 pub struct Extra {
     from: Option<Dialect>,
     fields: Map<String, Value>,
+    spelling: Option<&'static str>,
 }
 
 impl Extra {
     /// Keeps fields that a reader did not use.
     pub fn of(from: Dialect, fields: Map<String, Value>) -> Extra {
-        Extra { from: (!fields.is_empty()).then_some(from), fields }
+        Extra { from: (!fields.is_empty()).then_some(from), fields, spelling: None }
+    }
+
+    /// Notes which of several forms of its dialect the object had, so that the writer chooses it again.
+    pub fn spelled(mut self, spelling: &'static str) -> Extra {
+        self.spelling = Some(spelling);
+        self
+    }
+
+    /// Returns the form that the object had, where its dialect has several.
+    pub fn spelling(&self) -> Option<&'static str> {
+        self.spelling
+    }
+
+    /// Returns the dialect of the fields, if there are any.
+    pub fn dialect(&self) -> Option<Dialect> {
+        self.from
     }
 
     /// Returns the fields if they came from this dialect.
@@ -30,5 +47,27 @@ impl Extra {
 
     pub fn is_empty(&self) -> bool {
         self.fields.is_empty()
+    }
+
+    /// Adds later fields of the same dialect: lists are appended, and other values replace the earlier ones.
+    pub fn append(&mut self, later: &Extra) {
+        if self.is_empty() {
+            let spelling = later.spelling.or(self.spelling);
+            *self = Extra { spelling, ..later.clone() };
+        } else if self.from == later.from {
+            for (name, value) in &later.fields {
+                match (self.fields.get_mut(name), value) {
+                    (Some(Value::Array(kept)), Value::Array(added)) => kept.extend(added.iter().cloned()),
+                    _ => {
+                        self.fields.insert(name.clone(), value.clone());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Size of the fields as JSON.
+    pub fn bytes(&self) -> usize {
+        self.fields.iter().map(|(name, value)| name.len() + value.to_string().len()).sum()
     }
 }

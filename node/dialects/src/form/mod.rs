@@ -2,6 +2,7 @@
 
 mod content;
 mod extra;
+mod fold;
 mod request;
 mod response;
 mod stream;
@@ -11,6 +12,7 @@ pub use content::{
     ToolResultPart,
 };
 pub use extra::Extra;
+pub use fold::{FoldError, FoldLimits, ResponseFold, unfold};
 pub use request::{
     JsonSchemaFormat, Message, ModelRequest, OutputFormat, ReasoningEffort, ReasoningSettings, Role, Sampling,
     ToolChoice, ToolDefinition,

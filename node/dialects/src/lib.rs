@@ -12,6 +12,7 @@ use serde_json::Value;
 
 mod error;
 pub mod form;
+pub mod gemini;
 mod sse;
 
 pub use error::DialectError;
@@ -52,4 +53,12 @@ pub struct WriteOptions {
     pub is_reasoning_model: bool,
     /// The server understands `stream_options`.
     pub takes_stream_options: bool,
+    /// The model refuses calls of its history without a signature (Gemini 3).
+    pub needs_call_signatures: bool,
+    /// The server refuses ids of calls (older routes of Gemini).
+    pub omits_call_ids: bool,
+    /// The model takes a level of thinking instead of a budget (Gemini 3).
+    pub takes_thinking_level: bool,
+    /// The server takes whole JSON schemas, not only the subset of OpenAPI (Gemini).
+    pub takes_json_schema: bool,
 }

@@ -9,12 +9,26 @@ use crate::Dialect;
 pub struct Extra {
     from: Option<Dialect>,
     fields: Map<String, Value>,
+    /// Spelling of fields that the form has a meaning for, such as one of two names.
+    spelling: Option<Box<Map<String, Value>>>,
 }
 
 impl Extra {
     /// Keeps fields that a reader did not use.
     pub fn of(from: Dialect, fields: Map<String, Value>) -> Extra {
-        Extra { from: (!fields.is_empty()).then_some(from), fields }
+        Extra { from: (!fields.is_empty()).then_some(from), fields, spelling: None }
+    }
+
+    /// Keeps how the dialect spelled a field that was read into the form. Other dialects lose nothing by it.
+    pub fn with_spelling(mut self, from: Dialect, name: &str, value: Value) -> Extra {
+        self.from = Some(from);
+        self.spelling.get_or_insert_default().insert(name.to_owned(), value);
+        self
+    }
+
+    /// Returns a kept spelling if it came from this dialect.
+    pub fn spelling(&self, dialect: Dialect, name: &str) -> Option<&Value> {
+        self.spelling.as_ref().filter(|_| self.from == Some(dialect))?.get(name)
     }
 
     /// Returns the fields if they came from this dialect.

@@ -6,7 +6,7 @@ use crate::form::Extra;
 use crate::{Dialect, DialectError};
 
 /// Objects whose unknown fields are kept with those of the object around them, as `<object>.<field>`.
-const NESTED: [&str; 9] = [
+const NESTED: [&str; 8] = [
     "toolConfig.functionCallingConfig",
     "toolConfig",
     "generationConfig",
@@ -14,7 +14,6 @@ const NESTED: [&str; 9] = [
     "functionResponse",
     "inlineData",
     "fileData",
-    "systemInstruction",
     "content",
 ];
 

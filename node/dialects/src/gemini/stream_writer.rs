@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::CANDIDATES_MAX;
 use super::error::{error_status, write_error};
 use super::fields::put_back;
 use super::finish::reason_of;
@@ -10,7 +11,6 @@ use super::response::{
     CandidatePart, LOGPROBS, MALFORMED_CALL, content, is_blocked, move_candidate_fields, write_names, write_part,
 };
 use super::usage::write_usage;
-use super::{CANDIDATES_MAX, PARTS_MAX};
 use crate::form::{
     ContentPart, Extra, FinishReason, ModelError, ModelErrorKind, PartDelta, PartStart, ReasoningPart, StreamEvent,
     TextPart, TokenUsage, ToolCallPart,
@@ -19,6 +19,9 @@ use crate::{Dialect, SseEvent};
 
 /// Upper bound of bytes of calls and signatures that are held until their part ends.
 pub(super) const HELD_BYTES_MAX: usize = 32 << 20;
+
+/// Upper bound of parts of a candidate that are streamed at the same time.
+const OPEN_PARTS_MAX: usize = 1_024;
 
 /// Writer of a stream of answers. Calls are written when they are whole, since the dialect has no pieces of them.
 #[derive(Debug, Default)]
@@ -127,7 +130,7 @@ impl GeminiStreamWriter {
 
     fn open(&mut self, choice: u64, part: usize, held: ContentPart) -> Result<(), &'static str> {
         let candidate = self.candidate(choice)?;
-        if candidate.open.len() >= PARTS_MAX {
+        if candidate.open.len() >= OPEN_PARTS_MAX {
             return Err("more parts at a time than can be held");
         }
         candidate.open.push((part, HeldCandidatePart { part: held, signature: String::new(), fields: Map::new() }));

@@ -3,13 +3,16 @@
 use crate::Dialect;
 use crate::form::Extra;
 
+/// Upper bound of names that are told; further ones are left out.
+const NAMES_MAX: usize = 256;
+
 /// Names of parameters that were left out, each once.
 #[derive(Debug, Default)]
 pub(in crate::gemini) struct UnsentNames(Vec<String>);
 
 impl UnsentNames {
     pub fn add(&mut self, name: &str) {
-        if !self.0.iter().any(|known| known == name) {
+        if self.0.len() < NAMES_MAX && !self.0.iter().any(|known| known == name) {
             self.0.push(name.to_owned());
         }
     }

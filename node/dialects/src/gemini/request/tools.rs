@@ -135,14 +135,20 @@ fn write_declaration(tool: &ToolDefinition, options: &WriteOptions, path: &str) 
             function.insert(PARAMETERS.to_owned(), spelled.clone());
         } else {
             let schema = to_openapi(schema, &path)?;
-            // an object without properties is refused; a function without arguments has no parameters
-            if schema.get("properties").and_then(Value::as_object).is_some_and(|all| !all.is_empty()) {
+            if has_arguments(&schema) {
                 function.insert(PARAMETERS.to_owned(), schema);
             }
         }
     }
     put_back(&mut function, &tool.extra);
     Ok(Value::Object(function))
+}
+
+/// Whether a schema has arguments. Servers refuse an object without properties where a function has none.
+fn has_arguments(schema: &Value) -> bool {
+    let is_object = schema.get("type").is_none_or(|kind| kind == "OBJECT");
+    let has_properties = schema.get("properties").and_then(Value::as_object).is_some_and(|all| !all.is_empty());
+    has_properties || !is_object || schema.get("anyOf").is_some()
 }
 
 pub(super) fn write_choice(request: &ModelRequest) -> Option<Value> {

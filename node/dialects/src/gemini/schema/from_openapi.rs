@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{SCHEMA_DEPTH_MAX, SCHEMA_NODES_MAX};
+use super::{SCHEMA_DEPTH_MAX, SCHEMA_NODES_MAX, SCHEMA_PATH_BYTES_MAX};
 use crate::DialectError;
 use crate::gemini::fields::{camel_case, too_many};
 
@@ -17,6 +17,9 @@ fn read(schema: &Value, path: &str, depth: usize, nodes: &mut usize) -> Result<V
     *nodes += 1;
     if depth > SCHEMA_DEPTH_MAX {
         return Err(too_many("levels of a schema", SCHEMA_DEPTH_MAX));
+    }
+    if path.len() > SCHEMA_PATH_BYTES_MAX {
+        return Err(too_many("bytes of a path within a schema", SCHEMA_PATH_BYTES_MAX));
     }
     if *nodes > SCHEMA_NODES_MAX {
         return Err(too_many("schemas within a schema", SCHEMA_NODES_MAX));

@@ -13,6 +13,10 @@ pub use to_openapi::to_openapi;
 pub const SCHEMA_DEPTH_MAX: usize = 64;
 /// Upper bound of the schemas within a schema, with its references inlined.
 pub const SCHEMA_NODES_MAX: usize = 20_000;
+/// Upper bound of bytes of texts and values of a schema, with its references inlined.
+pub const SCHEMA_BYTES_MAX: usize = 16 << 20;
+/// Upper bound of bytes of a path within a schema.
+pub const SCHEMA_PATH_BYTES_MAX: usize = 16 << 10;
 
 /// Keywords that both languages have and whose values are no schemas.
 const COMMON_KEYWORDS: [&str; 13] = [

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{SCHEMA_DEPTH_MAX, SCHEMA_NODES_MAX, from_openapi, to_openapi};
+use super::{SCHEMA_BYTES_MAX, SCHEMA_DEPTH_MAX, SCHEMA_NODES_MAX, from_openapi, to_openapi};
 use crate::DialectError;
 
 #[test]
@@ -107,6 +107,33 @@ fn depth_and_number_of_schemas_are_bounded() {
     let bomb = json!({ "$ref": "#/$defs/D0", "$defs": all });
     let refused = to_openapi(&bomb, "s");
     assert!(matches!(refused, Err(DialectError::TooMany { max: SCHEMA_NODES_MAX, .. })), "{refused:?}");
+}
+
+#[test]
+fn repeated_texts_are_bounded() {
+    let long = "a".repeat(1 << 20);
+    let references: Vec<Value> = (0..100).map(|_| json!({ "$ref": "#/$defs/A" })).collect();
+    let repeated = json!({ "anyOf": references, "$defs": { "A": { "type": "string", "description": long } } });
+    let alternatives: Vec<Value> = (0..100).map(|_| json!({ "type": "string" })).collect();
+    let beside = json!({ "anyOf": alternatives, "description": long });
+    for schema in [repeated, beside] {
+        let refused = to_openapi(&schema, "s");
+        assert!(matches!(refused, Err(DialectError::TooMany { max: SCHEMA_BYTES_MAX, .. })), "{refused:?}");
+    }
+}
+
+#[test]
+fn nothing_stands_beside_alternatives() {
+    let schema = json!({ "description": "d", "anyOf": [
+        { "type": "null" },
+        { "oneOf": [{ "properties": { "a": {} }, "required": ["a", "a"] }, { "type": "integer" }] },
+        { "type": "string", "description": "own" }] });
+    let expected = json!({ "anyOf": [
+        { "anyOf": [
+            { "properties": { "a": {} }, "required": ["a"], "type": "OBJECT", "description": "d", "nullable": true },
+            { "type": "INTEGER", "description": "d", "nullable": true }] },
+        { "type": "STRING", "description": "own", "nullable": true }] });
+    assert_eq!(to_openapi(&schema, "s"), Ok(expected));
 }
 
 #[test]

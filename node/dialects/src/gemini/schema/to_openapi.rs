@@ -1,9 +1,11 @@
 //! JSON schemas as schemas of Gemini.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 
 use super::refs::resolve;
-use super::{COMMON_KEYWORDS, SCHEMA_DEPTH_MAX, SCHEMA_NODES_MAX};
+use super::{COMMON_KEYWORDS, SCHEMA_BYTES_MAX, SCHEMA_DEPTH_MAX, SCHEMA_NODES_MAX, SCHEMA_PATH_BYTES_MAX};
 use crate::DialectError;
 use crate::gemini::fields::too_many;
 
@@ -12,13 +14,15 @@ use crate::gemini::fields::too_many;
 /// References are inlined, alternatives and `null` are expressed, and keywords that Gemini lacks are left out. A schema
 /// that refers to itself, or that nothing fulfils, is refused.
 pub fn to_openapi(schema: &Value, path: &str) -> Result<Value, DialectError> {
-    let mut writer = OpenapiWriter { root: schema, nodes: 0, references: Vec::new() };
+    let mut writer = OpenapiWriter { root: schema, nodes: 0, bytes: 0, references: Vec::new() };
     writer.write(schema, path, 0).map(Value::Object)
 }
 
 struct OpenapiWriter<'a> {
     root: &'a Value,
     nodes: usize,
+    /// Bytes that were copied.
+    bytes: usize,
     /// References that are being inlined.
     references: Vec<&'a str>,
 }
@@ -32,12 +36,16 @@ impl<'a> OpenapiWriter<'a> {
         if self.nodes > SCHEMA_NODES_MAX {
             return Err(too_many("schemas within a schema", SCHEMA_NODES_MAX));
         }
+        if path.len() > SCHEMA_PATH_BYTES_MAX {
+            return Err(too_many("bytes of a path within a schema", SCHEMA_PATH_BYTES_MAX));
+        }
         let object = match schema {
             Value::Bool(true) => return Ok(Map::new()),
             Value::Bool(false) => return Err(DialectError::unsupported(path, "a schema that nothing fulfils")),
             Value::Object(object) => object,
             _ => return Err(DialectError::malformed(path, "a schema")),
         };
+        self.spend(own_bytes(object))?;
         let mut written = Map::new();
         if let Some(reference) = object.get("$ref") {
             written = self.referred(reference, path, depth)?;
@@ -49,7 +57,7 @@ impl<'a> OpenapiWriter<'a> {
         self.keywords(object, &mut written, path, depth)?;
         self.alternatives(object, &mut written, path, depth)?;
         complete(&mut written);
-        distribute(written, path)
+        self.distribute(written, path)
     }
 
     /// Inlines a reference.
@@ -157,6 +165,32 @@ impl<'a> OpenapiWriter<'a> {
             _ => json!({ "anyOf": schemas }),
         };
         written.insert("items".to_owned(), items);
+        Ok(())
+    }
+
+    /// Moves what a schema states beside its alternatives into each of them: Gemini takes nothing beside them.
+    fn distribute(&mut self, mut schema: Map<String, Value>, path: &str) -> Result<Map<String, Value>, DialectError> {
+        let Some(Value::Array(alternatives)) = schema.shift_remove("anyOf") else { return Ok(schema) };
+        // a default of all is a default of none
+        schema.shift_remove("default");
+        let bytes = schema.iter().map(|(name, value)| name.len() + bytes_of(value)).sum::<usize>();
+        self.spend(bytes.saturating_mul(alternatives.len()))?;
+        let mut all = Vec::with_capacity(alternatives.len());
+        for alternative in alternatives {
+            let Value::Object(mut alternative) = alternative else { continue };
+            merge(&mut alternative, schema.clone(), path)?;
+            complete(&mut alternative);
+            all.push(Value::Object(self.distribute(alternative, path)?));
+        }
+        Ok(Map::from_iter([("anyOf".to_owned(), Value::Array(all))]))
+    }
+
+    /// Counts bytes that are copied: references and alternatives could repeat a long text without bounds.
+    fn spend(&mut self, bytes: usize) -> Result<(), DialectError> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.bytes > SCHEMA_BYTES_MAX {
+            return Err(too_many("bytes of a schema", SCHEMA_BYTES_MAX));
+        }
         Ok(())
     }
 
@@ -269,11 +303,7 @@ fn append_required(written: &mut Map<String, Value>, names: &[Value]) {
         return;
     }
     if let Value::Array(required) = written.entry("required").or_insert_with(|| json!([])) {
-        for name in names {
-            if !required.contains(name) {
-                required.push(name.clone());
-            }
-        }
+        required.extend_from_slice(names);
     }
 }
 
@@ -306,26 +336,33 @@ fn complete(schema: &mut Map<String, Value>) {
     if schema.get("type") == Some(&json!("ARRAY")) && !schema.contains_key("items") {
         schema.insert("items".to_owned(), json!({ "type": "OBJECT" }));
     }
-    let properties = schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let mut properties: HashSet<String> = properties.into_iter().flat_map(Map::keys).cloned().collect();
     if let Some(Value::Array(required)) = schema.get_mut("required") {
-        required.retain(|name| name.as_str().is_some_and(|name| properties.contains_key(name)));
+        // each name once
+        required.retain(|name| name.as_str().is_some_and(|name| properties.remove(name)));
         if required.is_empty() {
             schema.shift_remove("required");
         }
     }
 }
 
-/// Moves what a schema states beside its alternatives into each of them: Gemini takes nothing beside them.
-fn distribute(mut schema: Map<String, Value>, path: &str) -> Result<Map<String, Value>, DialectError> {
-    let Some(Value::Array(alternatives)) = schema.shift_remove("anyOf") else { return Ok(schema) };
-    // a default of all is a default of none
-    schema.shift_remove("default");
-    let mut all = Vec::with_capacity(alternatives.len());
-    for alternative in alternatives {
-        let Value::Object(mut alternative) = alternative else { continue };
-        merge(&mut alternative, schema.clone(), path)?;
-        complete(&mut alternative);
-        all.push(Value::Object(alternative));
-    }
-    Ok(Map::from_iter([("anyOf".to_owned(), Value::Array(all))]))
+/// Bytes of what a schema states itself, without the schemas within it.
+fn own_bytes(schema: &Map<String, Value>) -> usize {
+    let bytes = schema.iter().map(|(name, value)| match (name.as_str(), value) {
+        ("properties", Value::Object(properties)) => properties.keys().map(String::len).sum(),
+        ("properties" | "items" | "prefixItems" | "anyOf" | "oneOf" | "allOf" | "$defs" | "definitions", _) => 0,
+        (_, value) => bytes_of(value),
+    });
+    bytes.sum()
+}
+
+fn bytes_of(value: &Value) -> usize {
+    size_of::<Value>()
+        + match value {
+            Value::String(text) => text.len(),
+            Value::Array(values) => values.iter().map(bytes_of).sum(),
+            Value::Object(fields) => fields.iter().map(|(name, value)| name.len() + bytes_of(value)).sum(),
+            Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        }
 }

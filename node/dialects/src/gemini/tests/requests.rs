@@ -233,6 +233,17 @@ fn ids_of_the_server_are_kept_unless_the_route_refuses_them() {
 }
 
 #[test]
+fn a_result_without_an_id_gets_that_of_its_call() {
+    let body = |result: Value| {
+        json!({ "contents": [
+            { "role": "model", "parts": [{ "functionCall": { "id": "x", "name": "a", "args": {} } }] },
+            { "role": "user", "parts": [{ "functionResponse": result }] }] })
+    };
+    let without = body(json!({ "name": "a", "response": {} }));
+    assert_eq!(rewritten(&without), body(json!({ "id": "x", "name": "a", "response": {} })));
+}
+
+#[test]
 fn responses_of_functions_are_texts_and_come_back() {
     for (response, text, is_error) in [
         (json!({ "output": "sun" }), "sun", false),

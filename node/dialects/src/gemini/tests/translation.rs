@@ -325,6 +325,17 @@ fn results_with_media_have_parts_and_errors_are_told() {
     );
 }
 
+#[test]
+fn alternatives_of_arguments_are_kept_and_no_arguments_left_out() {
+    let one_of = json!({ "anyOf": [{ "properties": { "a": { "type": "string" } } }, { "properties": { "b": { "type": "string" } } }] });
+    let empty = json!({ "type": "object", "additionalProperties": false });
+    let request = ModelRequest { tools: vec![tool("a", one_of), tool("b", empty)], ..ModelRequest::default() };
+    let body = written(&request).body;
+    let functions = &body["tools"][0]["functionDeclarations"];
+    assert_eq!(functions[0]["parameters"]["anyOf"].as_array().map(Vec::len), Some(2));
+    assert_eq!(functions[1], json!({ "name": "b" }));
+}
+
 /// A made-up id comes back from a client that had no other.
 #[test]
 fn made_up_ids_are_never_sent() {

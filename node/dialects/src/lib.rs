@@ -15,6 +15,7 @@ pub mod completions;
 pub mod embeddings;
 mod error;
 pub mod form;
+pub mod gemini;
 pub mod sse;
 
 pub use error::DialectError;
@@ -63,4 +64,12 @@ pub struct WriteOptions {
     pub refuses_cache_control: bool,
     /// The server does not know the role `developer` of chat completions.
     pub developer_as_system: bool,
+    /// The model refuses calls of its history without a signature (Gemini 3).
+    pub needs_call_signatures: bool,
+    /// The server refuses ids of calls (older routes of Gemini).
+    pub omits_call_ids: bool,
+    /// The model takes a level of thinking instead of a budget (Gemini 3).
+    pub takes_thinking_level: bool,
+    /// The server takes whole JSON schemas, not only the subset of OpenAPI (Gemini).
+    pub takes_json_schema: bool,
 }

@@ -9,13 +9,16 @@ use crate::Dialect;
 pub struct Extra {
     from: Option<Dialect>,
     fields: Map<String, Value>,
+    /// Which of several forms of its dialect the object had.
     spelling: Option<&'static str>,
+    /// Spelling of fields that the form has a meaning for, such as one of two names.
+    field_spellings: Option<Box<Map<String, Value>>>,
 }
 
 impl Extra {
     /// Keeps fields that a reader did not use.
     pub fn of(from: Dialect, fields: Map<String, Value>) -> Extra {
-        Extra { from: (!fields.is_empty()).then_some(from), fields, spelling: None }
+        Extra { from: (!fields.is_empty()).then_some(from), fields, spelling: None, field_spellings: None }
     }
 
     /// Notes which of several forms of its dialect the object had, so that the writer chooses it again.
@@ -32,6 +35,18 @@ impl Extra {
     /// Returns the dialect of the fields, if there are any.
     pub fn dialect(&self) -> Option<Dialect> {
         self.from
+    }
+
+    /// Keeps how the dialect spelled a field that was read into the form. Other dialects lose nothing by it.
+    pub fn with_field_spelling(mut self, from: Dialect, name: &str, value: Value) -> Extra {
+        self.from = Some(from);
+        self.field_spellings.get_or_insert_default().insert(name.to_owned(), value);
+        self
+    }
+
+    /// Returns a kept spelling if it came from this dialect.
+    pub fn field_spelling(&self, dialect: Dialect, name: &str) -> Option<&Value> {
+        self.field_spellings.as_ref().filter(|_| self.from == Some(dialect))?.get(name)
     }
 
     /// Returns the fields if they came from this dialect.

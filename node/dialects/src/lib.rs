@@ -52,4 +52,8 @@ pub struct WriteOptions {
     pub is_reasoning_model: bool,
     /// The server understands `stream_options`.
     pub takes_stream_options: bool,
+    /// Server of Anthropic's API that takes a JSON schema in `output_format` instead of `output_config.format`.
+    pub schema_in_output_format: bool,
+    /// Claude model that chooses its reasoning budget itself, and refuses budgets and sampling parameters.
+    pub adaptive_thinking: bool,
 }

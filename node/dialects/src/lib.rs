@@ -10,6 +10,7 @@
 
 use serde_json::Value;
 
+pub mod anthropic;
 mod error;
 pub mod form;
 mod sse;

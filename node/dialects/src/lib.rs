@@ -10,6 +10,7 @@
 
 use serde_json::Value;
 
+pub mod anthropic;
 pub mod chat;
 pub mod completions;
 pub mod embeddings;
@@ -72,4 +73,8 @@ pub struct WriteOptions {
     pub takes_thinking_level: bool,
     /// The server takes whole JSON schemas, not only the subset of OpenAPI (Gemini).
     pub takes_json_schema: bool,
+    /// Server of Anthropic's API that takes a JSON schema in `output_format` instead of `output_config.format`.
+    pub schema_in_output_format: bool,
+    /// Claude model that chooses its reasoning budget itself, and refuses budgets and sampling parameters.
+    pub adaptive_thinking: bool,
 }

@@ -32,11 +32,6 @@ impl Extra {
         self.spelling
     }
 
-    /// Returns the dialect of the fields, if there are any.
-    pub fn dialect(&self) -> Option<Dialect> {
-        self.from
-    }
-
     /// Keeps how the dialect spelled a field that was read into the form. Other dialects lose nothing by it.
     pub fn with_field_spelling(mut self, from: Dialect, name: &str, value: Value) -> Extra {
         self.from = Some(from);
@@ -47,6 +42,17 @@ impl Extra {
     /// Returns a kept spelling if it came from this dialect.
     pub fn field_spelling(&self, dialect: Dialect, name: &str) -> Option<&Value> {
         self.field_spellings.as_ref().filter(|_| self.from == Some(dialect))?.get(name)
+    }
+
+    /// Keeps fields that a reader did not use, and the dialect even if there are none: a writer of the same dialect then
+    /// leaves its defaults alone.
+    pub fn marked(from: Dialect, fields: Map<String, Value>) -> Extra {
+        Extra { from: Some(from), fields, spelling: None, field_spellings: None }
+    }
+
+    /// Returns the dialect of the fields, if it is known.
+    pub fn dialect(&self) -> Option<Dialect> {
+        self.from
     }
 
     /// Returns the fields if they came from this dialect.

@@ -48,7 +48,9 @@ pub(super) fn write_format(
     dropped.add_extra(&format.extra);
     let path = "output_format.schema";
     let spelled = format.extra.field_spelling(Dialect::Gemini, SCHEMA);
-    if options.takes_json_schema && spelled.is_none() || format.extra.field_spelling(Dialect::Gemini, JSON_SCHEMA).is_some() {
+    if options.takes_json_schema && spelled.is_none()
+        || format.extra.field_spelling(Dialect::Gemini, JSON_SCHEMA).is_some()
+    {
         settings.insert(JSON_SCHEMA.to_owned(), format.schema.clone());
     } else if let Some(spelled) = spelled.filter(|spelled| from_openapi(spelled, path).as_ref() == Ok(&format.schema)) {
         settings.insert(SCHEMA.to_owned(), spelled.clone());

@@ -128,7 +128,8 @@ fn write_declaration(tool: &ToolDefinition, options: &WriteOptions, path: &str) 
     if let Some(schema) = &tool.parameters {
         let path = format!("{path}.parameters");
         let spelled = tool.extra.field_spelling(Dialect::Gemini, PARAMETERS);
-        if options.takes_json_schema && spelled.is_none() || tool.extra.field_spelling(Dialect::Gemini, JSON_SCHEMA).is_some()
+        if options.takes_json_schema && spelled.is_none()
+            || tool.extra.field_spelling(Dialect::Gemini, JSON_SCHEMA).is_some()
         {
             function.insert(JSON_SCHEMA.to_owned(), schema.clone());
         } else if let Some(spelled) = spelled.filter(|spelled| from_openapi(spelled, &path).as_ref() == Ok(schema)) {

@@ -17,6 +17,12 @@ impl Extra {
         Extra { from: (!fields.is_empty()).then_some(from), fields }
     }
 
+    /// Keeps fields that a reader did not use, and the dialect even if there are none: a writer of the same dialect then
+    /// leaves its defaults alone.
+    pub fn marked(from: Dialect, fields: Map<String, Value>) -> Extra {
+        Extra { from: Some(from), fields }
+    }
+
     /// Returns the fields if they came from this dialect.
     pub fn for_dialect(&self, dialect: Dialect) -> Option<&Map<String, Value>> {
         (self.from == Some(dialect)).then_some(&self.fields)

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 mod error;
 pub mod form;
+pub mod responses;
 mod sse;
 
 pub use error::DialectError;

@@ -121,6 +121,9 @@ impl ResponsesStreamReader {
                 let delta = take_text(&mut fields, named, "delta")?.unwrap_or_default();
                 self.arguments(output_index, delta)
             }
+            "response.reasoning_summary_part.added" => {
+                self.reasoning(output_index, "summary", content_index("summary_index"), Some(String::new()))
+            }
             "response.reasoning_summary_text.delta" => {
                 let index = content_index("summary_index");
                 self.reasoning(output_index, "summary", index, take_text(&mut fields, named, "delta")?)

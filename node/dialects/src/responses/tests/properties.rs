@@ -9,6 +9,7 @@ use super::super::{
 };
 use super::accumulator::accumulate;
 use super::normal::{normal_request, normal_response};
+use super::streams::served;
 use super::{call, fold, read_stream, write_stream};
 use crate::form::{
     ContentPart, FinishReason, ModelChoice, ModelResponse, PartDelta, PartStart, ReasoningPart, StreamEvent, TextPart,
@@ -303,6 +304,18 @@ proptest! {
         prop_assert_eq!(&last, &write_response(&response));
         prop_assert_eq!(&output, &last["output"]);
         prop_assert_eq!(write_response(&fold(&read_stream(&written))), last);
+    }
+
+    #[test]
+    fn a_stream_of_a_server_is_the_whole_response(mut body in response()) {
+        body["status"] = json!("completed");
+        let whole = read_response(&body).expect("reads");
+        let events = read_stream(&served(&body));
+        prop_assert_eq!(write_response(&fold(&events)), write_response(&whole));
+        let written = write_stream(&events);
+        let (output, last) = accumulate(&written);
+        prop_assert_eq!(&last, &write_response(&whole));
+        prop_assert_eq!(output, last["output"].clone());
     }
 
     #[test]

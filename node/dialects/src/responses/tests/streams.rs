@@ -17,7 +17,7 @@ fn sse(event: Value) -> SseEvent {
 }
 
 /// Events of a server for a whole response, each text and argument in two pieces.
-fn served(response: &Value) -> Vec<SseEvent> {
+pub fn served(response: &Value) -> Vec<SseEvent> {
     let mut begun = response.clone();
     begun["output"] = json!([]);
     begun["status"] = json!("in_progress");

@@ -10,13 +10,8 @@
 
 use serde_json::Value;
 
-pub mod anthropic;
-pub mod chat;
-pub mod completions;
-pub mod embeddings;
 mod error;
 pub mod form;
-pub mod gemini;
 pub mod sse;
 
 pub use error::DialectError;
@@ -58,7 +53,7 @@ pub struct WriteOptions {
     /// The server understands `stream_options`. Every stream is asked for its usage then (G-33).
     pub takes_stream_options: bool,
     /// How chat completions send reasoning of earlier turns (G-73).
-    pub reasoning_history: chat::ReasoningHistory,
+    pub reasoning_history: ReasoningHistory,
     /// The server refuses `parallel_tool_calls` of chat completions.
     pub refuses_parallel_tool_calls: bool,
     /// The server refuses `cache_control` in chat completions.
@@ -77,4 +72,16 @@ pub struct WriteOptions {
     pub schema_in_output_format: bool,
     /// Claude model that chooses its reasoning budget itself, and refuses budgets and sampling parameters.
     pub adaptive_thinking: bool,
+}
+
+/// How reasoning in the history of a request is sent (G-73).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReasoningHistory {
+    /// As the client sent it.
+    #[default]
+    Keep,
+    /// Lists become a text under both names, `reasoning` and `reasoning_content`; texts pass. For self-hosted servers.
+    Texts,
+    /// Not at all: OpenAI refuses it.
+    Remove,
 }

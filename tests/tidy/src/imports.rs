@@ -146,6 +146,10 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ),
     ("assay-node-connections", &[]),
     ("assay-node-dialects", &[]),
+    ("assay-node-dialects-anthropic", &["assay-node-dialects"]),
+    ("assay-node-dialects-chat", &["assay-node-dialects"]),
+    ("assay-node-dialects-gemini", &["assay-node-dialects"]),
+    ("assay-node-dialects-responses", &["assay-node-dialects"]),
     (
         "assay-node-http",
         &[

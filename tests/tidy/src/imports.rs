@@ -147,6 +147,11 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         &["assay-cluster", "assay-node-objects", "assay-node-query", "assay-node-records", "assay-storage-model"],
     ),
     ("assay-node-connections", &[]),
+    ("assay-node-dialects", &[]),
+    ("assay-node-dialects-anthropic", &["assay-node-dialects"]),
+    ("assay-node-dialects-chat", &["assay-node-dialects"]),
+    ("assay-node-dialects-gemini", &["assay-node-dialects"]),
+    ("assay-node-dialects-responses", &["assay-node-dialects"]),
     (
         "assay-node-http",
         &[

@@ -145,6 +145,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         &["assay-cluster", "assay-node-objects", "assay-node-query", "assay-node-records", "assay-storage-model"],
     ),
     ("assay-node-connections", &[]),
+    ("assay-node-egress", &[]),
     (
         "assay-node-http",
         &[

@@ -21,7 +21,7 @@ use crate::url::EgressUrl;
 pub(crate) const HEADERS_MAX: usize = 128;
 /// Bytes of the names and values of all headers of a request.
 pub const REQUEST_HEAD_BYTES_MAX: usize = 64 << 10;
-/// Time to resolve, connect and agree on TLS, and to wait for a free connection.
+/// Time to resolve, connect and agree on TLS. A call waits as long for others to end.
 pub const CONNECT_MAX: Duration = Duration::from_secs(5);
 /// Time to the head of a response that is a stream.
 pub const FIRST_BYTE_STREAM: Duration = Duration::from_secs(120);

@@ -1,6 +1,7 @@
 //! The client: takes a request through the policy to a connection, and returns its response.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use hyper::StatusCode;
 use parking_lot::RwLock;
@@ -51,9 +52,15 @@ struct NumberedPolicy {
 /// Time limits of a call under way.
 #[derive(Clone, Copy, Debug)]
 struct CallEnds {
-    connect: Instant,
     total: Instant,
     times: EgressTimes,
+}
+
+impl CallEnds {
+    /// Returns the end of a step that begins now.
+    fn step(&self, limit: Duration) -> Instant {
+        self.total.min(Instant::now() + limit)
+    }
 }
 
 impl EgressClient {
@@ -80,10 +87,8 @@ impl EgressClient {
     ///
     /// Dropping the future, or the body of the response, closes the connection.
     pub async fn send(&self, request: &EgressRequest, options: &EgressOptions) -> Result<EgressResponse, EgressError> {
-        let start = Instant::now();
         let times = options.times.bounded();
-        let total = start + times.total;
-        let ends = CallEnds { connect: total.min(start + times.connect), total, times };
+        let ends = CallEnds { total: Instant::now() + times.total, times };
         let current = self.policy.read().clone();
         request.to_http()?;
         let key = PoolKey {
@@ -93,7 +98,7 @@ impl EgressClient {
             tls: options.tls.clone(),
             policy: current.number,
         };
-        let permit = self.pool.permit(key, ends.connect).await;
+        let permit = self.pool.permit(key, ends.step(times.connect)).await;
         let permit = permit.ok_or_else(|| {
             let why = format!("{}: too many calls under way", request.url.origin());
             EgressError::nothing_sent(EgressFailure::Busy, why)
@@ -119,12 +124,13 @@ impl EgressClient {
         ends: CallEnds,
     ) -> Result<HttpConnection, EgressError> {
         let origin = request.url.origin();
+        let until = ends.step(ends.times.connect);
         let failed = |failure, why: String| {
             EgressError::nothing_sent(failure, format!("{origin} for {}: {why}", options.purpose))
         };
         let not_reached = |why| failed(EgressFailure::NotReached, why);
         let resolver = &*self.config.resolver;
-        let resolved = timeout_at(ends.connect, addresses_of(&origin.host, resolver)).await;
+        let resolved = timeout_at(until, addresses_of(&origin.host, resolver)).await;
         let resolved = resolved.unwrap_or_else(|_| Err("the name was not resolved in time".to_owned()));
         let resolved = resolved.map_err(not_reached)?;
         let checked = policy.check(options.purpose, &request.url, &resolved);
@@ -136,14 +142,8 @@ impl EgressClient {
                 Some(config.map_err(|error| not_reached(error.to_string()))?)
             }
         };
-        let target = DialTarget {
-            origin,
-            addresses: &addresses,
-            tls,
-            proxy: self.config.proxy.as_ref(),
-            resolver,
-            until: ends.connect,
-        };
+        let target =
+            DialTarget { origin, addresses: &addresses, tls, proxy: self.config.proxy.as_ref(), resolver, until };
         target.dial().await.map_err(not_reached)
     }
 
@@ -182,7 +182,7 @@ async fn exchange(
     let origin = request.url.origin();
     let http = request.to_http().map_err(FailedExchange::Error)?;
     let before = connection.written.get();
-    let until = ends.total.min(Instant::now() + ends.times.first_byte);
+    let until = ends.step(ends.times.first_byte);
     let response = match timeout_at(until, connection.requests.try_send_request(http)).await {
         Ok(Ok(response)) => response,
         Ok(Err(mut error)) => {
@@ -210,4 +210,63 @@ async fn exchange(
         until: ends.total,
     };
     Ok(EgressResponse::new(response, connection, permit, limits))
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+    use hyper::client::conn::http1::handshake;
+    use hyper_util::rt::TokioIo;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::{EgressPurpose, EgressSettings, OwnEndpoints};
+
+    /// A connection that takes one request and, before it looks at it, sees that the other side has closed.
+    async fn closing_connection() -> HttpConnection {
+        let (near, far) = tokio::io::duplex(1024);
+        let (requests, driver) = handshake(TokioIo::new(near)).await.unwrap();
+        let mut driver = Box::pin(driver);
+        assert!((&mut driver).now_or_never().is_none(), "it waits for a request");
+        drop(far);
+        let driver = tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            drop(driver.await);
+        });
+        HttpConnection::of_parts(requests, driver.abort_handle())
+    }
+
+    #[tokio::test]
+    async fn a_request_of_which_nothing_was_sent_goes_once_more_on_a_new_connection() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let serving = tokio::spawn(async move {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            let mut request = Vec::new();
+            while !request.ends_with(b"once") {
+                socket.read_buf(&mut request).await.unwrap();
+            }
+            socket.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await.unwrap();
+        });
+        let settings = "allow = [{ cidr = \"127.0.0.1\", ports = [\"1-65535\"], for = [\"models\"] }]";
+        let settings: EgressSettings = toml::from_str(settings).unwrap();
+        let policy = EgressPolicy::new(&settings, OwnEndpoints::default()).unwrap();
+        let client = EgressClient::new(EgressConfig::new(TrustedRoots::none()), policy);
+        let request = EgressRequest::post(url.parse().unwrap(), bytes::Bytes::from_static(b"once"));
+        let options = EgressOptions::new(EgressPurpose::Models, Uuid::nil());
+        let key = PoolKey {
+            organization: options.organization,
+            purpose: options.purpose,
+            origin: request.url.origin().clone(),
+            tls: None,
+            policy: 0,
+        };
+        let permit = client.pool.permit(key, Instant::now() + Duration::from_secs(1)).await.unwrap();
+        permit.keep(closing_connection().await);
+        assert_eq!(client.counts().idle, 1);
+        assert_eq!(client.send(&request, &options).await.unwrap().status, StatusCode::OK);
+        serving.await.unwrap();
+    }
 }

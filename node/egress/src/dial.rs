@@ -43,6 +43,13 @@ pub(crate) struct HttpConnection {
     driver: AbortHandle,
 }
 
+#[cfg(test)]
+impl HttpConnection {
+    pub(crate) fn of_parts(requests: SendRequest<WholeBody>, driver: AbortHandle) -> HttpConnection {
+        HttpConnection { requests, written: WrittenBytes::default(), opened: Instant::now(), driver }
+    }
+}
+
 impl Drop for HttpConnection {
     fn drop(&mut self) {
         self.driver.abort();

@@ -117,6 +117,7 @@ async fn a_pause_in_parts_has_the_limit_of_a_whole_one() {
     let request = EgressRequest::get(server.url("up.example", "/"));
     let mut body = client().send(&request, &EgressOptions { times, ..options() }).await.expect("a response").body;
     assert_eq!(body.next().await.expect("the first chunk"), Some(Bytes::from_static(b"ha")));
+    let start = Instant::now();
     let late = soon(async {
         loop {
             if let Ok(next) = tokio::time::timeout(SHORT / 5, body.next()).await {
@@ -125,6 +126,7 @@ async fn a_pause_in_parts_has_the_limit_of_a_whole_one() {
         }
     });
     assert_eq!(late.await.expect_err("too late").failure(), EgressFailure::BodyLate);
+    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
 }
 
 #[tokio::test]

@@ -8,6 +8,8 @@ use assay_node_egress::{
     EgressTimes, PoolLimits,
 };
 use bytes::Bytes;
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpListener;
 use uuid::Uuid;
 
 use crate::support::{
@@ -42,6 +44,12 @@ async fn calls_of_one_organization_purpose_and_origin_share_a_connection() {
     assert_eq!(get(&client, server.url("up.example", "/"), &options()).await, "body");
     assert_eq!(server.witness.connections(), 5, "no connection of an old policy is used");
     server.witness.closed(4).await;
+    let request = EgressRequest::get(server.url("up.example", "/"));
+    let under_way = client.send(&request, &options()).await.expect("a response");
+    client.set_policy(policy(LISTED));
+    under_way.body.collect().await.expect("a body");
+    assert_eq!(get(&client, server.url("up.example", "/"), &options()).await, "body");
+    assert_eq!(server.witness.connections(), 6, "nor that of a call that was under way");
 }
 
 #[tokio::test]
@@ -128,6 +136,24 @@ async fn a_caller_who_goes_away_closes_the_connection() {
     drop(response);
     half.witness.closed(1).await;
     assert_eq!((client.counts().calls, client.counts().origins), (0, 0));
+}
+
+#[tokio::test]
+async fn the_rest_of_a_large_request_is_not_sent_for_a_caller_who_went_away() {
+    const BODY_BYTES: usize = 32 << 20;
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let port = listener.local_addr().expect("bound").port();
+    let url = format!("http://up.example:{port}/").parse().expect("a URL");
+    let request = EgressRequest::post(url, Bytes::from(vec![b'x'; BODY_BYTES]));
+    let client = client();
+    let options = options();
+    let (mut socket, ()) = tokio::join!(async { listener.accept().await.expect("a connection").0 }, async {
+        let call = tokio::time::timeout(Duration::from_millis(200), client.send(&request, &options)).await;
+        assert!(call.is_err(), "the server does not read");
+    });
+    let mut received = Vec::new();
+    drop(soon(socket.read_to_end(&mut received)).await);
+    assert!(received.len() < BODY_BYTES, "{} bytes", received.len());
 }
 
 #[tokio::test]

@@ -152,6 +152,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("assay-node-dialects-chat", &["assay-node-dialects"]),
     ("assay-node-dialects-gemini", &["assay-node-dialects"]),
     ("assay-node-dialects-responses", &["assay-node-dialects"]),
+    ("assay-node-egress", &[]),
     (
         "assay-node-http",
         &[

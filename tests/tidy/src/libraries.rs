@@ -59,11 +59,11 @@ const LIBRARIES: &[(&str, &[&str])] = &[
     ("tonic", &["assay-cluster-transport"]),
     // Messages between nodes; and those of OTLP, which clients send.
     ("prost", &["assay-cluster-transport", "assay-node-otel"]),
-    // HTTP/2 between nodes, and for clients that speak gRPC. The bench speaks to etcd, which it measures against, and which
-    // speaks HTTP/2 only.
-    ("hyper", &["assay-cluster-transport", "assay-node-http", "assay-bench"]),
-    ("hyper-util", &["assay-cluster-transport", "assay-node-http", "assay-bench"]),
-    ("tokio-rustls", &["assay-cluster-transport", "assay-node-http"]),
+    // HTTP/2 between nodes, and for clients that speak gRPC; HTTP/1.1 to servers outside. The bench speaks to etcd, which
+    // it measures against, and which speaks HTTP/2 only.
+    ("hyper", &["assay-cluster-transport", "assay-node-egress", "assay-node-http", "assay-bench"]),
+    ("hyper-util", &["assay-cluster-transport", "assay-node-egress", "assay-node-http", "assay-bench"]),
+    ("tokio-rustls", &["assay-cluster-transport", "assay-node-egress", "assay-node-http"]),
     ("rcgen", &["assay-cluster-transport"]),
     // Signatures that callers show; and the provider of a test that logs people in signs as a real one does.
     ("ring", &["assay-node-auth", "assay-test-api"]),

@@ -1,0 +1,164 @@
+//! New connections to checked addresses: TCP, through the proxy where there is one, then TLS, then HTTP/1.1.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use futures::FutureExt;
+use hyper::client::conn::http1::{Builder, SendRequest};
+use hyper_util::rt::TokioIo;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, timeout_at};
+use tokio_rustls::TlsConnector;
+
+use crate::address::{AddressClass, CheckedForms};
+use crate::call::{HEADERS_MAX, WholeBody};
+use crate::counted_socket::{CountedSocket, WrittenBytes};
+use crate::host::UrlHost;
+use crate::proxy::OutboundProxy;
+use crate::resolver::NameResolver;
+use crate::url::UrlOrigin;
+
+/// Addresses of one host to which a connection is tried.
+const ADDRESSES_TRIED_MAX: usize = 4;
+/// Bytes of the head of a response.
+const RESPONSE_HEAD_BYTES_MAX: usize = 64 << 10;
+/// Bytes that are read ahead of who takes the body. Not below the largest head.
+const READ_BUFFER_BYTES_MAX: usize = 128 << 10;
+
+/// A connection under TLS or without it.
+trait ByteStream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> ByteStream for S {}
+
+/// An open connection. Dropping it closes it at once.
+#[derive(Debug)]
+pub(crate) struct HttpConnection {
+    pub(crate) requests: SendRequest<WholeBody>,
+    pub(crate) written: WrittenBytes,
+    pub(crate) opened: Instant,
+    driver: AbortHandle,
+}
+
+#[cfg(test)]
+impl HttpConnection {
+    pub(crate) fn of_parts(requests: SendRequest<WholeBody>, driver: AbortHandle) -> HttpConnection {
+        HttpConnection { requests, written: WrittenBytes::default(), opened: Instant::now(), driver }
+    }
+}
+
+impl Drop for HttpConnection {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}
+
+/// Target of a new connection, and the means to reach it.
+#[derive(Debug)]
+pub(crate) struct DialTarget<'a> {
+    pub(crate) origin: &'a UrlOrigin,
+    /// Checked by the policy; at least one.
+    pub(crate) addresses: &'a [SocketAddr],
+    /// Set for https.
+    pub(crate) tls: Option<Arc<ClientConfig>>,
+    pub(crate) proxy: Option<&'a OutboundProxy>,
+    pub(crate) resolver: &'a dyn NameResolver,
+    pub(crate) until: Instant,
+}
+
+impl DialTarget<'_> {
+    /// Tries one address after the other. Each gets an equal part of the time that is left.
+    pub(crate) async fn dial(&self) -> Result<HttpConnection, String> {
+        let tried = &self.addresses[..self.addresses.len().min(ADDRESSES_TRIED_MAX)];
+        let mut reasons = Vec::new();
+        for (index, address) in tried.iter().enumerate() {
+            let until = part_of(self.until, tried.len() - index);
+            // Boxed: a handshake is large.
+            match timeout_at(until, self.dial_address(*address).boxed()).await {
+                Ok(Ok(connection)) => return Ok(connection),
+                Ok(Err(why)) => reasons.push(format!("{address}: {why}")),
+                Err(_) => reasons.push(format!("{address}: no connection in time")),
+            }
+        }
+        Err(reasons.join("; "))
+    }
+
+    async fn dial_address(&self, address: SocketAddr) -> Result<HttpConnection, String> {
+        let socket = self.socket(address).await?;
+        let written = socket.written();
+        let stream: Box<dyn ByteStream> = match &self.tls {
+            None => Box::new(socket),
+            Some(config) => {
+                let name = server_name(&self.origin.host)?;
+                let secured = TlsConnector::from(Arc::clone(config)).connect(name, socket).await;
+                Box::new(secured.map_err(|error| format!("TLS with {}: {error}", self.origin.host))?)
+            }
+        };
+        let made = Builder::new()
+            .max_headers(HEADERS_MAX)
+            .max_header_size(RESPONSE_HEAD_BYTES_MAX)
+            .max_buf_size(READ_BUFFER_BYTES_MAX)
+            .handshake(TokioIo::new(stream))
+            .await;
+        let (requests, driver) = made.map_err(|error| error.to_string())?;
+        // An error of the connection reaches the call that waits for it.
+        let driver = tokio::spawn(driver.map(drop)).abort_handle();
+        Ok(HttpConnection { requests, written, opened: Instant::now(), driver })
+    }
+
+    async fn socket(&self, address: SocketAddr) -> Result<CountedSocket, String> {
+        let is_public = CheckedForms::of(address.ip()).class() == AddressClass::Public;
+        let Some(proxy) = self.proxy.filter(|_| is_public) else { return connect(address).await };
+        let proxies = addresses_of(&proxy.host, self.resolver).await.map_err(|why| format!("the proxy: {why}"))?;
+        let mut last = "the proxy has no address".to_owned();
+        let tried = &proxies[..proxies.len().min(ADDRESSES_TRIED_MAX)];
+        for (index, ip) in tried.iter().enumerate() {
+            let until = part_of(self.until, tried.len() - index);
+            match timeout_at(until, connect(SocketAddr::new(*ip, proxy.port))).await {
+                Ok(Ok(mut socket)) => {
+                    proxy.tunnel(&mut socket, address).await?;
+                    return Ok(socket);
+                }
+                Ok(Err(why)) => last = format!("the proxy: {why}"),
+                Err(_) => last = "the proxy: no connection in time".to_owned(),
+            }
+        }
+        Err(last)
+    }
+}
+
+/// Returns all addresses of a host.
+pub(crate) async fn addresses_of(host: &UrlHost, resolver: &dyn NameResolver) -> Result<Vec<IpAddr>, String> {
+    match host {
+        UrlHost::Address(address) => Ok(vec![*address]),
+        UrlHost::Name(name) => {
+            resolver.resolve(name.as_str()).await.map_err(|error| format!("resolving {}: {error}", name.as_str()))
+        }
+    }
+}
+
+async fn connect(address: SocketAddr) -> Result<CountedSocket, String> {
+    let socket = TcpStream::connect(address).await.map_err(|error| error.to_string())?;
+    socket.set_nodelay(true).map_err(|error| error.to_string())?;
+    Ok(CountedSocket::new(socket))
+}
+
+/// Returns the end of the next of `parts` equal parts of the time that is left.
+fn part_of(until: Instant, parts: usize) -> Instant {
+    let now = Instant::now();
+    let parts = u32::try_from(parts).expect("at most ADDRESSES_TRIED_MAX");
+    now + until.saturating_duration_since(now) / parts
+}
+
+fn server_name(host: &UrlHost) -> Result<ServerName<'static>, String> {
+    match host {
+        UrlHost::Address(address) => Ok(ServerName::IpAddress((*address).into())),
+        UrlHost::Name(name) => {
+            let name = name.as_str().to_owned();
+            ServerName::try_from(name).map_err(|error| format!("the host is no name for TLS: {error}"))
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Purposes of outbound calls, by which an operator lists targets.
+
+use std::fmt;
+
+use serde::Deserialize;
+
+/// What an outbound call is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EgressPurpose {
+    Models,
+    Webhooks,
+    Mcp,
+    Media,
+}
+
+impl EgressPurpose {
+    /// Returns the name in settings.
+    pub fn name(self) -> &'static str {
+        match self {
+            EgressPurpose::Models => "models",
+            EgressPurpose::Webhooks => "webhooks",
+            EgressPurpose::Mcp => "mcp",
+            EgressPurpose::Media => "media",
+        }
+    }
+}
+
+impl fmt::Display for EgressPurpose {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

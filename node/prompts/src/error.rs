@@ -85,7 +85,7 @@ impl AnswerError {
 
 /// Why a template cannot be parsed or rendered, without where it is.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum TemplateError {
+pub(crate) enum TemplateError {
     #[error(transparent)]
     Mustache(#[from] MustacheError),
     /// A nunjucks template, with its line.

@@ -4,10 +4,12 @@ use std::io;
 
 use serde::Serialize;
 use serde_json::Value;
-use serde_json::ser::{CompactFormatter, Formatter, Serializer};
+use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter, Serializer};
 
 /// Floats below this are written without an exponent when they have no fraction.
 const PLAIN_FLOAT_MAX: f64 = 1e21;
+/// Blanks that JSON is indented by, at most as in JavaScript.
+const INDENT_MAX: usize = 10;
 
 /// Returns a string as it is, null as the empty text, and any other value as compact JSON.
 pub(crate) fn display_text(value: &Value) -> String {
@@ -24,6 +26,30 @@ pub(crate) fn json_text(value: &Value) -> String {
     let written = value.serialize(&mut Serializer::with_formatter(&mut bytes, JavaScriptNumbers));
     written.expect("a JSON value has string keys, and writing to memory does not fail");
     String::from_utf8(bytes).expect("JSON is written in UTF-8")
+}
+
+/// Returns JSON over several lines, each level indented by some blanks.
+pub(crate) fn indented_json_text(value: &Value, blanks: usize) -> String {
+    let (mut bytes, indent) = (Vec::new(), " ".repeat(blanks.min(INDENT_MAX)));
+    let formatter = PrettyFormatter::with_indent(indent.as_bytes());
+    let written = whole_numbers(value).serialize(&mut Serializer::with_formatter(&mut bytes, formatter));
+    written.expect("a JSON value has string keys, and writing to memory does not fail");
+    String::from_utf8(bytes).expect("JSON is written in UTF-8")
+}
+
+/// Returns the value with floats that have no fraction as whole numbers.
+fn whole_numbers(value: &Value) -> Value {
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            let text = number.as_f64().map(float_text);
+            text.and_then(|text| text.parse::<i64>().ok()).map_or_else(|| value.clone(), Value::from)
+        }
+        Value::Array(items) => items.iter().map(whole_numbers).collect(),
+        Value::Object(members) => {
+            Value::Object(members.iter().map(|(name, member)| (name.clone(), whole_numbers(member))).collect())
+        }
+        other => other.clone(),
+    }
 }
 
 /// Returns a float as JavaScript prints it.
@@ -78,6 +104,12 @@ mod tests {
         for (value, expected) in cases {
             assert_eq!(display_text(&value), expected);
         }
+    }
+
+    #[test]
+    fn indented_json_has_a_line_for_each_value() {
+        let text = indented_json_text(&json!({"a": [1.0, 0.5], "b": {}}), 2);
+        assert_eq!(text, "{\n  \"a\": [\n    1,\n    0.5\n  ],\n  \"b\": {}\n}");
     }
 
     #[test]

@@ -1,3 +1,5 @@
+//! Tests of judges: their questions and their verdicts.
+
 use serde_json::{Value, json};
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Tests of mustache templates, by the behaviour of mustache.js.
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

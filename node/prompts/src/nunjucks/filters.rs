@@ -33,7 +33,9 @@ pub(super) fn install(environment: &mut Environment<'static>) {
         environment.add_filter(name, |state: &State, value: &TemplateValue| escaped(&text(state, value)?));
     }
     for name in ["dump", "tojson"] {
-        environment.add_filter(name, |state: &State, value: &TemplateValue| charged(state, json_text_of(value)?));
+        environment.add_filter(name, |state: &State, value: &TemplateValue, blanks: Option<usize>| {
+            charged(state, json_text_of(value, blanks)?)
+        });
     }
     environment.add_filter("wordcount", |state: &State, value: &TemplateValue| {
         Ok::<usize, Error>(text(state, value)?.split_whitespace().count())

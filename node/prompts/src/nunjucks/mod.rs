@@ -17,7 +17,7 @@ use serde_json::Value;
 pub use checks::{ELIFS_MAX, NAMED_ADDITIONS_MAX, TAG_TOKENS_MAX};
 
 use crate::error::TemplateError;
-use crate::template::{RENDERED_BYTES_MAX, RenderBudget, TagPrinting};
+use crate::template::{RENDER_STEPS_MAX, RENDERED_BYTES_MAX, RenderBudget, TagPrinting};
 
 /// Levels of recursive loops.
 const RECURSION_MAX: usize = 50;
@@ -86,7 +86,6 @@ fn syntax() -> SyntaxConfig {
 }
 
 fn described(error: &Error) -> TemplateError {
-    use crate::template::RENDER_STEPS_MAX;
     let mut why =
         error.detail().map_or_else(|| error.kind().to_string(), |detail| format!("{}: {detail}", error.kind()));
     if error.kind() == ErrorKind::OutOfFuel {

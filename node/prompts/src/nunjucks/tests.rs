@@ -1,3 +1,5 @@
+//! Tests of nunjucks templates: the language, and what is refused.
+
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
@@ -36,6 +38,7 @@ fn the_language_that_both_share_is_rendered() {
         ("{% set x = n + 1 %}{{ x }}{# comment #}{% raw %}{{ raw }}{% endraw %}", "3{{ raw }}"),
         ("{{ list | join(', ') }} {{ users | join('-', 'name') }} {{ list | first }}{{ list | last }}", "p, q x-y pq"),
         ("{{ missing | default('d') }} {{ o | dump }} {{ name | dump }}", "d {\"b\":1,\"a\":[1,null,\"x\"]} \"<Ann>\""),
+        ("{{ list | dump(1) }}", "[\n \"p\",\n \"q\"\n]"),
         ("{{ name | safe }} {{ name | escape }}", "<Ann> &lt;Ann&gt;"),
         ("{{ missing | upper }}{{ n | upper }}{{ o.a | upper }}", "2[1,NULL,\"X\"]"),
         ("{{ 'a b' | replace('a', 'c') }} {{ 'a\nb' | indent(2) }} {{ ' x ' | trim }}", "c b a\n  b x"),
@@ -157,15 +160,30 @@ fn expensive_templates_end_soon() {
     }
 }
 
+/// Stack of a thread of the server.
+const STACK_BYTES: usize = 2 << 20;
+
 #[test]
-fn the_longest_tags_are_rendered_on_a_small_stack() {
+fn the_deepest_templates_are_rendered_on_a_small_stack() {
     let sum = format!("{{{{ n{} }}}}", " + n".repeat(TAG_TOKENS_MAX / 2 - 1));
     let elifs = format!("{{% if n == 1 %}}{}{{% else %}}x{{% endif %}}", "{% elif n == 1 %}".repeat(ELIFS_MAX));
-    let thread = std::thread::Builder::new()
-        .stack_size(2 << 20)
-        .spawn(move || (render(&sum, &variables(), false), render(&elifs, &variables(), false)));
-    let (sum, elifs) = thread.expect("a thread").join().expect("no overflow");
+    let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(move || {
+        // whether the engine still takes these depends on its limits; neither may end the program
+        for depth in [20, 40, 70, 140, 160] {
+            let _ = render(&format!("{{{{ {}n{} }}}}", "(".repeat(depth), ")".repeat(depth)), &variables(), false);
+            let _ = render(&format!("{{{{ {}n }}}}", "not ".repeat(depth)), &variables(), false);
+            let _ =
+                render(&format!("{}{}", "{% if n %}".repeat(depth), "{% endif %}".repeat(depth)), &variables(), false);
+            let loops = format!("{}{}", "{% for i in [1] %}".repeat(depth), "{% endfor %}".repeat(depth));
+            let _ = render(&loops, &variables(), false);
+        }
+        let deep = (0..120).fold(json!(1), |inner, _| json!([{"k": inner}]));
+        let printed = render("{{ deep }}", &json!({"deep": deep}), false).map(|text| text.len());
+        (render(&sum, &variables(), false), render(&elifs, &variables(), false), printed)
+    });
+    let (sum, elifs, printed) = thread.expect("a thread").join().expect("no overflow");
     assert_eq!((sum.as_deref(), elifs.as_deref()), (Ok("256"), Ok("x")));
+    assert!(printed.is_err(), "deeper than what is printed");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use minijinja::{Error, ErrorKind};
 use serde_json::{Map, Number, Value};
 
 use crate::template::RENDERED_BYTES_MAX;
-use crate::text::{display_text, float_text, json_text};
+use crate::text::{display_text, float_text, indented_json_text, json_text};
 
 /// Levels of lists and objects that are printed.
 const PRINTED_DEPTH_MAX: usize = 128;
@@ -58,10 +58,14 @@ pub(super) fn text_of(value: &TemplateValue) -> Result<String, Error> {
     Ok(display_text(&json(value, 0, &mut left)?))
 }
 
-/// Returns the JSON text of a value in a template.
-pub(super) fn json_text_of(value: &TemplateValue) -> Result<String, Error> {
+/// Returns the JSON text of a value in a template, over several lines if it is indented by some blanks.
+pub(super) fn json_text_of(value: &TemplateValue, blanks: Option<usize>) -> Result<String, Error> {
     let mut left = PRINTED_VALUES_MAX;
-    Ok(json_text(&json(value, 0, &mut left)?))
+    let json = json(value, 0, &mut left)?;
+    Ok(match blanks {
+        None | Some(0) => json_text(&json),
+        Some(blanks) => indented_json_text(&json, blanks),
+    })
 }
 
 /// Returns a value of a template as JSON; none if it has none.

@@ -1,3 +1,5 @@
+//! Tests of the loop with tools.
+
 use serde_json::{Value, json};
 
 use super::*;

@@ -92,6 +92,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("assay-node-guide", &[]),
     ("assay-node-limits", &["assay-cluster", "assay-node-auth", "assay-storage-model"]),
     ("assay-node-otel", &[]),
+    ("assay-node-prompts", &[]),
     ("assay-node-expressions", &["assay-node-btql", "assay-storage-model"]),
     (
         "assay-node-engine",

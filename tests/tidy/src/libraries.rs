@@ -78,6 +78,7 @@ const LIBRARIES: &[(&str, &[&str])] = &[
     ("actix", &["assay-node-objects", "assay"]),
     ("pulldown-cmark", &["assay-node-guide"]),
     ("sqlparser", &["assay-node-btql"]),
+    ("minijinja", &["assay-node-prompts"]),
     // A program has one allocator, and says which.
     ("tikv-jemallocator", &["assay"]),
 ];

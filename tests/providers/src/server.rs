@@ -133,6 +133,9 @@ async fn serve(stream: TcpStream, shared: Arc<Mutex<Shared>>) -> anyhow::Result<
         {
             return Ok(());
         }
+        if request.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close")) {
+            return Ok(());
+        }
     }
     Ok(())
 }

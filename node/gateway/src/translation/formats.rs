@@ -1,0 +1,99 @@
+//! Readers and writers of streams, of any wire format.
+
+use assay_node_dialects::form::StreamEvent;
+use assay_node_dialects::{DialectError, SseEvent};
+use assay_node_dialects_anthropic::{AnthropicReadOptions, AnthropicStreamReader, AnthropicStreamWriter};
+use assay_node_dialects_chat::{ChatStreamOptions, ChatStreamReader, ChatStreamWriter, JsonToolStream};
+use assay_node_dialects_gemini::{GeminiStreamReader, GeminiStreamWriter};
+use assay_node_dialects_responses::{ResponsesStreamReader, ResponsesStreamWriter};
+
+/// Reads the events of a model server.
+#[derive(Debug)]
+pub enum StreamReader {
+    /// The second reader finds the answer in the forced tool of a JSON schema.
+    Chat(Box<ChatStreamReader>, Option<Box<JsonToolStream>>),
+    Responses(Box<ResponsesStreamReader>),
+    Anthropic(Box<AnthropicStreamReader>),
+    Gemini(Box<GeminiStreamReader>),
+}
+
+impl StreamReader {
+    /// Returns a reader of chat completions. A JSON schema may have been sent as a forced tool.
+    pub fn chat(schema_as_tool: bool) -> StreamReader {
+        StreamReader::Chat(Box::default(), schema_as_tool.then(Box::default))
+    }
+
+    pub fn responses() -> StreamReader {
+        StreamReader::Responses(Box::default())
+    }
+
+    pub fn anthropic(options: AnthropicReadOptions) -> StreamReader {
+        StreamReader::Anthropic(Box::new(AnthropicStreamReader::with_options(options)))
+    }
+
+    pub fn gemini() -> StreamReader {
+        StreamReader::Gemini(Box::default())
+    }
+
+    pub(super) fn push(&mut self, event: &SseEvent) -> Result<Vec<StreamEvent>, DialectError> {
+        match self {
+            StreamReader::Chat(reader, tool) => Ok(mapped(tool, reader.push(event)?)),
+            StreamReader::Responses(reader) => reader.push(event),
+            StreamReader::Anthropic(reader) => reader.push(event),
+            StreamReader::Gemini(reader) => reader.push(event),
+        }
+    }
+
+    /// Returns the events that are owed when the input ends.
+    pub(super) fn finish(&mut self) -> Vec<StreamEvent> {
+        match self {
+            StreamReader::Chat(reader, tool) => mapped(tool, reader.finish()),
+            StreamReader::Responses(reader) => reader.finish(),
+            StreamReader::Anthropic(reader) => reader.finish(),
+            StreamReader::Gemini(reader) => reader.finish(),
+        }
+    }
+}
+
+fn mapped(tool: &mut Option<Box<JsonToolStream>>, events: Vec<StreamEvent>) -> Vec<StreamEvent> {
+    match tool {
+        Some(tool) => events.into_iter().map(|event| tool.map(event)).collect(),
+        None => events,
+    }
+}
+
+/// Writes the events for a client.
+#[derive(Debug)]
+pub enum StreamWriter {
+    Chat(Box<ChatStreamWriter>),
+    Responses(Box<ResponsesStreamWriter>),
+    Anthropic(Box<AnthropicStreamWriter>),
+    Gemini(Box<GeminiStreamWriter>),
+}
+
+impl StreamWriter {
+    pub fn chat(options: ChatStreamOptions) -> StreamWriter {
+        StreamWriter::Chat(Box::new(ChatStreamWriter::new(options)))
+    }
+
+    pub fn responses() -> StreamWriter {
+        StreamWriter::Responses(Box::new(ResponsesStreamWriter::new()))
+    }
+
+    pub fn anthropic() -> StreamWriter {
+        StreamWriter::Anthropic(Box::new(AnthropicStreamWriter::new()))
+    }
+
+    pub fn gemini() -> StreamWriter {
+        StreamWriter::Gemini(Box::new(GeminiStreamWriter::new()))
+    }
+
+    pub(super) fn write(&mut self, event: &StreamEvent) -> Vec<SseEvent> {
+        match self {
+            StreamWriter::Chat(writer) => writer.write(event),
+            StreamWriter::Responses(writer) => writer.write(event),
+            StreamWriter::Anthropic(writer) => writer.write(event),
+            StreamWriter::Gemini(writer) => writer.write(event),
+        }
+    }
+}

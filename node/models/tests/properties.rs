@@ -127,7 +127,7 @@ fn attempt_event() -> impl Strategy<Value = AttemptEvent> {
     prop_oneof![
         (0..60_000u64).prop_map(|delay| AttemptEvent::Skipped { until_ms: NOW + delay }),
         Just(AttemptEvent::NotSent),
-        Just(AttemptEvent::Uncertain),
+        any::<bool>().prop_map(|is_late| AttemptEvent::Uncertain { is_late }),
         (status.clone(), proptest::option::of(0..50_000u64))
             .prop_map(|(status, retry_after_ms)| AttemptEvent::Head { status, retry_after_ms }),
         Just(AttemptEvent::FirstByte),
@@ -285,7 +285,7 @@ proptest! {
                 continue;
             };
             now = at;
-            record.was_uncertain |= event == AttemptEvent::Uncertain
+            record.was_uncertain |= matches!(event, AttemptEvent::Uncertain { .. })
                 || matches!(event, AttemptEvent::Broken { status: None | Some(200) });
             record.had_first_byte |= event == AttemptEvent::FirstByte;
             effects = next;

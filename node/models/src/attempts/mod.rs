@@ -57,7 +57,10 @@ pub enum AttemptEvent {
     /// The attempt failed before the request was sent: DNS, connect or TLS.
     NotSent,
     /// The attempt failed after the request was sent, or may have been: no head within its time, or a cut connection.
-    Uncertain,
+    Uncertain {
+        /// Whether its time was over, instead of its connection.
+        is_late: bool,
+    },
     /// The head of a response arrived.
     Head {
         status: u16,
@@ -107,8 +110,10 @@ pub enum AttemptEffect {
 pub enum GiveUpReason {
     /// No upstream could be reached: a 502.
     Unreachable,
-    /// The upstream may have executed the request, and there is no response: a 504.
-    Uncertain,
+    /// The upstream may have executed the request, and there is no response: a 504 if it was late, else a 502.
+    Uncertain {
+        is_late: bool,
+    },
     /// The provider refused its secret: a 502 `provider_auth_error`.
     ProviderAuth,
     /// The upstream answered with a redirect or another status that cannot be passed: a 502.
@@ -133,7 +138,8 @@ impl GiveUpReason {
     pub fn response(self) -> Option<(u16, &'static str)> {
         match self {
             GiveUpReason::Unreachable => Some((502, "upstream_unreachable")),
-            GiveUpReason::Uncertain => Some((504, "upstream_timeout")),
+            GiveUpReason::Uncertain { is_late: true } => Some((504, "upstream_timeout")),
+            GiveUpReason::Uncertain { is_late: false } => Some((502, "upstream_disconnected")),
             GiveUpReason::ProviderAuth => Some((502, "provider_auth_error")),
             GiveUpReason::Cooling { .. } => Some((429, "rate_limit_exceeded")),
             GiveUpReason::BadResponse { status } | GiveUpReason::Exhausted { status: Some(status) } => {
@@ -238,7 +244,9 @@ impl AttemptMachine {
                 self.fates[candidate] = self.again(now_ms, None);
                 self.after_failure(now_ms, LastResort::Reason(GiveUpReason::Unreachable), &mut effects);
             }
-            (CallState::InFlight(candidate), E::Uncertain) => self.uncertain(now_ms, candidate, &mut effects),
+            (CallState::InFlight(candidate), E::Uncertain { is_late }) => {
+                self.uncertain(now_ms, candidate, is_late, &mut effects);
+            }
             (CallState::InFlight(candidate), E::Head { status, retry_after_ms }) => {
                 self.head(now_ms, candidate, status, retry_after_ms, &mut effects);
             }
@@ -247,7 +255,9 @@ impl AttemptMachine {
             (CallState::Accepted(candidate), E::Broken { status: Some(status @ 300..) }) => {
                 self.broken(now_ms, candidate, status, &mut effects);
             }
-            (CallState::Accepted(candidate), E::Broken { .. }) => self.uncertain(now_ms, candidate, &mut effects),
+            (CallState::Accepted(candidate), E::Broken { .. }) => {
+                self.uncertain(now_ms, candidate, false, &mut effects)
+            }
             (CallState::Delivering(candidate), E::Broken { status }) => {
                 if let Some(failure) = status.and_then(|status| status::failure(status, None)) {
                     effects.push(AttemptEffect::RecordFailure { candidate, failure });
@@ -361,14 +371,14 @@ impl AttemptMachine {
         self.after_failure(now_ms, LastResort::Reason(reason), effects);
     }
 
-    fn uncertain(&mut self, now_ms: u64, candidate: usize, effects: &mut Vec<AttemptEffect>) {
+    fn uncertain(&mut self, now_ms: u64, candidate: usize, is_late: bool, effects: &mut Vec<AttemptEffect>) {
         effects.push(AttemptEffect::Cancel { candidate });
         if !self.policy.retry_uncertain {
-            self.give_up(GiveUpReason::Uncertain, effects);
+            self.give_up(GiveUpReason::Uncertain { is_late }, effects);
             return;
         }
         self.fates[candidate] = self.again(now_ms, None);
-        self.after_failure(now_ms, LastResort::Reason(GiveUpReason::Uncertain), effects);
+        self.after_failure(now_ms, LastResort::Reason(GiveUpReason::Uncertain { is_late }), effects);
     }
 
     fn after_failure(&mut self, now_ms: u64, resort: LastResort, effects: &mut Vec<AttemptEffect>) {

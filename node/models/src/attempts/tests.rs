@@ -45,7 +45,7 @@ fn retryable_failures_go_to_the_next_candidate_and_are_recorded() {
     let unavailable = UpstreamFailure::Unavailable;
     for (event, failure) in [
         (E::NotSent, Some(unavailable)),
-        (E::Uncertain, None),
+        (E::Uncertain { is_late: true }, None),
         (head(408), None),
         (head(500), Some(unavailable)),
         (head(503), Some(unavailable)),
@@ -110,9 +110,9 @@ fn a_delay_that_an_upstream_names_is_kept() {
 fn the_budget_does_not_keep_a_call_from_its_other_candidates() {
     let mut machine = machine(2);
     // no head within 120 s
-    assert_eq!(last(&mut machine, NOW + 120_000, E::Uncertain), F::Try { candidate: 1 });
-    let effect = last(&mut machine, NOW + 121_000, E::Uncertain);
-    assert_eq!(effect, F::GiveUp(GiveUpReason::Uncertain), "but nothing starts over");
+    assert_eq!(last(&mut machine, NOW + 120_000, E::Uncertain { is_late: true }), F::Try { candidate: 1 });
+    let effect = last(&mut machine, NOW + 121_000, E::Uncertain { is_late: true });
+    assert_eq!(effect, F::GiveUp(GiveUpReason::Uncertain { is_late: true }), "but nothing starts over");
     let mut late = self::machine(2);
     let effect = last(&mut late, NOW + CALL_MS_MAX + 1, head(500));
     assert_eq!(effect, F::Pass { candidate: 0, status: 500 }, "no call is longer");
@@ -124,12 +124,12 @@ fn uncertain_requests_are_repeated_only_if_allowed() {
     for with_head in [false, true] {
         let mut machine = AttemptMachine::new(careful, 3, NOW);
         machine.step(NOW, E::Started).expect("it starts");
-        let event = if with_head { E::Broken { status: None } } else { E::Uncertain };
+        let event = if with_head { E::Broken { status: None } } else { E::Uncertain { is_late: true } };
         if with_head {
             machine.step(NOW, head(200)).expect("a head");
         }
         let effects = machine.step(NOW, event).expect("a valid event");
-        assert_eq!(effects, [F::Cancel { candidate: 0 }, F::GiveUp(GiveUpReason::Uncertain)]);
+        assert_eq!(effects, [F::Cancel { candidate: 0 }, F::GiveUp(GiveUpReason::Uncertain { is_late: !with_head })]);
     }
     // what was not sent, or was refused, is certain
     let mut machine = AttemptMachine::new(careful, 3, NOW);
@@ -205,7 +205,8 @@ fn a_client_that_goes_ends_the_call_in_any_state() {
 fn the_caller_gets_a_status_that_does_not_blame_its_key() {
     for (reason, expected) in [
         (GiveUpReason::Unreachable, Some(502)),
-        (GiveUpReason::Uncertain, Some(504)),
+        (GiveUpReason::Uncertain { is_late: true }, Some(504)),
+        (GiveUpReason::Uncertain { is_late: false }, Some(502)),
         (GiveUpReason::ProviderAuth, Some(502)),
         (GiveUpReason::Cooling { until_ms: 0 }, Some(429)),
         (GiveUpReason::BadResponse { status: 302 }, Some(502)),

@@ -11,7 +11,7 @@ use assay_test_providers::{Fault, ProviderServer};
 use serde_json::Value;
 
 use requests::{SCENARIOS, Scenario, body};
-use seen::{Seen, seen_in_stream, seen_whole};
+use seen::{SeenAnswer, seen_in_stream, seen_whole};
 
 const MODEL: &str = "scripted-cached";
 
@@ -46,7 +46,7 @@ fn json(bytes: &[u8]) -> Value {
 }
 
 /// What a client of the format reads from a server of the same format.
-fn native(provider: &ProviderServer, client: Dialect, scenario: Scenario, stream: bool) -> Seen {
+fn native(provider: &ProviderServer, client: Dialect, scenario: Scenario, stream: bool) -> SeenAnswer {
     let (status, bytes) = ask(provider, client, stream, &body(client, scenario, MODEL, stream));
     assert_eq!(status, 200, "{client:?}, {scenario:?}: {}", String::from_utf8_lossy(&bytes));
     if stream { seen_in_stream(client, &bytes) } else { seen_whole(client, &json(&bytes)) }

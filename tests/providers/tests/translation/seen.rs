@@ -4,7 +4,7 @@ use assay_node_dialects::Dialect;
 use serde_json::Value;
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Seen {
+pub struct SeenAnswer {
     pub text: String,
     /// Names and arguments of calls, in their order.
     pub calls: Vec<(String, Value)>,
@@ -30,7 +30,7 @@ fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_default()
 }
 
-pub fn seen_whole(dialect: Dialect, body: &Value) -> Seen {
+pub fn seen_whole(dialect: Dialect, body: &Value) -> SeenAnswer {
     match dialect {
         Dialect::Chat => {
             let message = &body["choices"][0]["message"];
@@ -38,7 +38,7 @@ pub fn seen_whole(dialect: Dialect, body: &Value) -> Seen {
                 let function = &call["function"];
                 (text(&function["name"]).to_owned(), arguments(text(&function["arguments"])))
             });
-            Seen {
+            SeenAnswer {
                 text: text(&message["content"]).into(),
                 calls: calls.collect(),
                 finish: text(&body["choices"][0]["finish_reason"]).into(),
@@ -49,7 +49,7 @@ pub fn seen_whole(dialect: Dialect, body: &Value) -> Seen {
         Dialect::Anthropic => {
             let blocks = || list(&body["content"]);
             let uses = blocks().filter(|block| block["type"] == "tool_use");
-            Seen {
+            SeenAnswer {
                 text: blocks().filter(|block| block["type"] == "text").map(|block| text(&block["text"])).collect(),
                 calls: uses.map(|block| (text(&block["name"]).into(), block["input"].clone())).collect(),
                 finish: text(&body["stop_reason"]).into(),
@@ -57,19 +57,19 @@ pub fn seen_whole(dialect: Dialect, body: &Value) -> Seen {
             }
         }
         Dialect::Gemini => {
-            let mut seen = Seen::default();
+            let mut seen = SeenAnswer::default();
             add_gemini(&mut seen, body);
             seen
         }
     }
 }
 
-fn seen_response(body: &Value) -> Seen {
+fn seen_response(body: &Value) -> SeenAnswer {
     let items = || list(&body["output"]);
     let contents = items().filter(|item| item["type"] == "message").flat_map(|item| list(&item["content"]));
     let calls = items().filter(|item| item["type"] == "function_call");
     let usage = &body["usage"];
-    Seen {
+    SeenAnswer {
         text: contents.map(|part| text(&part["text"])).collect(),
         calls: calls.map(|call| (text(&call["name"]).into(), arguments(text(&call["arguments"])))).collect(),
         finish: text(&body["status"]).into(),
@@ -91,7 +91,7 @@ fn anthropic_usage(usage: &Value) -> [u64; 3] {
     [number(&usage["input_tokens"]) + cached, number(&usage["output_tokens"]), cached]
 }
 
-fn add_gemini(seen: &mut Seen, body: &Value) {
+fn add_gemini(seen: &mut SeenAnswer, body: &Value) {
     let candidate = &body["candidates"][0];
     for part in list(&candidate["content"]["parts"]).filter(|part| part["thought"] != true) {
         seen.text.push_str(text(&part["text"]));
@@ -118,8 +118,8 @@ fn events(bytes: &[u8]) -> Vec<Value> {
     json.map(|data| serde_json::from_str(data).unwrap_or_else(|_| panic!("an event that is no JSON: {data}"))).collect()
 }
 
-pub fn seen_in_stream(dialect: Dialect, bytes: &[u8]) -> Seen {
-    let mut seen = Seen::default();
+pub fn seen_in_stream(dialect: Dialect, bytes: &[u8]) -> SeenAnswer {
+    let mut seen = SeenAnswer::default();
     let mut pieces: Vec<(String, String)> = Vec::new();
     let events = events(bytes);
     match dialect {
@@ -146,7 +146,7 @@ pub fn seen_in_stream(dialect: Dialect, bytes: &[u8]) -> Seen {
     seen
 }
 
-fn add_chat(seen: &mut Seen, pieces: &mut Vec<(String, String)>, chunk: &Value) {
+fn add_chat(seen: &mut SeenAnswer, pieces: &mut Vec<(String, String)>, chunk: &Value) {
     let choice = &chunk["choices"][0];
     seen.text.push_str(text(&choice["delta"]["content"]));
     for call in list(&choice["delta"]["tool_calls"]) {
@@ -164,7 +164,7 @@ fn add_chat(seen: &mut Seen, pieces: &mut Vec<(String, String)>, chunk: &Value) 
     }
 }
 
-fn add_anthropic(seen: &mut Seen, pieces: &mut Vec<(String, String)>, event: &Value) {
+fn add_anthropic(seen: &mut SeenAnswer, pieces: &mut Vec<(String, String)>, event: &Value) {
     match text(&event["type"]) {
         "message_start" => seen.usage = anthropic_usage(&event["message"]["usage"]),
         "content_block_start" if event["content_block"]["type"] == "tool_use" => {

@@ -55,7 +55,7 @@ pub use delete::Swept;
 pub use environments::Pinned;
 pub use error::RecordsError;
 pub use list::{IDS_MAX, ListRequest};
-pub use model_providers::{MODEL_PROVIDER_TYPES, ModelProvider};
+pub use model_providers::ModelProvider;
 pub use prompts::{Definition, PromptPlace};
 pub use rules::RecordRules;
 pub use schema::describe::{Description, describe_organization, describe_user};

@@ -1,6 +1,7 @@
 //! Providers of models: AI secrets of an organization, and variables of a project that hold a provider's key.
 
 use assay_node_auth::{Permission, Principal, Secret};
+use assay_node_models::provider::ProviderType;
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -11,34 +12,6 @@ use crate::kind::Kind;
 use crate::kinds::{AI_SECRET, ENV_VAR, PROJECT};
 use crate::list::ListRequest;
 use crate::read::visible;
-
-/// Types of secrets that are keys of model providers. A variable of one of these types is a provider (G-08).
-pub const MODEL_PROVIDER_TYPES: [&str; 24] = [
-    "openai",
-    "anthropic",
-    "google",
-    "azure",
-    "azure_ai_gateway",
-    "bedrock",
-    "vertex",
-    "databricks",
-    "mistral",
-    "cohere",
-    "ollama",
-    "groq",
-    "together",
-    "fireworks",
-    "perplexity",
-    "xAI",
-    "cerebras",
-    "openrouter",
-    "baseten",
-    "replicate",
-    "lepton",
-    "braintrust",
-    "js",
-    "custom",
-];
 
 /// Provider of models without its key.
 #[derive(Clone, Debug, PartialEq)]
@@ -98,9 +71,9 @@ impl Records {
     }
 }
 
-/// Returns whether secrets of this type are keys of model providers.
+/// Returns whether secrets of this type are keys of model providers. A variable of such a type is a provider (G-08).
 pub(crate) fn is_model_provider(secret_type: &str) -> bool {
-    MODEL_PROVIDER_TYPES.contains(&secret_type)
+    ProviderType::parse(secret_type).is_some()
 }
 
 /// Address that a provider's key is sent to, where its metadata says one.

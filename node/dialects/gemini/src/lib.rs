@@ -7,8 +7,9 @@
 //! - Function results and other parts of one content are written as several contents, and neighbouring contents that
 //!   have only results as one.
 //! - All function declarations are in the first tool; every other tool follows alone.
-//! - A result without an id gets that of its call. `args` is always written. `includeThoughts: false`, empty lists and empty settings are left out. A schema of the
-//!   answer always has its `responseMimeType`.
+//! - A result without an id gets that of its call. `args` is always written. `includeThoughts: false`, empty lists and empty
+//!   settings are left out. A schema of the answer always has its `responseMimeType`.
+//! - Inline media have standard base64 instead of that for URLs.
 //! - In answers `index`, `content.role`, `candidatesTokenCount` and `totalTokenCount` are always written.
 
 mod call_ids;

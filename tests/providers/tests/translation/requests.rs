@@ -21,7 +21,9 @@ pub const SCENARIOS: [Scenario; 6] =
 const TOOLS: [&str; 2] = ["get_weather", "get_time"];
 const ASKED: &str = "weather and time?";
 const RESULTS: [&str; 2] = ["rain", "noon"];
-const PNG: &str = "iVBORw0KGgo=";
+/// Bytes in standard base64, and in that for URLs, which clients of Gemini write.
+const PNG: &str = "iVBORw0KGgr7//7/";
+const PNG_FOR_URLS: &str = "iVBORw0KGgr7__7_";
 
 fn city() -> Value {
     json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]})
@@ -176,7 +178,7 @@ fn gemini(scenario: Scenario) -> Value {
     }
     let mut parts = vec![json!({"text": text_of(scenario)})];
     if scenario == Scenario::Image {
-        parts.push(json!({"inlineData": {"mimeType": "image/png", "data": PNG}}));
+        parts.push(json!({"inlineData": {"mimeType": "image/png", "data": PNG_FOR_URLS}}));
     }
     let mut contents = vec![json!({"role": "user", "parts": parts})];
     if scenario == Scenario::Results {

@@ -25,6 +25,7 @@ pub(super) fn read_media(mut part: GeminiFields) -> Result<ContentPart, DialectE
             extra = extra.with_field_spelling(Dialect::Gemini, DISPLAY_NAME, json!(true));
         }
         let kind = media_type.clone();
+        let data = standard_base64(data);
         return Ok(media_part(&kind, MediaSource::Base64 { media_type, data }, name, extra));
     }
     let mut file =
@@ -40,6 +41,18 @@ pub(super) fn read_media(mut part: GeminiFields) -> Result<ContentPart, DialectE
     }
     let source = if is_stored(&uri) { MediaSource::FileId(uri) } else { MediaSource::Url(uri) };
     Ok(media_part(media_type.as_deref().unwrap_or_default(), source, name, extra))
+}
+
+/// Returns base64 in the standard alphabet, with its padding. Google's clients write the alphabet for URLs, which other APIs
+/// refuse.
+fn standard_base64(mut data: String) -> String {
+    if data.contains(['-', '_']) {
+        data = data.replace('-', "+").replace('_', "/");
+    }
+    while !data.len().is_multiple_of(4) {
+        data.push('=');
+    }
+    data
 }
 
 fn media_part(media_type: &str, source: MediaSource, name: Option<String>, extra: Extra) -> ContentPart {
@@ -149,4 +162,16 @@ fn media_type_of(url: &str) -> Option<&'static str> {
         "webm" => "video/webm",
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_for_urls_becomes_standard_base64() {
+        for (sent, wanted) in [("-_-_", "+/+/"), ("YQ", "YQ=="), ("YQ==", "YQ=="), ("", ""), ("+/8=", "+/8=")] {
+            assert_eq!(standard_base64(sent.into()), wanted, "{sent}");
+        }
+    }
 }

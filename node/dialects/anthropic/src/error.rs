@@ -48,18 +48,11 @@ pub fn write_error(_status: u16, error: &ModelError) -> Value {
     Value::Object(body)
 }
 
-/// Status of the response that has the error.
+/// Returns the HTTP status of a response with this error. Anthropic has one of its own for an overload.
 pub fn error_status(error: &ModelError) -> u16 {
     match error.kind {
-        ModelErrorKind::InvalidRequest => 400,
-        ModelErrorKind::Authentication => 401,
-        ModelErrorKind::Permission => 403,
-        ModelErrorKind::NotFound => 404,
-        ModelErrorKind::TooLarge => 413,
-        ModelErrorKind::RateLimit => 429,
-        ModelErrorKind::Server => 500,
-        ModelErrorKind::Timeout => 504,
         ModelErrorKind::Overloaded => 529,
+        kind => kind.status(),
     }
 }
 

@@ -116,17 +116,7 @@ pub fn write_error(_status: u16, error: &ModelError) -> Value {
     serde_json::json!({ "error": map })
 }
 
-/// Returns the status of an answer with this error.
+/// Returns the HTTP status of a response with this error.
 pub fn error_status(error: &ModelError) -> u16 {
-    match error.kind {
-        ModelErrorKind::InvalidRequest => 400,
-        ModelErrorKind::Authentication => 401,
-        ModelErrorKind::Permission => 403,
-        ModelErrorKind::NotFound => 404,
-        ModelErrorKind::TooLarge => 413,
-        ModelErrorKind::RateLimit => 429,
-        ModelErrorKind::Server => 500,
-        ModelErrorKind::Overloaded => 503,
-        ModelErrorKind::Timeout => 504,
-    }
+    error.kind.status()
 }

@@ -88,19 +88,9 @@ pub fn write_error(status: u16, error: &ModelError) -> Value {
     json!({ "error": fields })
 }
 
-/// Returns the HTTP status of an error.
+/// Returns the HTTP status of a response with this error.
 pub fn error_status(error: &ModelError) -> u16 {
-    match error.kind {
-        ModelErrorKind::InvalidRequest => 400,
-        ModelErrorKind::Authentication => 401,
-        ModelErrorKind::Permission => 403,
-        ModelErrorKind::NotFound => 404,
-        ModelErrorKind::TooLarge => 413,
-        ModelErrorKind::RateLimit => 429,
-        ModelErrorKind::Server => 500,
-        ModelErrorKind::Overloaded => 503,
-        ModelErrorKind::Timeout => 504,
-    }
+    error.kind.status()
 }
 
 /// Whether a code is one of `google.rpc.Code`.

@@ -112,17 +112,7 @@ pub(super) fn code_of(error: &ModelError) -> String {
     error.code.clone().unwrap_or_else(|| code().to_owned())
 }
 
-/// HTTP status of an error that begins here.
+/// Returns the HTTP status of a response with this error.
 pub fn error_status(error: &ModelError) -> u16 {
-    match error.kind {
-        ModelErrorKind::InvalidRequest => 400,
-        ModelErrorKind::Authentication => 401,
-        ModelErrorKind::Permission => 403,
-        ModelErrorKind::NotFound => 404,
-        ModelErrorKind::TooLarge => 413,
-        ModelErrorKind::RateLimit => 429,
-        ModelErrorKind::Server => 500,
-        ModelErrorKind::Overloaded => 503,
-        ModelErrorKind::Timeout => 504,
-    }
+    error.kind.status()
 }

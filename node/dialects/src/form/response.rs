@@ -94,4 +94,19 @@ impl ModelErrorKind {
             _ => ModelErrorKind::Server,
         }
     }
+
+    /// HTTP status of a response with such an error, where the dialect has no other.
+    pub fn status(self) -> u16 {
+        match self {
+            ModelErrorKind::InvalidRequest => 400,
+            ModelErrorKind::Authentication => 401,
+            ModelErrorKind::Permission => 403,
+            ModelErrorKind::NotFound => 404,
+            ModelErrorKind::TooLarge => 413,
+            ModelErrorKind::RateLimit => 429,
+            ModelErrorKind::Server => 500,
+            ModelErrorKind::Overloaded => 503,
+            ModelErrorKind::Timeout => 504,
+        }
+    }
 }

@@ -170,6 +170,14 @@ impl Cluster {
         node_records::addresses(&self.shared.catalog.read()).contains_key(&node)
     }
 
+    /// Returns the ports at which this node and the others that it knows listen for each other.
+    pub fn peer_ports(&self) -> BTreeSet<u16> {
+        let announced = node_records::addresses(&self.shared.catalog.read()).into_values();
+        let announced = announced.filter_map(|address| address.rsplit_once(':')?.1.parse().ok());
+        let listener = self.net().transport().map(|transport| transport.local_addr().port());
+        announced.chain(listener).collect()
+    }
+
     pub(crate) fn net(&self) -> &Network {
         &self.shared.net
     }

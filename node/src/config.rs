@@ -19,7 +19,9 @@ use std::time::Duration;
 use assay_cluster::{
     BadTiming, CERTIFICATE_VALID_MIN, ClusterConfig, MEMORY_BUDGET_BYTES, PeerConfig, SHARDS_DEFAULT, Timing,
 };
+use assay_node_egress::EgressSettings;
 use assay_node_files::FilesConfig;
+use assay_node_gateway::settings::GatewaySettings;
 use assay_node_http::{AdminConfig, HttpConfig, TlsFiles};
 use assay_node_identity::{CLIENT_SECRET_VARIABLE, JwtConfig, OidcConfig};
 use assay_node_limits::LimitsConfig;
@@ -71,6 +73,8 @@ pub struct Config {
     pub people: PeopleConfig,
     pub records: RecordsConfig,
     pub limits: LimitsConfig,
+    pub egress: EgressSettings,
+    pub gateway: GatewaySettings,
     pub log: LogConfig,
     pub founding: FoundingConfig,
 }
@@ -363,6 +367,9 @@ pub fn load(sources: &Sources) -> Result<Config, ConfigError> {
     let checked = config.http.check().and_then(|()| config.admin.check()).and_then(|()| config.limits.check());
     let checked =
         checked.and_then(|()| config.jwt.check()).and_then(|()| config.oidc.check(config.http.public_url.as_deref()));
+    let checked = checked
+        .and_then(|()| config.egress.check().map_err(|why| why.to_string()))
+        .and_then(|()| config.gateway.check(config.http.bodies_bytes_max).map_err(|why| why.to_string()));
     checked.map_err(|problem| ConfigError { place: "settings".into(), problem })?;
     Ok(config)
 }
@@ -442,6 +449,10 @@ impl KnownSettings {
         config.oidc.client_id = Some(String::new());
         config.oidc.client_secret_file = Some(PathBuf::new());
         config.oidc.ca = Some(PathBuf::new());
+        config.egress.ca_file = Some(PathBuf::new());
+        config.egress.proxy = Some(String::new());
+        config.egress.proxy_authorization_file = Some(PathBuf::new());
+        config.gateway.catalog_file = Some(PathBuf::new());
         KnownSettings(flat(&Table::try_from(config).expect("settings can be written down")))
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use assay_cluster::{Cluster, GroupReading, PeerCounts};
+use assay_node_egress::EgressClient;
 use assay_node_objects::Objects;
 use assay_node_query::Queries;
 use assay_storage_model::ShardId;
@@ -12,11 +13,16 @@ use assay_storage_model::ShardId;
 /// One family: name, help, type, value.
 struct Gauge(&'static str, &'static str, &'static str, f64);
 
-pub fn source(cluster: Arc<Cluster>, objects: Objects, queries: Queries) -> Arc<dyn Fn() -> String + Send + Sync> {
+pub fn source(
+    cluster: Arc<Cluster>,
+    objects: Objects,
+    queries: Queries,
+    outbound: EgressClient,
+) -> Arc<dyn Fn() -> String + Send + Sync> {
     Arc::new(move || {
         let mut text = String::new();
         let families = store(&cluster).into_iter().chain(certificate(&cluster)).chain(actors(&objects));
-        let families = families.chain(of_queries(&queries));
+        let families = families.chain(of_queries(&queries)).chain(of_outbound(&outbound));
         for Gauge(name, help, kind, value) in families {
             // Writing to a string cannot fail.
             let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n");
@@ -47,6 +53,20 @@ fn of_queries(queries: &Queries) -> [Gauge; 8] {
             "Bytes of results of asynchronous queries on disk.",
             "gauge",
             counts.jobs.bytes as f64,
+        ),
+    ]
+}
+
+fn of_outbound(outbound: &EgressClient) -> [Gauge; 3] {
+    let counts = outbound.counts();
+    let gauge = |name, help, value: usize| Gauge(name, help, "gauge", value as f64);
+    [
+        gauge("assay_egress_calls", "Outbound calls whose responses have not ended.", counts.calls),
+        gauge("assay_egress_idle_connections", "Outbound connections kept for later calls.", counts.idle),
+        gauge(
+            "assay_egress_origins",
+            "Pairs of an organization and an origin with outbound calls or idle connections.",
+            counts.origins,
         ),
     ]
 }

@@ -1,7 +1,8 @@
-//! This process: hardening, secrets of its environment and the limit of open files.
+//! This process and its machine: hardening, secrets of the environment, the limit of open files and own addresses.
 
 pub mod hardening;
 pub mod open_files;
+pub mod own_addresses;
 
 use anyhow::Context;
 use assay_node_auth::Secret;

@@ -17,6 +17,7 @@ use anyhow::Context;
 use assay_cluster::{Cluster, ClusterConfig, KeyWrap};
 use assay_node_api::limits_warnings;
 use assay_node_auth::{Asker, Job, LoginRules, Secret};
+use assay_node_egress::EgressClient;
 use assay_node_files::{Collector, Files};
 use assay_node_http::{App, Health, HttpConfig, Server, Sockets};
 use assay_node_identity::{
@@ -38,6 +39,7 @@ use crate::admin_api::{http_listener, token};
 use crate::config::{Config, LogFormat};
 use crate::https_client::TlsClient;
 use crate::metrics;
+use crate::outbound::{self, OutboundPolicy};
 use crate::process::{hardening, open_files, secret_variable};
 
 /// Wiring, signals, administrators: little work.
@@ -58,7 +60,7 @@ pub fn serve(mut config: Config) -> anyhow::Result<()> {
     }
     hardening::close_memory();
     hardening::close_directory(&config.store.data_dir)?;
-    open_files::fit(open_files::raise(), &mut config.http);
+    open_files::fit(open_files::raise(), &mut config.http, &mut config.egress);
     assay_cluster::install_abort_hook();
     let runtime = Builder::new_multi_thread()
         .worker_threads(MAIN_THREADS)
@@ -87,7 +89,7 @@ fn start_log(config: &Config) -> anyhow::Result<()> {
 
 async fn run(config: Config) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
-    let Checked { founding, prices, trust, login, sockets, keys } = checked(&config).await?;
+    let Checked { founding, prices, trust, login, sockets, keys, outbound } = checked(&config).await?;
     let cluster = Arc::new(open(&config, &keys).await?);
     let objects = Objects::start(Arc::clone(&cluster), config.objects.limits(), node_clock(&cluster));
     let records = records(&config, (&cluster, &keys), &objects);
@@ -103,7 +105,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         objects: objects.clone(),
         queries: queries.clone(),
         health: health(Arc::clone(&cluster), records.clone(), Arc::clone(&serving)),
-        metrics: metrics::source(Arc::clone(&cluster), objects.clone(), queries.clone()),
+        metrics: metrics::source(Arc::clone(&cluster), objects.clone(), queries.clone(), outbound.clone()),
         config: config.http.clone(),
         rates,
         quotas: Quotas::new(config.limits.quotas.clone(), usage),
@@ -112,6 +114,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         services: assay_node_api::services(),
     };
     let server = Server::bind(app, sockets).context("cannot start to listen")?;
+    let outbound = OutboundPolicy::open(outbound, &config.egress, &server, Arc::clone(&cluster))?;
     // Before the node is ready: a cluster without a majority is when administrators are needed most.
     http_listener::announce(&config, &server.admin_addresses())?;
     let scheme = if config.http.tls.is_some() { "https" } else { "http" };
@@ -130,6 +133,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         () = signals.first() => None,
     };
     let mut beside = keep_beside(&config, &cluster, &identity, (&objects, &queries));
+    beside.spawn(outbound.keep());
     if let Some(started) = started {
         started?; // what was acknowledged is as safe as after a crash
         signals.first().await;
@@ -168,6 +172,7 @@ struct Checked {
     login: Option<(LoginRules, Arc<OpenId>)>,
     sockets: Sockets,
     keys: Arc<NodeKeys>,
+    outbound: EgressClient,
 }
 
 async fn checked(config: &Config) -> anyhow::Result<Checked> {
@@ -192,6 +197,7 @@ async fn checked(config: &Config) -> anyhow::Result<Checked> {
         )?,
         sockets: Sockets::reserve(&config.http, &config.admin)?,
         keys,
+        outbound: outbound::client(&config.egress)?,
     })
 }
 

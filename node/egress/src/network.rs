@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 const IPV4_BITS: u8 = 32;
 const IPV6_BITS: u8 = 128;
@@ -117,15 +117,15 @@ impl fmt::Debug for IpNetwork {
 }
 
 /// One port, or a range with both ends in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
-#[serde(try_from = "PortText")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "PortText", into = "PortText")]
 pub struct PortRange {
     first: u16,
     last: u16,
 }
 
 /// Form of a port in settings: a number, or a text with a range.
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum PortText {
     One(u16),
@@ -149,6 +149,12 @@ impl TryFrom<PortText> for PortRange {
             PortText::One(port) => port.to_string().parse(),
             PortText::Text(text) => text.parse(),
         }
+    }
+}
+
+impl From<PortRange> for PortText {
+    fn from(PortRange { first, last }: PortRange) -> PortText {
+        if first == last { PortText::One(first) } else { PortText::Text(format!("{first}-{last}")) }
     }
 }
 

@@ -10,7 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 use crate::address::{AddressClass, CheckedForms};
 use crate::host::UrlHost;
 use crate::purpose::EgressPurpose;
-use crate::settings::{ALLOW_ENTRIES_MAX, AllowRule, AllowTarget, EgressSettings, OwnEndpoints, SettingsError};
+use crate::settings::{AllowRule, AllowTarget, EgressSettings, OwnEndpoints, SettingsError};
 use crate::url::{EgressUrl, UrlScheme};
 
 /// Addresses that one name may have.
@@ -47,11 +47,12 @@ pub enum EgressRefusal {
 
 impl EgressPolicy {
     pub fn new(settings: &EgressSettings, own: OwnEndpoints) -> Result<EgressPolicy, SettingsError> {
-        if settings.allow.len() > ALLOW_ENTRIES_MAX {
-            return Err(SettingsError::Entries(settings.allow.len()));
-        }
-        let rules = settings.allow.iter().enumerate().map(|(index, entry)| entry.checked(index));
-        Ok(EgressPolicy { rules: rules.collect::<Result<_, _>>()?, public: settings.public, own })
+        Ok(EgressPolicy { rules: settings.rules()?, public: settings.public, own })
+    }
+
+    /// Returns a policy that refuses every call, for a client whose listeners are not known yet.
+    pub fn closed() -> EgressPolicy {
+        EgressPolicy { rules: Vec::new(), public: false, own: OwnEndpoints::default() }
     }
 
     /// Decides on a call, and returns the addresses to connect to, in their order and each once.

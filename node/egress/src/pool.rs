@@ -37,8 +37,8 @@ pub struct PoolLimits {
 impl Default for PoolLimits {
     fn default() -> PoolLimits {
         PoolLimits {
-            calls_max: 1024,
-            calls_per_origin_max: 128,
+            calls_max: 2048,
+            calls_per_origin_max: 1024,
             idle_max: 256,
             idle_per_origin_max: 16,
             idle_time: Duration::from_secs(30),

@@ -1,27 +1,33 @@
-//! Settings of the operator: targets that are listed, whether public ones are allowed, and what belongs to the cluster.
+//! Settings of the operator: listed targets, public ones, proxy and authorities; and what belongs to the cluster.
 
 use std::net::{IpAddr, SocketAddr};
 
-use serde::Deserialize;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
 
 use crate::host::{HostName, UrlHost};
 use crate::network::{IpNetwork, NetworkError, PortRange};
+use crate::pool::PoolLimits;
+use crate::proxy::{OutboundProxy, ProxyError};
 use crate::purpose::EgressPurpose;
 
 /// Entries that a policy may have.
 pub const ALLOW_ENTRIES_MAX: usize = 1024;
 /// Ranges of ports that an entry may have.
 pub const PORT_RANGES_MAX: usize = 64;
+/// Upper bound of the settings of calls at the same time.
+const CALLS_MAX: usize = 1 << 20;
 
 /// Entry of `egress.allow`, as it is written. Exactly one of `cidr`, `host` and `suffix` is set.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AllowEntry {
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cidr: Option<String>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suffix: Option<String>,
     #[serde(default)]
     pub ports: Vec<PortRange>,
@@ -30,12 +36,81 @@ pub struct AllowEntry {
 }
 
 /// The table `egress` of the configuration.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct EgressSettings {
+    /// Targets that may be called besides https to public ones. Each entry has one of `cidr`, `host` and `suffix`, with
+    /// `ports`, and `for` with some of `models`, `webhooks`, `mcp` and `media`.
     pub allow: Vec<AllowEntry>,
-    /// Whether https to any public address is allowed.
+    /// Whether https to any public address is allowed. If false, only targets in `allow` are.
     pub public: bool,
+    /// PEM file with authorities to trust for https, besides those of the system.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ca_file: Option<PathBuf>,
+    /// Proxy for calls to public addresses, such as `http://proxy.example:3128`. It is asked for tunnels with CONNECT.
+    /// Targets in `allow` with other addresses are called directly.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<String>,
+    /// File with the value of `Proxy-Authorization` for the proxy, readable by its owner alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proxy_authorization_file: Option<PathBuf>,
+    /// Upper bound of the outbound calls at the same time. A call beyond it waits for 5 s, and fails then. The limit of
+    /// open files lowers this bound.
+    pub calls_max: usize,
+    /// The same bound for the calls of one organization to one host and port.
+    pub calls_per_origin_max: usize,
+}
+
+impl Default for EgressSettings {
+    fn default() -> EgressSettings {
+        let limits = PoolLimits::default();
+        EgressSettings {
+            allow: Vec::new(),
+            public: true,
+            ca_file: None,
+            proxy: None,
+            proxy_authorization_file: None,
+            calls_max: limits.calls_max,
+            calls_per_origin_max: limits.calls_per_origin_max,
+        }
+    }
+}
+
+impl EgressSettings {
+    /// Checks what the settings say by themselves, without files.
+    pub fn check(&self) -> Result<(), SettingsError> {
+        self.rules()?;
+        if let Some(url) = &self.proxy {
+            OutboundProxy::new(url, None).map_err(SettingsError::Proxy)?;
+        } else if self.proxy_authorization_file.is_some() {
+            return Err(SettingsError::NoProxy);
+        }
+        for (setting, calls) in [("calls_max", self.calls_max), ("calls_per_origin_max", self.calls_per_origin_max)] {
+            if calls == 0 || calls > CALLS_MAX {
+                return Err(SettingsError::Calls { setting, calls });
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the entries, checked.
+    pub(crate) fn rules(&self) -> Result<Vec<AllowRule>, SettingsError> {
+        if self.allow.len() > ALLOW_ENTRIES_MAX {
+            return Err(SettingsError::Entries(self.allow.len()));
+        }
+        self.allow.iter().enumerate().map(|(index, entry)| entry.checked(index)).collect()
+    }
+
+    /// Upper bound of the connections that are kept for later calls.
+    pub fn idle_max(&self) -> usize {
+        PoolLimits::default().idle_max.min(self.calls_max)
+    }
+
+    /// Returns the bounds of connections.
+    pub fn pool_limits(&self) -> PoolLimits {
+        let (calls_max, calls_per_origin_max) = (self.calls_max, self.calls_per_origin_max);
+        PoolLimits { calls_max, calls_per_origin_max, idle_max: self.idle_max(), ..PoolLimits::default() }
+    }
 }
 
 /// What belongs to the cluster itself, and is never a target.
@@ -65,6 +140,12 @@ pub enum SettingsError {
     Ports(usize),
     #[error("egress.allow[{0}].for needs at least one of models, webhooks, mcp and media")]
     Purposes(usize),
+    #[error("egress.proxy: {0}")]
+    Proxy(ProxyError),
+    #[error("egress.proxy_authorization_file has no effect without egress.proxy; set it too")]
+    NoProxy,
+    #[error("egress.{setting} is {calls}; set it to 1 to 1048576")]
+    Calls { setting: &'static str, calls: usize },
 }
 
 /// Target of an entry.

@@ -84,21 +84,35 @@ pub struct TrustedRoots {
 }
 
 impl TrustedRoots {
-    /// Reads the authorities of the system. Blocks.
+    /// Reads the authorities of the system, without those that cannot be used: nobody chose them one by one. Blocks.
     pub fn system() -> Result<TrustedRoots, TlsError> {
-        let file = SYSTEM_FILES.iter().map(Path::new).find(|file| file.exists());
-        TrustedRoots::from_file(file.ok_or(TlsError::NoSystemFile)?)
+        let file = SYSTEM_FILES.iter().map(Path::new).find(|file| file.exists()).ok_or(TlsError::NoSystemFile)?;
+        let mut roots = RootCertStore::empty();
+        let failed = |why| TlsError::File { file: file.to_owned(), why };
+        let certificates = CertificateDer::pem_file_iter(file).map_err(failed)?;
+        let certificates = certificates.collect::<Result<Vec<_>, _>>().map_err(failed)?;
+        roots.add_parsable_certificates(certificates);
+        if roots.is_empty() {
+            return Err(TlsError::NoCertificate(file.to_owned()));
+        }
+        Ok(TrustedRoots::from_store(roots))
     }
 
     /// Reads the authorities in a PEM file. Blocks.
     pub fn from_file(file: &Path) -> Result<TrustedRoots, TlsError> {
-        let mut roots = RootCertStore::empty();
+        TrustedRoots::none().with_file(file)
+    }
+
+    /// Trusts the authorities in a PEM file as well. Blocks.
+    pub fn with_file(self, file: &Path) -> Result<TrustedRoots, TlsError> {
+        let mut roots = self.roots;
+        let before = roots.len();
         let failed = |why| TlsError::File { file: file.to_owned(), why };
         for certificate in CertificateDer::pem_file_iter(file).map_err(failed)? {
             let added = roots.add(certificate.map_err(failed)?);
             added.map_err(|why| TlsError::Certificate { file: file.to_owned(), why })?;
         }
-        if roots.is_empty() {
+        if roots.len() == before {
             return Err(TlsError::NoCertificate(file.to_owned()));
         }
         Ok(TrustedRoots::from_store(roots))

@@ -10,10 +10,11 @@ use cases::{CASES, Expected, PolicyName};
 /// Settings of an installation with a private network, from which each case takes one policy.
 fn policy(name: PolicyName) -> EgressPolicy {
     let settings = match name {
-        PolicyName::Closed => "",
+        PolicyName::Closed => "public = false",
         PolicyName::Public => "public = true",
         PolicyName::Listed => {
             r#"
+            public = false
             [[allow]]
             cidr = "10.1.0.0/16"
             ports = [443, "8000-8100"]

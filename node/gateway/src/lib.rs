@@ -2,6 +2,8 @@
 //!
 //! | module | subject |
 //! |---|---|
+//! | [`settings`] | the table `gateway` of the configuration |
 //! | [`translation`] | requests, responses and streams between any two wire formats |
 
+pub mod settings;
 pub mod translation;

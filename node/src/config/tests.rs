@@ -111,6 +111,46 @@ fn rules_of_rates_that_are_not_understood_are_named() {
     assert!(typed.problem.contains("`limits.rates` is a whole number; it has to be a list"), "{typed}");
 }
 
+const TARGET: &str = "{cidr = \"127.0.0.0/8\", ports = [8080, \"9000-9100\"], for = [\"models\"]}";
+
+#[test]
+fn targets_of_outbound_calls_are_a_list_wherever_they_are_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("assay.toml");
+    let text = "[[egress.allow]]\ncidr = \"127.0.0.0/8\"\nports = [8080, \"9000-9100\"]\nfor = [\"models\"]\n";
+    std::fs::write(&file, text).unwrap();
+    let of_file = load(&sources(Some(&file), &[], &[])).unwrap();
+    assert!(of_file.egress.public && of_file.egress.allow.len() == 1);
+    let inline = format!("[{TARGET}]");
+    let of_environment = load(&sources(None, &[("ASSAY_EGRESS_ALLOW", &inline)], &[])).unwrap();
+    let of_flag = load(&sources(None, &[], &[&format!("egress.allow={inline}")])).unwrap();
+    assert_eq!((&of_environment.egress, &of_flag.egress), (&of_file.egress, &of_file.egress));
+    std::fs::write(&file, printed(&of_file).unwrap()).unwrap();
+    assert_eq!(load(&sources(Some(&file), &[], &[])).unwrap().egress, of_file.egress);
+}
+
+#[test]
+fn settings_of_outbound_and_model_calls_that_do_not_fit_are_named() {
+    let refused = |flag: &str| load(&sources(None, &[], &[flag])).unwrap_err().problem;
+    for (flag, says) in [
+        (&*format!("egress.allow=[{{{}}}]", "host = \"a\", ports = [443]"), "egress.allow[0].for needs"),
+        (&format!("egress.allow=[{}]", TARGET.replace("127.0.0.0/8", "127.0.0.1/8")), "write 127.0.0.0/8"),
+        (&format!("egress.allow=[{}]", TARGET.replace("models", "mail")), "`mail`"),
+        ("egress.proxy=https://proxy.example", "egress.proxy: "),
+        ("egress.proxy_authorization_file=/x", "without egress.proxy"),
+        ("egress.calls_max=0", "egress.calls_max is 0; set it to 1 to 1048576"),
+        ("gateway.calls_max=0", "gateway.calls_max is 0; set it to 1 to 1048576"),
+        ("gateway.request_bytes_max=1000000000", "above http.bodies_bytes_max"),
+        ("gateway.forward_headers=[\"cookie\"]", "gateway.forward_headers[0]: `cookie`"),
+        ("gateway.retry_budget=45", "did you mean `gateway.retry_budget_seconds`?"),
+    ] {
+        let why = refused(flag);
+        assert!(why.contains(says), "{flag}: {why}");
+    }
+    let paths = load(&sources(None, &[("ASSAY_GATEWAY_PASSTHROUGH_PATHS", "[\"rerank\"]")], &[])).unwrap();
+    assert_eq!(paths.gateway.passthrough_paths, ["rerank"]);
+}
+
 #[test]
 fn a_list_stands_as_in_the_file() {
     let files = |environment: &[(&str, &str)], flags: &[&str]| {

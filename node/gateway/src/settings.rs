@@ -1,0 +1,177 @@
+//! Settings of the operator: the table `gateway` of the configuration.
+
+mod header_names;
+mod path_patterns;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+pub use header_names::{FORWARD_HEADERS_MAX, HEADER_NAME_BYTES_MAX, NeverForwarded};
+pub use path_patterns::{PASSTHROUGH_PATHS_MAX, PATTERN_BYTES_MAX};
+
+/// Paths that pass as they are unless the operator names others (G-03). Objects that outlive a call are not among them.
+const PASSTHROUGH_PATHS: [&str; 6] = ["images/**", "audio/**", "rerank", "tokenize", "detokenize", "score"];
+/// Upper bound of `retry_budget_seconds`.
+const RETRY_BUDGET_SECONDS_MAX: u64 = 600;
+/// Upper bound of `calls_max`.
+const CALLS_MAX: usize = 1 << 20;
+/// Upper bound of `request_bytes_max`.
+const REQUEST_BYTES_MAX: usize = 1 << 30;
+/// Organizations that `provider_key_passthrough` may name.
+const ORGANIZATIONS_MAX: usize = 1000;
+
+/// The table `gateway` of the configuration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct GatewaySettings {
+    /// Whether this node serves model calls of clients.
+    pub enabled: bool,
+    /// Time within which a call whose providers have all failed is tried again. With 0 each provider is tried once.
+    pub retry_budget_seconds: u64,
+    /// Whether a call is tried again although a provider may have processed it already.
+    pub retry_uncertain: bool,
+    /// Whether calls of one session go to the same provider while it works, for the sake of its caches.
+    pub affinity: bool,
+    /// Names of further request headers that providers are sent.
+    pub forward_headers: Vec<String>,
+    /// Whether providers are sent the trace headers of requests: `traceparent`, `tracestate` and `baggage`.
+    pub forward_trace_headers: bool,
+    /// Paths that a provider is asked for as they are. `*` stands for one part of a path, and `**` at the end for one or
+    /// more. Do not add files, batches and the like: with a shared key all its users see them.
+    pub passthrough_paths: Vec<String>,
+    /// Names of organizations whose members may call with keys of a provider instead of keys of this server. Such calls
+    /// have no cache, no budget and no log.
+    pub provider_key_passthrough: Vec<String>,
+    /// Whether `/api/secret` gives provider secrets in clear text to callers who may read them.
+    pub hand_out_secrets: bool,
+    /// Whether responses are cached for calls that ask for it.
+    pub cache: bool,
+    /// Upper bound of the cached responses of this node.
+    pub cache_bytes_max: u64,
+    /// The same bound for one organization.
+    pub cache_organization_bytes_max: u64,
+    /// Upper bound of the model calls of this node at the same time. A call beyond it gets a 429.
+    pub calls_max: usize,
+    /// Upper bound of the body of a model call. It has to be within `http.bodies_bytes_max`.
+    pub request_bytes_max: usize,
+    /// Whether the logs of calls that ask for one have the messages. If false, they have times, tokens and costs only.
+    pub log_content: bool,
+    /// JSON file with models, which take precedence over the built-in ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub catalog_file: Option<PathBuf>,
+}
+
+impl Default for GatewaySettings {
+    fn default() -> GatewaySettings {
+        GatewaySettings {
+            enabled: true,
+            retry_budget_seconds: 45,
+            retry_uncertain: false,
+            affinity: true,
+            forward_headers: Vec::new(),
+            forward_trace_headers: false,
+            passthrough_paths: PASSTHROUGH_PATHS.map(str::to_owned).into(),
+            provider_key_passthrough: Vec::new(),
+            hand_out_secrets: false,
+            cache: true,
+            cache_bytes_max: 1 << 30,
+            cache_organization_bytes_max: 256 << 20,
+            calls_max: 2048,
+            request_bytes_max: 32 << 20,
+            log_content: true,
+            catalog_file: None,
+        }
+    }
+}
+
+/// Why settings of the gateway are refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GatewaySettingsError {
+    #[error("gateway.{setting} is {value}; set it to {min} to {max}")]
+    Range { setting: &'static str, value: u64, min: u64, max: u64 },
+    #[error("gateway.{setting} has {count} entries, at most {max} are allowed")]
+    Entries { setting: &'static str, count: usize, max: usize },
+    #[error("gateway.forward_headers[{entry}]: `{name}` is no header name of at most 128 letters, digits and hyphens")]
+    HeaderName { entry: usize, name: String },
+    #[error("gateway.forward_headers[{entry}]: `{name}` is never sent to a provider, because {why}")]
+    HeaderForbidden { entry: usize, name: String, why: NeverForwarded },
+    #[error(
+        "gateway.passthrough_paths[{entry}]: `{pattern}` is no pattern of a path; write it without a slash at its ends, \
+         as rerank or images/**. `*` stands for one part, and `**` may only be the last"
+    )]
+    Pattern { entry: usize, pattern: String },
+    #[error("gateway.provider_key_passthrough[{0}] is empty; write the name of an organization")]
+    Organization(usize),
+    #[error(
+        "gateway.cache_organization_bytes_max is above gateway.cache_bytes_max; an organization has a part of the whole"
+    )]
+    OrganizationCache,
+    #[error(
+        "gateway.request_bytes_max is {request}, above http.bodies_bytes_max, which is {bodies}; all bodies together \
+         must hold at least one"
+    )]
+    Bodies { request: usize, bodies: usize },
+}
+
+impl GatewaySettings {
+    /// Checks the settings. `bodies_bytes_max` is the upper bound of all request bodies of the server together.
+    pub fn check(&self, bodies_bytes_max: usize) -> Result<(), GatewaySettingsError> {
+        let range = |setting, value: u64, min, max| match (min..=max).contains(&value) {
+            true => Ok(()),
+            false => Err(GatewaySettingsError::Range { setting, value, min, max }),
+        };
+        range("retry_budget_seconds", self.retry_budget_seconds, 0, RETRY_BUDGET_SECONDS_MAX)?;
+        range("calls_max", self.calls_max as u64, 1, CALLS_MAX as u64)?;
+        range("request_bytes_max", self.request_bytes_max as u64, 1, REQUEST_BYTES_MAX as u64)?;
+        let entries = |setting, count, max| match count <= max {
+            true => Ok(()),
+            false => Err(GatewaySettingsError::Entries { setting, count, max }),
+        };
+        entries("forward_headers", self.forward_headers.len(), FORWARD_HEADERS_MAX)?;
+        entries("passthrough_paths", self.passthrough_paths.len(), PASSTHROUGH_PATHS_MAX)?;
+        entries("provider_key_passthrough", self.provider_key_passthrough.len(), ORGANIZATIONS_MAX)?;
+        for (entry, name) in self.forward_headers.iter().enumerate() {
+            header_names::check(entry, name)?;
+        }
+        if let Some((entry, pattern)) =
+            self.passthrough_paths.iter().enumerate().find(|(_, pattern)| !path_patterns::is_pattern(pattern))
+        {
+            return Err(GatewaySettingsError::Pattern { entry, pattern: pattern.clone() });
+        }
+        if let Some(entry) = self.provider_key_passthrough.iter().position(|name| name.trim().is_empty()) {
+            return Err(GatewaySettingsError::Organization(entry));
+        }
+        if self.cache_organization_bytes_max > self.cache_bytes_max {
+            return Err(GatewaySettingsError::OrganizationCache);
+        }
+        if self.enabled && self.request_bytes_max > bodies_bytes_max {
+            return Err(GatewaySettingsError::Bodies { request: self.request_bytes_max, bodies: bodies_bytes_max });
+        }
+        Ok(())
+    }
+
+    pub fn retry_budget(&self) -> Duration {
+        Duration::from_secs(self.retry_budget_seconds)
+    }
+
+    /// Returns whether a provider may be asked for a path, as the client wrote it, without a slash in front (G-03).
+    pub fn passes_through(&self, path: &str) -> bool {
+        self.passthrough_paths.iter().any(|pattern| path_patterns::matches(pattern, path))
+    }
+
+    /// Returns whether a request header is sent on because of these settings, by its name in any case (G-14).
+    pub fn forwards_header(&self, name: &str) -> bool {
+        let is_named = self.forward_headers.iter().any(|header| header.eq_ignore_ascii_case(name));
+        is_named || (self.forward_trace_headers && header_names::is_trace(name))
+    }
+
+    /// Returns whether members of an organization may call with keys of a provider (G-05).
+    pub fn lets_provider_keys_pass(&self, organization: &str) -> bool {
+        self.provider_key_passthrough.iter().any(|name| name == organization)
+    }
+}
+
+#[cfg(test)]
+mod tests;

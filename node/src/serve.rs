@@ -9,6 +9,7 @@
 
 use std::io::Write;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -19,11 +20,13 @@ use assay_node_api::limits_warnings;
 use assay_node_auth::{Asker, Job, LoginRules, Secret};
 use assay_node_egress::EgressClient;
 use assay_node_files::{Collector, Files};
+use assay_node_gateway::Gateway;
 use assay_node_http::{App, Health, HttpConfig, Server, Sockets};
 use assay_node_identity::{
     CLIENT_SECRET_VARIABLE, Identity, OpenId, Provider, TrustedIssuer, open_issuer, open_provider,
 };
 use assay_node_limits::{ClusterPeers, ClusterUsage, Quotas, RateLimiter, serve_leases};
+use assay_node_models::catalog::{Catalog, CatalogSources};
 use assay_node_objects::{AuditLog, Objects, node_clock};
 use assay_node_query::{Prices, Queries};
 use assay_node_records::{Founding, Records};
@@ -48,6 +51,8 @@ const MAIN_THREADS: usize = 2;
 pub const API_KEY_VARIABLE: &str = "ASSAY_API_KEY";
 /// Context of errors about the first organization.
 const FOUNDING: &str = "cannot create the first organization from [founding] and ASSAY_API_KEY";
+/// Time that a shutdown gives the spans of model calls to be written.
+const SPANS_WAIT: Duration = Duration::from_secs(10);
 /// Interval of retries of unfinished deletes.
 const SWEEP_EVERY: Duration = Duration::from_secs(600);
 
@@ -89,7 +94,7 @@ fn start_log(config: &Config) -> anyhow::Result<()> {
 
 async fn run(config: Config) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
-    let Checked { founding, prices, trust, login, sockets, keys, outbound } = checked(&config).await?;
+    let Checked { founding, prices, trust, login, sockets, keys, outbound, models } = checked(&config).await?;
     let cluster = Arc::new(open(&config, &keys).await?);
     let objects = Objects::start(Arc::clone(&cluster), config.objects.limits(), node_clock(&cluster));
     let records = records(&config, (&cluster, &keys), &objects);
@@ -99,6 +104,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         AdminSocket::open(&config.store.data_dir, Arc::clone(&cluster), identity.clone(), objects.clone())?;
     let serving = Arc::new(AtomicBool::new(false));
     let rates = rate_limiter(&config, &cluster)?;
+    let gateway = Gateway::new(outbound.clone(), config.gateway.clone(), models, Handle::current());
     let usage = ClusterUsage::start(&cluster, &config.limits.quotas);
     let app = App {
         identity: identity.clone(),
@@ -111,6 +117,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         quotas: Quotas::new(config.limits.quotas.clone(), usage),
         admin: http_listener::open(&config, Arc::clone(&cluster))?,
         provider,
+        gateway: gateway.clone(),
         services: assay_node_api::services(),
     };
     let server = Server::bind(app, sockets).context("cannot start to listen")?;
@@ -145,6 +152,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let stopping = async {
         handle.stop().await;
         http.await.context("the HTTP server failed")?.context("serving HTTP")?;
+        gateway.settle(SPANS_WAIT).await;
         queries.close().await;
         objects.shutdown().await;
         admin_socket.close();
@@ -173,6 +181,7 @@ struct Checked {
     sockets: Sockets,
     keys: Arc<NodeKeys>,
     outbound: EgressClient,
+    models: Catalog,
 }
 
 async fn checked(config: &Config) -> anyhow::Result<Checked> {
@@ -198,7 +207,20 @@ async fn checked(config: &Config) -> anyhow::Result<Checked> {
         sockets: Sockets::reserve(&config.http, &config.admin)?,
         keys,
         outbound: outbound::client(&config.egress)?,
+        models: models(config)?,
     })
+}
+
+/// Returns the catalog of models, with the operator's prices and models over the built-in ones.
+fn models(config: &Config) -> anyhow::Result<Catalog> {
+    let read = |file: Option<&Path>, setting: &str| {
+        let text = file.filter(|file| !file.as_os_str().is_empty()).map(std::fs::read_to_string).transpose();
+        text.with_context(|| format!("{setting}: the file cannot be read"))
+    };
+    let prices = read(Some(&config.queries.prices), "queries.prices")?;
+    let models = read(config.gateway.catalog_file.as_deref(), "gateway.catalog_file")?;
+    let sources = CatalogSources { operator_prices: prices.as_deref(), operator_models: models.as_deref() };
+    Catalog::new(sources).context("gateway.catalog_file")
 }
 
 fn queries(config: &Config, prices: Prices, cluster: &Arc<Cluster>) -> anyhow::Result<Queries> {

@@ -10,6 +10,7 @@
 //! | `queries` | queries at once, and async query jobs |
 //! | `functions`, `files`, `summaries` | prompts and functions; attachments; summaries of experiments and datasets |
 //! | `registering` | registration as earlier SDKs ask for it |
+//! | `gateway` | calls of models, lists of models, spans of calls |
 //! | `identity` | the caller, logins over OAuth, first setup of a client |
 //! | `otlp` | exports of OpenTelemetry, over HTTP and over gRPC |
 //! | `service`, `guide` | health, version, metrics, the document; pages of the guide |
@@ -19,6 +20,7 @@
 mod access;
 mod files;
 mod functions;
+mod gateway;
 mod guide;
 mod identity;
 mod limits;
@@ -52,5 +54,10 @@ pub mod pure {
 
 /// Returns the services of this crate for the listeners of the server.
 pub fn services() -> Services {
-    Services { api: routes::all, metrics: routes::metrics_alone, exports: |edge| Arc::new(ExportService::new(edge)) }
+    Services {
+        api: routes::all,
+        metrics: routes::metrics_alone,
+        calls_models: gateway::paths::is_gateway_path,
+        exports: |edge| Arc::new(ExportService::new(edge)),
+    }
 }

@@ -7,7 +7,7 @@
 //! | `grpc_service` | handlers of exports over gRPC, and what each call passes first |
 //! | `openapi` | description of the routes over HTTP |
 
-mod exports;
+pub(crate) mod exports;
 mod grpc_service;
 pub mod http;
 pub mod openapi;

@@ -124,7 +124,7 @@ fn streamed(
     let memory = AnswersBudget { edge: call.edge.clone(), applicant: call.applicant() };
     let parts = StreamedResponse::new(envelope, packing, memory, rows, first)?.parts();
     let sent = parts.map(|part| match part {
-        Ok(part) => Ok(Part { bytes: part.bytes, reservation: part.reservation }),
+        Ok(part) => Ok(Part { bytes: part.bytes, reservation: Some(part.reservation) }),
         Err(why) => Err(std::io::Error::other(Refusal::from(why).message)),
     });
     Ok(answer.body(Sending::streamed(call, sent.boxed_local())))

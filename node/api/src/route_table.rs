@@ -53,6 +53,12 @@ pub fn at(path: &str) -> RoutePath {
     RoutePath { path: path.to_owned(), methods: Vec::new(), resource }
 }
 
+/// Makes all paths below one, whose other methods are looked up in the table of the API.
+pub fn at_all_below(path: &str) -> RoutePath {
+    let resource = web::resource(format!("{path}/{{path:.*}}")).default_service(web::to(crate::routes::unrouted));
+    RoutePath { path: format!("{path}/{{path+}}"), methods: Vec::new(), resource }
+}
+
 impl RoutePath {
     pub fn route(mut self, method_route: MethodRoute) -> RoutePath {
         self.methods.push(method_route.method);

@@ -16,9 +16,9 @@ use crate::openapi::{self, suggestions};
 use crate::otlp::http as otlp;
 use crate::queries::jobs;
 use crate::records::{environments, secrets, simulated_users, snapshots, views};
-use crate::route_table::{Routes, at, delete, get, patch, post, put};
+use crate::route_table::{Routes, at, at_all_below, delete, get, patch, post, put};
 use crate::rows::restore;
-use crate::{access, files, functions, guide, identity, queries, records, registering, rows, service, summaries};
+use crate::{access, files, functions, gateway, guide, identity, queries, records, registering, rows, service, summaries};
 
 /// Registers all routes of the API.
 pub fn all(config: &mut ServiceConfig) {
@@ -79,6 +79,7 @@ pub fn registered(config: &mut Routes<'_>) {
     config.service(at("/btql/async/{id}/result").route(get().to(jobs::result)));
     config.service(at("/logs3").route(post().to(rows::logs3)));
     logins(config);
+    gateway_of(config);
     config.default_service(to(unrouted));
 }
 
@@ -105,7 +106,35 @@ pub fn single_operations() -> Vec<Operation> {
     all.extend(registering::openapi::operations());
     all.extend(files::openapi::operations());
     all.extend(crate::otlp::openapi::operations());
+    all.extend(gateway::openapi::operations());
     all
+}
+
+/// Registers the paths of the AI gateway. One handler reads them, after all other routes.
+fn gateway_of(config: &mut Routes<'_>) {
+    for prefix in gateway::paths::PREFIXES {
+        for path in ["chat/completions", "completions", "auto", "embeddings"] {
+            config.service(at(&format!("{prefix}/{path}")).route(post().to(gateway::calls::handle)));
+        }
+        config.service(at(prefix).route(get().to(gateway::calls::handle)));
+        config.service(
+            at_all_below(prefix)
+                .route(get().to(gateway::calls::handle))
+                .route(post().to(gateway::calls::handle)),
+        );
+    }
+    for path in gateway::paths::ROOT_PATHS {
+        if path.ends_with("/models") {
+            config.service(at(path).route(get().to(gateway::calls::handle)));
+            config.service(
+                at_all_below(path)
+                    .route(get().to(gateway::calls::handle))
+                    .route(post().to(gateway::calls::handle)),
+            );
+        } else {
+            config.service(at(path).route(post().to(gateway::calls::handle)));
+        }
+    }
 }
 
 /// Versions of datasets under names.

@@ -1,9 +1,37 @@
 //! The AI gateway: requests of clients in the wire format of one model API, served by servers that may speak another.
 //!
+//! ```text
+//! ModelCall -> candidates -> attempts (plan, credentials, outbound client) -> response, translated or passed -> ModelReply
+//!                                                                               └-> outcome: span, budgets, metrics
+//! ```
 //! | module | subject |
 //! |---|---|
-//! | [`settings`] | the table `gateway` of the configuration |
+//! | [`endpoint`], [`call`] | what clients call, and with what |
+//! | [`gateway`] | the calls themselves |
 //! | [`translation`] | requests, responses and streams between any two wire formats |
+//! | [`reply`] | responses to clients |
+//! | [`outcome`] | what came of a call |
+//! | [`span`] | the span of a call, as a row |
+//! | [`settings`] | the table `gateway` of the configuration |
+//!
+//! The crate knows neither HTTP servers nor records: routes hand in the caller, the providers and access to their keys.
 
+mod background;
+pub mod call;
+pub mod endpoint;
+pub mod error;
+pub mod gateway;
+pub mod outcome;
+pub mod reply;
 pub mod settings;
+pub mod span;
 pub mod translation;
+mod upstream;
+
+pub use call::{CallBody, CallOwner, CallTarget, ModelCall, ProviderKeys, read_target};
+pub use endpoint::{ClientEndpoint, GeminiVerb};
+pub use error::GatewayError;
+pub use gateway::Gateway;
+pub use outcome::{CallAnswer, CallObserver, CallOutcome, TakenRoute};
+pub use reply::{ModelReply, ReplyBody, ReplyStream};
+pub use settings::GatewaySettings;

@@ -31,6 +31,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use actix_web::web::{Data, ServiceConfig};
+use assay_node_gateway::Gateway;
 use assay_node_identity::{Identity, Provider};
 use assay_node_limits::{Quotas, RateLimiter};
 use assay_node_objects::Objects;
@@ -51,7 +52,7 @@ pub struct App {
     pub objects: Objects,
     pub queries: Queries,
     pub health: Arc<dyn Fn() -> Health + Send + Sync>,
-    /// More metrics in Prometheus text format, put behind this room's own.
+    /// More metrics in Prometheus text format, put behind those of the server.
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
     pub config: HttpConfig,
     pub rates: RateLimiter,
@@ -60,6 +61,7 @@ pub struct App {
     pub admin: Option<Admin>,
     /// None: nobody logs in.
     pub provider: Option<Arc<dyn Provider>>,
+    pub gateway: Gateway,
     pub services: Services,
 }
 
@@ -70,6 +72,8 @@ pub struct Services {
     pub api: fn(&mut ServiceConfig),
     /// Registers the routes of the port that metrics may have of their own.
     pub metrics: fn(&mut ServiceConfig),
+    /// Returns whether a path is one of model calls, which last as long as a model does and end with their client.
+    pub calls_models: fn(&str) -> bool,
     /// Makes the service of exports over gRPC.
     pub exports: fn(Data<Edge>) -> Arc<dyn GrpcService>,
 }

@@ -126,7 +126,7 @@ async fn write(
             if places.len() == PARENTS_MAX {
                 return Err(Refusal::bad(format!("the spans name more than {PARENTS_MAX} objects")).into());
             }
-            let place = match place_of(caller, &parent.object).await {
+            let place = match object_of(caller, &parent.object).await {
                 Ok(place) => Ok(place),
                 Err(refusal) if is_final(&refusal) => {
                     let why = refusal.message.clone();
@@ -226,7 +226,8 @@ fn parent_of(said: Option<&[u8]>) -> Result<Option<Parent>, Refusal> {
     Parent::parse(text).map(Some).map_err(|why| Refusal::bad(format!("`x-bt-parent`: {why}")))
 }
 
-async fn place_of(caller: &Caller, object: &ParentObject) -> Result<(ObjectKind, Uuid), Refusal> {
+/// Returns the object that a parent names.
+pub(crate) async fn object_of(caller: &Caller, object: &ParentObject) -> Result<(ObjectKind, Uuid), Refusal> {
     let uuid = |text: &str| {
         Uuid::parse_str(text).map_err(|_| Refusal::bad(format!("the parent's id `{}` is not a UUID", shortened(text))))
     };

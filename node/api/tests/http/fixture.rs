@@ -5,9 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use assay_cluster::{Cluster, ClusterConfig};
+use assay_node_egress::{EgressClient, EgressConfig, EgressPolicy, EgressSettings, OwnEndpoints, TrustedRoots};
+use assay_node_gateway::{Gateway, GatewaySettings};
 use assay_node_http::{Admin, App, Handle as ServerHandle, Health, HttpConfig, Server, Sockets};
 use assay_node_identity::{Identity, Jwts};
 use assay_node_limits::{LimitsConfig, Quotas, RateLimiter, RatePeers, RateRule, RateView};
+use assay_node_models::catalog::Catalog;
 use assay_node_objects::{AuditLog, ObjectLimits, Objects, node_clock};
 use assay_node_query::{Prices, Queries, QueryLimits};
 use assay_node_records::{Founding, Records};
@@ -91,6 +94,7 @@ impl Fixture {
                 Queries::start(Arc::clone(&cluster), QueryLimits::default(), Prices::standard().clone(), clock)
                     .expect("a folder for queries");
             let asked = queries.clone();
+            let policy = EgressPolicy::new(&EgressSettings::default(), OwnEndpoints::default()).expect("a policy");
             let app = App {
                 queries,
                 identity,
@@ -102,6 +106,12 @@ impl Fixture {
                 quotas: Quotas::default(),
                 admin,
                 provider: None,
+                gateway: Gateway::new(
+                    EgressClient::new(EgressConfig::new(TrustedRoots::none()), policy),
+                    GatewaySettings::default(),
+                    Catalog::built_in().clone(),
+                    Handle::current(),
+                ),
                 services: assay_node_api::services(),
             };
             (cluster, objects, asked, {

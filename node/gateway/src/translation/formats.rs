@@ -35,7 +35,7 @@ impl StreamReader {
         StreamReader::Gemini(Box::default())
     }
 
-    pub(super) fn push(&mut self, event: &SseEvent) -> Result<Vec<StreamEvent>, DialectError> {
+    pub(crate) fn push(&mut self, event: &SseEvent) -> Result<Vec<StreamEvent>, DialectError> {
         match self {
             StreamReader::Chat(reader, tool) => Ok(mapped(tool, reader.push(event)?)),
             StreamReader::Responses(reader) => reader.push(event),
@@ -45,7 +45,7 @@ impl StreamReader {
     }
 
     /// Returns the events that are owed when the input ends.
-    pub(super) fn finish(&mut self) -> Vec<StreamEvent> {
+    pub(crate) fn finish(&mut self) -> Vec<StreamEvent> {
         match self {
             StreamReader::Chat(reader, tool) => mapped(tool, reader.finish()),
             StreamReader::Responses(reader) => reader.finish(),

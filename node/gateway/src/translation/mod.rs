@@ -6,7 +6,8 @@
 mod formats;
 mod stream;
 
-use assay_node_dialects::form::{ModelError, ModelRequest, ModelResponse};
+use assay_node_dialects::form::{ModelError, ModelRequest, ModelResponse, StreamEvent, unfold};
+use assay_node_dialects::sse::{SSE_EVENT_BYTES_MAX, write_event};
 use assay_node_dialects::{Dialect, DialectError, WriteOptions};
 use assay_node_dialects_anthropic::{self as anthropic, AnthropicReadOptions};
 use assay_node_dialects_chat::{self as chat, ChatStreamOptions};
@@ -48,6 +49,15 @@ impl CallTranslation {
     ) -> Result<CallTranslation, DialectError> {
         let mut request = read_request(client, target, body)?;
         request.model = target.model.to_owned();
+        CallTranslation::of_request((client, server), request, options)
+    }
+
+    /// Translates a request that was read already.
+    pub fn of_request(
+        (client, server): (Dialect, Dialect),
+        request: ModelRequest,
+        options: WriteOptions,
+    ) -> Result<CallTranslation, DialectError> {
         if server != Dialect::Responses {
             responses::refuse_stateful(&request)?;
         }
@@ -96,7 +106,14 @@ impl CallTranslation {
 
     /// Returns the translation of the streamed answer.
     pub fn stream(&self) -> StreamTranslation {
-        StreamTranslation::new(self.stream_reader(), self.stream_writer())
+        StreamTranslation::new(self.stream_reader(), self.stream_writer()).with_event_limit(event_bytes_max(self.server))
+    }
+
+    /// Writes a whole answer as a stream, for a client that wants one from a server that has none.
+    pub fn write_as_stream(&self, response: &ModelResponse) -> Vec<u8> {
+        let mut writer = self.stream_writer();
+        let events = unfold(response).into_iter().flat_map(|event| writer.write(&event));
+        events.flat_map(|event| write_event(&event)).collect()
     }
 
     fn stream_reader(&self) -> StreamReader {
@@ -122,6 +139,56 @@ impl CallTranslation {
 
     fn anthropic_options(&self) -> AnthropicReadOptions {
         AnthropicReadOptions::for_request(&self.request, &self.options)
+    }
+}
+
+/// Returns a reader of streams in one wire format, for those that pass untranslated.
+pub fn stream_reader(dialect: Dialect) -> StreamReader {
+    match dialect {
+        Dialect::Chat => StreamReader::chat(false),
+        Dialect::Responses => StreamReader::responses(),
+        Dialect::Anthropic => StreamReader::anthropic(AnthropicReadOptions::default()),
+        Dialect::Gemini => StreamReader::gemini(),
+    }
+}
+
+/// Returns the bytes by which a stream of one wire format says that it failed.
+pub fn write_stream_error(dialect: Dialect, error: &ModelError) -> Vec<u8> {
+    let mut writer = match dialect {
+        Dialect::Chat => StreamWriter::chat(ChatStreamOptions::default()),
+        Dialect::Responses => StreamWriter::responses(),
+        Dialect::Anthropic => StreamWriter::anthropic(),
+        Dialect::Gemini => StreamWriter::gemini(),
+    };
+    writer.write(&StreamEvent::Error(error.clone())).iter().flat_map(write_event).collect()
+}
+
+/// Upper bound of the bytes of one event. Servers of Gemini send an image in one event.
+pub fn event_bytes_max(server: Dialect) -> usize {
+    const IMAGE_EVENT_BYTES_MAX: usize = 16 << 20;
+    match server {
+        Dialect::Gemini => IMAGE_EVENT_BYTES_MAX,
+        _ => SSE_EVENT_BYTES_MAX,
+    }
+}
+
+/// Reads a whole answer of a server whose requests pass untranslated.
+pub fn read_response(dialect: Dialect, body: &Value) -> Result<ModelResponse, DialectError> {
+    match dialect {
+        Dialect::Chat => chat::read_response(body),
+        Dialect::Responses => responses::read_response(body),
+        Dialect::Anthropic => anthropic::read_response(body),
+        Dialect::Gemini => gemini::read_response(body),
+    }
+}
+
+/// Returns the status of a response with an error, where nothing else says it.
+pub fn error_status(dialect: Dialect, error: &ModelError) -> u16 {
+    match dialect {
+        Dialect::Chat => chat::error_status(error),
+        Dialect::Responses => responses::error_status(error),
+        Dialect::Anthropic => anthropic::error_status(error),
+        Dialect::Gemini => gemini::error_status(error),
     }
 }
 

@@ -48,6 +48,21 @@ impl StreamTranslation {
         StreamTranslation { parser: SseParser::new(), reader, writer, fold }
     }
 
+    /// Sets another bound of the bytes of one event.
+    pub fn with_event_limit(self, bytes_max: usize) -> StreamTranslation {
+        StreamTranslation { parser: SseParser::with_limit(bytes_max), ..self }
+    }
+
+    /// Returns the answer as far as it came.
+    pub fn response(&self) -> &ModelResponse {
+        self.fold.response()
+    }
+
+    /// Returns the error of the server that broke the answer.
+    pub fn error(&self) -> Option<&ModelError> {
+        self.fold.error()
+    }
+
     /// Takes bytes of the server and returns the bytes for the client. What follows the end of the answer is ignored.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<u8>, TranslationError> {
         let mut written = Vec::new();
@@ -81,7 +96,17 @@ impl StreamTranslation {
     }
 
     /// Ends the input. A stream without its last event becomes an error of the client's wire format (G-16).
-    pub fn finish(mut self) -> Result<FinishedStream, TranslationError> {
+    pub fn finish(&mut self) -> Result<FinishedStream, TranslationError> {
+        let (mut bytes, _) = self.end_input()?;
+        if !self.is_ended() {
+            bytes.extend(self.fail(cut()));
+        }
+        let error = self.fold.error().cloned();
+        Ok(FinishedStream { bytes, response: std::mem::take(&mut self.fold).into_response(), error })
+    }
+
+    /// Ends the input. Returns the last bytes for the client, and whether the answer is complete.
+    pub fn end_input(&mut self) -> Result<(Vec<u8>, bool), TranslationError> {
         let mut bytes = Vec::new();
         // Some servers omit the blank line behind their last event. An event that was cut cannot be read, and is ignored.
         let last = self.parser.finish()?.and_then(|event| self.reader.push(&event).ok());
@@ -91,11 +116,7 @@ impl StreamTranslation {
         for event in self.reader.finish() {
             self.pass(&event, &mut bytes)?;
         }
-        if !self.is_ended() {
-            bytes.extend(self.fail(cut()));
-        }
-        let error = self.fold.error().cloned();
-        Ok(FinishedStream { bytes, response: self.fold.into_response(), error })
+        Ok((bytes, self.fold.is_ended() && self.fold.error().is_none()))
     }
 
     /// Breaks the answer with an error of the client's wire format. Returns the bytes that say so.

@@ -193,10 +193,15 @@ impl FromRequest for ModelClientCall {
 
     fn from_request(request: &HttpRequest, _: &mut RawPayload) -> Self::Future {
         let request = request.clone();
-        Box::pin(async move {
-            let credential = model_client_credential(&request)?;
-            Call::with_credential(request, credential.as_deref()).await.map(ModelClientCall)
-        })
+        Box::pin(async move { ModelClientCall::of(request, None).await })
+    }
+}
+
+impl ModelClientCall {
+    /// Authenticates the caller of a request whose path may name the organization.
+    pub async fn of(request: HttpRequest, org_in_path: Option<&str>) -> Result<ModelClientCall, Refusal> {
+        let credential = model_client_credential(&request)?;
+        Call::with_credential(request, credential.as_deref(), org_in_path).await.map(ModelClientCall)
     }
 }
 
@@ -226,14 +231,25 @@ fn query_of(request: &HttpRequest) -> Result<Vec<(String, String)>, Refusal> {
 impl Call {
     pub async fn of(request: HttpRequest) -> Result<Call, Refusal> {
         let authorization = request.headers().get(AUTHORIZATION).map(|value| value.as_bytes().to_vec());
-        Call::with_credential(request, authorization.as_deref()).await
+        Call::with_credential(request, authorization.as_deref(), None).await
     }
 
-    async fn with_credential(request: HttpRequest, authorization: Option<&[u8]>) -> Result<Call, Refusal> {
+    async fn with_credential(
+        request: HttpRequest,
+        authorization: Option<&[u8]>,
+        org_in_path: Option<&str>,
+    ) -> Result<Call, Refusal> {
         let edge = request.app_data::<Data<Edge>>().cloned();
         let edge = edge.ok_or_else(|| Refusal::internal("the route has no edge"))?;
         let header = |name| request.headers().get(name).map(|value| value.as_bytes());
-        let said = CallerHeaders { authorization, org_name: header(ORG_NAME), impersonate: header(IMPERSONATE) };
+        let org_name = match (org_in_path, header(ORG_NAME).filter(|name| !name.trim_ascii().is_empty())) {
+            (Some(named), Some(sent)) if named.as_bytes() != sent.trim_ascii() => {
+                return Err(Refusal::bad("Conflicting organization selectors"));
+            }
+            (Some(named), _) => Some(named.as_bytes()),
+            (None, sent) => sent,
+        };
+        let said = CallerHeaders { authorization, org_name, impersonate: header(IMPERSONATE) };
         let caller = Caller::known(edge, said, wait_of(&request)).await?;
         if let Some(connection) = request.conn_data::<Arc<Connection>>() {
             caller.on(connection)?;
@@ -263,6 +279,11 @@ impl Call {
     /// Reads a body of rows, and decompresses it if it is compressed.
     pub async fn packed_body(&self, payload: Payload) -> Result<Body, Refusal> {
         body::read_packed(&self.edge, &self.applicant(), &self.request, payload, self.edge.config.body_bytes_max).await
+    }
+
+    /// Reads a body of at most so many bytes, and decompresses it if it is compressed.
+    pub async fn packed_body_within(&self, payload: Payload, bytes_max: usize) -> Result<Body, Refusal> {
+        body::read_packed(&self.edge, &self.applicant(), &self.request, payload, bytes_max).await
     }
 
     pub async fn small_body(&self, payload: Payload) -> Result<Body, Refusal> {

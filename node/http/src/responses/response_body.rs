@@ -31,11 +31,12 @@ pub const SLOW_READERS: &str = "http.answer_bytes_per_second_min";
 /// Interval of the timer while the body is not there.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Part of a body, and the room that it holds.
+/// Part of a body, with its part of the budget for answers.
 #[derive(Debug)]
 pub struct Part {
     pub bytes: Bytes,
-    pub reservation: Reservation,
+    /// None for bytes that their source bounds, such as events of a model.
+    pub reservation: Option<Reservation>,
 }
 
 pub type Parts = LocalBoxStream<'static, io::Result<Part>>;
@@ -85,7 +86,7 @@ impl Sending {
     /// A whole answer to a request.
     pub fn new(call: &Call, bytes: Bytes, reservation: Reservation) -> Sending {
         let size = BodySize::Sized(bytes.len() as u64);
-        Sending::of(Reader::of(call), size, Some(Part { bytes, reservation }), None)
+        Sending::of(Reader::of(call), size, Some(Part { bytes, reservation: Some(reservation) }), None)
     }
 
     /// An answer that is made part by part. The next part is asked for when half of the one before is taken.
@@ -129,7 +130,7 @@ impl SendingState {
             let Some(Part { bytes, reservation }) = self.next.take() else {
                 return if self.parts.is_some() { Poll::Pending } else { Poll::Ready(None) };
             };
-            (self.part_bytes, self.left, self.reservation) = (bytes.len(), bytes, Some(reservation));
+            (self.part_bytes, self.left, self.reservation) = (bytes.len(), bytes, reservation);
         }
         let bytes = self.left.len().min(PIECE_BYTES);
         self.handed_on = bytes;
@@ -230,7 +231,8 @@ mod tests {
     }
 
     fn part(budget: &Budget, bytes: usize) -> Part {
-        let reservation = budget.try_acquire(Holder::ANONYMOUS, bytes as u64).expect("memory");
+        let reservation = budget.try_acquire(Holder::ANONYMOUS, bytes as u64);
+        assert!(reservation.is_some(), "memory");
         Part { bytes: Bytes::from(vec![7; bytes]), reservation }
     }
 

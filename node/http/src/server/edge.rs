@@ -5,6 +5,7 @@ use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use actix_web::body::{BoxBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
@@ -17,6 +18,7 @@ use assay_node_auth::{Asker, Job};
 use assay_node_connections::Connection;
 use assay_node_files::Files;
 use assay_node_functions::Functions;
+use assay_node_gateway::Gateway;
 use assay_node_identity::{Identity, LoginGate};
 use assay_node_limits::{Quotas, RateLimiter};
 use assay_node_objects::Objects;
@@ -42,6 +44,9 @@ use crate::{App, Health};
 /// Paths that are answered even if all connections are taken.
 const HEALTH: [&str; 2] = ["/healthz", "/readyz"];
 
+/// Upper bound of the time until the response of a model call begins. The gateway has limits of its own below it.
+const MODEL_CALL_TIME_MAX: Duration = Duration::from_secs(32 * 60);
+
 /// State that all workers share.
 pub struct Edge {
     pub records: Records,
@@ -57,6 +62,8 @@ pub struct Edge {
     pub quotas: Quotas,
     pub(crate) admin: Option<AdminListener>,
     pub logins: Option<LoginGate>,
+    pub gateway: Gateway,
+    calls_models: fn(&str) -> bool,
     health: Arc<dyn Fn() -> Health + Send + Sync>,
     metrics: Arc<dyn Fn() -> String + Send + Sync>,
     draining: AtomicBool,
@@ -78,6 +85,8 @@ impl Edge {
             config: app.config,
             admin: app.admin.map(AdminListener::new),
             logins: app.provider.map(LoginGate::new),
+            gateway: app.gateway,
+            calls_models: app.services.calls_models,
             health: app.health,
             metrics: app.metrics,
             draining: AtomicBool::new(false),
@@ -108,6 +117,7 @@ impl Edge {
         text.push_str(&self.budgets.text(self.queries.budgets()));
         text.push_str(&ServerMetrics::slow_readers(refusals.total(SLOW_READERS)));
         text.push_str(&self.rates.text());
+        text.push_str(&self.gateway.metrics_text());
         text.push_str(&(self.metrics)());
         text
     }
@@ -166,7 +176,10 @@ async fn serve<B: MessageBody + 'static>(
     let timeout = request.headers().get(STAINLESS_TIMEOUT).map(HeaderValue::as_bytes);
     let wait = Wait::of_request(Instant::now(), request.path(), timeout);
     request.extensions_mut().insert(wait.clone());
-    let (limit, changes) = (edge.config.request_time_max(), changes(&request));
+    let (limit, changes) = match (edge.calls_models)(request.path()) {
+        true => (MODEL_CALL_TIME_MAX, false),
+        false => (edge.config.request_time_max(), changes(&request)),
+    };
     let handled = AssertUnwindSafe(async move { next.call(request).await }).catch_unwind();
     let handled = Finishing::new(handled, changes, wait.clone(), limit);
     let mut response = match wait.limit(limit, handled).await {
@@ -256,9 +269,13 @@ mod tests {
     use actix_web::test::{TestRequest, init_service, read_body};
     use actix_web::web;
     use assay_cluster::{Cluster, ClusterConfig};
+    use assay_node_egress::{EgressClient, EgressConfig, EgressPolicy, EgressSettings, OwnEndpoints, TrustedRoots};
+    use assay_node_gateway::GatewaySettings;
+    use assay_node_models::catalog::Catalog;
     use assay_node_objects::{AuditLog, ObjectLimits, node_clock};
     use assay_node_query::{Prices, QueryLimits};
     use serde_json::Value;
+    use tokio::runtime::Handle;
 
     use super::*;
     use crate::Services;
@@ -271,6 +288,7 @@ mod tests {
         let objects = Objects::start(Arc::clone(&cluster), ObjectLimits::default(), node_clock(&cluster));
         let config = HttpConfig { request_seconds_max: 1, body_seconds_max: 1, ..HttpConfig::default() };
         let health = Health { live: true, ready: true, notes: Vec::new(), shortfalls: Vec::new() };
+        let policy = EgressPolicy::new(&EgressSettings::default(), OwnEndpoints::default()).expect("a policy");
         let edge = Data::new(Edge::new(App {
             identity: Identity::new(Records::new(Arc::clone(&cluster), Arc::new(AuditLog::new(objects.clone())))),
             objects: objects.clone(),
@@ -288,9 +306,16 @@ mod tests {
             quotas: Quotas::default(),
             admin: None,
             provider: None,
+            gateway: Gateway::new(
+                EgressClient::new(EgressConfig::new(TrustedRoots::none()), policy),
+                GatewaySettings::default(),
+                Catalog::built_in().clone(),
+                Handle::current(),
+            ),
             services: Services {
                 api: |_| {},
                 metrics: |_| {},
+                calls_models: |_| false,
                 exports: |_| unreachable!("no listener of gRPC is bound"),
             },
         }));

@@ -54,6 +54,8 @@ pub enum AttemptEvent {
     Skipped {
         until_ms: u64,
     },
+    /// The candidate cannot be sent such a request, whenever it is tried: nothing was sent to it.
+    Unfit,
     /// The attempt failed before the request was sent: DNS, connect or TLS.
     NotSent,
     /// The attempt failed after the request was sent, or may have been: no head within its time, or a cut connection.
@@ -238,6 +240,12 @@ impl AttemptMachine {
                 self.attempts -= 1;
                 self.fates[candidate] = CandidateFate::Again { from_ms: until_ms };
                 self.after_failure(now_ms, LastResort::Reason(GiveUpReason::Cooling { until_ms }), &mut effects);
+            }
+            (CallState::InFlight(candidate), E::Unfit) => {
+                self.attempts -= 1;
+                self.fates[candidate] = CandidateFate::Closed;
+                self.failures += 1;
+                self.go_on(now_ms, Some(LastResort::Reason(self.last)), &mut effects);
             }
             (CallState::InFlight(candidate), E::NotSent) => {
                 effects.push(AttemptEffect::RecordFailure { candidate, failure: UpstreamFailure::Unavailable });

@@ -1,0 +1,45 @@
+//! Lists of models that a caller can use, in the form of each model API (G-02).
+
+use assay_node_gateway::GatewayError;
+use assay_node_http::requests::caller::Call;
+use assay_node_http::responses::refusal::{ErrorKind, Refusal};
+use assay_node_http::responses::{HandlerResult, json};
+use serde_json::{Value, json};
+
+use super::paths::ModelsForm;
+use super::providers::CallerProviders;
+
+/// Models that one response lists.
+const LISTED_MAX: usize = 10_000;
+
+/// Responds with all models, or with the one of an id.
+pub fn respond(call: &Call, providers: &CallerProviders, form: ModelsForm, id: Option<&str>) -> HandlerResult {
+    let mut models = call.edge.gateway.models(&providers.providers);
+    models.truncate(LISTED_MAX);
+    let entry = |(id, owner): &(String, String)| match form {
+        ModelsForm::OpenAi => json!({"id": id, "object": "model", "created": 0, "owned_by": owner}),
+        ModelsForm::Anthropic => {
+            json!({"type": "model", "id": id, "display_name": id, "created_at": "1970-01-01T00:00:00Z"})
+        }
+        ModelsForm::Gemini => json!({"name": format!("models/{id}"), "baseModelId": id, "displayName": id,
+            "supportedGenerationMethods": ["generateContent", "streamGenerateContent"]}),
+    };
+    if let Some(id) = id {
+        let id = id.strip_prefix("models/").unwrap_or(id);
+        let found = models.iter().find(|(known, _)| known == id);
+        let missing = || {
+            let error = GatewayError::new(404, "model_not_found", format!("no provider secret serves the model `{id}`"));
+            Refusal::new(ErrorKind::NotFound, error.to_string())
+        };
+        return json(&entry(found.ok_or_else(missing)?));
+    }
+    let entries: Vec<Value> = models.iter().map(entry).collect();
+    json(&match form {
+        ModelsForm::OpenAi => json!({"object": "list", "data": entries}),
+        ModelsForm::Anthropic => {
+            let id = |model: Option<&(String, String)>| model.map(|(id, _)| id.clone());
+            json!({"data": entries, "has_more": false, "first_id": id(models.first()), "last_id": id(models.last())})
+        }
+        ModelsForm::Gemini => json!({"models": entries}),
+    })
+}

@@ -1,0 +1,182 @@
+//! Spans of calls: written through the normal write path, beside the call and never in its way (1.9).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use assay_node_gateway::span::{LoggedRequest, SpanIdentity, end_row, logged_request, start_row};
+use assay_node_gateway::{CallObserver, CallOutcome, ClientEndpoint, ModelCall};
+use assay_node_http::requests::caller::Caller;
+use assay_node_http::requests::wait::Wait;
+use assay_node_http::responses::refusal::{ErrorKind, Refusal};
+use assay_node_otel::{ObjectType, Parent, Slug, SlugObject, SpanIds};
+use assay_storage_model::ObjectKind;
+use assay_storage_model::event::SentItem;
+use serde_json::{Map, Value};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep, timeout};
+use uuid::Uuid;
+
+use crate::files::Attachments;
+use crate::otlp::exports::object_of;
+use crate::rows::{send, write_to};
+
+/// Duration of a call from which its span is written at once and completed later. Shorter ones are written whole.
+const START_ROW_AFTER: Duration = Duration::from_millis(250);
+/// Time that one write of a span may wait in queues.
+const WRITE_WAIT: Duration = Duration::from_secs(30);
+/// Attempts of one write.
+const WRITES_MAX: u32 = 6;
+const RETRY_AFTER: Duration = Duration::from_millis(500);
+
+/// Destination of a span.
+#[derive(Clone, Debug)]
+pub struct SpanTarget {
+    pub kind: ObjectKind,
+    pub object: Uuid,
+    pub identity: SpanIdentity,
+    /// Merged into the row.
+    propagated: Option<Map<String, Value>>,
+}
+
+impl SpanTarget {
+    /// Returns the target that `x-bt-parent` names, where the caller may write; none if the header is empty.
+    pub async fn of_header(caller: &Caller, header: &str) -> Result<Option<SpanTarget>, Refusal> {
+        let text = header.trim();
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let parent = Parent::parse(text);
+        let parent = parent.map_err(|why| Refusal::bad(format!("Invalid parent header '{text}': {why}")))?;
+        SpanTarget::of_parent(caller, &parent).await.map(Some)
+    }
+
+    /// Returns the target of a new span below a parent, where the caller may write.
+    pub async fn of_parent(caller: &Caller, parent: &Parent) -> Result<SpanTarget, Refusal> {
+        let (kind, object) = object_of(caller, &parent.object).await?;
+        // an empty write decides whether the caller may
+        drop(write_to(caller, kind, object, (Vec::new(), Attachments::None), None).await?);
+        let span_id = Uuid::new_v4().to_string();
+        let identity = SpanIdentity {
+            row_id: Uuid::new_v4().to_string(),
+            root_span_id: parent.span.as_ref().map_or_else(|| span_id.clone(), |span| span.root_span_id.clone()),
+            parent_span_id: parent.span.as_ref().map(|span| span.span_id.clone()),
+            span_id,
+        };
+        Ok(SpanTarget { kind, object, identity, propagated: parent.propagated_event.clone() })
+    }
+
+    /// Returns the span in the form that clients pass on.
+    pub fn export(&self) -> Option<String> {
+        let object_type = match self.kind {
+            ObjectKind::Experiment => ObjectType::Experiment,
+            ObjectKind::PlaygroundLogs => ObjectType::PlaygroundLogs,
+            _ => ObjectType::ProjectLogs,
+        };
+        let SpanIdentity { row_id, span_id, root_span_id, .. } = self.identity.clone();
+        let slug = Slug {
+            object_type,
+            object: SlugObject::Id(self.object.to_string()),
+            span: Some(SpanIds { row_id, span_id, root_span_id }),
+            propagated_event: self.propagated.clone(),
+        };
+        slug.encode_v3().ok()
+    }
+}
+
+/// Observer that completes the span of a call.
+#[derive(Debug)]
+struct SpanObserver(oneshot::Sender<CallOutcome>);
+
+impl CallObserver for SpanObserver {
+    fn ended(self: Box<Self>, outcome: CallOutcome) {
+        // the writer ends with the process only
+        drop(self.0.send(outcome));
+    }
+}
+
+/// Starts to log a call and returns the observer of its end.
+pub fn log_call(caller: &Caller, target: SpanTarget, call: &ModelCall, started_ms: u64) -> Box<dyn CallObserver> {
+    let (sender, ended) = oneshot::channel();
+    let with_content = caller.edge.gateway.settings().log_content;
+    let log = CallLog {
+        caller: Caller { edge: caller.edge.clone(), principal: caller.principal.clone(), wait: caller.wait.clone() },
+        target,
+        call: Arc::new(call.clone()),
+        with_content,
+        started_ms,
+    };
+    caller.edge.gateway.spawn(log.run(ended));
+    Box::new(SpanObserver(sender))
+}
+
+/// Log of one call.
+struct CallLog {
+    caller: Caller,
+    target: SpanTarget,
+    call: Arc<ModelCall>,
+    with_content: bool,
+    started_ms: u64,
+}
+
+impl CallLog {
+    async fn run(mut self, mut ended: oneshot::Receiver<CallOutcome>) {
+        let early = timeout(START_ROW_AFTER, &mut ended).await;
+        let request: LoggedRequest = logged_request(&self.call, self.with_content);
+        let mut row = start_row(&self.target.identity, request, self.started_ms);
+        if let Some(propagated) = &self.target.propagated {
+            merge(&mut row, propagated.clone());
+        }
+        let outcome = match early {
+            Ok(outcome) => outcome,
+            Err(_) => {
+                let is_written = self.write(Value::Object(row.clone())).await;
+                let outcome = (&mut ended).await;
+                if is_written {
+                    // the end is a merge: what somebody wrote to the span meanwhile is kept
+                    row = Map::from_iter([
+                        ("id".to_owned(), row["id"].take()),
+                        ("_is_merge".to_owned(), Value::Bool(true)),
+                    ]);
+                }
+                outcome
+            }
+        };
+        let endpoint: &ClientEndpoint = &self.call.endpoint;
+        let Ok(outcome) = outcome else { return };
+        merge(&mut row, end_row((&self.call.request_id, endpoint), &outcome, self.with_content));
+        self.write(Value::Object(row)).await;
+    }
+
+    /// Writes a row, and again while that may help. Returns whether it is written.
+    async fn write(&mut self, row: Value) -> bool {
+        let (kind, object) = (self.target.kind, self.target.object);
+        for attempt in 1..=WRITES_MAX {
+            self.caller.wait = Wait::new(Instant::now() + WRITE_WAIT);
+            let rows = vec![SentItem::from(row.clone())];
+            let written = match write_to(&self.caller, kind, object, (rows, Attachments::Unknown), None).await {
+                Ok(write) => send(&self.caller, vec![write]).await.map_err(Refusal::from),
+                Err(refusal) => Err(refusal),
+            };
+            let Err(refusal) = written else { return true };
+            let may_help = matches!(refusal.kind, ErrorKind::Busy | ErrorKind::Unavailable | ErrorKind::NoSpace);
+            if !may_help || attempt == WRITES_MAX {
+                let why = refusal.message;
+                tracing::warn!(request = self.call.request_id, why, "the span of a model call is not written");
+                self.caller.edge.gateway.span_lost();
+                return false;
+            }
+            sleep(RETRY_AFTER * attempt).await;
+        }
+        false
+    }
+}
+
+/// Merges members into a row; objects member by member.
+fn merge(row: &mut Map<String, Value>, more: Map<String, Value>) {
+    for (name, value) in more {
+        match (row.get_mut(&name), value) {
+            (Some(Value::Object(members)), Value::Object(more)) => merge(members, more),
+            (_, value) => drop(row.insert(name, value)),
+        }
+    }
+}

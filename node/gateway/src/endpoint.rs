@@ -1,0 +1,101 @@
+//! Endpoints that clients call, each in the wire format of one model API.
+
+use assay_node_dialects::Dialect;
+
+/// Operation on a model of Gemini, named behind the colon of the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GeminiVerb {
+    Generate,
+    StreamGenerate,
+    Embed,
+    BatchEmbed,
+    CountTokens,
+}
+
+impl GeminiVerb {
+    pub const ALL: [GeminiVerb; 5] = [
+        GeminiVerb::Generate,
+        GeminiVerb::StreamGenerate,
+        GeminiVerb::Embed,
+        GeminiVerb::BatchEmbed,
+        GeminiVerb::CountTokens,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            GeminiVerb::Generate => "generateContent",
+            GeminiVerb::StreamGenerate => "streamGenerateContent",
+            GeminiVerb::Embed => "embedContent",
+            GeminiVerb::BatchEmbed => "batchEmbedContents",
+            GeminiVerb::CountTokens => "countTokens",
+        }
+    }
+
+    pub fn parse(name: &str) -> Option<GeminiVerb> {
+        GeminiVerb::ALL.into_iter().find(|verb| verb.name() == name)
+    }
+}
+
+/// Endpoint of the gateway.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClientEndpoint {
+    Chat,
+    Completions,
+    Embeddings,
+    Moderations,
+    Responses,
+    /// Messages of Anthropic.
+    Messages,
+    Gemini(GeminiVerb),
+    /// Another path below the base URL of a server of OpenAI's format, with a slash at its begin.
+    Path(String),
+}
+
+impl ClientEndpoint {
+    /// Returns the wire format of errors, and of conversations where the endpoint has some.
+    pub fn dialect(&self) -> Dialect {
+        match self {
+            ClientEndpoint::Responses => Dialect::Responses,
+            ClientEndpoint::Messages => Dialect::Anthropic,
+            ClientEndpoint::Gemini(_) => Dialect::Gemini,
+            _ => Dialect::Chat,
+        }
+    }
+
+    /// Returns whether a call is a conversation, which is translated between all wire formats.
+    pub fn is_conversation(&self) -> bool {
+        matches!(
+            self,
+            ClientEndpoint::Chat
+                | ClientEndpoint::Responses
+                | ClientEndpoint::Messages
+                | ClientEndpoint::Gemini(GeminiVerb::Generate | GeminiVerb::StreamGenerate)
+        )
+    }
+
+    /// Returns whether a repeated call has no other effect than its price: it may be tried again although the first attempt
+    /// may have been executed.
+    pub fn is_repeatable(&self) -> bool {
+        matches!(
+            self,
+            ClientEndpoint::Embeddings
+                | ClientEndpoint::Moderations
+                | ClientEndpoint::Gemini(GeminiVerb::Embed | GeminiVerb::BatchEmbed | GeminiVerb::CountTokens)
+        )
+    }
+
+    /// Returns the name of the span of a call (1.9).
+    pub fn span_name(&self) -> &'static str {
+        match self {
+            ClientEndpoint::Chat | ClientEndpoint::Messages => "Chat Completion",
+            ClientEndpoint::Gemini(GeminiVerb::Generate | GeminiVerb::StreamGenerate) => "Chat Completion",
+            ClientEndpoint::Completions => "Completion",
+            ClientEndpoint::Responses => "Response",
+            ClientEndpoint::Embeddings | ClientEndpoint::Gemini(GeminiVerb::Embed | GeminiVerb::BatchEmbed) => {
+                "Embedding"
+            }
+            ClientEndpoint::Moderations => "Moderation",
+            ClientEndpoint::Gemini(GeminiVerb::CountTokens) | ClientEndpoint::Path(_) => "LLM",
+        }
+    }
+}

@@ -1,0 +1,403 @@
+//! The gateway: takes calls, finds servers for them, and returns their responses.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use assay_node_egress::EgressClient;
+use assay_node_models::catalog::Catalog;
+use assay_node_models::cooling::{CoolingKey, CoolingTable};
+use assay_node_models::provider::Provider;
+use assay_node_models::headers::{ForwardPolicy, GatewayHeaders, response_headers};
+use assay_node_models::resolution::{CandidateOrder, RouteQuery, resolve, session_key};
+use bytes::Bytes;
+use parking_lot::{Mutex, RwLock};
+use tokio::runtime::Handle;
+use uuid::Uuid;
+
+use crate::background::BackgroundTasks;
+use crate::call::{CallBody, ModelCall};
+use crate::error::GatewayError;
+use crate::outcome::{CallCounters, CallObserver, CallPrice, CallRecorder, TakenRoute};
+use crate::reply::{BrokenStream, ModelReply, ReplyBody, begin_stream, failed_reply, read_whole};
+use crate::settings::GatewaySettings;
+use crate::translation::error_status;
+use crate::upstream::{ActiveCall, Arrival, ServerResponse};
+
+/// Bytes of an error of a server that are read.
+const ERROR_BYTES_MAX: usize = 1 << 20;
+
+/// Receiver of changes to cooling, which other nodes want to know.
+type CoolingListener = Box<dyn Fn(&CoolingKey) + Send + Sync>;
+
+/// The AI gateway of a node. Clones share everything.
+#[derive(Clone, Debug)]
+pub struct Gateway(Arc<GatewayCore>);
+
+/// State that calls share.
+pub(crate) struct GatewayCore {
+    pub egress: EgressClient,
+    pub settings: GatewaySettings,
+    pub forward: ForwardPolicy,
+    catalog: RwLock<Arc<Catalog>>,
+    pub cooling: Arc<Mutex<CoolingTable>>,
+    cooling_listener: RwLock<Option<CoolingListener>>,
+    pub counters: Arc<CallCounters>,
+    background: BackgroundTasks,
+}
+
+impl fmt::Debug for GatewayCore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GatewayCore").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+impl GatewayCore {
+    pub fn cooling_changed(&self, key: &CoolingKey) {
+        if let Some(listener) = &*self.cooling_listener.read() {
+            listener(key);
+        }
+    }
+}
+
+impl Gateway {
+    /// Makes the gateway. What goes on behind a response runs on the runtime of `handle`.
+    pub fn new(egress: EgressClient, settings: GatewaySettings, catalog: Catalog, handle: Handle) -> Gateway {
+        let forward =
+            ForwardPolicy { trace: settings.forward_trace_headers, names: settings.forward_headers.clone() };
+        Gateway(Arc::new(GatewayCore {
+            egress,
+            settings,
+            forward,
+            catalog: RwLock::new(Arc::new(catalog)),
+            cooling: Arc::default(),
+            cooling_listener: RwLock::new(None),
+            counters: Arc::default(),
+            background: BackgroundTasks::new(handle),
+        }))
+    }
+
+    /// Runs a task that goes on behind a response, such as the writing of a span.
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.0.background.spawn(task);
+    }
+
+    /// Waits for the tasks that go on behind responses, for at most so long.
+    pub async fn settle(&self, within: Duration) {
+        self.0.background.settle(within).await;
+    }
+
+    /// Counts a span that could not be written.
+    pub fn span_lost(&self) {
+        self.0.counters.lost_spans.add(1);
+    }
+
+    pub fn settings(&self) -> &GatewaySettings {
+        &self.0.settings
+    }
+
+    pub fn catalog(&self) -> Arc<Catalog> {
+        Arc::clone(&self.0.catalog.read())
+    }
+
+    /// Returns the outbound client, which also fetches media and calls tools.
+    pub fn egress(&self) -> &EgressClient {
+        &self.0.egress
+    }
+
+    /// Returns the cooling states, to exchange them with other nodes.
+    pub fn cooling(&self) -> Arc<Mutex<CoolingTable>> {
+        Arc::clone(&self.0.cooling)
+    }
+
+    /// Sets the receiver of changes to cooling.
+    pub fn on_cooling(&self, listener: impl Fn(&CoolingKey) + Send + Sync + 'static) {
+        *self.0.cooling_listener.write() = Some(Box::new(listener));
+    }
+
+    /// Calls a model. The observer learns of the end of the call in any case.
+    pub async fn call(
+        &self,
+        call: ModelCall,
+        observer: Option<Box<dyn CallObserver>>,
+    ) -> Result<ModelReply, GatewayError> {
+        let started_ms = now_ms();
+        let bytes = match &call.body {
+            CallBody::Json(value) => approximate_bytes(value),
+            CallBody::Opaque { bytes, .. } => bytes.len() as u64,
+        };
+        let mut recorder = CallRecorder::new(observer, Arc::clone(&self.0.counters), (started_ms, bytes));
+        let (candidates, all_cooling) = match self.candidates(&call, started_ms) {
+            Ok(candidates) => candidates,
+            Err(error) => {
+                recorder.fail(error.status, error.to_string(), now_ms());
+                return Err(error);
+            }
+        };
+        let mut active = ActiveCall::new(Arc::clone(&self.0), Arc::new(call), candidates, all_cooling);
+        let mut arrival = active.arrive().await;
+        loop {
+            let response = match arrival {
+                Err(error) => {
+                    recorder.outcome.attempts = active.attempts();
+                    recorder.fail(error.status, error.to_string(), now_ms());
+                    return Err(error);
+                }
+                Ok(Arrival::Failed { status, response }) => return failed(&active, recorder, status, *response).await,
+                Ok(Arrival::Accepted(response)) => *response,
+            };
+            self.took(&active, &mut recorder, &response);
+            let head = ResponseHead::of(&response);
+            if !head.is_stream(&response) {
+                match whole(active, recorder, response, &head).await {
+                    Ok(reply) => return Ok(reply),
+                    Err(broken) => (active, recorder, arrival) = again(*broken).await,
+                }
+                continue;
+            }
+            match begin_stream(active, recorder, response).await {
+                Ok(stream) => return Ok(head.streamed(stream)),
+                Err(broken) => (active, recorder, arrival) = again(*broken).await,
+            }
+        }
+    }
+
+    fn candidates(
+        &self,
+        call: &ModelCall,
+        now_ms: u64,
+    ) -> Result<(Vec<assay_node_models::resolution::Candidate>, bool), GatewayError> {
+        let catalog = self.catalog();
+        let session = match self.0.settings.affinity && call.endpoint.is_conversation() {
+            true => session_key(|name| call.header(name), call.body.json()),
+            false => None,
+        };
+        let principal = call.owner.principal.to_string();
+        let order = match &session {
+            Some(session) => CandidateOrder::Session { principal: &principal, session },
+            None => CandidateOrder::Random { seed: Uuid::new_v4().as_u64_pair().0 },
+        };
+        let cooling = self.0.cooling.lock();
+        let resolved = resolve(&RouteQuery {
+            model: &call.model,
+            endpoint_name: call.endpoint_name.as_deref(),
+            providers: &call.providers,
+            catalog: &catalog,
+            order,
+            cooling: &cooling,
+            now_ms,
+        })?;
+        Ok((resolved.candidates, resolved.all_cooling))
+    }
+
+    /// Returns the models that some secrets serve, each with the name of a secret, in the order of their names.
+    pub fn models(&self, providers: &Arc<[Arc<Provider>]>) -> Vec<(String, String)> {
+        let (catalog, cooling, now_ms) = (self.catalog(), CoolingTable::new(), now_ms());
+        let custom = providers.iter().flat_map(|provider| provider.metadata.custom_models.keys().map(String::as_str));
+        let listed = providers.iter().flat_map(|provider| provider.metadata.models.iter().flatten().map(String::as_str));
+        let names: BTreeSet<&str> = catalog.names().chain(custom).chain(listed).collect();
+        let served = names.into_iter().filter_map(|model| {
+            let order = CandidateOrder::Random { seed: 0 };
+            let query = RouteQuery { model, endpoint_name: None, providers, catalog: &catalog, order, cooling: &cooling, now_ms };
+            let candidates = resolve(&query).ok()?.candidates;
+            Some((model.to_owned(), candidates.first()?.provider.name.clone()))
+        });
+        served.collect()
+    }
+
+    /// Notes which server answered.
+    fn took(&self, active: &ActiveCall, recorder: &mut CallRecorder, response: &ServerResponse) {
+        let candidate = &active.candidates[response.candidate];
+        let model = candidate.upstream_model().to_owned();
+        recorder.price = Some(CallPrice {
+            catalog: self.catalog(),
+            spec: candidate.spec.clone(),
+            is_custom: candidate.is_custom,
+            model: model.clone(),
+        });
+        let outcome = &mut recorder.outcome;
+        outcome.status = response.response.status.as_u16();
+        outcome.attempts = active.attempts();
+        outcome.dropped.clone_from(&response.plan.dropped);
+        outcome.route = Some(TakenRoute {
+            provider_type: candidate.provider.provider_type.name(),
+            secret_id: candidate.provider.id.clone(),
+            secret_name: candidate.provider.name.clone(),
+            model,
+        });
+    }
+
+    /// Returns metrics in the text format of Prometheus.
+    pub fn metrics_text(&self) -> String {
+        let counters = &self.0.counters;
+        let mut text = String::new();
+        for (name, help, value) in [
+            ("calls_total", "Calls of models", counters.calls.get()),
+            ("call_failures_total", "Calls of models that failed", counters.failures.get()),
+            ("calls_abandoned_total", "Calls of models whose clients left", counters.abandoned.get()),
+            ("lost_spans_total", "Spans of model calls that could not be written", counters.lost_spans.get()),
+            ("attempts_total", "Requests to model servers", counters.attempts.get()),
+            ("provider_refusals_total", "Provider secrets that were refused", counters.provider_refusals.get()),
+            ("prompt_tokens_total", "Tokens of prompts", counters.prompt_tokens.get()),
+            ("completion_tokens_total", "Tokens of answers", counters.completion_tokens.get()),
+            ("cost_micro_usd_total", "Cost of calls in millionths of a USD", counters.cost_micros.get()),
+        ] {
+            let name = format!("assay_gateway_{name}");
+            text.push_str(&format!("# HELP {name} {help}.\n# TYPE {name} counter\n{name} {value}\n"));
+        }
+        text
+    }
+}
+
+/// What the head of a response becomes.
+#[derive(Debug)]
+struct ResponseHead {
+    status: u16,
+    passed: Vec<(String, String)>,
+    content_type: String,
+}
+
+impl ResponseHead {
+    fn of(response: &ServerResponse) -> ResponseHead {
+        let mut passed = response_headers(crate::upstream::texts(&response.response.headers));
+        let is_type = |(name, _): &(String, String)| name == "content-type";
+        let content_type = passed.iter().position(is_type).map(|at| passed.remove(at).1);
+        let content_type = content_type.unwrap_or_else(|| "application/json".to_owned());
+        passed.retain(|(name, _)| name != "content-encoding");
+        ResponseHead { status: response.response.status.as_u16(), passed, content_type }
+    }
+
+    /// Returns whether the response is a stream. Some servers answer whole although they were asked for a stream.
+    fn is_stream(&self, response: &ServerResponse) -> bool {
+        response.plan.server_streams && !self.content_type.to_ascii_lowercase().contains("json")
+    }
+
+    fn headers(&self, content_type: &str, recorder: &CallRecorder, request_id: &str, is_stream: bool) -> Vec<(String, String)> {
+        let outcome = &recorder.outcome;
+        let route = outcome.route.as_ref();
+        let dropped = (!outcome.dropped.is_empty()).then(|| outcome.dropped.join(","));
+        let ours = GatewayHeaders {
+            request_id,
+            used_endpoint: route.map(|route| route.secret_name.as_str()),
+            used_model: route.map(|route| route.model.as_str()),
+            attempts: Some(outcome.attempts),
+            cost: outcome.cost_usd,
+            dropped_params: dropped.as_deref(),
+            is_stream,
+            ..GatewayHeaders::default()
+        };
+        let mut headers = self.passed.clone();
+        headers.push(("content-type".to_owned(), content_type.to_owned()));
+        headers.extend(ours.to_headers().into_iter().map(|(name, value)| (name.to_owned(), value)));
+        headers
+    }
+
+    fn streamed(&self, stream: crate::reply::ReplyStream) -> ModelReply {
+        let content_type = match stream.is_opaque() {
+            true => self.content_type.as_str(),
+            false => "text/event-stream; charset=utf-8",
+        };
+        let headers = self.headers(content_type, stream.recorder(), stream.request_id(), true);
+        ModelReply { status: self.status, headers, body: ReplyBody::Stream(Box::new(stream)) }
+    }
+}
+
+/// Tries again after a response that broke before its content.
+async fn again(broken: BrokenStream) -> (ActiveCall, CallRecorder, Result<Arrival, GatewayError>) {
+    let BrokenStream { status, error, mut active, recorder } = broken;
+    let mut arrival = active.broken(status).await;
+    // the server said more than that it failed
+    if let (Err(failure), Some(error)) = (&mut arrival, error)
+        && failure.error.code.as_deref() == Some("upstream_error")
+    {
+        failure.error = error;
+    }
+    (active, recorder, arrival)
+}
+
+/// Reads a whole response.
+async fn whole(
+    mut active: ActiveCall,
+    mut recorder: CallRecorder,
+    response: ServerResponse,
+    head: &ResponseHead,
+) -> Result<ModelReply, Box<BrokenStream>> {
+    let ServerResponse { plan, response, .. } = response;
+    let collected = response.body.collect().await;
+    let body = match collected {
+        Ok(body) => body,
+        Err(error) => {
+            tracing::warn!(reason = error.operator_reason(), "the response of a model server broke");
+            return Err(Box::new(BrokenStream { status: None, error: None, active, recorder }));
+        }
+    };
+    let call = Arc::clone(&active.call);
+    let read = read_whole(&call, &plan, (body, head.content_type.clone()), now_ms() / 1000);
+    let reply = match read {
+        Ok(reply) => reply,
+        Err(why) => {
+            tracing::warn!(why, "the response of a model server cannot be read");
+            return Err(Box::new(BrokenStream { status: None, error: None, active, recorder }));
+        }
+    };
+    if let Some(failure) = reply.failure {
+        let status = Some(error_status(plan.server, &failure));
+        return Err(Box::new(BrokenStream { status, error: Some(failure), active, recorder }));
+    }
+    active.finished();
+    let outcome = &mut recorder.outcome;
+    outcome.answer = reply.answer;
+    outcome.usage = reply.usage;
+    outcome.first_token_ms = Some(now_ms());
+    outcome.attempts = active.attempts();
+    recorder.reckon();
+    let headers = head.headers(&reply.content_type, &recorder, &call.request_id, call.stream);
+    recorder.end(now_ms());
+    Ok(ModelReply { status: head.status, headers, body: ReplyBody::Whole(reply.bytes) })
+}
+
+/// Passes the response of a server that failed.
+async fn failed(
+    active: &ActiveCall,
+    mut recorder: CallRecorder,
+    status: u16,
+    response: ServerResponse,
+) -> Result<ModelReply, GatewayError> {
+    let head = ResponseHead::of(&response);
+    let body = error_body(response.response.body).await;
+    let (bytes, message) = failed_reply(&active.call, &response.plan, status, &body);
+    recorder.outcome.attempts = active.attempts();
+    let headers = head.headers("application/json", &recorder, &active.call.request_id, false);
+    recorder.fail(status, message, now_ms());
+    Ok(ModelReply { status, headers, body: ReplyBody::Whole(bytes) })
+}
+
+/// Returns the begin of a body. What cannot be read counts as empty: the status says enough.
+async fn error_body(mut body: assay_node_egress::EgressBody) -> Bytes {
+    let mut bytes = bytes::BytesMut::new();
+    while bytes.len() < ERROR_BYTES_MAX
+        && let Ok(Some(chunk)) = body.next().await
+    {
+        bytes.extend_from_slice(&chunk);
+    }
+    bytes.freeze()
+}
+
+/// Returns the bytes of all texts of a value, about as many as of its JSON.
+fn approximate_bytes(value: &serde_json::Value) -> u64 {
+    match value {
+        serde_json::Value::String(text) => text.len() as u64,
+        serde_json::Value::Array(values) => values.iter().map(approximate_bytes).sum(),
+        serde_json::Value::Object(members) => {
+            members.iter().map(|(name, value)| name.len() as u64 + approximate_bytes(value)).sum()
+        }
+        _ => 4,
+    }
+}
+
+/// Returns the time in milliseconds since 1970.
+pub(crate) fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}

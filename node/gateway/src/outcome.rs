@@ -1,0 +1,222 @@
+//! What came of a call: for its span, its usage record, budgets and metrics.
+
+use std::fmt;
+use std::sync::Arc;
+
+use assay_node_dialects::form::{ContentPart, ModelResponse, TokenUsage};
+use assay_node_models::catalog::{self, Catalog, ModelSpec, estimate_tokens};
+use serde_json::Value;
+
+/// Answer of a model, in the form that spans show.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum CallAnswer {
+    /// There is none, or nobody reads it.
+    #[default]
+    None,
+    Conversation(Box<ModelResponse>),
+    /// Choices as the server sent them.
+    Choices(Vec<Value>),
+    /// Output items of Responses, as the server sent them.
+    Output(Value),
+    EmbeddingLength(usize),
+    /// Results of a moderation.
+    Results(Value),
+}
+
+/// Server that answered, or was tried last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TakenRoute {
+    pub provider_type: &'static str,
+    pub secret_id: String,
+    pub secret_name: String,
+    pub model: String,
+}
+
+/// What came of a call.
+#[derive(Clone, Debug, Default)]
+pub struct CallOutcome {
+    pub status: u16,
+    /// Why the call failed, or its answer is not whole.
+    pub error: Option<String>,
+    pub answer: CallAnswer,
+    pub usage: Option<TokenUsage>,
+    /// Whether the usage is estimated from bytes, as the server named none (G-33).
+    pub is_estimated: bool,
+    pub cost_usd: Option<f64>,
+    pub route: Option<TakenRoute>,
+    pub attempts: u32,
+    pub is_cached: bool,
+    pub started_ms: u64,
+    pub first_token_ms: Option<u64>,
+    pub ended_ms: u64,
+    pub dropped: Vec<String>,
+}
+
+/// Receiver of the outcome of one call. It is called exactly once, also for a client that left.
+pub trait CallObserver: Send + fmt::Debug {
+    fn ended(self: Box<Self>, outcome: CallOutcome);
+}
+
+/// Price of a call: that of its model when the call began.
+#[derive(Clone, Debug)]
+pub(crate) struct CallPrice {
+    pub catalog: Arc<Catalog>,
+    pub spec: Option<Arc<ModelSpec>>,
+    pub is_custom: bool,
+    pub model: String,
+}
+
+impl CallPrice {
+    pub fn price(&self, at_ms: u64) -> Option<catalog::ModelPrice> {
+        let custom = self.spec.as_deref().filter(|_| self.is_custom);
+        self.catalog.call_price(custom, &self.model, at_ms)
+    }
+
+    fn cost(&self, usage: &TokenUsage, at_ms: u64) -> Option<f64> {
+        let tokens = catalog::TokenUsage {
+            prompt: usage.input,
+            completion: usage.output,
+            cache_read: usage.cached_input.unwrap_or(0),
+            cache_write: usage.cache_creation.unwrap_or(0),
+            cache_write_5m: usage.cache_creation_5m.unwrap_or(0),
+            cache_write_1h: usage.cache_creation_1h.unwrap_or(0),
+        };
+        Some(self.price(at_ms)?.cost(&tokens))
+    }
+}
+
+/// Outcome in the making. Reports it when it is dropped, as a call that its client left.
+#[derive(Debug)]
+pub(crate) struct CallRecorder {
+    observer: Option<Box<dyn CallObserver>>,
+    pub outcome: CallOutcome,
+    pub price: Option<CallPrice>,
+    /// Bytes of the request, for an estimate of its tokens.
+    request_bytes: u64,
+    counters: Arc<CallCounters>,
+}
+
+/// Counts of calls, for metrics.
+#[derive(Debug, Default)]
+pub struct CallCounters {
+    pub calls: Counter,
+    pub failures: Counter,
+    pub abandoned: Counter,
+    pub attempts: Counter,
+    pub lost_spans: Counter,
+    pub provider_refusals: Counter,
+    pub prompt_tokens: Counter,
+    pub completion_tokens: Counter,
+    /// Millionths of a USD.
+    pub cost_micros: Counter,
+}
+
+/// Number that only grows.
+#[derive(Debug, Default)]
+pub struct Counter(std::sync::atomic::AtomicU64);
+
+impl Counter {
+    pub fn add(&self, amount: u64) {
+        self.0.fetch_add(amount, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    pub fn get(&self) -> u64 {
+        self.0.load(std::sync::atomic::Ordering::Relaxed)
+    }
+}
+
+impl CallRecorder {
+    pub fn new(
+        observer: Option<Box<dyn CallObserver>>,
+        counters: Arc<CallCounters>,
+        (started_ms, request_bytes): (u64, u64),
+    ) -> CallRecorder {
+        counters.calls.add(1);
+        let outcome = CallOutcome { started_ms, ..CallOutcome::default() };
+        CallRecorder { observer, outcome, price: None, request_bytes, counters }
+    }
+
+    /// Completes the usage and computes the cost. Called when the answer is there.
+    pub fn reckon(&mut self) {
+        if self.outcome.usage.is_none() && matches!(self.outcome.answer, CallAnswer::Conversation(_) | CallAnswer::Choices(_)) {
+            let output = estimate_tokens(answer_bytes(&self.outcome.answer));
+            let input = estimate_tokens(self.request_bytes);
+            self.outcome.usage = Some(TokenUsage { input, output, ..TokenUsage::default() });
+            self.outcome.is_estimated = true;
+        }
+        let started_ms = self.outcome.started_ms;
+        let usage = self.outcome.usage.as_ref();
+        self.outcome.cost_usd = usage.and_then(|usage| self.price.as_ref()?.cost(usage, started_ms));
+    }
+
+    /// Reports the end of the call.
+    pub fn end(&mut self, now_ms: u64) {
+        let Some(observer) = self.observer.take() else {
+            self.count();
+            return;
+        };
+        self.outcome.ended_ms = now_ms;
+        self.count();
+        observer.ended(std::mem::take(&mut self.outcome));
+    }
+
+    /// Reports a call that failed.
+    pub fn fail(&mut self, status: u16, error: impl Into<String>, now_ms: u64) {
+        self.outcome.status = status;
+        self.outcome.error = Some(error.into());
+        self.end(now_ms);
+    }
+
+    fn count(&mut self) {
+        if std::mem::replace(&mut self.request_bytes, u64::MAX) == u64::MAX {
+            return;
+        }
+        let (outcome, counters) = (&self.outcome, &self.counters);
+        counters.attempts.add(u64::from(outcome.attempts));
+        if outcome.error.is_some() {
+            counters.failures.add(1);
+        }
+        if let Some(usage) = &outcome.usage {
+            counters.prompt_tokens.add(usage.input);
+            counters.completion_tokens.add(usage.output);
+        }
+        counters.cost_micros.add(outcome.cost_usd.map_or(0, |usd| (usd.max(0.0) * 1e6).round() as u64));
+    }
+
+    fn is_open(&self) -> bool {
+        self.request_bytes != u64::MAX
+    }
+}
+
+impl Drop for CallRecorder {
+    fn drop(&mut self) {
+        if self.is_open() {
+            self.counters.abandoned.add(1);
+            self.reckon();
+            let status = self.outcome.status;
+            self.fail(status, "client disconnected", crate::gateway::now_ms());
+        }
+    }
+}
+
+/// Bytes of the texts of an answer.
+fn answer_bytes(answer: &CallAnswer) -> u64 {
+    let bytes = match answer {
+        CallAnswer::Conversation(response) => {
+            let parts = response.choices.iter().flat_map(|choice| &choice.parts);
+            parts.map(part_bytes).sum()
+        }
+        CallAnswer::Choices(choices) => choices.iter().map(|choice| choice.to_string().len()).sum(),
+        _ => 0,
+    };
+    bytes as u64
+}
+
+fn part_bytes(part: &ContentPart) -> usize {
+    match part {
+        ContentPart::Text(text) | ContentPart::Refusal(text) => text.text.len(),
+        ContentPart::ToolCall(call) => call.name.len() + call.arguments.len(),
+        ContentPart::Reasoning(reasoning) => reasoning.text.len(),
+        _ => 0,
+    }
+}

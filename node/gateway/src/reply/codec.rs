@@ -1,0 +1,197 @@
+//! Streams of model servers on their way to the client: translated, or passed and read beside.
+
+use assay_node_dialects::form::{FoldLimits, ModelError, ResponseFold};
+use assay_node_dialects::sse::{SseParser, write_event};
+use assay_node_dialects::{Dialect, SseEvent};
+use assay_node_dialects_chat::completions::CompletionStreamFold;
+use assay_node_dialects_chat::is_usage_chunk;
+use bytes::Bytes;
+
+use crate::outcome::CallAnswer;
+use crate::translation::{StreamReader, StreamTranslation, TranslationError, event_bytes_max, stream_reader};
+use crate::upstream::ReplyForm;
+
+/// One stream, from the bytes of the server to those for the client.
+#[derive(Debug)]
+pub(crate) enum StreamCodec {
+    Translated(Box<StreamTranslation>),
+    Passed(Box<PassedStream>),
+    Completions(Box<PassedCompletions>),
+    /// Bytes that nobody reads. Whether one came.
+    Opaque(bool),
+}
+
+/// Stream whose wire format the client speaks. Its events pass as they are.
+#[derive(Debug)]
+pub(crate) struct PassedStream {
+    parser: SseParser,
+    /// None behind an event that cannot be read: the rest passes unread.
+    reader: Option<StreamReader>,
+    fold: ResponseFold,
+    hides_usage: bool,
+}
+
+/// Stream of text completions.
+#[derive(Debug)]
+pub(crate) struct PassedCompletions {
+    parser: SseParser,
+    fold: CompletionStreamFold,
+    hides_usage: bool,
+}
+
+impl StreamCodec {
+    pub fn new(form: &ReplyForm) -> StreamCodec {
+        match form {
+            ReplyForm::Translated(translation) => StreamCodec::Translated(Box::new(translation.stream())),
+            ReplyForm::Passed { dialect, hides_usage } => StreamCodec::Passed(Box::new(PassedStream {
+                parser: SseParser::with_limit(event_bytes_max(*dialect)),
+                reader: Some(stream_reader(*dialect)),
+                fold: ResponseFold::new(FoldLimits::default()),
+                hides_usage: *hides_usage,
+            })),
+            ReplyForm::Completions { hides_usage } => StreamCodec::Completions(Box::new(PassedCompletions {
+                parser: SseParser::with_limit(event_bytes_max(Dialect::Chat)),
+                fold: CompletionStreamFold::new(FoldLimits::default()),
+                hides_usage: *hides_usage,
+            })),
+            ReplyForm::Embeddings(_) | ReplyForm::Moderations | ReplyForm::Opaque => StreamCodec::Opaque(false),
+        }
+    }
+
+    /// Takes bytes of the server and returns those for the client.
+    pub fn push(&mut self, bytes: &Bytes) -> Result<Bytes, TranslationError> {
+        match self {
+            StreamCodec::Translated(translation) => translation.push(bytes).map(Bytes::from),
+            StreamCodec::Passed(passed) => passed.push(bytes).map(Bytes::from),
+            StreamCodec::Completions(passed) => passed.push(bytes).map(Bytes::from),
+            StreamCodec::Opaque(came) => {
+                *came = true;
+                Ok(bytes.clone())
+            }
+        }
+    }
+
+    /// Returns whether content came, so that the client has a part of the answer.
+    pub fn has_content(&self) -> bool {
+        let has_parts =
+            |choices: &[assay_node_dialects::form::ModelChoice]| choices.iter().any(|choice| !choice.parts.is_empty());
+        match self {
+            StreamCodec::Translated(translation) => has_parts(&translation.response().choices),
+            StreamCodec::Passed(passed) => passed.reader.is_none() || has_parts(&passed.fold.response().choices),
+            StreamCodec::Completions(passed) => !passed.fold.response().choices.is_empty(),
+            StreamCodec::Opaque(came) => *came,
+        }
+    }
+
+    /// Returns whether the answer is complete, or broken by an error of the server.
+    pub fn is_ended(&self) -> bool {
+        match self {
+            StreamCodec::Translated(translation) => translation.is_ended(),
+            StreamCodec::Passed(passed) => passed.fold.is_ended() || passed.fold.error().is_some(),
+            StreamCodec::Completions(passed) => passed.fold.is_ended() || passed.fold.error().is_some(),
+            StreamCodec::Opaque(_) => false,
+        }
+    }
+
+    /// Returns the error that the server sent within the stream.
+    pub fn error(&self) -> Option<&ModelError> {
+        match self {
+            StreamCodec::Translated(translation) => translation.error(),
+            StreamCodec::Passed(passed) => passed.fold.error(),
+            StreamCodec::Completions(passed) => passed.fold.error(),
+            StreamCodec::Opaque(_) => None,
+        }
+    }
+
+    /// Ends the input. Returns last bytes, and whether the answer is complete.
+    pub fn finish(&mut self) -> Result<(Bytes, bool), TranslationError> {
+        match self {
+            StreamCodec::Translated(translation) => translation.end_input().map(|(bytes, is_complete)| (bytes.into(), is_complete)),
+            StreamCodec::Passed(passed) => passed.finish(),
+            StreamCodec::Completions(passed) => {
+                let mut bytes = Vec::new();
+                if let Some(event) = passed.parser.finish()? {
+                    passed.take(&event, &mut bytes)?;
+                }
+                let is_complete = passed.fold.is_ended() && passed.fold.error().is_none();
+                Ok((bytes.into(), is_complete))
+            }
+            StreamCodec::Opaque(_) => Ok((Bytes::new(), true)),
+        }
+    }
+
+    /// Returns the answer as far as it came.
+    pub fn answer(&self) -> CallAnswer {
+        match self {
+            StreamCodec::Translated(translation) => CallAnswer::Conversation(Box::new(translation.response().clone())),
+            StreamCodec::Passed(passed) => CallAnswer::Conversation(Box::new(passed.fold.response().clone())),
+            StreamCodec::Completions(passed) => CallAnswer::Choices(passed.fold.response().choices.clone()),
+            StreamCodec::Opaque(_) => CallAnswer::None,
+        }
+    }
+
+    pub fn usage(&self) -> Option<assay_node_dialects::form::TokenUsage> {
+        match self {
+            StreamCodec::Translated(translation) => translation.response().usage.clone(),
+            StreamCodec::Passed(passed) => passed.fold.response().usage.clone(),
+            StreamCodec::Completions(passed) => passed.fold.response().usage.clone(),
+            StreamCodec::Opaque(_) => None,
+        }
+    }
+}
+
+impl PassedStream {
+    fn push(&mut self, bytes: &[u8]) -> Result<Vec<u8>, TranslationError> {
+        let mut out = Vec::with_capacity(bytes.len());
+        for event in self.parser.push(bytes)? {
+            self.take(&event, &mut out);
+        }
+        Ok(out)
+    }
+
+    fn take(&mut self, event: &SseEvent, out: &mut Vec<u8>) {
+        if !(self.hides_usage && is_usage_chunk(event)) {
+            out.extend_from_slice(&write_event(event));
+        }
+        let Some(reader) = &mut self.reader else { return };
+        match reader.push(event) {
+            Ok(events) => {
+                for event in &events {
+                    // An answer above the limits of the log passes all the same.
+                    drop(self.fold.push(event));
+                }
+            }
+            Err(_) => self.reader = None,
+        }
+    }
+
+    fn finish(&mut self) -> Result<(Bytes, bool), TranslationError> {
+        let mut out = Vec::new();
+        if let Some(event) = self.parser.finish()? {
+            self.take(&event, &mut out);
+        }
+        for event in self.reader.as_mut().map(StreamReader::finish).unwrap_or_default() {
+            drop(self.fold.push(&event));
+        }
+        let is_complete = self.fold.is_ended() && self.fold.error().is_none();
+        Ok((out.into(), is_complete || self.reader.is_none()))
+    }
+}
+
+impl PassedCompletions {
+    fn push(&mut self, bytes: &[u8]) -> Result<Vec<u8>, TranslationError> {
+        let mut out = Vec::with_capacity(bytes.len());
+        for event in self.parser.push(bytes)? {
+            self.take(&event, &mut out)?;
+        }
+        Ok(out)
+    }
+
+    fn take(&mut self, event: &SseEvent, out: &mut Vec<u8>) -> Result<(), TranslationError> {
+        self.fold.push(event)?;
+        if !(self.hides_usage && is_usage_chunk(event)) {
+            out.extend_from_slice(&write_event(event));
+        }
+        Ok(())
+    }
+}

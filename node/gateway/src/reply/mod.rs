@@ -1,0 +1,27 @@
+//! Responses to clients: whole ones and streams.
+
+mod codec;
+mod stream;
+mod whole;
+
+pub use stream::ReplyStream;
+pub(crate) use stream::{BrokenStream, begin_stream};
+pub(crate) use whole::{failed_reply, read_whole};
+
+use bytes::Bytes;
+
+/// Response of the gateway.
+#[derive(Debug)]
+pub struct ModelReply {
+    pub status: u16,
+    /// Headers with names in lower case, the content type among them.
+    pub headers: Vec<(String, String)>,
+    pub body: ReplyBody,
+}
+
+/// Body of a response.
+#[derive(Debug)]
+pub enum ReplyBody {
+    Whole(Bytes),
+    Stream(Box<ReplyStream>),
+}

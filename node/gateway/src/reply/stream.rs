@@ -1,0 +1,234 @@
+//! Streams to clients: each event goes on at once, pauses are bridged, and the end is told exactly.
+
+use std::time::Duration;
+
+use assay_node_dialects::Dialect;
+use assay_node_dialects::form::ModelError;
+use assay_node_egress::EgressBody;
+use bytes::{Bytes, BytesMut};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::codec::StreamCodec;
+use crate::error::GatewayError;
+use crate::gateway::now_ms;
+use crate::outcome::CallRecorder;
+use crate::translation::{error_status, write_stream_error};
+use crate::upstream::{ActiveCall, ServerResponse};
+
+/// Pause of the server after which the client gets a sign of life (G-19).
+const PING_AFTER: Duration = Duration::from_secs(15);
+/// Time for which the response is held back until it has content, so that another server can be tried.
+const HOLD_MAX: Duration = Duration::from_secs(2);
+/// Bytes of a response that are held back.
+const HELD_BYTES_MAX: usize = 1 << 20;
+/// Time for the bytes behind the end of an answer. The connection is used again if they come.
+const DRAIN_MAX: Duration = Duration::from_secs(1);
+
+/// Response as a stream of bytes for the client. Dropping it cancels the call of the model server.
+#[derive(Debug)]
+pub struct ReplyStream {
+    active: ActiveCall,
+    dialect: Dialect,
+    codec: StreamCodec,
+    /// None behind the end.
+    body: Option<EgressBody>,
+    /// Bytes that are there already.
+    ready: Bytes,
+    recorder: CallRecorder,
+}
+
+/// A stream that broke before its content began.
+#[derive(Debug)]
+pub(crate) struct BrokenStream {
+    /// Status that its error event names.
+    pub status: Option<u16>,
+    pub error: Option<ModelError>,
+    pub active: ActiveCall,
+    pub recorder: CallRecorder,
+}
+
+/// Reads a stream until it has content.
+pub(crate) async fn begin_stream(
+    mut active: ActiveCall,
+    recorder: CallRecorder,
+    response: ServerResponse,
+) -> Result<ReplyStream, Box<BrokenStream>> {
+    let server = response.plan.server;
+    let mut codec = StreamCodec::new(&response.plan.form);
+    let (mut body, mut held) = (response.response.body, BytesMut::new());
+    let hold_until = Instant::now() + HOLD_MAX;
+    let (mut is_open, mut broken) = (true, false);
+    while !codec.has_content() && !codec.is_ended() && held.len() <= HELD_BYTES_MAX {
+        let Ok(read) = timeout_at(hold_until, body.next()).await else { break };
+        let pushed = match read {
+            Ok(Some(bytes)) => codec.push(&bytes),
+            Ok(None) => {
+                is_open = false;
+                codec.finish().map(|(bytes, is_complete)| {
+                    broken = !is_complete;
+                    bytes
+                })
+            }
+            Err(_) => {
+                broken = true;
+                break;
+            }
+        };
+        match pushed {
+            Ok(bytes) => held.extend_from_slice(&bytes),
+            Err(error) => {
+                tracing::warn!(%error, "the stream of a model server cannot be read");
+                broken = true;
+            }
+        }
+        if broken || !is_open {
+            break;
+        }
+    }
+    let has_content = codec.has_content();
+    if !has_content && (broken || codec.error().is_some()) {
+        let error = codec.error().cloned();
+        let status = error.as_ref().map(|error| error_status(server, error));
+        return Err(Box::new(BrokenStream { status, error, active, recorder }));
+    }
+    active.delivering();
+    let dialect = active.call.endpoint.dialect();
+    let mut stream =
+        ReplyStream { active, dialect, codec, body: Some(body), ready: Bytes::new(), recorder };
+    if has_content {
+        stream.recorder.outcome.first_token_ms.get_or_insert_with(now_ms);
+    }
+    if broken {
+        held.extend_from_slice(&stream.interrupt(None));
+    } else if stream.codec.is_ended() || !is_open {
+        stream.end();
+    }
+    stream.ready = held.freeze();
+    Ok(stream)
+}
+
+impl ReplyStream {
+    pub(crate) fn recorder(&self) -> &CallRecorder {
+        &self.recorder
+    }
+
+    pub(crate) fn request_id(&self) -> &str {
+        &self.active.call.request_id
+    }
+
+    /// Returns whether the bytes pass unread.
+    pub(crate) fn is_opaque(&self) -> bool {
+        matches!(self.codec, StreamCodec::Opaque(_))
+    }
+
+    /// Returns the next bytes for the client; none behind the end.
+    pub async fn next(&mut self) -> Option<Bytes> {
+        if !self.ready.is_empty() {
+            return Some(std::mem::take(&mut self.ready));
+        }
+        loop {
+            let body = self.body.as_mut()?;
+            let Ok(read) = timeout(PING_AFTER, body.next()).await else {
+                return Some(Bytes::from_static(ping(self.dialect)));
+            };
+            let bytes = match read {
+                Ok(Some(bytes)) => self.push(&bytes),
+                Ok(None) => self.end_of_input(),
+                Err(error) => {
+                    tracing::warn!(reason = error.operator_reason(), "the stream of a model server broke");
+                    self.interrupt(None)
+                }
+            };
+            if !bytes.is_empty() {
+                return Some(bytes);
+            }
+        }
+    }
+
+    fn push(&mut self, bytes: &Bytes) -> Bytes {
+        let written = match self.codec.push(bytes) {
+            Ok(written) => written,
+            Err(error) => {
+                tracing::warn!(%error, "the stream of a model server cannot be read");
+                return self.interrupt(None);
+            }
+        };
+        if self.recorder.outcome.first_token_ms.is_none() && self.codec.has_content() {
+            self.recorder.outcome.first_token_ms = Some(now_ms());
+        }
+        if self.codec.is_ended() {
+            self.end();
+        }
+        written
+    }
+
+    fn end_of_input(&mut self) -> Bytes {
+        match self.codec.finish() {
+            Ok((bytes, true)) => {
+                self.end();
+                bytes
+            }
+            Ok((bytes, false)) => [bytes, self.interrupt(None)].concat().into(),
+            Err(_) => self.interrupt(None),
+        }
+    }
+
+    /// Ends a stream whose last event came: the end of the answer, or an error of the server.
+    fn end(&mut self) {
+        match self.codec.error().cloned() {
+            None => self.active.finished(),
+            Some(error) => {
+                self.active.interrupted(Some(error.kind.status()));
+                self.recorder.outcome.error = Some(error.message);
+            }
+        }
+        self.close();
+    }
+
+    /// Ends a stream that broke. Returns the bytes that tell the client.
+    fn interrupt(&mut self, error: Option<GatewayError>) -> Bytes {
+        let error = error.unwrap_or_else(|| {
+            GatewayError::new(502, "upstream_error", "the model server ended its answer early")
+        });
+        self.active.interrupted(None);
+        self.recorder.outcome.error = Some(error.error.message.clone());
+        self.body = None;
+        self.close();
+        Bytes::from(write_stream_error(self.dialect, &error.error))
+    }
+
+    fn close(&mut self) {
+        self.recorder.outcome.answer = self.codec.answer();
+        self.recorder.outcome.usage = self.codec.usage();
+        self.recorder.outcome.attempts = self.active.attempts();
+        self.recorder.reckon();
+        self.recorder.end(now_ms());
+        if let Some(body) = self.body.take() {
+            tokio::spawn(drain(body));
+        }
+    }
+}
+
+impl Drop for ReplyStream {
+    fn drop(&mut self) {
+        if self.body.is_some() {
+            self.recorder.outcome.answer = self.codec.answer();
+            self.recorder.outcome.usage = self.codec.usage();
+            self.recorder.outcome.attempts = self.active.attempts();
+        }
+    }
+}
+
+/// Reads what follows the end of an answer, so that the connection can be used again.
+async fn drain(mut body: EgressBody) {
+    let rest = async { while let Ok(Some(_)) = body.next().await {} };
+    drop(timeout(DRAIN_MAX, rest).await);
+}
+
+/// Returns a sign of life that all clients of a format ignore.
+fn ping(dialect: Dialect) -> &'static [u8] {
+    match dialect {
+        Dialect::Anthropic => b"event: ping\ndata: {\"type\": \"ping\"}\n\n",
+        _ => b": ping\n\n",
+    }
+}

@@ -1,0 +1,256 @@
+//! Driver of the attempts of one call: executes what the step machine decides.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use assay_node_egress::{EgressError, EgressFailure, EgressProgress, EgressResponse, HeaderMap};
+use assay_node_models::attempts::{AttemptEffect, AttemptEvent, AttemptMachine, AttemptPolicy, GiveUpReason};
+use assay_node_models::cooling::retry_after_ms;
+use assay_node_models::resolution::Candidate;
+use uuid::Uuid;
+
+use super::plan::{AttemptPlan, plan};
+use super::request::request;
+use crate::call::ModelCall;
+use crate::error::GatewayError;
+use crate::gateway::{GatewayCore, now_ms};
+
+/// Delay after which a server is tried again whose connections are all in use.
+const BUSY_MS: u64 = 100;
+
+/// Response of a server, with the plan that says how it is read.
+#[derive(Debug)]
+pub(crate) struct ServerResponse {
+    pub candidate: usize,
+    pub plan: AttemptPlan,
+    pub response: EgressResponse,
+}
+
+/// What came of the attempts.
+#[derive(Debug)]
+pub(crate) enum Arrival {
+    /// A successful response, of which the head is there.
+    Accepted(Box<ServerResponse>),
+    /// A response with an error that goes to the client.
+    Failed { status: u16, response: Box<ServerResponse> },
+}
+
+/// A call under way, from its first attempt to the end of its response.
+#[derive(Debug)]
+pub(crate) struct ActiveCall {
+    pub core: Arc<GatewayCore>,
+    pub call: Arc<ModelCall>,
+    pub candidates: Vec<Candidate>,
+    machine: AttemptMachine,
+    /// Whether candidates are tried although they cool, since there are no others.
+    all_cooling: bool,
+    /// Random number of this call, for cooling.
+    id: u64,
+    begun_ms: u64,
+    /// Why a candidate could not be sent such a request.
+    unfit: Option<GatewayError>,
+    held: Option<ServerResponse>,
+}
+
+/// How the last effect of a step continues the call.
+#[derive(Clone, Copy, Debug)]
+enum NextStep {
+    Try(usize),
+    Wait(u64),
+    Accept,
+    Pass(u16),
+    GiveUp(GiveUpReason),
+    Nothing,
+}
+
+impl ActiveCall {
+    pub fn new(core: Arc<GatewayCore>, call: Arc<ModelCall>, candidates: Vec<Candidate>, all_cooling: bool) -> ActiveCall {
+        let id = Uuid::new_v4().as_u64_pair().0;
+        let retry_uncertain = core.settings.retry_uncertain || call.endpoint.is_repeatable();
+        let mut policy = AttemptPolicy::new(retry_uncertain, id);
+        policy.budget_ms = core.settings.retry_budget_seconds.saturating_mul(1000);
+        let now = now_ms();
+        let machine = AttemptMachine::new(policy, candidates.len(), now);
+        ActiveCall { core, call, candidates, machine, all_cooling, id, begun_ms: now, unfit: None, held: None }
+    }
+
+    pub fn attempts(&self) -> u32 {
+        self.machine.attempts()
+    }
+
+    /// Tries candidates until one answers. The error is the gateway's own.
+    pub async fn arrive(&mut self) -> Result<Arrival, GatewayError> {
+        self.go_on(AttemptEvent::Started).await
+    }
+
+    /// Tries again after an accepted response broke before its first byte of content.
+    pub async fn broken(&mut self, status: Option<u16>) -> Result<Arrival, GatewayError> {
+        self.go_on(AttemptEvent::Broken { status }).await
+    }
+
+    async fn go_on(&mut self, event: AttemptEvent) -> Result<Arrival, GatewayError> {
+        let mut event = event;
+        loop {
+            event = match self.step(event)? {
+                NextStep::Try(candidate) => self.attempt(candidate).await,
+                NextStep::Wait(until_ms) => {
+                    tokio::time::sleep(Duration::from_millis(until_ms.saturating_sub(now_ms()))).await;
+                    AttemptEvent::Woken
+                }
+                NextStep::Accept => return Ok(Arrival::Accepted(Box::new(self.take_held()?))),
+                NextStep::Pass(status) => {
+                    return Ok(Arrival::Failed { status, response: Box::new(self.take_held()?) });
+                }
+                NextStep::GiveUp(reason) => return Err(self.failure(reason)),
+                NextStep::Nothing => return Err(unexpected("an attempt ended without a next step")),
+            };
+        }
+    }
+
+    fn take_held(&mut self) -> Result<ServerResponse, GatewayError> {
+        self.held.take().ok_or_else(|| unexpected("there is no response to pass"))
+    }
+
+    fn failure(&mut self, reason: GiveUpReason) -> GatewayError {
+        match self.unfit.take() {
+            Some(error) if self.machine.attempts() == 0 => error,
+            _ => GatewayError::of_reason(reason, now_ms()),
+        }
+    }
+
+    /// Reports that the first byte of content goes to the client.
+    pub fn delivering(&mut self) {
+        self.report(AttemptEvent::FirstByte);
+    }
+
+    /// Reports that the accepted response is complete.
+    pub fn finished(&mut self) {
+        self.report(AttemptEvent::Finished);
+    }
+
+    /// Reports that the response broke after its first byte.
+    pub fn interrupted(&mut self, status: Option<u16>) {
+        self.report(AttemptEvent::Broken { status });
+    }
+
+    /// Reports an event whose effects are on cooling only.
+    fn report(&mut self, event: AttemptEvent) {
+        if let Err(error) = self.step(event) {
+            tracing::error!(%error, "a model call took a wrong step");
+        }
+    }
+
+    /// Executes the effects of an event, but the last, which says how the call goes on.
+    fn step(&mut self, event: AttemptEvent) -> Result<NextStep, GatewayError> {
+        let now = now_ms();
+        let effects = self.machine.step(now, event).map_err(|error| unexpected(&error.to_string()))?;
+        let mut next = NextStep::Nothing;
+        for effect in effects {
+            match effect {
+                AttemptEffect::Try { candidate } => next = NextStep::Try(candidate),
+                AttemptEffect::WaitUntil { at_ms } => next = NextStep::Wait(at_ms),
+                AttemptEffect::Accept { .. } => next = NextStep::Accept,
+                AttemptEffect::Pass { status, .. } => next = NextStep::Pass(status),
+                AttemptEffect::GiveUp(reason) => next = NextStep::GiveUp(reason),
+                AttemptEffect::Cancel { .. } => self.held = None,
+                AttemptEffect::RecordFailure { candidate, failure } => {
+                    let key = self.candidates[candidate].cooling_key();
+                    self.core.cooling.lock().fail(&key, now, self.id, failure);
+                    self.core.cooling_changed(&key);
+                }
+                AttemptEffect::RecordSuccess { candidate } => self.succeeded(candidate),
+                AttemptEffect::MarkInvalid { candidate } => {
+                    let provider = &self.candidates[candidate].provider;
+                    tracing::warn!(secret = %provider.id, name = %provider.name, "a provider refused its secret");
+                    self.core.counters.provider_refusals.add(1);
+                }
+                AttemptEffect::Succeeded { .. } => {}
+            }
+        }
+        Ok(next)
+    }
+
+    fn succeeded(&mut self, candidate: usize) {
+        let key = self.candidates[candidate].cooling_key();
+        let mut cooling = self.core.cooling.lock();
+        let before = cooling.phase(&key, self.begun_ms);
+        cooling.succeed(&key, self.begun_ms);
+        let changed = cooling.phase(&key, self.begun_ms) != before;
+        drop(cooling);
+        if changed {
+            self.core.cooling_changed(&key);
+        }
+    }
+
+    /// Sends the request to a candidate and returns what happened. A response with a head is kept.
+    async fn attempt(&mut self, index: usize) -> AttemptEvent {
+        let candidate = self.candidates[index].clone();
+        self.begun_ms = now_ms();
+        if !self.all_cooling {
+            let begun = self.core.cooling.lock().begin(&candidate.cooling_key(), self.begun_ms, self.id);
+            if let Err(until_ms) = begun {
+                return AttemptEvent::Skipped { until_ms };
+            }
+        }
+        let prepared = match plan(&self.call, &candidate) {
+            Ok(plan) => self.prepared(&candidate, plan).await,
+            Err(error) => Err(error),
+        };
+        let (plan, sent, options) = match prepared {
+            Ok(prepared) => prepared,
+            Err(error) => {
+                self.unfit.get_or_insert(error);
+                return AttemptEvent::Unfit;
+            }
+        };
+        match self.core.egress.send(&sent, &options).await {
+            Ok(response) => {
+                let status = response.status.as_u16();
+                let retry_after_ms = retry_after_ms(texts(&response.headers), now_ms());
+                self.held = Some(ServerResponse { candidate: index, plan, response });
+                AttemptEvent::Head { status, retry_after_ms }
+            }
+            Err(error) => self.not_answered(&candidate, &error),
+        }
+    }
+
+    async fn prepared(
+        &self,
+        candidate: &Candidate,
+        plan: AttemptPlan,
+    ) -> Result<(AttemptPlan, assay_node_egress::EgressRequest, assay_node_egress::EgressOptions), GatewayError> {
+        let key = self.call.keys.key(&candidate.provider.id).await;
+        let key = key.map_err(|why| {
+            tracing::error!(secret = %candidate.provider.id, why, "the key of a provider cannot be read");
+            GatewayError::new(502, "provider_auth_error", "the key of the provider cannot be read by this server")
+        })?;
+        let (sent, options) = request(&self.call, candidate, &plan, key.as_ref(), &self.core.forward)?;
+        Ok((plan, sent, options))
+    }
+
+    fn not_answered(&mut self, candidate: &Candidate, error: &EgressError) -> AttemptEvent {
+        let reason = error.operator_reason();
+        tracing::warn!(secret = %candidate.provider.id, request = self.call.request_id, reason, "a model server did not answer");
+        match (error.progress(), error.failure()) {
+            (EgressProgress::NothingSent, EgressFailure::Refused) => {
+                self.unfit.get_or_insert_with(|| GatewayError::of_reason(GiveUpReason::Unreachable, now_ms()));
+                AttemptEvent::Unfit
+            }
+            (EgressProgress::NothingSent, EgressFailure::Busy) => {
+                AttemptEvent::Skipped { until_ms: now_ms().saturating_add(BUSY_MS) }
+            }
+            (EgressProgress::NothingSent, _) => AttemptEvent::NotSent,
+            (_, failure) => AttemptEvent::Uncertain { is_late: failure == EgressFailure::HeadLate },
+        }
+    }
+}
+
+/// Returns the headers that are texts.
+pub(crate) fn texts(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
+    headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)))
+}
+
+fn unexpected(why: &str) -> GatewayError {
+    tracing::error!(why, "a model call took a wrong step");
+    GatewayError::new(500, "internal_error", "the gateway failed on this call; its log has the details")
+}

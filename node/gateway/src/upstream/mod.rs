@@ -1,0 +1,11 @@
+//! Calls of model servers: what is sent to a candidate, and attempts until one has an answer.
+
+mod attempts;
+mod embeddings;
+mod plan;
+mod request;
+mod server_facts;
+
+pub(crate) use attempts::{ActiveCall, Arrival, ServerResponse, texts};
+pub(crate) use embeddings::{gemini_to_openai, openai_to_gemini_response};
+pub(crate) use plan::{AttemptPlan, EmbeddingForm, ReplyForm};

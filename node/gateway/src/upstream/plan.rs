@@ -1,0 +1,304 @@
+//! Plan of one attempt: URL, body and reading of the response, for one candidate. Pure.
+
+use assay_node_dialects::form::{ContentPart, Message, ModelRequest, Role, TextPart};
+use assay_node_dialects::{Dialect, WriteOptions};
+use assay_node_dialects_chat as chat;
+use assay_node_dialects_chat::completions::CompletionRequest;
+use assay_node_dialects_chat::embeddings::EmbeddingRequest;
+use assay_node_models::provider::{ProviderType, UpstreamCall, UpstreamEndpoint, endpoint_url};
+use assay_node_models::resolution::Candidate;
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::embeddings;
+use super::server_facts::{conversation_dialect, write_options};
+use crate::call::{CallBody, ModelCall};
+use crate::endpoint::{ClientEndpoint, GeminiVerb};
+use crate::error::GatewayError;
+use crate::translation::{CallTranslation, RequestTarget, read_request};
+
+/// Members that say something to the gateway only (1.12).
+const GATEWAY_MEMBERS: [&str; 3] = ["use_cache", "reasoning_enabled", "reasoning_budget"];
+
+/// How the response of a candidate is read and written.
+#[derive(Debug)]
+pub(crate) enum ReplyForm {
+    /// The answer of a conversation, in the wire format of the client already.
+    Passed { dialect: Dialect, hides_usage: bool },
+    /// The answer of a conversation in another format, or in another mode.
+    Translated(Box<CallTranslation>),
+    /// Text completions, which pass.
+    Completions { hides_usage: bool },
+    Embeddings(EmbeddingForm),
+    Moderations,
+    /// Bytes that nobody reads.
+    Opaque,
+}
+
+/// How a response with embeddings becomes the client's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EmbeddingForm {
+    /// OpenAI's format at both ends.
+    Passed,
+    /// Gemini's format at both ends.
+    PassedGemini,
+    GeminiToOpenAi,
+    OpenAiToGemini { is_batch: bool },
+}
+
+/// What is sent to a candidate.
+#[derive(Debug)]
+pub(crate) struct AttemptPlan {
+    pub url: String,
+    pub body: Bytes,
+    pub content_type: String,
+    /// Wire format of the server, also of its errors.
+    pub server: Dialect,
+    /// Whether the server is asked for a stream.
+    pub server_streams: bool,
+    pub form: ReplyForm,
+    pub dropped: Vec<String>,
+    /// Upper bound of the tokens of the answer, as it is sent.
+    pub max_output_tokens: Option<u64>,
+}
+
+/// Returns the plan of an attempt. The error says that the candidate cannot serve such a request.
+pub(crate) fn plan(call: &ModelCall, candidate: &Candidate) -> Result<AttemptPlan, GatewayError> {
+    match &call.endpoint {
+        endpoint if endpoint.is_conversation() => conversation(call, candidate),
+        ClientEndpoint::Completions => completions(call, candidate),
+        ClientEndpoint::Embeddings | ClientEndpoint::Gemini(GeminiVerb::Embed | GeminiVerb::BatchEmbed) => {
+            embedding(call, candidate)
+        }
+        ClientEndpoint::Gemini(_) => count_tokens(call, candidate),
+        ClientEndpoint::Moderations => opaque(call, candidate, UpstreamEndpoint::Moderations),
+        ClientEndpoint::Path(path) => opaque(call, candidate, UpstreamEndpoint::Path(path)),
+        _ => Err(GatewayError::invalid("this endpoint cannot be called")),
+    }
+}
+
+fn url(candidate: &Candidate, endpoint: UpstreamEndpoint<'_>, stream: bool) -> Result<String, GatewayError> {
+    let call = UpstreamCall { endpoint, model: candidate.upstream_model(), stream };
+    endpoint_url(&candidate.provider, &call).map_err(|error| GatewayError::new(400, "provider_not_usable", error.to_string()))
+}
+
+fn bytes_of(body: &Value) -> Bytes {
+    Bytes::from(body.to_string())
+}
+
+fn conversation(call: &ModelCall, candidate: &Candidate) -> Result<AttemptPlan, GatewayError> {
+    let client = call.endpoint.dialect();
+    let server = conversation_dialect(candidate, &call.endpoint);
+    let options = write_options(candidate, server);
+    let server_streams = server_streams(call, candidate);
+    let endpoint = match server {
+        Dialect::Chat => UpstreamEndpoint::Chat,
+        Dialect::Responses => UpstreamEndpoint::Responses,
+        Dialect::Anthropic => UpstreamEndpoint::AnthropicMessages,
+        Dialect::Gemini => UpstreamEndpoint::Gemini(if server_streams { "streamGenerateContent" } else { "generateContent" }),
+    };
+    let url = url(candidate, endpoint, server_streams)?;
+    let passes = client == server
+        && server_streams == call.stream
+        && candidate.provider.metadata.override_system_prompt.is_none()
+        && !options.schema_as_tool;
+    if passes {
+        return passed_conversation(call, candidate, (server, url), &options);
+    }
+    let mut request = read_request(client, RequestTarget { model: &call.model, stream: call.stream }, call.body.json())?;
+    request.model = candidate.upstream_model().to_owned();
+    request.stream = server_streams;
+    if let Some(prompt) = &candidate.provider.metadata.override_system_prompt {
+        override_system_prompt(&mut request, prompt);
+    }
+    let max_output_tokens = request.max_output_tokens;
+    let translation = CallTranslation::of_request((client, server), request, options)?;
+    Ok(AttemptPlan {
+        url,
+        body: bytes_of(&translation.body),
+        content_type: "application/json".to_owned(),
+        server,
+        server_streams,
+        dropped: translation.dropped.clone(),
+        form: ReplyForm::Translated(Box::new(translation)),
+        max_output_tokens,
+    })
+}
+
+/// Returns whether the server is asked for a stream: as the client wants it, if the server can do both.
+fn server_streams(call: &ModelCall, candidate: &Candidate) -> bool {
+    let only_streams = candidate.spec.as_ref().is_some_and(|spec| spec.streaming_only);
+    (call.stream || only_streams) && candidate.supports_streaming()
+}
+
+/// Replaces all instructions of a request.
+fn override_system_prompt(request: &mut ModelRequest, prompt: &str) {
+    request.messages.retain(|message| !matches!(message.role, Role::System | Role::Developer));
+    let text = ContentPart::Text(TextPart { text: prompt.to_owned(), ..TextPart::default() });
+    let message = Message { role: Role::System, name: None, parts: vec![text], extra: Default::default() };
+    request.messages.insert(0, message);
+}
+
+/// Changes of a body whose format both sides speak: the model, and what the server refuses (G-26).
+fn passed_conversation(
+    call: &ModelCall,
+    candidate: &Candidate,
+    (dialect, url): (Dialect, String),
+    options: &WriteOptions,
+) -> Result<AttemptPlan, GatewayError> {
+    let mut body = call.body.json().clone();
+    let members = body.as_object_mut().ok_or_else(|| GatewayError::invalid("the body has to be a JSON object"))?;
+    let asks_for_usage = members.get("stream_options").is_some_and(|options| options["include_usage"] == true);
+    let (mut dropped, mut hides_usage) = (Vec::new(), false);
+    if dialect == Dialect::Chat {
+        members.insert("model".to_owned(), json!(candidate.upstream_model()));
+        dropped = chat::adapt(&mut body, options)?;
+        hides_usage = call.stream && !asks_for_usage;
+    } else {
+        for name in GATEWAY_MEMBERS {
+            members.shift_remove(name);
+        }
+        if dialect != Dialect::Gemini {
+            members.insert("model".to_owned(), json!(candidate.upstream_model()));
+        }
+    }
+    let max_output_tokens = output_bound(&body);
+    Ok(AttemptPlan {
+        url,
+        body: bytes_of(&body),
+        content_type: "application/json".to_owned(),
+        server: dialect,
+        server_streams: call.stream,
+        form: ReplyForm::Passed { dialect, hides_usage },
+        dropped,
+        max_output_tokens,
+    })
+}
+
+/// Returns the upper bound of the tokens of an answer, in any wire format.
+pub(crate) fn output_bound(body: &Value) -> Option<u64> {
+    let members = ["max_completion_tokens", "max_tokens", "max_output_tokens"];
+    let direct = members.iter().filter_map(|name| body.get(*name)?.as_u64()).max();
+    let config = body.get("generationConfig").or_else(|| body.get("generation_config"));
+    let of_gemini = || {
+        let config = config?;
+        config.get("maxOutputTokens").or_else(|| config.get("max_output_tokens"))?.as_u64()
+    };
+    direct.or_else(of_gemini)
+}
+
+fn completions(call: &ModelCall, candidate: &Candidate) -> Result<AttemptPlan, GatewayError> {
+    let request = CompletionRequest::read(call.body.json())?;
+    let options = write_options(candidate, Dialect::Chat);
+    let body = request.body_for(candidate.upstream_model(), &options);
+    Ok(AttemptPlan {
+        url: url(candidate, UpstreamEndpoint::Completions, request.stream)?,
+        body: bytes_of(&body),
+        content_type: "application/json".to_owned(),
+        server: Dialect::Chat,
+        server_streams: request.stream,
+        form: ReplyForm::Completions { hides_usage: !request.include_usage },
+        dropped: Vec::new(),
+        max_output_tokens: request.max_output_tokens.map(|max| max.saturating_mul(request.answers.max(1))),
+    })
+}
+
+fn embedding(call: &ModelCall, candidate: &Candidate) -> Result<AttemptPlan, GatewayError> {
+    let (model, body) = (candidate.upstream_model(), call.body.json());
+    let is_gemini_server = candidate.provider.provider_type == ProviderType::Google;
+    let (endpoint, body, form) = match (&call.endpoint, is_gemini_server) {
+        (ClientEndpoint::Gemini(verb), true) => {
+            (UpstreamEndpoint::Gemini(verb.name()), with_model_of_batch(body, model), EmbeddingForm::PassedGemini)
+        }
+        (ClientEndpoint::Gemini(verb), false) => {
+            let form = EmbeddingForm::OpenAiToGemini { is_batch: *verb == GeminiVerb::BatchEmbed };
+            (UpstreamEndpoint::Embeddings, embeddings::gemini_to_openai_request(model, body)?, form)
+        }
+        (_, true) => {
+            let verb = UpstreamEndpoint::Gemini("batchEmbedContents");
+            (verb, embeddings::openai_to_gemini(model, body)?, EmbeddingForm::GeminiToOpenAi)
+        }
+        (_, false) => {
+            let request = EmbeddingRequest::read(body)?;
+            (UpstreamEndpoint::Embeddings, request.body_for(model), EmbeddingForm::Passed)
+        }
+    };
+    Ok(AttemptPlan {
+        url: url(candidate, endpoint, false)?,
+        body: bytes_of(&body),
+        content_type: "application/json".to_owned(),
+        server: if is_gemini_server { Dialect::Gemini } else { Dialect::Chat },
+        server_streams: false,
+        form: ReplyForm::Embeddings(form),
+        dropped: Vec::new(),
+        max_output_tokens: Some(0),
+    })
+}
+
+/// Returns a body of embeddings whose model is the candidate's, also in the entries of a batch.
+fn with_model_of_batch(body: &Value, model: &str) -> Value {
+    let mut body = body.clone();
+    let name = json!(format!("models/{}", model.trim_start_matches("models/")));
+    for request in body.get_mut("requests").and_then(Value::as_array_mut).into_iter().flatten() {
+        if let Some(request) = request.as_object_mut() {
+            request.insert("model".to_owned(), name.clone());
+        }
+    }
+    if let Some(members) = body.as_object_mut().filter(|members| members.contains_key("model")) {
+        members.insert("model".to_owned(), name);
+    }
+    body
+}
+
+fn count_tokens(call: &ModelCall, candidate: &Candidate) -> Result<AttemptPlan, GatewayError> {
+    let provider_type = candidate.provider.provider_type;
+    if !matches!(provider_type, ProviderType::Google | ProviderType::Vertex) {
+        return Err(GatewayError::new(
+            400,
+            "unsupported_parameter",
+            "`countTokens` is served for models of Google only: this model's server does not count",
+        ));
+    }
+    Ok(AttemptPlan {
+        url: url(candidate, UpstreamEndpoint::Gemini("countTokens"), false)?,
+        body: bytes_of(call.body.json()),
+        content_type: "application/json".to_owned(),
+        server: Dialect::Gemini,
+        server_streams: false,
+        form: ReplyForm::Opaque,
+        dropped: Vec::new(),
+        max_output_tokens: Some(0),
+    })
+}
+
+fn opaque(
+    call: &ModelCall,
+    candidate: &Candidate,
+    endpoint: UpstreamEndpoint<'_>,
+) -> Result<AttemptPlan, GatewayError> {
+    let form = match endpoint {
+        UpstreamEndpoint::Moderations => ReplyForm::Moderations,
+        _ => ReplyForm::Opaque,
+    };
+    let (body, content_type) = match &call.body {
+        CallBody::Opaque { bytes, content_type } => (bytes.clone(), content_type.clone()),
+        CallBody::Json(value) => {
+            let mut body = (**value).clone();
+            if let Some(members) = body.as_object_mut() {
+                members.insert("model".to_owned(), json!(candidate.upstream_model()));
+                members.shift_remove("use_cache");
+            }
+            (bytes_of(&body), "application/json".to_owned())
+        }
+    };
+    Ok(AttemptPlan {
+        url: url(candidate, endpoint, false)?,
+        body,
+        content_type,
+        server: Dialect::Chat,
+        server_streams: call.stream,
+        form,
+        dropped: Vec::new(),
+        max_output_tokens: None,
+    })
+}

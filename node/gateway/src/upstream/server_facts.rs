@@ -1,0 +1,131 @@
+//! Facts about a candidate's server: its wire format, and what its requests may contain (1.12).
+
+use assay_node_dialects::{Dialect, ReasoningHistory, WriteOptions};
+use assay_node_dialects_chat::is_reasoning_model_name;
+use assay_node_models::catalog::WireFormat;
+use assay_node_models::provider::ProviderType;
+use assay_node_models::resolution::Candidate;
+use serde_json::Value;
+
+use crate::endpoint::ClientEndpoint;
+
+/// Models of OpenAI that are served over Responses only, or better: those with these beginnings.
+const RESPONSES_MODELS: [&str; 3] = ["o1-pro", "o3-pro", "gpt-5-pro"];
+/// Minor version of GPT-5 from which Responses serve it better.
+const RESPONSES_GPT_5_MINOR_MIN: u32 = 3;
+
+/// Returns the wire format of conversations with a candidate.
+pub(crate) fn conversation_dialect(candidate: &Candidate, endpoint: &ClientEndpoint) -> Dialect {
+    match candidate.provider.provider_type {
+        ProviderType::Anthropic => Dialect::Anthropic,
+        ProviderType::Google => Dialect::Gemini,
+        ProviderType::Vertex | ProviderType::Bedrock => match candidate.format() {
+            WireFormat::Anthropic => Dialect::Anthropic,
+            WireFormat::Google => Dialect::Gemini,
+            _ => Dialect::Chat,
+        },
+        _ if takes_responses(candidate, endpoint) => Dialect::Responses,
+        _ => Dialect::Chat,
+    }
+}
+
+/// Returns whether a call goes to the server's endpoint of Responses. Servers of OpenAI's format other than OpenAI's have
+/// it if `endpoint_types` of the model says so.
+fn takes_responses(candidate: &Candidate, endpoint: &ClientEndpoint) -> bool {
+    let provider = &candidate.provider;
+    if let Some(Value::Array(types)) = candidate.spec.as_ref().and_then(|spec| spec.members.get("endpoint_types")) {
+        let has = |name: &str| types.iter().any(|one| one == name);
+        return has("responses") && (*endpoint == ClientEndpoint::Responses || !has("chat"));
+    }
+    let is_openai = provider.provider_type == ProviderType::OpenAi && provider.metadata.api_base.is_none();
+    is_openai && (*endpoint == ClientEndpoint::Responses || prefers_responses(candidate.upstream_model()))
+}
+
+fn prefers_responses(model: &str) -> bool {
+    let minor = model.strip_prefix("gpt-5.").map(|rest| rest.split(|c: char| !c.is_ascii_digit()).next());
+    let minor = minor.flatten().and_then(|digits| digits.parse::<u32>().ok());
+    RESPONSES_MODELS.iter().any(|begin| model.starts_with(begin))
+        || model.starts_with("gpt-5") && model.contains("-codex")
+        || minor.is_some_and(|minor| minor >= RESPONSES_GPT_5_MINOR_MIN)
+}
+
+/// Returns what a request to a candidate may contain.
+pub(crate) fn write_options(candidate: &Candidate, dialect: Dialect) -> WriteOptions {
+    use ProviderType as P;
+    let (provider, model) = (&candidate.provider, candidate.upstream_model());
+    let provider_type = provider.provider_type;
+    let spec = candidate.spec.as_deref();
+    let name = model.rsplit('/').next().unwrap_or(model);
+    let is_openai_server = matches!(provider_type, P::OpenAi | P::Azure | P::AzureAiGateway);
+    let is_own_server = provider.metadata.api_base.is_some() && provider_type == P::OpenAi || provider_type == P::Ollama;
+    WriteOptions {
+        model_max_output_tokens: spec.and_then(|spec| spec.max_output_tokens),
+        schema_as_tool: dialect == Dialect::Chat && spec.is_some_and(|spec| spec.json_schema_as_tool),
+        is_reasoning_model: is_openai_server && is_reasoning_model_name(name)
+            || spec.is_some_and(|spec| spec.o1_like && spec.format == WireFormat::OpenAi),
+        takes_stream_options: !matches!(provider_type, P::Mistral | P::Fireworks | P::Databricks),
+        reasoning_history: match provider_type {
+            _ if is_own_server => ReasoningHistory::Texts,
+            P::OpenAi | P::Azure => ReasoningHistory::Remove,
+            _ => ReasoningHistory::Keep,
+        },
+        refuses_parallel_tool_calls: matches!(provider_type, P::Mistral | P::Databricks | P::Azure | P::Cohere),
+        refuses_cache_control: matches!(
+            provider_type,
+            P::OpenAi | P::Azure | P::Mistral | P::Groq | P::Fireworks | P::Together | P::XAi | P::Cerebras
+        ) && !is_own_server,
+        developer_as_system: is_own_server || !matches!(provider_type, P::OpenAi | P::Azure | P::OpenRouter),
+        needs_call_signatures: name.starts_with("gemini-3"),
+        omits_call_ids: dialect == Dialect::Gemini && provider_type == P::Vertex,
+        takes_thinking_level: name.starts_with("gemini-3"),
+        takes_json_schema: takes_json_schema(name),
+        schema_in_output_format: false,
+        adaptive_thinking: has_adaptive_thinking(name),
+    }
+}
+
+/// Returns whether a model of Gemini takes `responseJsonSchema`: all since 2.5.
+fn takes_json_schema(name: &str) -> bool {
+    let version = name.strip_prefix("gemini-").map(|rest| rest.split('-').next().unwrap_or_default());
+    version.and_then(|version| version.parse::<f64>().ok()).is_some_and(|version| version >= 2.5)
+}
+
+/// Returns whether a Claude model chooses its reasoning budget itself.
+fn has_adaptive_thinking(name: &str) -> bool {
+    let rest = name.strip_prefix("claude-opus-").unwrap_or_default();
+    let mut numbers = rest.split(['-', '@']).map(str::parse::<u32>);
+    match (numbers.next(), numbers.next()) {
+        (Some(Ok(major)), Some(Ok(minor))) if minor < 100 => (major, minor) >= (4, 7),
+        (Some(Ok(major)), _) => major > 4 && major < 100,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn some_models_of_openai_are_called_over_responses() {
+        for model in ["o1-pro", "o3-pro-2025", "gpt-5-pro", "gpt-5-codex", "gpt-5.1-codex-max", "gpt-5.4", "gpt-5.10-mini"] {
+            assert!(prefers_responses(model), "{model}");
+        }
+        for model in ["o1", "gpt-5", "gpt-5.1", "gpt-5-mini", "gpt-4o", "my-gpt-5.4"] {
+            assert!(!prefers_responses(model), "{model}");
+        }
+    }
+
+    #[test]
+    fn versions_of_models_are_read_from_their_names() {
+        for model in ["gemini-2.5-pro", "gemini-3-pro", "gemini-3.1-flash"] {
+            assert!(takes_json_schema(model), "{model}");
+        }
+        assert!(!takes_json_schema("gemini-2.0-flash") && !takes_json_schema("gemma"));
+        for model in ["claude-opus-4-7", "claude-opus-4-8-20261001", "claude-opus-5"] {
+            assert!(has_adaptive_thinking(model), "{model}");
+        }
+        for model in ["claude-opus-4-5", "claude-opus-4-20250514", "claude-sonnet-4-5", "claude-3-opus"] {
+            assert!(!has_adaptive_thinking(model), "{model}");
+        }
+    }
+}

@@ -142,7 +142,7 @@ fn settings_of_outbound_and_model_calls_that_do_not_fit_are_named() {
         ("gateway.calls_max=0", "gateway.calls_max is 0; set it to 1 to 1048576"),
         ("gateway.request_bytes_max=1000000000", "above http.bodies_bytes_max"),
         ("gateway.forward_headers=[\"cookie\"]", "gateway.forward_headers[0]: `cookie`"),
-        ("gateway.retry_budget=45", "did you mean `gateway.retry_budget_seconds`?"),
+        ("gateway.retry_budget_second=45", "did you mean `gateway.retry_budget_seconds`?"),
     ] {
         let why = refused(flag);
         assert!(why.contains(says), "{flag}: {why}");

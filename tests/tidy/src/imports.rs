@@ -153,6 +153,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("assay-node-gateway", &["assay-node-dialects", "assay-node-dialects-"]),
     ("assay-node-dialects-anthropic", &["assay-node-dialects"]),
     ("assay-node-dialects-chat", &["assay-node-dialects"]),
+    ("assay-node-dialects-converse", &["assay-node-dialects"]),
     ("assay-node-dialects-gemini", &["assay-node-dialects"]),
     ("assay-node-dialects-responses", &["assay-node-dialects"]),
     ("assay-node-egress", &[]),

@@ -55,7 +55,8 @@ const LIBRARIES: &[(&str, &[&str])] = &[
     ),
     ("chacha20poly1305", &["assay-node-secrets"]),
     ("lz4_flex", &["assay-storage-segments"]),
-    ("crc32fast", &["assay-storage-log"]),
+    // Checksums of files; and those of event streams, which Bedrock sends.
+    ("crc32fast", &["assay-node-dialects-converse", "assay-storage-log"]),
     ("tonic", &["assay-cluster-transport"]),
     // Messages between nodes; and those of OTLP, which clients send.
     ("prost", &["assay-cluster-transport", "assay-node-otel"]),

@@ -148,6 +148,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         "assay-node-retention",
         &["assay-cluster", "assay-node-objects", "assay-node-query", "assay-node-records", "assay-storage-model"],
     ),
+    ("assay-node-cloud-credentials", &["assay-node-models"]),
     ("assay-node-connections", &[]),
     ("assay-node-dialects", &[]),
     ("assay-node-gateway", &["assay-node-dialects", "assay-node-dialects-"]),

@@ -7,7 +7,12 @@
 //! One caller fetches at a time. While a credential is still valid the others use it, and else they wait for it.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::hash::Hash;
+
+use assay_node_models::provider::Provider;
+use ring::digest::{Context, SHA256};
+use serde_json::Value;
 
 use crate::CredentialError;
 
@@ -42,7 +47,32 @@ pub enum CredentialLookup<V> {
     Failed { error: CredentialError, retry_at_ms: i64 },
 }
 
-/// Credentials by keys. A key should contain a version or a hash of the secret: a changed one has other credentials.
+/// Key of the credentials of a provider secret. A changed secret, or one with changed metadata, has another.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct CredentialKey([u8; 32]);
+
+impl CredentialKey {
+    pub fn of(provider: &Provider, secret: &str) -> CredentialKey {
+        let metadata = Value::Object(provider.metadata.members.clone()).to_string();
+        let mut hash = Context::new(&SHA256);
+        for part in [provider.id.as_str(), provider.provider_type.name(), secret, &metadata] {
+            hash.update(&part.len().to_be_bytes());
+            hash.update(part.as_bytes());
+        }
+        let mut key = [0; 32];
+        key.copy_from_slice(hash.finish().as_ref());
+        CredentialKey(key)
+    }
+}
+
+impl fmt::Debug for CredentialKey {
+    /// Shows nothing: a short secret could be guessed from its hash.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("CredentialKey").finish_non_exhaustive()
+    }
+}
+
+/// Credentials by keys, such as [`CredentialKey`].
 #[derive(Clone, Debug)]
 pub struct CredentialCache<K, V> {
     entries: HashMap<K, CachedCredential<V>>,

@@ -39,7 +39,9 @@ mod times;
 mod token;
 mod token_url;
 
-pub use cache::{CREDENTIALS_MAX, CredentialCache, CredentialLookup, FETCH_MS_MAX, REFRESH_MS, RETRY_MS_MAX};
+pub use cache::{
+    CREDENTIALS_MAX, CredentialCache, CredentialKey, CredentialLookup, FETCH_MS_MAX, REFRESH_MS, RETRY_MS_MAX,
+};
 pub use error::CredentialError;
 pub use exchange::{ExchangeCall, token_request};
 pub use federation::ANTHROPIC_TOKEN_BETA;

@@ -70,6 +70,14 @@ pub struct Token {
     pub expires_in: u64,
 }
 
+impl Token {
+    /// Returns when the token expires if its answer came now.
+    pub fn expires_ms(&self, now_ms: i64) -> i64 {
+        let life_ms = i64::try_from(self.expires_in.saturating_mul(1000)).unwrap_or(i64::MAX);
+        now_ms.saturating_add(life_ms)
+    }
+}
+
 /// Reads the answer of a token server: `{"access_token", "expires_in"}`.
 pub fn parse_token(status: u16, body: &[u8]) -> Result<Token, CredentialError> {
     let problem = |problem| CredentialError::Answer { problem };

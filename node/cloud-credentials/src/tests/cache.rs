@@ -2,7 +2,13 @@
 
 use proptest::prelude::*;
 
-use crate::{CredentialCache, CredentialError, CredentialLookup, FETCH_MS_MAX, REFRESH_MS, RETRY_MS_MAX};
+use assay_node_models::provider::HiddenText;
+use serde_json::json;
+
+use super::provider;
+use crate::{
+    CredentialCache, CredentialError, CredentialKey, CredentialLookup, FETCH_MS_MAX, REFRESH_MS, RETRY_MS_MAX, Token,
+};
 
 const HOUR_MS: i64 = 3_600_000;
 
@@ -12,6 +18,28 @@ fn cache() -> CredentialCache<&'static str, u64> {
 
 fn failure() -> CredentialError {
     CredentialError::Failed { status: 503 }
+}
+
+#[test]
+fn a_key_follows_the_secret_and_its_metadata() {
+    let key = |kind, metadata, secret| CredentialKey::of(&provider(kind, &metadata), secret);
+    let one = key("azure", json!({"a": 1}), "hidden");
+    assert_eq!(one, key("azure", json!({"a": 1}), "hidden"));
+    for other in [
+        key("azure", json!({"a": 1}), "hidden2"),
+        key("azure", json!({"a": 2}), "hidden"),
+        key("vertex", json!({"a": 1}), "hidden"),
+    ] {
+        assert_ne!(one, other);
+    }
+    assert_eq!(format!("{one:?}"), "CredentialKey { .. }");
+}
+
+#[test]
+fn the_end_of_a_token_counts_from_its_answer() {
+    let token = |expires_in| Token { value: HiddenText::new("t"), expires_in };
+    assert_eq!(token(3600).expires_ms(5), HOUR_MS + 5);
+    assert_eq!(token(u64::MAX).expires_ms(5), i64::MAX);
 }
 
 #[test]

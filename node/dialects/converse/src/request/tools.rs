@@ -16,7 +16,8 @@ const JSON_TOOL_DESCRIPTION: &str = "Output the result in JSON format";
 const NO_TOOL: &str = "none_available";
 const NO_TOOL_DESCRIPTION: &str = "Do not call this tool. No tools are available.";
 
-/// Returns whether the written request forces the tool `json`, whose input is the text of the answer.
+/// Returns whether the written request forces the tool `json`, whose input is the text of the answer. Readers leave its calls
+/// as they are; the gateway makes them text for all formats alike.
 pub fn uses_json_tool(request: &ModelRequest, options: &WriteOptions) -> bool {
     let is_forced_elsewhere = matches!(request.tool_choice, Some(ToolChoice::Named(_)));
     match &request.output_format {

@@ -13,9 +13,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 
 use crate::fault::Fault;
-use crate::script::{Prompt, answer};
+use crate::script::{Prompt, ScriptedAnswer, answer};
 use crate::sse::WireEvent;
-use crate::{anthropic, chat, gemini, responses};
+use crate::{anthropic, bedrock, chat, event_stream, gemini, responses, tokens};
 
 /// Upper bound of a request's head and body, and of the requests that are remembered.
 const HEAD_LINES_MAX: usize = 200;
@@ -118,18 +118,18 @@ async fn serve(stream: TcpStream, shared: Arc<Mutex<Shared>>) -> anyhow::Result<
     stream.set_nodelay(true)?;
     let mut stream = BufReader::new(stream);
     while let Some(request) = read_request(&mut stream).await? {
-        let fault = {
+        let (fault, number) = {
             let mut shared = locked(&shared);
             if shared.requests.len() < RECORDED_MAX {
                 shared.requests.push(request.clone());
             }
-            shared.faults.pop_front()
+            (shared.faults.pop_front(), shared.requests.len())
         };
         if let Some(Fault::SlowFirstByte(pause)) = &fault {
             tokio::time::sleep(*pause).await;
         }
         if fault == Some(Fault::Closes)
-            || !respond(stream.get_mut(), &reply_to(&request, fault.as_ref()), fault).await?
+            || !respond(stream.get_mut(), &reply_to(&request, fault.as_ref(), number), fault).await?
         {
             return Ok(());
         }
@@ -196,8 +196,21 @@ async fn read_chunks(stream: &mut BufReader<TcpStream>) -> anyhow::Result<Bytes>
 
 /// What is sent back.
 enum Reply {
-    Whole { status: u16, retry_after: Option<String>, body: Value },
-    Stream(Vec<WireEvent>),
+    Whole { status: u16, content_type: &'static str, headers: Vec<(&'static str, String)>, body: String },
+    Stream { content_type: &'static str, events: Vec<WireEvent> },
+}
+
+impl Reply {
+    fn json(status: u16, body: &Value) -> Reply {
+        Reply::Whole { status, content_type: "application/json", headers: Vec::new(), body: body.to_string() }
+    }
+
+    fn with_header(mut self, name: &'static str, value: String) -> Reply {
+        if let Reply::Whole { headers, .. } = &mut self {
+            headers.push((name, value));
+        }
+        self
+    }
 }
 
 /// The wire format that a path stands for.
@@ -207,12 +220,32 @@ enum Format {
     Embeddings,
     Responses,
     Anthropic,
-    Gemini { model: String, verb: String },
+    Gemini {
+        model: String,
+        verb: String,
+    },
+    Converse {
+        model: String,
+        stream: bool,
+    },
+    /// Anthropic's messages at Bedrock.
+    Invoke {
+        model: String,
+        stream: bool,
+    },
+    /// Anthropic's messages at Vertex.
+    RawPredict {
+        model: String,
+        stream: bool,
+    },
 }
 
 impl Format {
     fn of(path: &str) -> Option<Format> {
         let path = path.split('?').next().unwrap_or_default();
+        if let Some((_, rest)) = path.split_once("/model/") {
+            return Format::of_bedrock(rest);
+        }
         let ends = |end: &str| path.ends_with(end);
         Some(match () {
             () if ends("/chat/completions") => Format::Chat,
@@ -222,17 +255,63 @@ impl Format {
             () if ends("/messages") => Format::Anthropic,
             () => {
                 let (model, verb) = path.rsplit('/').next()?.split_once(':')?;
-                Format::Gemini { model: model.into(), verb: verb.into() }
+                match verb {
+                    "rawPredict" => Format::RawPredict { model: model.into(), stream: false },
+                    "streamRawPredict" => Format::RawPredict { model: model.into(), stream: true },
+                    _ => Format::Gemini { model: model.into(), verb: verb.into() },
+                }
             }
         })
     }
 
+    fn of_bedrock(path: &str) -> Option<Format> {
+        let (model, verb) = path.rsplit_once('/')?;
+        let model = model.replace("%3A", ":");
+        Some(match verb {
+            "converse" => Format::Converse { model, stream: false },
+            "converse-stream" => Format::Converse { model, stream: true },
+            "invoke" => Format::Invoke { model, stream: false },
+            "invoke-with-response-stream" => Format::Invoke { model, stream: true },
+            _ => return None,
+        })
+    }
+
+    fn is_bedrock(&self) -> bool {
+        matches!(self, Format::Converse { .. } | Format::Invoke { .. })
+    }
+
     fn error(&self, status: u16) -> Value {
         match self {
-            Format::Anthropic => anthropic::error(status),
+            Format::Anthropic | Format::RawPredict { .. } => anthropic::error(status),
             Format::Gemini { .. } => gemini::error(status),
+            Format::Converse { .. } | Format::Invoke { .. } => bedrock::error(status),
             _ => chat::error(status),
         }
+    }
+
+    fn refusal(&self, status: u16) -> Reply {
+        let reply = Reply::json(status, &self.error(status));
+        match self.is_bedrock() {
+            true => reply.with_header("x-amzn-errortype", bedrock::error_type(status).to_owned()),
+            false => reply,
+        }
+    }
+
+    /// Event of an error within a stream.
+    fn error_event(&self) -> WireEvent {
+        let error = self.error(500);
+        match self {
+            Format::Anthropic | Format::Responses | Format::RawPredict { .. } => WireEvent::named("error", &error),
+            Format::Converse { .. } | Format::Invoke { .. } => {
+                event_stream::exception("modelStreamErrorException", "scripted error 500")
+            }
+            _ => WireEvent::data(&error),
+        }
+    }
+
+    fn huge_event(&self, bytes: usize) -> WireEvent {
+        let padding = json!({"padding": "x".repeat(bytes)});
+        if self.is_bedrock() { event_stream::event("padding", &padding) } else { WireEvent::data(&padding) }
     }
 
     fn prompt(&self, body: &Value) -> Prompt {
@@ -242,72 +321,114 @@ impl Format {
             Format::Responses => responses::read(body),
             Format::Anthropic => anthropic::read(body),
             Format::Gemini { model, verb } => gemini::read(model, verb == "streamGenerateContent", body),
+            Format::Converse { model, stream } => bedrock::read(model, *stream, body),
+            Format::Invoke { model, stream } | Format::RawPredict { model, stream } => {
+                Prompt { model: model.clone(), stream: *stream, ..anthropic::read(body) }
+            }
         }
+    }
+
+    /// Returns why a cloud refuses a request, if it does: credentials and the members of Anthropic's bodies.
+    fn refused_by_cloud(&self, request: &RecordedRequest, body: &Value) -> Option<(u16, String)> {
+        let authorization = request.header("authorization").unwrap_or_default();
+        let (status, is_signable, wanted) = match self {
+            Format::Converse { .. } => (403, true, None),
+            Format::Invoke { .. } => (403, true, Some(("bedrock-2023-05-31", false))),
+            Format::RawPredict { .. } => (401, false, Some(("vertex-2023-10-16", true))),
+            _ => return None,
+        };
+        let is_signed = is_signable && authorization.starts_with("AWS4-HMAC-SHA256 Credential=");
+        if !is_signed && !authorization.starts_with("Bearer ") {
+            return Some((status, "Missing Authentication Token".to_owned()));
+        }
+        let (version, has_mode) = wanted?;
+        bedrock::anthropic_refusal(body, version, has_mode).map(|why| (400, why))
     }
 }
 
-fn reply_to(request: &RecordedRequest, fault: Option<&Fault>) -> Reply {
-    let whole = |status: u16, body: Value| Reply::Whole { status, retry_after: None, body };
+fn reply_to(request: &RecordedRequest, fault: Option<&Fault>, number: usize) -> Reply {
     if request.method == "GET" && request.path.ends_with("/models") {
-        return whole(200, json!({"object": "list", "data": [{"id": "scripted", "object": "model"}]}));
+        return Reply::json(200, &json!({"object": "list", "data": [{"id": "scripted", "object": "model"}]}));
     }
-    let Some(format) = Format::of(&request.path) else { return whole(404, chat::error(404)) };
+    let format = Format::of(&request.path);
     if let Some(Fault::Status { status, retry_after }) = fault {
-        return Reply::Whole { status: *status, retry_after: retry_after.clone(), body: format.error(*status) };
+        let reply = format.as_ref().unwrap_or(&Format::Chat).refusal(*status);
+        return match retry_after {
+            Some(after) => reply.with_header("retry-after", after.clone()),
+            None => reply,
+        };
     }
+    if let Some(token) = tokens::answer(&request.path, &String::from_utf8_lossy(&request.body), number) {
+        let tokens::TokenAnswer { status, content_type, body } = token;
+        return Reply::Whole { status, content_type, headers: Vec::new(), body };
+    }
+    let Some(format) = format else { return Reply::json(404, &chat::error(404)) };
     let body = request.json();
+    if let Some((status, message)) = format.refused_by_cloud(request, &body) {
+        return Reply::json(status, &json!({"message": message}));
+    }
     let prompt = format.prompt(&body);
     let found = match answer(&prompt) {
         Ok(found) => found,
-        Err(status) => return whole(status, format.error(status)),
+        Err(status) => return format.refusal(status),
     };
-    let mut events = match (&format, prompt.stream) {
-        (Format::Chat, false) => return whole(200, chat::whole(&prompt, &found)),
-        (Format::Completions, _) => return whole(200, chat::completion(&body, &found)),
-        (Format::Embeddings, _) => return whole(200, chat::embeddings(&body)),
-        (Format::Responses, false) => return whole(200, responses::whole(&prompt, &found)),
-        (Format::Anthropic, false) => return whole(200, anthropic::whole(&prompt, &found)),
-        (Format::Gemini { verb, .. }, false) if verb == "generateContent" => {
-            return whole(200, gemini::whole(&prompt, &found));
-        }
-        (Format::Gemini { verb, .. }, false) => return whole(200, gemini::embeddings(verb, &body)),
-        (Format::Chat, true) => chat::stream(&body, &prompt, &found),
-        (Format::Responses, true) => responses::stream(&prompt, &found),
-        (Format::Anthropic, true) => anthropic::stream(&prompt, &found),
-        (Format::Gemini { .. }, true) => gemini::stream(&prompt, &found),
+    if !prompt.stream || matches!(format, Format::Completions | Format::Embeddings) {
+        return whole(&format, &body, &prompt, &found);
+    }
+    let mut events = match &format {
+        Format::Responses => responses::stream(&prompt, &found),
+        Format::Anthropic | Format::RawPredict { .. } => anthropic::stream(&prompt, &found),
+        Format::Gemini { .. } => gemini::stream(&prompt, &found),
+        Format::Converse { .. } => bedrock::stream(&found),
+        Format::Invoke { .. } => anthropic::stream(&prompt, &found).iter().map(bedrock::chunk).collect(),
+        Format::Chat | Format::Completions | Format::Embeddings => chat::stream(&body, &prompt, &found),
     };
     match fault {
         Some(Fault::ErrorEventAfter(good)) => {
             events.truncate(*good);
-            let error = format.error(500);
-            let named = matches!(format, Format::Anthropic | Format::Responses);
-            events.push(if named { WireEvent::named("error", &error) } else { WireEvent::data(&error) });
+            events.push(format.error_event());
         }
-        Some(Fault::HugeEvent(bytes)) => events.insert(1, WireEvent::data(&json!({"padding": "x".repeat(*bytes)}))),
+        Some(Fault::HugeEvent(bytes)) => events.insert(1, format.huge_event(*bytes)),
         _ => {}
     }
-    Reply::Stream(events)
+    let content_type = if format.is_bedrock() { "application/vnd.amazon.eventstream" } else { "text/event-stream" };
+    Reply::Stream { content_type, events }
+}
+
+fn whole(format: &Format, body: &Value, prompt: &Prompt, found: &ScriptedAnswer) -> Reply {
+    let answer = match format {
+        Format::Chat => chat::whole(prompt, found),
+        Format::Completions => chat::completion(body, found),
+        Format::Embeddings => chat::embeddings(body),
+        Format::Responses => responses::whole(prompt, found),
+        Format::Anthropic | Format::Invoke { .. } | Format::RawPredict { .. } => anthropic::whole(prompt, found),
+        Format::Gemini { verb, .. } if verb == "generateContent" => gemini::whole(prompt, found),
+        Format::Gemini { verb, .. } => gemini::embeddings(verb, body),
+        Format::Converse { .. } => bedrock::whole(found),
+    };
+    Reply::json(200, &answer)
 }
 
 /// Sends a reply. Returns whether the connection can be used again.
 async fn respond(stream: &mut TcpStream, reply: &Reply, fault: Option<Fault>) -> anyhow::Result<bool> {
     let wrong_type = fault == Some(Fault::WrongContentType);
-    let (head, pieces): (String, Vec<String>) = match reply {
-        Reply::Whole { status, retry_after, body } => {
-            let body = body.to_string();
-            let content_type = if wrong_type { "text/html" } else { "application/json" };
-            let retry = retry_after.as_ref().map_or_else(String::new, |after| format!("retry-after: {after}\r\n"));
-            let length = body.len();
+    let shown = |content_type: &'static str| if wrong_type { "text/html" } else { content_type };
+    let (head, pieces): (String, Vec<Vec<u8>>) = match reply {
+        Reply::Whole { status, content_type, headers, body } => {
+            let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+            let (content_type, length) = (shown(content_type), body.len());
             let head = format!(
-                "HTTP/1.1 {status} Scripted\r\ncontent-type: {content_type}\r\n{retry}content-length: {length}\r\n\r\n"
+                "HTTP/1.1 {status} Scripted\r\ncontent-type: {content_type}\r\n{headers}content-length: {length}\r\n\r\n"
             );
-            (head, vec![body])
+            (head, vec![body.clone().into_bytes()])
         }
-        Reply::Stream(events) => {
-            let content_type = if wrong_type { "text/html" } else { "text/event-stream" };
-            let chunks = events.iter().map(|WireEvent(text)| format!("{:x}\r\n{text}\r\n", text.len()));
+        Reply::Stream { content_type, events } => {
+            let content_type = shown(content_type);
+            let chunk =
+                |WireEvent(bytes): &WireEvent| [format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat();
+            let chunks = events.iter().map(chunk);
             let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {content_type}\r\ntransfer-encoding: chunked\r\n\r\n");
-            (head, chunks.chain(["0\r\n\r\n".to_owned()]).collect())
+            (head, chunks.chain([b"0\r\n\r\n".to_vec()]).collect())
         }
     };
     stream.write_all(head.as_bytes()).await?;
@@ -321,7 +442,7 @@ async fn respond(stream: &mut TcpStream, reply: &Reply, fault: Option<Fault>) ->
     };
     for piece in pieces {
         tokio::time::sleep(pause).await;
-        let bytes = &piece.as_bytes()[..piece.len().min(left)];
+        let bytes = &piece[..piece.len().min(left)];
         stream.write_all(bytes).await?;
         left -= bytes.len();
         if left == 0 {

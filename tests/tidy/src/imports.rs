@@ -148,6 +148,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         "assay-node-retention",
         &["assay-cluster", "assay-node-objects", "assay-node-query", "assay-node-records", "assay-storage-model"],
     ),
+    ("assay-node-cloud-credentials", &["assay-node-models"]),
     ("assay-node-connections", &[]),
     ("assay-node-dialects", &[]),
     (
@@ -162,6 +163,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ),
     ("assay-node-dialects-anthropic", &["assay-node-dialects"]),
     ("assay-node-dialects-chat", &["assay-node-dialects"]),
+    ("assay-node-dialects-converse", &["assay-node-dialects"]),
     ("assay-node-dialects-gemini", &["assay-node-dialects"]),
     ("assay-node-dialects-responses", &["assay-node-dialects"]),
     ("assay-node-egress", &[]),

@@ -55,7 +55,8 @@ const LIBRARIES: &[(&str, &[&str])] = &[
     ),
     ("chacha20poly1305", &["assay-node-secrets"]),
     ("lz4_flex", &["assay-storage-segments"]),
-    ("crc32fast", &["assay-storage-log"]),
+    // Checksums of files; and those of event streams, which Bedrock sends.
+    ("crc32fast", &["assay-node-dialects-converse", "assay-storage-log"]),
     ("tonic", &["assay-cluster-transport"]),
     // Messages between nodes; and those of OTLP, which clients send.
     ("prost", &["assay-cluster-transport", "assay-node-otel"]),
@@ -65,8 +66,9 @@ const LIBRARIES: &[(&str, &[&str])] = &[
     ("hyper-util", &["assay-cluster-transport", "assay-node-egress", "assay-node-http", "assay-bench"]),
     ("tokio-rustls", &["assay-cluster-transport", "assay-node-egress", "assay-node-http"]),
     ("rcgen", &["assay-cluster-transport"]),
-    // Signatures that callers show; and the provider of a test that logs people in signs as a real one does.
-    ("ring", &["assay-node-auth", "assay-test-api"]),
+    // Signatures that callers show, and those that model providers want; and the provider of a test that logs people in
+    // signs as a real one does.
+    ("ring", &["assay-node-auth", "assay-node-cloud-credentials", "assay-test-api"]),
     // The bench's bare pipeline is the same server with nothing behind it: what ingest is measured against.
     ("actix-web", &["assay-node-http", "assay-bench"]),
     // What actix-web stands on: connections pass the gate before they are HTTP.

@@ -19,6 +19,7 @@
 mod answer_blocks;
 mod block_reader;
 mod block_writer;
+mod clouds;
 mod error;
 mod fields;
 mod request;
@@ -29,6 +30,7 @@ mod stream_writer;
 mod tests;
 mod usage;
 
+pub use clouds::{BETAS_MAX, body_for_bedrock, body_for_vertex};
 pub use error::{error_status, read_error, write_error};
 pub use request::{AnthropicReadOptions, read_request, write_request};
 pub use response::{read_response, read_response_with, write_response};

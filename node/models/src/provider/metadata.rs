@@ -34,6 +34,10 @@ pub enum AuthFormat {
 pub struct HiddenText(String);
 
 impl HiddenText {
+    pub fn new(text: impl Into<String>) -> HiddenText {
+        HiddenText(text.into())
+    }
+
     pub fn reveal(&self) -> &str {
         &self.0
     }

@@ -1,6 +1,7 @@
 //! Calls through the gateway's translation: whatever format the model server speaks, a client reads what a server of its own
 //! format would have answered.
 
+mod clouds;
 mod requests;
 mod seen;
 

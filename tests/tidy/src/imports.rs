@@ -84,6 +84,10 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ),
     ("assay-node-auth", &["assay-storage-model"]),
     ("assay-node-secrets", &["assay-cluster", "assay-node-auth", "assay-storage-model"]),
+    (
+        "assay-node-response-cache",
+        &["assay-cluster", "assay-node-auth", "assay-node-secrets", "assay-storage-disk", "assay-storage-model"],
+    ),
     ("assay-node-values", &["assay-storage-model"]),
     ("assay-node-btql", &["assay-node-values", "assay-storage-model"]),
     ("assay-node-scorers", &[]),

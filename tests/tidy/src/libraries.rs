@@ -37,7 +37,7 @@ const LIBRARIES: &[(&str, &[&str])] = &[
     // takes connections is closed apart from the server that has it.
     ("rustix", &["assay-storage-disk", "assay-storage-threads", "assay-bench", "assay", "assay-node-http"]),
     // Names of content, fingerprints of keys, of rules of rate limiting, and of requests that may be sent twice; which rows a
-    // sample has; the order of upstreams.
+    // sample has; the order of upstreams; keys of cached responses.
     (
         "blake3",
         &[
@@ -50,6 +50,7 @@ const LIBRARIES: &[(&str, &[&str])] = &[
             "assay-node-query",
             "assay-node-files",
             "assay-node-models",
+            "assay-node-response-cache",
             "assay-test-btql",
         ],
     ),

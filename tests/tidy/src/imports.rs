@@ -151,6 +151,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("assay-node-connections", &[]),
     ("assay-node-dialects", &[]),
     ("assay-node-gateway", &["assay-node-dialects", "assay-node-dialects-"]),
+    ("assay-node-guardrails", &[]),
     ("assay-node-mcp-client", &["assay-node-dialects", "assay-node-egress"]),
     ("assay-node-dialects-anthropic", &["assay-node-dialects"]),
     ("assay-node-dialects-chat", &["assay-node-dialects"]),

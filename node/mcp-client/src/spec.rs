@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use assay_node_egress::{EgressUrl, HeaderMap, HeaderValue};
+use assay_node_egress::{EgressUrl, HeaderMap, HeaderName, HeaderValue};
 use uuid::Uuid;
 
 /// Upper bound of the time of one exchange: a connection, a list of tools, a call (G-70).
@@ -65,7 +65,7 @@ pub enum SpecError {
 }
 
 /// Server to connect to.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct McpServerSpec {
     /// Name in the prompt; the names of its tools begin with it.
     pub name: String,
@@ -80,6 +80,21 @@ pub struct McpServerSpec {
     pub organization: Uuid,
     /// Time of one exchange, at most [`CALL_TIME_MAX`].
     pub call_time: Duration,
+}
+
+/// Shows neither values of headers nor the token.
+impl fmt::Debug for McpServerSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("McpServerSpec")
+            .field("name", &self.name)
+            .field("url", &self.url)
+            .field("bearer", &self.bearer)
+            .field("headers", &self.headers.keys().map(HeaderName::as_str).collect::<Vec<_>>())
+            .field("enabled_tools", &self.enabled_tools)
+            .field("organization", &self.organization)
+            .field("call_time", &self.call_time)
+            .finish()
+    }
 }
 
 impl McpServerSpec {

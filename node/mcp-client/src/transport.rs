@@ -1,6 +1,7 @@
 //! HTTP of MCP sessions over the egress client: one POST for each message, answered as JSON or as an event stream.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 use assay_node_dialects::sse::SseParser;
@@ -44,7 +45,6 @@ pub(crate) struct McpHttpClient {
     shared: Arc<ServerConnection>,
 }
 
-#[derive(Debug)]
 struct ServerConnection {
     name: String,
     egress: EgressClient,
@@ -54,6 +54,12 @@ struct ServerConnection {
     headers: HeaderMap,
     /// Why the latest exchange failed, for callers to whom the failure itself does not come back.
     failure: Mutex<Option<McpFailure>>,
+}
+
+impl fmt::Debug for ServerConnection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerConnection").field("name", &self.name).finish_non_exhaustive()
+    }
 }
 
 impl McpHttpClient {

@@ -107,7 +107,10 @@ async fn headers_of_the_server_are_sent_and_those_of_the_protocol_are_ours() {
     for (name, value) in [("x-team", "a"), ("authorization", "Basic b"), ("mcp-session-id", "c"), ("accept", "d")] {
         spec.headers.insert(name, value.parse().expect("a value"));
     }
-    McpSession::connect(client("mcp"), spec).await.expect("a session");
+    spec.headers.insert("x-key", TOKEN.parse().expect("a value"));
+    assert!(!format!("{spec:?}").contains(TOKEN), "{spec:?}");
+    let session = McpSession::connect(client("mcp"), spec).await.expect("a session");
+    assert!(!format!("{session:?}").contains(TOKEN), "{session:?}");
     let first = &server.requests()[0];
     assert_eq!(first.header("x-team"), Some("a"));
     assert_eq!(first.header("authorization"), Some(&*format!("Bearer {TOKEN}")));

@@ -122,6 +122,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         &[
             "assay-cluster",
             "assay-node-auth",
+            "assay-node-guardrails",
             "assay-node-models",
             "assay-node-secrets",
             "assay-node-shapes",

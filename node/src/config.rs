@@ -50,8 +50,9 @@ const NOT_SETTINGS: [&str; 10] = [
     "ASSAY_BIN",
     sabotage::VARIABLE,
 ];
-/// Connections that send what is no HTTP are their clients' fault; the server's library calls that an error.
-const DEFAULT_FILTER: &str = "info,openraft=off,raft_engine=warn,actix_http::h1=off";
+/// Connections that send what is no HTTP are their clients' fault; the server's library calls that an error. What `rmcp`
+/// logs has messages of tools in it.
+const DEFAULT_FILTER: &str = "info,openraft=off,raft_engine=warn,actix_http::h1=off,rmcp=off";
 /// A configuration file is a page or two.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 

@@ -14,6 +14,7 @@ mod env_var;
 mod environment;
 mod environment_object;
 pub(crate) mod experiment;
+mod guardrails;
 pub(crate) mod inactive;
 mod mcp_server;
 mod org_automation;

@@ -126,6 +126,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         &[
             "assay-cluster",
             "assay-node-auth",
+            "assay-node-guardrails",
             "assay-node-models",
             "assay-node-secrets",
             "assay-node-shapes",
@@ -165,6 +166,8 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "assay-node-models",
         ],
     ),
+    ("assay-node-guardrails", &[]),
+    ("assay-node-mcp-client", &["assay-node-dialects", "assay-node-egress"]),
     ("assay-node-dialects-anthropic", &["assay-node-dialects"]),
     ("assay-node-dialects-chat", &["assay-node-dialects"]),
     ("assay-node-dialects-converse", &["assay-node-dialects"]),

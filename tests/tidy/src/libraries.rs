@@ -82,6 +82,8 @@ const LIBRARIES: &[(&str, &[&str])] = &[
     ("pulldown-cmark", &["assay-node-guide"]),
     ("sqlparser", &["assay-node-btql"]),
     ("minijinja", &["assay-node-prompts"]),
+    ("rmcp", &["assay-node-mcp-client"]),
+    ("sse-stream", &["assay-node-mcp-client"]),
     // A program has one allocator, and says which.
     ("tikv-jemallocator", &["assay"]),
 ];

@@ -5,6 +5,7 @@ use assay_node_shapes::{Member, Shape};
 use assay_storage_model::ObjectKind;
 use assay_storage_model::catalog::RecordKind;
 
+use super::guardrails::{GATEWAY_GUARDRAILS, check_project};
 use super::{LINE, NAME, PROSE};
 use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by};
 
@@ -26,6 +27,7 @@ pub static PROJECT: Kind = Kind {
     filters: &[("project_name", Filter::Name), ("name", Filter::Name)],
     rows: &[ObjectKind::ProjectLogs, ObjectKind::ProjectPrompts],
     has_deleted_at: true,
+    check: Some(check_project),
     complete: made_by,
     ..Kind::plain(Home::Organization, Guard::Own(ObjectType::Project))
 };
@@ -41,6 +43,7 @@ const SETTINGS: Shape = Shape::Closed(&[
     Member::optional("blind_reviews", Shape::Bool),
     Member::optional("require_all_human_review_scores", Shape::Bool),
     Member::optional("default_preprocessor", SAVED_FUNCTION),
+    Member::optional("gateway_guardrails", GATEWAY_GUARDRAILS),
 ]);
 
 const SPAN_FIELD: Shape = Shape::Closed(&[

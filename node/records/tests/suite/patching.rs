@@ -62,6 +62,24 @@ async fn patches_at_once_lose_nothing() {
 }
 
 #[tokio::test]
+async fn guardrails_that_cannot_be_applied_are_refused() {
+    let world = world().await;
+    let project = world.project("p").await;
+    let patch = async |guardrails: Value| {
+        let sent = json!({"settings": {"gateway_guardrails": guardrails}});
+        world.records.patch(&world.owner, &PROJECT, project, body(sent)).await
+    };
+    let rule = |pattern: &str| json!({"rules": [{"name": "r", "pattern": pattern, "action": "mask"}]});
+    bad(patch(rule("(")).await, "`settings.gateway_guardrails.rules[0].pattern`");
+    bad(patch(json!({"rules": [{"name": "r", "action": "mask"}]})).await, "`settings.gateway_guardrails.rules[0]`");
+    bad(patch(json!({"allowed_models": [7]})).await, "`settings.gateway_guardrails.allowed_models");
+    let stored = patch(rule("TICKET-[0-9]+")).await.expect("patches");
+    assert_eq!(stored["settings"]["gateway_guardrails"], rule("TICKET-[0-9]+"));
+    let cleared = patch(Value::Null).await.expect("patches");
+    assert_eq!(cleared["settings"].get("gateway_guardrails"), None);
+}
+
+#[tokio::test]
 async fn a_patch_is_refused_with_its_reason() {
     let world = world().await;
     let project = world.project("p").await;

@@ -109,6 +109,11 @@ fn a_patch_that_breaks_a_rule_names_the_field() {
             json!({"settings": {"default_preprocessor": {"type": "x"}}}),
             "`settings.default_preprocessor.type`",
         ),
+        (
+            &PROJECT,
+            json!({"settings": {"gateway_guardrails": {"rules": [{"name": "r", "action": "drop"}]}}}),
+            "`settings.gateway_guardrails.rules[0].action`",
+        ),
         (&PROJECT, json!({"user_id": "x"}), "`user_id`"),
     ];
     for (kind, sent, names) in cases {

@@ -33,11 +33,8 @@ const PKCE_LETTERS: std::ops::RangeInclusive<usize> = 43..=128;
 const SEAL_CONTEXT: &str = "assay 2026-11-28 tickets of logins 1";
 /// Prefix of the associated data of a ticket.
 const BOUND_TO: &[u8] = b"assay ticket 1\0";
-const ACCESS_TOKENS: TokenPurpose = TokenPurpose {
-    key_name: "login-",
-    context: "assay 2026-11-28 access tokens of logins 1",
-    media_type: "at+jwt",
-};
+const ACCESS_TOKENS: TokenPurpose =
+    TokenPurpose { key_name: "login-", context: "assay 2026-11-28 access tokens of logins 1", media_type: "at+jwt" };
 
 /// Settings of logins: clients, redirects, lifetimes.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -185,8 +185,7 @@ mod tests {
     }
 
     fn grant(model: Option<&str>) -> TemporaryGrant {
-        let logging =
-            TemporaryLogging { target: LoggingTarget::ProjectName("support".into()), compress_audio: true };
+        let logging = TemporaryLogging { target: LoggingTarget::ProjectName("support".into()), compress_audio: true };
         let model = model.map(str::to_owned);
         let terms = TemporaryTerms { model, logging: Some(logging), ..TemporaryTerms::default() };
         TemporaryGrant { id: id(7), until: NOW + 600, terms }

@@ -11,6 +11,7 @@
 //! | `functions`, `files`, `summaries` | prompts and functions; attachments; summaries of experiments and datasets |
 //! | `registering` | registration as earlier SDKs ask for it |
 //! | `gateway` | calls of models, lists of models, spans of calls |
+//! | `temporary_credentials` | temporary credentials of the AI gateway |
 //! | `identity` | the caller, logins over OAuth, first setup of a client |
 //! | `otlp` | exports of OpenTelemetry, over HTTP and over gRPC |
 //! | `service`, `guide` | health, version, metrics, the document; pages of the guide |
@@ -34,6 +35,7 @@ mod routes;
 mod rows;
 mod service;
 mod summaries;
+mod temporary_credentials;
 
 use std::sync::Arc;
 

@@ -18,7 +18,10 @@ use crate::queries::jobs;
 use crate::records::{environments, secrets, simulated_users, snapshots, views};
 use crate::route_table::{Routes, at, at_all_below, delete, get, patch, post, put};
 use crate::rows::restore;
-use crate::{access, files, functions, gateway, guide, identity, queries, records, registering, rows, service, summaries};
+use crate::{
+    access, files, functions, gateway, guide, identity, queries, records, registering, rows, service, summaries,
+    temporary_credentials,
+};
 
 /// Registers all routes of the API.
 pub fn all(config: &mut ServiceConfig) {
@@ -78,6 +81,7 @@ pub fn registered(config: &mut Routes<'_>) {
     config.service(at("/btql/async/{id}").route(get().to(jobs::status)));
     config.service(at("/btql/async/{id}/result").route(get().to(jobs::result)));
     config.service(at("/logs3").route(post().to(rows::logs3)));
+    temporary_credentials::register(config);
     logins(config);
     gateway_of(config);
     config.default_service(to(unrouted));
@@ -107,6 +111,7 @@ pub fn single_operations() -> Vec<Operation> {
     all.extend(files::openapi::operations());
     all.extend(crate::otlp::openapi::operations());
     all.extend(gateway::openapi::operations());
+    all.extend(temporary_credentials::operations());
     all
 }
 

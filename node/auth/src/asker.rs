@@ -101,6 +101,9 @@ mod tests {
         assert_eq!(String::from_utf8(user.to_bytes()).expect("text"), text);
         assert_eq!(Asker::from_bytes(text.as_bytes()), Some(user.clone()));
         assert!(user.principal().is_some_and(|who| who.rights.is_empty()));
+        let (id, parent) = (Uuid::from_u128(4), Uuid::from_u128(3));
+        let temporary = serde_json::to_string(&Credential::Temporary { id, parent }).expect("JSON");
+        assert_eq!(temporary, format!(r#"{{"temporary":{{"id":"{id}","parent":"{parent}"}}}}"#));
         let job = Asker::Job(Job::LaterQueries);
         assert_eq!(job.to_bytes(), br#"{"job":"later_queries"}"#);
         assert!(Asker::from_bytes(&job.to_bytes()) == Some(job.clone()) && job.principal().is_none());

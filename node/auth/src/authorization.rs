@@ -32,6 +32,12 @@ pub enum Credential {
     Jwt(Uuid),
     /// Access token of a login.
     Login(Uuid),
+    /// Temporary credential of the gateway. Only authentication for calls of models accepts it.
+    Temporary {
+        id: Uuid,
+        /// The record of the credential that issued it.
+        parent: Uuid,
+    },
 }
 
 impl Credential {
@@ -39,6 +45,16 @@ impl Credential {
     pub fn record(self) -> Uuid {
         match self {
             Credential::ApiKey(id) | Credential::ServiceToken(id) | Credential::Jwt(id) | Credential::Login(id) => id,
+            Credential::Temporary { id, .. } => id,
+        }
+    }
+
+    /// Returns the id that limits and shares of resources count for: a temporary credential counts for the one that issued
+    /// it, so that issuing many of them gains nothing.
+    pub fn counted_as(self) -> Uuid {
+        match self {
+            Credential::Temporary { parent, .. } => parent,
+            other => other.record(),
         }
     }
 }

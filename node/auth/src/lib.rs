@@ -19,6 +19,8 @@ mod rights;
 mod samples;
 mod secret;
 mod secret_text;
+mod signed_token;
+mod temporary;
 
 pub use asker::{Asker, Job};
 pub use authorization::{Credential, Decision, Principal, decide};
@@ -40,3 +42,6 @@ pub use secret::{
     new_service_token, preview,
 };
 pub use secret_text::{Secret, hex_digit};
+pub use temporary::{
+    LoggingTarget, TEMPORARY_SECRET_BYTES, TemporaryGrant, TemporaryKey, TemporaryLogging, TemporaryTerms,
+};

@@ -12,14 +12,14 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use ring::{digest, hmac};
+use ring::digest;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use uuid::Uuid;
 
-use crate::jwt::{JWT_BYTES_MAX, decoded};
+use crate::jwt::decoded;
 use crate::secret_text::Secret;
+use crate::signed_token::{TokenKey, TokenPurpose};
 
 /// Random bytes of a code verifier or a nonce.
 pub const LOGIN_SECRET_BYTES: usize = 32;
@@ -31,12 +31,10 @@ const TICKET_BYTES_MAX: usize = 8 << 10;
 const PKCE_LETTERS: std::ops::RangeInclusive<usize> = 43..=128;
 /// Frozen: tickets stay valid after a restart.
 const SEAL_CONTEXT: &str = "assay 2026-11-28 tickets of logins 1";
-const SIGN_CONTEXT: &str = "assay 2026-11-28 access tokens of logins 1";
 /// Prefix of the associated data of a ticket.
 const BOUND_TO: &[u8] = b"assay ticket 1\0";
-/// Prefix of the master key's id, which distinguishes our tokens from those of others.
-const KEY_NAME: &str = "login-";
-const ALGORITHM: &str = "HS256";
+const ACCESS_TOKENS: TokenPurpose =
+    TokenPurpose { key_name: "login-", context: "assay 2026-11-28 access tokens of logins 1", media_type: "at+jwt" };
 
 /// Settings of logins: clients, redirects, lifetimes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -233,32 +231,26 @@ pub trait TicketCipher: Send + Sync {
 /// Key that seals tickets and signs access tokens.
 #[derive(Clone)]
 pub struct LoginKey {
-    /// Id of the master key.
-    master: String,
     cipher: Arc<dyn TicketCipher>,
-    signing: hmac::Key,
+    tokens: TokenKey,
 }
 
 impl std::fmt::Debug for LoginKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "LoginKey({})", self.master)
+        write!(f, "LoginKey({})", self.tokens.master())
     }
 }
 
 impl LoginKey {
     pub fn of(master: &impl LoginKeySource) -> LoginKey {
-        LoginKey {
-            master: master.key_id(),
-            cipher: master.ticket_cipher(SEAL_CONTEXT),
-            signing: hmac::Key::new(hmac::HMAC_SHA256, &master.derived_key(SIGN_CONTEXT)),
-        }
+        LoginKey { cipher: master.ticket_cipher(SEAL_CONTEXT), tokens: TokenKey::of(ACCESS_TOKENS, master) }
     }
 
     /// The nonce is drawn anew for every call. None where it would be too long to come back.
     pub fn seal<T: Ticket>(&self, ticket: &T, nonce: [u8; TICKET_NONCE_BYTES]) -> Option<String> {
         let plain = serde_json::to_vec(ticket).ok()?;
         let sealed = self.cipher.seal(&bound::<T>(), &plain, nonce)?;
-        let text = format!("{}.{}", self.master, URL_SAFE_NO_PAD.encode(sealed));
+        let text = format!("{}.{}", self.tokens.master(), URL_SAFE_NO_PAD.encode(sealed));
         (text.len() <= TICKET_BYTES_MAX).then_some(text)
     }
 
@@ -269,7 +261,7 @@ impl LoginKey {
         }
         let (key, sealed) = text.split_once('.')?;
         // Letter by letter: one ticket has one text.
-        if key != self.master {
+        if key != self.tokens.master() {
             return None;
         }
         let plain = self.cipher.open(&bound::<T>(), &decoded(sealed)?)?;
@@ -279,38 +271,18 @@ impl LoginKey {
 
     /// Signs an access token; `None` if the claims are too long.
     pub fn sign(&self, claims: &AccessClaims) -> Option<String> {
-        let header = json!({"alg": ALGORITHM, "typ": "at+jwt", "kid": format!("{KEY_NAME}{}", self.master)});
-        let claims = serde_json::to_vec(claims).ok()?;
-        let message = format!("{}.{}", URL_SAFE_NO_PAD.encode(header.to_string()), URL_SAFE_NO_PAD.encode(claims));
-        let signature = hmac::sign(&self.signing, message.as_bytes());
-        let token = format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature.as_ref()));
-        (token.len() <= JWT_BYTES_MAX).then_some(token)
+        self.tokens.sign(claims)
     }
 
     /// Returns the claims of a valid access token of this origin.
     pub fn verified(&self, token: &str, origin: &str, now: i64) -> Option<AccessClaims> {
-        if token.len() > JWT_BYTES_MAX || LoginKey::of_token(token)? != self.master {
-            return None;
-        }
-        let (message, signature) = token.rsplit_once('.')?;
-        hmac::verify(&self.signing, message.as_bytes(), &decoded(signature)?).ok()?;
-        let (_, claims) = message.split_once('.')?;
-        let claims: AccessClaims = serde_json::from_slice(&decoded(claims)?).ok()?;
+        let claims: AccessClaims = self.tokens.verified(token)?;
         (claims.iss == origin && claims.aud == origin && now < claims.exp).then_some(claims)
     }
 
     /// Returns the id of the master key that an access token names, if it is a token of this cluster.
     pub fn of_token(token: &str) -> Option<String> {
-        #[derive(Deserialize)]
-        struct AccessTokenHeader {
-            alg: String,
-            kid: String,
-        }
-        if token.len() > JWT_BYTES_MAX {
-            return None;
-        }
-        let header: AccessTokenHeader = serde_json::from_slice(&decoded(token.split_once('.')?.0)?).ok()?;
-        header.kid.strip_prefix(KEY_NAME).filter(|_| header.alg == ALGORITHM).map(str::to_owned)
+        ACCESS_TOKENS.master_of(token)
     }
 
     /// Returns the id of the master key of a ticket.
@@ -380,6 +352,7 @@ pub fn basic_credential(client: &str, secret: &Secret) -> Secret {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use serde_json::json;
 
     use super::*;
     use crate::samples::SampleKey;
@@ -475,7 +448,7 @@ mod tests {
         assert_eq!(key(1).verified(&token, ORIGIN, NOW + 600), None, "has expired");
         assert_eq!(key(1).verified(&token, "https://other.example", NOW), None, "of another place");
         assert_eq!(key(2).verified(&token, ORIGIN, NOW), None, "of another key");
-        let none = URL_SAFE_NO_PAD.encode(format!(r#"{{"alg":"none","kid":"{KEY_NAME}{}"}}"#, key(1).master));
+        let none = URL_SAFE_NO_PAD.encode(format!(r#"{{"alg":"none","kid":"login-{}"}}"#, key(1).tokens.master()));
         let unsigned = format!("{none}.{}.", token.split('.').nth(1).expect("three parts"));
         assert_eq!(key(1).verified(&unsigned, ORIGIN, NOW), None);
         assert_eq!(LoginKey::of_token("eyJhbGciOiJFUzI1NiIsImtpZCI6Im5ldyJ9.e30.AAAA"), None, "of somebody else");

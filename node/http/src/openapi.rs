@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::responses::refusal::ErrorKind;
 
 /// Names that do not follow from method and path: those that clients made from the API's own document have.
-const NAMED: [(&str, &str, &str); 9] = [
+const NAMED: [(&str, &str, &str); 11] = [
     ("get", "/v1", "getIndex"),
     ("post", "/v1/insert", "postCrossObjectInsert"),
     ("post", "/v1/acl/batch_update", "aclBatchUpdate"),
@@ -15,6 +15,8 @@ const NAMED: [(&str, &str, &str); 9] = [
     ("get", "/environment/{id}", "getEnvironment"),
     ("patch", "/environment/{id}", "updateEnvironment"),
     ("delete", "/environment/{id}", "deleteEnvironment"),
+    ("post", "/v1/proxy/v1/credentials", "postProxyV1Credentials"),
+    ("post", "/gateway/v1/credentials", "postGatewayV1Credentials"),
 ];
 
 /// Refusals of every call with a credential.

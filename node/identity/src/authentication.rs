@@ -18,6 +18,7 @@ use assay_storage_model::catalog::{Record, RecordKind, UniqueKey};
 use parking_lot::Mutex;
 use uuid::Uuid;
 
+use crate::temporary_credentials::models_only;
 use crate::{Identity, OrganizationRef};
 
 /// Upper bound of the difference between the clocks of two nodes, for comparisons of their times.
@@ -30,7 +31,7 @@ const IMPERSONATIONS_MAX: usize = 10_000;
 impl Identity {
     /// Returns the principal of a credential: an API key, a service token, the access token of a login, or a JWT of a
     /// trusted issuer. `org_name` selects one of several organizations of the user; the default is the one that the
-    /// user joined first.
+    /// user joined first. Temporary credentials are refused: see [`Identity::authenticate_model_caller`].
     pub async fn authenticate(&self, secret: &str, org_name: Option<&str>) -> Result<Principal, RecordsError> {
         self.authenticate_as(secret, org_name, None).await
     }
@@ -43,16 +44,31 @@ impl Identity {
         org_name: Option<&str>,
         other: Option<&str>,
     ) -> Result<Principal, RecordsError> {
+        let known = self.known(secret, org_name, other).await?;
+        match known.credential {
+            Credential::Temporary { .. } => Err(models_only()),
+            _ => Ok(known),
+        }
+    }
+
+    /// Returns the principal of any credential, also of a temporary one, which is for calls of models only.
+    pub(crate) async fn known(
+        &self,
+        secret: &str,
+        org_name: Option<&str>,
+        other: Option<&str>,
+    ) -> Result<Principal, RecordsError> {
         let org_name = org_name.filter(|name| !name.is_empty());
         self.catalog.check_heard().await?;
-        let login = self.login_of(secret)?;
-        let jwts = self.jwts.as_ref().filter(|_| login.is_none());
+        let (login, temporary) = (self.login_of(secret)?, self.temporary_of(secret)?);
+        let jwts = self.jwts.as_ref().filter(|_| login.is_none() && temporary.is_none());
         let email = jwts.map(|jwts| jwts.email_of(secret)).transpose()?.flatten();
         let look = |state: &CatalogView<'_>| {
             let pepper = self.catalog.pepper(state)?;
             let key = fingerprint_key(&pepper.fingerprint(secret));
             let token = token_key(&pepper.fingerprint_of_token(secret));
-            identify(state, &PresentedCredential { key, token, login, email: email.as_deref() }, org_name, other)
+            let shown = PresentedCredential { key, token, login, temporary, email: email.as_deref() };
+            identify(state, &shown, org_name, other)
         };
         let known = match self.catalog.peek(look) {
             Err(refusal) if refusal.may_be_stale() => {
@@ -133,6 +149,8 @@ struct PresentedCredential<'a> {
     token: UniqueKey,
     /// The login that it names, where it is an access token of ours.
     login: Option<Uuid>,
+    /// The record that it names, where it is a temporary credential of ours.
+    temporary: Option<Uuid>,
     /// The address that it proves, where it is a JWT of another issuer.
     email: Option<&'a str>,
 }
@@ -190,6 +208,9 @@ fn scope_of(state: &CatalogView<'_>, shown: &PresentedCredential<'_>) -> Result<
     }
     if let Some(login) = shown.login {
         return CredentialScope::of(state, Credential::Login(login));
+    }
+    if let Some(temporary) = shown.temporary {
+        return CredentialScope::of_temporary(state, state.get(RecordKind::TEMPORARY_CREDENTIAL, temporary));
     }
     let Some(email) = shown.email else { return Err(unknown_credential()) };
     let user = person(state, email);

@@ -9,6 +9,7 @@
 //! | `provider`, `oidc`, `outward` | the OpenID provider that identifies people, and how it is asked |
 //! | `members`, `invitations`, `service_accounts` | who is in an organization, who joins and who leaves |
 //! | `organizations` | organizations as their members read and change them |
+//! | `temporary_credentials` | credentials for calls of models alone, for a short time |
 //! | `administration` | the same for the owner of the data directory |
 //!
 //! Stands above records, which keep all of it and decide who may do what. Knows no HTTP: requests come from the crate of HTTP,
@@ -28,6 +29,7 @@ mod outward;
 mod provider;
 mod service_accounts;
 mod setup;
+mod temporary_credentials;
 
 use std::fmt;
 use std::sync::Arc;
@@ -49,6 +51,7 @@ pub use oidc::{CLIENT_SECRET_VARIABLE, OidcConfig, OpenId, open_provider};
 pub use outward::{BadStatus, OutwardClient, OutwardServer, ServerUrl, parse_url};
 pub use provider::{LoginGate, LoginPermit, Provider, ProviderRefusal};
 pub use setup::{Setup, SetupState};
+pub use temporary_credentials::{ModelCaller, NewTemporary, TEMPORARY_SECONDS_DEFAULT, TEMPORARY_SECONDS_MAX};
 
 /// A handle; clones share everything.
 #[derive(Clone)]

@@ -21,7 +21,7 @@ use assay_node_auth::{
 use assay_node_records::RecordsError;
 use assay_node_records::kinds::login::{Code, LOGINS_PER_USER_MAX, Login, place_key};
 use assay_node_records::mechanism::{self, By, CatalogView, by_login, entry_of, text_in, unexpected};
-use assay_node_secrets::{KeyId, without_key};
+use assay_node_secrets::{KeyId, VaultKey, without_key};
 use assay_storage_model::OrgId;
 use assay_storage_model::catalog::{
     CatalogCommand, CatalogOutcome, DeleteRecord, Expect, PutRecord, Record, RecordKind,
@@ -401,12 +401,17 @@ impl Identity {
         Ok(swept)
     }
 
-    /// Sweeps logins and logs the result. An error is only logged.
+    /// Sweeps logins and temporary credentials, and logs the result. An error is only logged.
     pub async fn sweep_and_say(&self) {
         match self.sweep().await {
             Ok(0) => {}
             Ok(logins) => tracing::info!(logins, "deleted expired logins"),
             Err(error) => tracing::warn!(%error, "could not delete expired logins"),
+        }
+        match self.sweep_temporary().await {
+            Ok(0) => {}
+            Ok(credentials) => tracing::info!(credentials, "deleted expired temporary credentials"),
+            Err(error) => tracing::warn!(%error, "could not delete expired temporary credentials"),
         }
     }
 
@@ -430,18 +435,28 @@ impl Identity {
 
     /// Returns the key of the cluster's master key, which every node has.
     pub(crate) fn login_key(&self) -> Result<LoginKey, RecordsError> {
+        self.current_master_key().map(LoginKey::of)
+    }
+
+    /// Returns the cluster's master key, which every node has.
+    pub(crate) fn current_master_key(&self) -> Result<&VaultKey, RecordsError> {
         let recorded = self.records.secrets().recorded_master()?;
-        let key = recorded.map(|id| self.login_key_of(id)).transpose()?.flatten();
+        let key = recorded.map(|id| self.master_key(id)).transpose()?.flatten();
         key.ok_or_else(|| without_key(recorded).into())
+    }
+
+    /// Returns the master key with this id; `None` if this node lacks it but has the current one.
+    pub(crate) fn master_key(&self, id: KeyId) -> Result<Option<&VaultKey>, RecordsError> {
+        match self.records.secrets().ring().and_then(|ring| ring.find(id)) {
+            Some(key) => Ok(Some(key)),
+            None if self.records.secrets().recorded_master()? == Some(id) => Err(without_key(Some(id)).into()),
+            None => Ok(None),
+        }
     }
 
     /// Returns the login key of a master key; `None` if this node lacks that master key but has the current one.
     fn login_key_of(&self, master: KeyId) -> Result<Option<LoginKey>, RecordsError> {
-        match self.records.secrets().ring().and_then(|ring| ring.find(master)) {
-            Some(key) => Ok(Some(LoginKey::of(key))),
-            None if self.records.secrets().recorded_master()? == Some(master) => Err(without_key(Some(master)).into()),
-            None => Ok(None),
-        }
+        Ok(self.master_key(master)?.map(LoginKey::of))
     }
 
     pub(crate) fn ticket_in<T: Ticket>(&self, text: &str) -> Result<Option<T>, RecordsError> {
@@ -484,7 +499,7 @@ pub(crate) fn put(id: Uuid, expect: Expect, login: &Login, at: i64) -> Result<Pu
     Ok(PutRecord { kind: RecordKind::LOGIN, id, org: None, expect, keys: vec![login.key()], body, at })
 }
 
-fn deleted(record: &Record) -> DeleteRecord {
+pub(crate) fn deleted(record: &Record) -> DeleteRecord {
     DeleteRecord { kind: record.kind, id: record.id, expect: Expect::Revision(record.revision) }
 }
 

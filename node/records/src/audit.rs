@@ -4,6 +4,7 @@
 //! | kinds | logged changes |
 //! |---|---|
 //! | organizations, members, users, groups, roles, grants, keys, tokens, secrets, groups of projects, automations | all |
+//! | temporary credentials | creation |
 //! | all others | deletion |
 //!
 //! Entries about secrets and keys have only their names. Entries about access have all fields.
@@ -57,6 +58,7 @@ fn credential(shown: Credential) -> &'static str {
         Credential::ServiceToken(_) => "service_token",
         Credential::Jwt(_) => "jwt",
         Credential::Login(_) => "login",
+        Credential::Temporary { .. } => "temporary_credential",
     }
 }
 
@@ -78,6 +80,7 @@ fn kept(kind: RecordKind) -> AuditDetail {
         | RecordKind::ROLE
         | RecordKind::ACL
         | RecordKind::PROJECT_GROUP
+        | RecordKind::TEMPORARY_CREDENTIAL
         // What deletes rows.
         | RecordKind::AUTOMATION
         | RecordKind::ORG_AUTOMATION => AuditDetail::Whole,

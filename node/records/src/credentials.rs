@@ -130,7 +130,7 @@ pub(crate) fn put_key(key: &NewKey<'_>, pepper: &Pepper, secret: &Secret, at: i6
 }
 
 /// Refuses to create a credential during impersonation: it would outlast the right to impersonate.
-pub(crate) fn check_is_self(who: &Principal) -> Result<(), RecordsError> {
+pub fn check_is_self(who: &Principal) -> Result<(), RecordsError> {
     match who.impersonator {
         None => Ok(()),
         Some(_) => Err(RecordsError::Forbidden(

@@ -71,7 +71,7 @@ pub mod mechanism {
         unknown_credential, within, within_named,
     };
     pub use crate::commit::unexpected;
-    pub use crate::credentials::{NewKey, NewToken, check_maker, check_name};
+    pub use crate::credentials::{NewKey, NewToken, check_is_self, check_maker, check_name};
     pub use crate::draft::{
         Body, CLOSED_ORGS, EVERY_ORG, created as check_created, id_in, mentions, read as read_body, text_in, text_of,
         uuid_of,

@@ -31,9 +31,11 @@ impl Default for RecordRules {
 impl RecordRules {
     fn most_of(&self, kind: RecordKind) -> usize {
         match kind {
-            RecordKind::EXPERIMENT | RecordKind::ACL | RecordKind::API_KEY | RecordKind::SERVICE_TOKEN => {
-                self.per_organization_many_max
-            }
+            RecordKind::EXPERIMENT
+            | RecordKind::ACL
+            | RecordKind::API_KEY
+            | RecordKind::SERVICE_TOKEN
+            | RecordKind::TEMPORARY_CREDENTIAL => self.per_organization_many_max,
             _ => self.per_organization_max,
         }
     }

@@ -83,6 +83,8 @@ record_kinds! {
     SERVICE_TOKEN = 8 "service_token",
     // of a person, by the word of an OpenID provider
     LOGIN = 9 "login",
+    // of the gateway, issued by another credential
+    TEMPORARY_CREDENTIAL = 10 "temporary_credential",
     // what owns rows, and what stands around it
     PROJECT = 32 "project",
     PROJECT_GROUP = 33 "project_group",

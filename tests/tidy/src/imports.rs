@@ -93,6 +93,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("assay-node-scorers", &[]),
     ("assay-node-shapes", &[]),
     ("assay-node-models", &[]),
+    ("assay-node-cooling-exchange", &["assay-cluster", "assay-node-models", "assay-storage-model"]),
     ("assay-node-guide", &[]),
     ("assay-node-limits", &["assay-cluster", "assay-node-auth", "assay-storage-model"]),
     ("assay-node-otel", &[]),

@@ -65,7 +65,7 @@ impl Budgets {
 
 impl Applicant {
     pub fn new(principal: &Principal, wait: Wait) -> Applicant {
-        Applicant { holder: Holder::new(principal.org.0, principal.credential.record()), wait }
+        Applicant { holder: Holder::new(principal.org.0, principal.credential.counted_as()), wait }
     }
 
     /// Waits for an amount. A request for more than one holder can have gets the most of it: it takes all there is.

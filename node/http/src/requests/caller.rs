@@ -10,8 +10,9 @@ use std::sync::Arc;
 use actix_web::dev::Payload as RawPayload;
 use actix_web::web::{Data, Payload, Query};
 use actix_web::{FromRequest, HttpMessage, HttpRequest};
-use assay_node_auth::{Asker, Principal, Secret};
+use assay_node_auth::{Asker, Principal, Secret, TemporaryGrant};
 use assay_node_connections::{Connection, Owner};
+use assay_node_identity::ModelCaller;
 use assay_node_objects::{Objects, Patience};
 use assay_node_query::{Queries, Who};
 use futures::future::LocalBoxFuture;
@@ -38,6 +39,17 @@ pub struct Caller {
     pub principal: Principal,
     /// How long the request may wait in queues, and how long it did.
     pub wait: Wait,
+    /// The terms of a temporary credential. Only a [`ModelClientCall`] has one; other handlers refuse the credential.
+    pub temporary: Option<TemporaryGrant>,
+}
+
+/// Which credentials a handler takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AcceptedCredentials {
+    /// All but temporary ones.
+    Lasting,
+    /// All, for calls of models.
+    WithTemporary,
 }
 
 /// Headers of a request that identify its sender, as bytes.
@@ -50,18 +62,35 @@ pub struct CallerHeaders<'a> {
 
 impl Caller {
     pub async fn known(edge: Data<Edge>, said: CallerHeaders<'_>, wait: Wait) -> Result<Caller, Refusal> {
+        Caller::with(edge, said, wait, AcceptedCredentials::Lasting).await
+    }
+
+    async fn with(
+        edge: Data<Edge>,
+        said: CallerHeaders<'_>,
+        wait: Wait,
+        accepted: AcceptedCredentials,
+    ) -> Result<Caller, Refusal> {
         let secret = bearer(said.authorization)?;
         let org_name = header_text(ORG_NAME, said.org_name)?;
         let wanted = header_text(IMPERSONATE, said.impersonate)?;
-        let named = (org_name.as_deref(), wanted.as_deref());
-        let principal = edge.identity.authenticate_as(secret.expose(), named.0, named.1).await?;
+        let (secret, named) = (secret.expose(), (org_name.as_deref(), wanted.as_deref()));
+        let ModelCaller { principal, temporary } = match accepted {
+            AcceptedCredentials::WithTemporary => {
+                edge.identity.authenticate_model_caller(secret, named.0, named.1).await?
+            }
+            AcceptedCredentials::Lasting => {
+                let principal = edge.identity.authenticate_as(secret, named.0, named.1).await?;
+                ModelCaller { principal, temporary: None }
+            }
+        };
         Span::current().record("principal", tracing::field::display(principal.user));
-        Ok(Caller { edge, principal, wait })
+        Ok(Caller { edge, principal, wait, temporary })
     }
 
     /// Returns the deadline of waiting writes, and the credential that they count for.
     pub fn patience(&self) -> Patience {
-        Patience { until: self.wait.until(), credential: self.principal.credential.record() }
+        Patience { until: self.wait.until(), credential: self.principal.credential.counted_as() }
     }
 
     /// Returns the applicant for parts of budgets.
@@ -78,7 +107,7 @@ impl Caller {
     /// Assigns a connection to the caller. Refused if its organization, or its credential, holds its share of connections while
     /// others wait for one.
     pub fn on(&self, connection: &Connection) -> Result<(), Refusal> {
-        let (organization, credential) = (self.principal.org.0, self.principal.credential.record());
+        let (organization, credential) = (self.principal.org.0, self.principal.credential.counted_as());
         match connection.known(Owner { organization, credential }) {
             true => Ok(()),
             false => Err(Refusal::new(
@@ -183,7 +212,7 @@ impl FromRequest for Call {
 }
 
 /// A call of a client that may be an SDK of a model provider: those send the credential in headers or a parameter of their
-/// own (G-04).
+/// own (G-04). It may have a temporary credential, with terms that the handler has to keep (G-24).
 #[derive(Debug)]
 pub struct ModelClientCall(pub Call);
 
@@ -201,7 +230,8 @@ impl ModelClientCall {
     /// Authenticates the caller of a request whose path may name the organization.
     pub async fn of(request: HttpRequest, org_in_path: Option<&str>) -> Result<ModelClientCall, Refusal> {
         let credential = model_client_credential(&request)?;
-        Call::with_credential(request, credential.as_deref(), org_in_path).await.map(ModelClientCall)
+        let accepted = AcceptedCredentials::WithTemporary;
+        Call::with_credential(request, credential.as_deref(), (accepted, org_in_path)).await.map(ModelClientCall)
     }
 }
 
@@ -231,13 +261,13 @@ fn query_of(request: &HttpRequest) -> Result<Vec<(String, String)>, Refusal> {
 impl Call {
     pub async fn of(request: HttpRequest) -> Result<Call, Refusal> {
         let authorization = request.headers().get(AUTHORIZATION).map(|value| value.as_bytes().to_vec());
-        Call::with_credential(request, authorization.as_deref(), None).await
+        Call::with_credential(request, authorization.as_deref(), (AcceptedCredentials::Lasting, None)).await
     }
 
     async fn with_credential(
         request: HttpRequest,
         authorization: Option<&[u8]>,
-        org_in_path: Option<&str>,
+        (accepted, org_in_path): (AcceptedCredentials, Option<&str>),
     ) -> Result<Call, Refusal> {
         let edge = request.app_data::<Data<Edge>>().cloned();
         let edge = edge.ok_or_else(|| Refusal::internal("the route has no edge"))?;
@@ -250,7 +280,7 @@ impl Call {
             (None, sent) => sent,
         };
         let said = CallerHeaders { authorization, org_name, impersonate: header(IMPERSONATE) };
-        let caller = Caller::known(edge, said, wait_of(&request)).await?;
+        let caller = Caller::with(edge, said, wait_of(&request), accepted).await?;
         if let Some(connection) = request.conn_data::<Arc<Connection>>() {
             caller.on(connection)?;
         }

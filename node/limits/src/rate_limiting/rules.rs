@@ -184,7 +184,7 @@ impl CompiledRule {
         let org = who.org.0;
         let (first, second) = match self.config.per {
             Per::Organization => (org, Uuid::nil()),
-            Per::Credential => (Uuid::nil(), who.credential.record()),
+            Per::Credential => (Uuid::nil(), who.credential.counted_as()),
             Per::Project => project().map_or((org, Uuid::nil()), |project| (Uuid::nil(), project)),
             Per::OrganizationProject => (org, project().unwrap_or_default()),
         };

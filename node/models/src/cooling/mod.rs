@@ -84,6 +84,11 @@ impl CoolingTable {
         }
     }
 
+    /// Returns the state of an upstream; `None` if it has not failed lately.
+    pub fn state(&self, key: &CoolingKey) -> Option<&CoolingState> {
+        self.states.get(key)
+    }
+
     /// Returns the states, to send them to other nodes.
     pub fn states(&self) -> impl Iterator<Item = (&CoolingKey, &CoolingState)> {
         self.states.iter()

@@ -15,6 +15,7 @@ use crate::error::RecordsError;
 use crate::kinds::group::ids;
 use crate::kinds::login::Login;
 use crate::kinds::organization::{self, joined, member_key};
+use crate::kinds::temporary_credential::TemporaryCredential;
 use crate::kinds::{role, service_token};
 
 /// The user that a credential speaks for, and the organizations that it opens.
@@ -49,6 +50,9 @@ impl CredentialScope {
                 let login = Login::read(state.get(RecordKind::LOGIN, id).ok_or_else(unknown_credential)?)?;
                 Ok(CredentialScope::of_login(id, login.user_id, login.closed))
             }
+            Credential::Temporary { id, .. } => {
+                CredentialScope::of_temporary(state, state.get(RecordKind::TEMPORARY_CREDENTIAL, id))
+            }
         }
     }
 
@@ -78,7 +82,29 @@ impl CredentialScope {
         CredentialScope { credential: Credential::Login(id), user, impersonator: None, org: None, closed }
     }
 
+    /// Returns the scope of a temporary credential: the one organization that it was issued for, as long as the credential
+    /// that issued it opens it.
+    pub fn of_temporary(state: &State, record: Option<&Arc<Record>>) -> Result<CredentialScope, RecordsError> {
+        let record = record.ok_or_else(unknown_credential)?;
+        let temporary = TemporaryCredential::read(record)?;
+        let org = record.org.ok_or_else(|| {
+            RecordsError::Internal(format!("the temporary credential {} has no organization", record.id))
+        })?;
+        // One that another one issued would never end.
+        let issuer = match temporary.parent {
+            Credential::Temporary { .. } => return Err(unknown_credential()),
+            parent => CredentialScope::of(state, parent)?,
+        };
+        if issuer.user != temporary.user_id || issuer.org.is_some_and(|only| only != org) {
+            return Err(unknown_credential());
+        }
+        Ok(CredentialScope { credential: temporary.credential(record.id), org: Some(org), ..issuer })
+    }
+
     pub fn acting_as(self, state: &CatalogView<'_>, user: Uuid) -> Result<CredentialScope, RecordsError> {
+        if matches!(self.credential, Credential::Temporary { .. }) {
+            return Err(no_impersonation());
+        }
         let everywhere = CredentialScope { user, impersonator: Some(self.user), ..self.clone() };
         let mut is_member = false;
         for org in state.all(RecordKind::ORGANIZATION).map(|org| OrgId(org.id)) {

@@ -9,6 +9,7 @@ pub mod organization;
 pub(crate) mod project_group;
 pub mod role;
 pub mod service_token;
+pub mod temporary_credential;
 pub mod user;
 
 use assay_node_shapes::Shape;

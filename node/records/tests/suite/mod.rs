@@ -15,6 +15,7 @@ mod patching;
 mod people;
 mod rechecked;
 mod secrets;
+mod temporary_credentials;
 mod tenants;
 mod ways_in;
 

@@ -207,7 +207,9 @@ impl Walk<'_> {
         for Spoiled { how, field, body } in spoiled {
             let answer = self.send(&operation.method, target, Some(body))?;
             let said: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
-            let message = said["Message"].as_str().unwrap_or_default();
+            // A few operations refuse in plain text.
+            let text = answer.text();
+            let message = said["Message"].as_str().unwrap_or(&text);
             if answer.status != 400 {
                 self.note(&operation.name(), &format!("{how}: answered {}: {message}", answer.status));
             } else if !message.contains(field.as_str()) {

@@ -77,7 +77,7 @@ impl fmt::Debug for WriteService {
 /// the sending node, which shares its reservations between credentials itself.
 fn sharer(principal: Option<&Bytes>, from: NodeId) -> Uuid {
     let who = principal.and_then(|bytes| Asker::from_bytes(bytes)?.principal());
-    who.map_or(Uuid::from_u128(u128::from(from.0)), |who| who.credential.record())
+    who.map_or(Uuid::from_u128(u128::from(from.0)), |who| who.credential.counted_as())
 }
 
 impl DelegatedService for WriteService {

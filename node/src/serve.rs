@@ -12,12 +12,13 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 use assay_cluster::{Cluster, ClusterConfig, KeyWrap};
 use assay_node_api::limits_warnings;
 use assay_node_auth::{Asker, Job, LoginRules, Secret};
+use assay_node_cooling_exchange::CoolingExchange;
 use assay_node_egress::EgressClient;
 use assay_node_files::{Collector, Files};
 use assay_node_gateway::Gateway;
@@ -30,8 +31,12 @@ use assay_node_models::catalog::{Catalog, CatalogSources};
 use assay_node_objects::{AuditLog, Objects, node_clock};
 use assay_node_query::{Prices, Queries};
 use assay_node_records::{Founding, Records};
+use assay_node_response_cache::{
+    CACHE_DIRECTORY, CacheClock, CacheLimits, CacheSettings, ClusterCachePeers, DataKeys, ResponseCache, serve_cache,
+};
 use assay_node_retention::Retention;
 use assay_node_secrets::{KeySources, MASTER_KEY_VARIABLE, NodeKeys};
+use assay_storage_disk::RealDisk;
 use assay_storage_model::sabotage;
 use tokio::runtime::{Builder, Handle};
 use tokio::signal::unix::{SignalKind, signal};
@@ -105,6 +110,11 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let serving = Arc::new(AtomicBool::new(false));
     let rates = rate_limiter(&config, &cluster)?;
     let gateway = Gateway::new(outbound.clone(), config.gateway.clone(), models, Handle::current());
+    let cooling = CoolingExchange::start(&cluster, gateway.cooling());
+    gateway.on_cooling(move |upstream| cooling.changed(upstream));
+    if config.gateway.cache {
+        gateway.use_cache(response_cache(&config, &cluster, &records).await?);
+    }
     let usage = ClusterUsage::start(&cluster, &config.limits.quotas);
     let app = App {
         identity: identity.clone(),
@@ -209,6 +219,31 @@ async fn checked(config: &Config) -> anyhow::Result<Checked> {
         outbound: outbound::client(&config.egress)?,
         models: models(config)?,
     })
+}
+
+/// Opens the cache of model responses in the data directory.
+async fn response_cache(config: &Config, cluster: &Arc<Cluster>, records: &Records) -> anyhow::Result<ResponseCache> {
+    let limits = CacheLimits {
+        bytes_max: config.gateway.cache_bytes_max,
+        organization_bytes_max: config.gateway.cache_organization_bytes_max,
+        ..CacheLimits::default()
+    };
+    let settings = CacheSettings {
+        disk: Arc::new(RealDisk),
+        directory: config.store.data_dir.join(CACHE_DIRECTORY),
+        limits,
+        keys: Arc::new(DataKeys::new(records.secrets().clone())),
+        peers: Arc::new(ClusterCachePeers::new(Arc::clone(cluster))),
+        clock: CacheClock::new(|| {
+            let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+        }),
+        runtime: Handle::current(),
+    };
+    let opened = tokio::task::spawn_blocking(move || ResponseCache::open(settings)).await?;
+    let cache = opened.context("cannot open the cache of model responses")?;
+    serve_cache(cluster, &cache);
+    Ok(cache)
 }
 
 /// Returns the catalog of models, with the operator's prices and models over the built-in ones.

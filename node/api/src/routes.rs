@@ -123,18 +123,14 @@ fn gateway_of(config: &mut Routes<'_>) {
         }
         config.service(at(prefix).route(get().to(gateway::calls::handle)));
         config.service(
-            at_all_below(prefix)
-                .route(get().to(gateway::calls::handle))
-                .route(post().to(gateway::calls::handle)),
+            at_all_below(prefix).route(get().to(gateway::calls::handle)).route(post().to(gateway::calls::handle)),
         );
     }
     for path in gateway::paths::ROOT_PATHS {
         if path.ends_with("/models") {
             config.service(at(path).route(get().to(gateway::calls::handle)));
             config.service(
-                at_all_below(path)
-                    .route(get().to(gateway::calls::handle))
-                    .route(post().to(gateway::calls::handle)),
+                at_all_below(path).route(get().to(gateway::calls::handle)).route(post().to(gateway::calls::handle)),
             );
         } else {
             config.service(at(path).route(post().to(gateway::calls::handle)));

@@ -20,6 +20,8 @@ const FORM_SEARCH_BYTES_MAX: usize = 64 << 10;
 #[derive(Clone, Debug)]
 pub struct CallOwner {
     pub organization: Uuid,
+    /// Project whose providers are used besides those of the organization.
+    pub project: Option<Uuid>,
     /// Id of the user or the service account, whatever credential was sent.
     pub principal: Uuid,
     pub email: Option<String>,
@@ -34,7 +36,8 @@ pub trait ProviderKeys: Send + Sync + fmt::Debug {
 /// Body of a request.
 #[derive(Clone, Debug)]
 pub enum CallBody {
-    Json(Arc<Value>),
+    /// A JSON object, and its text as it came.
+    Json { value: Arc<Value>, bytes: Bytes },
     /// Bytes that pass as they are, such as a form with an audio file.
     Opaque { bytes: Bytes, content_type: String },
 }
@@ -43,9 +46,22 @@ impl CallBody {
     /// Returns the JSON value; null for another body.
     pub fn json(&self) -> &Value {
         match self {
-            CallBody::Json(value) => value,
+            CallBody::Json { value, .. } => value,
             CallBody::Opaque { .. } => &Value::Null,
         }
+    }
+
+    /// Returns the bytes of the body as they came.
+    pub fn bytes(&self) -> &Bytes {
+        match self {
+            CallBody::Json { bytes, .. } | CallBody::Opaque { bytes, .. } => bytes,
+        }
+    }
+
+    /// Makes a body of a value.
+    pub fn of_value(value: Value) -> CallBody {
+        let bytes = Bytes::from(value.to_string());
+        CallBody::Json { value: Arc::new(value), bytes }
     }
 }
 
@@ -90,7 +106,7 @@ pub fn read_target(
         return Ok(CallTarget { model: model.to_owned(), stream: *verb == GeminiVerb::StreamGenerate });
     }
     let model = match body {
-        CallBody::Json(value) => match value.get("model") {
+        CallBody::Json { value, .. } => match value.get("model") {
             Some(Value::String(model)) if !model.is_empty() => Some(model.clone()),
             None | Some(Value::Null) => None,
             Some(_) => return Err(of_model("`model` has to be the name of a model, as a string that is not empty")),
@@ -132,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_body_names_its_model_and_mode() {
-        let read = |body: Value| read_target(&ClientEndpoint::Chat, &CallBody::Json(Arc::new(body)), None);
+        let read = |body: Value| read_target(&ClientEndpoint::Chat, &CallBody::of_value(body), None);
         assert_eq!(read(json!({"model": "m", "stream": true})), Ok(CallTarget { model: "m".into(), stream: true }));
         for body in [json!({}), json!({"model": 1}), json!({"model": ""}), json!({"model": "m", "stream": 1})] {
             assert_eq!(read(body.clone()).map_err(|refusal| refusal.status), Err(400), "{body}");

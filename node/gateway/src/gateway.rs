@@ -2,25 +2,27 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use assay_node_egress::EgressClient;
 use assay_node_models::catalog::Catalog;
 use assay_node_models::cooling::{CoolingKey, CoolingTable};
-use assay_node_models::provider::Provider;
 use assay_node_models::headers::{ForwardPolicy, GatewayHeaders, response_headers};
+use assay_node_models::provider::Provider;
 use assay_node_models::resolution::{CandidateOrder, RouteQuery, resolve, session_key};
+use assay_node_response_cache::ResponseCache;
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 use tokio::runtime::Handle;
 use uuid::Uuid;
 
 use crate::background::BackgroundTasks;
-use crate::call::{CallBody, ModelCall};
+use crate::cached::{self, CacheAnswer, CacheEntry};
+use crate::call::ModelCall;
 use crate::error::GatewayError;
 use crate::outcome::{CallCounters, CallObserver, CallPrice, CallRecorder, TakenRoute};
-use crate::reply::{BrokenStream, ModelReply, ReplyBody, begin_stream, failed_reply, read_whole};
+use crate::reply::{BrokenStream, EVENT_STREAM, ModelReply, ReplyBody, begin_stream, failed_reply, read_whole};
 use crate::settings::GatewaySettings;
 use crate::translation::error_status;
 use crate::upstream::{ActiveCall, Arrival, ServerResponse};
@@ -44,6 +46,8 @@ pub(crate) struct GatewayCore {
     pub cooling: Arc<Mutex<CoolingTable>>,
     cooling_listener: RwLock<Option<CoolingListener>>,
     pub counters: Arc<CallCounters>,
+    /// None without a cache.
+    cache: OnceLock<ResponseCache>,
     background: BackgroundTasks,
 }
 
@@ -64,8 +68,7 @@ impl GatewayCore {
 impl Gateway {
     /// Makes the gateway. What goes on behind a response runs on the runtime of `handle`.
     pub fn new(egress: EgressClient, settings: GatewaySettings, catalog: Catalog, handle: Handle) -> Gateway {
-        let forward =
-            ForwardPolicy { trace: settings.forward_trace_headers, names: settings.forward_headers.clone() };
+        let forward = ForwardPolicy { trace: settings.forward_trace_headers, names: settings.forward_headers.clone() };
         Gateway(Arc::new(GatewayCore {
             egress,
             settings,
@@ -74,8 +77,14 @@ impl Gateway {
             cooling: Arc::default(),
             cooling_listener: RwLock::new(None),
             counters: Arc::default(),
+            cache: OnceLock::new(),
             background: BackgroundTasks::new(handle),
         }))
+    }
+
+    /// Gives the gateway its cache of responses. A second one is ignored.
+    pub fn use_cache(&self, cache: ResponseCache) {
+        drop(self.0.cache.set(cache));
     }
 
     /// Runs a task that goes on behind a response, such as the writing of a span.
@@ -123,10 +132,7 @@ impl Gateway {
         observer: Option<Box<dyn CallObserver>>,
     ) -> Result<ModelReply, GatewayError> {
         let started_ms = now_ms();
-        let bytes = match &call.body {
-            CallBody::Json(value) => approximate_bytes(value),
-            CallBody::Opaque { bytes, .. } => bytes.len() as u64,
-        };
+        let bytes = call.body.bytes().len() as u64;
         let mut recorder = CallRecorder::new(observer, Arc::clone(&self.0.counters), (started_ms, bytes));
         let (candidates, all_cooling) = match self.candidates(&call, started_ms) {
             Ok(candidates) => candidates,
@@ -135,6 +141,21 @@ impl Gateway {
                 return Err(error);
             }
         };
+        match cached::ask(self.0.cache.get(), &call, &candidates).await {
+            Ok(CacheAnswer::NotAsked) => {}
+            Ok(CacheAnswer::Miss(entry)) => recorder.entry = entry,
+            Ok(CacheAnswer::Hit(hit)) => {
+                let now = now_ms();
+                cached::outcome_of_hit(&hit, &mut recorder.outcome, now);
+                let reply = cached::replay(&call, *hit, &recorder.outcome, now);
+                recorder.end(now);
+                return Ok(reply);
+            }
+            Err(error) => {
+                recorder.fail(error.status, error.to_string(), now_ms());
+                return Err(error);
+            }
+        }
         let mut active = ActiveCall::new(Arc::clone(&self.0), Arc::new(call), candidates, all_cooling);
         let mut arrival = active.arrive().await;
         loop {
@@ -195,11 +216,20 @@ impl Gateway {
     pub fn models(&self, providers: &Arc<[Arc<Provider>]>) -> Vec<(String, String)> {
         let (catalog, cooling, now_ms) = (self.catalog(), CoolingTable::new(), now_ms());
         let custom = providers.iter().flat_map(|provider| provider.metadata.custom_models.keys().map(String::as_str));
-        let listed = providers.iter().flat_map(|provider| provider.metadata.models.iter().flatten().map(String::as_str));
+        let listed =
+            providers.iter().flat_map(|provider| provider.metadata.models.iter().flatten().map(String::as_str));
         let names: BTreeSet<&str> = catalog.names().chain(custom).chain(listed).collect();
         let served = names.into_iter().filter_map(|model| {
             let order = CandidateOrder::Random { seed: 0 };
-            let query = RouteQuery { model, endpoint_name: None, providers, catalog: &catalog, order, cooling: &cooling, now_ms };
+            let query = RouteQuery {
+                model,
+                endpoint_name: None,
+                providers,
+                catalog: &catalog,
+                order,
+                cooling: &cooling,
+                now_ms,
+            };
             let candidates = resolve(&query).ok()?.candidates;
             Some((model.to_owned(), candidates.first()?.provider.name.clone()))
         });
@@ -221,7 +251,7 @@ impl Gateway {
         outcome.attempts = active.attempts();
         outcome.dropped.clone_from(&response.plan.dropped);
         outcome.route = Some(TakenRoute {
-            provider_type: candidate.provider.provider_type.name(),
+            provider_type: candidate.provider.provider_type.name().to_owned(),
             secret_id: candidate.provider.id.clone(),
             secret_name: candidate.provider.name.clone(),
             model,
@@ -239,6 +269,7 @@ impl Gateway {
             ("lost_spans_total", "Spans of model calls that could not be written", counters.lost_spans.get()),
             ("attempts_total", "Requests to model servers", counters.attempts.get()),
             ("provider_refusals_total", "Provider secrets that were refused", counters.provider_refusals.get()),
+            ("cached_calls_total", "Calls of models that the cache answered", counters.cached.get()),
             ("prompt_tokens_total", "Tokens of prompts", counters.prompt_tokens.get()),
             ("completion_tokens_total", "Tokens of answers", counters.completion_tokens.get()),
             ("cost_micro_usd_total", "Cost of calls in millionths of a USD", counters.cost_micros.get()),
@@ -273,7 +304,13 @@ impl ResponseHead {
         response.plan.server_streams && !self.content_type.to_ascii_lowercase().contains("json")
     }
 
-    fn headers(&self, content_type: &str, recorder: &CallRecorder, request_id: &str, is_stream: bool) -> Vec<(String, String)> {
+    fn headers(
+        &self,
+        content_type: &str,
+        recorder: &CallRecorder,
+        request_id: &str,
+        is_stream: bool,
+    ) -> Vec<(String, String)> {
         let outcome = &recorder.outcome;
         let route = outcome.route.as_ref();
         let dropped = (!outcome.dropped.is_empty()).then(|| outcome.dropped.join(","));
@@ -283,6 +320,8 @@ impl ResponseHead {
             used_model: route.map(|route| route.model.as_str()),
             attempts: Some(outcome.attempts),
             cost: outcome.cost_usd,
+            cached: recorder.entry.as_ref().map(|_| false),
+            ttl_s: recorder.entry.as_ref().and_then(CacheEntry::ttl_s),
             dropped_params: dropped.as_deref(),
             is_stream,
             ..GatewayHeaders::default()
@@ -296,7 +335,7 @@ impl ResponseHead {
     fn streamed(&self, stream: crate::reply::ReplyStream) -> ModelReply {
         let content_type = match stream.is_opaque() {
             true => self.content_type.as_str(),
-            false => "text/event-stream; charset=utf-8",
+            false => EVENT_STREAM,
         };
         let headers = self.headers(content_type, stream.recorder(), stream.request_id(), true);
         ModelReply { status: self.status, headers, body: ReplyBody::Stream(Box::new(stream)) }
@@ -353,6 +392,12 @@ async fn whole(
     outcome.attempts = active.attempts();
     recorder.reckon();
     let headers = head.headers(&reply.content_type, &recorder, &call.request_id, call.stream);
+    if let Some(mut entry) = recorder.entry.take() {
+        entry.add(&reply.bytes);
+        let outcome = recorder.outcome.clone();
+        // identical calls wait for the entry
+        entry.store((&call.endpoint, call.stream), reply.content_type, outcome).await;
+    }
     recorder.end(now_ms());
     Ok(ModelReply { status: head.status, headers, body: ReplyBody::Whole(reply.bytes) })
 }
@@ -367,6 +412,7 @@ async fn failed(
     let head = ResponseHead::of(&response);
     let body = error_body(response.response.body).await;
     let (bytes, message) = failed_reply(&active.call, &response.plan, status, &body);
+    recorder.entry = None;
     recorder.outcome.attempts = active.attempts();
     let headers = head.headers("application/json", &recorder, &active.call.request_id, false);
     recorder.fail(status, message, now_ms());
@@ -382,18 +428,6 @@ async fn error_body(mut body: assay_node_egress::EgressBody) -> Bytes {
         bytes.extend_from_slice(&chunk);
     }
     bytes.freeze()
-}
-
-/// Returns the bytes of all texts of a value, about as many as of its JSON.
-fn approximate_bytes(value: &serde_json::Value) -> u64 {
-    match value {
-        serde_json::Value::String(text) => text.len() as u64,
-        serde_json::Value::Array(values) => values.iter().map(approximate_bytes).sum(),
-        serde_json::Value::Object(members) => {
-            members.iter().map(|(name, value)| name.len() as u64 + approximate_bytes(value)).sum()
-        }
-        _ => 4,
-    }
 }
 
 /// Returns the time in milliseconds since 1970.

@@ -7,6 +7,8 @@ use assay_node_dialects::form::{ContentPart, ModelResponse, TokenUsage};
 use assay_node_models::catalog::{self, Catalog, ModelSpec, estimate_tokens};
 use serde_json::Value;
 
+use crate::cached::CacheEntry;
+
 /// Answer of a model, in the form that spans show.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum CallAnswer {
@@ -21,12 +23,14 @@ pub enum CallAnswer {
     EmbeddingLength(usize),
     /// Results of a moderation.
     Results(Value),
+    /// Output of a cached answer, as its first span showed it.
+    Logged(Value),
 }
 
 /// Server that answered, or was tried last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TakenRoute {
-    pub provider_type: &'static str,
+    pub provider_type: String,
     pub secret_id: String,
     pub secret_name: String,
     pub model: String,
@@ -94,6 +98,8 @@ pub(crate) struct CallRecorder {
     /// Bytes of the request, for an estimate of its tokens.
     request_bytes: u64,
     counters: Arc<CallCounters>,
+    /// Entry of the cache that the answer becomes.
+    pub entry: Option<CacheEntry>,
 }
 
 /// Counts of calls, for metrics.
@@ -104,6 +110,7 @@ pub struct CallCounters {
     pub abandoned: Counter,
     pub attempts: Counter,
     pub lost_spans: Counter,
+    pub cached: Counter,
     pub provider_refusals: Counter,
     pub prompt_tokens: Counter,
     pub completion_tokens: Counter,
@@ -133,12 +140,14 @@ impl CallRecorder {
     ) -> CallRecorder {
         counters.calls.add(1);
         let outcome = CallOutcome { started_ms, ..CallOutcome::default() };
-        CallRecorder { observer, outcome, price: None, request_bytes, counters }
+        CallRecorder { observer, outcome, price: None, request_bytes, counters, entry: None }
     }
 
     /// Completes the usage and computes the cost. Called when the answer is there.
     pub fn reckon(&mut self) {
-        if self.outcome.usage.is_none() && matches!(self.outcome.answer, CallAnswer::Conversation(_) | CallAnswer::Choices(_)) {
+        if self.outcome.usage.is_none()
+            && matches!(self.outcome.answer, CallAnswer::Conversation(_) | CallAnswer::Choices(_))
+        {
             let output = estimate_tokens(answer_bytes(&self.outcome.answer));
             let input = estimate_tokens(self.request_bytes);
             self.outcome.usage = Some(TokenUsage { input, output, ..TokenUsage::default() });
@@ -175,6 +184,10 @@ impl CallRecorder {
         counters.attempts.add(u64::from(outcome.attempts));
         if outcome.error.is_some() {
             counters.failures.add(1);
+        }
+        if outcome.is_cached {
+            counters.cached.add(1);
+            return;
         }
         if let Some(usage) = &outcome.usage {
             counters.prompt_tokens.add(usage.input);

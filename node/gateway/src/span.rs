@@ -35,12 +35,10 @@ pub fn logged_request(call: &ModelCall, with_content: bool) -> LoggedRequest {
     let Some(body) = call.body.json().as_object() else {
         let content_type = match &call.body {
             CallBody::Opaque { content_type, .. } => content_type.as_str(),
-            CallBody::Json(_) => "application/json",
+            CallBody::Json { .. } => "application/json",
         };
-        let metadata = Map::from_iter([
-            ("model".to_owned(), json!(call.model)),
-            ("content_type".to_owned(), json!(content_type)),
-        ]);
+        let metadata =
+            Map::from_iter([("model".to_owned(), json!(call.model)), ("content_type".to_owned(), json!(content_type))]);
         return LoggedRequest { name, input: Value::Null, metadata };
     };
     let mut metadata = match &call.endpoint {
@@ -90,11 +88,7 @@ pub fn start_row(identity: &SpanIdentity, request: LoggedRequest, started_ms: u6
 }
 
 /// Returns what the end of a call adds to its row.
-pub fn end_row(
-    call: (&str, &ClientEndpoint),
-    outcome: &CallOutcome,
-    with_content: bool,
-) -> Map<String, Value> {
+pub fn end_row(call: (&str, &ClientEndpoint), outcome: &CallOutcome, with_content: bool) -> Map<String, Value> {
     let (request_id, endpoint) = call;
     let mut row = Map::new();
     if with_content && let Some(output) = output(endpoint, &outcome.answer) {
@@ -122,7 +116,7 @@ pub fn end_row(
 }
 
 /// Returns the answer in the form that spans of the endpoint show.
-fn output(endpoint: &ClientEndpoint, answer: &CallAnswer) -> Option<Value> {
+pub(crate) fn output(endpoint: &ClientEndpoint, answer: &CallAnswer) -> Option<Value> {
     match answer {
         CallAnswer::None => None,
         CallAnswer::Conversation(response) if *endpoint == ClientEndpoint::Responses => {
@@ -133,6 +127,7 @@ fn output(endpoint: &ClientEndpoint, answer: &CallAnswer) -> Option<Value> {
         CallAnswer::Output(items) => Some(items.clone()),
         CallAnswer::EmbeddingLength(length) => Some(json!({"embedding_length": length})),
         CallAnswer::Results(results) => Some(results.clone()),
+        CallAnswer::Logged(output) => Some(output.clone()),
     }
 }
 

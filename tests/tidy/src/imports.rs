@@ -165,6 +165,8 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "assay-node-dialects-",
             "assay-node-egress",
             "assay-node-models",
+            "assay-node-response-cache",
+            "assay-storage-model",
         ],
     ),
     ("assay-node-guardrails", &[]),

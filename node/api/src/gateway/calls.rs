@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use assay_node_gateway::{
-    CallBody, CallOwner, ClientEndpoint, GatewayError, GeminiVerb, ModelCall, ModelReply, ReplyBody, read_target,
+    CallBody, CallOwner, CallTarget, ClientEndpoint, GatewayError, GeminiVerb, ModelCall, ModelReply, ReplyBody,
+    read_target,
 };
 use assay_node_http::requests::body::object;
 use assay_node_http::requests::caller::{Call, ModelClientCall};
@@ -82,7 +83,9 @@ async fn served(request: HttpRequest, payload: Payload, parsed: ParsedPath) -> R
         return Err(refusal.into());
     }
     if parsed.path == GatewayPath::Greeting {
-        return Ok(HttpResponse::Ok().insert_header((header::CONTENT_TYPE, "text/plain; charset=utf-8")).body(GREETING));
+        return Ok(HttpResponse::Ok()
+            .insert_header((header::CONTENT_TYPE, "text/plain; charset=utf-8"))
+            .body(GREETING));
     }
     let ModelClientCall(call) = ModelClientCall::of(request, parsed.organization.as_deref()).await?;
     if !call.edge.gateway.settings().enabled {
@@ -140,7 +143,9 @@ async fn model_call(call: Call, payload: Payload, path: CallPath) -> Result<Http
     if let ClientEndpoint::Path(path) = &path.endpoint {
         let is_allowed = call.edge.gateway.settings().passes_through(path.trim_start_matches('/'));
         if !is_allowed {
-            let why = format!("the gateway does not pass `{path}` on: an operator may allow it in `gateway.passthrough_paths`");
+            let why = format!(
+                "the gateway does not pass `{path}` on: an operator may allow it in `gateway.passthrough_paths`"
+            );
             return Err(Refusal::new(ErrorKind::NotFound, why).into());
         }
     }
@@ -159,16 +164,17 @@ async fn with_body(call: Call, body: CallBody, path: CallPath) -> Result<HttpRes
             return Err(GatewayError::invalid("streams of Gemini are served as events only: add `?alt=sse`").into());
         }
     }
-    let span = match header_of(&call, PARENT)? {
+    let span = match parent_of(&call, &target)? {
         Some(parent) => SpanTarget::of_header(&call, &parent).await?,
         None => None,
     };
-    let CallerProviders { providers, keys } =
-        providers_of(&call, project_of(&call)?).await.map_err(Refusal::from)?;
+    let project = project_of(&call)?;
+    let CallerProviders { providers, keys } = providers_of(&call, project).await.map_err(Refusal::from)?;
     let model_call = ModelCall {
         request_id: Uuid::new_v4().to_string(),
         owner: CallOwner {
             organization: call.principal.org.0,
+            project,
             principal: call.principal.user,
             email: Some(call.principal.user_email.clone()).filter(|email| !email.is_empty()),
         },
@@ -192,6 +198,20 @@ async fn with_body(call: Call, body: CallBody, path: CallPath) -> Result<HttpRes
     let mut reply = reply?;
     reply.headers.extend(span_headers);
     Ok(respond(&call, reply))
+}
+
+/// Returns where the call is logged, as its temporary credential or its header says. Refused if the credential is for
+/// another model.
+fn parent_of(call: &Call, target: &CallTarget) -> Result<Option<String>, CallFailure> {
+    let Some(grant) = &call.temporary else { return Ok(header_of(call, PARENT)?) };
+    if !grant.allows(&target.model) {
+        let why = format!("this temporary credential is not for the model `{}`", target.model);
+        return Err(GatewayError::new(403, "permission_denied", why).into());
+    }
+    match &grant.terms.logging {
+        Some(logging) => Ok(Some(logging.target.parent())),
+        None => Ok(header_of(call, PARENT)?),
+    }
 }
 
 fn check_stream_format(format: &str, stream: bool) -> Result<(), Refusal> {
@@ -221,15 +241,17 @@ async fn body_of(call: &Call, payload: Payload) -> Result<CallBody, Refusal> {
     if content_type.to_ascii_lowercase().starts_with("multipart/") {
         return Ok(CallBody::Opaque { bytes: body.bytes.clone(), content_type });
     }
+    let bytes = body.bytes.clone();
     let members = object(body.json().await?.value)?;
-    Ok(CallBody::Json(Arc::new(Value::Object(members))))
+    Ok(CallBody::Json { value: Arc::new(Value::Object(members)), bytes })
 }
 
 /// Returns the headers of a request that are texts, with names in lower case.
 fn headers_of(request: &HttpRequest) -> Vec<(String, String)> {
-    let texts = request.headers().iter().filter_map(|(name, value)| {
-        Some((name.as_str().to_ascii_lowercase(), value.to_str().ok()?.to_owned()))
-    });
+    let texts = request
+        .headers()
+        .iter()
+        .filter_map(|(name, value)| Some((name.as_str().to_ascii_lowercase(), value.to_str().ok()?.to_owned())));
     texts.take(HEADERS_MAX).collect()
 }
 

@@ -28,7 +28,8 @@ pub fn respond(call: &Call, providers: &CallerProviders, form: ModelsForm, id: O
         let id = id.strip_prefix("models/").unwrap_or(id);
         let found = models.iter().find(|(known, _)| known == id);
         let missing = || {
-            let error = GatewayError::new(404, "model_not_found", format!("no provider secret serves the model `{id}`"));
+            let error =
+                GatewayError::new(404, "model_not_found", format!("no provider secret serves the model `{id}`"));
             Refusal::new(ErrorKind::NotFound, error.to_string())
         };
         return json(&entry(found.ok_or_else(missing)?));

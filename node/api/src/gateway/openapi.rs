@@ -38,7 +38,10 @@ const CALLS: [(&str, &str); 4] = [
 
 fn described(operation: Operation) -> Operation {
     let mut operation = operation
-        .reads_header("x-bt-parent", "Where the call is logged: `project_id:`, `project_name:`, `experiment_id:` or an exported span")
+        .reads_header(
+            "x-bt-parent",
+            "Where the call is logged: `project_id:`, `project_name:`, `experiment_id:` or an exported span",
+        )
         .reads_header("x-bt-project-id", "Project whose provider secrets are used besides those of the organization")
         .reads_header("x-bt-endpoint-name", "Name of the only provider secret that may be used")
         .sends_header("x-bt-request-id", "Id of the call")

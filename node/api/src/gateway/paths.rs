@@ -26,7 +26,10 @@ pub enum GatewayPath {
     /// Chat or text completion, by the model.
     Auto,
     /// Models that the caller can use, or one of them.
-    Models { form: ModelsForm, id: Option<String> },
+    Models {
+        form: ModelsForm,
+        id: Option<String>,
+    },
     Realtime,
     /// Anthropic's count of tokens.
     CountTokens,
@@ -57,7 +60,8 @@ pub struct ParsedPath {
 
 /// Returns whether a path belongs to the gateway.
 pub fn is_gateway_path(path: &str) -> bool {
-    let is_below = |prefix: &str| path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    let is_below =
+        |prefix: &str| path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     PREFIXES.into_iter().chain(ROOT_PATHS).any(is_below)
 }
 
@@ -68,7 +72,8 @@ pub fn parse(path: &str, is_anthropic: bool) -> ParsedPath {
     let mut rest = below.unwrap_or(path).trim_start_matches('/');
     let mut organization = None;
     if below.is_some()
-        && let Some((name, after)) = rest.strip_prefix(ORGANIZATION).map(|rest| rest.split_once('/').unwrap_or((rest, "")))
+        && let Some((name, after)) =
+            rest.strip_prefix(ORGANIZATION).map(|rest| rest.split_once('/').unwrap_or((rest, "")))
         && !name.is_empty()
     {
         organization = Some(name.to_owned());
@@ -102,7 +107,8 @@ fn deeper(path: &str, form: ModelsForm) -> GatewayPath {
     if let Some(rest) = path.strip_prefix("v1beta/models/").or_else(|| path.strip_prefix("google/models/")) {
         return gemini(rest);
     }
-    if let Some((publisher, rest)) = path.strip_prefix("google/publishers/").and_then(|rest| rest.split_once("/models/"))
+    if let Some((publisher, rest)) =
+        path.strip_prefix("google/publishers/").and_then(|rest| rest.split_once("/models/"))
         && !publisher.is_empty()
     {
         return gemini(rest);

@@ -60,7 +60,8 @@ fn parsed(found: &ModelProvider) -> Option<Arc<Provider>> {
     let scope = if found.project.is_some() { ProviderScope::Project } else { ProviderScope::Organization };
     let empty = serde_json::Map::new();
     let metadata = found.metadata.as_object().unwrap_or(&empty);
-    let (provider, complaints) = Provider::parse(found.id.to_string(), found.name.clone(), provider_type, scope, metadata);
+    let (provider, complaints) =
+        Provider::parse(found.id.to_string(), found.name.clone(), provider_type, scope, metadata);
     for complaint in &complaints {
         tracing::debug!(secret = %found.id, %complaint, "a member of a provider's metadata counts as absent");
     }

@@ -98,13 +98,7 @@ impl CallObserver for SpanObserver {
 pub fn log_call(caller: &Caller, target: SpanTarget, call: &ModelCall, started_ms: u64) -> Box<dyn CallObserver> {
     let (sender, ended) = oneshot::channel();
     let with_content = caller.edge.gateway.settings().log_content;
-    let log = CallLog {
-        caller: Caller { edge: caller.edge.clone(), principal: caller.principal.clone(), wait: caller.wait.clone() },
-        target,
-        call: Arc::new(call.clone()),
-        with_content,
-        started_ms,
-    };
+    let log = CallLog { caller: caller.clone(), target, call: Arc::new(call.clone()), with_content, started_ms };
     caller.edge.gateway.spawn(log.run(ended));
     Box::new(SpanObserver(sender))
 }

@@ -106,7 +106,9 @@ impl StreamCodec {
     /// Ends the input. Returns last bytes, and whether the answer is complete.
     pub fn finish(&mut self) -> Result<(Bytes, bool), TranslationError> {
         match self {
-            StreamCodec::Translated(translation) => translation.end_input().map(|(bytes, is_complete)| (bytes.into(), is_complete)),
+            StreamCodec::Translated(translation) => {
+                translation.end_input().map(|(bytes, is_complete)| (bytes.into(), is_complete))
+            }
             StreamCodec::Passed(passed) => passed.finish(),
             StreamCodec::Completions(passed) => {
                 let mut bytes = Vec::new();

@@ -5,7 +5,7 @@ mod stream;
 mod whole;
 
 pub use stream::ReplyStream;
-pub(crate) use stream::{BrokenStream, begin_stream};
+pub(crate) use stream::{BrokenStream, EVENT_STREAM, begin_stream};
 pub(crate) use whole::{failed_reply, read_whole};
 
 use bytes::Bytes;

@@ -1,5 +1,6 @@
 //! Streams to clients: each event goes on at once, pauses are bridged, and the end is told exactly.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use assay_node_dialects::Dialect;
@@ -15,6 +16,8 @@ use crate::outcome::CallRecorder;
 use crate::translation::{error_status, write_stream_error};
 use crate::upstream::{ActiveCall, ServerResponse};
 
+/// Content type of streams.
+pub(crate) const EVENT_STREAM: &str = "text/event-stream; charset=utf-8";
 /// Pause of the server after which the client gets a sign of life (G-19).
 const PING_AFTER: Duration = Duration::from_secs(15);
 /// Time for which the response is held back until it has content, so that another server can be tried.
@@ -93,15 +96,16 @@ pub(crate) async fn begin_stream(
     }
     active.delivering();
     let dialect = active.call.endpoint.dialect();
-    let mut stream =
-        ReplyStream { active, dialect, codec, body: Some(body), ready: Bytes::new(), recorder };
+    let mut stream = ReplyStream { active, dialect, codec, body: Some(body), ready: Bytes::new(), recorder };
     if has_content {
         stream.recorder.outcome.first_token_ms.get_or_insert_with(now_ms);
     }
     if broken {
         held.extend_from_slice(&stream.interrupt(None));
     } else if stream.codec.is_ended() || !is_open {
-        stream.end();
+        stream.end(&held);
+    } else if let Some(entry) = &mut stream.recorder.entry {
+        entry.add(&held);
     }
     stream.ready = held.freeze();
     Ok(stream)
@@ -157,7 +161,9 @@ impl ReplyStream {
             self.recorder.outcome.first_token_ms = Some(now_ms());
         }
         if self.codec.is_ended() {
-            self.end();
+            self.end(&written);
+        } else if let Some(entry) = &mut self.recorder.entry {
+            entry.add(&written);
         }
         written
     }
@@ -165,7 +171,7 @@ impl ReplyStream {
     fn end_of_input(&mut self) -> Bytes {
         match self.codec.finish() {
             Ok((bytes, true)) => {
-                self.end();
+                self.end(&bytes);
                 bytes
             }
             Ok((bytes, false)) => [bytes, self.interrupt(None)].concat().into(),
@@ -174,7 +180,7 @@ impl ReplyStream {
     }
 
     /// Ends a stream whose last event came: the end of the answer, or an error of the server.
-    fn end(&mut self) {
+    fn end(&mut self, last: &[u8]) {
         match self.codec.error().cloned() {
             None => self.active.finished(),
             Some(error) => {
@@ -182,26 +188,33 @@ impl ReplyStream {
                 self.recorder.outcome.error = Some(error.message);
             }
         }
-        self.close();
+        self.close(last);
     }
 
     /// Ends a stream that broke. Returns the bytes that tell the client.
     fn interrupt(&mut self, error: Option<GatewayError>) -> Bytes {
-        let error = error.unwrap_or_else(|| {
-            GatewayError::new(502, "upstream_error", "the model server ended its answer early")
-        });
+        let error = error
+            .unwrap_or_else(|| GatewayError::new(502, "upstream_error", "the model server ended its answer early"));
         self.active.interrupted(None);
         self.recorder.outcome.error = Some(error.error.message.clone());
         self.body = None;
-        self.close();
+        self.recorder.entry = None;
+        self.close(&[]);
         Bytes::from(write_stream_error(self.dialect, &error.error))
     }
 
-    fn close(&mut self) {
+    fn close(&mut self, last: &[u8]) {
         self.recorder.outcome.answer = self.codec.answer();
         self.recorder.outcome.usage = self.codec.usage();
         self.recorder.outcome.attempts = self.active.attempts();
         self.recorder.reckon();
+        if let Some(mut entry) = self.recorder.entry.take() {
+            entry.add(last);
+            let (call, outcome) = (Arc::clone(&self.active.call), self.recorder.outcome.clone());
+            tokio::spawn(async move {
+                entry.store((&call.endpoint, true), EVENT_STREAM.to_owned(), outcome).await;
+            });
+        }
         self.recorder.end(now_ms());
         if let Some(body) = self.body.take() {
             tokio::spawn(drain(body));

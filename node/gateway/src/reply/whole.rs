@@ -157,4 +157,3 @@ pub(crate) fn failed_reply(call: &ModelCall, plan: &AttemptPlan, status: u16, bo
     }
     (Bytes::from(write_error(client, status, &error).to_string()), message)
 }
-

@@ -106,7 +106,8 @@ impl CallTranslation {
 
     /// Returns the translation of the streamed answer.
     pub fn stream(&self) -> StreamTranslation {
-        StreamTranslation::new(self.stream_reader(), self.stream_writer()).with_event_limit(event_bytes_max(self.server))
+        StreamTranslation::new(self.stream_reader(), self.stream_writer())
+            .with_event_limit(event_bytes_max(self.server))
     }
 
     /// Writes a whole answer as a stream, for a client that wants one from a server that has none.

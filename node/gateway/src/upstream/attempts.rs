@@ -64,7 +64,12 @@ enum NextStep {
 }
 
 impl ActiveCall {
-    pub fn new(core: Arc<GatewayCore>, call: Arc<ModelCall>, candidates: Vec<Candidate>, all_cooling: bool) -> ActiveCall {
+    pub fn new(
+        core: Arc<GatewayCore>,
+        call: Arc<ModelCall>,
+        candidates: Vec<Candidate>,
+        all_cooling: bool,
+    ) -> ActiveCall {
         let id = Uuid::new_v4().as_u64_pair().0;
         let retry_uncertain = core.settings.retry_uncertain || call.endpoint.is_repeatable();
         let mut policy = AttemptPolicy::new(retry_uncertain, id);

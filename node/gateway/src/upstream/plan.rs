@@ -24,11 +24,16 @@ const GATEWAY_MEMBERS: [&str; 3] = ["use_cache", "reasoning_enabled", "reasoning
 #[derive(Debug)]
 pub(crate) enum ReplyForm {
     /// The answer of a conversation, in the wire format of the client already.
-    Passed { dialect: Dialect, hides_usage: bool },
+    Passed {
+        dialect: Dialect,
+        hides_usage: bool,
+    },
     /// The answer of a conversation in another format, or in another mode.
     Translated(Box<CallTranslation>),
     /// Text completions, which pass.
-    Completions { hides_usage: bool },
+    Completions {
+        hides_usage: bool,
+    },
     Embeddings(EmbeddingForm),
     Moderations,
     /// Bytes that nobody reads.
@@ -43,7 +48,9 @@ pub(crate) enum EmbeddingForm {
     /// Gemini's format at both ends.
     PassedGemini,
     GeminiToOpenAi,
-    OpenAiToGemini { is_batch: bool },
+    OpenAiToGemini {
+        is_batch: bool,
+    },
 }
 
 /// What is sent to a candidate.
@@ -79,7 +86,8 @@ pub(crate) fn plan(call: &ModelCall, candidate: &Candidate) -> Result<AttemptPla
 
 fn url(candidate: &Candidate, endpoint: UpstreamEndpoint<'_>, stream: bool) -> Result<String, GatewayError> {
     let call = UpstreamCall { endpoint, model: candidate.upstream_model(), stream };
-    endpoint_url(&candidate.provider, &call).map_err(|error| GatewayError::new(400, "provider_not_usable", error.to_string()))
+    endpoint_url(&candidate.provider, &call)
+        .map_err(|error| GatewayError::new(400, "provider_not_usable", error.to_string()))
 }
 
 fn bytes_of(body: &Value) -> Bytes {
@@ -95,7 +103,9 @@ fn conversation(call: &ModelCall, candidate: &Candidate) -> Result<AttemptPlan, 
         Dialect::Chat => UpstreamEndpoint::Chat,
         Dialect::Responses => UpstreamEndpoint::Responses,
         Dialect::Anthropic => UpstreamEndpoint::AnthropicMessages,
-        Dialect::Gemini => UpstreamEndpoint::Gemini(if server_streams { "streamGenerateContent" } else { "generateContent" }),
+        Dialect::Gemini => {
+            UpstreamEndpoint::Gemini(if server_streams { "streamGenerateContent" } else { "generateContent" })
+        }
     };
     let url = url(candidate, endpoint, server_streams)?;
     let passes = client == server
@@ -105,7 +115,8 @@ fn conversation(call: &ModelCall, candidate: &Candidate) -> Result<AttemptPlan, 
     if passes {
         return passed_conversation(call, candidate, (server, url), &options);
     }
-    let mut request = read_request(client, RequestTarget { model: &call.model, stream: call.stream }, call.body.json())?;
+    let mut request =
+        read_request(client, RequestTarget { model: &call.model, stream: call.stream }, call.body.json())?;
     request.model = candidate.upstream_model().to_owned();
     request.stream = server_streams;
     if let Some(prompt) = &candidate.provider.metadata.override_system_prompt {
@@ -282,7 +293,7 @@ fn opaque(
     };
     let (body, content_type) = match &call.body {
         CallBody::Opaque { bytes, content_type } => (bytes.clone(), content_type.clone()),
-        CallBody::Json(value) => {
+        CallBody::Json { value, .. } => {
             let mut body = (**value).clone();
             if let Some(members) = body.as_object_mut() {
                 members.insert("model".to_owned(), json!(candidate.upstream_model()));

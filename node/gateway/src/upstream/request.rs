@@ -31,7 +31,11 @@ pub(crate) fn request(
 ) -> Result<(EgressRequest, EgressOptions), GatewayError> {
     let url: EgressUrl = plan.url.parse().map_err(|error| {
         let name = &candidate.provider.name;
-        GatewayError::new(502, "provider_not_usable", format!("the address of the provider `{name}` is invalid: {error}"))
+        GatewayError::new(
+            502,
+            "provider_not_usable",
+            format!("the address of the provider `{name}` is invalid: {error}"),
+        )
     })?;
     let mut request = EgressRequest::post(url, plan.body.clone());
     request.headers = headers(call, candidate, plan, key, policy)?;

@@ -57,7 +57,8 @@ pub(crate) fn write_options(candidate: &Candidate, dialect: Dialect) -> WriteOpt
     let spec = candidate.spec.as_deref();
     let name = model.rsplit('/').next().unwrap_or(model);
     let is_openai_server = matches!(provider_type, P::OpenAi | P::Azure | P::AzureAiGateway);
-    let is_own_server = provider.metadata.api_base.is_some() && provider_type == P::OpenAi || provider_type == P::Ollama;
+    let is_own_server =
+        provider.metadata.api_base.is_some() && provider_type == P::OpenAi || provider_type == P::Ollama;
     WriteOptions {
         model_max_output_tokens: spec.and_then(|spec| spec.max_output_tokens),
         schema_as_tool: dialect == Dialect::Chat && spec.is_some_and(|spec| spec.json_schema_as_tool),
@@ -107,7 +108,9 @@ mod tests {
 
     #[test]
     fn some_models_of_openai_are_called_over_responses() {
-        for model in ["o1-pro", "o3-pro-2025", "gpt-5-pro", "gpt-5-codex", "gpt-5.1-codex-max", "gpt-5.4", "gpt-5.10-mini"] {
+        for model in
+            ["o1-pro", "o3-pro-2025", "gpt-5-pro", "gpt-5-codex", "gpt-5.1-codex-max", "gpt-5.4", "gpt-5.10-mini"]
+        {
             assert!(prefers_responses(model), "{model}");
         }
         for model in ["o1", "gpt-5", "gpt-5.1", "gpt-5-mini", "gpt-4o", "my-gpt-5.4"] {

@@ -33,7 +33,7 @@ pub const IMPERSONATE: &str = "x-bt-impersonate-user";
 const MODEL_CLIENT_HEADERS: [&str; 2] = ["x-api-key", "x-goog-api-key"];
 
 /// An authenticated caller, over HTTP or gRPC.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Caller {
     pub edge: Data<Edge>,
     pub principal: Principal,

@@ -1,0 +1,209 @@
+//! Calls that may be answered from the response cache (1.8): keys, entries, and replays.
+
+use assay_node_dialects::form::{FinishReason, TokenUsage};
+use assay_node_models::headers::GatewayHeaders;
+use assay_node_models::resolution::Candidate;
+use assay_node_response_cache::{
+    CacheEndpoint, CacheKey, CacheKeyParts, CacheLead, CachePlan, CacheRequest, CacheScope, CacheStart,
+    CacheableResponse, CachedResponse, ENTRY_BYTES_MAX, ResponseCache,
+};
+use assay_storage_model::OrgId;
+use bytes::{Bytes, BytesMut};
+use serde_json::{Value, json};
+
+use crate::call::ModelCall;
+use crate::endpoint::{ClientEndpoint, GeminiVerb};
+use crate::error::GatewayError;
+use crate::outcome::{CallAnswer, CallOutcome, TakenRoute};
+use crate::reply::{ModelReply, ReplyBody};
+use crate::span::output;
+
+/// Headers of clients that change answers.
+const ANSWER_HEADERS: [&str; 3] = ["anthropic-beta", "anthropic-version", "openai-beta"];
+
+/// Answer that is stored when it is complete.
+#[derive(Debug)]
+pub(crate) struct CacheEntry {
+    lead: CacheLead,
+    bytes: BytesMut,
+    is_too_large: bool,
+}
+
+/// What the cache says of a call.
+#[derive(Debug)]
+pub(crate) enum CacheAnswer {
+    /// The call does not use the cache.
+    NotAsked,
+    Hit(Box<CachedResponse>),
+    /// The call goes upstream, and its answer may be stored.
+    Miss(Option<CacheEntry>),
+}
+
+/// Asks the cache for the answer of a call. Identical calls under way wait for the first one.
+pub(crate) async fn ask(
+    cache: Option<&ResponseCache>,
+    call: &ModelCall,
+    candidates: &[Candidate],
+) -> Result<CacheAnswer, GatewayError> {
+    let headers = call.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    let request = CacheRequest::from_headers(headers).map_err(|error| GatewayError::invalid(error.to_string()))?;
+    let (Some(cache), Some(endpoint)) = (cache, endpoint_of(&call.endpoint)) else { return Ok(CacheAnswer::NotAsked) };
+    let plan: CachePlan = request.plan(endpoint, call.body.json());
+    if !plan.uses_cache() {
+        return Ok(CacheAnswer::NotAsked);
+    }
+    let class = candidate_class(candidates);
+    let headers: Vec<(&str, &str)> =
+        ANSWER_HEADERS.iter().filter_map(|name| Some((*name, call.header(name)?))).collect();
+    let key = CacheKey::new(&CacheKeyParts {
+        endpoint,
+        model: &call.model,
+        is_stream: call.stream,
+        organization: OrgId(call.owner.organization),
+        scope: CacheScope::Principal(call.owner.principal),
+        project: call.owner.project,
+        endpoint_name: call.endpoint_name.as_deref(),
+        candidate_class: &class,
+        headers: &headers,
+        body: call.body.bytes(),
+    });
+    let key = key.map_err(|error| GatewayError::invalid(error.to_string()))?;
+    Ok(match cache.begin(&key, plan).await {
+        CacheStart::Hit(response) => CacheAnswer::Hit(Box::new(response)),
+        CacheStart::Lead(lead) => {
+            let entry = lead.ttl_s().map(|_| CacheEntry { lead, bytes: BytesMut::new(), is_too_large: false });
+            CacheAnswer::Miss(entry)
+        }
+    })
+}
+
+fn endpoint_of(endpoint: &ClientEndpoint) -> Option<CacheEndpoint> {
+    match endpoint {
+        ClientEndpoint::Chat => Some(CacheEndpoint::Chat),
+        ClientEndpoint::Completions => Some(CacheEndpoint::Completions),
+        ClientEndpoint::Embeddings | ClientEndpoint::Gemini(GeminiVerb::Embed | GeminiVerb::BatchEmbed) => {
+            Some(CacheEndpoint::Embeddings)
+        }
+        ClientEndpoint::Moderations => Some(CacheEndpoint::Moderations),
+        ClientEndpoint::Responses => Some(CacheEndpoint::Responses),
+        ClientEndpoint::Messages => Some(CacheEndpoint::Messages),
+        ClientEndpoint::Gemini(GeminiVerb::Generate | GeminiVerb::StreamGenerate) => Some(CacheEndpoint::Generate),
+        ClientEndpoint::Gemini(GeminiVerb::CountTokens) | ClientEndpoint::Path(_) => None,
+    }
+}
+
+/// Names the servers that may answer: types, addresses and models, each once.
+fn candidate_class(candidates: &[Candidate]) -> String {
+    let name = |candidate: &Candidate| {
+        let provider = &candidate.provider;
+        let prompt = provider.metadata.override_system_prompt.as_deref().unwrap_or_default();
+        let base = provider.base().unwrap_or_default();
+        format!("{}|{base}|{}|{prompt}", provider.provider_type.name(), candidate.upstream_model())
+    };
+    let mut names: Vec<String> = candidates.iter().map(name).collect();
+    names.sort();
+    names.dedup();
+    names.join("\n")
+}
+
+impl CacheEntry {
+    pub fn ttl_s(&self) -> Option<u64> {
+        self.lead.ttl_s().map(u64::from)
+    }
+
+    /// Keeps bytes that went to the client.
+    pub fn add(&mut self, bytes: &[u8]) {
+        self.is_too_large |= self.bytes.len() + bytes.len() > ENTRY_BYTES_MAX;
+        if self.is_too_large {
+            self.bytes = BytesMut::new();
+        } else {
+            self.bytes.extend_from_slice(bytes);
+        }
+    }
+
+    /// Stores the answer, if it is complete and of a kind that is kept.
+    pub async fn store(self, call: (&ClientEndpoint, bool), content_type: String, outcome: CallOutcome) {
+        if self.is_too_large
+            || outcome.error.is_some()
+            || !(200..300).contains(&outcome.status)
+            || is_filtered(&outcome.answer)
+        {
+            return;
+        }
+        let (endpoint, is_stream) = call;
+        let note = note_of(endpoint, &outcome);
+        let response =
+            CacheableResponse { status: outcome.status, content_type, is_stream, body: self.bytes.freeze(), note };
+        self.lead.store(response).await;
+    }
+}
+
+/// Returns whether a filter ended the answer.
+fn is_filtered(answer: &CallAnswer) -> bool {
+    match answer {
+        CallAnswer::Conversation(response) => {
+            response.choices.iter().any(|choice| choice.finish == Some(FinishReason::ContentFilter))
+        }
+        CallAnswer::Choices(choices) => choices.iter().any(|choice| choice["finish_reason"] == "content_filter"),
+        _ => false,
+    }
+}
+
+/// Returns what a hit needs beside its bytes: its route, tokens and logged output.
+fn note_of(endpoint: &ClientEndpoint, outcome: &CallOutcome) -> Value {
+    let mut note = json!({ "output": output(endpoint, &outcome.answer) });
+    if let Some(route) = &outcome.route {
+        note["route"] = json!({"type": route.provider_type, "id": route.secret_id, "name": route.secret_name,
+            "model": route.model});
+    }
+    if let Some(usage) = &outcome.usage {
+        note["usage"] = json!({"input": usage.input, "output": usage.output, "cached": usage.cached_input,
+            "reasoning": usage.reasoning});
+    }
+    note
+}
+
+/// Makes the outcome of a call that the cache answered. It cost nothing.
+pub(crate) fn outcome_of_hit(hit: &CachedResponse, outcome: &mut CallOutcome, now_ms: u64) {
+    let (route, usage) = (&hit.note["route"], &hit.note["usage"]);
+    let text = |name: &str| route[name].as_str().unwrap_or_default().to_owned();
+    outcome.status = hit.status;
+    outcome.is_cached = true;
+    outcome.cost_usd = Some(0.0);
+    outcome.first_token_ms = Some(now_ms);
+    outcome.answer = CallAnswer::Logged(hit.note["output"].clone());
+    outcome.route = route.is_object().then(|| TakenRoute {
+        provider_type: text("type"),
+        secret_id: text("id"),
+        secret_name: text("name"),
+        model: text("model"),
+    });
+    outcome.usage = usage.is_object().then(|| TokenUsage {
+        input: usage["input"].as_u64().unwrap_or(0),
+        output: usage["output"].as_u64().unwrap_or(0),
+        cached_input: usage["cached"].as_u64(),
+        reasoning: usage["reasoning"].as_u64(),
+        ..TokenUsage::default()
+    });
+}
+
+/// Returns the response to a call that the cache answered.
+pub(crate) fn replay(call: &ModelCall, hit: CachedResponse, outcome: &CallOutcome, now_ms: u64) -> ModelReply {
+    let route = outcome.route.as_ref();
+    let ours = GatewayHeaders {
+        request_id: &call.request_id,
+        cached: Some(true),
+        used_endpoint: route.map(|route| route.secret_name.as_str()),
+        used_model: route.map(|route| route.model.as_str()),
+        attempts: Some(0),
+        cost: Some(0.0),
+        age_s: Some(hit.age_s(now_ms)),
+        ttl_s: Some(u64::from(hit.ttl_s)),
+        is_stream: hit.is_stream,
+        ..GatewayHeaders::default()
+    };
+    let mut headers = vec![("content-type".to_owned(), hit.content_type.clone())];
+    headers.extend(ours.to_headers().into_iter().map(|(name, value)| (name.to_owned(), value)));
+    let body: Bytes = hit.body;
+    ModelReply { status: hit.status, headers, body: ReplyBody::Whole(body) }
+}

@@ -3,7 +3,7 @@
 //!
 //! | kinds | logged changes |
 //! |---|---|
-//! | organizations, members, users, groups, roles, grants, keys, tokens, secrets, groups of projects, automations | all |
+//! | organizations, members, users, groups, roles, grants, keys, tokens, secrets, groups of projects, automations, budgets | all |
 //! | all others | deletion |
 //!
 //! Entries about secrets and keys have only their names. Entries about access have all fields.
@@ -78,6 +78,7 @@ fn kept(kind: RecordKind) -> AuditDetail {
         | RecordKind::ROLE
         | RecordKind::ACL
         | RecordKind::PROJECT_GROUP
+        | RecordKind::GATEWAY_BUDGET
         // What deletes rows.
         | RecordKind::AUTOMATION
         | RecordKind::ORG_AUTOMATION => AuditDetail::Whole,

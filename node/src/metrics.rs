@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use assay_cluster::{Cluster, GroupReading, PeerCounts};
+use assay_node_budgets::Budgets;
 use assay_node_objects::Objects;
 use assay_node_query::Queries;
 use assay_storage_model::ShardId;
@@ -12,7 +13,12 @@ use assay_storage_model::ShardId;
 /// One family: name, help, type, value.
 struct Gauge(&'static str, &'static str, &'static str, f64);
 
-pub fn source(cluster: Arc<Cluster>, objects: Objects, queries: Queries) -> Arc<dyn Fn() -> String + Send + Sync> {
+pub fn source(
+    cluster: Arc<Cluster>,
+    objects: Objects,
+    queries: Queries,
+    budgets: Budgets,
+) -> Arc<dyn Fn() -> String + Send + Sync> {
     Arc::new(move || {
         let mut text = String::new();
         let families = store(&cluster).into_iter().chain(certificate(&cluster)).chain(actors(&objects));
@@ -23,6 +29,7 @@ pub fn source(cluster: Arc<Cluster>, objects: Objects, queries: Queries) -> Arc<
         }
         groups(&cluster, &mut text);
         peers(&cluster, &mut text);
+        text.push_str(&budgets.metrics_text());
         text
     })
 }

@@ -6,6 +6,7 @@ use std::time::UNIX_EPOCH;
 
 use assay_cluster::{Cluster, GroupReading, PeerCounts};
 use assay_node_egress::EgressClient;
+use assay_node_budgets::Budgets;
 use assay_node_objects::Objects;
 use assay_node_query::Queries;
 use assay_storage_model::ShardId;
@@ -17,7 +18,7 @@ pub fn source(
     cluster: Arc<Cluster>,
     objects: Objects,
     queries: Queries,
-    outbound: EgressClient,
+    (outbound, budgets): (EgressClient, Budgets),
 ) -> Arc<dyn Fn() -> String + Send + Sync> {
     Arc::new(move || {
         let mut text = String::new();
@@ -29,6 +30,7 @@ pub fn source(
         }
         groups(&cluster, &mut text);
         peers(&cluster, &mut text);
+        text.push_str(&budgets.metrics_text());
         text
     })
 }

@@ -18,6 +18,7 @@ use anyhow::Context;
 use assay_cluster::{Cluster, ClusterConfig, KeyWrap};
 use assay_node_api::limits_warnings;
 use assay_node_auth::{Asker, Job, LoginRules, Secret};
+use assay_node_budgets::{Budgets, ReplicatedBudgets};
 use assay_node_cooling_exchange::CoolingExchange;
 use assay_node_egress::EgressClient;
 use assay_node_files::{Collector, Files};
@@ -109,6 +110,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         AdminSocket::open(&config.store.data_dir, Arc::clone(&cluster), identity.clone(), objects.clone())?;
     let serving = Arc::new(AtomicBool::new(false));
     let rates = rate_limiter(&config, &cluster)?;
+    let budgets = Budgets::new(Arc::new(ReplicatedBudgets(records.catalog().clone())), Handle::current());
     let gateway = Gateway::new(outbound.clone(), config.gateway.clone(), models, Handle::current());
     let cooling = CoolingExchange::start(&cluster, gateway.cooling());
     gateway.on_cooling(move |upstream| cooling.changed(upstream));
@@ -121,7 +123,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         objects: objects.clone(),
         queries: queries.clone(),
         health: health(Arc::clone(&cluster), records.clone(), Arc::clone(&serving)),
-        metrics: metrics::source(Arc::clone(&cluster), objects.clone(), queries.clone(), outbound.clone()),
+        metrics: metrics::source(Arc::clone(&cluster), objects.clone(), queries.clone(), (outbound.clone(), budgets.clone())),
         config: config.http.clone(),
         rates,
         quotas: Quotas::new(config.limits.quotas.clone(), usage),
@@ -151,6 +153,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
     };
     let mut beside = keep_beside(&config, &cluster, &identity, (&objects, &queries));
     beside.spawn(outbound.keep());
+    beside.spawn(keep_sweeping(identity.clone(), budgets));
     if let Some(started) = started {
         started?; // what was acknowledged is as safe as after a crash
         signals.first().await;
@@ -319,19 +322,20 @@ fn keep_beside(
     let (objects, queries) = (objects.on_behalf_of(&job), queries.on_behalf_of(job.to_bytes()));
     let retention = Retention { cluster, records: records.clone(), objects, queries, every };
     let mut beside = JoinSet::new();
-    beside.spawn(keep_sweeping(identity.clone()));
     beside.spawn(records.secrets().clone().keep_tending());
     beside.spawn(collector.run());
     beside.spawn(retention.keep());
     beside
 }
 
-/// Finishes deletes and logins that were cut short or are over; the start has swept records once.
-async fn keep_sweeping(identity: Identity) {
+/// Finishes deletes and logins that were cut short or are over, and deletes ledgers of deleted budgets. The start has swept
+/// records once.
+async fn keep_sweeping(identity: Identity, budgets: Budgets) {
     loop {
         tokio::time::sleep(SWEEP_EVERY).await;
         identity.records().sweep_and_say().await;
         identity.sweep_and_say().await;
+        budgets.sweep_and_say().await;
     }
 }
 

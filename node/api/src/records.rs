@@ -1,6 +1,7 @@
 //! Records of the catalog: one family of handlers for every kind. The crate of records resolves the organization that a body or
 //! a query means.
 
+pub mod budgets;
 pub mod environments;
 pub mod secrets;
 pub mod simulated_users;

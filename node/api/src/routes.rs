@@ -15,7 +15,7 @@ use crate::openapi::api_table::{PathLookup, lookup};
 use crate::openapi::{self, suggestions};
 use crate::otlp::http as otlp;
 use crate::queries::jobs;
-use crate::records::{environments, secrets, simulated_users, snapshots, views};
+use crate::records::{budgets, environments, secrets, simulated_users, snapshots, views};
 use crate::route_table::{Routes, at, at_all_below, delete, get, patch, post, put};
 use crate::rows::restore;
 use crate::{
@@ -54,6 +54,7 @@ pub fn registered(config: &mut Routes<'_>) {
     views_of(config);
     simulated_users_of(config);
     secrets_of(config);
+    config.service(at("/v1/gateway_budget/{id}/usage").route(get().to(budgets::usage)));
     access_of(config);
     tokens_of(config);
     definitions_of(config, "/v1/prompt", Definition::Prompt);
@@ -96,6 +97,7 @@ pub fn single_operations() -> Vec<Operation> {
     all.extend(identity::openapi::setups());
     all.extend(views::operations());
     all.extend(secrets::operations());
+    all.extend(budgets::operations());
     all.extend(access::openapi::tokens());
     all.extend(environments::operations());
     all.extend(simulated_users::operations());

@@ -3,7 +3,7 @@
 //!
 //! | kinds | logged changes |
 //! |---|---|
-//! | organizations, members, users, groups, roles, grants, keys, tokens, secrets, groups of projects, automations | all |
+//! | organizations, members, users, groups, roles, grants, keys, tokens, secrets, groups of projects, automations, budgets | all |
 //! | temporary credentials | creation |
 //! | all others | deletion |
 //!
@@ -81,6 +81,7 @@ fn kept(kind: RecordKind) -> AuditDetail {
         | RecordKind::ACL
         | RecordKind::PROJECT_GROUP
         | RecordKind::TEMPORARY_CREDENTIAL
+        | RecordKind::GATEWAY_BUDGET
         // What deletes rows.
         | RecordKind::AUTOMATION
         | RecordKind::ORG_AUTOMATION => AuditDetail::Whole,

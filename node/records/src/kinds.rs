@@ -15,6 +15,7 @@ mod environment;
 mod environment_object;
 pub(crate) mod experiment;
 mod guardrails;
+mod gateway_budget;
 pub(crate) mod inactive;
 mod mcp_server;
 mod org_automation;
@@ -52,6 +53,7 @@ pub use env_var::ENV_VAR;
 pub use environment::ENVIRONMENT;
 pub(crate) use environment_object::ENVIRONMENT_OBJECT;
 pub use experiment::EXPERIMENT;
+pub use gateway_budget::GATEWAY_BUDGET;
 pub use mcp_server::MCP_SERVER;
 pub use org_automation::ORG_AUTOMATION;
 pub use project::PROJECT;
@@ -67,7 +69,7 @@ pub use view::VIEW;
 /// All kinds that the API shows, each after those that it depends on, so that an import in this order finds the records
 /// it names. Grants can be on any of them and come last. `RecordKind` of the model numbers these, and the records that
 /// have no kind here, such as users.
-pub static KINDS: [&Kind; 26] = [
+pub static KINDS: [&Kind; 27] = [
     &ROLE,
     &GROUP,
     &PROJECT,
@@ -92,6 +94,7 @@ pub static KINDS: [&Kind; 26] = [
     &ORG_AUTOMATION,
     &AI_SECRET,
     &ENV_VAR,
+    &GATEWAY_BUDGET,
     &VIEW,
     &ACL,
 ];

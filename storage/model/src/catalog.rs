@@ -112,6 +112,9 @@ record_kinds! {
     // an object whose old rows are being deleted, until they have left its history
     EXPIRY = 53 "expiry",
     CUSTOM_COLUMN = 54 "custom_column",
+    GATEWAY_BUDGET = 55 "gateway_budget",
+    // of a budget: what its window has spent, and the reservations of calls under way
+    BUDGET_LEDGER = 56 "budget_ledger",
     // the cluster itself
     NODE = 128 "node",
     JOIN_TOKEN = 129 "join_token",

@@ -135,6 +135,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "assay-storage-model",
         ],
     ),
+    ("assay-node-budgets", &["assay-node-records", "assay-storage-model"]),
     ("assay-node-identity", &["assay-node-auth", "assay-node-records", "assay-node-secrets", "assay-storage-model"]),
     (
         "assay-node-objects",
@@ -199,6 +200,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         &[
             "assay-node-auth",
             "assay-node-btql",
+            "assay-node-budgets",
             "assay-node-files",
             "assay-node-functions",
             "assay-node-gateway",

@@ -3,6 +3,7 @@
 mod access;
 mod admin;
 mod admission;
+mod budgets;
 mod client;
 mod edges;
 mod fixture;

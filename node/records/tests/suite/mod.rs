@@ -3,6 +3,7 @@
 mod access;
 mod access_beside;
 mod audit;
+mod budgets;
 mod creating;
 mod deleting;
 mod founding;

@@ -1,0 +1,333 @@
+//! Queue of one ledger on this node: all waiting changes go into one conditional write, and the next waits for it.
+//!
+//! A write that lost to another node is made again from the newer ledger. A write whose outcome is unknown is sent again
+//! unchanged until the ledger shows its number, or a newer revision without it: so no change is made twice or lost.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use assay_storage_model::OrgId;
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+use tokio::time::sleep;
+use uuid::Uuid;
+
+use crate::amounts::BudgetAmounts;
+use crate::catalog::{BudgetCatalog, LedgerPut, LedgerPutOutcome};
+use crate::counters::BudgetCounters;
+use crate::ledger::{
+    BudgetLedger, BudgetStanding, BudgetWriter, LedgerAnswer, LedgerChange, LedgerOutcome, LedgerRefusal,
+    LedgerReservation,
+};
+use crate::rule_table::RuleCache;
+
+/// Upper bound of the changes in one write.
+pub const BATCH_MAX: usize = 1024;
+/// Upper bound of the reservations that wait for one ledger. Ends of calls are bounded by their reservations.
+pub const WAITING_MAX: usize = 10_000;
+/// Wait before another attempt after a lost write, at first and at most.
+const CONFLICT_WAIT: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
+/// The same after a failed one.
+const FAILURE_WAIT: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
+/// Doublings of a wait.
+const DOUBLINGS_MAX: u32 = 10;
+
+/// What the queues of a node share.
+pub(crate) struct QueueParts {
+    pub catalog: Arc<dyn BudgetCatalog>,
+    pub rules: RuleCache,
+    pub writer: BudgetWriter,
+    pub batches: AtomicU64,
+    pub runtime: Handle,
+    pub counters: BudgetCounters,
+}
+
+pub(crate) struct LedgerQueue {
+    parts: Arc<QueueParts>,
+    pub budget: Uuid,
+    org: OrgId,
+    state: Mutex<QueueState>,
+}
+
+#[derive(Default)]
+struct QueueState {
+    waiting: VecDeque<QueuedChange>,
+    /// Whether a task writes batches.
+    running: bool,
+}
+
+struct QueuedChange {
+    change: LedgerChange,
+    reply: ChangeReply,
+}
+
+enum ChangeReply {
+    Reservation(oneshot::Sender<ReserveAnswer>),
+    Durable(oneshot::Sender<()>),
+    Nobody,
+}
+
+/// Answer to a reservation.
+pub(crate) enum ReserveAnswer {
+    Granted(LedgerHold, BudgetStanding),
+    Refused(LedgerRefusal, BudgetStanding),
+    /// The budget was deleted.
+    NoBudget,
+    Failed(String),
+}
+
+/// Reservation of a call in one ledger. It is released when it is dropped without an end.
+pub(crate) struct LedgerHold {
+    queue: Arc<LedgerQueue>,
+    reservation: Option<LedgerReservation>,
+}
+
+/// Write of a batch.
+struct BatchWrite {
+    put: LedgerPut,
+    batch: u64,
+    outcome: LedgerOutcome,
+    /// Whether it was sent before with an unknown outcome, so that it may be made at any time.
+    may_be_made: bool,
+}
+
+/// Result of one attempt to write a batch.
+enum AttemptEnd {
+    Applied(LedgerOutcome),
+    NoBudget,
+    Unreadable(String),
+    /// Nothing was decided: try again after the wait.
+    Again(Duration),
+}
+
+/// State of the attempts at one batch.
+#[derive(Default)]
+struct Attempts {
+    pending: Option<BatchWrite>,
+    lost: u32,
+    failed: u32,
+    fenced: bool,
+}
+
+impl LedgerQueue {
+    pub fn new(parts: Arc<QueueParts>, budget: Uuid, org: OrgId) -> Arc<LedgerQueue> {
+        Arc::new(LedgerQueue { parts, budget, org, state: Mutex::default() })
+    }
+
+    pub fn reserve(
+        self: &Arc<LedgerQueue>,
+        amounts: BudgetAmounts,
+        timeout: Duration,
+    ) -> oneshot::Receiver<ReserveAnswer> {
+        let (reply, answer) = oneshot::channel();
+        if self.state.lock().waiting.len() >= WAITING_MAX {
+            let why = format!("{WAITING_MAX} calls wait for their reservation already");
+            // The receiver is at hand, so it gets the answer.
+            let _ = reply.send(ReserveAnswer::Failed(why));
+            return answer;
+        }
+        let timeout_ms = i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX);
+        self.push(LedgerChange::Reserve { amounts, timeout_ms }, ChangeReply::Reservation(reply));
+        answer
+    }
+
+    /// Counts a call that reserved nothing. The receiver hears when it is durable.
+    pub fn count(self: &Arc<LedgerQueue>, actual: BudgetAmounts) -> oneshot::Receiver<()> {
+        let (reply, durable) = oneshot::channel();
+        self.push(LedgerChange::Count { actual }, ChangeReply::Durable(reply));
+        durable
+    }
+
+    fn push(self: &Arc<LedgerQueue>, change: LedgerChange, reply: ChangeReply) {
+        let mut state = self.state.lock();
+        state.waiting.push_back(QueuedChange { change, reply });
+        if !std::mem::replace(&mut state.running, true) {
+            self.parts.runtime.spawn(Arc::clone(self).run());
+        }
+    }
+
+    async fn run(self: Arc<LedgerQueue>) {
+        let (mut batch, mut attempts) = (Vec::new(), Attempts::default());
+        loop {
+            // A batch with an unknown outcome has to stay as it is.
+            if attempts.pending.is_none() && !self.fill(&mut batch) {
+                return;
+            }
+            match self.attempt(&batch, &mut attempts).await {
+                AttemptEnd::Again(wait) => {
+                    sleep(wait).await;
+                    continue;
+                }
+                AttemptEnd::Applied(outcome) => self.answer(std::mem::take(&mut batch), outcome),
+                AttemptEnd::NoBudget => batch.drain(..).for_each(|queued| queued.reply.no_budget()),
+                AttemptEnd::Unreadable(why) => {
+                    tracing::error!(budget = %self.budget, why, "the ledger of a budget is damaged");
+                    batch.drain(..).for_each(|queued| queued.reply.failed(&why));
+                }
+            }
+            attempts = Attempts::default();
+        }
+    }
+
+    /// Adds waiting changes to a batch, ends of calls first, and drops reservations that nobody waits for any more.
+    /// Returns whether there is something to do.
+    fn fill(&self, batch: &mut Vec<QueuedChange>) -> bool {
+        let mut state = self.state.lock();
+        let more = BATCH_MAX.saturating_sub(batch.len()).min(state.waiting.len());
+        batch.extend(state.waiting.drain(..more));
+        batch.retain(|queued| match &queued.reply {
+            ChangeReply::Reservation(reply) => !reply.is_closed(),
+            _ => true,
+        });
+        batch.sort_by_key(|queued| matches!(queued.change, LedgerChange::Reserve { .. }));
+        if batch.is_empty() && state.waiting.is_empty() {
+            state.running = false;
+            return false;
+        }
+        true
+    }
+
+    async fn attempt(&self, batch: &[QueuedChange], attempts: &mut Attempts) -> AttemptEnd {
+        let parts = &self.parts;
+        let Some(rule) = parts.rules.get(&*parts.catalog, self.budget) else { return AttemptEnd::NoBudget };
+        let stored = parts.catalog.ledger(self.budget);
+        let revision = stored.as_ref().map(|stored| stored.revision);
+        let now_ms = parts.catalog.now_ms();
+        let mut ledger = match stored.map(|stored| BudgetLedger::decode(&stored.body)) {
+            None => BudgetLedger::new(&rule, now_ms),
+            Some(Ok(ledger)) => ledger,
+            Some(Err(error)) => return AttemptEnd::Unreadable(error.to_string()),
+        };
+        if let Some(pending) = attempts.pending.take() {
+            if ledger.last_batch(parts.writer) == Some(pending.batch) {
+                return AttemptEnd::Applied(pending.outcome);
+            }
+            if revision == pending.put.expect {
+                return self.write(pending, attempts).await;
+            }
+            // The revision that it named is past, so it was not made and never will be.
+        }
+        let number = parts.batches.fetch_add(1, Ordering::Relaxed);
+        let changes: Vec<LedgerChange> = batch.iter().map(|queued| queued.change).collect();
+        let outcome = ledger.apply(&rule, (parts.writer, number), now_ms, &changes);
+        if !outcome.changed {
+            if attempts.fenced || changes.is_empty() {
+                return AttemptEnd::Applied(outcome);
+            }
+            // Another node may have freed what this copy does not show yet.
+            attempts.fenced = true;
+            return match parts.catalog.fence().await {
+                Ok(()) => AttemptEnd::Again(Duration::ZERO),
+                Err(_) => AttemptEnd::Applied(outcome),
+            };
+        }
+        let put = LedgerPut { budget: self.budget, org: self.org, expect: revision, body: ledger.encode() };
+        self.write(BatchWrite { put, batch: number, outcome, may_be_made: false }, attempts).await
+    }
+
+    async fn write(&self, write: BatchWrite, attempts: &mut Attempts) -> AttemptEnd {
+        let counters = &self.parts.counters;
+        BudgetCounters::add(&counters.writes);
+        let sent = self.parts.catalog.put(write.put.clone()).await;
+        let (wait, is_unknown) = match sent {
+            LedgerPutOutcome::Written => return AttemptEnd::Applied(write.outcome),
+            LedgerPutOutcome::Stale => {
+                BudgetCounters::add(&counters.conflicts);
+                attempts.lost = attempts.lost.saturating_add(1);
+                (self.wait(CONFLICT_WAIT, attempts.lost), false)
+            }
+            LedgerPutOutcome::NotWritten(why) => {
+                tracing::warn!(budget = %self.budget, why, "cannot write the ledger of a budget; it is tried again");
+                (self.failed(attempts), false)
+            }
+            LedgerPutOutcome::Unknown(why) => {
+                tracing::warn!(budget = %self.budget, why, "the outcome of a write of a budget is unknown");
+                // Without the fence the copy may not show the write; then it is sent again, which is harmless.
+                let _ = self.parts.catalog.fence().await;
+                (self.failed(attempts), true)
+            }
+        };
+        if is_unknown || write.may_be_made {
+            attempts.pending = Some(BatchWrite { may_be_made: true, ..write });
+        }
+        AttemptEnd::Again(wait)
+    }
+
+    fn failed(&self, attempts: &mut Attempts) -> Duration {
+        BudgetCounters::add(&self.parts.counters.failures);
+        attempts.failed = attempts.failed.saturating_add(1);
+        self.wait(FAILURE_WAIT, attempts.failed)
+    }
+
+    /// Doubles the wait with every attempt. Nodes differ, so that one of them comes first.
+    fn wait(&self, (first, most): (Duration, Duration), attempt: u32) -> Duration {
+        let doubled = first.saturating_mul(1 << attempt.min(DOUBLINGS_MAX)).min(most);
+        let share = (self.parts.writer.0.as_u128() >> (attempt % 16 * 8)) as u8;
+        doubled.mul_f64(f64::from(share) / f64::from(u8::MAX))
+    }
+
+    fn answer(self: &Arc<LedgerQueue>, batch: Vec<QueuedChange>, outcome: LedgerOutcome) {
+        if outcome.exhausted {
+            BudgetCounters::add(&self.parts.counters.exhausted);
+            tracing::warn!(budget = %self.budget, org = %self.org, "a budget is used up until its window ends");
+        }
+        for (queued, answer) in batch.into_iter().zip(outcome.answers) {
+            match (queued.reply, answer) {
+                (ChangeReply::Reservation(reply), LedgerAnswer::Reserved { reservation, standing }) => {
+                    let hold = LedgerHold { queue: Arc::clone(self), reservation: Some(reservation) };
+                    // Nobody waits any more: the hold comes back, and its drop releases it.
+                    drop(reply.send(ReserveAnswer::Granted(hold, standing)));
+                }
+                (ChangeReply::Reservation(reply), LedgerAnswer::Refused { refusal, standing }) => {
+                    drop(reply.send(ReserveAnswer::Refused(refusal, standing)));
+                }
+                (reply, _) => reply.done(),
+            }
+        }
+    }
+}
+
+// Whoever waits may have given up, so answers may find nobody.
+impl ChangeReply {
+    fn done(self) {
+        if let ChangeReply::Durable(reply) = self {
+            let _ = reply.send(());
+        }
+    }
+
+    fn no_budget(self) {
+        match self {
+            ChangeReply::Reservation(reply) => drop(reply.send(ReserveAnswer::NoBudget)),
+            other => other.done(),
+        }
+    }
+
+    /// Refuses a reservation. The end of a call gets no answer, for it is not durable.
+    fn failed(self, why: &str) {
+        if let ChangeReply::Reservation(reply) = self {
+            drop(reply.send(ReserveAnswer::Failed(why.to_owned())));
+        }
+    }
+}
+
+impl LedgerHold {
+    /// Replaces the reservation by the actual use. The receiver hears when it is durable.
+    pub fn settle(mut self, actual: BudgetAmounts) -> oneshot::Receiver<()> {
+        let (reply, durable) = oneshot::channel();
+        if let Some(reservation) = self.reservation.take() {
+            self.queue.push(LedgerChange::Settle { reservation, actual }, ChangeReply::Durable(reply));
+        }
+        durable
+    }
+}
+
+impl Drop for LedgerHold {
+    fn drop(&mut self) {
+        if let Some(reservation) = self.reservation.take() {
+            self.queue.push(LedgerChange::Release { reservation }, ChangeReply::Nobody);
+        }
+    }
+}

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use assay_cluster::{Cluster, GroupReading, PeerCounts};
-use assay_node_egress::EgressClient;
 use assay_node_budgets::Budgets;
+use assay_node_egress::EgressClient;
 use assay_node_objects::Objects;
 use assay_node_query::Queries;
 use assay_storage_model::ShardId;

@@ -117,13 +117,19 @@ async fn run(config: Config) -> anyhow::Result<()> {
     if config.gateway.cache {
         gateway.use_cache(response_cache(&config, &cluster, &records).await?);
     }
+    gateway.use_budgets(budgets.clone());
     let usage = ClusterUsage::start(&cluster, &config.limits.quotas);
     let app = App {
         identity: identity.clone(),
         objects: objects.clone(),
         queries: queries.clone(),
         health: health(Arc::clone(&cluster), records.clone(), Arc::clone(&serving)),
-        metrics: metrics::source(Arc::clone(&cluster), objects.clone(), queries.clone(), (outbound.clone(), budgets.clone())),
+        metrics: metrics::source(
+            Arc::clone(&cluster),
+            objects.clone(),
+            queries.clone(),
+            (outbound.clone(), budgets.clone()),
+        ),
         config: config.http.clone(),
         rates,
         quotas: Quotas::new(config.limits.quotas.clone(), usage),

@@ -27,14 +27,6 @@ impl fmt::Debug for ReplicatedBudgets {
     }
 }
 
-impl ReplicatedBudgets {
-    /// Returns whether a caller is a service account and not a person, which have budgets of their own.
-    pub fn is_service_account(&self, user: Uuid) -> bool {
-        // Persons belong to no organization, as accounts do.
-        self.0.peek(|view| view.get(RecordKind::USER, user).is_some_and(|record| record.org.is_some()))
-    }
-}
-
 impl BudgetCatalog for ReplicatedBudgets {
     fn rules_version(&self) -> u64 {
         self.0.peek(|view| view.changed(&[RecordKind::GATEWAY_BUDGET]))

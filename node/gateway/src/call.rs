@@ -25,6 +25,10 @@ pub struct CallOwner {
     /// Id of the user or the service account, whatever credential was sent.
     pub principal: Uuid,
     pub email: Option<String>,
+    /// Whether the principal is a service account.
+    pub is_service_account: bool,
+    /// Record of the API key or the service token; `None` for other credentials.
+    pub credential: Option<Uuid>,
 }
 
 /// Access to the keys of provider secrets. No answer ever shows one.

@@ -1,5 +1,6 @@
 //! Errors of the gateway itself, in terms of all wire formats.
 
+use assay_node_budgets::BudgetRefusal;
 use assay_node_dialects::form::{Extra, ModelError, ModelErrorKind};
 use assay_node_dialects::{Dialect, DialectError};
 use assay_node_models::attempts::GiveUpReason;
@@ -32,6 +33,13 @@ impl GatewayError {
     /// Refuses a request that cannot be read.
     pub fn invalid(message: impl Into<String>) -> GatewayError {
         GatewayError::new(400, "invalid_request", message)
+    }
+
+    /// Returns the error of a call that a budget refuses.
+    pub(crate) fn of_budget(refusal: &BudgetRefusal) -> GatewayError {
+        let mut error = GatewayError::new(refusal.status(), refusal.code(), refusal.to_string());
+        error.retry_after_s = refusal.retry_after_seconds();
+        error
     }
 
     /// Returns the body of the response in the wire format of the client.

@@ -5,12 +5,13 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use assay_node_budgets::{BudgetReservation, Budgets};
 use assay_node_egress::EgressClient;
 use assay_node_models::catalog::Catalog;
 use assay_node_models::cooling::{CoolingKey, CoolingTable};
 use assay_node_models::headers::{ForwardPolicy, GatewayHeaders, response_headers};
 use assay_node_models::provider::Provider;
-use assay_node_models::resolution::{CandidateOrder, RouteQuery, resolve, session_key};
+use assay_node_models::resolution::{Candidate, CandidateOrder, RouteQuery, resolve, session_key};
 use assay_node_response_cache::ResponseCache;
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
@@ -18,6 +19,7 @@ use tokio::runtime::Handle;
 use uuid::Uuid;
 
 use crate::background::BackgroundTasks;
+use crate::budgeting::budget_call;
 use crate::cached::{self, CacheAnswer, CacheEntry};
 use crate::call::ModelCall;
 use crate::error::GatewayError;
@@ -48,6 +50,8 @@ pub(crate) struct GatewayCore {
     pub counters: Arc<CallCounters>,
     /// None without a cache.
     cache: OnceLock<ResponseCache>,
+    /// None without budgets.
+    budgets: OnceLock<Budgets>,
     background: BackgroundTasks,
 }
 
@@ -78,6 +82,7 @@ impl Gateway {
             cooling_listener: RwLock::new(None),
             counters: Arc::default(),
             cache: OnceLock::new(),
+            budgets: OnceLock::new(),
             background: BackgroundTasks::new(handle),
         }))
     }
@@ -85,6 +90,11 @@ impl Gateway {
     /// Gives the gateway its cache of responses. A second one is ignored.
     pub fn use_cache(&self, cache: ResponseCache) {
         drop(self.0.cache.set(cache));
+    }
+
+    /// Gives the gateway the budgets that calls count for. A second one is ignored.
+    pub fn use_budgets(&self, budgets: Budgets) {
+        drop(self.0.budgets.set(budgets));
     }
 
     /// Runs a task that goes on behind a response, such as the writing of a span.
@@ -156,7 +166,16 @@ impl Gateway {
                 return Err(error);
             }
         }
+        let reservation = match self.admitted(&call, &candidates, started_ms).await {
+            Ok(reservation) => reservation,
+            Err(error) => {
+                recorder.fail(error.status, error.to_string(), now_ms());
+                return Err(error);
+            }
+        };
+        recorder.limits = reservation.as_ref().map(|reservation| reservation.headers().pairs()).unwrap_or_default();
         let mut active = ActiveCall::new(Arc::clone(&self.0), Arc::new(call), candidates, all_cooling);
+        active.reservation = reservation;
         let mut arrival = active.arrive().await;
         loop {
             let response = match arrival {
@@ -184,11 +203,19 @@ impl Gateway {
         }
     }
 
-    fn candidates(
+    /// Reserves the estimated price of a call in the budgets that count it.
+    async fn admitted(
         &self,
         call: &ModelCall,
+        candidates: &[Candidate],
         now_ms: u64,
-    ) -> Result<(Vec<assay_node_models::resolution::Candidate>, bool), GatewayError> {
+    ) -> Result<Option<BudgetReservation>, GatewayError> {
+        let Some(budgets) = self.0.budgets.get() else { return Ok(None) };
+        let reservation = budgets.admit(budget_call(&self.catalog(), call, candidates, now_ms)).await;
+        Ok(Some(reservation.map_err(|refusal| GatewayError::of_budget(&refusal))?))
+    }
+
+    fn candidates(&self, call: &ModelCall, now_ms: u64) -> Result<(Vec<Candidate>, bool), GatewayError> {
         let catalog = self.catalog();
         let session = match self.0.settings.affinity && call.endpoint.is_conversation() {
             true => session_key(|name| call.header(name), call.body.json()),
@@ -329,6 +356,11 @@ impl ResponseHead {
         let mut headers = self.passed.clone();
         headers.push(("content-type".to_owned(), content_type.to_owned()));
         headers.extend(ours.to_headers().into_iter().map(|(name, value)| (name.to_owned(), value)));
+        if !recorder.limits.is_empty() {
+            // those of our budgets say more to the caller than those of the provider's account
+            headers.retain(|(name, _)| !name.starts_with("x-ratelimit-"));
+            headers.extend(recorder.limits.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+        }
         headers
     }
 
@@ -391,6 +423,7 @@ async fn whole(
     outcome.first_token_ms = Some(now_ms());
     outcome.attempts = active.attempts();
     recorder.reckon();
+    active.settle(&recorder.outcome).await;
     let headers = head.headers(&reply.content_type, &recorder, &call.request_id, call.stream);
     if let Some(mut entry) = recorder.entry.take() {
         entry.add(&reply.bytes);

@@ -17,6 +17,7 @@
 //! The crate knows neither HTTP servers nor records: routes hand in the caller, the providers and access to their keys.
 
 mod background;
+mod budgeting;
 mod cached;
 pub mod call;
 pub mod endpoint;

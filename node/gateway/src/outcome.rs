@@ -100,6 +100,8 @@ pub(crate) struct CallRecorder {
     counters: Arc<CallCounters>,
     /// Entry of the cache that the answer becomes.
     pub entry: Option<CacheEntry>,
+    /// Headers that say what budgets have left.
+    pub limits: Vec<(&'static str, String)>,
 }
 
 /// Counts of calls, for metrics.
@@ -140,7 +142,7 @@ impl CallRecorder {
     ) -> CallRecorder {
         counters.calls.add(1);
         let outcome = CallOutcome { started_ms, ..CallOutcome::default() };
-        CallRecorder { observer, outcome, price: None, request_bytes, counters, entry: None }
+        CallRecorder { observer, outcome, price: None, request_bytes, counters, entry: None, limits: Vec::new() }
     }
 
     /// Completes the usage and computes the cost. Called when the answer is there.

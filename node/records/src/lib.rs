@@ -42,6 +42,7 @@ use std::sync::Arc;
 use assay_cluster::Cluster;
 use assay_node_auth::Ledger;
 use assay_node_secrets::{Secret, Secrets};
+use assay_storage_model::catalog::RecordKind;
 use assay_storage_model::{ObjectKey, OrgId, ShardId};
 use serde_json::Value;
 use uuid::Uuid;
@@ -112,6 +113,12 @@ impl Records {
     /// Returns the catalog, for crates whose subjects are records of their own.
     pub fn catalog(&self) -> &Catalog {
         &self.catalog
+    }
+
+    /// Returns whether a user is a service account and not a person.
+    pub fn is_service_account(&self, user: Uuid) -> bool {
+        // persons belong to no organization
+        self.catalog.peek(|view| view.get(RecordKind::USER, user).is_some_and(|record| record.org.is_some()))
     }
 
     /// Returns the keys that secrets are kept under.

@@ -162,6 +162,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         "assay-node-gateway",
         &[
             "assay-node-auth",
+            "assay-node-budgets",
             "assay-node-dialects",
             "assay-node-dialects-",
             "assay-node-egress",

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use assay_node_auth::Credential;
 use assay_node_gateway::{
     CallBody, CallOwner, CallTarget, ClientEndpoint, GatewayError, GeminiVerb, ModelCall, ModelReply, ReplyBody,
     read_target,
@@ -176,6 +177,8 @@ async fn with_body(call: Call, body: CallBody, path: CallPath) -> Result<HttpRes
             organization: call.principal.org.0,
             project,
             principal: call.principal.user,
+            is_service_account: call.edge.records.is_service_account(call.principal.user),
+            credential: credential_of(call.principal.credential),
             email: Some(call.principal.user_email.clone()).filter(|email| !email.is_empty()),
         },
         endpoint: path.endpoint,
@@ -211,6 +214,15 @@ fn parent_of(call: &Call, target: &CallTarget) -> Result<Option<String>, CallFai
     match &grant.terms.logging {
         Some(logging) => Ok(Some(logging.target.parent())),
         None => Ok(header_of(call, PARENT)?),
+    }
+}
+
+/// Returns the API key or service token that a call counts for; that of a temporary credential is the one it was issued with.
+fn credential_of(credential: Credential) -> Option<Uuid> {
+    match credential {
+        Credential::ApiKey(id) | Credential::ServiceToken(id) => Some(id),
+        Credential::Temporary { .. } => Some(credential.counted_as()),
+        Credential::Jwt(_) | Credential::Login(_) => None,
     }
 }
 

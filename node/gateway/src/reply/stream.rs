@@ -1,5 +1,6 @@
 //! Streams to clients: each event goes on at once, pauses are bridged, and the end is told exactly.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,6 +8,8 @@ use assay_node_dialects::Dialect;
 use assay_node_dialects::form::ModelError;
 use assay_node_egress::EgressBody;
 use bytes::{Bytes, BytesMut};
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::codec::StreamCodec;
@@ -28,7 +31,6 @@ const HELD_BYTES_MAX: usize = 1 << 20;
 const DRAIN_MAX: Duration = Duration::from_secs(1);
 
 /// Response as a stream of bytes for the client. Dropping it cancels the call of the model server.
-#[derive(Debug)]
 pub struct ReplyStream {
     active: ActiveCall,
     dialect: Dialect,
@@ -38,6 +40,17 @@ pub struct ReplyStream {
     /// Bytes that are there already.
     ready: Bytes,
     recorder: CallRecorder,
+    /// Settlement of the price, which the last bytes wait for.
+    settling: Option<BoxFuture<'static, ()>>,
+}
+
+impl fmt::Debug for ReplyStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReplyStream")
+            .field("active", &self.active)
+            .field("is_open", &self.body.is_some())
+            .finish_non_exhaustive()
+    }
 }
 
 /// A stream that broke before its content began.
@@ -96,7 +109,8 @@ pub(crate) async fn begin_stream(
     }
     active.delivering();
     let dialect = active.call.endpoint.dialect();
-    let mut stream = ReplyStream { active, dialect, codec, body: Some(body), ready: Bytes::new(), recorder };
+    let mut stream =
+        ReplyStream { active, dialect, codec, body: Some(body), ready: Bytes::new(), recorder, settling: None };
     if has_content {
         stream.recorder.outcome.first_token_ms.get_or_insert_with(now_ms);
     }
@@ -127,6 +141,14 @@ impl ReplyStream {
 
     /// Returns the next bytes for the client; none behind the end.
     pub async fn next(&mut self) -> Option<Bytes> {
+        let bytes = self.next_bytes().await;
+        if let Some(settling) = self.settling.take() {
+            settling.await;
+        }
+        bytes
+    }
+
+    async fn next_bytes(&mut self) -> Option<Bytes> {
         if !self.ready.is_empty() {
             return Some(std::mem::take(&mut self.ready));
         }
@@ -208,6 +230,7 @@ impl ReplyStream {
         self.recorder.outcome.usage = self.codec.usage();
         self.recorder.outcome.attempts = self.active.attempts();
         self.recorder.reckon();
+        self.settling = Some(self.active.settle(&self.recorder.outcome).boxed());
         if let Some(mut entry) = self.recorder.entry.take() {
             entry.add(last);
             let (call, outcome) = (Arc::clone(&self.active.call), self.recorder.outcome.clone());
@@ -228,6 +251,9 @@ impl Drop for ReplyStream {
             self.recorder.outcome.answer = self.codec.answer();
             self.recorder.outcome.usage = self.codec.usage();
             self.recorder.outcome.attempts = self.active.attempts();
+            self.recorder.reckon();
+            // the settlement goes on without its future
+            drop(self.active.settle(&self.recorder.outcome));
         }
     }
 }

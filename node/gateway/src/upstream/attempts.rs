@@ -3,11 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use assay_node_budgets::BudgetReservation;
 use assay_node_egress::{EgressError, EgressFailure, EgressProgress, EgressResponse, HeaderMap};
 use assay_node_models::attempts::{AttemptEffect, AttemptEvent, AttemptMachine, AttemptPolicy, GiveUpReason};
 use assay_node_models::cooling::retry_after_ms;
 use assay_node_models::resolution::Candidate;
 use uuid::Uuid;
+
+use crate::budgeting::amounts_of;
+use crate::outcome::CallOutcome;
 
 use super::plan::{AttemptPlan, plan};
 use super::request::request;
@@ -50,6 +54,8 @@ pub(crate) struct ActiveCall {
     /// Why a candidate could not be sent such a request.
     unfit: Option<GatewayError>,
     held: Option<ServerResponse>,
+    /// What budgets reserve for the call. Dropping it without a settlement releases it.
+    pub reservation: Option<BudgetReservation>,
 }
 
 /// How the last effect of a step continues the call.
@@ -76,7 +82,18 @@ impl ActiveCall {
         policy.budget_ms = core.settings.retry_budget_seconds.saturating_mul(1000);
         let now = now_ms();
         let machine = AttemptMachine::new(policy, candidates.len(), now);
-        ActiveCall { core, call, candidates, machine, all_cooling, id, begun_ms: now, unfit: None, held: None }
+        ActiveCall {
+            core,
+            call,
+            candidates,
+            machine,
+            all_cooling,
+            id,
+            begun_ms: now,
+            unfit: None,
+            held: None,
+            reservation: None,
+        }
     }
 
     pub fn attempts(&self) -> u32 {
@@ -120,6 +137,20 @@ impl ActiveCall {
         match self.unfit.take() {
             Some(error) if self.machine.attempts() == 0 => error,
             _ => GatewayError::of_reason(reason, now_ms()),
+        }
+    }
+
+    /// Settles the price of the call. The future ends when it is stored.
+    pub fn settle(&mut self, outcome: &CallOutcome) -> impl Future<Output = ()> + Send + 'static + use<> {
+        let amounts = amounts_of(outcome);
+        let settlement = self.reservation.take().map(|reservation| reservation.settle(amounts));
+        let request_id = self.call.request_id.clone();
+        async move {
+            if let Some(settlement) = settlement
+                && let Err(pending) = settlement.await
+            {
+                tracing::warn!(request = request_id, %pending, "a model call is not settled yet");
+            }
         }
     }
 
@@ -197,6 +228,10 @@ impl ActiveCall {
                 return AttemptEvent::Skipped { until_ms };
             }
         }
+        if let Err(error) = self.reserve_for(&candidate).await {
+            self.unfit.get_or_insert(error);
+            return AttemptEvent::Unfit;
+        }
         let prepared = match plan(&self.call, &candidate) {
             Ok(plan) => self.prepared(&candidate, plan).await,
             Err(error) => Err(error),
@@ -217,6 +252,13 @@ impl ActiveCall {
             }
             Err(error) => self.not_answered(&candidate, &error),
         }
+    }
+
+    /// Reserves the price in the budgets of the candidate's secret.
+    async fn reserve_for(&mut self, candidate: &Candidate) -> Result<(), GatewayError> {
+        let Some(reservation) = &mut self.reservation else { return Ok(()) };
+        let Ok(secret) = candidate.provider.id.parse::<Uuid>() else { return Ok(()) };
+        reservation.use_secret(secret).await.map_err(|refusal| GatewayError::of_budget(&refusal))
     }
 
     async fn prepared(

@@ -8,4 +8,4 @@ mod server_facts;
 
 pub(crate) use attempts::{ActiveCall, Arrival, ServerResponse, texts};
 pub(crate) use embeddings::{gemini_to_openai, openai_to_gemini_response};
-pub(crate) use plan::{AttemptPlan, EmbeddingForm, ReplyForm};
+pub(crate) use plan::{AttemptPlan, EmbeddingForm, ReplyForm, output_bound};

@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use crate::endpoint::{ClientEndpoint, GeminiVerb};
 use crate::error::GatewayError;
+use crate::upstream::output_bound;
 
 /// Bytes of a form that are searched for the name of the model.
 const FORM_SEARCH_BYTES_MAX: usize = 64 << 10;
@@ -88,6 +89,11 @@ pub struct ModelCall {
 }
 
 impl ModelCall {
+    /// Returns the upper bound of the tokens of the answer, as the client asks for it.
+    pub fn output_bound(&self) -> Option<u64> {
+        output_bound(self.body.json())
+    }
+
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }

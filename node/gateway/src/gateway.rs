@@ -203,6 +203,14 @@ impl Gateway {
         }
     }
 
+    /// Counts and reports a call that is refused before it is made.
+    pub fn refused(&self, observer: Option<Box<dyn CallObserver>>, error: &GatewayError) {
+        let now = now_ms();
+        let mut recorder = CallRecorder::new(observer, Arc::clone(&self.0.counters), (now, 0));
+        tracing::info!(code = error.error.code, "a model call is refused by a guardrail");
+        recorder.fail(error.status, error.to_string(), now);
+    }
+
     /// Reserves the estimated price of a call in the budgets that count it.
     async fn admitted(
         &self,

@@ -265,7 +265,7 @@ impl Operation {
             return (*name).to_owned();
         }
         let parts = self.path.split('/').filter(|part| !part.is_empty() && *part != "v1");
-        let words: String = parts.map(|part| pascal(part.trim_matches(['{', '}']))).collect();
+        let words: String = parts.map(|part| pascal(part.trim_matches(['{', '}', '+']))).collect();
         format!("{}{words}", self.method)
     }
 }

@@ -3,6 +3,7 @@
 pub mod compression;
 pub(crate) mod cors;
 pub(crate) mod finishing;
+pub(crate) mod in_use_body;
 pub mod refusal;
 pub mod response_body;
 pub mod response_headers;

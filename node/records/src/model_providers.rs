@@ -6,12 +6,12 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::Records;
-use crate::draft::{Body, text_of};
+use crate::draft::{Body, read, text_of};
 use crate::error::RecordsError;
 use crate::kind::Kind;
 use crate::kinds::{AI_SECRET, ENV_VAR, PROJECT};
 use crate::list::ListRequest;
-use crate::read::visible;
+use crate::read::{VisibleRecord, visible};
 
 /// Provider of models without its key.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,6 +59,13 @@ impl Records {
             found.extend(providers.filter(|provider| is_model_provider(&provider.provider_type)));
         }
         Ok(found)
+    }
+
+    /// Returns the settings of a project that the caller can read.
+    pub async fn project_settings(&self, who: &Principal, project: Uuid) -> Result<Value, RecordsError> {
+        let VisibleRecord { record, .. } =
+            self.catalog.look(|view| visible(view, who, &PROJECT, project, Permission::Read)).await?;
+        Ok(read(&record)?.remove("settings").unwrap_or_default())
     }
 
     /// Returns the key of a provider, for use inside of the node: no answer ever shows it. None if no key was set.

@@ -205,6 +205,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "assay-node-files",
             "assay-node-functions",
             "assay-node-gateway",
+            "assay-node-guardrails",
             "assay-node-guide",
             "assay-node-http",
             "assay-node-identity",

@@ -20,6 +20,7 @@ use futures::stream;
 use serde_json::Value;
 use uuid::Uuid;
 
+use super::guards::CallGuards;
 use super::models_list;
 use super::paths::{self, CallPath, GatewayPath, ModelsForm, ParsedPath};
 use super::providers::{CallerProviders, providers_of};
@@ -171,7 +172,9 @@ async fn with_body(call: Call, body: CallBody, path: CallPath) -> Result<HttpRes
     };
     let project = project_of(&call)?;
     let CallerProviders { providers, keys } = providers_of(&call, project).await.map_err(Refusal::from)?;
-    let model_call = ModelCall {
+    // without a project of its own, a call is for the one that it is logged in
+    let mut guards = CallGuards::of_project(&call, project.or(span.as_ref().map(|span| span.project))).await?;
+    let mut model_call = ModelCall {
         request_id: Uuid::new_v4().to_string(),
         owner: CallOwner {
             organization: call.principal.org.0,
@@ -190,15 +193,19 @@ async fn with_body(call: Call, body: CallBody, path: CallPath) -> Result<HttpRes
         providers,
         keys,
     };
+    let guarded = guards.guard(&mut model_call);
     let (observer, span_headers) = match span {
         Some(target) => {
             let headers = span_headers(&target);
-            (Some(log_call(&call, target, &model_call, now_ms())), headers)
+            (Some(log_call(&call, target, (&model_call, guards), now_ms())), headers)
         }
         None => (None, Vec::new()),
     };
-    let reply = call.edge.gateway.call(model_call, observer).await;
-    let mut reply = reply?;
+    if let Err(error) = guarded {
+        call.edge.gateway.refused(observer, &error);
+        return Err(error.into());
+    }
+    let mut reply = call.edge.gateway.call(model_call, observer).await?;
     reply.headers.extend(span_headers);
     Ok(respond(&call, reply))
 }

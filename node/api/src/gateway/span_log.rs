@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use assay_node_auth::Permission;
 use assay_node_gateway::span::{LoggedRequest, SpanIdentity, end_row, logged_request, start_row};
 use assay_node_gateway::{CallObserver, CallOutcome, ClientEndpoint, ModelCall};
 use assay_node_http::requests::caller::Caller;
@@ -17,6 +18,7 @@ use tokio::time::{Instant, sleep, timeout};
 use uuid::Uuid;
 
 use crate::files::Attachments;
+use crate::gateway::guards::CallGuards;
 use crate::otlp::exports::object_of;
 use crate::rows::{send, write_to};
 
@@ -33,6 +35,8 @@ const RETRY_AFTER: Duration = Duration::from_millis(500);
 pub struct SpanTarget {
     pub kind: ObjectKind,
     pub object: Uuid,
+    /// Project of the object.
+    pub project: Uuid,
     pub identity: SpanIdentity,
     /// Merged into the row.
     propagated: Option<Map<String, Value>>,
@@ -53,8 +57,7 @@ impl SpanTarget {
     /// Returns the target of a new span below a parent, where the caller may write.
     pub async fn of_parent(caller: &Caller, parent: &Parent) -> Result<SpanTarget, Refusal> {
         let (kind, object) = object_of(caller, &parent.object).await?;
-        // an empty write decides whether the caller may
-        drop(write_to(caller, kind, object, (Vec::new(), Attachments::None), None).await?);
+        let home = caller.edge.records.object(&caller.principal, kind, object, Permission::Update).await?;
         let span_id = Uuid::new_v4().to_string();
         let identity = SpanIdentity {
             row_id: Uuid::new_v4().to_string(),
@@ -62,7 +65,7 @@ impl SpanTarget {
             parent_span_id: parent.span.as_ref().map(|span| span.span_id.clone()),
             span_id,
         };
-        Ok(SpanTarget { kind, object, identity, propagated: parent.propagated_event.clone() })
+        Ok(SpanTarget { kind, object, project: home.project_id, identity, propagated: parent.propagated_event.clone() })
     }
 
     /// Returns the span in the form that clients pass on.
@@ -95,10 +98,16 @@ impl CallObserver for SpanObserver {
 }
 
 /// Starts to log a call and returns the observer of its end.
-pub fn log_call(caller: &Caller, target: SpanTarget, call: &ModelCall, started_ms: u64) -> Box<dyn CallObserver> {
+pub fn log_call(
+    caller: &Caller,
+    target: SpanTarget,
+    (call, guards): (&ModelCall, CallGuards),
+    started_ms: u64,
+) -> Box<dyn CallObserver> {
     let (sender, ended) = oneshot::channel();
     let with_content = caller.edge.gateway.settings().log_content;
-    let log = CallLog { caller: caller.clone(), target, call: Arc::new(call.clone()), with_content, started_ms };
+    let log =
+        CallLog { caller: caller.clone(), target, call: Arc::new(call.clone()), guards, with_content, started_ms };
     caller.edge.gateway.spawn(log.run(ended));
     Box::new(SpanObserver(sender))
 }
@@ -108,6 +117,7 @@ struct CallLog {
     caller: Caller,
     target: SpanTarget,
     call: Arc<ModelCall>,
+    guards: CallGuards,
     with_content: bool,
     started_ms: u64,
 }
@@ -117,6 +127,7 @@ impl CallLog {
         let early = timeout(START_ROW_AFTER, &mut ended).await;
         let request: LoggedRequest = logged_request(&self.call, self.with_content);
         let mut row = start_row(&self.target.identity, request, self.started_ms);
+        self.mask(&mut row);
         if let Some(propagated) = &self.target.propagated {
             merge(&mut row, propagated.clone());
         }
@@ -137,8 +148,22 @@ impl CallLog {
         };
         let endpoint: &ClientEndpoint = &self.call.endpoint;
         let Ok(outcome) = outcome else { return };
-        merge(&mut row, end_row((&self.call.request_id, endpoint), &outcome, self.with_content));
+        let mut end = end_row((&self.call.request_id, endpoint), &outcome, self.with_content);
+        self.mask(&mut end);
+        if let Some(report) = &self.guards.report {
+            end["metadata"]["gateway"]["guardrails"] = report.to_metadata();
+        }
+        merge(&mut row, end);
         self.write(Value::Object(row)).await;
+    }
+
+    /// Masks the texts of a row.
+    fn mask(&self, row: &mut Map<String, Value>) {
+        for name in ["input", "output", "metadata", "error"] {
+            if let Some(logged) = row.get_mut(name) {
+                self.guards.mask_log(logged);
+            }
+        }
     }
 
     /// Writes a row, and again while that may help. Returns whether it is written.

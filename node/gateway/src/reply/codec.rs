@@ -7,6 +7,7 @@ use assay_node_dialects_chat::completions::CompletionStreamFold;
 use assay_node_dialects_chat::is_usage_chunk;
 use bytes::Bytes;
 
+use crate::gateway::now_ms;
 use crate::outcome::CallAnswer;
 use crate::translation::{StreamReader, StreamTranslation, TranslationError, event_bytes_max, stream_reader};
 use crate::upstream::ReplyForm;
@@ -42,7 +43,9 @@ pub(crate) struct PassedCompletions {
 impl StreamCodec {
     pub fn new(form: &ReplyForm) -> StreamCodec {
         match form {
-            ReplyForm::Translated(translation) => StreamCodec::Translated(Box::new(translation.stream())),
+            ReplyForm::Translated(translation) => {
+                StreamCodec::Translated(Box::new(translation.stream().with_created(now_ms() / 1000)))
+            }
             ReplyForm::Passed { dialect, hides_usage } => StreamCodec::Passed(Box::new(PassedStream {
                 parser: SseParser::with_limit(event_bytes_max(*dialect)),
                 reader: Some(stream_reader(*dialect)),

@@ -29,6 +29,8 @@ pub struct StreamTranslation {
     reader: StreamReader,
     writer: StreamWriter,
     fold: ResponseFold,
+    /// Time for answers of servers that name none, in seconds since 1970.
+    created_s: Option<u64>,
 }
 
 /// What came of a stream.
@@ -45,12 +47,17 @@ pub struct FinishedStream {
 impl StreamTranslation {
     pub fn new(reader: StreamReader, writer: StreamWriter) -> StreamTranslation {
         let fold = ResponseFold::new(FoldLimits::default());
-        StreamTranslation { parser: SseParser::new(), reader, writer, fold }
+        StreamTranslation { parser: SseParser::new(), reader, writer, fold, created_s: None }
     }
 
     /// Sets another bound of the bytes of one event.
     pub fn with_event_limit(self, bytes_max: usize) -> StreamTranslation {
         StreamTranslation { parser: SseParser::with_limit(bytes_max), ..self }
+    }
+
+    /// Sets the time of answers whose server names none.
+    pub fn with_created(self, created_s: u64) -> StreamTranslation {
+        StreamTranslation { created_s: Some(created_s), ..self }
     }
 
     /// Returns the answer as far as it came.
@@ -73,7 +80,10 @@ impl StreamTranslation {
     }
 
     fn take(&mut self, event: &SseEvent, written: &mut Vec<u8>) -> Result<(), TranslationError> {
-        for event in self.reader.push(event)? {
+        for mut event in self.reader.push(event)? {
+            if let StreamEvent::Start { created, .. } = &mut event {
+                *created = created.or(self.created_s);
+            }
             self.pass(&event, written)?;
         }
         Ok(())

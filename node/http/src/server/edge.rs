@@ -34,6 +34,7 @@ use crate::requests::admission::Budgets;
 use crate::requests::unread_body::Unread;
 use crate::requests::wait::{STAINLESS_TIMEOUT, Wait};
 use crate::responses::finishing::{Finishing, changes};
+use crate::responses::in_use_body::in_use_until_end;
 use crate::responses::refusal::{ErrorKind, Refusal};
 use crate::responses::response_body::SLOW_READERS;
 use crate::responses::response_headers::ResponseHeaders;
@@ -131,7 +132,7 @@ pub async fn around<B: MessageBody + 'static>(
 ) -> Result<ServiceResponse<BoxBody>, Error> {
     let headers = ResponseHeaders::of(&request);
     let connection = request.request().conn_data::<Arc<Connection>>().cloned();
-    let _in_use = connection.as_ref().map(Connection::begin);
+    let in_use = connection.as_ref().map(Connection::begin);
     let _under_way = edge.counts.begin();
     let began = Instant::now();
     let span = request_span(&headers.trace, request.method().as_str(), &headers.path);
@@ -145,6 +146,7 @@ pub async fn around<B: MessageBody + 'static>(
         }
         (served, None) => served,
     };
+    let served = served.map(|response| response.map_body(|_, body| in_use_until_end(body, in_use)));
     let status = served.as_ref().map_or_else(|error| error.as_response_error().status_code(), ServiceResponse::status);
     let took = began.elapsed();
     edge.counts.answered(status.as_u16(), took);

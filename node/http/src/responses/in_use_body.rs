@@ -1,0 +1,34 @@
+//! Streamed bodies, which keep their connection in use until their end. Between requests a connection is idle, and the idlest
+//! one is closed when connections run out.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use actix_web::body::{BodySize, BoxBody, MessageBody};
+use assay_node_connections::InUse;
+use bytes::Bytes;
+
+struct InUseBody {
+    body: BoxBody,
+    _in_use: InUse,
+}
+
+/// Returns a body that keeps its connection in use, if it is a stream: others are with the connection at once.
+pub(crate) fn in_use_until_end(body: BoxBody, in_use: Option<InUse>) -> BoxBody {
+    match (body.size(), in_use) {
+        (BodySize::Stream, Some(in_use)) => BoxBody::new(InUseBody { body, _in_use: in_use }),
+        _ => body,
+    }
+}
+
+impl MessageBody for InUseBody {
+    type Error = Box<dyn std::error::Error>;
+
+    fn size(&self) -> BodySize {
+        self.body.size()
+    }
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
+        Pin::new(&mut self.body).poll_next(context)
+    }
+}

@@ -22,6 +22,8 @@ pub struct BudgetCall {
     pub service_account: Option<Uuid>,
     /// Record of the API key or the service token; `None` for other credentials.
     pub api_key: Option<Uuid>,
+    /// Record of the temporary credential that the caller sent, if any.
+    pub temporary: Option<Uuid>,
     /// Model by the name in the request.
     pub model: String,
     /// Upper estimate of the price, in billionths of a dollar; `None` for a model without a price.
@@ -40,6 +42,7 @@ impl BudgetCall {
             self.user.map(BudgetScope::User),
             self.service_account.map(BudgetScope::ServiceAccount),
             self.api_key.map(BudgetScope::ApiKey),
+            self.temporary.map(BudgetScope::TemporaryCredential),
         ];
         let always = [BudgetScope::Organization, BudgetScope::Model(self.model.clone())];
         always.into_iter().chain(optional.into_iter().flatten())

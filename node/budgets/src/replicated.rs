@@ -2,10 +2,11 @@
 
 use std::fmt;
 
+use assay_node_records::kinds::temporary_credential::TemporaryCredential;
 use assay_node_records::mechanism::{By, now_micros};
 use assay_node_records::{Catalog, RecordsError};
 use assay_storage_model::catalog::{
-    CatalogCommand, CatalogOutcome, DeleteRecord, Expect, PutRecord, RecordKind, UniqueKey,
+    CatalogCommand, CatalogOutcome, DeleteRecord, Expect, PutRecord, Record, RecordKind, UniqueKey,
 };
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -29,7 +30,7 @@ impl fmt::Debug for ReplicatedBudgets {
 
 impl BudgetCatalog for ReplicatedBudgets {
     fn rules_version(&self) -> u64 {
-        self.0.peek(|view| view.changed(&[RecordKind::GATEWAY_BUDGET]))
+        self.0.peek(|view| view.changed(&[RecordKind::GATEWAY_BUDGET, RecordKind::TEMPORARY_CREDENTIAL]))
     }
 
     fn rules(&self) -> Vec<BudgetRule> {
@@ -42,12 +43,18 @@ impl BudgetCatalog for ReplicatedBudgets {
             rule.inspect_err(|error| tracing::error!(%error, "a budget is not enforced, because it cannot be read"))
                 .ok()
         };
-        read.into_iter().filter_map(readable).collect()
+        let temporary = self.0.peek(|view| {
+            let there = view.all(RecordKind::TEMPORARY_CREDENTIAL).filter(|record| !record.keys.is_empty());
+            there.filter_map(|record| of_temporary(record)).collect::<Vec<_>>()
+        });
+        read.into_iter().filter_map(readable).chain(temporary).collect()
     }
 
     fn rule(&self, budget: Uuid) -> Option<BudgetRule> {
-        let record = self.0.peek(|view| view.get(RecordKind::GATEWAY_BUDGET, budget).cloned())?;
-        BudgetRule::read(record.id, record.org?, &record.body).ok()
+        self.0.peek(|view| match view.get(RecordKind::GATEWAY_BUDGET, budget) {
+            Some(record) => BudgetRule::read(record.id, record.org?, &record.body).ok(),
+            None => of_temporary(view.get(RecordKind::TEMPORARY_CREDENTIAL, budget)?),
+        })
     }
 
     fn ledger(&self, budget: Uuid) -> Option<StoredLedger> {
@@ -85,6 +92,13 @@ impl BudgetCatalog for ReplicatedBudgets {
     fn now_ms(&self) -> i64 {
         now_micros().div_euclid(1000)
     }
+}
+
+/// Returns the rule of a temporary credential that has limits.
+fn of_temporary(record: &Record) -> Option<BudgetRule> {
+    let credential = TemporaryCredential::read(record).ok()?;
+    let limits = (credential.terms.max_requests, credential.terms.max_cost);
+    BudgetRule::of_temporary(record.id, record.org?, limits)
 }
 
 fn outcome(answer: Result<CatalogOutcome, RecordsError>) -> LedgerPutOutcome {

@@ -17,6 +17,8 @@ pub enum BudgetScope {
     ServiceAccount(Uuid),
     /// Record of an API key or of a service token.
     ApiKey(Uuid),
+    /// Record of a temporary credential whose terms have limits. No record of a budget has this scope.
+    TemporaryCredential(Uuid),
     /// Record of a provider secret: an AI secret, or a variable of a project.
     Secret(Uuid),
     /// Model by the name that callers use.
@@ -32,6 +34,7 @@ impl BudgetScope {
             BudgetScope::User(_) => "user",
             BudgetScope::ServiceAccount(_) => "service_account",
             BudgetScope::ApiKey(_) => "api_key",
+            BudgetScope::TemporaryCredential(_) => "temporary_credential",
             BudgetScope::Secret(_) => "secret",
             BudgetScope::Model(_) => "model",
         }
@@ -79,6 +82,22 @@ pub enum BudgetRuleError {
 }
 
 impl BudgetRule {
+    /// Returns the rule that keeps the limits of a temporary credential (G-24); none without limits.
+    pub fn of_temporary(id: Uuid, org: OrgId, (requests, usd): (Option<u64>, Option<f64>)) -> Option<BudgetRule> {
+        if requests.is_none() && usd.is_none() {
+            return None;
+        }
+        Some(BudgetRule {
+            id,
+            org,
+            scope: BudgetScope::TemporaryCredential(id),
+            window: BudgetWindow::Total,
+            limits: BudgetLimits { nano_usd: usd.map(nano_usd), requests, ..BudgetLimits::default() },
+            action: BudgetAction::Reject,
+            allow_unpriced: false,
+        })
+    }
+
     /// Reads the body of a record.
     pub fn read(id: Uuid, org: OrgId, body: &[u8]) -> Result<BudgetRule, BudgetRuleError> {
         let body = serde_json::from_slice(body).map_err(|_| BudgetRuleError::NotAnObject(id))?;
@@ -132,6 +151,7 @@ impl BudgetRule {
             BudgetScope::User(_) => "the user".to_owned(),
             BudgetScope::ServiceAccount(_) => "the service account".to_owned(),
             BudgetScope::ApiKey(_) => "the API key".to_owned(),
+            BudgetScope::TemporaryCredential(_) => "the temporary credential".to_owned(),
             BudgetScope::Secret(_) => "the provider secret".to_owned(),
         };
         match self.window {

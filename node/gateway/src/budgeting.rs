@@ -34,6 +34,7 @@ pub(crate) fn budget_call(catalog: &Catalog, call: &ModelCall, candidates: &[Can
         user: (!owner.is_service_account).then_some(owner.principal),
         service_account: owner.is_service_account.then_some(owner.principal),
         api_key: owner.credential,
+        temporary: owner.temporary,
         model: call.model.clone(),
         estimate_nano_usd: usd.map(|all| nano_usd_up(all.into_iter().fold(0.0, f64::max))),
         estimate_tokens: tokens.unwrap_or(0),

@@ -30,6 +30,8 @@ pub struct CallOwner {
     pub is_service_account: bool,
     /// Record of the API key or the service token; `None` for other credentials.
     pub credential: Option<Uuid>,
+    /// Record of the temporary credential that was sent, if any.
+    pub temporary: Option<Uuid>,
 }
 
 /// Access to the keys of provider secrets. No answer ever shows one.

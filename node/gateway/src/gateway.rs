@@ -143,7 +143,9 @@ impl Gateway {
     ) -> Result<ModelReply, GatewayError> {
         let started_ms = now_ms();
         let bytes = call.body.bytes().len() as u64;
+        let call = Arc::new(call);
         let mut recorder = CallRecorder::new(observer, Arc::clone(&self.0.counters), (started_ms, bytes));
+        recorder.call = Some(Arc::clone(&call));
         let (candidates, all_cooling) = match self.candidates(&call, started_ms) {
             Ok(candidates) => candidates,
             Err(error) => {
@@ -174,7 +176,7 @@ impl Gateway {
             }
         };
         recorder.limits = reservation.as_ref().map(|reservation| reservation.headers().pairs()).unwrap_or_default();
-        let mut active = ActiveCall::new(Arc::clone(&self.0), Arc::new(call), candidates, all_cooling);
+        let mut active = ActiveCall::new(Arc::clone(&self.0), call, candidates, all_cooling);
         active.reservation = reservation;
         let mut arrival = active.arrive().await;
         loop {

@@ -8,6 +8,7 @@ use assay_node_models::catalog::{self, Catalog, ModelSpec, estimate_tokens};
 use serde_json::Value;
 
 use crate::cached::CacheEntry;
+use crate::call::ModelCall;
 
 /// Answer of a model, in the form that spans show.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -100,6 +101,8 @@ pub(crate) struct CallRecorder {
     counters: Arc<CallCounters>,
     /// Entry of the cache that the answer becomes.
     pub entry: Option<CacheEntry>,
+    /// Whose call it is, for the log.
+    pub call: Option<Arc<ModelCall>>,
     /// Headers that say what budgets have left.
     pub limits: Vec<(&'static str, String)>,
 }
@@ -142,7 +145,16 @@ impl CallRecorder {
     ) -> CallRecorder {
         counters.calls.add(1);
         let outcome = CallOutcome { started_ms, ..CallOutcome::default() };
-        CallRecorder { observer, outcome, price: None, request_bytes, counters, entry: None, limits: Vec::new() }
+        CallRecorder {
+            observer,
+            outcome,
+            price: None,
+            request_bytes,
+            counters,
+            entry: None,
+            call: None,
+            limits: Vec::new(),
+        }
     }
 
     /// Completes the usage and computes the cost. Called when the answer is there.
@@ -162,13 +174,11 @@ impl CallRecorder {
 
     /// Reports the end of the call.
     pub fn end(&mut self, now_ms: u64) {
-        let Some(observer) = self.observer.take() else {
-            self.count();
-            return;
-        };
         self.outcome.ended_ms = now_ms;
         self.count();
-        observer.ended(std::mem::take(&mut self.outcome));
+        if let Some(observer) = self.observer.take() {
+            observer.ended(std::mem::take(&mut self.outcome));
+        }
     }
 
     /// Reports a call that failed.
@@ -181,6 +191,9 @@ impl CallRecorder {
     fn count(&mut self) {
         if std::mem::replace(&mut self.request_bytes, u64::MAX) == u64::MAX {
             return;
+        }
+        if let Some(call) = &self.call {
+            log_usage(call, &self.outcome);
         }
         let (outcome, counters) = (&self.outcome, &self.counters);
         counters.attempts.add(u64::from(outcome.attempts));
@@ -201,6 +214,29 @@ impl CallRecorder {
     fn is_open(&self) -> bool {
         self.request_bytes != u64::MAX
     }
+}
+
+/// Logs what a call used, without its content (G-23).
+fn log_usage(call: &ModelCall, outcome: &CallOutcome) {
+    let (usage, route) = (outcome.usage.as_ref(), outcome.route.as_ref());
+    tracing::info!(
+        request = call.request_id,
+        organization = %call.owner.organization,
+        project = call.owner.project.map(tracing::field::display),
+        principal = %call.owner.principal,
+        credential = call.owner.credential.map(tracing::field::display),
+        secret = route.map(|route| route.secret_id.as_str()),
+        model = call.model,
+        status = outcome.status,
+        prompt_tokens = usage.map(|usage| usage.input),
+        completion_tokens = usage.map(|usage| usage.output),
+        cost_usd = outcome.cost_usd,
+        is_cached = outcome.is_cached,
+        attempts = outcome.attempts,
+        ms = outcome.ended_ms.saturating_sub(outcome.started_ms),
+        is_failed = outcome.error.is_some(),
+        "called a model"
+    );
 }
 
 impl Drop for CallRecorder {

@@ -182,6 +182,7 @@ async fn with_body(call: Call, body: CallBody, path: CallPath) -> Result<HttpRes
             principal: call.principal.user,
             is_service_account: call.edge.records.is_service_account(call.principal.user),
             credential: credential_of(call.principal.credential),
+            temporary: call.temporary.as_ref().map(|grant| grant.id),
             email: Some(call.principal.user_email.clone()).filter(|email| !email.is_empty()),
         },
         endpoint: path.endpoint,

@@ -228,6 +228,7 @@ pub fn call(estimate: u64) -> BudgetCall {
         user: Some(USER),
         service_account: None,
         api_key: None,
+        temporary: None,
         model: "gpt-4o".into(),
         estimate_nano_usd: Some(estimate),
         estimate_tokens: 10,

@@ -161,6 +161,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         "assay-node-gateway",
         &[
             "assay-node-auth",
+            "assay-node-cloud-credentials",
             "assay-node-dialects",
             "assay-node-dialects-",
             "assay-node-egress",

@@ -1,13 +1,15 @@
 //! Media by URL, fetched for model servers that fetch none themselves (1.12).
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use assay_node_dialects::Dialect;
 use assay_node_dialects::form::{ContentPart, MediaSource, ModelRequest};
 use assay_node_egress::{EgressClient, EgressOptions, EgressPurpose, EgressUrl, HeaderMap, MediaResponse};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use futures::{StreamExt, TryStreamExt};
+use futures::StreamExt;
+use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::conversation::UnwrittenConversation;
@@ -24,6 +26,8 @@ const ALL_MEDIA_BYTES_MAX: usize = 64 << 20;
 const MEDIA_MAX: usize = 64;
 /// URLs of one request that are fetched at the same time.
 const FETCHES_MAX: usize = 4;
+/// Time for all media of a request.
+const ALL_MEDIA_TIME_MAX: Duration = Duration::from_secs(60);
 /// Results of tools have parts, which have no parts themselves.
 const DEPTH_MAX: usize = 2;
 
@@ -86,23 +90,10 @@ impl RemoteMedia {
         if wanted.len() > MEDIA_MAX {
             return Err(GatewayError::invalid(format!("a request may have at most {MEDIA_MAX} URLs of media")));
         }
-        let missing = wanted.iter().filter(|(url, _)| !self.0.contains_key(*url)).map(|(url, wish)| {
-            let url = url.clone();
-            let wish = *wish;
-            async move { fetch(egress, organization, &url, wish).await.map(|media| (url, media)) }
-        });
-        let missing: Vec<_> = missing.collect();
-        let fetched: Vec<_> = futures::stream::iter(missing).buffer_unordered(FETCHES_MAX).try_collect().await?;
-        self.0.extend(fetched);
-        let mut all = 0;
-        for (url, wish) in &wanted {
-            let media = &self.0[url];
-            check(url, media, *wish)?;
-            all += media.bytes;
-        }
-        if all > ALL_MEDIA_BYTES_MAX {
-            return Err(too_large("the media of the request together have", ALL_MEDIA_BYTES_MAX));
-        }
+        timeout(ALL_MEDIA_TIME_MAX, self.fetch_missing(egress, organization, &wanted))
+            .await
+            .unwrap_or_else(|_| Err(refused("the media of the request cannot be fetched in time".to_owned())))?;
+        wanted.iter().try_for_each(|(url, wish)| check(url, &self.0[url], *wish))?;
         visit(&mut conversation.request, &mut |part| {
             if let Some((source, _)) = remote(part, server)
                 && let Some(media) = self.0.get(source)
@@ -111,6 +102,33 @@ impl RemoteMedia {
                 set_source(part, MediaSource::Base64 { media_type, data });
             }
         });
+        Ok(())
+    }
+}
+
+impl RemoteMedia {
+    /// Fetches what is wanted and not there yet, while the sum is within its bound.
+    async fn fetch_missing(
+        &mut self,
+        egress: &EgressClient,
+        organization: Uuid,
+        wanted: &BTreeMap<String, MediaWish>,
+    ) -> Result<(), GatewayError> {
+        let mut all: usize = wanted.keys().filter_map(|url| Some(self.0.get(url)?.bytes)).sum();
+        let missing: Vec<_> = wanted.iter().filter(|(url, _)| !self.0.contains_key(*url)).collect();
+        let fetches = missing.into_iter().map(|(url, wish)| async move {
+            let media = fetch(egress, organization, url, *wish).await?;
+            Ok::<_, GatewayError>((url, media))
+        });
+        let mut fetches = futures::stream::iter(fetches).buffer_unordered(FETCHES_MAX);
+        while let Some(fetched) = fetches.next().await {
+            let (url, media) = fetched?;
+            all += media.bytes;
+            if all > ALL_MEDIA_BYTES_MAX {
+                return Err(too_large("the media of the request together have", ALL_MEDIA_BYTES_MAX));
+            }
+            self.0.insert(url.clone(), media);
+        }
         Ok(())
     }
 }

@@ -66,8 +66,13 @@ pub struct TestSecret {
 impl TestSecret {
     /// Makes a secret for a scripted server with one model.
     pub fn new(server: &ProviderServer, provider_type: ProviderType, key: &str, metadata: Value) -> TestSecret {
+        TestSecret::at(&server.origin(), provider_type, key, metadata)
+    }
+
+    /// Makes a secret for a server at this address.
+    pub fn at(base: &str, provider_type: ProviderType, key: &str, metadata: Value) -> TestSecret {
         let mut members = metadata.as_object().expect("an object").clone();
-        members.insert("api_base".to_owned(), server.origin().into());
+        members.insert("api_base".to_owned(), base.into());
         let id = format!("secret of {}", provider_type.name());
         let scope = ProviderScope::Organization;
         let (provider, complaints) = Provider::parse(id, "the secret", provider_type, scope, &members);
@@ -79,7 +84,9 @@ impl TestSecret {
 impl GatewayCaller {
     pub fn new() -> GatewayCaller {
         let runtime = Runtime::new().expect("threads");
-        let allow = json!([{"cidr": "127.0.0.1", "ports": ["1-65535"], "for": ["models", "media"]}]);
+        let ports = ["1-65535"];
+        let allow = json!([{"cidr": "127.0.0.1", "ports": ports, "for": ["models", "media"]},
+            {"host": "localhost", "ports": ports, "for": ["models"]}]);
         let settings: EgressSettings = serde_json::from_value(json!({"allow": allow})).expect("settings");
         let policy = EgressPolicy::new(&settings, OwnEndpoints::default()).expect("a policy");
         let egress = EgressClient::new(EgressConfig::new(TrustedRoots::none()), policy);

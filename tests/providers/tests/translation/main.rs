@@ -2,6 +2,7 @@
 //! format would have answered.
 
 mod caller;
+mod certificates;
 mod clouds;
 mod gateway;
 mod requests;

@@ -15,6 +15,8 @@ pub enum CredentialError {
     Refused { status: u16, code: String },
     #[error("the token server failed with status {status}")]
     Failed { status: u16 },
+    #[error("the token server could not be reached, or did not answer in time")]
+    Unreachable,
     #[error("the answer of the token server cannot be read: {problem}")]
     Answer { problem: &'static str },
     #[error("the request cannot be signed: {problem}")]
@@ -30,9 +32,10 @@ impl CredentialError {
             | CredentialError::Invalid { .. }
             | CredentialError::Unsupported { .. }
             | CredentialError::Refused { .. } => true,
-            CredentialError::Failed { .. } | CredentialError::Answer { .. } | CredentialError::Signature { .. } => {
-                false
-            }
+            CredentialError::Failed { .. }
+            | CredentialError::Unreachable
+            | CredentialError::Answer { .. }
+            | CredentialError::Signature { .. } => false,
         }
     }
 }

@@ -27,7 +27,7 @@ use crate::outcome::{CallCounters, CallObserver, CallPrice, CallRecorder, TakenR
 use crate::reply::{BrokenStream, EVENT_STREAM, ModelReply, ReplyBody, begin_stream, failed_reply, read_whole};
 use crate::settings::GatewaySettings;
 use crate::translation::error_status;
-use crate::upstream::{ActiveCall, Arrival, ServerResponse};
+use crate::upstream::{ActiveCall, Arrival, CallSignatures, CredentialSource, ServerResponse};
 
 /// Bytes of an error of a server that are read.
 const ERROR_BYTES_MAX: usize = 1 << 20;
@@ -48,6 +48,8 @@ pub(crate) struct GatewayCore {
     pub cooling: Arc<Mutex<CoolingTable>>,
     cooling_listener: RwLock<Option<CoolingListener>>,
     pub counters: Arc<CallCounters>,
+    pub credentials: CredentialSource,
+    pub signatures: Mutex<CallSignatures>,
     /// None without a cache.
     cache: OnceLock<ResponseCache>,
     /// None without budgets.
@@ -73,6 +75,7 @@ impl Gateway {
     /// Makes the gateway. What goes on behind a response runs on the runtime of `handle`.
     pub fn new(egress: EgressClient, settings: GatewaySettings, catalog: Catalog, handle: Handle) -> Gateway {
         let forward = ForwardPolicy { trace: settings.forward_trace_headers, names: settings.forward_headers.clone() };
+        let credentials = CredentialSource::new(egress.clone());
         Gateway(Arc::new(GatewayCore {
             egress,
             settings,
@@ -81,6 +84,8 @@ impl Gateway {
             cooling: Arc::default(),
             cooling_listener: RwLock::new(None),
             counters: Arc::default(),
+            credentials,
+            signatures: Mutex::default(),
             cache: OnceLock::new(),
             budgets: OnceLock::new(),
             background: BackgroundTasks::new(handle),
@@ -426,7 +431,7 @@ async fn whole(
         let status = Some(error_status(plan.server, &failure));
         return Err(Box::new(BrokenStream { status, error: Some(failure), active, recorder }));
     }
-    active.finished();
+    active.finished(&reply.answer);
     let outcome = &mut recorder.outcome;
     outcome.answer = reply.answer;
     outcome.usage = reply.usage;

@@ -1,12 +1,12 @@
 //! Providers of models: AI secrets of an organization, and variables of a project that hold a provider's key.
 
 use assay_node_auth::{Permission, Principal, Secret};
-use assay_node_models::provider::ProviderType;
-use serde_json::Value;
+use assay_node_models::provider::{Provider, ProviderScope, ProviderType, SecretTarget, check_tls};
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::Records;
-use crate::draft::{Body, read, text_of};
+use crate::draft::{Body, read};
 use crate::error::RecordsError;
 use crate::kind::Kind;
 use crate::kinds::{AI_SECRET, ENV_VAR, PROJECT};
@@ -83,8 +83,28 @@ pub(crate) fn is_model_provider(secret_type: &str) -> bool {
     ProviderType::parse(secret_type).is_some()
 }
 
-/// Address that a provider's key is sent to, where its metadata says one.
-pub(crate) fn address_of(body: &Body) -> Option<&str> {
-    let metadata = body.get("metadata").and_then(Value::as_object)?;
-    text_of(metadata, "api_base").ok().flatten()
+/// Returns where the secret of a record is sent. A change of type, region or location may lead elsewhere as well as one of an
+/// address.
+pub(crate) fn target_of(kind: &Kind, body: &Body) -> SecretTarget {
+    let named = body.get(type_field(kind)).and_then(Value::as_str).and_then(ProviderType::parse);
+    // what is no provider is sent nowhere, as this type
+    let provider_type = named.unwrap_or(ProviderType::Js);
+    let empty = Map::new();
+    let metadata = body.get("metadata").and_then(Value::as_object).unwrap_or(&empty);
+    SecretTarget::of(&Provider::parse("", "", provider_type, ProviderScope::Organization, metadata).0)
+}
+
+fn type_field(kind: &Kind) -> &'static str {
+    if kind.record == AI_SECRET.record { "type" } else { "secret_type" }
+}
+
+/// Refuses a provider whose metadata has certificates that cannot be used, or a private key.
+pub(crate) fn check_provider(type_field: &str, body: &Body) -> Result<(), RecordsError> {
+    let is_provider = body.get(type_field).and_then(Value::as_str).is_some_and(is_model_provider);
+    match body.get("metadata").and_then(Value::as_object) {
+        Some(metadata) if is_provider => {
+            check_tls(metadata).map_err(|why| RecordsError::BadRequest(format!("`{}`: {}", why.path, why.problem)))
+        }
+        _ => Ok(()),
+    }
 }

@@ -21,7 +21,7 @@ use crate::error::RecordsError;
 use crate::kind::{Field, Kind};
 use crate::kinds::AI_SECRET;
 use crate::list::ListRequest;
-use crate::model_providers::address_of;
+use crate::model_providers::target_of;
 use crate::read::{VisibleRecord, visible};
 use crate::{Records, edge};
 
@@ -85,7 +85,7 @@ impl Records {
         }
         let had = before.is_some_and(|before| before.contains_key(SEALED));
         // Else an editor could have the key of the organization sent to a server of their own.
-        if secret.is_none() && before.is_some_and(|before| address_of(before) != address_of(body)) {
+        if secret.is_none() && before.is_some_and(|before| target_of(kind, before) != target_of(kind, body)) {
             body.remove(SEALED);
         }
         let mut version = before.map_or(0, version_of);

@@ -248,7 +248,7 @@ impl Format {
         }
         let ends = |end: &str| path.ends_with(end);
         Some(match () {
-            () if ends("/chat/completions") => Format::Chat,
+            () if ends("/chat/completions") || ends("/invocations") => Format::Chat,
             () if ends("/completions") => Format::Completions,
             () if ends("/embeddings") => Format::Embeddings,
             () if ends("/responses") => Format::Responses,

@@ -163,6 +163,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         &[
             "assay-node-auth",
             "assay-node-budgets",
+            "assay-node-cloud-credentials",
             "assay-node-dialects",
             "assay-node-dialects-",
             "assay-node-egress",

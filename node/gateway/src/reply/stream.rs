@@ -204,7 +204,7 @@ impl ReplyStream {
     /// Ends a stream whose last event came: the end of the answer, or an error of the server.
     fn end(&mut self, last: &[u8]) {
         match self.codec.error().cloned() {
-            None => self.active.finished(),
+            None => self.active.finished(&self.codec.answer()),
             Some(error) => {
                 self.active.interrupted(Some(error.kind.status()));
                 self.recorder.outcome.error = Some(error.message);

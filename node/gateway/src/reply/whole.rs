@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::call::ModelCall;
 use crate::error::GatewayError;
 use crate::outcome::CallAnswer;
-use crate::translation::{CallTranslation, read_error, read_response, write_error};
+use crate::translation::{CallTranslation, UpstreamFormat, read_error, read_response, write_error};
 use crate::upstream::{AttemptPlan, EmbeddingForm, ReplyForm, gemini_to_openai, openai_to_gemini_response};
 
 const JSON: &str = "application/json";
@@ -152,7 +152,7 @@ pub(crate) fn failed_reply(call: &ModelCall, plan: &AttemptPlan, status: u16, bo
     };
     let error = read_error(plan.server, status, &value);
     let message = error.message.clone();
-    if client == plan.server && value.is_object() {
+    if plan.server == UpstreamFormat::Client(client) && value.is_object() {
         return (body.clone(), message);
     }
     (Bytes::from(write_error(client, status, &error).to_string()), message)

@@ -4,6 +4,7 @@ use assay_node_dialects::form::StreamEvent;
 use assay_node_dialects::{DialectError, SseEvent};
 use assay_node_dialects_anthropic::{AnthropicReadOptions, AnthropicStreamReader, AnthropicStreamWriter};
 use assay_node_dialects_chat::{ChatStreamOptions, ChatStreamReader, ChatStreamWriter, JsonToolStream};
+use assay_node_dialects_converse::{ConverseAnswer, ConverseStreamReader, read_invoke_event};
 use assay_node_dialects_gemini::{GeminiStreamReader, GeminiStreamWriter};
 use assay_node_dialects_responses::{ResponsesStreamReader, ResponsesStreamWriter};
 
@@ -15,6 +16,10 @@ pub enum StreamReader {
     Responses(Box<ResponsesStreamReader>),
     Anthropic(Box<AnthropicStreamReader>),
     Gemini(Box<GeminiStreamReader>),
+    /// The second reader is as for chat completions.
+    Converse(Box<ConverseStreamReader>, Option<Box<JsonToolStream>>),
+    /// Events of Anthropic in chunks of InvokeModel.
+    BedrockAnthropic(Box<AnthropicStreamReader>),
 }
 
 impl StreamReader {
@@ -35,12 +40,27 @@ impl StreamReader {
         StreamReader::Gemini(Box::default())
     }
 
+    /// Returns a reader of Converse. A JSON schema may have been sent as a forced tool.
+    pub fn converse(answer: ConverseAnswer, schema_as_tool: bool) -> StreamReader {
+        let reader = Box::new(ConverseStreamReader::new(answer));
+        StreamReader::Converse(reader, schema_as_tool.then(Box::default))
+    }
+
+    pub fn bedrock_anthropic(options: AnthropicReadOptions) -> StreamReader {
+        StreamReader::BedrockAnthropic(Box::new(AnthropicStreamReader::with_options(options)))
+    }
+
     pub(crate) fn push(&mut self, event: &SseEvent) -> Result<Vec<StreamEvent>, DialectError> {
         match self {
             StreamReader::Chat(reader, tool) => Ok(mapped(tool, reader.push(event)?)),
             StreamReader::Responses(reader) => reader.push(event),
             StreamReader::Anthropic(reader) => reader.push(event),
             StreamReader::Gemini(reader) => reader.push(event),
+            StreamReader::Converse(reader, tool) => Ok(mapped(tool, reader.push(event)?)),
+            StreamReader::BedrockAnthropic(reader) => match read_invoke_event(event)? {
+                Some(event) => reader.push(&event),
+                None => Ok(Vec::new()),
+            },
         }
     }
 
@@ -51,6 +71,8 @@ impl StreamReader {
             StreamReader::Responses(reader) => reader.finish(),
             StreamReader::Anthropic(reader) => reader.finish(),
             StreamReader::Gemini(reader) => reader.finish(),
+            StreamReader::Converse(reader, tool) => mapped(tool, reader.finish()),
+            StreamReader::BedrockAnthropic(reader) => reader.finish(),
         }
     }
 }

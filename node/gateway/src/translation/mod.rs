@@ -3,20 +3,25 @@
 //! Equal formats need no translation: their bodies pass with small changes only (G-26). Their streams are read all the
 //! same, for the log and to tell a complete answer from one that was cut.
 
+mod event_parser;
 mod formats;
 mod stream;
+mod upstream_format;
 
 use assay_node_dialects::form::{ModelError, ModelRequest, ModelResponse, StreamEvent, unfold};
-use assay_node_dialects::sse::{SSE_EVENT_BYTES_MAX, write_event};
-use assay_node_dialects::{Dialect, DialectError, WriteOptions};
-use assay_node_dialects_anthropic::{self as anthropic, AnthropicReadOptions};
+use assay_node_dialects::sse::write_event;
+use assay_node_dialects::{Dialect, DialectError, WriteOptions, WrittenRequest};
+use assay_node_dialects_anthropic::{self as anthropic, AnthropicReadOptions, body_for_bedrock};
 use assay_node_dialects_chat::{self as chat, ChatStreamOptions};
+use assay_node_dialects_converse::{self as converse, ConverseAnswer};
 use assay_node_dialects_gemini as gemini;
 use assay_node_dialects_responses as responses;
 use serde_json::Value;
 
+pub use event_parser::EventParser;
 pub use formats::{StreamReader, StreamWriter};
 pub use stream::{FinishedStream, StreamTranslation, TranslationError};
+pub use upstream_format::{UpstreamFormat, error_status, event_bytes_max, read_error};
 
 /// Model and mode of a request. Gemini has them in the path of the URL, other formats in the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,8 +34,10 @@ pub struct RequestTarget<'a> {
 #[derive(Clone, Debug)]
 pub struct CallTranslation {
     client: Dialect,
-    server: Dialect,
+    server: UpstreamFormat,
     options: WriteOptions,
+    /// Id of the answer, where its body has none.
+    answer_id: String,
     /// The request in the internal form.
     pub request: ModelRequest,
     /// Body for the model server.
@@ -42,49 +49,79 @@ pub struct CallTranslation {
 impl CallTranslation {
     /// Translates a request. The name of the model may be another one at the server.
     pub fn new(
-        (client, server): (Dialect, Dialect),
+        (client, server): (Dialect, impl Into<UpstreamFormat>),
         target: RequestTarget<'_>,
         body: &Value,
         options: WriteOptions,
     ) -> Result<CallTranslation, DialectError> {
         let mut request = read_request(client, target, body)?;
         request.model = target.model.to_owned();
-        CallTranslation::of_request((client, server), request, options)
+        CallTranslation::of_request((client, server.into()), request, options)
     }
 
     /// Translates a request that was read already.
     pub fn of_request(
-        (client, server): (Dialect, Dialect),
+        (client, server): (Dialect, UpstreamFormat),
         request: ModelRequest,
         options: WriteOptions,
     ) -> Result<CallTranslation, DialectError> {
-        if server != Dialect::Responses {
+        if server != UpstreamFormat::Client(Dialect::Responses) {
             responses::refuse_stateful(&request)?;
         }
-        let written = write_request(server, &request, &options)?;
-        Ok(CallTranslation { client, server, options, request, body: written.body, dropped: written.dropped })
+        let WrittenRequest { body, dropped } = server.write_request(&request, &options)?;
+        Ok(CallTranslation { client, server, options, answer_id: String::new(), request, body, dropped })
+    }
+
+    /// Puts the names of the header `anthropic-beta` into the body, if the server takes them there only.
+    pub fn take_betas(&mut self, header: Option<&str>) -> Result<(), DialectError> {
+        if self.server == UpstreamFormat::BedrockAnthropic && header.is_some() {
+            self.body = body_for_bedrock(&self.body, header)?;
+        }
+        Ok(())
+    }
+
+    /// Names the answer, whose body may have no id.
+    pub fn set_answer_id(&mut self, id: impl Into<String>) {
+        self.answer_id = id.into();
+    }
+
+    fn converse_answer(&self) -> ConverseAnswer {
+        ConverseAnswer { id: self.answer_id.clone(), model: self.request.model.clone() }
+    }
+
+    fn uses_converse_tool(&self) -> bool {
+        converse::uses_json_tool(&self.request, &self.options)
     }
 
     /// Reads the whole answer of the server.
     pub fn read_response(&self, body: &Value) -> Result<ModelResponse, DialectError> {
         match self.server {
-            Dialect::Chat => {
+            UpstreamFormat::Client(Dialect::Chat) => {
                 let mut response = chat::read_response(body)?;
                 if self.options.schema_as_tool {
                     chat::text_of_json_tool(&mut response);
                 }
                 Ok(response)
             }
-            Dialect::Responses => responses::read_response(body),
-            Dialect::Anthropic => anthropic::read_response_with(body, self.anthropic_options()),
-            Dialect::Gemini => gemini::read_response(body),
+            UpstreamFormat::Client(Dialect::Responses) => responses::read_response(body),
+            UpstreamFormat::Client(Dialect::Gemini) => gemini::read_response(body),
+            UpstreamFormat::Client(Dialect::Anthropic)
+            | UpstreamFormat::BedrockAnthropic
+            | UpstreamFormat::VertexAnthropic => anthropic::read_response_with(body, self.anthropic_options()),
+            UpstreamFormat::Converse => {
+                let mut response = converse::read_response_of(&self.converse_answer(), body)?;
+                if self.uses_converse_tool() {
+                    chat::text_of_json_tool(&mut response);
+                }
+                Ok(response)
+            }
         }
     }
 
     /// Returns the error of an answer that failed although its status is 200.
     pub fn read_failure(&self, body: &Value) -> Option<ModelError> {
         match self.server {
-            Dialect::Responses => responses::failure(body),
+            UpstreamFormat::Client(Dialect::Responses) => responses::failure(body),
             _ => None,
         }
     }
@@ -106,8 +143,7 @@ impl CallTranslation {
 
     /// Returns the translation of the streamed answer.
     pub fn stream(&self) -> StreamTranslation {
-        StreamTranslation::new(self.stream_reader(), self.stream_writer())
-            .with_event_limit(event_bytes_max(self.server))
+        StreamTranslation::new(self.stream_reader(), self.stream_writer()).with_parser(self.server.parser())
     }
 
     /// Writes a whole answer as a stream, for a client that wants one from a server that has none.
@@ -119,10 +155,14 @@ impl CallTranslation {
 
     fn stream_reader(&self) -> StreamReader {
         match self.server {
-            Dialect::Chat => StreamReader::chat(self.options.schema_as_tool),
-            Dialect::Responses => StreamReader::responses(),
-            Dialect::Anthropic => StreamReader::anthropic(self.anthropic_options()),
-            Dialect::Gemini => StreamReader::gemini(),
+            UpstreamFormat::Client(Dialect::Chat) => StreamReader::chat(self.options.schema_as_tool),
+            UpstreamFormat::Client(Dialect::Responses) => StreamReader::responses(),
+            UpstreamFormat::Client(Dialect::Gemini) => StreamReader::gemini(),
+            UpstreamFormat::Client(Dialect::Anthropic) | UpstreamFormat::VertexAnthropic => {
+                StreamReader::anthropic(self.anthropic_options())
+            }
+            UpstreamFormat::BedrockAnthropic => StreamReader::bedrock_anthropic(self.anthropic_options()),
+            UpstreamFormat::Converse => StreamReader::converse(self.converse_answer(), self.uses_converse_tool()),
         }
     }
 
@@ -164,15 +204,6 @@ pub fn write_stream_error(dialect: Dialect, error: &ModelError) -> Vec<u8> {
     writer.write(&StreamEvent::Error(error.clone())).iter().flat_map(write_event).collect()
 }
 
-/// Upper bound of the bytes of one event. Servers of Gemini send an image in one event.
-pub fn event_bytes_max(server: Dialect) -> usize {
-    const IMAGE_EVENT_BYTES_MAX: usize = 16 << 20;
-    match server {
-        Dialect::Gemini => IMAGE_EVENT_BYTES_MAX,
-        _ => SSE_EVENT_BYTES_MAX,
-    }
-}
-
 /// Reads a whole answer of a server whose requests pass untranslated.
 pub fn read_response(dialect: Dialect, body: &Value) -> Result<ModelResponse, DialectError> {
     match dialect {
@@ -183,16 +214,6 @@ pub fn read_response(dialect: Dialect, body: &Value) -> Result<ModelResponse, Di
     }
 }
 
-/// Returns the status of a response with an error, where nothing else says it.
-pub fn error_status(dialect: Dialect, error: &ModelError) -> u16 {
-    match dialect {
-        Dialect::Chat => chat::error_status(error),
-        Dialect::Responses => responses::error_status(error),
-        Dialect::Anthropic => anthropic::error_status(error),
-        Dialect::Gemini => gemini::error_status(error),
-    }
-}
-
 /// Reads the request of a client.
 pub fn read_request(dialect: Dialect, target: RequestTarget<'_>, body: &Value) -> Result<ModelRequest, DialectError> {
     match dialect {
@@ -200,29 +221,6 @@ pub fn read_request(dialect: Dialect, target: RequestTarget<'_>, body: &Value) -
         Dialect::Responses => responses::read_request(body),
         Dialect::Anthropic => anthropic::read_request(body),
         Dialect::Gemini => gemini::read_request(target.model, target.stream, body),
-    }
-}
-
-fn write_request(
-    dialect: Dialect,
-    request: &ModelRequest,
-    options: &WriteOptions,
-) -> Result<assay_node_dialects::WrittenRequest, DialectError> {
-    match dialect {
-        Dialect::Chat => chat::write_request(request, options),
-        Dialect::Responses => responses::write_request(request, options),
-        Dialect::Anthropic => anthropic::write_request(request, options),
-        Dialect::Gemini => gemini::write_request(request, options),
-    }
-}
-
-/// Reads the error of a model server.
-pub fn read_error(dialect: Dialect, status: u16, body: &Value) -> ModelError {
-    match dialect {
-        Dialect::Chat => chat::read_error(status, body),
-        Dialect::Responses => responses::read_error(status, body),
-        Dialect::Anthropic => anthropic::read_error(status, body),
-        Dialect::Gemini => gemini::read_error(status, body),
     }
 }
 

@@ -3,10 +3,11 @@
 use assay_node_dialects::form::{
     Extra, FoldError, FoldLimits, ModelError, ModelErrorKind, ModelResponse, ResponseFold, StreamEvent,
 };
-use assay_node_dialects::sse::{SseError, SseParser, write_event};
+use assay_node_dialects::sse::{SSE_EVENT_BYTES_MAX, SseError, write_event};
 use assay_node_dialects::{DialectError, SseEvent};
+use assay_node_dialects_converse::EventStreamError;
 
-use super::{StreamReader, StreamWriter};
+use super::{EventParser, StreamReader, StreamWriter};
 
 /// Text of the error that a client gets if the stream of the server ends before its last event.
 const CUT: &str = "the model server ended its answer early";
@@ -17,6 +18,8 @@ pub enum TranslationError {
     #[error(transparent)]
     Sse(#[from] SseError),
     #[error(transparent)]
+    EventStream(#[from] EventStreamError),
+    #[error(transparent)]
     Dialect(#[from] DialectError),
     #[error(transparent)]
     Fold(#[from] FoldError),
@@ -25,7 +28,7 @@ pub enum TranslationError {
 /// Translation of one streamed answer.
 #[derive(Debug)]
 pub struct StreamTranslation {
-    parser: SseParser,
+    parser: EventParser,
     reader: StreamReader,
     writer: StreamWriter,
     fold: ResponseFold,
@@ -47,12 +50,12 @@ pub struct FinishedStream {
 impl StreamTranslation {
     pub fn new(reader: StreamReader, writer: StreamWriter) -> StreamTranslation {
         let fold = ResponseFold::new(FoldLimits::default());
-        StreamTranslation { parser: SseParser::new(), reader, writer, fold, created_s: None }
+        StreamTranslation { parser: EventParser::sse(SSE_EVENT_BYTES_MAX), reader, writer, fold, created_s: None }
     }
 
-    /// Sets another bound of the bytes of one event.
-    pub fn with_event_limit(self, bytes_max: usize) -> StreamTranslation {
-        StreamTranslation { parser: SseParser::with_limit(bytes_max), ..self }
+    /// Sets another parser, for other streams than server-sent events and for other bounds.
+    pub fn with_parser(self, parser: EventParser) -> StreamTranslation {
+        StreamTranslation { parser, ..self }
     }
 
     /// Sets the time of answers whose server names none.

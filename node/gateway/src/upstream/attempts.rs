@@ -10,17 +10,22 @@ use assay_node_models::cooling::retry_after_ms;
 use assay_node_models::resolution::Candidate;
 use uuid::Uuid;
 
+use super::client_certificate::ProviderSecret;
+use super::credentials::{AttemptCredentials, CredentialOwner};
+use super::plan::{AttemptPlan, PlanStep, ReplyForm, plan};
+use super::remote_media::RemoteMedia;
+use super::request::{AttemptParts, AttemptRequest, request};
 use crate::budgeting::amounts_of;
-use crate::outcome::CallOutcome;
-
-use super::plan::{AttemptPlan, plan};
-use super::request::request;
 use crate::call::ModelCall;
 use crate::error::GatewayError;
 use crate::gateway::{GatewayCore, now_ms};
+use crate::outcome::CallOutcome;
+use crate::outcome::CallAnswer;
 
 /// Delay after which a server is tried again whose connections are all in use.
 const BUSY_MS: u64 = 100;
+/// Header of AWS with the id of an answer.
+const AWS_REQUEST_ID: &str = "x-amzn-requestid";
 
 /// Response of a server, with the plan that says how it is read.
 #[derive(Debug)]
@@ -56,6 +61,16 @@ pub(crate) struct ActiveCall {
     held: Option<ServerResponse>,
     /// What budgets reserve for the call. Dropping it without a settlement releases it.
     pub reservation: Option<BudgetReservation>,
+    /// Candidate whose response came last.
+    answered_by: usize,
+    media: RemoteMedia,
+}
+
+/// An attempt that is ready to be sent.
+struct PreparedAttempt {
+    plan: AttemptPlan,
+    credentials: AttemptCredentials,
+    request: AttemptRequest,
 }
 
 /// How the last effect of a step continues the call.
@@ -93,6 +108,8 @@ impl ActiveCall {
             unfit: None,
             held: None,
             reservation: None,
+            answered_by: 0,
+            media: RemoteMedia::default(),
         }
     }
 
@@ -159,9 +176,13 @@ impl ActiveCall {
         self.report(AttemptEvent::FirstByte);
     }
 
-    /// Reports that the accepted response is complete.
-    pub fn finished(&mut self) {
+    /// Reports that the accepted response is complete. Keeps what later requests of the same principal need of it.
+    pub fn finished(&mut self, answer: &CallAnswer) {
         self.report(AttemptEvent::Finished);
+        if let (CallAnswer::Conversation(response), Some(candidate)) = (answer, self.candidates.get(self.answered_by)) {
+            let (principal, secret_id) = (self.call.owner.principal, &candidate.provider.id);
+            self.core.signatures.lock().keep(principal, secret_id, response, now_ms());
+        }
     }
 
     /// Reports that the response broke after its first byte.
@@ -232,21 +253,24 @@ impl ActiveCall {
             self.unfit.get_or_insert(error);
             return AttemptEvent::Unfit;
         }
-        let prepared = match plan(&self.call, &candidate) {
-            Ok(plan) => self.prepared(&candidate, plan).await,
-            Err(error) => Err(error),
-        };
-        let (plan, sent, options) = match prepared {
+        let PreparedAttempt { mut plan, credentials, request } = match self.prepared(&candidate).await {
             Ok(prepared) => prepared,
             Err(error) => {
                 self.unfit.get_or_insert(error);
                 return AttemptEvent::Unfit;
             }
         };
-        match self.core.egress.send(&sent, &options).await {
+        match self.core.egress.send(&request.request, &request.options).await {
             Ok(response) => {
                 let status = response.status.as_u16();
+                self.core.credentials.answered(&credentials, status, &response.headers);
+                if let ReplyForm::Translated(translation) = &mut plan.form
+                    && let Some(id) = response.headers.get(AWS_REQUEST_ID).and_then(|id| id.to_str().ok())
+                {
+                    translation.set_answer_id(id);
+                }
                 let retry_after_ms = retry_after_ms(texts(&response.headers), now_ms());
+                self.answered_by = index;
                 self.held = Some(ServerResponse { candidate: index, plan, response });
                 AttemptEvent::Head { status, retry_after_ms }
             }
@@ -261,18 +285,29 @@ impl ActiveCall {
         reservation.use_secret(secret).await.map_err(|refusal| GatewayError::of_budget(&refusal))
     }
 
-    async fn prepared(
-        &self,
-        candidate: &Candidate,
-        plan: AttemptPlan,
-    ) -> Result<(AttemptPlan, assay_node_egress::EgressRequest, assay_node_egress::EgressOptions), GatewayError> {
-        let key = self.call.keys.key(&candidate.provider.id).await;
+    async fn prepared(&mut self, candidate: &Candidate) -> Result<PreparedAttempt, GatewayError> {
+        let (core, call) = (Arc::clone(&self.core), Arc::clone(&self.call));
+        let owner = &call.owner;
+        let plan = match plan(&call, candidate)? {
+            PlanStep::Ready(plan) => plan,
+            PlanStep::Conversation(mut conversation) => {
+                self.media.fill(&core.egress, owner.organization, &mut conversation).await?;
+                let secret_id = &candidate.provider.id;
+                core.signatures.lock().restore(owner.principal, secret_id, &mut conversation, now_ms());
+                conversation.write(&call)?
+            }
+        };
+        let key = call.keys.key(&candidate.provider.id).await;
         let key = key.map_err(|why| {
             tracing::error!(secret = %candidate.provider.id, why, "the key of a provider cannot be read");
             GatewayError::new(502, "provider_auth_error", "the key of the provider cannot be read by this server")
         })?;
-        let (sent, options) = request(&self.call, candidate, &plan, key.as_ref(), &self.core.forward)?;
-        Ok((plan, sent, options))
+        let secret = ProviderSecret::read(&candidate.provider, key.as_ref(), core.egress.roots())?;
+        let owner = CredentialOwner { organization: owner.organization, provider: Arc::clone(&candidate.provider) };
+        let credentials = core.credentials.credentials(&owner, &secret).await?;
+        let parts = AttemptParts { call: &call, candidate, plan: &plan, secret: &secret, credentials: &credentials };
+        let request = request(&parts, &core.forward)?;
+        Ok(PreparedAttempt { plan, credentials, request })
     }
 
     fn not_answered(&mut self, candidate: &Candidate, error: &EgressError) -> AttemptEvent {

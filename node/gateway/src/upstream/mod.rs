@@ -1,11 +1,18 @@
 //! Calls of model servers: what is sent to a candidate, and attempts until one has an answer.
 
 mod attempts;
+mod call_signatures;
+mod client_certificate;
+mod conversation;
+mod credentials;
 mod embeddings;
 mod plan;
+mod remote_media;
 mod request;
 mod server_facts;
 
 pub(crate) use attempts::{ActiveCall, Arrival, ServerResponse, texts};
+pub(crate) use call_signatures::CallSignatures;
+pub(crate) use credentials::CredentialSource;
 pub(crate) use embeddings::{gemini_to_openai, openai_to_gemini_response};
 pub(crate) use plan::{AttemptPlan, EmbeddingForm, ReplyForm, output_bound};

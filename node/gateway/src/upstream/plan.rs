@@ -1,8 +1,6 @@
 //! Plan of one attempt: URL, body and reading of the response, for one candidate. Pure.
 
-use assay_node_dialects::form::{ContentPart, Message, ModelRequest, Role, TextPart};
-use assay_node_dialects::{Dialect, WriteOptions};
-use assay_node_dialects_chat as chat;
+use assay_node_dialects::Dialect;
 use assay_node_dialects_chat::completions::CompletionRequest;
 use assay_node_dialects_chat::embeddings::EmbeddingRequest;
 use assay_node_models::provider::{ProviderType, UpstreamCall, UpstreamEndpoint, endpoint_url};
@@ -10,15 +8,15 @@ use assay_node_models::resolution::Candidate;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+use super::conversation::{self, UnwrittenConversation};
 use super::embeddings;
-use super::server_facts::{conversation_dialect, write_options};
+use super::server_facts::write_options;
 use crate::call::{CallBody, ModelCall};
 use crate::endpoint::{ClientEndpoint, GeminiVerb};
 use crate::error::GatewayError;
-use crate::translation::{CallTranslation, RequestTarget, read_request};
+use crate::translation::{CallTranslation, UpstreamFormat};
 
-/// Members that say something to the gateway only (1.12).
-const GATEWAY_MEMBERS: [&str; 3] = ["use_cache", "reasoning_enabled", "reasoning_budget"];
+pub(super) const JSON: &str = "application/json";
 
 /// How the response of a candidate is read and written.
 #[derive(Debug)]
@@ -60,7 +58,7 @@ pub(crate) struct AttemptPlan {
     pub body: Bytes,
     pub content_type: String,
     /// Wire format of the server, also of its errors.
-    pub server: Dialect,
+    pub server: UpstreamFormat,
     /// Whether the server is asked for a stream.
     pub server_streams: bool,
     pub form: ReplyForm,
@@ -69,10 +67,20 @@ pub(crate) struct AttemptPlan {
     pub max_output_tokens: Option<u64>,
 }
 
-/// Returns the plan of an attempt. The error says that the candidate cannot serve such a request.
-pub(crate) fn plan(call: &ModelCall, candidate: &Candidate) -> Result<AttemptPlan, GatewayError> {
-    match &call.endpoint {
-        endpoint if endpoint.is_conversation() => conversation(call, candidate),
+/// What an attempt needs next.
+#[derive(Debug)]
+pub(crate) enum PlanStep {
+    Ready(AttemptPlan),
+    /// Media are fetched and signatures restored before the request is written.
+    Conversation(Box<UnwrittenConversation>),
+}
+
+/// Begins the plan of an attempt. The error says that the candidate cannot serve such a request.
+pub(crate) fn plan(call: &ModelCall, candidate: &Candidate) -> Result<PlanStep, GatewayError> {
+    if call.endpoint.is_conversation() {
+        return conversation::begin(call, candidate);
+    }
+    let plan = match &call.endpoint {
         ClientEndpoint::Completions => completions(call, candidate),
         ClientEndpoint::Embeddings | ClientEndpoint::Gemini(GeminiVerb::Embed | GeminiVerb::BatchEmbed) => {
             embedding(call, candidate)
@@ -81,109 +89,18 @@ pub(crate) fn plan(call: &ModelCall, candidate: &Candidate) -> Result<AttemptPla
         ClientEndpoint::Moderations => opaque(call, candidate, UpstreamEndpoint::Moderations),
         ClientEndpoint::Path(path) => opaque(call, candidate, UpstreamEndpoint::Path(path)),
         _ => Err(GatewayError::invalid("this endpoint cannot be called")),
-    }
+    };
+    plan.map(PlanStep::Ready)
 }
 
-fn url(candidate: &Candidate, endpoint: UpstreamEndpoint<'_>, stream: bool) -> Result<String, GatewayError> {
+pub(super) fn url(candidate: &Candidate, endpoint: UpstreamEndpoint<'_>, stream: bool) -> Result<String, GatewayError> {
     let call = UpstreamCall { endpoint, model: candidate.upstream_model(), stream };
     endpoint_url(&candidate.provider, &call)
         .map_err(|error| GatewayError::new(400, "provider_not_usable", error.to_string()))
 }
 
-fn bytes_of(body: &Value) -> Bytes {
+pub(super) fn bytes_of(body: &Value) -> Bytes {
     Bytes::from(body.to_string())
-}
-
-fn conversation(call: &ModelCall, candidate: &Candidate) -> Result<AttemptPlan, GatewayError> {
-    let client = call.endpoint.dialect();
-    let server = conversation_dialect(candidate, &call.endpoint);
-    let options = write_options(candidate, server);
-    let server_streams = server_streams(call, candidate);
-    let endpoint = match server {
-        Dialect::Chat => UpstreamEndpoint::Chat,
-        Dialect::Responses => UpstreamEndpoint::Responses,
-        Dialect::Anthropic => UpstreamEndpoint::AnthropicMessages,
-        Dialect::Gemini => {
-            UpstreamEndpoint::Gemini(if server_streams { "streamGenerateContent" } else { "generateContent" })
-        }
-    };
-    let url = url(candidate, endpoint, server_streams)?;
-    let passes = client == server
-        && server_streams == call.stream
-        && candidate.provider.metadata.override_system_prompt.is_none()
-        && !options.schema_as_tool;
-    if passes {
-        return passed_conversation(call, candidate, (server, url), &options);
-    }
-    let mut request =
-        read_request(client, RequestTarget { model: &call.model, stream: call.stream }, call.body.json())?;
-    request.model = candidate.upstream_model().to_owned();
-    request.stream = server_streams;
-    if let Some(prompt) = &candidate.provider.metadata.override_system_prompt {
-        override_system_prompt(&mut request, prompt);
-    }
-    let max_output_tokens = request.max_output_tokens;
-    let translation = CallTranslation::of_request((client, server), request, options)?;
-    Ok(AttemptPlan {
-        url,
-        body: bytes_of(&translation.body),
-        content_type: "application/json".to_owned(),
-        server,
-        server_streams,
-        dropped: translation.dropped.clone(),
-        form: ReplyForm::Translated(Box::new(translation)),
-        max_output_tokens,
-    })
-}
-
-/// Returns whether the server is asked for a stream: as the client wants it, if the server can do both.
-fn server_streams(call: &ModelCall, candidate: &Candidate) -> bool {
-    let only_streams = candidate.spec.as_ref().is_some_and(|spec| spec.streaming_only);
-    (call.stream || only_streams) && candidate.supports_streaming()
-}
-
-/// Replaces all instructions of a request.
-fn override_system_prompt(request: &mut ModelRequest, prompt: &str) {
-    request.messages.retain(|message| !matches!(message.role, Role::System | Role::Developer));
-    let text = ContentPart::Text(TextPart { text: prompt.to_owned(), ..TextPart::default() });
-    let message = Message { role: Role::System, name: None, parts: vec![text], extra: Default::default() };
-    request.messages.insert(0, message);
-}
-
-/// Changes of a body whose format both sides speak: the model, and what the server refuses (G-26).
-fn passed_conversation(
-    call: &ModelCall,
-    candidate: &Candidate,
-    (dialect, url): (Dialect, String),
-    options: &WriteOptions,
-) -> Result<AttemptPlan, GatewayError> {
-    let mut body = call.body.json().clone();
-    let members = body.as_object_mut().ok_or_else(|| GatewayError::invalid("the body has to be a JSON object"))?;
-    let asks_for_usage = members.get("stream_options").is_some_and(|options| options["include_usage"] == true);
-    let (mut dropped, mut hides_usage) = (Vec::new(), false);
-    if dialect == Dialect::Chat {
-        members.insert("model".to_owned(), json!(candidate.upstream_model()));
-        dropped = chat::adapt(&mut body, options)?;
-        hides_usage = call.stream && !asks_for_usage;
-    } else {
-        for name in GATEWAY_MEMBERS {
-            members.shift_remove(name);
-        }
-        if dialect != Dialect::Gemini {
-            members.insert("model".to_owned(), json!(candidate.upstream_model()));
-        }
-    }
-    let max_output_tokens = output_bound(&body);
-    Ok(AttemptPlan {
-        url,
-        body: bytes_of(&body),
-        content_type: "application/json".to_owned(),
-        server: dialect,
-        server_streams: call.stream,
-        form: ReplyForm::Passed { dialect, hides_usage },
-        dropped,
-        max_output_tokens,
-    })
 }
 
 /// Returns the upper bound of the tokens of an answer, in any wire format.
@@ -200,13 +117,13 @@ pub(crate) fn output_bound(body: &Value) -> Option<u64> {
 
 fn completions(call: &ModelCall, candidate: &Candidate) -> Result<AttemptPlan, GatewayError> {
     let request = CompletionRequest::read(call.body.json())?;
-    let options = write_options(candidate, Dialect::Chat);
+    let options = write_options(candidate, Dialect::Chat.into());
     let body = request.body_for(candidate.upstream_model(), &options);
     Ok(AttemptPlan {
         url: url(candidate, UpstreamEndpoint::Completions, request.stream)?,
         body: bytes_of(&body),
-        content_type: "application/json".to_owned(),
-        server: Dialect::Chat,
+        content_type: JSON.to_owned(),
+        server: Dialect::Chat.into(),
         server_streams: request.stream,
         form: ReplyForm::Completions { hides_usage: !request.include_usage },
         dropped: Vec::new(),
@@ -237,8 +154,8 @@ fn embedding(call: &ModelCall, candidate: &Candidate) -> Result<AttemptPlan, Gat
     Ok(AttemptPlan {
         url: url(candidate, endpoint, false)?,
         body: bytes_of(&body),
-        content_type: "application/json".to_owned(),
-        server: if is_gemini_server { Dialect::Gemini } else { Dialect::Chat },
+        content_type: JSON.to_owned(),
+        server: if is_gemini_server { Dialect::Gemini } else { Dialect::Chat }.into(),
         server_streams: false,
         form: ReplyForm::Embeddings(form),
         dropped: Vec::new(),
@@ -273,8 +190,8 @@ fn count_tokens(call: &ModelCall, candidate: &Candidate) -> Result<AttemptPlan, 
     Ok(AttemptPlan {
         url: url(candidate, UpstreamEndpoint::Gemini("countTokens"), false)?,
         body: bytes_of(call.body.json()),
-        content_type: "application/json".to_owned(),
-        server: Dialect::Gemini,
+        content_type: JSON.to_owned(),
+        server: Dialect::Gemini.into(),
         server_streams: false,
         form: ReplyForm::Opaque,
         dropped: Vec::new(),
@@ -299,14 +216,14 @@ fn opaque(
                 members.insert("model".to_owned(), json!(candidate.upstream_model()));
                 members.shift_remove("use_cache");
             }
-            (bytes_of(&body), "application/json".to_owned())
+            (bytes_of(&body), JSON.to_owned())
         }
     };
     Ok(AttemptPlan {
         url: url(candidate, endpoint, false)?,
         body,
         content_type,
-        server: Dialect::Chat,
+        server: Dialect::Chat.into(),
         server_streams: call.stream,
         form,
         dropped: Vec::new(),

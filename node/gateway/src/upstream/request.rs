@@ -2,44 +2,64 @@
 
 use std::time::Duration;
 
-use assay_node_auth::Secret;
+use assay_node_cloud_credentials::aws::{
+    AwsCredentials, AwsRequest, BEDROCK_SERVICE, SigningScope, aws_region, signature_headers,
+};
 use assay_node_dialects::Dialect;
 use assay_node_egress::{
     EgressOptions, EgressPurpose, EgressRequest, EgressTimes, EgressUrl, HeaderMap, HeaderName, HeaderValue,
 };
 use assay_node_models::attempts::CallTimes;
 use assay_node_models::headers::{ForwardPolicy, request_headers};
-use assay_node_models::provider::{AuthPlan, HeaderVariables, auth_plan, render_additional_headers};
+use assay_node_models::provider::{HeaderVariables, Provider, render_additional_headers};
 use assay_node_models::resolution::Candidate;
 
+use super::attempts::texts;
+use super::client_certificate::ProviderSecret;
+use super::credentials::AttemptCredentials;
 use super::plan::AttemptPlan;
 use crate::call::ModelCall;
 use crate::error::GatewayError;
+use crate::gateway::now_ms;
+use crate::translation::UpstreamFormat;
 
 const ANTHROPIC_VERSION: &str = "anthropic-version";
 const ANTHROPIC_VERSION_DEFAULT: &str = "2023-06-01";
+const ANTHROPIC_BETA: &str = "anthropic-beta";
 /// Bytes of a response that is no stream, or of a whole stream.
 const RESPONSE_BYTES_MAX: u64 = 256 << 20;
 
-/// Returns the request, and its limits.
-pub(crate) fn request(
-    call: &ModelCall,
-    candidate: &Candidate,
-    plan: &AttemptPlan,
-    key: Option<&Secret>,
-    policy: &ForwardPolicy,
-) -> Result<(EgressRequest, EgressOptions), GatewayError> {
+/// What a request is made of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AttemptParts<'a> {
+    pub call: &'a ModelCall,
+    pub candidate: &'a Candidate,
+    pub plan: &'a AttemptPlan,
+    pub secret: &'a ProviderSecret,
+    pub credentials: &'a AttemptCredentials,
+}
+
+/// Request of an attempt, and its limits.
+#[derive(Debug)]
+pub(crate) struct AttemptRequest {
+    pub request: EgressRequest,
+    pub options: EgressOptions,
+}
+
+/// Returns the request, complete and signed.
+pub(crate) fn request(parts: &AttemptParts<'_>, policy: &ForwardPolicy) -> Result<AttemptRequest, GatewayError> {
+    let AttemptParts { call, candidate, plan, secret, credentials } = *parts;
+    let provider = &candidate.provider;
     let url: EgressUrl = plan.url.parse().map_err(|error| {
-        let name = &candidate.provider.name;
-        GatewayError::new(
-            502,
-            "provider_not_usable",
-            format!("the address of the provider `{name}` is invalid: {error}"),
-        )
+        let why = format!("the address of the provider `{}` is invalid: {error}", provider.name);
+        GatewayError::new(502, "provider_not_usable", why)
     })?;
     let mut request = EgressRequest::post(url, plan.body.clone());
-    request.headers = headers(call, candidate, plan, key, policy)?;
-    let times = CallTimes::of(&candidate.provider.metadata, plan.server_streams);
+    request.headers = headers(parts, policy);
+    if let Some(signer) = &credentials.signer {
+        sign(&mut request, provider, signer)?;
+    }
+    let times = CallTimes::of(&provider.metadata, plan.server_streams);
     let mut options = EgressOptions::new(EgressPurpose::Models, call.owner.organization);
     options.times = EgressTimes {
         connect: Duration::from_millis(times.connect_ms),
@@ -48,29 +68,15 @@ pub(crate) fn request(
         total: Duration::from_millis(times.total_ms),
     };
     options.response_bytes_max = RESPONSE_BYTES_MAX;
-    Ok((request, options))
+    options.tls = secret.tls();
+    Ok(AttemptRequest { request, options })
 }
 
-fn headers(
-    call: &ModelCall,
-    candidate: &Candidate,
-    plan: &AttemptPlan,
-    key: Option<&Secret>,
-    policy: &ForwardPolicy,
-) -> Result<HeaderMap, GatewayError> {
+fn headers(parts: &AttemptParts<'_>, policy: &ForwardPolicy) -> HeaderMap {
+    let AttemptParts { call, candidate, plan, secret, credentials } = *parts;
     let provider = &candidate.provider;
-    let secret = key.map_or("", Secret::expose);
-    let failed = |why: String| GatewayError::new(502, "provider_auth_error", why);
-    let plan_of_auth = auth_plan(provider, secret);
-    let auth = match plan_of_auth.map_err(|refusal| failed(format!("the provider `{}`: {refusal}", provider.name)))? {
-        AuthPlan::Headers(headers) => headers,
-        AuthPlan::Exchange(_) | AuthPlan::AwsSignature { .. } => {
-            let why = "its way to authenticate is not supported by this version: use an API key or an access token";
-            return Err(failed(format!("the provider `{}`: {why}", provider.name)));
-        }
-    };
     let email = call.owner.email.as_deref().unwrap_or_default();
-    let variables = HeaderVariables { email, model: candidate.upstream_model(), api_key: secret };
+    let variables = HeaderVariables { email, model: candidate.upstream_model(), api_key: secret.auth() };
     let rendered = render_additional_headers(provider, variables);
     for refusal in &rendered.refused {
         tracing::warn!(provider = %provider.id, %refusal, "a header of a provider secret is not sent");
@@ -78,28 +84,69 @@ fn headers(
     let client = call.headers.iter().filter(|(name, _)| is_for(name, plan.server));
     let client = client.map(|(name, value)| (name.as_str(), value.as_str()));
     let mut headers = HeaderMap::new();
-    for (name, value) in request_headers(client, policy, &auth, &rendered.headers) {
+    for (name, value) in request_headers(client, policy, &credentials.headers, &rendered.headers) {
         // what cannot be a header is refused above, or came as a header
         if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
             headers.insert(name, value);
         }
     }
-    if plan.server == Dialect::Anthropic && !headers.contains_key(ANTHROPIC_VERSION) {
+    if plan.server == UpstreamFormat::Client(Dialect::Anthropic) && !headers.contains_key(ANTHROPIC_VERSION) {
         headers.insert(ANTHROPIC_VERSION, HeaderValue::from_static(ANTHROPIC_VERSION_DEFAULT));
     }
-    let accept = if plan.server_streams { "text/event-stream" } else { "application/json" };
+    if let Some(beta) = credentials.beta {
+        add_beta(&mut headers, beta);
+    }
+    let accept = if plan.server_streams { plan.server.stream_type() } else { "application/json" };
     headers.insert("accept", HeaderValue::from_static(accept));
     if let Ok(content_type) = HeaderValue::try_from(plan.content_type.as_str()) {
         headers.insert("content-type", content_type);
     }
-    Ok(headers)
+    headers
+}
+
+/// Adds a name to those in `anthropic-beta`.
+fn add_beta(headers: &mut HeaderMap, beta: &str) {
+    let named = headers.get(ANTHROPIC_BETA).and_then(|value| value.to_str().ok()).filter(|names| !names.is_empty());
+    let all = named.map_or_else(|| beta.to_owned(), |names| format!("{names},{beta}"));
+    if let Ok(value) = HeaderValue::try_from(all) {
+        headers.insert(ANTHROPIC_BETA, value);
+    }
+}
+
+/// Adds a signature of the complete request. Later changes would break it.
+fn sign(request: &mut EgressRequest, provider: &Provider, signer: &AwsCredentials) -> Result<(), GatewayError> {
+    let failed = |why: String| {
+        let why = format!("credentials of the provider `{}`: {why}", provider.name);
+        GatewayError::new(502, "provider_auth_error", why)
+    };
+    let region = aws_region(provider).map_err(|error| failed(error.to_string()))?;
+    let headers: Vec<(String, String)> =
+        texts(&request.headers).map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    // as it is sent, which may be another spelling
+    let url = request.url.to_text();
+    let signed =
+        AwsRequest { method: request.method.as_str(), url: &url, headers: &headers, body: request.body.as_ref() };
+    let scope = SigningScope { region, service: BEDROCK_SERVICE };
+    let now_ms = i64::try_from(now_ms()).unwrap_or(i64::MAX);
+    let added = signature_headers(&signed, signer, &scope, now_ms).map_err(|error| failed(error.to_string()))?;
+    for (name, value) in added {
+        let (name, value) = (HeaderName::try_from(name), HeaderValue::try_from(value));
+        let (Ok(name), Ok(value)) = (name, value) else {
+            return Err(failed("the signature is no header".to_owned()));
+        };
+        request.headers.insert(name, value);
+    }
+    Ok(())
 }
 
 /// Returns whether a header of a client says something to servers of this format.
-fn is_for(name: &str, server: Dialect) -> bool {
+fn is_for(name: &str, server: UpstreamFormat) -> bool {
+    let is_anthropic = server == UpstreamFormat::Client(Dialect::Anthropic);
     match name {
-        "anthropic-version" | "anthropic-beta" => server == Dialect::Anthropic,
-        "openai-beta" => matches!(server, Dialect::Chat | Dialect::Responses),
+        // the version is in the body at clouds
+        ANTHROPIC_VERSION => is_anthropic,
+        ANTHROPIC_BETA => is_anthropic || server == UpstreamFormat::VertexAnthropic,
+        "openai-beta" => matches!(server, UpstreamFormat::Client(Dialect::Chat | Dialect::Responses)),
         _ => true,
     }
 }

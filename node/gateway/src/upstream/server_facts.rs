@@ -8,6 +8,7 @@ use assay_node_models::resolution::Candidate;
 use serde_json::Value;
 
 use crate::endpoint::ClientEndpoint;
+use crate::translation::UpstreamFormat;
 
 /// Models of OpenAI that are served over Responses only, or better: those with these beginnings.
 const RESPONSES_MODELS: [&str; 3] = ["o1-pro", "o3-pro", "gpt-5-pro"];
@@ -15,18 +16,59 @@ const RESPONSES_MODELS: [&str; 3] = ["o1-pro", "o3-pro", "gpt-5-pro"];
 const RESPONSES_GPT_5_MINOR_MIN: u32 = 3;
 
 /// Returns the wire format of conversations with a candidate.
-pub(crate) fn conversation_dialect(candidate: &Candidate, endpoint: &ClientEndpoint) -> Dialect {
-    match candidate.provider.provider_type {
+pub(crate) fn conversation_format(candidate: &Candidate, endpoint: &ClientEndpoint) -> UpstreamFormat {
+    let dialect = match candidate.provider.provider_type {
         ProviderType::Anthropic => Dialect::Anthropic,
         ProviderType::Google => Dialect::Gemini,
-        ProviderType::Vertex | ProviderType::Bedrock => match candidate.format() {
-            WireFormat::Anthropic => Dialect::Anthropic,
+        ProviderType::Bedrock if candidate.format() == WireFormat::Anthropic => {
+            return UpstreamFormat::BedrockAnthropic;
+        }
+        // all models of Bedrock that converse
+        ProviderType::Bedrock => return UpstreamFormat::Converse,
+        ProviderType::Vertex => match vertex_format(candidate) {
+            WireFormat::Anthropic => return UpstreamFormat::VertexAnthropic,
             WireFormat::Google => Dialect::Gemini,
             _ => Dialect::Chat,
         },
         _ if takes_responses(candidate, endpoint) => Dialect::Responses,
         _ => Dialect::Chat,
+    };
+    dialect.into()
+}
+
+/// Returns the format of a model of Vertex. The publisher says that of one that nobody describes.
+fn vertex_format(candidate: &Candidate) -> WireFormat {
+    if candidate.spec.is_some() {
+        return candidate.format();
     }
+    match publisher_and_model(candidate.upstream_model()) {
+        (Some("anthropic"), _) => WireFormat::Anthropic,
+        (Some("google"), _) => WireFormat::Google,
+        (None, model) if model.starts_with("claude-") => WireFormat::Anthropic,
+        (None, model) if model.starts_with("gemini-") => WireFormat::Google,
+        _ => WireFormat::OpenAi,
+    }
+}
+
+/// Splits a name of Vertex, such as `publishers/meta/models/llama` or `meta/llama`.
+fn publisher_and_model(name: &str) -> (Option<&str>, &str) {
+    let split = match name.strip_prefix("publishers/") {
+        Some(rest) => rest.split_once("/models/"),
+        None => name.split_once('/'),
+    };
+    split.map_or((None, name), |(publisher, model)| (Some(publisher), model))
+}
+
+/// Returns the name of the model that a body has. The endpoint of Vertex for OpenAI's format wants another spelling.
+pub(crate) fn model_in_body(candidate: &Candidate, server: UpstreamFormat) -> String {
+    let model = candidate.upstream_model();
+    if candidate.provider.provider_type == ProviderType::Vertex
+        && server == UpstreamFormat::Client(Dialect::Chat)
+        && let (Some(publisher), model) = publisher_and_model(model)
+    {
+        return format!("{publisher}/{model}");
+    }
+    model.to_owned()
 }
 
 /// Returns whether a call goes to the server's endpoint of Responses. Servers of OpenAI's format other than OpenAI's have
@@ -50,18 +92,22 @@ fn prefers_responses(model: &str) -> bool {
 }
 
 /// Returns what a request to a candidate may contain.
-pub(crate) fn write_options(candidate: &Candidate, dialect: Dialect) -> WriteOptions {
+pub(crate) fn write_options(candidate: &Candidate, server: UpstreamFormat) -> WriteOptions {
     use ProviderType as P;
     let (provider, model) = (&candidate.provider, candidate.upstream_model());
     let provider_type = provider.provider_type;
     let spec = candidate.spec.as_deref();
+    // names at Bedrock begin with a region and the publisher
     let name = model.rsplit('/').next().unwrap_or(model);
+    let name = name.split_once("anthropic.").map_or(name, |(_, name)| name);
+    let dialect = server.dialect();
     let is_openai_server = matches!(provider_type, P::OpenAi | P::Azure | P::AzureAiGateway);
     let is_own_server =
         provider.metadata.api_base.is_some() && provider_type == P::OpenAi || provider_type == P::Ollama;
     WriteOptions {
         model_max_output_tokens: spec.and_then(|spec| spec.max_output_tokens),
-        schema_as_tool: dialect == Dialect::Chat && spec.is_some_and(|spec| spec.json_schema_as_tool),
+        schema_as_tool: !matches!(dialect, Some(Dialect::Responses | Dialect::Gemini))
+            && spec.is_some_and(|spec| spec.json_schema_as_tool),
         is_reasoning_model: is_openai_server && is_reasoning_model_name(name)
             || spec.is_some_and(|spec| spec.o1_like && spec.format == WireFormat::OpenAi),
         takes_stream_options: !matches!(provider_type, P::Mistral | P::Fireworks | P::Databricks),
@@ -77,7 +123,7 @@ pub(crate) fn write_options(candidate: &Candidate, dialect: Dialect) -> WriteOpt
         ) && !is_own_server,
         developer_as_system: is_own_server || !matches!(provider_type, P::OpenAi | P::Azure | P::OpenRouter),
         needs_call_signatures: name.starts_with("gemini-3"),
-        omits_call_ids: dialect == Dialect::Gemini && provider_type == P::Vertex,
+        omits_call_ids: dialect == Some(Dialect::Gemini) && provider_type == P::Vertex,
         takes_thinking_level: name.starts_with("gemini-3"),
         takes_json_schema: takes_json_schema(name),
         schema_in_output_format: false,
@@ -116,6 +162,13 @@ mod tests {
         for model in ["o1", "gpt-5", "gpt-5.1", "gpt-5-mini", "gpt-4o", "my-gpt-5.4"] {
             assert!(!prefers_responses(model), "{model}");
         }
+    }
+
+    #[test]
+    fn names_of_vertex_have_a_publisher() {
+        assert_eq!(publisher_and_model("publishers/meta/models/llama-4"), (Some("meta"), "llama-4"));
+        assert_eq!(publisher_and_model("meta/llama-4"), (Some("meta"), "llama-4"));
+        assert_eq!(publisher_and_model("gemini-2.5-pro"), (None, "gemini-2.5-pro"));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use super::tls::ProviderTls;
 use crate::catalog::ModelSpec;
 use crate::complaint::{FieldReader, MetadataComplaint, kind_of};
 
@@ -83,6 +84,7 @@ pub struct ProviderMetadata {
     /// Low ones are tried first.
     pub priority: i64,
     pub timeout_ms: Option<u64>,
+    pub tls: ProviderTls,
     /// All members as they were stored, also those above and unknown ones.
     pub members: Map<String, Value>,
 }
@@ -131,6 +133,7 @@ impl ProviderMetadata {
             weight: reader.number("weight", 0.0, WEIGHT_MAX).unwrap_or(WEIGHT_DEFAULT),
             priority: reader.signed("priority", PRIORITY_MAX).unwrap_or_default(),
             timeout_ms: reader.whole("timeout_ms", TIMEOUT_MS_MAX).filter(|limit| *limit > 0),
+            tls: ProviderTls::read(&mut reader),
             members: members.clone(),
         };
         (metadata, reader.into_complaints())

@@ -3,6 +3,8 @@
 mod auth;
 mod header_rules;
 mod metadata;
+mod target;
+mod tls;
 mod url;
 
 use serde_json::{Map, Value};
@@ -14,6 +16,8 @@ pub use header_rules::{
     HeaderRefusal, HeaderVariables, RenderedHeaders, check_header, is_hop_by_hop, render_additional_headers,
 };
 pub use metadata::{AuthFormat, HiddenText, PRIORITY_MAX, ProviderMetadata, TIMEOUT_MS_MAX, WEIGHT_MAX};
+pub use target::SecretTarget;
+pub use tls::{ProviderTls, TLS_KEY_MEMBER, check_tls};
 pub use url::{UpstreamCall, UpstreamEndpoint, UrlError, endpoint_url};
 
 /// Type of a provider secret, by the names of the contract.

@@ -7,6 +7,7 @@ use assay_storage_model::catalog::RecordKind;
 
 use super::{LINE, METADATA, NAME, SECRET};
 use crate::kind::{Api, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch};
+use crate::model_providers::check_provider;
 
 pub static AI_SECRET: Kind = Kind {
     name: "ai_secret",
@@ -25,5 +26,6 @@ pub static AI_SECRET: Kind = Kind {
         Field::ours("secret_updated_by_user_id", Shape::Uuid, OnPatch::Fixed),
     ],
     filters: &[("ai_secret_name", Filter::Name), ("name", Filter::Name), ("ai_secret_type", Filter::Field("type"))],
+    check: Some(|checked| check_provider("type", checked.body)),
     ..Kind::plain(Home::Organization, Guard::Own(ObjectType::AiSecret))
 };

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{LINE, METADATA, NAME, SECRET};
 use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch};
-use crate::model_providers::is_model_provider;
+use crate::model_providers::{check_provider, is_model_provider};
 
 /// A known type of a model provider makes a variable an `ai_provider` (G-08). Nothing makes a `sandbox_provider` yet.
 const CATEGORY: Shape = Shape::Word(&["env_var", "ai_provider", "sandbox_provider"]);
@@ -42,5 +42,6 @@ pub static ENV_VAR: Kind = Kind {
         let is_provider = fields.get("secret_type").and_then(Value::as_str).is_some_and(is_model_provider);
         fields.insert("secret_category".into(), if is_provider { "ai_provider" } else { "env_var" }.into());
     },
+    check: Some(|checked| check_provider("secret_type", checked.body)),
     ..Kind::plain(Home::Object, Guard::Object)
 };

@@ -79,3 +79,52 @@ async fn a_key_does_not_follow_its_provider_to_another_address() {
     assert_eq!(patch(again).await.0.as_deref(), Some("sk-2"));
     assert_eq!(patch(json!({"metadata": {}})).await, (None, Value::Null));
 }
+
+#[tokio::test]
+async fn a_key_follows_no_change_that_leads_to_another_server() {
+    let world = world().await;
+    for (kind, sent, change) in [
+        (&AI_SECRET, json!({"type": "openai"}), json!({"type": "anthropic"})),
+        (
+            &AI_SECRET,
+            json!({"type": "bedrock", "metadata": {"region": "eu-west-1"}}),
+            json!({"metadata": {"region": "us-east-1"}}),
+        ),
+        (
+            &AI_SECRET,
+            json!({"type": "vertex", "metadata": {"project": "p"}}),
+            json!({"metadata": {"project": "p", "location": "europe-west1"}}),
+        ),
+        (
+            &AI_SECRET,
+            json!({"type": "azure", "metadata": {"api_base": "https://a.example"}}),
+            json!({"metadata": {"api_base": "https://a.example", "token_url": "https://evil.example/token"}}),
+        ),
+    ] {
+        let mut made = body(sent.clone());
+        made.insert("name".into(), sent["type"].clone());
+        made.insert("secret".into(), "sk-1".into());
+        let id = id_of(&world.provider(kind, Value::Object(made)).await);
+        world.records.patch(&world.owner, kind, id, body(json!({"name": "renamed"}))).await.expect("patches");
+        assert!(world.records.secret_in(&world.owner, kind, id).await.expect("opens").is_some(), "{sent}");
+        world.records.patch(&world.owner, kind, id, body(change.clone())).await.expect("patches");
+        let key = world.records.secret_in(&world.owner, kind, id).await.expect("opens");
+        assert!(key.is_none(), "{sent} then {change}");
+        world.records.patch(&world.owner, kind, id, body(json!({"name": change.to_string()}))).await.expect("patches");
+    }
+}
+
+#[tokio::test]
+async fn a_private_key_is_not_stored_in_metadata() {
+    let world = world().await;
+    for (kind, type_field) in [(&AI_SECRET, "type"), (&ENV_VAR, "secret_type")] {
+        let mut sent = json!({"name": "s", "metadata": {"tls": {"key": "PEM"}}});
+        sent[type_field] = "openai".into();
+        if kind.name() == "env_var" {
+            sent["object_type"] = "project".into();
+            sent["object_id"] = json!(world.project("p").await);
+        }
+        let refused = world.records.create(&world.owner, kind, body(sent)).await.expect_err("a refusal");
+        assert!(refused.to_string().contains("`metadata.tls.key`"), "{refused}");
+    }
+}

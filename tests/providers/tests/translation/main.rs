@@ -1,7 +1,10 @@
 //! Calls through the gateway's translation: whatever format the model server speaks, a client reads what a server of its own
 //! format would have answered.
 
+mod caller;
+mod certificates;
 mod clouds;
+mod gateway;
 mod requests;
 mod seen;
 

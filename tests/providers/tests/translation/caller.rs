@@ -113,7 +113,15 @@ impl GatewayCaller {
         let principal = Uuid::from_u128(2);
         let call = ModelCall {
             request_id: "request-1".to_owned(),
-            owner: CallOwner { organization: Uuid::from_u128(1), project: None, principal, email: None },
+            owner: CallOwner {
+                organization: Uuid::from_u128(1),
+                project: None,
+                principal,
+                email: None,
+                is_service_account: false,
+                credential: None,
+                temporary: None,
+            },
             endpoint,
             model: model.to_owned(),
             stream,

@@ -5,6 +5,7 @@ mod cli;
 mod config;
 mod https_client;
 mod metrics;
+mod model_calls;
 mod outbound;
 mod process;
 mod serve;

@@ -15,11 +15,12 @@ use assay_storage_model::ShardId;
 struct Gauge(&'static str, &'static str, &'static str, f64);
 
 pub fn source(
-    cluster: Arc<Cluster>,
-    objects: Objects,
-    queries: Queries,
-    (outbound, budgets): (EgressClient, Budgets),
+    cluster: &Arc<Cluster>,
+    (objects, queries): (&Objects, &Queries),
+    (outbound, budgets): (&EgressClient, &Budgets),
 ) -> Arc<dyn Fn() -> String + Send + Sync> {
+    let (cluster, objects, queries) = (Arc::clone(cluster), objects.clone(), queries.clone());
+    let (outbound, budgets) = (outbound.clone(), budgets.clone());
     Arc::new(move || {
         let mut text = String::new();
         let families = store(&cluster).into_iter().chain(certificate(&cluster)).chain(actors(&objects));

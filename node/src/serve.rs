@@ -9,17 +9,15 @@
 
 use std::io::Write;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use anyhow::Context;
 use assay_cluster::{Cluster, ClusterConfig, KeyWrap};
 use assay_node_api::limits_warnings;
 use assay_node_auth::{Asker, Job, LoginRules, Secret};
 use assay_node_budgets::{Budgets, ReplicatedBudgets};
-use assay_node_cooling_exchange::CoolingExchange;
 use assay_node_egress::EgressClient;
 use assay_node_files::{Collector, Files};
 use assay_node_gateway::Gateway;
@@ -28,16 +26,12 @@ use assay_node_identity::{
     CLIENT_SECRET_VARIABLE, Identity, OpenId, Provider, TrustedIssuer, open_issuer, open_provider,
 };
 use assay_node_limits::{ClusterPeers, ClusterUsage, Quotas, RateLimiter, serve_leases};
-use assay_node_models::catalog::{Catalog, CatalogSources};
+use assay_node_models::catalog::Catalog;
 use assay_node_objects::{AuditLog, Objects, node_clock};
 use assay_node_query::{Prices, Queries};
 use assay_node_records::{Founding, Records};
-use assay_node_response_cache::{
-    CACHE_DIRECTORY, CacheClock, CacheLimits, CacheSettings, ClusterCachePeers, DataKeys, ResponseCache, serve_cache,
-};
 use assay_node_retention::Retention;
 use assay_node_secrets::{KeySources, MASTER_KEY_VARIABLE, NodeKeys};
-use assay_storage_disk::RealDisk;
 use assay_storage_model::sabotage;
 use tokio::runtime::{Builder, Handle};
 use tokio::signal::unix::{SignalKind, signal};
@@ -48,6 +42,7 @@ use crate::admin_api::{http_listener, token};
 use crate::config::{Config, LogFormat};
 use crate::https_client::TlsClient;
 use crate::metrics;
+use crate::model_calls;
 use crate::outbound::{self, OutboundPolicy};
 use crate::process::{hardening, open_files, secret_variable};
 
@@ -112,24 +107,14 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let rates = rate_limiter(&config, &cluster)?;
     let budgets = Budgets::new(Arc::new(ReplicatedBudgets(records.catalog().clone())), Handle::current());
     let gateway = Gateway::new(outbound.clone(), config.gateway.clone(), models, Handle::current());
-    let cooling = CoolingExchange::start(&cluster, gateway.cooling());
-    gateway.on_cooling(move |upstream| cooling.changed(upstream));
-    if config.gateway.cache {
-        gateway.use_cache(response_cache(&config, &cluster, &records).await?);
-    }
-    gateway.use_budgets(budgets.clone());
+    model_calls::join_parts(&config, (&gateway, &budgets), &cluster, &records).await?;
     let usage = ClusterUsage::start(&cluster, &config.limits.quotas);
     let app = App {
         identity: identity.clone(),
         objects: objects.clone(),
         queries: queries.clone(),
         health: health(Arc::clone(&cluster), records.clone(), Arc::clone(&serving)),
-        metrics: metrics::source(
-            Arc::clone(&cluster),
-            objects.clone(),
-            queries.clone(),
-            (outbound.clone(), budgets.clone()),
-        ),
+        metrics: metrics::source(&cluster, (&objects, &queries), (&outbound, &budgets)),
         config: config.http.clone(),
         rates,
         quotas: Quotas::new(config.limits.quotas.clone(), usage),
@@ -157,9 +142,8 @@ async fn run(config: Config) -> anyhow::Result<()> {
         started = settling => Some(started),
         () = signals.first() => None,
     };
-    let mut beside = keep_beside(&config, &cluster, &identity, (&objects, &queries));
+    let mut beside = keep_beside(&config, &cluster, (&identity, budgets), (&objects, &queries));
     beside.spawn(outbound.keep());
-    beside.spawn(keep_sweeping(identity.clone(), budgets));
     if let Some(started) = started {
         started?; // what was acknowledged is as safe as after a crash
         signals.first().await;
@@ -226,45 +210,8 @@ async fn checked(config: &Config) -> anyhow::Result<Checked> {
         sockets: Sockets::reserve(&config.http, &config.admin)?,
         keys,
         outbound: outbound::client(&config.egress)?,
-        models: models(config)?,
+        models: model_calls::catalog(config)?,
     })
-}
-
-/// Opens the cache of model responses in the data directory.
-async fn response_cache(config: &Config, cluster: &Arc<Cluster>, records: &Records) -> anyhow::Result<ResponseCache> {
-    let limits = CacheLimits {
-        bytes_max: config.gateway.cache_bytes_max,
-        organization_bytes_max: config.gateway.cache_organization_bytes_max,
-        ..CacheLimits::default()
-    };
-    let settings = CacheSettings {
-        disk: Arc::new(RealDisk),
-        directory: config.store.data_dir.join(CACHE_DIRECTORY),
-        limits,
-        keys: Arc::new(DataKeys::new(records.secrets().clone())),
-        peers: Arc::new(ClusterCachePeers::new(Arc::clone(cluster))),
-        clock: CacheClock::new(|| {
-            let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-        }),
-        runtime: Handle::current(),
-    };
-    let opened = tokio::task::spawn_blocking(move || ResponseCache::open(settings)).await?;
-    let cache = opened.context("cannot open the cache of model responses")?;
-    serve_cache(cluster, &cache);
-    Ok(cache)
-}
-
-/// Returns the catalog of models, with the operator's prices and models over the built-in ones.
-fn models(config: &Config) -> anyhow::Result<Catalog> {
-    let read = |file: Option<&Path>, setting: &str| {
-        let text = file.filter(|file| !file.as_os_str().is_empty()).map(std::fs::read_to_string).transpose();
-        text.with_context(|| format!("{setting}: the file cannot be read"))
-    };
-    let prices = read(Some(&config.queries.prices), "queries.prices")?;
-    let models = read(config.gateway.catalog_file.as_deref(), "gateway.catalog_file")?;
-    let sources = CatalogSources { operator_prices: prices.as_deref(), operator_models: models.as_deref() };
-    Catalog::new(sources).context("gateway.catalog_file")
 }
 
 fn queries(config: &Config, prices: Prices, cluster: &Arc<Cluster>) -> anyhow::Result<Queries> {
@@ -313,7 +260,7 @@ fn identity(
 fn keep_beside(
     config: &Config,
     cluster: &Arc<Cluster>,
-    identity: &Identity,
+    (identity, budgets): (&Identity, Budgets),
     (objects, queries): (&Objects, &Queries),
 ) -> JoinSet<()> {
     let records = identity.records();
@@ -331,6 +278,7 @@ fn keep_beside(
     beside.spawn(records.secrets().clone().keep_tending());
     beside.spawn(collector.run());
     beside.spawn(retention.keep());
+    beside.spawn(keep_sweeping(identity.clone(), budgets));
     beside
 }
 

@@ -16,6 +16,7 @@ use assay_node_response_cache::ResponseCache;
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use uuid::Uuid;
 
 use crate::background::BackgroundTasks;
@@ -31,6 +32,9 @@ use crate::upstream::{ActiveCall, Arrival, CallSignatures, CredentialSource, Ser
 
 /// Bytes of an error of a server that are read.
 const ERROR_BYTES_MAX: usize = 1 << 20;
+
+/// Time that a call waits until others end, where as many are under way as there may be.
+const SLOT_WAIT: Duration = Duration::from_secs(30);
 
 /// Receiver of changes to cooling, which other nodes want to know.
 type CoolingListener = Box<dyn Fn(&CoolingKey) + Send + Sync>;
@@ -54,6 +58,8 @@ pub(crate) struct GatewayCore {
     cache: OnceLock<ResponseCache>,
     /// None without budgets.
     budgets: OnceLock<Budgets>,
+    /// Calls at the same time.
+    slots: Arc<Semaphore>,
     background: BackgroundTasks,
 }
 
@@ -76,6 +82,7 @@ impl Gateway {
     pub fn new(egress: EgressClient, settings: GatewaySettings, catalog: Catalog, handle: Handle) -> Gateway {
         let forward = ForwardPolicy { trace: settings.forward_trace_headers, names: settings.forward_headers.clone() };
         let credentials = CredentialSource::new(egress.clone());
+        let slots = settings.calls_max;
         Gateway(Arc::new(GatewayCore {
             egress,
             settings,
@@ -88,6 +95,7 @@ impl Gateway {
             signatures: Mutex::default(),
             cache: OnceLock::new(),
             budgets: OnceLock::new(),
+            slots: Arc::new(Semaphore::new(slots)),
             background: BackgroundTasks::new(handle),
         }))
     }
@@ -173,8 +181,12 @@ impl Gateway {
                 return Err(error);
             }
         }
-        let reservation = match self.admitted(&call, &candidates, started_ms).await {
-            Ok(reservation) => reservation,
+        let admitted = match self.slot().await {
+            Ok(slot) => self.admitted(&call, &candidates, started_ms).await.map(|reservation| (slot, reservation)),
+            Err(error) => Err(error),
+        };
+        let (slot, reservation) = match admitted {
+            Ok(admitted) => admitted,
             Err(error) => {
                 recorder.fail(error.status, error.to_string(), now_ms());
                 return Err(error);
@@ -183,6 +195,7 @@ impl Gateway {
         recorder.limits = reservation.as_ref().map(|reservation| reservation.headers().pairs()).unwrap_or_default();
         let mut active = ActiveCall::new(Arc::clone(&self.0), call, candidates, all_cooling);
         active.reservation = reservation;
+        active.slot = Some(slot);
         let mut arrival = active.arrive().await;
         loop {
             let response = match arrival {
@@ -216,6 +229,17 @@ impl Gateway {
         let mut recorder = CallRecorder::new(observer, Arc::clone(&self.0.counters), (now, 0));
         tracing::info!(code = error.error.code, "a model call is refused by a guardrail");
         recorder.fail(error.status, error.to_string(), now);
+    }
+
+    /// Waits until the call may begin.
+    async fn slot(&self) -> Result<OwnedSemaphorePermit, GatewayError> {
+        let permit = tokio::time::timeout(SLOT_WAIT, Arc::clone(&self.0.slots).acquire_owned()).await;
+        permit.ok().and_then(Result::ok).ok_or_else(|| {
+            let why = "this node has as many model calls under way as `gateway.calls_max` allows: try again later";
+            let mut error = GatewayError::new(429, "rate_limit_exceeded", why);
+            error.retry_after_s = Some(1);
+            error
+        })
     }
 
     /// Reserves the estimated price of a call in the budgets that count it.

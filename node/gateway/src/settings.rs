@@ -19,8 +19,6 @@ const RETRY_BUDGET_SECONDS_MAX: u64 = 600;
 const CALLS_MAX: usize = 1 << 20;
 /// Upper bound of `request_bytes_max`.
 const REQUEST_BYTES_MAX: usize = 1 << 30;
-/// Organizations that `provider_key_passthrough` may name.
-const ORGANIZATIONS_MAX: usize = 1000;
 
 /// The table `gateway` of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,11 +39,6 @@ pub struct GatewaySettings {
     /// Paths that a provider is asked for as they are. `*` stands for one part of a path, and `**` at the end for one or
     /// more. Do not add files, batches and the like: with a shared key all its users see them.
     pub passthrough_paths: Vec<String>,
-    /// Names of organizations whose members may call with keys of a provider instead of keys of this server. Such calls
-    /// have no cache, no budget and no log.
-    pub provider_key_passthrough: Vec<String>,
-    /// Whether `/api/secret` gives provider secrets in clear text to callers who may read them.
-    pub hand_out_secrets: bool,
     /// Whether responses are cached for calls that ask for it.
     pub cache: bool,
     /// Upper bound of the cached responses of this node.
@@ -73,8 +66,6 @@ impl Default for GatewaySettings {
             forward_headers: Vec::new(),
             forward_trace_headers: false,
             passthrough_paths: PASSTHROUGH_PATHS.map(str::to_owned).into(),
-            provider_key_passthrough: Vec::new(),
-            hand_out_secrets: false,
             cache: true,
             cache_bytes_max: 1 << 30,
             cache_organization_bytes_max: 256 << 20,
@@ -102,8 +93,6 @@ pub enum GatewaySettingsError {
          as rerank or images/**. `*` stands for one part, and `**` may only be the last"
     )]
     Pattern { entry: usize, pattern: String },
-    #[error("gateway.provider_key_passthrough[{0}] is empty; write the name of an organization")]
-    Organization(usize),
     #[error(
         "gateway.cache_organization_bytes_max is above gateway.cache_bytes_max; an organization has a part of the whole"
     )]
@@ -131,7 +120,6 @@ impl GatewaySettings {
         };
         entries("forward_headers", self.forward_headers.len(), FORWARD_HEADERS_MAX)?;
         entries("passthrough_paths", self.passthrough_paths.len(), PASSTHROUGH_PATHS_MAX)?;
-        entries("provider_key_passthrough", self.provider_key_passthrough.len(), ORGANIZATIONS_MAX)?;
         for (entry, name) in self.forward_headers.iter().enumerate() {
             header_names::check(entry, name)?;
         }
@@ -139,9 +127,6 @@ impl GatewaySettings {
             self.passthrough_paths.iter().enumerate().find(|(_, pattern)| !path_patterns::is_pattern(pattern))
         {
             return Err(GatewaySettingsError::Pattern { entry, pattern: pattern.clone() });
-        }
-        if let Some(entry) = self.provider_key_passthrough.iter().position(|name| name.trim().is_empty()) {
-            return Err(GatewaySettingsError::Organization(entry));
         }
         if self.cache_organization_bytes_max > self.cache_bytes_max {
             return Err(GatewaySettingsError::OrganizationCache);
@@ -165,11 +150,6 @@ impl GatewaySettings {
     pub fn forwards_header(&self, name: &str) -> bool {
         let is_named = self.forward_headers.iter().any(|header| header.eq_ignore_ascii_case(name));
         is_named || (self.forward_trace_headers && header_names::is_trace(name))
-    }
-
-    /// Returns whether members of an organization may call with keys of a provider (G-05).
-    pub fn lets_provider_keys_pass(&self, organization: &str) -> bool {
-        self.provider_key_passthrough.iter().any(|name| name == organization)
     }
 }
 

@@ -13,6 +13,8 @@ use anyhow::{Context, Result, bail, ensure};
 const HTTP: &str = "http://127.0.0.1:8000";
 const HTTP_BY_NAME: &str = "localhost:8000";
 const OTLP: &str = "http://127.0.0.1:4317";
+/// Origin of the model server that examples of the AI gateway use.
+const MODELS: &str = "http://127.0.0.1:9000";
 const KEY: &str = "BRAINTRUST_API_KEY=sk-...";
 const NOT_RUN: &str = "not run: ";
 const FAILS: &str = "fails: ";
@@ -66,6 +68,8 @@ pub enum Expected {
 pub struct ScriptPlace<'a> {
     pub url: &'a str,
     pub otlp_url: &'a str,
+    /// Origin of a scripted model server, which the node may call.
+    pub models_url: &'a str,
     pub key: &'a str,
     /// None if these languages are unavailable: their examples are left out.
     pub python: Option<&'a Path>,
@@ -168,6 +172,7 @@ fn local(text: &str, place: &ScriptPlace<'_>) -> String {
     text.replace(HTTP, place.url)
         .replace(HTTP_BY_NAME, address)
         .replace(OTLP, place.otlp_url)
+        .replace(MODELS, place.models_url)
         .replace(KEY, &format!("BRAINTRUST_API_KEY={}", place.key))
 }
 
@@ -216,6 +221,24 @@ mod tests {
         for wrong in ["<!-- not run: -->\n```sh\na\n```\n", "<!-- fails -->\n```sh\na\n```\n", "```sh\na\n"] {
             assert!(examples(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn addresses_and_the_key_are_those_of_the_test() {
+        let place = ScriptPlace {
+            url: "http://127.0.0.1:1111",
+            otlp_url: "http://127.0.0.1:2222",
+            models_url: "http://127.0.0.1:3333",
+            key: "sk-test",
+            python: None,
+            has_typescript: false,
+            scripts: Path::new("/tmp"),
+        };
+        let text = "BRAINTRUST_API_KEY=sk-... http://127.0.0.1:8000/v1 localhost:8000 http://127.0.0.1:4317 \
+                    http://127.0.0.1:9000/v1";
+        let wanted = "BRAINTRUST_API_KEY=sk-test http://127.0.0.1:1111/v1 127.0.0.1:1111 http://127.0.0.1:2222 \
+                      http://127.0.0.1:3333/v1";
+        assert_eq!(local(text, &place), wanted);
     }
 
     #[test]

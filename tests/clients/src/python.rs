@@ -1,5 +1,6 @@
 //! The Python SDK in an environment of its own, made once and cached in cargo's target directory.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -13,6 +14,7 @@ const REQUIREMENTS: &str = include_str!("../python/requirements.lock");
 const EARLIER: &str = include_str!("../python/earlier.lock");
 const INSTRUMENTS: &str = include_str!("../python/instruments.lock");
 const AUTOEVALS: &str = include_str!("../python/autoevals.lock");
+const MODEL_SDKS: &str = include_str!("../python/models.lock");
 
 /// Addresses given to a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +45,22 @@ pub fn instruments() -> Result<PathBuf, String> {
 /// Python with the scorers of autoevals.
 pub fn autoevals() -> Result<PathBuf, String> {
     made("autoevals", AUTOEVALS).map_err(|error| format!("{error:#}"))
+}
+
+/// Python with the SDK and those of model providers, for the pages of the guide.
+pub fn guide() -> Result<PathBuf, String> {
+    made("guide", &joined(MODEL_SDKS, REQUIREMENTS)).map_err(|error| format!("{error:#}"))
+}
+
+/// Returns all packages of two lists. Packages of both have the version of the first.
+fn joined(first: &str, second: &str) -> String {
+    let name = |line: &str| line.split("==").next().unwrap_or_default().to_owned();
+    let packages =
+        |list: &str| -> Vec<String> { list.lines().filter(|line| line.contains("==")).map(str::to_owned).collect() };
+    let mut all = packages(first);
+    let known: BTreeSet<String> = all.iter().map(|line| name(line)).collect();
+    all.extend(packages(second).into_iter().filter(|line| !known.contains(&name(line))));
+    all.join("\n") + "\n"
 }
 
 /// Runs one script of `python/`; an error where it fails, or where the SDK gave rows up.
@@ -96,4 +114,14 @@ pub fn made(name: &str, wanted: &str) -> Result<PathBuf> {
     checked(install.arg(&requirements))?;
     kept.made()?;
     Ok(python)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_package_of_two_lists_has_the_version_of_the_first() {
+        assert_eq!(joined("# SDKs\na==2\nb==1\n", "b==3\nc==1\n"), "a==2\nb==1\nc==1\n");
+    }
 }

@@ -1,5 +1,6 @@
 //! The guide's examples, as they are printed: every page runs in order on one node. Only addresses and keys are those of
-//! the test's node. Examples that a test cannot run name commands and options that the program has.
+//! the test's node and of its scripted model server. Examples that a test cannot run name commands and options that the
+//! program has.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,16 +11,20 @@ use assay_test_api::server::{Options, Server};
 use assay_test_clients::pages::{self, Expected, ScriptPlace, commands};
 use assay_test_clients::suite::covered;
 use assay_test_clients::{javascript, python};
+use assay_test_providers::ProviderServer;
 
 /// Directories that the pages name.
 const DATA_DIR: &str = "assay-data";
 const OTHER_DATA_DIR: &str = "other-data";
+/// Addresses that the node may call for models: those of the scripted model server.
+const EGRESS_ALLOW: &str = r#"egress.allow=[{cidr = "127.0.0.0/8", ports = [PORT], for = ["models"]}]"#;
 /// Examples without a mark `not run` at the least: pages that are not found would have none.
 const RUN_MIN: usize = 80;
 
 struct Node {
     home: tempfile::TempDir,
     server: Server,
+    models: ProviderServer,
 }
 
 impl Node {
@@ -27,15 +32,22 @@ impl Node {
         let home = tempfile::tempdir()?;
         // The directory that an import goes to was started once.
         Server::start(&Options::new(&home.path().join(OTHER_DATA_DIR)))?.stop()?;
-        let server = Server::start(&Options::new(&home.path().join(DATA_DIR)))?;
-        Ok(Node { home, server })
+        let models = ProviderServer::start()?;
+        let origin = models.origin();
+        let port = origin.rsplit(':').next().context("a port")?;
+        let mut options = Options::new(&home.path().join(DATA_DIR));
+        options.settings.push(EGRESS_ALLOW.replace("PORT", port));
+        let server = Server::start(&options)?;
+        Ok(Node { home, server, models })
     }
 
     fn run(&self, page: &Path, examples: &[pages::Example], scripts: &Path, python: Option<&Path>) -> Result<()> {
         let (url, key) = (self.server.url.as_str(), self.server.key.as_str());
         let otlp_url = self.server.otlp_url.as_deref().context("no address for exporters")?;
         let has_typescript = scripts.join("../node_modules").exists();
-        let script = pages::script(examples, &ScriptPlace { url, otlp_url, key, python, has_typescript, scripts })?;
+        let models_url = &self.models.origin();
+        let place = ScriptPlace { url, otlp_url, models_url, key, python, has_typescript, scripts };
+        let script = pages::script(examples, &place)?;
         let program = process::program()?;
         let mut path = program.parent().context("a directory")?.as_os_str().to_owned();
         path.push(":");
@@ -74,7 +86,7 @@ fn check_commands(text: &str) -> Result<()> {
 #[test]
 #[ignore = "minutes where packages have to be fetched: .ci/run asks for it"]
 fn the_guide_works_as_it_is_printed() {
-    let python = covered("the Python SDK", python::environment());
+    let python = covered("the Python SDKs", python::guide());
     let javascript = covered("the JavaScript SDK", javascript::environment());
     let alone = tempfile::tempdir().expect("a directory");
     let home = javascript.map(|javascript| javascript.home().expect("a directory"));
@@ -84,7 +96,7 @@ fn the_guide_works_as_it_is_printed() {
     for page in pages::pages().expect("pages") {
         let text = std::fs::read_to_string(&page).expect("a page");
         let examples = pages::examples(&text).unwrap_or_else(|error| panic!("{}: {error:#}", page.display()));
-        if let Err(error) = node.run(&page, &examples, &scripts, python) {
+        if let Err(error) = node.run(&page, &examples, &scripts, python.as_deref()) {
             failures.push(format!("{error:#}"));
         }
         ran += examples.iter().filter(|example| example.expected != Expected::NotRun).count();

@@ -5,13 +5,14 @@ use assay_node_gateway::{ClientEndpoint, GeminiVerb};
 /// Prefixes of the gateway's paths. Clients are given any of them as the base URL.
 pub const PREFIXES: [&str; 2] = ["/v1/proxy", "/gateway"];
 /// Paths of model APIs that are served without a prefix, so that their SDKs need only the address of the server.
-pub const ROOT_PATHS: [&str; 8] = [
+pub const ROOT_PATHS: [&str; 9] = [
     "/v1/chat/completions",
     "/v1/completions",
     "/v1/embeddings",
     "/v1/moderations",
     "/v1/responses",
     "/v1/messages",
+    "/v1/messages/count_tokens",
     "/v1/models",
     "/v1beta/models",
 ];

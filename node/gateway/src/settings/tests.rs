@@ -16,8 +16,8 @@ fn refusal(text: &str) -> String {
 fn the_defaults_are_valid_and_give_nothing_away() {
     let default = settings("");
     assert_eq!(default.check(BODIES), Ok(()));
-    assert!(default.enabled && !default.hand_out_secrets && !default.retry_uncertain);
-    assert!(default.provider_key_passthrough.is_empty() && default.forward_headers.is_empty());
+    assert!(default.enabled && !default.retry_uncertain);
+    assert!(default.forward_headers.is_empty());
     assert_eq!(default.retry_budget(), Duration::from_secs(45));
 }
 
@@ -38,7 +38,6 @@ fn mistaken_settings_are_refused_with_their_place() {
         ("request_bytes_max = 0", "gateway.request_bytes_max is 0"),
         ("request_bytes_max = 67108865", "above http.bodies_bytes_max, which is 67108864"),
         ("cache_bytes_max = 1", "gateway.cache_organization_bytes_max is above gateway.cache_bytes_max"),
-        ("provider_key_passthrough = [\"a\", \" \"]", "gateway.provider_key_passthrough[1] is empty"),
         ("forward_headers = [\"x-a\", \"\"]", "gateway.forward_headers[1]: `` is no header name"),
         ("forward_headers = [\"a b\"]", "`a b` is no header name"),
         ("forward_headers = [\"X-Forwarded-For\"]", "it says who the client is"),
@@ -122,11 +121,4 @@ fn headers_are_sent_on_where_a_setting_names_them() {
     let traced = settings("forward_trace_headers = true");
     assert!(["traceparent", "Tracestate", "baggage"].into_iter().all(|name| traced.forwards_header(name)));
     assert!(!traced.forwards_header("x-team"));
-}
-
-#[test]
-fn keys_of_providers_pass_for_named_organizations_only() {
-    let named = settings("provider_key_passthrough = [\"acme\"]");
-    assert!(named.lets_provider_keys_pass("acme") && !named.lets_provider_keys_pass("Acme"));
-    assert!(!GatewaySettings::default().lets_provider_keys_pass("acme"));
 }

@@ -8,6 +8,7 @@ use assay_node_egress::{EgressError, EgressFailure, EgressProgress, EgressRespon
 use assay_node_models::attempts::{AttemptEffect, AttemptEvent, AttemptMachine, AttemptPolicy, GiveUpReason};
 use assay_node_models::cooling::retry_after_ms;
 use assay_node_models::resolution::Candidate;
+use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
 
 use super::client_certificate::ProviderSecret;
@@ -61,6 +62,8 @@ pub(crate) struct ActiveCall {
     held: Option<ServerResponse>,
     /// What budgets reserve for the call. Dropping it without a settlement releases it.
     pub reservation: Option<BudgetReservation>,
+    /// Place among the calls at the same time.
+    pub slot: Option<OwnedSemaphorePermit>,
     /// Candidate whose response came last.
     answered_by: usize,
     media: RemoteMedia,
@@ -108,6 +111,7 @@ impl ActiveCall {
             unfit: None,
             held: None,
             reservation: None,
+            slot: None,
             answered_by: 0,
             media: RemoteMedia::default(),
         }

@@ -204,7 +204,10 @@ impl Gateway {
                     recorder.fail(error.status, error.to_string(), now_ms());
                     return Err(error);
                 }
-                Ok(Arrival::Failed { status, response }) => return failed(&active, recorder, status, *response).await,
+                Ok(Arrival::Failed { status, response }) => {
+                    self.took(&active, &mut recorder, &response);
+                    return failed(&active, recorder, status, *response).await;
+                }
                 Ok(Arrival::Accepted(response)) => *response,
             };
             self.took(&active, &mut recorder, &response);
@@ -485,7 +488,6 @@ async fn failed(
     let body = error_body(response.response.body).await;
     let (bytes, message) = failed_reply(&active.call, &response.plan, status, &body);
     recorder.entry = None;
-    recorder.outcome.attempts = active.attempts();
     let headers = head.headers("application/json", &recorder, &active.call.request_id, false);
     recorder.fail(status, message, now_ms());
     Ok(ModelReply { status, headers, body: ReplyBody::Whole(bytes) })

@@ -1,12 +1,13 @@
 """Asks a model through the official SDKs of its providers, and prints what each SDK read as one JSON object.
 
-Usage: model_clients.py ORIGIN KEY MODEL [CLIENT...]. ORIGIN is a scripted provider or a gateway before one; the values
-have to be the same.
+Usage: model_clients.py ORIGIN KEY MODEL[,MODEL...] [CLIENT...]. ORIGIN is a scripted provider or a gateway before
+one; the values have to be the same.
 """
 
 import base64
 import json
 import sys
+import traceback
 
 import anthropic
 import openai
@@ -14,18 +15,32 @@ from google import genai
 from google.genai import errors as genai_errors
 from google.genai import types
 
-ORIGIN, KEY, MODEL = sys.argv[1:4]
+ORIGIN, KEY, MODELS = sys.argv[1:4]
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 TOOLS = [("get_weather", "The weather of a city"), ("get_time", "The time in a city")]
+NOTHING = {"type": "object", "properties": {}}
+STATUSES = [400, 404, 429, 500, 503]
 SCHEMA = {
     "type": "object",
     "properties": {"name": {"type": "string"}, "age": {"type": "integer"}},
     "required": ["name", "age"],
     "additionalProperties": False,
 }
+
+
+def failures(call, status, kinds):
+    """Kind and status of the error that each of some statuses is for the caller."""
+    found = []
+    for wanted in STATUSES:
+        try:
+            call(f"fail {wanted}")
+            found.append("no error")
+        except kinds as error:
+            found.append([type(error).__name__, status(error)])
+    return found
 
 
 def chat():
@@ -61,6 +76,10 @@ def chat():
     with client.chat.completions.stream(model=MODEL, messages=asked, tools=tools) as stream:
         streamed = stream.get_final_completion().choices[0].message
     found["streamed_tools"] = [(c.function.name, json.loads(c.function.arguments)) for c in streamed.tool_calls]
+    bare = [{"type": "function", "function": {"name": "ping", "parameters": NOTHING}}]
+    with client.chat.completions.stream(model=MODEL, messages=asked, tools=bare) as stream:
+        streamed = stream.get_final_completion().choices[0].message
+    found["bare_tool"] = [(c.function.name, json.loads(c.function.arguments)) for c in streamed.tool_calls]
     results = [
         {"role": "tool", "tool_call_id": call.id, "content": content}
         for call, content in zip(first.choices[0].message.tool_calls, ["rain", "noon"])
@@ -74,10 +93,9 @@ def chat():
     found["image"] = read(create(model=MODEL, messages=[{"role": "user", "content": parts}]))
     form = {"type": "json_schema", "json_schema": {"name": "person", "schema": SCHEMA, "strict": True}}
     found["schema"] = json.loads(create(model=MODEL, messages=asked, response_format=form).choices[0].message.content)
-    try:
-        create(model=MODEL, messages=[{"role": "user", "content": "fail 429"}])
-    except openai.APIStatusError as error:
-        found["error"] = [type(error).__name__, error.status_code]
+    for name, more in [("errors", {}), ("streamed_errors", {"stream": True})]:
+        fail = lambda text: create(model=MODEL, messages=[{"role": "user", "content": text}], **more)
+        found[name] = failures(fail, lambda error: error.status_code, openai.APIStatusError)
     return found
 
 
@@ -113,6 +131,9 @@ def responses():
         for _ in stream:
             pass
         found["streamed_tools"] = read(stream.get_final_response())["calls"]
+    bare = [{"type": "function", "name": "ping", "parameters": NOTHING, "strict": False}]
+    with client.responses.stream(model=MODEL, input=asked, tools=bare) as stream:
+        found["bare_tool"] = read(stream.get_final_response())["calls"]
     calls = [item for item in first.output if item.type == "function_call"]
     outputs = [
         {"type": "function_call_output", "call_id": call.call_id, "output": output}
@@ -128,10 +149,9 @@ def responses():
     found["image"] = read(create(model=MODEL, input=[{"role": "user", "content": parts}]))
     form = {"format": {"type": "json_schema", "name": "person", "schema": SCHEMA, "strict": True}}
     found["schema"] = json.loads(create(model=MODEL, input=asked, text=form).output_text)
-    try:
-        create(model=MODEL, input="fail 429")
-    except openai.APIStatusError as error:
-        found["error"] = [type(error).__name__, error.status_code]
+    for name, more in [("errors", {}), ("streamed_errors", {"stream": True})]:
+        fail = lambda text: create(model=MODEL, input=text, **more)
+        found[name] = failures(fail, lambda error: error.status_code, openai.APIStatusError)
     return found
 
 
@@ -161,6 +181,9 @@ def messages():
     found["tools"] = read(first)
     with client.messages.stream(model=MODEL, max_tokens=500, messages=asked, tools=tools) as stream:
         found["streamed_tools"] = read(stream.get_final_message())["calls"]
+    bare = [{"name": "ping", "input_schema": NOTHING}]
+    with client.messages.stream(model=MODEL, max_tokens=500, messages=asked, tools=bare) as stream:
+        found["bare_tool"] = read(stream.get_final_message())["calls"]
     uses = [block for block in first.content if block.type == "tool_use"]
     results = [
         {"type": "tool_result", "tool_use_id": use.id, "content": content}
@@ -178,10 +201,9 @@ def messages():
     found["image"] = read(create(messages=[{"role": "user", "content": parts}]))
     form = {"format": {"type": "json_schema", "schema": SCHEMA}}
     found["schema"] = json.loads(read(create(messages=asked, extra_body={"output_config": form}))["text"])
-    try:
-        create(messages=[{"role": "user", "content": "fail 429"}])
-    except anthropic.APIStatusError as error:
-        found["error"] = [type(error).__name__, error.status_code]
+    for name, more in [("errors", {}), ("streamed_errors", {"stream": True})]:
+        fail = lambda text: create(messages=[{"role": "user", "content": text}], **more)
+        found[name] = failures(fail, lambda error: error.status_code, anthropic.APIStatusError)
     return found
 
 
@@ -225,12 +247,13 @@ def gemini():
     tools = [{"function_declarations": declared}]
     first = create("weather and time?", tools=tools)
     found["tools"] = read(first)
-    calls = []
-    for chunk in client.models.generate_content_stream(
-        model=MODEL, contents="weather and time?", config={"automatic_function_calling": no_loop, "tools": tools}
-    ):
-        calls += [(call.name, call.args) for call in chunk.function_calls or []]
-    found["streamed_tools"] = calls
+    bare = [{"function_declarations": [{"name": "ping", "parameters_json_schema": NOTHING}]}]
+    for scenario, offered in [("streamed_tools", tools), ("bare_tool", bare)]:
+        found[scenario] = []
+        for chunk in client.models.generate_content_stream(
+            model=MODEL, contents="weather and time?", config={"automatic_function_calling": no_loop, "tools": offered}
+        ):
+            found[scenario] += [(call.name, call.args) for call in chunk.function_calls or []]
     results = [
         types.Part.from_function_response(name=name, response={"result": result})
         for (name, _), result in zip(TOOLS, ["rain", "noon"])
@@ -247,10 +270,9 @@ def gemini():
     found["image"] = read(create([types.Part(text="what is it?"), image]))
     form = {"response_mime_type": "application/json", "response_json_schema": SCHEMA}
     found["schema"] = json.loads(read(create("weather and time?", **form))["text"])
-    try:
-        create("fail 429")
-    except genai_errors.APIError as error:
-        found["error"] = [type(error).__name__, error.code]
+    stream = lambda text: list(client.models.generate_content_stream(model=MODEL, contents=text))
+    for name, fail in [("errors", create), ("streamed_errors", stream)]:
+        found[name] = failures(fail, lambda error: error.code, genai_errors.APIError)
     return found
 
 
@@ -261,5 +283,17 @@ CLIENTS = {
     "messages": messages,
     "gemini": gemini,
 }
-wanted = sys.argv[4:] or list(CLIENTS)
-print(json.dumps({name: CLIENTS[name]() for name in wanted}, indent=1, sort_keys=True))
+
+
+def asked(client):
+    """What a client reads, or how it fails."""
+    try:
+        return client()
+    except Exception:
+        return {"failed": traceback.format_exc()}
+
+
+found = {}
+for MODEL in MODELS.split(","):
+    found[MODEL] = {name: asked(CLIENTS[name]) for name in sys.argv[4:] or CLIENTS}
+print(json.dumps(found, indent=1, sort_keys=True))

@@ -21,7 +21,7 @@ pub struct Environment {
 /// Node with the SDK; why not, where it cannot be had.
 pub fn environment() -> Result<&'static Environment, String> {
     static ENVIRONMENT: OnceLock<Result<Environment, String>> = OnceLock::new();
-    let make = || made().map_err(|error| format!("{error:#}"));
+    let make = || made("javascript", PACKAGE, LOCK).map_err(|error| format!("{error:#}"));
     ENVIRONMENT.get_or_init(make).as_ref().map_err(Clone::clone)
 }
 
@@ -71,27 +71,35 @@ impl Home {
         Ok(std::fs::write(self.script(name), text)?)
     }
 
-    /// Runs one script; an error where it fails, or where the SDK gave rows up.
-    pub fn run(&self, script: &str, run: &str, (url, key): (&str, &str), environment: &[(&str, &str)]) -> Result<()> {
+    /// Returns the command of a script, with only its home in its environment.
+    pub fn command(&self, script: &str) -> Command {
         let mut command = Command::new("node");
         // The SDK looks for keys in files above where it runs.
         command.current_dir(self.folder.path()).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command.env("HOME", self.folder.path()).arg(self.script(script));
+        command
+    }
+
+    /// Runs one script; an error where it fails, or where the SDK gave rows up.
+    pub fn run(&self, script: &str, run: &str, (url, key): (&str, &str), environment: &[(&str, &str)]) -> Result<()> {
+        let mut command = self.command(script);
         // It says nothing otherwise when it gives rows up.
-        command.env("HOME", self.folder.path()).env("BRAINTRUST_DEBUG_LOG_LEVEL", "warn");
+        command.env("BRAINTRUST_DEBUG_LOG_LEVEL", "warn");
         // Of the scripts in Python that it starts.
         command.env("PYTHONDONTWRITEBYTECODE", "1");
         command.env("BRAINTRUST_APP_URL", url).env("BRAINTRUST_API_KEY", key);
-        command.arg(self.script(script)).arg(run).envs(environment.iter().copied());
+        command.arg(run).envs(environment.iter().copied());
         ends_well(script, &mut command)
     }
 }
 
-fn made() -> Result<Environment> {
-    let kept = CachedEnvironment::open("javascript", LOCK)?;
+/// Node with these packages; environments of several names are kept.
+pub fn made(name: &str, package: &str, lock: &str) -> Result<Environment> {
+    let kept = CachedEnvironment::open(name, lock)?;
     let packages = kept.folder().join("node_modules");
     if !kept.is_made() {
-        std::fs::write(kept.folder().join("package.json"), PACKAGE)?;
-        std::fs::write(kept.folder().join("package-lock.json"), LOCK)?;
+        std::fs::write(kept.folder().join("package.json"), package)?;
+        std::fs::write(kept.folder().join("package-lock.json"), lock)?;
         let mut install = Command::new("npm");
         // Without scripts of packages and what they would have for some machines: the SDK's own would fetch a program.
         install.args(["ci", "--ignore-scripts", "--omit=optional", "--no-audit", "--no-fund", "--loglevel=error"]);

@@ -61,7 +61,7 @@ fn blocks(answer: &ScriptedAnswer) -> Vec<Value> {
         blocks.push(json!({"type": "thinking", "thinking": thinking, "signature": SIGNATURE}));
     }
     if let Some(text) = &answer.text {
-        blocks.push(json!({"type": "text", "text": text, "citations": null}));
+        blocks.push(json!({"type": "text", "text": text}));
     }
     blocks.extend(
         answer

@@ -37,6 +37,7 @@ pub(crate) use fields::count_of;
 pub use json_tool::{JSON_TOOL, JsonToolStream, text_of_json_tool};
 pub use messages::CHAT_MESSAGES_MAX;
 pub use quirks::{adapt, azure_deployment, is_reasoning_model_name};
+pub use reasoning::put_reasoning_text;
 pub use request::{CHAT_TOOLS_MAX, asks_for_function_call, read_request, write_request};
 pub use response::{CHAT_CHOICES_MAX, read_response, use_function_call, write_response};
 pub use stream_reader::{CHAT_STREAM_CALLS_MAX, ChatStreamReader};

@@ -25,6 +25,10 @@ pub(super) fn take(fields: &mut ChatFields) -> Result<Vec<ContentPart>, DialectE
     if fields.get(TEXT).is_some_and(Value::is_array) {
         let path = fields.path_of(TEXT);
         let entries = fields.list(TEXT)?.unwrap_or_default();
+        // clients send back what `put_reasoning_text` added
+        if fields.get(OLD_TEXT).is_some_and(|old| old.as_str() == Some(text_of(&entries).as_str())) {
+            fields.take(OLD_TEXT);
+        }
         let read = |(at, entry)| read_entry(entry, format!("{path}[{at}]"));
         return entries.into_iter().enumerate().map(read).collect();
     }
@@ -90,6 +94,31 @@ pub(super) fn put<'a>(map: &mut Map<String, Value>, parts: impl Iterator<Item = 
     if !old.is_empty() {
         map.insert(OLD_TEXT.to_owned(), Value::String(old));
     }
+}
+
+/// Adds the text of reasoning to an answer whose messages have the gateway's own spelling only. Many clients read the
+/// text, and LiteLLM refuses an answer with a list alone.
+pub fn put_reasoning_text(answer: &mut Value) {
+    for choice in answer["choices"].as_array_mut().into_iter().flatten() {
+        let Some(message) = choice["message"].as_object_mut() else { continue };
+        if let Some(Value::Array(entries)) = message.get(TEXT) {
+            let text = text_of(entries);
+            if !text.is_empty() {
+                message.entry(OLD_TEXT).or_insert(Value::String(text));
+            }
+        }
+    }
+}
+
+fn text_of(entries: &[Value]) -> String {
+    entries.iter().filter_map(|entry| entry["content"].as_str()).collect()
+}
+
+/// Returns the change of a stream that adds to reasoning, as the gateway spells it and as a text.
+pub(super) fn delta(text: &str) -> Map<String, Value> {
+    let own = (TEXT.to_owned(), json!({ "content": text }));
+    let old = (!text.is_empty()).then(|| (OLD_TEXT.to_owned(), json!(text)));
+    Map::from_iter([own].into_iter().chain(old))
 }
 
 /// Returns whether a part of the content is reasoning of Mistral.

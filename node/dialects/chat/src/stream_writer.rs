@@ -165,7 +165,9 @@ impl ChatStreamWriter {
                         entry[name] = json!(value);
                     }
                 }
-                (ChatPartKind::Reasoning, vec![delta_of("reasoning", entry)])
+                let mut delta = reasoning::delta(&part.text);
+                delta.insert("reasoning".to_owned(), entry);
+                (ChatPartKind::Reasoning, vec![delta])
             }
             ContentPart::ToolCall(call) => {
                 let (kind, mut deltas) = self.start_call(choice, &call.id, &call.name, &call.arguments);
@@ -203,7 +205,7 @@ impl ChatStreamWriter {
             }
             (ChatPartKind::Text, PartDelta::Text(text)) => delta_of("content", json!(text)),
             (ChatPartKind::Refusal, PartDelta::Text(text)) => delta_of("refusal", json!(text)),
-            (ChatPartKind::Reasoning, PartDelta::Text(text)) => delta_of("reasoning", json!({ "content": text })),
+            (ChatPartKind::Reasoning, PartDelta::Text(text)) => reasoning::delta(text),
             (ChatPartKind::Reasoning, PartDelta::Encrypted(text)) => {
                 delta_of("reasoning", json!({ reasoning::ENCRYPTED: text }))
             }
@@ -294,8 +296,11 @@ fn delta_of(name: &str, value: Value) -> Map<String, Value> {
     Map::from_iter([(name.to_owned(), value)])
 }
 
+/// Returns the chunk's change that adds a signature to a call. OpenAI's Python SDK takes no change of a call without
+/// `function`.
 fn call_signature(index: usize, signature: &str) -> Map<String, Value> {
-    let mut call = Map::from_iter([("index".to_owned(), json!(index))]);
+    let function = json!({ "arguments": "" });
+    let mut call = Map::from_iter([("index".to_owned(), json!(index)), ("function".to_owned(), function)]);
     put_signature(&mut call, Some(&signature.to_owned()));
     delta_of("tool_calls", json!([call]))
 }

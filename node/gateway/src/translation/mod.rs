@@ -133,7 +133,9 @@ impl CallTranslation {
                 if chat::asks_for_function_call(&self.request) {
                     chat::use_function_call(&mut response);
                 }
-                chat::write_response(&response)
+                let mut answer = chat::write_response(&response);
+                chat::put_reasoning_text(&mut answer);
+                answer
             }
             Dialect::Responses => responses::write_response(&response),
             Dialect::Anthropic => anthropic::write_response(&response),

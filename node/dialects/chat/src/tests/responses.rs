@@ -138,6 +138,26 @@ fn an_answer_of_another_dialect_is_written_with_all_its_parts() {
 }
 
 #[test]
+fn reasoning_is_a_text_too_and_is_read_once() {
+    let list = json!([{ "id": "s", "content": "ab" }, { "content": "c" }]);
+    let mut body = answer(json!({ "role": "assistant", "content": "x", "reasoning": list }), "stop");
+    let read = |body: &Value| read_response(body).expect("an answer").choices[0].parts.len();
+    let parts = read(&body);
+    put_reasoning_text(&mut body);
+    assert_eq!(body["choices"][0]["message"]["reasoning_content"], "abc");
+    assert_eq!((read(&body), rewritten_answer(&body)["choices"][0]["message"].get("reasoning_content")), (parts, None));
+    for message in [
+        json!({ "role": "assistant", "content": "x" }),
+        json!({ "role": "assistant", "content": "x", "reasoning": "a" }),
+        json!({ "role": "assistant", "content": "x", "reasoning": [{ "encrypted": "e", "content": "" }] }),
+    ] {
+        let mut body = answer(message.clone(), "stop");
+        put_reasoning_text(&mut body);
+        assert_eq!(body["choices"][0]["message"], message);
+    }
+}
+
+#[test]
 fn a_client_of_functions_gets_one_function_call() {
     let call = |id: &str| json!({ "id": id, "type": "function", "function": { "name": "f", "arguments": "{}" } });
     let mut response =

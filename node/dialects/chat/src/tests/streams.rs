@@ -253,13 +253,36 @@ fn tools_are_counted_from_0_and_the_head_is_the_same_in_all_chunks() {
                 json!({ "role": "assistant", "content": "hi" }),
                 json!({ "tool_calls": [{ "index": 0, "id": "a", "type": "function", "function": { "name": "f", "arguments": "" } }] }),
                 json!({ "tool_calls": [{ "index": 0, "function": { "arguments": "{}" } }] }),
-                json!({ "tool_calls": [{ "index": 0, "extra_content": signature }] }),
+                json!({ "tool_calls": [{ "index": 0, "function": { "arguments": "" }, "extra_content": signature }] }),
                 json!({ "tool_calls": [{ "index": 1, "id": "b", "type": "function", "function": { "name": "g", "arguments": "" } }] }),
                 json!({}),
             ]
         );
         assert!(!chunks.iter().any(|chunk| is_usage_chunk(&SseEvent::of_data(chunk.to_string()))));
     }
+}
+
+#[test]
+fn streamed_reasoning_is_a_text_too_and_is_read_once() {
+    let mut writer = ChatStreamWriter::new(ChatStreamOptions::default());
+    let events = [
+        StreamEvent::PartStart { choice: 0, part: 0, start: PartStart::Reasoning },
+        StreamEvent::PartDelta { choice: 0, part: 0, delta: PartDelta::Text("a".into()) },
+        StreamEvent::PartDelta { choice: 0, part: 0, delta: PartDelta::Signature("s".into()) },
+        StreamEvent::PartEnd { choice: 0, part: 0 },
+        StreamEvent::Finish { choice: 0, reason: FinishReason::Stop },
+        StreamEvent::End,
+    ];
+    let written = events.iter().flat_map(|event| writer.write(event)).filter(|event| event.data != "[DONE]");
+    let chunks: Vec<Value> = written.map(|event| serde_json::from_str(&event.data).expect("JSON")).collect();
+    let deltas: Vec<&Value> = chunks.iter().map(|chunk| &chunk["choices"][0]["delta"]).collect();
+    let text = json!({ "role": "assistant", "reasoning": { "content": "a" }, "reasoning_content": "a" });
+    assert_eq!(deltas, [&text, &json!({ "reasoning": { "id": "s" } }), &json!({})]);
+    let read = folded(&events_of(&chunks));
+    let [assay_node_dialects::form::ContentPart::Reasoning(part)] = &read.choices[0].parts[..] else {
+        panic!("{read:?}")
+    };
+    assert_eq!((part.text.as_str(), part.signature.as_deref()), ("a", Some("s")));
 }
 
 #[test]

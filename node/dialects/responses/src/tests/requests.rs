@@ -315,6 +315,7 @@ fn state_on_the_server_is_refused_for_others() {
         (json!({"input": "hi"}), None),
         (json!({"input": "hi", "store": false, "background": null, "previous_response_id": null}), None),
         (json!({"input": "hi", "store": true}), Some("store")),
+        (json!({"input": [{"type": "item_reference", "id": "msg_1"}]}), Some("input")),
         (json!({"input": "hi", "background": true}), Some("background")),
         (json!({"input": "hi", "previous_response_id": "resp_1"}), Some("previous_response_id")),
         (json!({"input": "hi", "conversation": "conv_1"}), Some("conversation")),

@@ -91,6 +91,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("assay-node-values", &["assay-storage-model"]),
     ("assay-node-btql", &["assay-node-values", "assay-storage-model"]),
     ("assay-node-scorers", &[]),
+    ("assay-node-invocations", &["assay-node-prompts", "assay-node-scorers"]),
     ("assay-node-shapes", &[]),
     ("assay-node-models", &[]),
     ("assay-node-cooling-exchange", &["assay-cluster", "assay-node-models", "assay-storage-model"]),

@@ -1,0 +1,112 @@
+//! Failures of invocations, by what the caller can do about them (functions.md 2.5).
+
+use assay_node_prompts::{AnswerError, PromptError};
+use assay_node_scorers::ScorerError;
+
+/// Kind of a failure, which decides on the status of the response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InvokeErrorKind {
+    /// The request or the function is wrong: 400.
+    Invalid,
+    /// 403.
+    Forbidden,
+    /// 404.
+    NotFound,
+    /// 413.
+    TooLarge,
+    /// The function failed, or its model answered nothing usable: 500.
+    Failed,
+    /// This version does not run such functions: 501.
+    NotServed,
+    /// The model server cannot be reached, or failed: 502.
+    Upstream,
+    /// A limit of the model server or of this node is reached: 429.
+    RateLimited,
+    /// The node cannot serve it now: 503.
+    Unavailable,
+    /// 504.
+    TooLate,
+}
+
+/// Failure of an invocation. The message begins with what a person needs.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct InvokeError {
+    pub kind: InvokeErrorKind,
+    pub message: String,
+    /// Seconds until a retry makes sense, if that is known.
+    pub retry_after_s: Option<u64>,
+}
+
+impl InvokeError {
+    pub fn new(kind: InvokeErrorKind, message: impl Into<String>) -> InvokeError {
+        InvokeError { kind, message: message.into(), retry_after_s: None }
+    }
+
+    pub fn invalid(message: impl Into<String>) -> InvokeError {
+        InvokeError::new(InvokeErrorKind::Invalid, message)
+    }
+
+    pub fn not_found(message: impl Into<String>) -> InvokeError {
+        InvokeError::new(InvokeErrorKind::NotFound, message)
+    }
+
+    /// Refuses functions of code.
+    pub fn code_is_not_served() -> InvokeError {
+        InvokeError::new(InvokeErrorKind::NotServed, "code functions are not served by this version")
+    }
+
+    /// Returns the failure that a status of a model call stands for. Refusals of a provider secret are no refusals of the
+    /// caller: clients would ask for another login.
+    pub fn of_model_status(status: u16, message: impl Into<String>, retry_after_s: Option<u64>) -> InvokeError {
+        let kind = match status {
+            413 => InvokeErrorKind::TooLarge,
+            408 | 504 => InvokeErrorKind::TooLate,
+            429 => InvokeErrorKind::RateLimited,
+            501 => InvokeErrorKind::NotServed,
+            503 if retry_after_s.is_some() => InvokeErrorKind::Unavailable,
+            400..=499 => InvokeErrorKind::Invalid,
+            _ => InvokeErrorKind::Upstream,
+        };
+        InvokeError { kind, message: message.into(), retry_after_s }
+    }
+}
+
+impl From<PromptError> for InvokeError {
+    fn from(error: PromptError) -> InvokeError {
+        InvokeError::invalid(error.to_string())
+    }
+}
+
+impl From<AnswerError> for InvokeError {
+    fn from(error: AnswerError) -> InvokeError {
+        InvokeError::new(InvokeErrorKind::Failed, error.to_string())
+    }
+}
+
+impl From<ScorerError> for InvokeError {
+    fn from(error: ScorerError) -> InvokeError {
+        let kind = match &error {
+            ScorerError::InvalidResponse { .. } => InvokeErrorKind::Failed,
+            _ => InvokeErrorKind::Invalid,
+        };
+        InvokeError::new(kind, error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_of_providers_are_none_of_the_caller() {
+        let kind = |status| InvokeError::of_model_status(status, "m", None).kind;
+        for status in [400, 401, 402, 403, 404, 422] {
+            assert_eq!(kind(status), InvokeErrorKind::Invalid, "{status}");
+        }
+        for status in [500, 502, 503, 529] {
+            assert_eq!(kind(status), InvokeErrorKind::Upstream, "{status}");
+        }
+        assert_eq!((kind(429), kind(504)), (InvokeErrorKind::RateLimited, InvokeErrorKind::TooLate));
+    }
+}

@@ -1,0 +1,171 @@
+//! Events of a streamed invocation, and their text as server-sent events (functions.md 3).
+
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+/// Comment that keeps a silent connection open.
+pub const PING: &str = ": ping\n\n";
+/// Events that wait for their reader.
+pub const EVENTS_WAITING_MAX: usize = 64;
+
+/// One event of a streamed invocation.
+#[derive(Clone, Debug, PartialEq)]
+pub enum InvokeEvent {
+    Start,
+    /// Piece of a text answer.
+    TextDelta(String),
+    /// Piece of the JSON text of an answer.
+    JsonDelta(String),
+    /// Piece of the reasoning of a model.
+    ReasoningDelta(String),
+    /// What goes on inside, such as a call of a tool.
+    Progress {
+        frame: ProgressFrame,
+        inner: Box<InvokeEvent>,
+    },
+    Error(String),
+    /// Nothing follows.
+    Done,
+}
+
+/// What a progress event is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgressFrame {
+    /// Id of the row of its span, or a random one.
+    pub id: String,
+    pub object_type: &'static str,
+    pub format: &'static str,
+    pub output_type: &'static str,
+    pub name: String,
+}
+
+impl InvokeEvent {
+    fn name(&self) -> &'static str {
+        match self {
+            InvokeEvent::Start => "start",
+            InvokeEvent::TextDelta(_) => "text_delta",
+            InvokeEvent::JsonDelta(_) => "json_delta",
+            InvokeEvent::ReasoningDelta(_) => "reasoning_delta",
+            InvokeEvent::Progress { .. } => "progress",
+            InvokeEvent::Error(_) => "error",
+            InvokeEvent::Done => "done",
+        }
+    }
+
+    fn data(&self) -> String {
+        match self {
+            InvokeEvent::Start | InvokeEvent::Done => String::new(),
+            // Clients show the data of a text or an error after they parsed it as a JSON string.
+            InvokeEvent::TextDelta(text) | InvokeEvent::ReasoningDelta(text) | InvokeEvent::Error(text) => {
+                Value::from(text.as_str()).to_string()
+            }
+            // A line break between tokens of JSON may be a space; within a string there is none (F-21).
+            InvokeEvent::JsonDelta(fragment) => fragment.replace(['\n', '\r'], " "),
+            InvokeEvent::Progress { frame, inner } => {
+                let ProgressFrame { id, object_type, format, output_type, name } = frame;
+                let data = json!({"id": id, "object_type": object_type, "format": format, "output_type": output_type,
+                    "name": name, "event": inner.name(), "data": inner.data()});
+                data.to_string()
+            }
+        }
+    }
+
+    /// Returns the event as it is sent: one line for its name, one for its data, and an empty one.
+    pub fn encode(&self) -> String {
+        format!("event: {}\ndata: {}\n\n", self.name(), self.data())
+    }
+}
+
+/// Sender of the events of an invocation. Those of an invocation inside another become progress of it.
+#[derive(Clone, Debug, Default)]
+pub struct EventOutput {
+    /// None where the caller wants no events.
+    sender: Option<mpsc::Sender<InvokeEvent>>,
+    frame: Option<ProgressFrame>,
+}
+
+impl EventOutput {
+    pub fn new(sender: mpsc::Sender<InvokeEvent>) -> EventOutput {
+        EventOutput { sender: Some(sender), frame: None }
+    }
+
+    /// Returns whether anybody wants the events.
+    pub fn is_wanted(&self) -> bool {
+        self.sender.is_some()
+    }
+
+    /// Returns the output of an invocation inside this one.
+    pub fn inside(&self, frame: ProgressFrame) -> EventOutput {
+        EventOutput { sender: self.sender.clone(), frame: Some(frame) }
+    }
+
+    /// Sends an event. A reader that left ends the invocation elsewhere.
+    pub async fn send(&self, event: InvokeEvent) {
+        let Some(sender) = &self.sender else { return };
+        let event = match &self.frame {
+            Some(frame) => InvokeEvent::Progress { frame: frame.clone(), inner: Box::new(event) },
+            None => event,
+        };
+        drop(sender.send(event).await);
+    }
+
+    /// Sends a value whole.
+    pub async fn send_value(&self, value: &Value, is_text: bool) {
+        let event = match value {
+            Value::String(text) if is_text => InvokeEvent::TextDelta(text.clone()),
+            value => InvokeEvent::JsonDelta(value.to_string()),
+        };
+        self.send(event).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_have_the_text_of_the_contract() {
+        let frame = ProgressFrame {
+            id: "i".into(),
+            object_type: "tool",
+            format: "code",
+            output_type: "any",
+            name: "calc".into(),
+        };
+        let progress = |inner| InvokeEvent::Progress { frame: frame.clone(), inner: Box::new(inner) };
+        let about = r#""id":"i","object_type":"tool","format":"code","output_type":"any","name":"calc""#;
+        let cases = [
+            (InvokeEvent::Start, "event: start\ndata: \n\n".to_owned()),
+            (InvokeEvent::TextDelta("Hel".into()), "event: text_delta\ndata: \"Hel\"\n\n".to_owned()),
+            (InvokeEvent::TextDelta("lo\n".into()), "event: text_delta\ndata: \"lo\\n\"\n\n".to_owned()),
+            (InvokeEvent::JsonDelta("{\"a\":\r\n1}".into()), "event: json_delta\ndata: {\"a\":  1}\n\n".to_owned()),
+            (InvokeEvent::ReasoningDelta("hm".into()), "event: reasoning_delta\ndata: \"hm\"\n\n".to_owned()),
+            (InvokeEvent::Error("a \"b\"".into()), "event: error\ndata: \"a \\\"b\\\"\"\n\n".to_owned()),
+            (InvokeEvent::Done, "event: done\ndata: \n\n".to_owned()),
+            (
+                progress(InvokeEvent::Start),
+                format!("event: progress\ndata: {{{about},\"event\":\"start\",\"data\":\"\"}}\n\n"),
+            ),
+            (
+                progress(InvokeEvent::JsonDelta("4".into())),
+                format!("event: progress\ndata: {{{about},\"event\":\"json_delta\",\"data\":\"4\"}}\n\n"),
+            ),
+        ];
+        for (event, text) in cases {
+            assert_eq!(event.encode(), text);
+        }
+    }
+
+    #[test]
+    fn the_data_of_every_event_is_one_line() {
+        for text in ["a\nb", "\r\n", "\u{2028}", ""] {
+            for event in [
+                InvokeEvent::TextDelta(text.into()),
+                InvokeEvent::JsonDelta(text.into()),
+                InvokeEvent::Error(text.into()),
+            ] {
+                assert_eq!(event.encode().lines().count(), 3, "{event:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Global functions: scorers that are computed, scorers with model calls, judges, and preprocessors (functions.md 6, 7.5).
+
+use assay_node_prompts::{TraceReference, code_value, take_trace};
+use assay_node_scorers::{
+    AutoevalsPackage, GlobalFunction, GlobalFunctionKind, GlobalFunctionType, ModelCall, ModelOperation, RUN_STEPS_MAX,
+    ScorerArguments, ScorerStep, global_function, judge, judge_prompt, native_score, start_scorer,
+};
+use futures::FutureExt;
+use futures::future::{BoxFuture, try_join_all};
+use serde_json::{Map, Value, json};
+
+use crate::error::{InvokeError, InvokeErrorKind};
+use crate::function::FunctionKind;
+use crate::invoker::{FunctionRun, Invoker};
+use crate::services::{CacheUse, ModelRequest};
+use crate::threads::thread_of_spans;
+use crate::tools::saved_reference;
+
+/// Package whose names and details the scorers have, as the hosted service.
+const PACKAGE: AutoevalsPackage = AutoevalsPackage::TypeScript;
+
+impl Invoker {
+    /// Runs a global function.
+    pub(crate) async fn global(
+        &self,
+        run: &FunctionRun,
+        (name, function_type): (&str, &str),
+        config: &Map<String, Value>,
+    ) -> Result<Value, InvokeError> {
+        let function = known(name, function_type)?;
+        let value = match function.kind {
+            GlobalFunctionKind::Preprocessor => {
+                let trace = run.trace.as_ref().ok_or_else(|| {
+                    InvokeError::invalid("`input.trace_ref` is missing: name a trace by its object and root span")
+                })?;
+                let own = (function.name == "thread").then(|| json!({"type": "global", "name": "thread"}));
+                self.preprocessed(trace, own.as_ref()).await?
+            }
+            GlobalFunctionKind::Facet => {
+                let why = "the model `brain-facet-1`, which facets use, is not mapped to a model on this server";
+                return Err(InvokeError::invalid(why));
+            }
+            GlobalFunctionKind::Judge => {
+                let input = scorer_input(run)?;
+                let arguments = ScorerArguments::new(&input, config)?;
+                let judge = judge(function.name).ok_or_else(|| InvokeError::not_found("there is no such judge"))?;
+                let prompt_data = judge_prompt(judge, &arguments, &self.models)?;
+                return self.prompt_of(run, &prompt_data).await;
+            }
+            GlobalFunctionKind::Native => {
+                let input = scorer_input(run)?;
+                native_score(function.name, &ScorerArguments::new(&input, config)?, PACKAGE)?.to_json()
+            }
+            GlobalFunctionKind::Stepwise => self.stepwise(run, function.name, config).await?,
+        };
+        let value = code_value(value, run.mode());
+        run.output.send_value(&value, false).await;
+        Ok(value)
+    }
+
+    /// Runs a scorer that calls models.
+    async fn stepwise(&self, run: &FunctionRun, name: &str, config: &Map<String, Value>) -> Result<Value, InvokeError> {
+        let input = scorer_input(run)?;
+        let mut step = start_scorer(name, &ScorerArguments::new(&input, config)?, PACKAGE, &self.models)?;
+        for _ in 0..=RUN_STEPS_MAX {
+            let (calls, waiting) = match step {
+                ScorerStep::Finish(score) => return Ok(score.to_json()),
+                ScorerStep::Call { calls, run } => (calls, run),
+            };
+            let sent: Vec<BoxFuture<'_, _>> =
+                calls.into_iter().map(|call| self.scorer_call(run, call).boxed()).collect();
+            step = waiting.resume(&try_join_all(sent).await?)?;
+        }
+        Err(InvokeError::new(InvokeErrorKind::Failed, format!("`{name}` takes too many steps")))
+    }
+
+    async fn scorer_call(&self, run: &FunctionRun, call: ModelCall) -> Result<Value, InvokeError> {
+        let Value::Object(body) = call.body else {
+            return Err(InvokeError::new(InvokeErrorKind::Failed, "a scorer's request is no object"));
+        };
+        // Some scorers ask the same several times, for several answers.
+        let cache = match call.operation {
+            ModelOperation::ChatCompletions => CacheUse::Never,
+            ModelOperation::Embeddings | ModelOperation::Moderations => CacheUse::AsRequested,
+        };
+        let request = ModelRequest {
+            operation: call.operation,
+            body,
+            is_stream: false,
+            cache,
+            endpoint_name: run.arguments.endpoint_name.clone(),
+            scope: run.scope.clone(),
+            prompt: None,
+        };
+        let response = self.services.call(request).await?.into_response();
+        run.note_usage(&response);
+        Ok(response)
+    }
+
+    /// Returns what a preprocessor makes of a trace: a given one, else that of the project, else `thread`.
+    pub(crate) async fn preprocessed(&self, trace: &TraceReference, own: Option<&Value>) -> Result<Value, InvokeError> {
+        let mut preprocessor = own.cloned().unwrap_or_default();
+        if preprocessor.is_null() || is_project_default(&preprocessor) {
+            preprocessor = self.services.default_preprocessor(trace).await?;
+        }
+        if preprocessor.get("type").and_then(Value::as_str) == Some("inline") {
+            return Err(InvokeError::code_is_not_served());
+        }
+        // a project whose default is its default has none
+        if !(preprocessor.is_null() || is_project_default(&preprocessor) || is_thread(&preprocessor)) {
+            let named = saved_reference(&preprocessor);
+            let (reference, version) =
+                named.ok_or_else(|| InvokeError::invalid("the preprocessor names no function"))?;
+            return match self.services.resolve(&reference, &version).await?.kind()? {
+                FunctionKind::Code => Err(InvokeError::code_is_not_served()),
+                _ => Err(InvokeError::invalid("the preprocessor is neither code nor the global function `thread`")),
+            };
+        }
+        let spans = self.services.spans(trace).await?;
+        Ok(Value::Array(thread_of_spans(&spans)))
+    }
+}
+
+fn is_named(preprocessor: &Value, name: &str) -> bool {
+    preprocessor["type"] == "global" && preprocessor["name"] == name
+}
+
+fn is_thread(preprocessor: &Value) -> bool {
+    is_named(preprocessor, "thread")
+}
+
+fn is_project_default(preprocessor: &Value) -> bool {
+    is_named(preprocessor, "project_default")
+}
+
+/// Returns the global function of a name, or what there is instead.
+fn known(name: &str, function_type: &str) -> Result<&'static GlobalFunction, InvokeError> {
+    let function_type = match function_type {
+        "scorer" => GlobalFunctionType::Scorer,
+        "facet" => GlobalFunctionType::Facet,
+        "preprocessor" => GlobalFunctionType::Preprocessor,
+        other => {
+            let why =
+                format!("there are no global functions of the type `{other}`; valid are scorer, facet, preprocessor");
+            return Err(InvokeError::not_found(why));
+        }
+    };
+    global_function(function_type, name).map_err(|error| InvokeError::not_found(error.to_string()))
+}
+
+/// Returns the arguments of a scorer. What the request has beside its input counts where the input has none.
+fn scorer_input(run: &FunctionRun) -> Result<Map<String, Value>, InvokeError> {
+    let mut input = run.arguments.input.clone();
+    drop(take_trace(&mut input));
+    let Value::Object(mut input) = input else {
+        let why = "`input` has to be an object with the arguments of the scorer, such as `output` and `expected`";
+        return Err(InvokeError::invalid(why));
+    };
+    for (name, value) in [("expected", &run.arguments.expected), ("metadata", &run.arguments.metadata)] {
+        if !value.is_null() && input.get(name).is_none_or(Value::is_null) {
+            input.insert(name.to_owned(), value.clone());
+        }
+    }
+    Ok(input)
+}

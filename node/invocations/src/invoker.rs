@@ -1,0 +1,132 @@
+//! The invoker: runs a function, whatever it is, and logs its span.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use assay_node_prompts::{InvokeMode, TraceReference, merge_overrides, take_trace};
+use assay_node_scorers::DefaultModels;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use serde_json::Value;
+
+use crate::error::InvokeError;
+use crate::events::EventOutput;
+use crate::function::{FunctionKind, InvokedFunction};
+use crate::log::{LogScope, end_of_function, function_row};
+use crate::request::InvokeArguments;
+use crate::services::{InvocationServices, OpenSpan};
+use crate::usage::InvokeUsage;
+
+/// Runs functions for one caller.
+#[derive(Clone)]
+pub struct Invoker {
+    pub(crate) services: Arc<dyn InvocationServices>,
+    pub(crate) models: DefaultModels,
+}
+
+impl fmt::Debug for Invoker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Invoker").field("models", &self.models).finish_non_exhaustive()
+    }
+}
+
+/// A function to run, and with what.
+#[derive(Clone, Debug)]
+pub struct InvokeCall {
+    pub function: InvokedFunction,
+    pub arguments: InvokeArguments,
+    /// Trace of the parent, for scorers whose input names none (F-31).
+    pub trace: Option<TraceReference>,
+    /// Span of the function; none if nothing is logged.
+    pub scope: Option<LogScope>,
+}
+
+/// Result of an invocation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InvokeOutcome {
+    pub value: Value,
+    pub usage: InvokeUsage,
+}
+
+/// A function under way.
+#[derive(Clone, Debug)]
+pub(crate) struct FunctionRun {
+    pub function: InvokedFunction,
+    pub arguments: InvokeArguments,
+    pub trace: Option<TraceReference>,
+    pub scope: Option<LogScope>,
+    /// Type of its span.
+    pub span_type: &'static str,
+    /// Prompts that this one is a tool of.
+    pub depth: usize,
+    pub output: EventOutput,
+    pub usage: Arc<Mutex<InvokeUsage>>,
+}
+
+impl FunctionRun {
+    pub fn mode(&self) -> InvokeMode {
+        self.arguments.mode
+    }
+
+    pub fn note_usage(&self, response: &Value) {
+        self.usage.lock().unwrap_or_else(PoisonError::into_inner).add(response);
+    }
+}
+
+impl Invoker {
+    pub fn new(services: Arc<dyn InvocationServices>, models: DefaultModels) -> Invoker {
+        Invoker { services, models }
+    }
+
+    /// Runs a function. Events go to `output` meanwhile; the last of them, `done` or `error`, is up to the caller.
+    pub async fn invoke(&self, call: InvokeCall, output: EventOutput) -> Result<InvokeOutcome, InvokeError> {
+        let usage = Arc::<Mutex<InvokeUsage>>::default();
+        let span_type = call.function.span_type();
+        let run = FunctionRun {
+            function: call.function,
+            arguments: call.arguments,
+            trace: call.trace,
+            scope: call.scope,
+            span_type,
+            depth: 0,
+            output,
+            usage: Arc::clone(&usage),
+        };
+        let value = self.run(run).await?;
+        let usage = usage.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Ok(InvokeOutcome { value, usage })
+    }
+
+    /// Runs a function within its span.
+    pub(crate) fn run(&self, mut run: FunctionRun) -> BoxFuture<'_, Result<Value, InvokeError>> {
+        async move {
+            if let Some(trace) = take_trace(&mut run.arguments.input) {
+                run.trace = Some(trace);
+            }
+            let span: Option<Box<dyn OpenSpan>> = run.scope.as_ref().map(|scope| {
+                let row = function_row(&run.function, run.span_type, &run.arguments, self.services.now());
+                self.services.open(scope, row)
+            });
+            let result = self.value(&run).await;
+            if let Some(span) = span {
+                span.end(end_of_function(&run.function, result.as_ref(), self.services.now()));
+            }
+            result
+        }
+        .boxed()
+    }
+
+    async fn value(&self, run: &FunctionRun) -> Result<Value, InvokeError> {
+        let mut function = run.function.clone();
+        if function.kind()? != FunctionKind::Prompt {
+            merge_overrides(&mut function.function_data, &run.arguments.overrides)?;
+        }
+        match function.kind()? {
+            FunctionKind::Prompt => self.prompt(run).await,
+            FunctionKind::Global { name, function_type, config } => {
+                self.global(run, (&name, &function_type), &config).await
+            }
+            FunctionKind::Code => Err(InvokeError::code_is_not_served()),
+        }
+    }
+}

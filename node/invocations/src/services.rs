@@ -1,0 +1,138 @@
+//! What invocations need from outside: functions, models, tools of other servers, spans, traces, attachments.
+
+use std::fmt;
+
+use assay_node_prompts::{AttachmentReference, TraceReference};
+use assay_node_scorers::ModelOperation;
+use futures::future::BoxFuture;
+use serde_json::{Map, Value};
+
+use crate::error::InvokeError;
+use crate::function::InvokedFunction;
+use crate::log::LogScope;
+use crate::request::{FunctionReference, FunctionVersion};
+
+/// Source of functions that the caller may read.
+pub trait FunctionSource: Send + Sync {
+    fn resolve<'a>(
+        &'a self,
+        reference: &'a FunctionReference,
+        version: &'a FunctionVersion,
+    ) -> BoxFuture<'a, Result<InvokedFunction, InvokeError>>;
+}
+
+/// Whether a model call may be answered from the cache of responses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CacheUse {
+    /// As the request of the caller says.
+    AsRequested,
+    Never,
+}
+
+/// A call of a model.
+#[derive(Clone, Debug)]
+pub struct ModelRequest {
+    pub operation: ModelOperation,
+    /// Body in the form of OpenAI's API.
+    pub body: Map<String, Value>,
+    pub is_stream: bool,
+    pub cache: CacheUse,
+    /// Name of the only secret that may be used.
+    pub endpoint_name: Option<String>,
+    /// Span under which the call is logged.
+    pub scope: Option<LogScope>,
+    /// Member `prompt` of the metadata of its span.
+    pub prompt: Option<Value>,
+}
+
+/// Piece of a streamed answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ModelDelta {
+    Text(String),
+    Reasoning(String),
+}
+
+/// An answer on its way.
+pub trait ModelAnswer: Send {
+    /// Returns the next piece; none behind the last one. An answer that is not streamed has none.
+    fn next(&mut self) -> BoxFuture<'_, Result<Option<ModelDelta>, InvokeError>>;
+
+    /// Returns the whole response, in the form of OpenAI's API.
+    fn into_response(self: Box<Self>) -> Value;
+}
+
+/// Caller of models.
+pub trait ModelCaller: Send + Sync {
+    fn call(&self, request: ModelRequest) -> BoxFuture<'_, Result<Box<dyn ModelAnswer>, InvokeError>>;
+}
+
+/// A tool of another server, as it is offered to a model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RemoteTool {
+    /// Name for the model.
+    pub name: String,
+    pub description: Option<String>,
+    pub parameters: Value,
+    /// Position of its server in the session.
+    pub server: usize,
+    /// Name of the tool on its server.
+    pub tool: String,
+}
+
+/// Connections to the tool servers of one prompt. Dropping it ends them.
+pub trait ToolSession: Send + Sync {
+    fn tools(&self) -> &[RemoteTool];
+
+    /// Calls a tool. The inner error is what the tool says, for the model.
+    fn call<'a>(&'a self, tool: &'a RemoteTool, arguments: &'a Value) -> BoxFuture<'a, Result<Value, String>>;
+}
+
+/// Servers of tools.
+pub trait ToolServers: Send + Sync {
+    /// Connects to the servers that a prompt names.
+    fn connect<'a>(
+        &'a self,
+        mcp: &'a Map<String, Value>,
+        mcp_auth: &'a Value,
+    ) -> BoxFuture<'a, Result<Box<dyn ToolSession>, InvokeError>>;
+}
+
+/// A span under way. Dropping it logs that the invocation was cancelled.
+pub trait OpenSpan: Send + fmt::Debug {
+    /// Ends the span. The members are merged into its row.
+    fn end(self: Box<Self>, row: Map<String, Value>);
+}
+
+/// Receiver of spans. Writing them never delays or fails an invocation.
+pub trait SpanSink: Send + Sync {
+    fn open(&self, scope: &LogScope, row: Map<String, Value>) -> Box<dyn OpenSpan>;
+
+    /// Returns the time in seconds since 1970.
+    fn now(&self) -> f64;
+}
+
+/// Traces that the caller may read.
+pub trait TraceSource: Send + Sync {
+    /// Returns the spans of a trace in their order.
+    fn spans<'a>(&'a self, trace: &'a TraceReference) -> BoxFuture<'a, Result<Vec<Value>, InvokeError>>;
+
+    /// Returns the default preprocessor of the project of a trace; null if it has none.
+    fn default_preprocessor<'a>(&'a self, trace: &'a TraceReference) -> BoxFuture<'a, Result<Value, InvokeError>>;
+}
+
+/// Attachments that the caller may read.
+pub trait AttachmentReader: Send + Sync {
+    /// Returns the content as a `data:` URL.
+    fn data_url<'a>(&'a self, reference: &'a AttachmentReference) -> BoxFuture<'a, Result<String, InvokeError>>;
+}
+
+/// Everything that invocations need.
+pub trait InvocationServices:
+    FunctionSource + ModelCaller + ToolServers + SpanSink + TraceSource + AttachmentReader
+{
+}
+
+impl<S: FunctionSource + ModelCaller + ToolServers + SpanSink + TraceSource + AttachmentReader> InvocationServices
+    for S
+{
+}

@@ -1,0 +1,1 @@
+//! Facts about invocations, with services of the tests.

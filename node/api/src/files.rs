@@ -19,7 +19,7 @@ use assay_node_http::requests::range::{RequestedRange, requested_range};
 use assay_node_http::responses::refusal::{ErrorKind, Refusal};
 use assay_node_http::responses::{HandlerResult, json};
 use assay_node_http::server::edge::Edge;
-use assay_node_http::web::{Data, HttpRequest, HttpResponse, HttpResponseBuilder, Payload, StatusCode, header};
+use assay_node_http::web::{Bytes, Data, HttpRequest, HttpResponse, HttpResponseBuilder, Payload, StatusCode, header};
 use assay_node_limits::Holder;
 use assay_node_objects::ObjectWrite;
 use assay_storage_model::OrgId;
@@ -310,6 +310,19 @@ async fn may_read(call: &Caller, org: OrgId, file: &File) -> Result<bool, Refusa
         }
     }
     Ok(false)
+}
+
+/// Returns the content of an attachment that the caller may read, of at most so many bytes.
+pub(crate) async fn attachment(call: &Caller, key: &str, bytes_max: usize) -> Result<Bytes, Refusal> {
+    let name = FileName::new(call.principal.org, Purpose::Attachment, key)?;
+    let missing = || Refusal::new(ErrorKind::NotFound, "no attachment with this key is visible to this credential");
+    let file = call.edge.files.look(&name).await?.ok_or_else(missing)?;
+    if !may_read(call, name.org, &file).await? {
+        return Err(missing());
+    }
+    let content = file.content.as_ref();
+    let content = content.ok_or_else(|| Refusal::bad("the attachment is not uploaded yet"))?;
+    Ok(call.edge.files.read_whole(&name, content, bytes_max).await?)
 }
 
 /// Result of searching rows for attachments before they are written.

@@ -3,12 +3,14 @@
 use assay_node_functions::{DEFINITIONS_AT_ONCE_MAX, Definition, Version};
 use assay_node_http::openapi::{Operation, reference};
 use assay_node_http::requests::caller::Call;
-use assay_node_http::responses::refusal::{ErrorKind, Refusal};
+use assay_node_http::responses::refusal::Refusal;
 use assay_node_http::responses::{HandlerResult, json};
 use assay_node_http::web::Payload;
+use assay_node_invocations::is_invocation;
 use assay_node_records::ListRequest;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
+use crate::invocations;
 use crate::records::created;
 
 pub async fn create(definition: Definition, call: Call, payload: Payload) -> HandlerResult {
@@ -17,20 +19,11 @@ pub async fn create(definition: Definition, call: Call, payload: Payload) -> Han
         let (object, found) = call.edge.functions.create(&call.principal, definition, body).await?;
         return created(&object, found);
     }
-    if is_call(&body) {
-        return Err(Refusal::new(
-            ErrorKind::NotImplemented,
-            "calling a function is part of the API, but this server does not support it yet",
-        ));
+    if is_invocation(&body) {
+        return invocations::by_slug(call, body).await;
     }
     let inserted = call.edge.functions.create_function(&call.principal, body).await?;
     created(&inserted.function, inserted.ignored)
-}
-
-/// Returns whether the body is a call: it names a function and has an input, and defines nothing.
-fn is_call(body: &Map<String, Value>) -> bool {
-    let has = |name: &str| body.get(name).is_some_and(|value| !value.is_null());
-    has("slug") && body.contains_key("input") && !has("function_data") && !has("prompt_data")
 }
 
 pub async fn replace(definition: Definition, call: Call, payload: Payload) -> HandlerResult {

@@ -11,6 +11,7 @@
 //! | `functions`, `files`, `summaries` | prompts and functions; attachments; summaries of experiments and datasets |
 //! | `registering` | registration as earlier SDKs ask for it |
 //! | `gateway` | calls of models, lists of models, spans of calls |
+//! | `invocations` | invocations of functions, whole and streamed |
 //! | `temporary_credentials` | temporary credentials of the AI gateway |
 //! | `identity` | the caller, logins over OAuth, first setup of a client |
 //! | `otlp` | exports of OpenTelemetry, over HTTP and over gRPC |
@@ -24,6 +25,7 @@ mod functions;
 mod gateway;
 mod guide;
 mod identity;
+mod invocations;
 mod limits;
 mod openapi;
 mod otlp;
@@ -59,7 +61,7 @@ pub fn services() -> Services {
     Services {
         api: routes::all,
         metrics: routes::metrics_alone,
-        calls_models: gateway::paths::is_gateway_path,
+        calls_models: |path| gateway::paths::is_gateway_path(path) || invocations::is_invocation_path(path),
         exports: |edge| Arc::new(ExportService::new(edge)),
     }
 }

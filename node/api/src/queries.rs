@@ -7,7 +7,7 @@ pub mod openapi;
 use assay_node_auth::{Permission, Principal};
 use assay_node_btql::columns::{Kind as SourceKind, Named};
 use assay_node_http::requests::admission::Applicant;
-use assay_node_http::requests::caller::Call;
+use assay_node_http::requests::caller::{Call, Caller};
 use assay_node_http::requests::error_texts::shortened;
 use assay_node_http::responses::HandlerResult;
 use assay_node_http::responses::compression::{PACKED_BYTES_MIN, Packing};
@@ -21,11 +21,12 @@ use assay_node_query::render::{
     Envelope, Format, RenderError, RenderedEnd, ResponseMemory, StreamedResponse, WholeResponse, page_cursor,
     page_position, part_bytes,
 };
-use assay_node_query::{AskError, Bounded, Home, Position, QueryAnswer, Table, columns_of};
+use assay_node_query::{AskError, Bounded, Home, Position, QueryAnswer, Question, Table, columns_of};
 use assay_node_records::{Kind as RecordKind, ObjectHome, Records, RecordsError, kinds};
 use assay_node_secrets::SigningSecrets;
 use assay_storage_model::{ObjectKind, OrgId};
 use futures::StreamExt;
+use serde_json::{Map, Value};
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -106,6 +107,42 @@ async fn whole(
         body = end.compress(packing, body).await?;
     }
     Ok(answer.body(Sending::new(call, Bytes::from(body), reservation)))
+}
+
+/// Returns the rows of a query of this server on the caller's behalf, of at most so many bytes.
+pub(crate) async fn rows_of(caller: &Caller, query: &str, bytes_max: usize) -> Result<Vec<Value>, Refusal> {
+    let body = Map::from_iter([("query".to_owned(), Value::from(query))]);
+    let asked = query_request(body, caller.edge.queries.now())?;
+    let bounded = Question { whole: true, ..asked.question }.read()?;
+    let sources = sources(&caller.edge.identity, &caller.principal, &bounded).await?;
+    let columns = bounded.columns();
+    let mut rows = caller.queries().ask(caller.who(), bounded, &sources.homes, None, None);
+    let first = rows.next().await?.unwrap_or_default();
+    sources.still(&caller.edge.records, &caller.principal).await?;
+    let columns = columns_of(columns, &first);
+    let envelope = Envelope { format: Format::Json, columns, notes: Vec::new(), plan: None, realtime: true };
+    let mut response = WholeResponse::new(envelope, rows.executor())?;
+    let mut body = response.head();
+    let (applicant, budget) = (caller.applicant(), &caller.edge.budgets.answers);
+    let mut reservation = applicant.reserve(budget, 0).await?;
+    let mut table = Some(first);
+    while let Some(next) = table {
+        let more;
+        (response, more) = response.table(next).await?;
+        applicant.grow(budget, &mut reservation, more.len() as u64).await?;
+        body.extend_from_slice(&more);
+        if body.len() > bytes_max {
+            let why = format!("the rows have more than {bytes_max} bytes");
+            return Err(Refusal::new(ErrorKind::TooLarge, why));
+        }
+        table = rows.next().await?;
+    }
+    body.extend_from_slice(&response.end(rows.version(), None).await?.bytes);
+    let mut answer: Value = serde_json::from_slice(&body).map_err(Refusal::internal)?;
+    match answer["data"].take() {
+        Value::Array(rows) => Ok(rows),
+        _ => Err(Refusal::internal("the answer to a query has no rows")),
+    }
 }
 
 /// Sends an answer part by part. None is made before its reader took half of the one before.

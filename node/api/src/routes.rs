@@ -19,8 +19,8 @@ use crate::records::{budgets, environments, secrets, simulated_users, snapshots,
 use crate::route_table::{Routes, at, at_all_below, delete, get, patch, post, put};
 use crate::rows::restore;
 use crate::{
-    access, files, functions, gateway, guide, identity, queries, records, registering, rows, service, summaries,
-    temporary_credentials,
+    access, files, functions, gateway, guide, identity, invocations, queries, records, registering, rows, service,
+    summaries, temporary_credentials,
 };
 
 /// Registers all routes of the API.
@@ -82,6 +82,7 @@ pub fn registered(config: &mut Routes<'_>) {
     config.service(at("/btql/async/{id}").route(get().to(jobs::status)));
     config.service(at("/btql/async/{id}/result").route(get().to(jobs::result)));
     config.service(at("/logs3").route(post().to(rows::logs3)));
+    invocations::register(config);
     temporary_credentials::register(config);
     logins(config);
     gateway_of(config);
@@ -113,6 +114,7 @@ pub fn single_operations() -> Vec<Operation> {
     all.extend(files::openapi::operations());
     all.extend(crate::otlp::openapi::operations());
     all.extend(gateway::openapi::operations());
+    all.extend(invocations::openapi::operations());
     all.extend(temporary_credentials::operations());
     all
 }

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`endpoint`], [`call`] | what clients call, and with what |
 //! | [`gateway`] | the calls themselves |
+//! | `conversation` | calls by this node itself, whose answers are read |
 //! | [`translation`] | requests, responses and streams between any two wire formats |
 //! | [`reply`] | responses to clients |
 //! | [`outcome`] | what came of a call |
@@ -20,6 +21,7 @@ mod background;
 mod budgeting;
 mod cached;
 pub mod call;
+mod conversation;
 pub mod endpoint;
 pub mod error;
 pub mod gateway;
@@ -31,6 +33,7 @@ pub mod translation;
 mod upstream;
 
 pub use call::{CallBody, CallOwner, CallTarget, ModelCall, ProviderKeys, read_target};
+pub use conversation::Conversation;
 pub use endpoint::{ClientEndpoint, GeminiVerb};
 pub use error::GatewayError;
 pub use gateway::Gateway;

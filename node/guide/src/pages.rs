@@ -35,6 +35,7 @@ pub(crate) const PAGES: &[Page] = &[
     page!("docker"),
     page!("settings"),
     page!("errors"),
+    page!("errors/BadGatewayError"),
     page!("errors/BadRequestError"),
     page!("errors/ConflictError"),
     page!("errors/ForbiddenError"),

@@ -14,6 +14,7 @@ use futures::future::BoxFuture;
 use uuid::Uuid;
 
 /// Providers that a caller may use, and their keys.
+#[derive(Clone)]
 pub struct CallerProviders {
     pub providers: Arc<[Arc<Provider>]>,
     pub keys: Arc<dyn ProviderKeys>,

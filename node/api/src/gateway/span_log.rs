@@ -68,6 +68,16 @@ impl SpanTarget {
         Ok(SpanTarget { kind, object, project: home.project_id, identity, propagated: parent.propagated_event.clone() })
     }
 
+    /// Returns the target of another span in the same object. The members are merged into its row.
+    pub fn another(&self, identity: SpanIdentity, propagated: Map<String, Value>) -> SpanTarget {
+        SpanTarget { kind: self.kind, object: self.object, project: self.project, identity, propagated: Some(propagated) }
+    }
+
+    /// Returns what is merged into the row.
+    pub fn propagated(&self) -> Map<String, Value> {
+        self.propagated.clone().unwrap_or_default()
+    }
+
     /// Returns the span in the form that clients pass on.
     pub fn export(&self) -> Option<String> {
         let object_type = match self.kind {
@@ -106,36 +116,57 @@ pub fn log_call(
 ) -> Box<dyn CallObserver> {
     let (sender, ended) = oneshot::channel();
     let with_content = caller.edge.gateway.settings().log_content;
-    let log =
-        CallLog { caller: caller.clone(), target, call: Arc::new(call.clone()), guards, with_content, started_ms };
-    caller.edge.gateway.spawn(log.run(ended));
+    let call = Arc::new(call.clone());
+    let log = RowLog { caller: caller.clone(), target, subject: call.request_id.clone() };
+    caller.edge.gateway.spawn(async move {
+        let request: LoggedRequest = logged_request(&call, with_content);
+        let mut row = start_row(&log.target.identity, request, started_ms);
+        mask(&guards, &mut row);
+        let end = async move {
+            let outcome: CallOutcome = ended.await.ok()?;
+            let endpoint: &ClientEndpoint = &call.endpoint;
+            let mut end = end_row((&call.request_id, endpoint), &outcome, with_content);
+            mask(&guards, &mut end);
+            if let Some(report) = &guards.report {
+                end["metadata"]["gateway"]["guardrails"] = report.to_metadata();
+            }
+            Some(end)
+        };
+        log.run(row, end).await;
+    });
     Box::new(SpanObserver(sender))
 }
 
-/// Log of one call.
-struct CallLog {
-    caller: Caller,
-    target: SpanTarget,
-    call: Arc<ModelCall>,
-    guards: CallGuards,
-    with_content: bool,
-    started_ms: u64,
+/// Masks the texts of a row.
+fn mask(guards: &CallGuards, row: &mut Map<String, Value>) {
+    for name in ["input", "output", "metadata", "error"] {
+        if let Some(logged) = row.get_mut(name) {
+            guards.mask_log(logged);
+        }
+    }
 }
 
-impl CallLog {
-    async fn run(mut self, mut ended: oneshot::Receiver<CallOutcome>) {
-        let early = timeout(START_ROW_AFTER, &mut ended).await;
-        let request: LoggedRequest = logged_request(&self.call, self.with_content);
-        let mut row = start_row(&self.target.identity, request, self.started_ms);
-        self.mask(&mut row);
+/// Log of one span.
+pub(crate) struct RowLog {
+    pub caller: Caller,
+    pub target: SpanTarget,
+    /// Id by which log lines name the span.
+    pub subject: String,
+}
+
+impl RowLog {
+    /// Writes a row when its end is known, or earlier if that takes long. Without an end it stays as it began.
+    pub async fn run(mut self, mut row: Map<String, Value>, end: impl Future<Output = Option<Map<String, Value>>>) {
+        let mut end = std::pin::pin!(end);
+        let early = timeout(START_ROW_AFTER, &mut end).await;
         if let Some(propagated) = &self.target.propagated {
             merge(&mut row, propagated.clone());
         }
-        let outcome = match early {
-            Ok(outcome) => outcome,
+        let end = match early {
+            Ok(end) => end,
             Err(_) => {
                 let is_written = self.write(Value::Object(row.clone())).await;
-                let outcome = (&mut ended).await;
+                let end = end.await;
                 if is_written {
                     // the end is a merge: what somebody wrote to the span meanwhile is kept
                     row = Map::from_iter([
@@ -143,27 +174,12 @@ impl CallLog {
                         ("_is_merge".to_owned(), Value::Bool(true)),
                     ]);
                 }
-                outcome
+                end
             }
         };
-        let endpoint: &ClientEndpoint = &self.call.endpoint;
-        let Ok(outcome) = outcome else { return };
-        let mut end = end_row((&self.call.request_id, endpoint), &outcome, self.with_content);
-        self.mask(&mut end);
-        if let Some(report) = &self.guards.report {
-            end["metadata"]["gateway"]["guardrails"] = report.to_metadata();
-        }
+        let Some(end) = end else { return };
         merge(&mut row, end);
         self.write(Value::Object(row)).await;
-    }
-
-    /// Masks the texts of a row.
-    fn mask(&self, row: &mut Map<String, Value>) {
-        for name in ["input", "output", "metadata", "error"] {
-            if let Some(logged) = row.get_mut(name) {
-                self.guards.mask_log(logged);
-            }
-        }
     }
 
     /// Writes a row, and again while that may help. Returns whether it is written.
@@ -180,7 +196,7 @@ impl CallLog {
             let may_help = matches!(refusal.kind, ErrorKind::Busy | ErrorKind::Unavailable | ErrorKind::NoSpace);
             if !may_help || attempt == WRITES_MAX {
                 let why = refusal.message;
-                tracing::warn!(request = self.call.request_id, why, "the span of a model call is not written");
+                tracing::warn!(span = self.subject, why, "a span is not written");
                 self.caller.edge.gateway.span_lost();
                 return false;
             }
@@ -191,7 +207,7 @@ impl CallLog {
 }
 
 /// Merges members into a row; objects member by member.
-fn merge(row: &mut Map<String, Value>, more: Map<String, Value>) {
+pub(crate) fn merge(row: &mut Map<String, Value>, more: Map<String, Value>) {
     for (name, value) in more {
         match (row.get_mut(&name), value) {
             (Some(Value::Object(members)), Value::Object(more)) => merge(members, more),

@@ -22,6 +22,9 @@ use serde_json::json;
 
 use crate::responses::response_headers::ResponseHeaders;
 
+/// Header by which generated clients learn whether to repeat a request.
+const SHOULD_RETRY: &str = "x-should-retry";
+
 /// Every kind of refusal that leaves this server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
@@ -41,13 +44,15 @@ pub enum ErrorKind {
     Busy,
     Internal,
     NotImplemented,
+    /// A server that this one asked, such as one of models, failed or cannot be reached.
+    BadGateway,
     Unavailable,
     TooLate,
     NoSpace,
 }
 
 impl ErrorKind {
-    pub const ALL: [ErrorKind; 17] = [
+    pub const ALL: [ErrorKind; 18] = [
         ErrorKind::BadRequest,
         ErrorKind::Unauthorized,
         ErrorKind::Forbidden,
@@ -62,6 +67,7 @@ impl ErrorKind {
         ErrorKind::Busy,
         ErrorKind::Internal,
         ErrorKind::NotImplemented,
+        ErrorKind::BadGateway,
         ErrorKind::Unavailable,
         ErrorKind::TooLate,
         ErrorKind::NoSpace,
@@ -84,6 +90,7 @@ impl ErrorKind {
             ErrorKind::Busy => (StatusCode::TOO_MANY_REQUESTS, "TooManyRequestsError"),
             ErrorKind::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "InternalServerError"),
             ErrorKind::NotImplemented => (StatusCode::NOT_IMPLEMENTED, "NotImplementedError"),
+            ErrorKind::BadGateway => (StatusCode::BAD_GATEWAY, "BadGatewayError"),
             ErrorKind::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailableError"),
             ErrorKind::TooLate => (StatusCode::GATEWAY_TIMEOUT, "GatewayTimeoutError"),
             ErrorKind::NoSpace => (StatusCode::INSUFFICIENT_STORAGE, "InsufficientStorageError"),
@@ -117,6 +124,7 @@ impl ErrorKind {
             }
             ErrorKind::Internal => "The server failed; its log has the details under the trace id",
             ErrorKind::NotImplemented => "The operation is part of the API, but not supported yet",
+            ErrorKind::BadGateway => "A server that this one asked failed, or could not be reached",
             ErrorKind::Unavailable => {
                 "The service is unavailable: retry in a moment. The outcome of a write is unknown"
             }
@@ -149,13 +157,16 @@ pub struct Refusal {
     pub allow: Option<String>,
     /// Seconds until a retry, if more is known than the table says.
     pub retry_after_seconds: Option<u64>,
+    /// Whether clients that repeat such statuses are told not to: what was asked for would only happen again.
+    pub is_final: bool,
     /// Headers and body, set if the edge itself refuses.
     pub headers: Option<Box<ResponseHeaders>>,
 }
 
 impl Refusal {
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Refusal {
-        Refusal { kind, message: message.into(), allow: None, retry_after_seconds: None, headers: None }
+        let message = message.into();
+        Refusal { kind, message, allow: None, retry_after_seconds: None, is_final: false, headers: None }
     }
 
     pub fn bad(message: impl Into<String>) -> Refusal {
@@ -187,6 +198,9 @@ impl Refusal {
         }
         if let Some(allow) = &self.allow {
             answer.insert_header((header::ALLOW, allow.as_str()));
+        }
+        if self.is_final {
+            answer.insert_header((SHOULD_RETRY, "false"));
         }
         if self.kind.closes() {
             answer.force_close();

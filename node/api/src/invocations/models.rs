@@ -1,0 +1,184 @@
+//! Calls of models for invocations, through the gateway in this process.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+
+use assay_node_dialects::form::{PartDelta, PartStart, StreamEvent};
+use assay_node_gateway::{CallBody, CallOwner, ClientEndpoint, Conversation, GatewayError, ModelCall, read_target};
+use assay_node_invocations::InvokeError;
+use assay_node_invocations::services::{CacheUse, ModelAnswer, ModelDelta, ModelRequest};
+use assay_node_models::provider::Provider;
+use assay_node_scorers::ModelOperation;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::services::CallerServices;
+use super::spans;
+use crate::gateway::providers::CallerProviders;
+use crate::gateway::span_log::{log_call, merge};
+
+/// Code of the gateway's error for a secret that its provider refuses.
+const PROVIDER_AUTH: &str = "provider_auth_error";
+const USE_CACHE: &str = "x-bt-use-cache";
+/// Headers of the gateway's answer that callers of functions see, by their names there.
+const PASSED_HEADERS: [&str; 3] = ["x-bt-cached", "x-bt-used-endpoint", "age"];
+
+/// Calls a model.
+pub(super) async fn call(
+    services: &CallerServices,
+    request: ModelRequest,
+) -> Result<Box<dyn ModelAnswer>, InvokeError> {
+    let CallerProviders { providers, keys } = services.providers().await?;
+    let endpoint = match request.operation {
+        ModelOperation::ChatCompletions => ClientEndpoint::Chat,
+        ModelOperation::Embeddings => ClientEndpoint::Embeddings,
+        ModelOperation::Moderations => ClientEndpoint::Moderations,
+    };
+    let mut body = request.body;
+    if request.is_stream {
+        body.insert("stream".into(), true.into());
+        body.insert("stream_options".into(), json!({"include_usage": true}));
+    }
+    let body = CallBody::of_value(Value::Object(body));
+    let target = read_target(&endpoint, &body, None).map_err(|error| failure(&error, None))?;
+    let caller = services.caller();
+    let call = ModelCall {
+        request_id: Uuid::new_v4().to_string(),
+        owner: CallOwner {
+            organization: caller.principal.org.0,
+            project: services.project(),
+            principal: caller.principal.user,
+            email: Some(caller.principal.user_email.clone()).filter(|email| !email.is_empty()),
+        },
+        endpoint,
+        model: target.model,
+        stream: target.stream,
+        body,
+        headers: cache_headers(services.cache_headers(), request.cache),
+        endpoint_name: request.endpoint_name.clone(),
+        providers,
+        keys,
+    };
+    let asked = (call.model.clone(), Arc::clone(&call.providers));
+    let observer = services.logged_object().zip(request.scope).map(|(object, scope)| {
+        let mut scope = scope.child();
+        let with_content = caller.edge.gateway.settings().log_content;
+        if let Some(prompt) = request.prompt.filter(|_| with_content) {
+            let metadata = Map::from_iter([("metadata".to_owned(), json!({ "prompt": prompt }))]);
+            merge(&mut scope.propagated, metadata);
+        }
+        let started_ms = (spans::now_seconds() * 1000.0) as u64;
+        log_call(caller, spans::target_of(object, &scope), &call, started_ms)
+    });
+    let conversation = caller.edge.gateway.converse(call, observer).await;
+    let conversation = conversation.map_err(|error| {
+        let is_of_secret = error.error.code.as_deref() == Some(PROVIDER_AUTH);
+        let known =
+            request.endpoint_name.clone().or_else(|| is_of_secret.then(|| secret_of(services, &asked)).flatten());
+        failure(&error, known.as_deref())
+    })?;
+    let passed = PASSED_HEADERS.into_iter().filter_map(|name| Some((name, conversation.header(name)?)));
+    services.note_model_headers(passed.map(|(name, value)| (name.to_owned(), value.to_owned())).collect());
+    Ok(Box::new(GatewayAnswer { conversation, reasoning: HashSet::new(), ready: VecDeque::new() }))
+}
+
+/// Returns the name of a secret that serves a model.
+fn secret_of(services: &CallerServices, (model, providers): &(String, Arc<[Arc<Provider>]>)) -> Option<String> {
+    let served = services.caller().edge.gateway.models(providers);
+    served.into_iter().find(|(known, _)| known == model).map(|(_, secret)| secret)
+}
+
+/// Returns the headers of the caller that say what the cache may do, unless the call must not use it.
+fn cache_headers(requested: &[(String, String)], cache: CacheUse) -> Vec<(String, String)> {
+    match cache {
+        CacheUse::AsRequested => requested.to_vec(),
+        CacheUse::Never => vec![(USE_CACHE.to_owned(), "never".to_owned())],
+    }
+}
+
+/// Returns the failure of an invocation whose model call failed.
+fn failure(error: &GatewayError, endpoint_name: Option<&str>) -> InvokeError {
+    let is_of_secret = error.error.code.as_deref() == Some(PROVIDER_AUTH) || matches!(error.status, 401 | 403);
+    let message = match endpoint_name.filter(|_| is_of_secret) {
+        Some(name) => format!("the provider refused the AI secret `{name}`: {error}"),
+        None => error.to_string(),
+    };
+    // the gateway answers 502 for a secret that is refused: nobody gains from a repetition
+    let status = if is_of_secret { 400 } else { error.status };
+    InvokeError::of_model_status(status, message, error.retry_after_s)
+}
+
+/// An answer of the gateway.
+#[derive(Debug)]
+struct GatewayAnswer {
+    conversation: Conversation,
+    /// Parts that are reasoning.
+    reasoning: HashSet<usize>,
+    ready: VecDeque<ModelDelta>,
+}
+
+impl GatewayAnswer {
+    /// Keeps what callers see of an event: the texts of the first choice.
+    fn take(&mut self, event: StreamEvent) {
+        match event {
+            StreamEvent::PartStart { choice: 0, part, start: PartStart::Reasoning } => {
+                self.reasoning.insert(part);
+            }
+            StreamEvent::PartDelta { choice: 0, part, delta: PartDelta::Text(text) } if !text.is_empty() => {
+                let delta = match self.reasoning.contains(&part) {
+                    true => ModelDelta::Reasoning(text),
+                    false => ModelDelta::Text(text),
+                };
+                self.ready.push_back(delta);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl ModelAnswer for GatewayAnswer {
+    fn next(&mut self) -> BoxFuture<'_, Result<Option<ModelDelta>, InvokeError>> {
+        async move {
+            loop {
+                if let Some(delta) = self.ready.pop_front() {
+                    return Ok(Some(delta));
+                }
+                let events = self.conversation.next_events().await.map_err(|error| failure(&error, None))?;
+                let Some(events) = events else { return Ok(None) };
+                for event in events {
+                    self.take(event);
+                }
+            }
+        }
+        .boxed()
+    }
+
+    fn into_response(self: Box<Self>) -> Value {
+        self.conversation.into_response()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_node_invocations::InvokeErrorKind;
+
+    use super::*;
+
+    #[test]
+    fn the_refusal_of_a_provider_names_its_secret() {
+        let error = failure(&GatewayError::new(401, "invalid_api_key", "wrong key"), Some("s"));
+        assert_eq!(error.kind, InvokeErrorKind::Invalid);
+        assert_eq!(error.message, "the provider refused the AI secret `s`: wrong key");
+        assert_eq!(failure(&GatewayError::new(502, "x", "m"), None).kind, InvokeErrorKind::Upstream);
+        assert_eq!(failure(&GatewayError::new(404, "model_not_found", "m"), None).kind, InvokeErrorKind::Invalid);
+    }
+
+    #[test]
+    fn calls_that_must_differ_do_not_ask_the_cache() {
+        let requested = [(USE_CACHE.to_owned(), "always".to_owned())];
+        assert_eq!(cache_headers(&requested, CacheUse::AsRequested), requested);
+        assert_eq!(cache_headers(&requested, CacheUse::Never)[0].1, "never");
+    }
+}

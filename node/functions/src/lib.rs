@@ -6,7 +6,7 @@
 //! | the row is written, as one request that any number of creators may send and that counts once | created |
 //!
 //! So a prompt is there when its row is, and has every version that its row had. A delete takes the row away and then frees
-//! the slug. Knows no HTTP. Nothing runs here yet.
+//! the slug. Knows no HTTP, and runs nothing.
 
 mod definitions;
 mod error;

@@ -2,7 +2,7 @@
 
 use assay_node_prompts::{
     ChatDraft, ChatRequest, Prompt, PromptArguments, PromptCacheMode, PromptInvocation, ToolLoop, ToolStep,
-    add_thread_variables, assemble, merge_overrides, thread_variables,
+    TraceReference, add_thread_variables, assemble, merge_overrides, thread_variables,
 };
 use serde_json::{Map, Value, json};
 
@@ -10,6 +10,7 @@ use crate::answers::{ChatCall, ChatMessage, LivePieces, has_calls, is_text_answe
 use crate::error::InvokeError;
 use crate::events::InvokeEvent;
 use crate::invoker::{FunctionRun, Invoker};
+use crate::log::end_row;
 use crate::services::CacheUse;
 use crate::tools::{PendingCall, PromptTools};
 
@@ -59,10 +60,35 @@ impl Invoker {
         };
         let mut variables = arguments.variables();
         if let Some(trace) = run.trace.as_ref().filter(|_| prompt.mentions_thread()) {
-            let thread = self.preprocessed(trace, prompt.preprocessor.as_ref()).await?;
+            let thread = self.logged_thread(run, trace, prompt.preprocessor.as_ref()).await?;
             add_thread_variables(&mut variables, thread_variables(&thread));
         }
         Ok(variables)
+    }
+
+    /// Runs the preprocessor of a judge within a span of its own.
+    async fn logged_thread(
+        &self,
+        run: &FunctionRun,
+        trace: &TraceReference,
+        own: Option<&Value>,
+    ) -> Result<Value, InvokeError> {
+        let name = own.and_then(|own| own["name"].as_str()).unwrap_or("project_default");
+        let span = run.scope.as_ref().map(|scope| {
+            let reference = json!({"object_type": trace.object_type, "object_id": trace.object_id,
+                "root_span_id": trace.root_span_id});
+            let row = Map::from_iter([
+                ("span_attributes".to_owned(), json!({"name": name, "type": "preprocessor"})),
+                ("input".to_owned(), json!({ "trace_ref": reference })),
+                ("metrics".to_owned(), json!({"start": self.services.now()})),
+            ]);
+            self.services.open(&scope.child(), row)
+        });
+        let thread = self.preprocessed(trace, own).await;
+        if let Some(span) = span {
+            span.end(end_row(thread.as_ref().map_err(ToString::to_string), self.services.now()));
+        }
+        thread
     }
 
     async fn with_attachments(&self, draft: ChatDraft) -> Result<ChatRequest, InvokeError> {

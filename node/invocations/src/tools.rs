@@ -162,9 +162,11 @@ impl Invoker {
         let session = session.ok_or_else(|| "the connection to the tool's server is closed".to_owned())?;
         let scope = run.scope.as_ref().map(|scope| scope.child());
         let span = scope.as_ref().map(|scope| {
-            let row = json!({"span_attributes": {"name": name, "type": "tool"}, "input": arguments,
-                "metrics": {"start": self.services.now()}});
-            let Value::Object(row) = row else { unreachable!("an object") };
+            let row = Map::from_iter([
+                ("span_attributes".to_owned(), json!({"name": name, "type": "tool"})),
+                ("input".to_owned(), arguments.clone()),
+                ("metrics".to_owned(), json!({"start": self.services.now()})),
+            ]);
             self.services.open(scope, row)
         });
         let id = scope.map_or_else(|| Uuid::new_v4().to_string(), |scope| scope.row_id);

@@ -1,12 +1,12 @@
 //! Calls of models for invocations, through the gateway in this process.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use assay_node_dialects::form::{PartDelta, PartStart, StreamEvent};
 use assay_node_gateway::{CallBody, CallOwner, ClientEndpoint, Conversation, GatewayError, ModelCall, read_target};
-use assay_node_invocations::InvokeError;
 use assay_node_invocations::services::{CacheUse, ModelAnswer, ModelDelta, ModelRequest};
+use assay_node_invocations::{InvokeError, InvokeErrorKind};
 use assay_node_models::provider::Provider;
 use assay_node_scorers::ModelOperation;
 use futures::FutureExt;
@@ -30,6 +30,11 @@ pub(super) async fn call(
     services: &CallerServices,
     request: ModelRequest,
 ) -> Result<Box<dyn ModelAnswer>, InvokeError> {
+    let caller = services.caller();
+    if !caller.edge.gateway.settings().enabled {
+        let why = "the function calls a model, and the AI gateway is switched off on this server (`gateway.enabled`)";
+        return Err(InvokeError::new(InvokeErrorKind::NotServed, why));
+    }
     let CallerProviders { providers, keys } = services.providers().await?;
     let endpoint = match request.operation {
         ModelOperation::ChatCompletions => ClientEndpoint::Chat,
@@ -43,7 +48,6 @@ pub(super) async fn call(
     }
     let body = CallBody::of_value(Value::Object(body));
     let target = read_target(&endpoint, &body, None).map_err(|error| failure(&error, None))?;
-    let caller = services.caller();
     let call = ModelCall {
         request_id: Uuid::new_v4().to_string(),
         owner: CallOwner {
@@ -81,7 +85,7 @@ pub(super) async fn call(
     })?;
     let passed = PASSED_HEADERS.into_iter().filter_map(|name| Some((name, conversation.header(name)?)));
     services.note_model_headers(passed.map(|(name, value)| (name.to_owned(), value.to_owned())).collect());
-    Ok(Box::new(GatewayAnswer { conversation, reasoning: HashSet::new(), ready: VecDeque::new() }))
+    Ok(Box::new(GatewayAnswer { conversation, special: HashMap::new(), ready: VecDeque::new() }))
 }
 
 /// Returns the name of a secret that serves a model.
@@ -110,12 +114,19 @@ fn failure(error: &GatewayError, endpoint_name: Option<&str>) -> InvokeError {
     InvokeError::of_model_status(status, message, error.retry_after_s)
 }
 
+/// What a part is that is no plain text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SpecialPart {
+    Reasoning,
+    Refusal,
+}
+
 /// An answer of the gateway.
 #[derive(Debug)]
 struct GatewayAnswer {
     conversation: Conversation,
-    /// Parts that are reasoning.
-    reasoning: HashSet<usize>,
+    /// Parts that are no plain texts.
+    special: HashMap<usize, SpecialPart>,
     ready: VecDeque<ModelDelta>,
 }
 
@@ -124,12 +135,17 @@ impl GatewayAnswer {
     fn take(&mut self, event: StreamEvent) {
         match event {
             StreamEvent::PartStart { choice: 0, part, start: PartStart::Reasoning } => {
-                self.reasoning.insert(part);
+                self.special.insert(part, SpecialPart::Reasoning);
+            }
+            StreamEvent::PartStart { choice: 0, part, start: PartStart::Refusal } => {
+                self.special.insert(part, SpecialPart::Refusal);
             }
             StreamEvent::PartDelta { choice: 0, part, delta: PartDelta::Text(text) } if !text.is_empty() => {
-                let delta = match self.reasoning.contains(&part) {
-                    true => ModelDelta::Reasoning(text),
-                    false => ModelDelta::Text(text),
+                let delta = match self.special.get(&part) {
+                    None => ModelDelta::Text(text),
+                    Some(SpecialPart::Reasoning) => ModelDelta::Reasoning(text),
+                    // the whole answer is a failure then
+                    Some(SpecialPart::Refusal) => return,
                 };
                 self.ready.push_back(delta);
             }
@@ -162,8 +178,6 @@ impl ModelAnswer for GatewayAnswer {
 
 #[cfg(test)]
 mod tests {
-    use assay_node_invocations::InvokeErrorKind;
-
     use super::*;
 
     #[test]

@@ -32,16 +32,31 @@ fn described(operation: Operation) -> Operation {
 }
 
 fn arguments() -> Value {
-    let (any, object) = (json!({}), json!({"type": "object", "nullable": true}));
+    let any = json!({"nullable": true});
+    let object = json!({"type": "object", "nullable": true, "additionalProperties": any});
     let flag = json!({"type": "boolean", "nullable": true});
-    let text = json!({"type": "string", "nullable": true});
+    let maybe_text = json!({"type": "string", "nullable": true});
+    let token = json!({"type": "object", "properties": {"oauth_token": {"type": "string"}}});
     json!({"type": "object", "properties": {
-        "input": any, "expected": any, "metadata": object, "tags": any,
-        "messages": {"type": "array", "items": {}, "nullable": true}, "parent": any, "stream": flag,
+        "input": any, "expected": any, "metadata": object,
+        "tags": {"type": "array", "nullable": true, "items": {"type": "string"}},
+        "messages": {"type": "array", "items": {"type": "object"}},
+        "parent": parent(), "stream": flag,
         "mode": {"type": "string", "enum": ["auto", "parallel", "json", "text", null], "nullable": true},
-        "strict": flag, "overrides": object, "mcp_auth": object, "version": text, "environment": text,
-        "endpoint_name": text,
+        "strict": flag, "overrides": object, "mcp_auth": {"type": "object", "additionalProperties": token},
+        "version": {"type": "string"}, "environment": maybe_text, "endpoint_name": maybe_text,
     }})
+}
+
+fn parent() -> Value {
+    let text = json!({"type": "string"});
+    let ids = json!({"type": "object", "nullable": true, "required": ["id", "span_id", "root_span_id"],
+        "properties": {"id": text, "span_id": text, "root_span_id": text}});
+    let event = json!({"type": "object", "nullable": true, "additionalProperties": {"nullable": true}});
+    let object_type = json!({"type": "string", "enum": ["project_logs", "experiment", "playground_logs"]});
+    let object = json!({"type": "object", "required": ["object_type", "object_id"], "properties": {
+        "object_type": object_type, "object_id": text, "row_ids": ids, "propagated_event": event}});
+    json!({"anyOf": [object, text]})
 }
 
 pub fn operations() -> Vec<Operation> {

@@ -32,8 +32,7 @@ fn paths_are_served_or_not_served_yet_or_unknown() {
     let greeting = fixture.knock("GET", "/v1");
     assert_eq!((greeting.status, greeting.text().as_str()), (200, "Hello, World!"));
     assert!(fixture.post("/v1/eval", &json!({})).refused(501).contains("does not support it yet"));
-    fixture.post("/v1/proxy/chat/completions", &json!({})).refused(501);
-    fixture.call("POST", "/v1/function/00000000-0000-4000-8000-000000000001/invoke", &[], b"{}").refused(501);
+    fixture.post("/function/sandbox-list", &json!({})).refused(501);
     fixture.get("/nothing").refused(404);
     fixture.get("/v1/project/").refused(404);
     let other = fixture.call("PUT", "/v1/project", &[], b"{}");

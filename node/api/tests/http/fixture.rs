@@ -94,7 +94,10 @@ impl Fixture {
                 Queries::start(Arc::clone(&cluster), QueryLimits::default(), Prices::standard().clone(), clock)
                     .expect("a folder for queries");
             let asked = queries.clone();
-            let policy = EgressPolicy::new(&EgressSettings::default(), OwnEndpoints::default()).expect("a policy");
+            // servers of the tests are on this machine
+            let allow = json!({"allow": [{"cidr": "127.0.0.0/8", "ports": ["1024-65535"], "for": ["models", "mcp"]}]});
+            let egress: EgressSettings = serde_json::from_value(allow).expect("settings");
+            let policy = EgressPolicy::new(&egress, OwnEndpoints::default()).expect("a policy");
             let app = App {
                 queries,
                 identity,

@@ -8,6 +8,7 @@ mod client;
 mod edges;
 mod fixture;
 mod identity;
+mod invocations;
 mod later;
 mod limits;
 mod malformed;

@@ -152,13 +152,14 @@ impl CallerServices {
         let mut caller = self.caller.clone();
         caller.wait = Wait::new(Instant::now() + QUERY_WAIT);
         let quoted = |text: &str| format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"));
-        let query = format!(
-            "select: id, root_span_id, input, output, error, metadata, span_attributes | from: {}({}) spans | \
-             filter: root_span_id = {} | sort: created asc, _pagination_key asc | limit: {THREAD_MESSAGES_MAX}",
-            trace.object_type,
-            quoted(&id.to_string()),
-            quoted(&trace.root_span_id),
-        );
+        let query = [
+            "select: id, root_span_id, input, output, error, metadata, span_attributes".to_owned(),
+            format!("from: {}({}) spans", trace.object_type, quoted(&id.to_string())),
+            format!("filter: root_span_id = {}", quoted(&trace.root_span_id)),
+            "sort: created asc, _pagination_key asc".to_owned(),
+            format!("limit: {THREAD_MESSAGES_MAX}"),
+        ];
+        let query = query.join(" | ");
         rows_of(&caller, &query, TRACE_BYTES_MAX).await
     }
 

@@ -11,7 +11,7 @@
 //! | [`openapi`] | description for the OpenAPI document |
 
 pub mod calls;
-mod guards;
+pub mod guards;
 mod models_list;
 pub mod openapi;
 pub mod paths;

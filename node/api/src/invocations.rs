@@ -109,6 +109,9 @@ async fn invoked(call: Call, mut request: InvokeRequest, form: AnswerForm) -> Ha
     let services = CallerServices::new(&call, project, parent.as_ref().map(|parent| parent.target.clone()));
     let function = services.resolve(&request.function, &request.version).await.map_err(responses::refusal_of)?;
     services.execute_in(function.project_id.as_deref());
+    if parent.is_some() {
+        services.guards().await.map_err(responses::refusal_of)?;
+    }
     let scope = parent.as_ref().map(|parent| spans::scope_of(&parent.target).marked(&function));
     let logged = parent.as_ref().zip(scope.as_ref()).map(|(parent, scope)| spans::headers(&parent.target, scope));
     let answered = AnsweredFunction { id: function.id.clone(), version: function.version.clone(), form, began };

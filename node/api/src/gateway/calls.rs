@@ -226,7 +226,7 @@ fn parent_of(call: &Call, target: &CallTarget) -> Result<Option<String>, CallFai
 }
 
 /// Returns the API key or service token that a call counts for; that of a temporary credential is the one it was issued with.
-fn credential_of(credential: Credential) -> Option<Uuid> {
+pub(crate) fn credential_of(credential: Credential) -> Option<Uuid> {
     match credential {
         Credential::ApiKey(id) | Credential::ServiceToken(id) => Some(id),
         Credential::Temporary { .. } => Some(credential.counted_as()),

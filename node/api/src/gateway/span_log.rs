@@ -70,7 +70,13 @@ impl SpanTarget {
 
     /// Returns the target of another span in the same object. The members are merged into its row.
     pub fn another(&self, identity: SpanIdentity, propagated: Map<String, Value>) -> SpanTarget {
-        SpanTarget { kind: self.kind, object: self.object, project: self.project, identity, propagated: Some(propagated) }
+        SpanTarget {
+            kind: self.kind,
+            object: self.object,
+            project: self.project,
+            identity,
+            propagated: Some(propagated),
+        }
     }
 
     /// Returns what is merged into the row.
@@ -138,8 +144,8 @@ pub fn log_call(
 }
 
 /// Masks the texts of a row.
-fn mask(guards: &CallGuards, row: &mut Map<String, Value>) {
-    for name in ["input", "output", "metadata", "error"] {
+pub(crate) fn mask(guards: &CallGuards, row: &mut Map<String, Value>) {
+    for name in ["input", "output", "expected", "metadata", "error"] {
         if let Some(logged) = row.get_mut(name) {
             guards.mask_log(logged);
         }

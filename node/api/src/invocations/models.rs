@@ -16,6 +16,7 @@ use uuid::Uuid;
 
 use super::services::CallerServices;
 use super::spans;
+use crate::gateway::calls::credential_of;
 use crate::gateway::providers::CallerProviders;
 use crate::gateway::span_log::{log_call, merge};
 
@@ -48,12 +49,16 @@ pub(super) async fn call(
     }
     let body = CallBody::of_value(Value::Object(body));
     let target = read_target(&endpoint, &body, None).map_err(|error| failure(&error, None))?;
-    let call = ModelCall {
+    let mut guards = services.guards().await?;
+    let mut call = ModelCall {
         request_id: Uuid::new_v4().to_string(),
         owner: CallOwner {
             organization: caller.principal.org.0,
             project: services.project(),
             principal: caller.principal.user,
+            is_service_account: caller.edge.records.is_service_account(caller.principal.user),
+            credential: credential_of(caller.principal.credential),
+            temporary: None,
             email: Some(caller.principal.user_email.clone()).filter(|email| !email.is_empty()),
         },
         endpoint,
@@ -65,17 +70,24 @@ pub(super) async fn call(
         providers,
         keys,
     };
+    let guarded = guards.guard(&mut call);
     let asked = (call.model.clone(), Arc::clone(&call.providers));
     let observer = services.logged_object().zip(request.scope).map(|(object, scope)| {
         let mut scope = scope.child();
         let with_content = caller.edge.gateway.settings().log_content;
-        if let Some(prompt) = request.prompt.filter(|_| with_content) {
+        if let Some(mut prompt) = request.prompt.filter(|_| with_content) {
+            guards.mask_log(&mut prompt);
             let metadata = Map::from_iter([("metadata".to_owned(), json!({ "prompt": prompt }))]);
             merge(&mut scope.propagated, metadata);
         }
         let started_ms = (spans::now_seconds() * 1000.0) as u64;
-        log_call(caller, spans::target_of(object, &scope), &call, started_ms)
+        log_call(caller, spans::target_of(object, &scope), (&call, guards), started_ms)
     });
+    if let Err(error) = guarded {
+        caller.edge.gateway.refused(observer, &error);
+        // whatever the status of the guardrail, the caller is who has to change something
+        return Err(InvokeError::invalid(error.to_string()));
+    }
     let conversation = caller.edge.gateway.converse(call, observer).await;
     let conversation = conversation.map_err(|error| {
         let is_of_secret = error.error.code.as_deref() == Some(PROVIDER_AUTH);

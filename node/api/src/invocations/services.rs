@@ -31,6 +31,7 @@ use uuid::Uuid;
 
 use super::{mcp, models, spans};
 use crate::files::attachment;
+use crate::gateway::guards::CallGuards;
 use crate::gateway::providers::{CallerProviders, providers_of};
 use crate::gateway::span_log::SpanTarget;
 use crate::queries::rows_of;
@@ -53,6 +54,8 @@ pub struct CallerServices {
     /// Span of the function, whose object all spans are in.
     logged: Option<SpanTarget>,
     providers: OnceCell<CallerProviders>,
+    /// Guardrails of the project of execution, or else of the one that is logged in.
+    guards: OnceCell<CallGuards>,
     model_headers: Mutex<Vec<(String, String)>>,
 }
 
@@ -70,6 +73,7 @@ impl CallerServices {
             project: known,
             logged,
             providers: OnceCell::new(),
+            guards: OnceCell::new(),
             model_headers: Mutex::default(),
         }
     }
@@ -108,6 +112,18 @@ impl CallerServices {
     pub async fn providers(&self) -> Result<CallerProviders, InvokeError> {
         let found = self.providers.get_or_try_init(|| providers_of(&self.caller, self.project())).await;
         found.cloned().map_err(|error| error_of(Refusal::from(error)))
+    }
+
+    /// Returns the guardrails of model calls and of spans.
+    pub async fn guards(&self) -> Result<CallGuards, InvokeError> {
+        let project = self.project().or(self.logged.as_ref().map(|logged| logged.project));
+        let found = self.guards.get_or_try_init(|| CallGuards::of_project(&self.caller, project)).await;
+        found.cloned().map_err(error_of)
+    }
+
+    /// Returns the guardrails that spans are masked by. They are known before the first span is.
+    pub fn known_guards(&self) -> CallGuards {
+        self.guards.get().cloned().unwrap_or_default()
     }
 
     async fn resolved(
@@ -152,13 +168,14 @@ impl CallerServices {
         let mut caller = self.caller.clone();
         caller.wait = Wait::new(Instant::now() + QUERY_WAIT);
         let quoted = |text: &str| format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"));
-        let query = format!(
-            "select: id, root_span_id, input, output, error, metadata, span_attributes | from: {}({}) spans | \
-             filter: root_span_id = {} | sort: created asc, _pagination_key asc | limit: {THREAD_MESSAGES_MAX}",
-            trace.object_type,
-            quoted(&id.to_string()),
-            quoted(&trace.root_span_id),
-        );
+        let query = [
+            "select: id, root_span_id, input, output, error, metadata, span_attributes".to_owned(),
+            format!("from: {}({}) spans", trace.object_type, quoted(&id.to_string())),
+            format!("filter: root_span_id = {}", quoted(&trace.root_span_id)),
+            "sort: created asc, _pagination_key asc".to_owned(),
+            format!("limit: {THREAD_MESSAGES_MAX}"),
+        ];
+        let query = query.join(" | ");
         rows_of(&caller, &query, TRACE_BYTES_MAX).await
     }
 

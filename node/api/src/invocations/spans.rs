@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
 
 use super::services::CallerServices;
-use crate::gateway::span_log::{RowLog, SpanTarget};
+use crate::gateway::span_log::{RowLog, SpanTarget, mask};
 
 /// A span under way. Its row is written beside the invocation.
 #[derive(Debug)]
@@ -65,7 +65,14 @@ pub(super) fn open(services: &CallerServices, scope: &LogScope, members: Map<Str
     let (sender, end) = oneshot::channel();
     let log =
         RowLog { caller: services.caller().clone(), target: target_of(object, scope), subject: scope.row_id.clone() };
-    services.caller().edge.gateway.spawn(log.run(row, async move { end.await.ok() }));
+    let guards = services.known_guards();
+    mask(&guards, &mut row);
+    let end = async move {
+        let mut row = end.await.ok()?;
+        mask(&guards, &mut row);
+        Some(row)
+    };
+    services.caller().edge.gateway.spawn(log.run(row, end));
     Box::new(LoggedSpan(Some(sender)))
 }
 

@@ -3,11 +3,11 @@
 use std::io::{Read, Write};
 use std::time::Duration;
 
-use assay_test_providers::ProviderServer;
 use serde_json::{Value, json};
 
 use crate::client::{ClientResponse, connect, request};
 use crate::fixture::{Fixture, KEY};
+use crate::provider::ScriptedProvider;
 
 /// Model that the scripted provider serves.
 const MODEL: &str = "gpt-4o-mini";
@@ -17,14 +17,14 @@ const LOOKS_MAX: usize = 100;
 
 struct Scripted {
     fixture: Fixture,
-    provider: ProviderServer,
+    provider: ScriptedProvider,
     project: String,
 }
 
 impl Scripted {
     fn open() -> Scripted {
         let fixture = Fixture::open();
-        let provider = ProviderServer::start().expect("a provider");
+        let provider = ScriptedProvider::start();
         let project = fixture.project("p");
         let secret = json!({"name": "scripted", "type": "openai", "secret": "sk-of-the-provider",
             "metadata": {"api_base": format!("{}/v1", provider.origin())}});
@@ -270,7 +270,7 @@ fn errors_have_the_statuses_of_the_contract() {
     assert!(refused.contains("`scripted`"), "{refused}");
     scripted.fixture.knock("POST", INVOKE).refused(401);
     let sent = scripted.provider.requests();
-    assert!(sent.iter().all(|request| request.json()["use_cache"].is_null()));
+    assert!(sent.iter().all(|request| request["use_cache"].is_null()));
 }
 
 #[test]

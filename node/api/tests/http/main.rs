@@ -12,6 +12,7 @@ mod invocations;
 mod later;
 mod limits;
 mod malformed;
+mod provider;
 mod queries;
 mod records;
 mod rows;

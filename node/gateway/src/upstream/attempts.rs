@@ -20,8 +20,8 @@ use crate::budgeting::amounts_of;
 use crate::call::ModelCall;
 use crate::error::GatewayError;
 use crate::gateway::{GatewayCore, now_ms};
-use crate::outcome::CallOutcome;
 use crate::outcome::CallAnswer;
+use crate::outcome::CallOutcome;
 
 /// Delay after which a server is tried again whose connections are all in use.
 const BUSY_MS: u64 = 100;

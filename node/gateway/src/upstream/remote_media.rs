@@ -8,7 +8,8 @@ use assay_node_dialects::form::{ContentPart, MediaSource, ModelRequest};
 use assay_node_egress::{EgressClient, EgressOptions, EgressPurpose, EgressUrl, HeaderMap, MediaResponse};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use futures::StreamExt;
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt};
 use tokio::time::timeout;
 use uuid::Uuid;
 
@@ -116,10 +117,11 @@ impl RemoteMedia {
     ) -> Result<(), GatewayError> {
         let mut all: usize = wanted.keys().filter_map(|url| Some(self.0.get(url)?.bytes)).sum();
         let missing: Vec<_> = wanted.iter().filter(|(url, _)| !self.0.contains_key(*url)).collect();
-        let fetches = missing.into_iter().map(|(url, wish)| async move {
-            let media = fetch(egress, organization, url, *wish).await?;
-            Ok::<_, GatewayError>((url, media))
-        });
+        // in boxes, as whoever calls models may run on any thread
+        let mut fetches: Vec<BoxFuture<'_, Result<(&String, FetchedMedia), GatewayError>>> = Vec::new();
+        for (url, wish) in missing {
+            fetches.push(async move { Ok((url, fetch(egress, organization, url, *wish).await?)) }.boxed());
+        }
         let mut fetches = futures::stream::iter(fetches).buffer_unordered(FETCHES_MAX);
         while let Some(fetched) = fetches.next().await {
             let (url, media) = fetched?;

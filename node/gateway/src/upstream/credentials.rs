@@ -137,10 +137,10 @@ impl CredentialSource {
         let kind = headers.get("x-amzn-errortype").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         match &credentials.fetched {
             Some(FetchedCredential::Token(key, token)) if status == 401 => self.tokens.refused(key, token),
-            Some(FetchedCredential::Role(key, role)) if status == 401 || status == 403 => {
-                if REFUSED_KEYS.iter().any(|refused| kind.starts_with(refused)) {
-                    self.roles.refused(key, role);
-                }
+            Some(FetchedCredential::Role(key, role))
+                if matches!(status, 401 | 403) && REFUSED_KEYS.iter().any(|refused| kind.starts_with(refused)) =>
+            {
+                self.roles.refused(key, role);
             }
             _ => {}
         }

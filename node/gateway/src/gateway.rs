@@ -81,7 +81,7 @@ impl Gateway {
     /// Makes the gateway. What goes on behind a response runs on the runtime of `handle`.
     pub fn new(egress: EgressClient, settings: GatewaySettings, catalog: Catalog, handle: Handle) -> Gateway {
         let forward = ForwardPolicy { trace: settings.forward_trace_headers, names: settings.forward_headers.clone() };
-        let credentials = CredentialSource::new(egress.clone());
+        let credentials = CredentialSource::new(egress.clone(), handle.clone());
         let slots = settings.calls_max;
         Gateway(Arc::new(GatewayCore {
             egress,

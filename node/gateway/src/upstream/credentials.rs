@@ -16,6 +16,7 @@ use assay_node_egress::{
 use assay_node_models::provider::{AuthPlan, HiddenText, Provider, ProviderType, auth_plan, bearer_headers};
 use bytes::Bytes;
 use parking_lot::Mutex;
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
@@ -66,8 +67,10 @@ pub(crate) struct CredentialOwner {
 }
 
 impl CredentialSource {
-    pub fn new(egress: EgressClient) -> CredentialSource {
-        CredentialSource { egress, tokens: FetchedCredentials::default(), roles: FetchedCredentials::default() }
+    /// Makes the source. Fetches go on on the runtime of `handle`.
+    pub fn new(egress: EgressClient, handle: Handle) -> CredentialSource {
+        let (tokens, roles) = (FetchedCredentials::new(handle.clone()), FetchedCredentials::new(handle));
+        CredentialSource { egress, tokens, roles }
     }
 
     /// Returns the credentials for an attempt. The error shows nothing of the secret.
@@ -134,10 +137,10 @@ impl CredentialSource {
         let kind = headers.get("x-amzn-errortype").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         match &credentials.fetched {
             Some(FetchedCredential::Token(key, token)) if status == 401 => self.tokens.refused(key, token),
-            Some(FetchedCredential::Role(key, role)) if status == 401 || status == 403 => {
-                if REFUSED_KEYS.iter().any(|refused| kind.starts_with(refused)) {
-                    self.roles.refused(key, role);
-                }
+            Some(FetchedCredential::Role(key, role))
+                if matches!(status, 401 | 403) && REFUSED_KEYS.iter().any(|refused| kind.starts_with(refused)) =>
+            {
+                self.roles.refused(key, role);
             }
             _ => {}
         }
@@ -178,15 +181,14 @@ struct FetchedCredentials<V> {
     cache: Arc<Mutex<CredentialCache<CredentialKey, V>>>,
     /// Told of the end of every fetch.
     ended: Arc<Notify>,
-}
-
-impl<V: Clone> Default for FetchedCredentials<V> {
-    fn default() -> Self {
-        FetchedCredentials { cache: Arc::new(Mutex::new(CredentialCache::default())), ended: Arc::default() }
-    }
+    handle: Handle,
 }
 
 impl<V: Clone + Send + PartialEq + 'static> FetchedCredentials<V> {
+    fn new(handle: Handle) -> Self {
+        FetchedCredentials { cache: Arc::new(Mutex::new(CredentialCache::default())), ended: Arc::default(), handle }
+    }
+
     /// Returns a credential. A fetch that begins here goes on if the caller goes away: others wait for it.
     async fn get(
         &self,
@@ -230,7 +232,7 @@ impl<V: Clone + Send + PartialEq + 'static> FetchedCredentials<V> {
             return;
         };
         let own = self.clone();
-        tokio::spawn(async move {
+        self.handle.spawn(async move {
             let result = fetch.await;
             let now_ms = now_i64();
             let mut cache = own.cache.lock();
@@ -268,7 +270,7 @@ mod tests {
 
     #[tokio::test]
     async fn calls_at_the_same_time_share_one_fetch() {
-        let (source, fetches) = (FetchedCredentials::<u32>::default(), Arc::new(AtomicUsize::new(0)));
+        let (source, fetches) = (FetchedCredentials::<u32>::new(Handle::current()), Arc::new(AtomicUsize::new(0)));
         let get = |source: FetchedCredentials<u32>| {
             let fetches = Arc::clone(&fetches);
             async move {
@@ -290,7 +292,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_fetch_goes_on_when_its_caller_leaves() {
-        let source = FetchedCredentials::<u32>::default();
+        let source = FetchedCredentials::<u32>::new(Handle::current());
         let slow = async {
             tokio::time::sleep(Duration::from_millis(30)).await;
             Ok((7, i64::MAX))
@@ -303,7 +305,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_failure_is_told_to_all_and_not_repeated_at_once() {
-        let source = FetchedCredentials::<u32>::default();
+        let source = FetchedCredentials::<u32>::new(Handle::current());
         let failing = async { Err(CredentialError::Failed { status: 503 }) };
         assert_eq!(source.get(key("a"), failing).await, Err(CredentialError::Failed { status: 503 }));
         let better = async { Ok((7, i64::MAX)) };

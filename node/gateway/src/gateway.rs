@@ -16,6 +16,7 @@ use assay_node_response_cache::ResponseCache;
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use crate::background::BackgroundTasks;
@@ -31,6 +32,8 @@ use crate::upstream::{ActiveCall, Arrival, ServerResponse};
 
 /// Bytes of an error of a server that are read.
 const ERROR_BYTES_MAX: usize = 1 << 20;
+/// Delay that a call is told that finds the node busy.
+const BUSY_RETRY_S: u64 = 1;
 
 /// Receiver of changes to cooling, which other nodes want to know.
 type CoolingListener = Box<dyn Fn(&CoolingKey) + Send + Sync>;
@@ -53,6 +56,8 @@ pub(crate) struct GatewayCore {
     /// None without budgets.
     budgets: OnceLock<Budgets>,
     background: BackgroundTasks,
+    /// Calls that may still begin.
+    slots: Arc<Semaphore>,
 }
 
 impl fmt::Debug for GatewayCore {
@@ -72,6 +77,7 @@ impl GatewayCore {
 impl Gateway {
     /// Makes the gateway. What goes on behind a response runs on the runtime of `handle`.
     pub fn new(egress: EgressClient, settings: GatewaySettings, catalog: Catalog, handle: Handle) -> Gateway {
+        let slots = Arc::new(Semaphore::new(settings.calls_max));
         let forward = ForwardPolicy { trace: settings.forward_trace_headers, names: settings.forward_headers.clone() };
         Gateway(Arc::new(GatewayCore {
             egress,
@@ -84,6 +90,7 @@ impl Gateway {
             cache: OnceLock::new(),
             budgets: OnceLock::new(),
             background: BackgroundTasks::new(handle),
+            slots,
         }))
     }
 
@@ -146,7 +153,8 @@ impl Gateway {
         let call = Arc::new(call);
         let mut recorder = CallRecorder::new(observer, Arc::clone(&self.0.counters), (started_ms, bytes));
         recorder.call = Some(Arc::clone(&call));
-        let (candidates, all_cooling) = match self.candidates(&call, started_ms) {
+        let admitted = self.count(&mut recorder).and_then(|()| self.candidates(&call, started_ms));
+        let (candidates, all_cooling) = match admitted {
             Ok(candidates) => candidates,
             Err(error) => {
                 recorder.fail(error.status, error.to_string(), now_ms());
@@ -211,6 +219,18 @@ impl Gateway {
         let mut recorder = CallRecorder::new(observer, Arc::clone(&self.0.counters), (now, 0));
         tracing::info!(code = error.error.code, "a model call is refused by a guardrail");
         recorder.fail(error.status, error.to_string(), now);
+    }
+
+    /// Counts a call among those of this node until its recorder is dropped.
+    fn count(&self, recorder: &mut CallRecorder) -> Result<(), GatewayError> {
+        let Ok(slot) = Arc::clone(&self.0.slots).try_acquire_owned() else {
+            let why = "this node is busy with as many model calls as it may run (`gateway.calls_max`): try again later";
+            let mut error = GatewayError::new(429, "rate_limit_exceeded", why);
+            error.retry_after_s = Some(BUSY_RETRY_S);
+            return Err(error);
+        };
+        recorder.slot = Some(slot);
+        Ok(())
     }
 
     /// Reserves the estimated price of a call in the budgets that count it.
@@ -404,7 +424,7 @@ async fn whole(
     response: ServerResponse,
     head: &ResponseHead,
 ) -> Result<ModelReply, Box<BrokenStream>> {
-    let ServerResponse { plan, response, .. } = response;
+    let ServerResponse { plan, response, mask, .. } = response;
     let collected = response.body.collect().await;
     let body = match collected {
         Ok(body) => body,
@@ -424,7 +444,7 @@ async fn whole(
     };
     if let Some(failure) = reply.failure {
         let status = Some(error_status(plan.server, &failure));
-        return Err(Box::new(BrokenStream { status, error: Some(failure), active, recorder }));
+        return Err(Box::new(BrokenStream { status, error: Some(mask.error(failure)), active, recorder }));
     }
     active.finished();
     let outcome = &mut recorder.outcome;
@@ -453,7 +473,7 @@ async fn failed(
     response: ServerResponse,
 ) -> Result<ModelReply, GatewayError> {
     let head = ResponseHead::of(&response);
-    let body = error_body(response.response.body).await;
+    let body = response.mask.bytes(error_body(response.response.body).await);
     let (bytes, message) = failed_reply(&active.call, &response.plan, status, &body);
     recorder.entry = None;
     recorder.outcome.attempts = active.attempts();

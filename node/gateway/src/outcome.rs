@@ -6,6 +6,7 @@ use std::sync::Arc;
 use assay_node_dialects::form::{ContentPart, ModelResponse, TokenUsage};
 use assay_node_models::catalog::{self, Catalog, ModelSpec, estimate_tokens};
 use serde_json::Value;
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::cached::CacheEntry;
 use crate::call::ModelCall;
@@ -105,6 +106,8 @@ pub(crate) struct CallRecorder {
     pub call: Option<Arc<ModelCall>>,
     /// Headers that say what budgets have left.
     pub limits: Vec<(&'static str, String)>,
+    /// Share in the calls of the node, held until the response is complete or given up.
+    pub slot: Option<OwnedSemaphorePermit>,
 }
 
 /// Counts of calls, for metrics.
@@ -154,6 +157,7 @@ impl CallRecorder {
             entry: None,
             call: None,
             limits: Vec::new(),
+            slot: None,
         }
     }
 

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use assay_node_budgets::BudgetReservation;
-use assay_node_egress::{EgressError, EgressFailure, EgressProgress, EgressResponse, HeaderMap};
+use assay_node_egress::{
+    EgressError, EgressFailure, EgressOptions, EgressProgress, EgressRequest, EgressResponse, HeaderMap,
+};
 use assay_node_models::attempts::{AttemptEffect, AttemptEvent, AttemptMachine, AttemptPolicy, GiveUpReason};
 use assay_node_models::cooling::retry_after_ms;
 use assay_node_models::resolution::Candidate;
@@ -13,6 +15,7 @@ use uuid::Uuid;
 use crate::budgeting::amounts_of;
 use crate::outcome::CallOutcome;
 
+use super::key_mask::KeyMask;
 use super::plan::{AttemptPlan, plan};
 use super::request::request;
 use crate::call::ModelCall;
@@ -28,6 +31,17 @@ pub(crate) struct ServerResponse {
     pub candidate: usize,
     pub plan: AttemptPlan,
     pub response: EgressResponse,
+    /// Key that the server knows, and its errors must not tell.
+    pub mask: KeyMask,
+}
+
+/// Request to a candidate, ready to be sent.
+#[derive(Debug)]
+struct PreparedAttempt {
+    plan: AttemptPlan,
+    sent: EgressRequest,
+    options: EgressOptions,
+    mask: KeyMask,
 }
 
 /// What came of the attempts.
@@ -236,7 +250,7 @@ impl ActiveCall {
             Ok(plan) => self.prepared(&candidate, plan).await,
             Err(error) => Err(error),
         };
-        let (plan, sent, options) = match prepared {
+        let PreparedAttempt { plan, sent, options, mask } = match prepared {
             Ok(prepared) => prepared,
             Err(error) => {
                 self.unfit.get_or_insert(error);
@@ -247,7 +261,7 @@ impl ActiveCall {
             Ok(response) => {
                 let status = response.status.as_u16();
                 let retry_after_ms = retry_after_ms(texts(&response.headers), now_ms());
-                self.held = Some(ServerResponse { candidate: index, plan, response });
+                self.held = Some(ServerResponse { candidate: index, plan, response, mask });
                 AttemptEvent::Head { status, retry_after_ms }
             }
             Err(error) => self.not_answered(&candidate, &error),
@@ -261,18 +275,14 @@ impl ActiveCall {
         reservation.use_secret(secret).await.map_err(|refusal| GatewayError::of_budget(&refusal))
     }
 
-    async fn prepared(
-        &self,
-        candidate: &Candidate,
-        plan: AttemptPlan,
-    ) -> Result<(AttemptPlan, assay_node_egress::EgressRequest, assay_node_egress::EgressOptions), GatewayError> {
+    async fn prepared(&self, candidate: &Candidate, plan: AttemptPlan) -> Result<PreparedAttempt, GatewayError> {
         let key = self.call.keys.key(&candidate.provider.id).await;
         let key = key.map_err(|why| {
             tracing::error!(secret = %candidate.provider.id, why, "the key of a provider cannot be read");
             GatewayError::new(502, "provider_auth_error", "the key of the provider cannot be read by this server")
         })?;
         let (sent, options) = request(&self.call, candidate, &plan, key.as_ref(), &self.core.forward)?;
-        Ok((plan, sent, options))
+        Ok(PreparedAttempt { plan, sent, options, mask: KeyMask::new(key) })
     }
 
     fn not_answered(&mut self, candidate: &Candidate, error: &EgressError) -> AttemptEvent {

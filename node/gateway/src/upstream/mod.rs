@@ -2,10 +2,12 @@
 
 mod attempts;
 mod embeddings;
+mod key_mask;
 mod plan;
 mod request;
 mod server_facts;
 
 pub(crate) use attempts::{ActiveCall, Arrival, ServerResponse, texts};
 pub(crate) use embeddings::{gemini_to_openai, openai_to_gemini_response};
+pub(crate) use key_mask::KeyMask;
 pub(crate) use plan::{AttemptPlan, EmbeddingForm, ReplyForm, output_bound};

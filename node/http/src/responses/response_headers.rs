@@ -65,8 +65,10 @@ impl ResponseHeaders {
         if let Ok(trace) = HeaderValue::from_str(&self.trace) {
             headers.insert(TRACE_ID, trace);
         }
-        // Responses contain data of a team's applications.
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        // Responses contain data of a team's applications. Those of models say themselves how long they are valid.
+        if !headers.contains_key(header::CACHE_CONTROL) {
+            headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        }
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     }
 }

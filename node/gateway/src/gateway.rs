@@ -32,6 +32,8 @@ use crate::upstream::{ActiveCall, Arrival, CallSignatures, CredentialSource, Ser
 
 /// Bytes of an error of a server that are read.
 const ERROR_BYTES_MAX: usize = 1 << 20;
+/// Delay that a call is told that finds the node busy.
+const BUSY_RETRY_S: u64 = 1;
 
 /// Time that a call waits until others end, where as many are under way as there may be.
 const SLOT_WAIT: Duration = Duration::from_secs(30);
@@ -159,7 +161,8 @@ impl Gateway {
         let call = Arc::new(call);
         let mut recorder = CallRecorder::new(observer, Arc::clone(&self.0.counters), (started_ms, bytes));
         recorder.call = Some(Arc::clone(&call));
-        let (candidates, all_cooling) = match self.candidates(&call, started_ms) {
+        let admitted = self.candidates(&call, started_ms);
+        let (candidates, all_cooling) = match admitted {
             Ok(candidates) => candidates,
             Err(error) => {
                 recorder.fail(error.status, error.to_string(), now_ms());
@@ -238,9 +241,9 @@ impl Gateway {
     async fn slot(&self) -> Result<OwnedSemaphorePermit, GatewayError> {
         let permit = tokio::time::timeout(SLOT_WAIT, Arc::clone(&self.0.slots).acquire_owned()).await;
         permit.ok().and_then(Result::ok).ok_or_else(|| {
-            let why = "this node has as many model calls under way as `gateway.calls_max` allows: try again later";
+            let why = "this node is busy with as many model calls as it may run (`gateway.calls_max`): try again later";
             let mut error = GatewayError::new(429, "rate_limit_exceeded", why);
-            error.retry_after_s = Some(1);
+            error.retry_after_s = Some(BUSY_RETRY_S);
             error
         })
     }
@@ -436,7 +439,7 @@ async fn whole(
     response: ServerResponse,
     head: &ResponseHead,
 ) -> Result<ModelReply, Box<BrokenStream>> {
-    let ServerResponse { plan, response, .. } = response;
+    let ServerResponse { plan, response, mask, .. } = response;
     let collected = response.body.collect().await;
     let body = match collected {
         Ok(body) => body,
@@ -456,7 +459,7 @@ async fn whole(
     };
     if let Some(failure) = reply.failure {
         let status = Some(error_status(plan.server, &failure));
-        return Err(Box::new(BrokenStream { status, error: Some(failure), active, recorder }));
+        return Err(Box::new(BrokenStream { status, error: Some(mask.error(failure)), active, recorder }));
     }
     active.finished(&reply.answer);
     let outcome = &mut recorder.outcome;
@@ -485,7 +488,7 @@ async fn failed(
     response: ServerResponse,
 ) -> Result<ModelReply, GatewayError> {
     let head = ResponseHead::of(&response);
-    let body = error_body(response.response.body).await;
+    let body = response.mask.bytes(error_body(response.response.body).await);
     let (bytes, message) = failed_reply(&active.call, &response.plan, status, &body);
     recorder.entry = None;
     let headers = head.headers("application/json", &recorder, &active.call.request_id, false);

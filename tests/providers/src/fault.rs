@@ -19,6 +19,8 @@ pub enum Fault {
     WrongContentType,
     /// A stream has an event of so many bytes.
     HugeEvent(usize),
+    /// An error of this status, whose message has the headers of the request, as careless servers write it.
+    TellsHeaders(u16),
     /// Each event of a stream comes after this pause.
     SlowEvents(Duration),
 }

@@ -46,7 +46,10 @@ impl RecordedRequest {
 #[derive(Debug, Default)]
 struct Shared {
     faults: VecDeque<Fault>,
+    /// Fault of each request that finds none queued.
+    lasting: Option<Fault>,
     requests: Vec<RecordedRequest>,
+    abandoned: usize,
 }
 
 /// A provider on a port of its own, until it is dropped.
@@ -94,6 +97,16 @@ impl ProviderServer {
         locked(&self.shared).faults.push_back(fault);
     }
 
+    /// Sets the fault of all requests that find none queued; none ends it.
+    pub fn inject_always(&self, fault: Option<Fault>) {
+        locked(&self.shared).lasting = fault;
+    }
+
+    /// Number of replies whose client went away before their end.
+    pub fn abandoned(&self) -> usize {
+        locked(&self.shared).abandoned
+    }
+
     /// Requests so far, the oldest first.
     pub fn requests(&self) -> Vec<RecordedRequest> {
         locked(&self.shared).requests.clone()
@@ -123,15 +136,22 @@ async fn serve(stream: TcpStream, shared: Arc<Mutex<Shared>>) -> anyhow::Result<
             if shared.requests.len() < RECORDED_MAX {
                 shared.requests.push(request.clone());
             }
-            (shared.faults.pop_front(), shared.requests.len())
+            let fault = shared.faults.pop_front().or_else(|| shared.lasting.clone());
+            (fault, shared.requests.len())
         };
         if let Some(Fault::SlowFirstByte(pause)) = &fault {
             tokio::time::sleep(*pause).await;
         }
-        if fault == Some(Fault::Closes)
-            || !respond(stream.get_mut(), &reply_to(&request, fault.as_ref(), number), fault).await?
-        {
+        if fault == Some(Fault::Closes) {
             return Ok(());
+        }
+        match respond(stream.get_mut(), &reply_to(&request, fault.as_ref(), number), fault).await {
+            Ok(true) => {}
+            Ok(false) => return Ok(()),
+            Err(error) => {
+                locked(&shared).abandoned += 1;
+                return Err(error);
+            }
         }
         if request.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close")) {
             return Ok(());
@@ -357,6 +377,14 @@ fn reply_to(request: &RecordedRequest, fault: Option<&Fault>, number: usize) -> 
             Some(after) => reply.with_header("retry-after", after.clone()),
             None => reply,
         };
+    }
+    if let Some(Fault::TellsHeaders(status)) = fault {
+        let said: Vec<_> = request.headers.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+        let message = format!("refused, with the headers {}", said.join(", "));
+        return Reply::json(*status, &json!({"error": {"message": message, "type": "invalid_request_error"}}));
+    }
+    if request.path.ends_with("/rerank") {
+        return Reply::json(200, &json!({"results": [{"index": 0, "relevance_score": 1}], "read": request.json()}));
     }
     if let Some(token) = tokens::answer(&request.path, &String::from_utf8_lossy(&request.body), number) {
         let tokens::TokenAnswer { status, content_type, body } = token;

@@ -242,7 +242,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "assay-test-clients",
         ],
     ),
-    ("assay-test-api", &[]),
+    ("assay-test-api", &["assay-test-providers"]),
     ("assay-test-btql", &["assay-node-btql", "assay-storage-model"]),
     ("assay-test-clients", &["assay-node-scorers", "assay-test-api", "assay-test-providers"]),
     ("assay-test-providers", &[]),

@@ -10,9 +10,9 @@ use assay_node_gateway::{
 };
 use assay_node_http::requests::body::object;
 use assay_node_http::requests::caller::{Call, ModelClientCall};
-use assay_node_http::responses::HandlerResult;
 use assay_node_http::responses::refusal::{ErrorKind, Refusal};
 use assay_node_http::responses::response_body::{Part, Sending};
+use assay_node_http::responses::{HandlerResult, json};
 use assay_node_http::web::{Bytes, HttpRequest, HttpResponse, Method, Payload, StatusCode, header};
 use assay_node_models::catalog::ModelFlavor;
 use futures::StreamExt;
@@ -99,7 +99,7 @@ async fn served(request: HttpRequest, payload: Payload, parsed: ParsedPath) -> R
         GatewayPath::Auto => auto(call, payload).await,
         GatewayPath::Models { form, id } => {
             let providers = providers_of(&call, project_of(&call)?).await.map_err(Refusal::from)?;
-            Ok(models_list::respond(&call, &providers, form, id.as_deref())?)
+            Ok(json(&models_list::listed(&call, &providers, form, id.as_deref())?)?)
         }
         GatewayPath::Realtime => {
             let why = "realtime sessions are part of the API, but this server does not support them yet";

@@ -2,8 +2,6 @@
 
 use assay_node_gateway::GatewayError;
 use assay_node_http::requests::caller::Call;
-use assay_node_http::responses::refusal::{ErrorKind, Refusal};
-use assay_node_http::responses::{HandlerResult, json};
 use serde_json::{Value, json};
 
 use super::paths::ModelsForm;
@@ -12,8 +10,13 @@ use super::providers::CallerProviders;
 /// Models that one response lists.
 const LISTED_MAX: usize = 10_000;
 
-/// Responds with all models, or with the one of an id.
-pub fn respond(call: &Call, providers: &CallerProviders, form: ModelsForm, id: Option<&str>) -> HandlerResult {
+/// Returns all models, or the one of an id.
+pub fn listed(
+    call: &Call,
+    providers: &CallerProviders,
+    form: ModelsForm,
+    id: Option<&str>,
+) -> Result<Value, GatewayError> {
     let mut models = call.edge.gateway.models(&providers.providers);
     models.truncate(LISTED_MAX);
     let entry = |(id, owner): &(String, String)| match form {
@@ -27,15 +30,12 @@ pub fn respond(call: &Call, providers: &CallerProviders, form: ModelsForm, id: O
     if let Some(id) = id {
         let id = id.strip_prefix("models/").unwrap_or(id);
         let found = models.iter().find(|(known, _)| known == id);
-        let missing = || {
-            let error =
-                GatewayError::new(404, "model_not_found", format!("no provider secret serves the model `{id}`"));
-            Refusal::new(ErrorKind::NotFound, error.to_string())
-        };
-        return json(&entry(found.ok_or_else(missing)?));
+        let missing =
+            || GatewayError::new(404, "model_not_found", format!("no provider secret serves the model `{id}`"));
+        return found.map(entry).ok_or_else(missing);
     }
     let entries: Vec<Value> = models.iter().map(entry).collect();
-    json(&match form {
+    Ok(match form {
         ModelsForm::OpenAi => json!({"object": "list", "data": entries}),
         ModelsForm::Anthropic => {
             let id = |model: Option<&(String, String)>| model.map(|(id, _)| id.clone());

@@ -49,9 +49,13 @@ impl SpanTarget {
         if text.is_empty() {
             return Ok(None);
         }
-        let parent = Parent::parse(text);
-        let parent = parent.map_err(|why| Refusal::bad(format!("Invalid parent header '{text}': {why}")))?;
-        SpanTarget::of_parent(caller, &parent).await.map(Some)
+        let parent = Parent::parse(text).map_err(|why| invalid_parent(text, &why.to_string()))?;
+        let target = SpanTarget::of_parent(caller, &parent).await;
+        let target = target.map_err(|refusal| match refusal.kind {
+            ErrorKind::BadRequest => invalid_parent(text, &refusal.message),
+            _ => refusal,
+        });
+        target.map(Some)
     }
 
     /// Returns the target of a new span below a parent, where the caller may write.
@@ -100,6 +104,11 @@ impl SpanTarget {
         };
         slug.encode_v3().ok()
     }
+}
+
+/// Refuses a value of the header.
+fn invalid_parent(text: &str, why: &str) -> Refusal {
+    Refusal::bad(format!("Invalid parent header '{text}': {why}"))
 }
 
 /// Observer that completes the span of a call.

@@ -17,7 +17,7 @@ use crate::error::GatewayError;
 use crate::gateway::now_ms;
 use crate::outcome::CallRecorder;
 use crate::translation::{error_status, write_stream_error};
-use crate::upstream::{ActiveCall, ServerResponse};
+use crate::upstream::{ActiveCall, KeyMask, ServerResponse};
 
 /// Content type of streams.
 pub(crate) const EVENT_STREAM: &str = "text/event-stream; charset=utf-8";
@@ -35,6 +35,7 @@ pub struct ReplyStream {
     active: ActiveCall,
     dialect: Dialect,
     codec: StreamCodec,
+    mask: KeyMask,
     /// None behind the end.
     body: Option<EgressBody>,
     /// Bytes that are there already.
@@ -69,7 +70,7 @@ pub(crate) async fn begin_stream(
     recorder: CallRecorder,
     response: ServerResponse,
 ) -> Result<ReplyStream, Box<BrokenStream>> {
-    let server = response.plan.server;
+    let (server, mask) = (response.plan.server, response.mask);
     let mut codec = StreamCodec::new(&response.plan.form);
     let (mut body, mut held) = (response.response.body, BytesMut::new());
     let hold_until = Instant::now() + HOLD_MAX;
@@ -103,14 +104,14 @@ pub(crate) async fn begin_stream(
     }
     let has_content = codec.has_content();
     if !has_content && (broken || codec.error().is_some()) {
-        let error = codec.error().cloned();
+        let error = codec.error().cloned().map(|error| mask.error(error));
         let status = error.as_ref().map(|error| error_status(server, error));
         return Err(Box::new(BrokenStream { status, error, active, recorder }));
     }
     active.delivering();
     let dialect = active.call.endpoint.dialect();
     let mut stream =
-        ReplyStream { active, dialect, codec, body: Some(body), ready: Bytes::new(), recorder, settling: None };
+        ReplyStream { active, dialect, codec, mask, body: Some(body), ready: Bytes::new(), recorder, settling: None };
     if has_content {
         stream.recorder.outcome.first_token_ms.get_or_insert_with(now_ms);
     }
@@ -121,7 +122,7 @@ pub(crate) async fn begin_stream(
     } else if let Some(entry) = &mut stream.recorder.entry {
         entry.add(&held);
     }
-    stream.ready = held.freeze();
+    stream.ready = stream.masked(held.freeze());
     Ok(stream)
 }
 
@@ -182,6 +183,7 @@ impl ReplyStream {
         if self.recorder.outcome.first_token_ms.is_none() && self.codec.has_content() {
             self.recorder.outcome.first_token_ms = Some(now_ms());
         }
+        let written = self.masked(written);
         if self.codec.is_ended() {
             self.end(&written);
         } else if let Some(entry) = &mut self.recorder.entry {
@@ -196,9 +198,14 @@ impl ReplyStream {
                 self.end(&bytes);
                 bytes
             }
-            Ok((bytes, false)) => [bytes, self.interrupt(None)].concat().into(),
+            Ok((bytes, false)) => [self.masked(bytes), self.interrupt(None)].concat().into(),
             Err(_) => self.interrupt(None),
         }
+    }
+
+    /// Masks the key in the last bytes of a stream that ends in an error of the server.
+    fn masked(&self, bytes: Bytes) -> Bytes {
+        if self.codec.error().is_some() { self.mask.bytes(bytes) } else { bytes }
     }
 
     /// Ends a stream whose last event came: the end of the answer, or an error of the server.
@@ -207,7 +214,7 @@ impl ReplyStream {
             None => self.active.finished(&self.codec.answer()),
             Some(error) => {
                 self.active.interrupted(Some(error.kind.status()));
-                self.recorder.outcome.error = Some(error.message);
+                self.recorder.outcome.error = Some(self.mask.error(error).message);
             }
         }
         self.close(last);

@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use super::client_certificate::ProviderSecret;
 use super::credentials::{AttemptCredentials, CredentialOwner};
+use super::key_mask::KeyMask;
 use super::plan::{AttemptPlan, PlanStep, ReplyForm, plan};
 use super::remote_media::RemoteMedia;
 use super::request::{AttemptParts, AttemptRequest, request};
@@ -34,6 +35,8 @@ pub(crate) struct ServerResponse {
     pub candidate: usize,
     pub plan: AttemptPlan,
     pub response: EgressResponse,
+    /// Key that the server knows, and its errors must not tell.
+    pub mask: KeyMask,
 }
 
 /// What came of the attempts.
@@ -74,6 +77,7 @@ struct PreparedAttempt {
     plan: AttemptPlan,
     credentials: AttemptCredentials,
     request: AttemptRequest,
+    mask: KeyMask,
 }
 
 /// How the last effect of a step continues the call.
@@ -257,7 +261,7 @@ impl ActiveCall {
             self.unfit.get_or_insert(error);
             return AttemptEvent::Unfit;
         }
-        let PreparedAttempt { mut plan, credentials, request } = match self.prepared(&candidate).await {
+        let PreparedAttempt { mut plan, credentials, request, mask } = match self.prepared(&candidate).await {
             Ok(prepared) => prepared,
             Err(error) => {
                 self.unfit.get_or_insert(error);
@@ -275,7 +279,7 @@ impl ActiveCall {
                 }
                 let retry_after_ms = retry_after_ms(texts(&response.headers), now_ms());
                 self.answered_by = index;
-                self.held = Some(ServerResponse { candidate: index, plan, response });
+                self.held = Some(ServerResponse { candidate: index, plan, response, mask });
                 AttemptEvent::Head { status, retry_after_ms }
             }
             Err(error) => self.not_answered(&candidate, &error),
@@ -311,7 +315,7 @@ impl ActiveCall {
         let credentials = core.credentials.credentials(&owner, &secret).await?;
         let parts = AttemptParts { call: &call, candidate, plan: &plan, secret: &secret, credentials: &credentials };
         let request = request(&parts, &core.forward)?;
-        Ok(PreparedAttempt { plan, credentials, request })
+        Ok(PreparedAttempt { plan, credentials, request, mask: KeyMask::new(key) })
     }
 
     fn not_answered(&mut self, candidate: &Candidate, error: &EgressError) -> AttemptEvent {

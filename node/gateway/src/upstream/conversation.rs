@@ -72,7 +72,6 @@ impl UnwrittenConversation {
     /// Writes the request for the server.
     pub fn write(self, call: &ModelCall) -> Result<AttemptPlan, GatewayError> {
         let UnwrittenConversation { url, client, server, server_streams, options, request } = self;
-        let max_output_tokens = request.max_output_tokens;
         let mut translation = CallTranslation::of_request((client, server), request, options)?;
         translation.take_betas(call.header("anthropic-beta"))?;
         translation.set_answer_id(&call.request_id);
@@ -84,7 +83,6 @@ impl UnwrittenConversation {
             server_streams,
             dropped: translation.dropped.clone(),
             form: ReplyForm::Translated(Box::new(translation)),
-            max_output_tokens,
         })
     }
 }
@@ -127,7 +125,6 @@ fn passed(
             members.insert("model".to_owned(), json!(model));
         }
     }
-    let max_output_tokens = output_bound(&body);
     Ok(AttemptPlan {
         url,
         body: bytes_of(&body),
@@ -136,6 +133,5 @@ fn passed(
         server_streams: call.stream,
         form: ReplyForm::Passed { dialect, hides_usage },
         dropped,
-        max_output_tokens,
     })
 }

@@ -63,8 +63,6 @@ pub(crate) struct AttemptPlan {
     pub server_streams: bool,
     pub form: ReplyForm,
     pub dropped: Vec<String>,
-    /// Upper bound of the tokens of the answer, as it is sent.
-    pub max_output_tokens: Option<u64>,
 }
 
 /// What an attempt needs next.
@@ -127,7 +125,6 @@ fn completions(call: &ModelCall, candidate: &Candidate) -> Result<AttemptPlan, G
         server_streams: request.stream,
         form: ReplyForm::Completions { hides_usage: !request.include_usage },
         dropped: Vec::new(),
-        max_output_tokens: request.max_output_tokens.map(|max| max.saturating_mul(request.answers.max(1))),
     })
 }
 
@@ -159,7 +156,6 @@ fn embedding(call: &ModelCall, candidate: &Candidate) -> Result<AttemptPlan, Gat
         server_streams: false,
         form: ReplyForm::Embeddings(form),
         dropped: Vec::new(),
-        max_output_tokens: Some(0),
     })
 }
 
@@ -195,7 +191,6 @@ fn count_tokens(call: &ModelCall, candidate: &Candidate) -> Result<AttemptPlan, 
         server_streams: false,
         form: ReplyForm::Opaque,
         dropped: Vec::new(),
-        max_output_tokens: Some(0),
     })
 }
 
@@ -227,6 +222,5 @@ fn opaque(
         server_streams: call.stream,
         form,
         dropped: Vec::new(),
-        max_output_tokens: None,
     })
 }

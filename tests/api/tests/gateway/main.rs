@@ -1,0 +1,11 @@
+//! Tests of the AI gateway with real nodes and scripted model servers that misbehave.
+
+mod budgets;
+mod caching;
+mod cluster;
+mod faults;
+mod fixture;
+mod logging;
+mod paths;
+mod routing;
+mod secrets;

@@ -12,7 +12,7 @@ use assay_node_models::provider::UpstreamEndpoint;
 use assay_node_models::resolution::Candidate;
 use serde_json::json;
 
-use super::plan::{AttemptPlan, JSON, PlanStep, ReplyForm, bytes_of, output_bound, url};
+use super::plan::{AttemptPlan, JSON, PlanStep, ReplyForm, bytes_of, url};
 use super::server_facts::{conversation_format, model_in_body, write_options};
 use crate::call::ModelCall;
 use crate::error::GatewayError;

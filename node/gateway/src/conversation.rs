@@ -45,7 +45,7 @@ impl Gateway {
         call: ModelCall,
         observer: Option<Box<dyn CallObserver>>,
     ) -> Result<Conversation, GatewayError> {
-        let reply = self.call(call, observer).await?;
+        let reply = Box::pin(self.call(call, observer)).await?;
         if !(200..300).contains(&reply.status) {
             return Err(refusal_of(reply));
         }

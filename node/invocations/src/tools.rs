@@ -28,7 +28,7 @@ pub(crate) struct PromptTools {
 /// What a call of a tool runs.
 #[derive(Debug)]
 pub(crate) enum ToolTarget {
-    Function(InvokedFunction),
+    Function(Box<InvokedFunction>),
     Remote(RemoteTool),
 }
 
@@ -67,7 +67,7 @@ impl Invoker {
             if function.kind()? == FunctionKind::Code {
                 return Err(InvokeError::code_is_not_served());
             }
-            tools.push((source_of(&function), Arc::new(ToolTarget::Function(function))));
+            tools.push((source_of(&function), Arc::new(ToolTarget::Function(Box::new(function)))));
         }
         let session = match prompt.mcp.is_empty() {
             true => None,

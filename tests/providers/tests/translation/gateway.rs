@@ -61,6 +61,9 @@ fn compare(caller: &GatewayCaller, server: &ProviderServer, secret: &TestSecret,
             let answer = caller.call(secret, (client, model, stream), sent);
             let named = format!("{client:?} to {model} of {:?}, {scenario:?}", secret.provider.provider_type);
             assert_eq!(answer.status, 200, "{named}: {}", String::from_utf8_lossy(&answer.bytes));
+            let content_type = if stream { "text/event-stream; charset=utf-8" } else { "application/json" };
+            let is_said = answer.headers.iter().any(|(name, value)| name == "content-type" && value == content_type);
+            assert!(is_said, "{named}: {:?}", answer.headers);
             let mut found = match stream {
                 true => seen_in_stream(client, &answer.bytes),
                 false => seen_whole(client, &answer.json()),

@@ -148,8 +148,9 @@ async fn opened(world: &World, id: Uuid) -> Option<String> {
 #[tokio::test]
 async fn answers_show_the_end_of_a_secret_and_who_gave_it() {
     let world = world().await;
-    let made =
-        world.make(&AI_SECRET, json!({"name": "s", "type": "openai", "secret": FIRST, "metadata": {"a": 1}})).await;
+    let metadata = json!({"api_base": "https://models.example.com"});
+    let sent = json!({"name": "s", "type": "openai", "secret": FIRST, "metadata": metadata});
+    let made = world.make(&AI_SECRET, sent).await;
     let (id, user) = (id_of(&made), world.owner.user.to_string());
     let mut fields: Vec<&str> = made.as_object().expect("an object").keys().map(String::as_str).collect();
     fields.sort_unstable();
@@ -177,8 +178,8 @@ async fn answers_show_the_end_of_a_secret_and_who_gave_it() {
     assert_eq!(world.secret("s").await, FIRST);
 
     let patched = world.patch(&AI_SECRET, id, json!({"type": "azure", "secret": null})).await;
-    assert_eq!((&patched["type"], &patched["metadata"]), (&json!("azure"), &json!({"a": 1})));
-    assert_eq!(patched["secret_updated_at"], made["secret_updated_at"], "the secret stays");
+    assert_eq!((&patched["type"], &patched["metadata"]), (&json!("azure"), &metadata));
+    assert_eq!(patched["secret_updated_at"], made["secret_updated_at"], "the secret stays with its server");
     assert!(patched["updated_at"].as_str() > made["updated_at"].as_str());
     assert_eq!(world.secret("s").await, FIRST);
     let patched = world.patch(&AI_SECRET, id, json!({"secret": SECOND, "name": "t"})).await;
@@ -476,7 +477,7 @@ async fn a_node_without_the_key_serves_everything_else() {
         let listed = id_of(&listed[0]);
         unavailable(records.patch(&owner, &AI_SECRET, listed, make("s", Some(SECOND))).await, &named);
         let patched =
-            records.patch(&owner, &AI_SECRET, listed, body(json!({"type": "openai"}))).await.expect("patches");
+            records.patch(&owner, &AI_SECRET, listed, body(json!({"metadata": {"a": 1}}))).await.expect("patches");
         assert_eq!(patched["preview_secret"], "sk-***irst");
         let bare = records.create(&owner, &AI_SECRET, make("bare", None)).await.expect("needs no key");
         records.delete(&owner, &AI_SECRET, id_of(&bare.object)).await.expect("deletes");

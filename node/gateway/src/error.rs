@@ -14,7 +14,7 @@ use crate::translation::write_error;
 #[error("{}", error.message)]
 pub struct GatewayError {
     pub status: u16,
-    pub error: ModelError,
+    pub error: Box<ModelError>,
     pub retry_after_s: Option<u64>,
 }
 
@@ -27,7 +27,7 @@ impl GatewayError {
             param: None,
             extra: Extra::default(),
         };
-        GatewayError { status, error, retry_after_s: None }
+        GatewayError { status, error: Box::new(error), retry_after_s: None }
     }
 
     /// Refuses a request that cannot be read.

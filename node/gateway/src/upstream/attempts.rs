@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use assay_node_auth::Secret;
 use assay_node_budgets::BudgetReservation;
 use assay_node_egress::{EgressError, EgressFailure, EgressProgress, EgressResponse, HeaderMap};
 use assay_node_models::attempts::{AttemptEffect, AttemptEvent, AttemptMachine, AttemptPolicy, GiveUpReason};
@@ -315,7 +316,9 @@ impl ActiveCall {
         let credentials = core.credentials.credentials(&owner, &secret).await?;
         let parts = AttemptParts { call: &call, candidate, plan: &plan, secret: &secret, credentials: &credentials };
         let request = request(&parts, &core.forward)?;
-        Ok(PreparedAttempt { plan, credentials, request, mask: KeyMask::new(key) })
+        // what is sent, and not the JSON that also has the key of a certificate
+        let mask = KeyMask::new(Some(Secret::new(secret.auth().to_owned())));
+        Ok(PreparedAttempt { plan, credentials, request, mask })
     }
 
     fn not_answered(&mut self, candidate: &Candidate, error: &EgressError) -> AttemptEvent {

@@ -1,7 +1,5 @@
 //! Access: members of organizations, grants, invitations.
 
-pub mod openapi;
-
 use assay_node_http::requests::caller::Call;
 use assay_node_http::responses::refusal::Refusal;
 use assay_node_http::responses::{HandlerResult, json};

@@ -4,8 +4,6 @@
 //! The addresses carry no credential: what stands in them is a ticket that this cluster signed, for one file and for a while.
 //! Rows come before their attachments, so a key may be named before anything else is known of it.
 
-pub mod openapi;
-
 use assay_node_auth::{Permission, Principal};
 use assay_node_files::{About, Content, Deed, File, FileName, NAMED_MAX, Purpose, Ticket, keys_in};
 use assay_node_http::requests::admission::Applicant;

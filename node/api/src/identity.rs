@@ -2,7 +2,6 @@
 
 mod login;
 pub mod oauth;
-pub mod openapi;
 pub mod setup;
 
 use assay_node_http::openapi::{Operation, names, text, uuid};

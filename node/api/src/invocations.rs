@@ -8,11 +8,9 @@
 //! | [`mcp`] | tools of MCP servers |
 //! | [`spans`] | spans of functions and tools |
 //! | [`responses`] | values, streams and errors as responses |
-//! | [`openapi`] | description for the OpenAPI document |
 
 mod mcp;
 mod models;
-pub mod openapi;
 mod parents;
 mod responses;
 mod services;

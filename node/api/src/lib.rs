@@ -61,7 +61,7 @@ pub fn services() -> Services {
     Services {
         api: routes::all,
         metrics: routes::metrics_alone,
-        calls_models: |path| gateway::paths::is_gateway_path(path) || invocations::is_invocation_path(path),
+        calls_models: |path| assay_node_gateway::paths::is_gateway_path(path) || invocations::is_invocation_path(path),
         exports: |edge| Arc::new(ExportService::new(edge)),
     }
 }

@@ -5,7 +5,6 @@
 //! paths.
 
 pub mod api_table;
-pub mod families;
 pub mod suggestions;
 
 use std::sync::OnceLock;
@@ -17,7 +16,7 @@ use serde_json::{Map, Value, json};
 use crate::route_table::Routes;
 use crate::routes::{registered, single_operations};
 
-pub use families::{definitions, records};
+pub use assay_node_api_descriptions::families::{definitions, records};
 
 /// The page of `GET /docs`. It asks for the document and for nothing else.
 pub const PAGE: &str = include_str!("openapi/page.html");

@@ -10,6 +10,5 @@
 pub(crate) mod exports;
 mod grpc_service;
 pub mod http;
-pub mod openapi;
 
 pub use grpc_service::ExportService;

@@ -2,7 +2,6 @@
 
 mod body;
 pub mod jobs;
-pub mod openapi;
 
 use assay_node_auth::{Permission, Principal};
 use assay_node_btql::columns::{Kind as SourceKind, Named};

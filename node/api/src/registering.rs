@@ -1,8 +1,6 @@
 //! Registration for older SDKs and those in JavaScript: all by POST, projects by name, and responses that carry the project beside
 //! the object. The records and the rights are the same as at `/v1`.
 
-pub mod openapi;
-
 use assay_node_http::requests::caller::Call;
 use assay_node_http::requests::error_texts::kind_of;
 use assay_node_http::requests::error_texts::shortened;

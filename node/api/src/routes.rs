@@ -1,7 +1,9 @@
 //! Registration of routes: which handler serves which path. A path without a route is looked up in the table of the API: 501,
 //! 405 or 404.
 
+use assay_node_api_descriptions as descriptions;
 use assay_node_functions::Definition;
+use assay_node_gateway::paths;
 use assay_node_http::openapi::Operation;
 use assay_node_http::requests::caller::Call;
 use assay_node_http::responses::HandlerResult;
@@ -94,34 +96,34 @@ pub fn single_operations() -> Vec<Operation> {
     let mut all = service::operations();
     all.extend(guide::operations());
     all.extend(identity::operations());
-    all.extend(identity::openapi::logins());
-    all.extend(identity::openapi::setups());
+    all.extend(descriptions::identity::logins());
+    all.extend(descriptions::identity::setups());
     all.extend(views::operations());
     all.extend(secrets::operations());
     all.extend(budgets::operations());
-    all.extend(access::openapi::tokens());
+    all.extend(descriptions::access::tokens());
     all.extend(environments::operations());
     all.extend(simulated_users::operations());
     all.extend(restore::operations());
-    all.extend(summaries::openapi::operations());
-    all.extend(access::openapi::acls());
-    all.extend(access::openapi::people());
-    all.extend(access::openapi::invitations());
-    all.extend(queries::openapi::operations());
-    all.extend(rows::openapi::operations());
+    all.extend(descriptions::summaries::operations());
+    all.extend(descriptions::access::acls());
+    all.extend(descriptions::access::people());
+    all.extend(descriptions::access::invitations());
+    all.extend(descriptions::queries::operations());
+    all.extend(descriptions::rows::operations());
     all.extend(functions::operations());
-    all.extend(registering::openapi::operations());
-    all.extend(files::openapi::operations());
-    all.extend(crate::otlp::openapi::operations());
-    all.extend(gateway::openapi::operations());
-    all.extend(invocations::openapi::operations());
+    all.extend(descriptions::registering::operations());
+    all.extend(descriptions::files::operations());
+    all.extend(descriptions::otlp::operations());
+    all.extend(descriptions::gateway::operations());
+    all.extend(descriptions::invocations::operations());
     all.extend(temporary_credentials::operations());
     all
 }
 
 /// Registers the paths of the AI gateway. One handler reads them, after all other routes.
 fn gateway_of(config: &mut Routes<'_>) {
-    for prefix in gateway::paths::PREFIXES {
+    for prefix in paths::PREFIXES {
         for path in ["chat/completions", "completions", "auto", "embeddings"] {
             config.service(at(&format!("{prefix}/{path}")).route(post().to(gateway::calls::handle)));
         }
@@ -130,7 +132,7 @@ fn gateway_of(config: &mut Routes<'_>) {
             at_all_below(prefix).route(get().to(gateway::calls::handle)).route(post().to(gateway::calls::handle)),
         );
     }
-    for path in gateway::paths::ROOT_PATHS {
+    for path in paths::ROOT_PATHS {
         if path.ends_with("/models") {
             config.service(at(path).route(get().to(gateway::calls::handle)));
             config.service(
@@ -389,7 +391,7 @@ fn rows_of(config: &mut Routes<'_>, path: &str, kind: ObjectKind) {
                 .route(post().to(move |call, payload| rows::fetch_by_body(kind, call, payload))),
         )
         .service(feedback.route(post().to(move |call, payload| rows::feedback(kind, call, payload))));
-    config.describe(|| rows::openapi::rows(path, kind));
+    config.describe(|| descriptions::rows::rows(path, kind));
 }
 
 /// Answers paths without a route. Only authenticated callers learn which operations are not served yet.

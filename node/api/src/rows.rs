@@ -1,7 +1,6 @@
 //! Rows of objects: insert, fetch and feedback of one object, and the two that write to many.
 
 pub mod bodies;
-pub mod openapi;
 pub mod restore;
 
 use std::fmt::Display;

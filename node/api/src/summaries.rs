@@ -1,6 +1,5 @@
 //! Summaries of experiments and datasets, also at the paths of older clients.
 
-pub mod openapi;
 mod statistics;
 
 use assay_node_auth::Permission;

@@ -145,7 +145,7 @@ fn unreadable(why: impl Into<String>) -> GatewayError {
 }
 
 fn failed(error: ModelError) -> GatewayError {
-    GatewayError { status: error.kind.status(), error, retry_after_s: None }
+    GatewayError { status: error.kind.status(), error: Box::new(error), retry_after_s: None }
 }
 
 /// Returns the error that a response of a model server reports.
@@ -157,7 +157,7 @@ fn refusal_of(reply: ModelReply) -> GatewayError {
     let retry_after = reply.headers.iter().find(|(name, _)| name == "retry-after");
     GatewayError {
         status: reply.status,
-        error: read_error(Dialect::Chat, reply.status, &body),
+        error: Box::new(read_error(Dialect::Chat, reply.status, &body)),
         retry_after_s: retry_after.and_then(|(_, seconds)| seconds.parse().ok()),
     }
 }

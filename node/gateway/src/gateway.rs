@@ -427,7 +427,7 @@ async fn again(broken: BrokenStream) -> (ActiveCall, CallRecorder, Result<Arriva
     if let (Err(failure), Some(error)) = (&mut arrival, error)
         && failure.error.code.as_deref() == Some("upstream_error")
     {
-        failure.error = error;
+        failure.error = Box::new(error);
     }
     (active, recorder, arrival)
 }

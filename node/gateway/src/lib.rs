@@ -6,6 +6,7 @@
 //! ```
 //! | module | subject |
 //! |---|---|
+//! | [`paths`] | which endpoint a path is for |
 //! | [`endpoint`], [`call`] | what clients call, and with what |
 //! | [`gateway`] | the calls themselves |
 //! | `conversation` | calls by this node itself, whose answers are read |
@@ -26,6 +27,7 @@ pub mod endpoint;
 pub mod error;
 pub mod gateway;
 pub mod outcome;
+pub mod paths;
 pub mod reply;
 pub mod settings;
 pub mod span;

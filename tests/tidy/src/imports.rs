@@ -199,8 +199,22 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "assay-node-api-descriptions",
+        &[
+            "assay-node-files",
+            "assay-node-functions",
+            "assay-node-gateway",
+            "assay-node-http",
+            "assay-node-identity",
+            "assay-node-query",
+            "assay-node-records",
+            "assay-storage-model",
+        ],
+    ),
+    (
         "assay-node-api",
         &[
+            "assay-node-api-descriptions",
             "assay-node-auth",
             "assay-node-btql",
             "assay-node-budgets",

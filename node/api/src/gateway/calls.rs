@@ -22,9 +22,9 @@ use uuid::Uuid;
 
 use super::guards::CallGuards;
 use super::models_list;
-use super::paths::{self, CallPath, GatewayPath, ModelsForm, ParsedPath};
 use super::providers::{CallerProviders, providers_of};
 use super::span_log::{SpanTarget, log_call};
+use assay_node_gateway::paths::{self, CallPath, GatewayPath, ModelsForm, ParsedPath};
 
 const PARENT: &str = "x-bt-parent";
 const PROJECT: &str = "x-bt-project-id";

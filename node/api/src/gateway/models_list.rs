@@ -4,8 +4,8 @@ use assay_node_gateway::GatewayError;
 use assay_node_http::requests::caller::Call;
 use serde_json::{Value, json};
 
-use super::paths::ModelsForm;
 use super::providers::CallerProviders;
+use assay_node_gateway::paths::ModelsForm;
 
 /// Models that one response lists.
 const LISTED_MAX: usize = 10_000;

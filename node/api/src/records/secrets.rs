@@ -7,7 +7,7 @@ use assay_node_http::web::Payload;
 use assay_node_records::kinds::AI_SECRET;
 use serde_json::json;
 
-use crate::openapi::families::Family;
+use assay_node_api_descriptions::families::Family;
 
 /// Deletes the secret that the body names.
 pub async fn delete(call: Call, payload: Payload) -> HandlerResult {

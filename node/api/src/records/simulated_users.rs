@@ -9,8 +9,8 @@ use assay_node_records::{ListRequest, kinds};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::openapi::families::Family;
 use crate::records::created;
+use assay_node_api_descriptions::families::Family;
 
 fn project(call: &Call) -> Result<Uuid, Refusal> {
     let text = call.request.match_info().get("project_id").unwrap_or_default();

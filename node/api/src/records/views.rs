@@ -10,7 +10,7 @@ use assay_node_records::{ListRequest, RecordsError, kinds::VIEW};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use crate::openapi::families::{Family, filtered, paged};
+use assay_node_api_descriptions::families::{Family, filtered, paged};
 
 const OBJECT: [&str; 2] = ["object_type", "object_id"];
 

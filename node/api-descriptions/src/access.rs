@@ -5,7 +5,7 @@ use assay_node_identity::MEMBERS_AT_ONCE_MAX;
 use assay_node_records::{ACLS_AT_ONCE_MAX, describe_organization, describe_user, kinds};
 use serde_json::{Value, json};
 
-use crate::openapi::families::{Family, filtered, paged};
+use crate::families::{Family, filtered, paged};
 
 const ACLS: &str = "Acls";
 const ORGANIZATIONS: &str = "Organizations";

@@ -3,7 +3,7 @@
 use assay_node_http::openapi::{Operation, some_text};
 use serde_json::{Value, json};
 
-use super::paths::{PREFIXES, ROOT_PATHS};
+use assay_node_gateway::paths::{PREFIXES, ROOT_PATHS};
 
 const TAG: &str = "Gateway";
 /// Statuses of errors. Bodies have the form of the client's model API.

@@ -1,6 +1,6 @@
 //! Paths of the gateway: which endpoint a request is for, below any of its prefixes (1.1). Pure.
 
-use assay_node_gateway::{ClientEndpoint, GeminiVerb};
+use crate::endpoint::{ClientEndpoint, GeminiVerb};
 
 /// Prefixes of the gateway's paths. Clients are given any of them as the base URL.
 pub const PREFIXES: [&str; 2] = ["/v1/proxy", "/gateway"];

@@ -4,7 +4,8 @@ use assay_node_http::openapi::{Operation, uuid};
 use assay_node_http::responses::refusal::ErrorKind;
 use serde_json::{Value, json};
 
-use super::PATHS;
+/// Paths whose bodies name the function.
+pub const INVOKE_PATHS: [&str; 3] = ["/function/invoke", "/v1/proxy/function/invoke", "/proxy/function/invoke"];
 
 const TAG: &str = "Functions";
 const REFUSALS: [ErrorKind; 7] = [
@@ -60,7 +61,7 @@ fn parent() -> Value {
 }
 
 pub fn operations() -> Vec<Operation> {
-    let by_body = PATHS.into_iter().map(|path| {
+    let by_body = INVOKE_PATHS.into_iter().map(|path| {
         described(
             Operation::new("post", path, TAG, "Invoke the function that the body names")
                 .takes(json!({"type": "object"})),

@@ -19,6 +19,7 @@ mod spans;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use assay_node_api_descriptions::invocations::INVOKE_PATHS;
 use assay_node_http::requests::caller::Call;
 use assay_node_http::responses::HandlerResult;
 use assay_node_http::responses::refusal::Refusal;
@@ -44,8 +45,6 @@ const INVOCATION_TIME_MAX: Duration = Duration::from_secs(900);
 const PROJECT: &str = "x-bt-project-id";
 const ENDPOINT_NAME: &str = "x-bt-endpoint-name";
 const PARENT: &str = "x-bt-parent";
-/// Paths whose body names the function. The first one is canonical (F-05).
-const PATHS: [&str; 3] = ["/function/invoke", "/v1/proxy/function/invoke", "/proxy/function/invoke"];
 
 /// Form of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +56,7 @@ enum AnswerForm {
 }
 
 pub fn register(config: &mut Routes<'_>) {
-    for path in PATHS {
+    for path in INVOKE_PATHS {
         config.service(at(path).route(post().to(by_body)));
     }
     config.service(at("/v1/function/{id}/invoke").route(post().to(by_id)));
@@ -66,7 +65,7 @@ pub fn register(config: &mut Routes<'_>) {
 /// Returns whether requests to a path may take as long as calls of models.
 pub fn is_invocation_path(path: &str) -> bool {
     let is_by_id = || path.strip_prefix("/v1/function/").is_some_and(|rest| rest.ends_with("/invoke"));
-    PATHS.contains(&path) || path == "/v1/function" || is_by_id()
+    INVOKE_PATHS.contains(&path) || path == "/v1/function" || is_by_id()
 }
 
 /// `POST /function/invoke`: the body names the function.

@@ -104,11 +104,9 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let admin_socket =
         AdminSocket::open(&config.store.data_dir, Arc::clone(&cluster), identity.clone(), objects.clone())?;
     let serving = Arc::new(AtomicBool::new(false));
-    let rates = rate_limiter(&config, &cluster)?;
     let budgets = Budgets::new(Arc::new(ReplicatedBudgets(records.catalog().clone())), Handle::current());
     let gateway = Gateway::new(outbound.clone(), config.gateway.clone(), models, Handle::current());
     model_calls::join_parts(&config, (&gateway, &budgets), &cluster, &records).await?;
-    let usage = ClusterUsage::start(&cluster, &config.limits.quotas);
     let app = App {
         identity: identity.clone(),
         objects: objects.clone(),
@@ -116,8 +114,8 @@ async fn run(config: Config) -> anyhow::Result<()> {
         health: health(Arc::clone(&cluster), records.clone(), Arc::clone(&serving)),
         metrics: metrics::source(&cluster, (&objects, &queries), (&outbound, &budgets)),
         config: config.http.clone(),
-        rates,
-        quotas: Quotas::new(config.limits.quotas.clone(), usage),
+        rates: rate_limiter(&config, &cluster)?,
+        quotas: Quotas::new(config.limits.quotas.clone(), ClusterUsage::start(&cluster, &config.limits.quotas)),
         admin: http_listener::open(&config, Arc::clone(&cluster))?,
         provider,
         gateway: gateway.clone(),
@@ -125,8 +123,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
     };
     let server = Server::bind(app, sockets).context("cannot start to listen")?;
     let outbound = OutboundPolicy::open(outbound, &config.egress, &server, Arc::clone(&cluster))?;
-    // Before the node is ready: a cluster without a majority is when administrators are needed most.
-    http_listener::announce(&config, &server.admin_addresses())?;
+    http_listener::announce(&config, &server.admin_addresses())?; // early: they are needed most without a majority
     let scheme = if config.http.tls.is_some() { "https" } else { "http" };
     let (addresses, otlp, handle) = (server.addresses(), server.otlp_addresses(), server.handle());
     warn_of_plain_text(&config.http, &addresses);

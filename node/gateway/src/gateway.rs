@@ -161,44 +161,14 @@ impl Gateway {
         let call = Arc::new(call);
         let mut recorder = CallRecorder::new(observer, Arc::clone(&self.0.counters), (started_ms, bytes));
         recorder.call = Some(Arc::clone(&call));
-        let admitted = self.candidates(&call, started_ms);
-        let (candidates, all_cooling) = match admitted {
-            Ok(candidates) => candidates,
+        let mut active = match self.begin(call, &mut recorder).await {
+            Ok(BegunCall::Upstream(active)) => *active,
+            Ok(BegunCall::Cached(reply)) => return Ok(reply),
             Err(error) => {
                 recorder.fail(error.status, error.to_string(), now_ms());
                 return Err(error);
             }
         };
-        match cached::ask(self.0.cache.get(), &call, &candidates).await {
-            Ok(CacheAnswer::NotAsked) => {}
-            Ok(CacheAnswer::Miss(entry)) => recorder.entry = entry,
-            Ok(CacheAnswer::Hit(hit)) => {
-                let now = now_ms();
-                cached::outcome_of_hit(&hit, &mut recorder.outcome, now);
-                let reply = cached::replay(&call, *hit, &recorder.outcome, now);
-                recorder.end(now);
-                return Ok(reply);
-            }
-            Err(error) => {
-                recorder.fail(error.status, error.to_string(), now_ms());
-                return Err(error);
-            }
-        }
-        let admitted = match self.slot().await {
-            Ok(slot) => self.admitted(&call, &candidates, started_ms).await.map(|reservation| (slot, reservation)),
-            Err(error) => Err(error),
-        };
-        let (slot, reservation) = match admitted {
-            Ok(admitted) => admitted,
-            Err(error) => {
-                recorder.fail(error.status, error.to_string(), now_ms());
-                return Err(error);
-            }
-        };
-        recorder.limits = reservation.as_ref().map(|reservation| reservation.headers().pairs()).unwrap_or_default();
-        let mut active = ActiveCall::new(Arc::clone(&self.0), call, candidates, all_cooling);
-        active.reservation = reservation;
-        active.slot = Some(slot);
         let mut arrival = active.arrive().await;
         loop {
             let response = match arrival {
@@ -227,6 +197,30 @@ impl Gateway {
                 Err(broken) => (active, recorder, arrival) = again(*broken).await,
             }
         }
+    }
+
+    /// Finds servers for a call, asks the cache, and admits it.
+    async fn begin(&self, call: Arc<ModelCall>, recorder: &mut CallRecorder) -> Result<BegunCall, GatewayError> {
+        let started_ms = recorder.outcome.started_ms;
+        let (candidates, all_cooling) = self.candidates(&call, started_ms)?;
+        match cached::ask(self.0.cache.get(), &call, &candidates).await? {
+            CacheAnswer::NotAsked => {}
+            CacheAnswer::Miss(entry) => recorder.entry = entry,
+            CacheAnswer::Hit(hit) => {
+                let now = now_ms();
+                cached::outcome_of_hit(&hit, &mut recorder.outcome, now);
+                let reply = cached::replay(&call, *hit, &recorder.outcome, now);
+                recorder.end(now);
+                return Ok(BegunCall::Cached(reply));
+            }
+        }
+        let slot = self.slot().await?;
+        let reservation = self.admitted(&call, &candidates, started_ms).await?;
+        recorder.limits = reservation.as_ref().map(|reservation| reservation.headers().pairs()).unwrap_or_default();
+        let mut active = ActiveCall::new(Arc::clone(&self.0), call, candidates, all_cooling);
+        active.reservation = reservation;
+        active.slot = Some(slot);
+        Ok(BegunCall::Upstream(Box::new(active)))
     }
 
     /// Counts and reports a call that is refused before it is made.
@@ -351,6 +345,14 @@ impl Gateway {
         }
         text
     }
+}
+
+/// A call that was admitted.
+#[derive(Debug)]
+enum BegunCall {
+    /// The cache has its answer.
+    Cached(ModelReply),
+    Upstream(Box<ActiveCall>),
 }
 
 /// What the head of a response becomes.

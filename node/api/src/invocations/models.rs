@@ -52,15 +52,7 @@ pub(super) async fn call(
     let mut guards = services.guards().await?;
     let mut call = ModelCall {
         request_id: Uuid::new_v4().to_string(),
-        owner: CallOwner {
-            organization: caller.principal.org.0,
-            project: services.project(),
-            principal: caller.principal.user,
-            is_service_account: caller.edge.records.is_service_account(caller.principal.user),
-            credential: credential_of(caller.principal.credential),
-            temporary: None,
-            email: Some(caller.principal.user_email.clone()).filter(|email| !email.is_empty()),
-        },
+        owner: owner_of(services),
         endpoint,
         model: target.model,
         stream: target.stream,
@@ -98,6 +90,21 @@ pub(super) async fn call(
     let passed = PASSED_HEADERS.into_iter().filter_map(|name| Some((name, conversation.header(name)?)));
     services.note_model_headers(passed.map(|(name, value)| (name.to_owned(), value.to_owned())).collect());
     Ok(Box::new(GatewayAnswer { conversation, special: HashMap::new(), ready: VecDeque::new() }))
+}
+
+/// Returns whose calls the models of an invocation are.
+fn owner_of(services: &CallerServices) -> CallOwner {
+    let caller = services.caller();
+    let principal = &caller.principal;
+    CallOwner {
+        organization: principal.org.0,
+        project: services.project(),
+        principal: principal.user,
+        is_service_account: caller.edge.records.is_service_account(principal.user),
+        credential: credential_of(principal.credential),
+        temporary: None,
+        email: Some(principal.user_email.clone()).filter(|email| !email.is_empty()),
+    }
 }
 
 /// Returns the name of a secret that serves a model.

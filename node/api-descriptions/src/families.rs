@@ -83,6 +83,7 @@ pub fn definitions(path: &str, definition: Definition) -> Vec<Operation> {
 }
 
 /// One kind: its names in the document, and what is said of it.
+#[derive(Debug)]
 pub struct Family {
     path: String,
     name: String,

@@ -429,7 +429,7 @@ async fn again(broken: BrokenStream) -> (ActiveCall, CallRecorder, Result<Arriva
     if let (Err(failure), Some(error)) = (&mut arrival, error)
         && failure.error.code.as_deref() == Some("upstream_error")
     {
-        failure.error = Box::new(error);
+        *failure.error = error;
     }
     (active, recorder, arrival)
 }

@@ -138,7 +138,7 @@ async fn auto(call: Call, payload: Payload) -> Result<HttpResponse, CallFailure>
             return Err(GatewayError::invalid(why).into());
         }
     };
-    with_body(call, body, CallPath { endpoint, model: None }).await
+    Box::pin(with_body(call, body, CallPath { endpoint, model: None })).await
 }
 
 async fn model_call(call: Call, payload: Payload, path: CallPath) -> Result<HttpResponse, CallFailure> {
@@ -152,7 +152,7 @@ async fn model_call(call: Call, payload: Payload, path: CallPath) -> Result<Http
         }
     }
     let body = body_of(&call, payload).await?;
-    with_body(call, body, path).await
+    Box::pin(with_body(call, body, path)).await
 }
 
 async fn with_body(call: Call, body: CallBody, path: CallPath) -> Result<HttpResponse, CallFailure> {

@@ -65,8 +65,8 @@ fn error() -> Value {
 fn call(path: impl Into<String>, summary: &str) -> Operation {
     described(
         Operation::new("post", path, TAG, summary)
-            .takes(json!({"type": "object"}))
-            .answers(json!({"type": "object"}))
+            .takes(json!({}))
+            .answers(json!({}))
             .answers_as("text/event-stream", json!({"type": "string"})),
     )
 }
@@ -77,9 +77,11 @@ fn any_path(method: &'static str, path: String) -> Operation {
         _ => "Call a model at any other path of a model API",
     };
     let operation = Operation::new(method, path, TAG, summary).part("path+", some_text());
-    let operation = if method == "get" { operation } else { operation.takes(json!({"type": "object"})) };
-    let operation = operation.answers(json!({})).answers_as("text/plain", json!({"type": "string"}));
-    described(operation.answers_as("text/event-stream", json!({"type": "string"})))
+    let operation = operation.answers(json!({}));
+    described(match method {
+        "get" => operation,
+        _ => operation.takes(json!({})).answers_as("text/event-stream", json!({"type": "string"})),
+    })
 }
 
 pub fn operations() -> Vec<Operation> {

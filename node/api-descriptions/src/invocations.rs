@@ -1,6 +1,6 @@
 //! Description of invocations for the OpenAPI document.
 
-use assay_node_http::openapi::{Operation, uuid};
+use assay_node_http::openapi::Operation;
 use assay_node_http::responses::refusal::ErrorKind;
 use serde_json::{Value, json};
 
@@ -68,5 +68,5 @@ pub fn operations() -> Vec<Operation> {
         )
     });
     let by_id = Operation::new("post", "/v1/function/{id}/invoke", TAG, "Invoke a function by its id");
-    by_body.chain([described(by_id.part("id", uuid()).takes(arguments()))]).collect()
+    by_body.chain([described(by_id.of("function").takes(arguments()))]).collect()
 }

@@ -7,6 +7,7 @@ use assay_node_auth::{LoggingTarget, TemporaryLogging, TemporaryTerms};
 use assay_node_http::openapi::{Operation, text};
 use assay_node_http::requests::caller::ModelClientCall;
 use assay_node_http::requests::error_texts::kind_of;
+use assay_node_http::responses::response_headers::MeantAsText;
 use assay_node_http::responses::refusal::{ErrorKind, Refusal};
 use assay_node_http::responses::{HandlerResult, json};
 use assay_node_http::web::{HttpResponse, Payload, header};
@@ -60,7 +61,9 @@ fn in_plain_text(refusal: Refusal) -> HandlerResult {
         ErrorKind::BadRequest | ErrorKind::Forbidden | ErrorKind::NotFound | ErrorKind::Conflict => {
             let mut response = HttpResponse::BadRequest();
             response.insert_header((header::CONTENT_TYPE, "text/plain; charset=utf-8"));
-            Ok(response.body(refusal.message))
+            let mut response = response.body(refusal.message);
+            response.extensions_mut().insert(MeantAsText);
+            Ok(response)
         }
         _ => Err(refusal),
     }

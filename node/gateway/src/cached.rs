@@ -88,7 +88,9 @@ fn endpoint_of(endpoint: &ClientEndpoint) -> Option<CacheEndpoint> {
         ClientEndpoint::Responses => Some(CacheEndpoint::Responses),
         ClientEndpoint::Messages => Some(CacheEndpoint::Messages),
         ClientEndpoint::Gemini(GeminiVerb::Generate | GeminiVerb::StreamGenerate) => Some(CacheEndpoint::Generate),
-        ClientEndpoint::Gemini(GeminiVerb::CountTokens) | ClientEndpoint::Path(_) => None,
+        ClientEndpoint::CountTokens
+        | ClientEndpoint::Gemini(GeminiVerb::CountTokens)
+        | ClientEndpoint::Path(_) => None,
     }
 }
 

@@ -46,6 +46,8 @@ pub enum ClientEndpoint {
     Responses,
     /// Messages of Anthropic.
     Messages,
+    /// Number of tokens of a request for messages of Anthropic.
+    CountTokens,
     Gemini(GeminiVerb),
     /// Another path below the base URL of a server of OpenAI's format, with a slash at its begin.
     Path(String),
@@ -56,7 +58,7 @@ impl ClientEndpoint {
     pub fn dialect(&self) -> Dialect {
         match self {
             ClientEndpoint::Responses => Dialect::Responses,
-            ClientEndpoint::Messages => Dialect::Anthropic,
+            ClientEndpoint::Messages | ClientEndpoint::CountTokens => Dialect::Anthropic,
             ClientEndpoint::Gemini(_) => Dialect::Gemini,
             _ => Dialect::Chat,
         }
@@ -80,6 +82,7 @@ impl ClientEndpoint {
             self,
             ClientEndpoint::Embeddings
                 | ClientEndpoint::Moderations
+                | ClientEndpoint::CountTokens
                 | ClientEndpoint::Gemini(GeminiVerb::Embed | GeminiVerb::BatchEmbed | GeminiVerb::CountTokens)
         )
     }
@@ -95,7 +98,9 @@ impl ClientEndpoint {
                 "Embedding"
             }
             ClientEndpoint::Moderations => "Moderation",
-            ClientEndpoint::Gemini(GeminiVerb::CountTokens) | ClientEndpoint::Path(_) => "LLM",
+            ClientEndpoint::CountTokens | ClientEndpoint::Gemini(GeminiVerb::CountTokens) | ClientEndpoint::Path(_) => {
+                "LLM"
+            }
         }
     }
 }

@@ -32,8 +32,6 @@ pub enum GatewayPath {
         id: Option<String>,
     },
     Realtime,
-    /// Anthropic's count of tokens.
-    CountTokens,
     Unknown,
 }
 
@@ -95,7 +93,7 @@ fn below_prefix(path: &str, is_anthropic: bool) -> GatewayPath {
         "moderations" => call(ClientEndpoint::Moderations),
         "responses" => call(ClientEndpoint::Responses),
         "messages" | "anthropic/messages" | "anthropic/v1/messages" => call(ClientEndpoint::Messages),
-        "messages/count_tokens" | "anthropic/v1/messages/count_tokens" => GatewayPath::CountTokens,
+        "messages/count_tokens" | "anthropic/v1/messages/count_tokens" => call(ClientEndpoint::CountTokens),
         "auto" => GatewayPath::Auto,
         "realtime" => GatewayPath::Realtime,
         "models" => GatewayPath::Models { form, id: None },

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::responses::refusal::ErrorKind;
 
 /// Names that do not follow from method and path: those that clients made from the API's own document have.
-const NAMED: [(&str, &str, &str); 11] = [
+const NAMED: [(&str, &str, &str); 17] = [
     ("get", "/v1", "getIndex"),
     ("post", "/v1/insert", "postCrossObjectInsert"),
     ("post", "/v1/acl/batch_update", "aclBatchUpdate"),
@@ -15,6 +15,12 @@ const NAMED: [(&str, &str, &str); 11] = [
     ("get", "/environment/{id}", "getEnvironment"),
     ("patch", "/environment/{id}", "updateEnvironment"),
     ("delete", "/environment/{id}", "deleteEnvironment"),
+    ("post", "/v1/proxy/chat/completions", "proxychatCompletions"),
+    ("post", "/v1/proxy/completions", "proxycompletions"),
+    ("post", "/v1/proxy/auto", "proxyauto"),
+    ("post", "/v1/proxy/embeddings", "proxyembeddings"),
+    ("post", "/v1/proxy/credentials", "proxycredentials"),
+    ("post", "/v1/proxy/function/invoke", "postV1ProxyFunctionInvoke"),
     ("post", "/v1/proxy/v1/credentials", "postProxyV1Credentials"),
     ("post", "/gateway/v1/credentials", "postGatewayV1Credentials"),
 ];

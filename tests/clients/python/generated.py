@@ -132,6 +132,12 @@ def of_secret(world):
     return {"name": body["name"]}
 
 
+def scorer(world):
+    """The id of a function that runs without a model."""
+    exact = {"type": "global", "name": "ExactMatch", "function_type": "scorer"}
+    return http("POST", "/v1/function", with_slug(world, function_data=exact))["id"]
+
+
 # What no rule below says: positional arguments, and named ones.
 SPECIAL = {
     "top_level.hello_world": lambda w: ([], {}),
@@ -139,7 +145,7 @@ SPECIAL = {
     "acls.find_and_delete": lambda w: ([], of_acl(w)),
     "ai_secrets.find_and_delete": lambda w: ([], of_secret(w)),
     "evals.create": lambda w: ([], EVAL(w)),
-    "functions.invoke": lambda w: ([w.made("function")], {}),
+    "functions.invoke": lambda w: ([scorer(w)], {"input": {"output": "a", "expected": "a"}}),
     "organizations.members.update": lambda w: ([], INVITED),
     "organizations.update": lambda w: ([w.org], {"is_universal_api": True}),
     **{
@@ -212,7 +218,7 @@ def package(world, judge):
         except braintrust_api.APIStatusError as error:
             judge(place, error.status_code, error)
         except Exception as error:
-            judge(place, 0, repr(error))
+            judge(place, 0, f"{error!r}, caused by {error.__cause__!r}")
 
 
 # Of the SDK's own client: names that do not say what they do.
@@ -294,7 +300,7 @@ def own_client(world, judge):
             except BraintrustAPIError as error:
                 judge(place, getattr(error, "status_code", 0) or 0, error)
             except Exception as error:
-                judge(place, 0, repr(error))
+                judge(place, 0, f"{error!r}, caused by {error.__cause__!r}")
 
 
 def main():

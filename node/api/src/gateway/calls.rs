@@ -40,7 +40,7 @@ pub async fn handle(request: HttpRequest, payload: Payload) -> HandlerResult {
     let parsed = paths::parse(request.match_info().as_str(), is_anthropic);
     let endpoint = match &parsed.path {
         GatewayPath::Call(call) => call.endpoint.clone(),
-        GatewayPath::Models { form: ModelsForm::Anthropic, .. } | GatewayPath::CountTokens => ClientEndpoint::Messages,
+        GatewayPath::Models { form: ModelsForm::Anthropic, .. } => ClientEndpoint::Messages,
         GatewayPath::Models { form: ModelsForm::Gemini, .. } => ClientEndpoint::Gemini(GeminiVerb::Generate),
         _ => ClientEndpoint::Chat,
     };
@@ -95,6 +95,11 @@ async fn served(request: HttpRequest, payload: Payload, parsed: ParsedPath) -> R
         return Err(Refusal::new(ErrorKind::NotImplemented, why).into());
     }
     match parsed.path {
+        // what a path passes on has a body, and a list has none
+        GatewayPath::Call(CallPath { endpoint: ClientEndpoint::Path(_), .. }) if method != Method::POST => {
+            Err(unknown_path().into())
+        }
+        GatewayPath::Models { id: Some(_), .. } if method == Method::POST => Err(unknown_path().into()),
         GatewayPath::Call(path) => model_call(call, payload, path).await,
         GatewayPath::Auto => auto(call, payload).await,
         GatewayPath::Models { form, id } => {
@@ -105,23 +110,21 @@ async fn served(request: HttpRequest, payload: Payload, parsed: ParsedPath) -> R
             let why = "realtime sessions are part of the API, but this server does not support them yet";
             Err(Refusal::new(ErrorKind::NotImplemented, why).into())
         }
-        GatewayPath::CountTokens => {
-            let why = "counting of tokens is not supported by this server yet";
-            Err(Refusal::new(ErrorKind::NotImplemented, why).into())
-        }
-        GatewayPath::Greeting | GatewayPath::Unknown => {
-            let why = "this path of the gateway does not exist; see `/docs` for those that do";
-            Err(Refusal::new(ErrorKind::NotFound, why).into())
-        }
+        GatewayPath::Greeting | GatewayPath::Unknown => Err(unknown_path().into()),
     }
 }
 
-/// Returns the only method of a path; none if any will do.
+fn unknown_path() -> Refusal {
+    Refusal::new(ErrorKind::NotFound, "this path of the gateway does not exist; see `/docs` for those that do")
+}
+
+/// Returns the only method of a path; none if others are unknown paths.
 fn allowed_method(path: &GatewayPath) -> Option<Method> {
     match path {
-        GatewayPath::Greeting | GatewayPath::Models { .. } | GatewayPath::Realtime => Some(Method::GET),
-        GatewayPath::Call(_) | GatewayPath::Auto | GatewayPath::CountTokens => Some(Method::POST),
-        GatewayPath::Unknown => None,
+        GatewayPath::Greeting | GatewayPath::Models { id: None, .. } | GatewayPath::Realtime => Some(Method::GET),
+        GatewayPath::Call(CallPath { endpoint: ClientEndpoint::Path(_), .. }) => None,
+        GatewayPath::Call(_) | GatewayPath::Auto => Some(Method::POST),
+        GatewayPath::Models { id: Some(_), .. } | GatewayPath::Unknown => None,
     }
 }
 

@@ -48,6 +48,10 @@ fn the_caller_learns_who_it_is() {
 /// Keys that nobody has are answered at a pace, since anyone may try them.
 const WRONG_KEY_EVERY: usize = 8;
 
+/// Paths of model clients: their errors have the form of a model API.
+const OF_MODEL_CLIENTS: [&str; 4] =
+    ["/v1/proxy/chat/completions", "/v1/proxy/completions", "/v1/proxy/auto", "/v1/proxy/embeddings"];
+
 #[test]
 fn without_a_known_key_nothing_is_answered() {
     let fixture = Fixture::open();
@@ -75,13 +79,19 @@ fn without_a_known_key_nothing_is_answered() {
         let path = segments.collect::<Vec<_>>().join("/");
         knocked += 1;
         let answer = fixture.knock(method, &path);
-        answer.refused(401);
+        let is_of_model_client = OF_MODEL_CLIENTS.contains(&path.as_str());
+        match is_of_model_client {
+            true => assert!(answer.status == 401 && answer.json()["error"].is_object(), "{path}: {}", answer.text()),
+            false => drop(answer.refused(401)),
+        }
         assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
         if knocked % WRONG_KEY_EVERY != 0 {
             continue;
         }
         let wrong = request(method, &path, &[("Authorization", "Bearer sk-of-nobody-at-all-0123456789")], b"");
-        let said = fixture.send(&wrong).refused(401);
+        let answer = fixture.send(&wrong);
+        let said = if is_of_model_client { answer.text() } else { answer.refused(401) };
+        assert_eq!(answer.status, 401, "{said}");
         assert!(!said.contains("sk-of-nobody"), "{said}");
     }
     assert_eq!(knocked, 162);

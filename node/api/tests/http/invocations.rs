@@ -9,8 +9,9 @@ use crate::client::{ClientResponse, connect, request};
 use crate::fixture::{Fixture, KEY};
 use crate::provider::ScriptedProvider;
 
-/// Model that the scripted provider serves.
+/// Models that the scripted provider serves.
 const MODEL: &str = "gpt-4o-mini";
+const EMBEDDING_MODEL: &str = "text-embedding-3-small";
 const INVOKE: &str = "/function/invoke";
 /// Attempts to find spans, which are written beside responses.
 const LOOKS_MAX: usize = 100;
@@ -27,7 +28,7 @@ impl Scripted {
         let provider = ScriptedProvider::start();
         let project = fixture.project("p");
         let secret = json!({"name": "scripted", "type": "openai", "secret": "sk-of-the-provider",
-            "metadata": {"api_base": format!("{}/v1", provider.origin())}});
+            "metadata": {"api_base": format!("{}/v1", provider.origin()), "models": [MODEL, EMBEDDING_MODEL]}});
         fixture.post("/v1/ai_secret", &secret).ok();
         Scripted { fixture, provider, project }
     }
@@ -234,7 +235,7 @@ fn global_scorers_are_computed_or_call_models() {
     let answer = score("Levenshtein", json!({"output": "abc", "expected": "abd"})).ok();
     assert_eq!(answer["name"], "Levenshtein");
     assert!(answer["score"].as_f64().is_some_and(|score| (score - 2.0 / 3.0).abs() < 1e-9), "{answer}");
-    let input = json!({"output": "abc", "expected": "abc", "model": "text-embedding-3-small"});
+    let input = json!({"output": "abc", "expected": "abc", "model": EMBEDDING_MODEL});
     assert_eq!(score("EmbeddingSimilarity", input).ok()["score"], 1.0);
     assert!(score("Levenstein", json!({})).refused(404).contains("did you mean `Levenshtein`?"));
     assert!(score("Levenshtein", json!({"output": "a"})).refused(400).contains("needs `expected`"));

@@ -79,7 +79,9 @@ fn serve(stream: TcpStream, requests: &Mutex<Vec<Value>>) {
 fn answer(path: &str, body: &Value) -> (u16, &'static str, String) {
     const JSON: &str = "application/json";
     if path.ends_with("/embeddings") {
-        let data = json!([{"object": "embedding", "index": 0, "embedding": [0.6, 0.8]}]);
+        let inputs = body["input"].as_array().map_or(1, Vec::len);
+        let vector = |index| json!({"object": "embedding", "index": index, "embedding": [0.6, 0.8]});
+        let data: Vec<Value> = (0..inputs).map(vector).collect();
         let usage = json!({"prompt_tokens": 1, "total_tokens": 1});
         let answer = json!({"object": "list", "model": body["model"], "data": data, "usage": usage});
         return (200, JSON, answer.to_string());

@@ -83,7 +83,8 @@ pub(crate) fn plan(call: &ModelCall, candidate: &Candidate) -> Result<PlanStep, 
         ClientEndpoint::Embeddings | ClientEndpoint::Gemini(GeminiVerb::Embed | GeminiVerb::BatchEmbed) => {
             embedding(call, candidate)
         }
-        ClientEndpoint::Gemini(_) => count_tokens(call, candidate),
+        ClientEndpoint::Gemini(_) => gemini_count(call, candidate),
+        ClientEndpoint::CountTokens => anthropic_count(call, candidate),
         ClientEndpoint::Moderations => opaque(call, candidate, UpstreamEndpoint::Moderations),
         ClientEndpoint::Path(path) => opaque(call, candidate, UpstreamEndpoint::Path(path)),
         _ => Err(GatewayError::invalid("this endpoint cannot be called")),
@@ -174,24 +175,49 @@ fn with_model_of_batch(body: &Value, model: &str) -> Value {
     body
 }
 
-fn count_tokens(call: &ModelCall, candidate: &Candidate) -> Result<AttemptPlan, GatewayError> {
+fn gemini_count(call: &ModelCall, candidate: &Candidate) -> Result<AttemptPlan, GatewayError> {
     let provider_type = candidate.provider.provider_type;
     if !matches!(provider_type, ProviderType::Google | ProviderType::Vertex) {
-        return Err(GatewayError::new(
-            400,
-            "unsupported_parameter",
-            "`countTokens` is served for models of Google only: this model's server does not count",
-        ));
+        return Err(does_not_count("countTokens", "Google"));
     }
-    Ok(AttemptPlan {
-        url: url(candidate, UpstreamEndpoint::Gemini("countTokens"), false)?,
-        body: bytes_of(call.body.json()),
+    let body = bytes_of(call.body.json());
+    Ok(count(url(candidate, UpstreamEndpoint::Gemini("countTokens"), false)?, body, Dialect::Gemini))
+}
+
+fn anthropic_count(call: &ModelCall, candidate: &Candidate) -> Result<AttemptPlan, GatewayError> {
+    if candidate.provider.provider_type != ProviderType::Anthropic {
+        return Err(does_not_count("count_tokens", "Anthropic"));
+    }
+    let body = bytes_of(&with_model(call.body.json(), candidate.upstream_model()));
+    Ok(count(url(candidate, UpstreamEndpoint::Path("/messages/count_tokens"), false)?, body, Dialect::Anthropic))
+}
+
+/// Returns the error of a server that does not count tokens in the client's wire format.
+fn does_not_count(verb: &str, vendor: &str) -> GatewayError {
+    let why = format!("`{verb}` is served for models of {vendor} only: this model's server does not count tokens so");
+    GatewayError::new(400, "unsupported_parameter", why)
+}
+
+fn count(url: String, body: Bytes, dialect: Dialect) -> AttemptPlan {
+    AttemptPlan {
+        url,
+        body,
         content_type: JSON.to_owned(),
-        server: Dialect::Gemini.into(),
+        server: dialect.into(),
         server_streams: false,
         form: ReplyForm::Opaque,
         dropped: Vec::new(),
-    })
+    }
+}
+
+/// Returns a body for the server: with the candidate's model, without members that only the gateway reads.
+fn with_model(body: &Value, model: &str) -> Value {
+    let mut body = body.clone();
+    if let Some(members) = body.as_object_mut() {
+        members.insert("model".to_owned(), json!(model));
+        members.shift_remove("use_cache");
+    }
+    body
 }
 
 fn opaque(
@@ -206,12 +232,7 @@ fn opaque(
     let (body, content_type) = match &call.body {
         CallBody::Opaque { bytes, content_type } => (bytes.clone(), content_type.clone()),
         CallBody::Json { value, .. } => {
-            let mut body = (**value).clone();
-            if let Some(members) = body.as_object_mut() {
-                members.insert("model".to_owned(), json!(candidate.upstream_model()));
-                members.shift_remove("use_cache");
-            }
-            (bytes_of(&body), JSON.to_owned())
+            (bytes_of(&with_model(value, candidate.upstream_model())), JSON.to_owned())
         }
     };
     Ok(AttemptPlan {

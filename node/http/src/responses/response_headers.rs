@@ -29,6 +29,10 @@ fn is_apart(path: &str) -> bool {
     path.trim_matches('/').eq_ignore_ascii_case("metrics")
 }
 
+/// Marks an error response whose handler means its plain text, as an extension of the response.
+#[derive(Clone, Copy, Debug)]
+pub struct MeantAsText;
+
 impl ResponseHeaders {
     pub fn of(request: &ServiceRequest) -> ResponseHeaders {
         ResponseHeaders {
@@ -51,7 +55,8 @@ impl ResponseHeaders {
         let is_error = answer.status().is_client_error() || answer.status().is_server_error();
         // The framework's own refusals say that they are text; pages and what is not JSON say what they are.
         let of_ours = |known: &HeaderValue| !known.as_bytes().starts_with(b"text/plain");
-        if is_error && !answer.headers().get(header::CONTENT_TYPE).is_some_and(of_ours) {
+        let is_meant = answer.extensions().get::<MeantAsText>().is_some();
+        if is_error && !is_meant && !answer.headers().get(header::CONTENT_TYPE).is_some_and(of_ours) {
             answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         }
         self.put_on_headers(answer.headers_mut());

@@ -19,6 +19,8 @@ use crate::listed::{self, contract};
 
 /// Names something that is not there.
 const NOBODY: &str = "11111111-2222-4333-8444-555555555555";
+/// Stands for the rest of a path, with its slashes.
+const SOME_PATH: &str = "some/thing";
 /// Status of an operation that is not served.
 const UNSERVED: u16 = 501;
 
@@ -134,6 +136,10 @@ impl Walk<'_> {
         for parameter in self.contract.parameters(operation) {
             let name = parameter["name"].as_str().context("a parameter has a name")?.to_owned();
             if parameter["in"] == "path" {
+                if name.ends_with('+') {
+                    target = target.replace(&format!("{{{name}}}"), SOME_PATH);
+                    continue;
+                }
                 let kind = name.strip_suffix("_id").context("a path has ids")?;
                 let id = self.made(kind)?;
                 self.variables.insert("it".into(), id.clone());

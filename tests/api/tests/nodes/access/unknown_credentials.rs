@@ -71,7 +71,7 @@ fn routes(url: &str) -> Result<Vec<Route>> {
 }
 
 /// Public paths: documents for everyone, and the login of people without a credential.
-const PUBLIC: [&str; 20] = [
+const PUBLIC: [&str; 22] = [
     "/.well-known/oauth-authorization-server",
     "/api/cli/wizard-session/allow",
     "/api/cli/wizard-session/create",
@@ -82,6 +82,7 @@ const PUBLIC: [&str; 20] = [
     "/docs/guide/5ca1ab1e-0000-4000-8000-0123456789ab",
     "/docs/guide/errors/5ca1ab1e-0000-4000-8000-0123456789ab",
     "/docs/guide/images/5ca1ab1e-0000-4000-8000-0123456789ab",
+    "/gateway",
     "/healthz",
     "/metrics",
     "/oauth/authorize",
@@ -92,6 +93,20 @@ const PUBLIC: [&str; 20] = [
     "/openapi.json",
     "/readyz",
     "/v1",
+    "/v1/proxy",
+];
+
+/// Prefixes of paths that model clients call: their errors have the form of a model API.
+const OF_MODEL_CLIENTS: [&str; 9] = [
+    "/gateway/",
+    "/v1/chat/",
+    "/v1/completions",
+    "/v1/embeddings",
+    "/v1/messages",
+    "/v1/models",
+    "/v1/moderations",
+    "/v1/proxy/",
+    "/v1/responses",
 ];
 
 /// Calls each route with each of these credentials.
@@ -137,7 +152,9 @@ fn is_refused(url: &str, route: &Route, credential: Option<&str>) -> Result<()> 
         let answer = ask(url, &route.method, &route.path, credential, body)?;
         let told = answer.text();
         ensure!(answer.status == 401, "{}: {told}", answer.status);
-        ensure!(answer.header("www-authenticate").is_some() && told.contains("UnauthorizedError"), "{told}");
+        let of_model_client = OF_MODEL_CLIENTS.iter().any(|prefix| route.path.starts_with(prefix));
+        let is_told = told.contains("UnauthorizedError") || of_model_client && told.contains("\"error\":");
+        ensure!(answer.header("www-authenticate").is_some() && is_told, "{told}");
     }
     Ok(())
 }

@@ -1,20 +1,24 @@
 //! Providers of models: AI secrets of an organization, and variables of a project that hold a provider's key.
 
-use assay_node_auth::{Permission, Principal, Secret};
+use std::sync::Arc;
+
+use assay_node_auth::{Decision, ObjectType, Permission, Principal, Secret};
 use assay_node_models::provider::{Provider, ProviderScope, ProviderType, SecretTarget, check_tls};
+use assay_storage_model::catalog::Record;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::Records;
+use crate::authz::CatalogView;
 use crate::draft::{Body, read};
 use crate::error::RecordsError;
 use crate::kind::Kind;
 use crate::kinds::{AI_SECRET, ENV_VAR, PROJECT};
-use crate::list::ListRequest;
-use crate::read::{VisibleRecord, visible};
+use crate::list::{ListRequest, Walk};
+use crate::read::{VisibleRecord, decided, visible};
 
-/// Provider of models without its key.
-#[derive(Clone, Debug, PartialEq)]
+/// Provider of models, as it was when it was listed.
+#[derive(Clone, Debug)]
 pub struct ModelProvider {
     pub id: Uuid,
     /// Project that it is for; none if it is for the organization.
@@ -22,18 +26,19 @@ pub struct ModelProvider {
     pub name: String,
     pub provider_type: String,
     pub metadata: Value,
+    /// Record with the encrypted key.
+    record: Arc<Record>,
 }
 
 impl ModelProvider {
-    fn of(record: &Value, project: Option<Uuid>, type_field: &str) -> Option<ModelProvider> {
-        let text = |name: &str| record.get(name).and_then(Value::as_str).map(str::to_owned);
-        Some(ModelProvider {
-            id: text("id")?.parse().ok()?,
-            project,
-            name: text("name")?,
-            provider_type: text(type_field)?,
-            metadata: record.get("metadata").cloned().unwrap_or_default(),
-        })
+    /// Returns the provider of a record; none if the record does not name its type.
+    fn of(record: Arc<Record>, project: Option<Uuid>) -> Result<Option<ModelProvider>, RecordsError> {
+        let body = read(&record)?;
+        let text = |name: &str| body.get(name).and_then(Value::as_str).map(str::to_owned);
+        let kind = if project.is_some() { &ENV_VAR } else { &AI_SECRET };
+        let (Some(name), Some(provider_type)) = (text("name"), text(type_field(kind))) else { return Ok(None) };
+        let metadata = body.get("metadata").cloned().unwrap_or_default();
+        Ok(Some(ModelProvider { id: record.id, project, name, provider_type, metadata, record }))
     }
 
     fn kind(&self) -> &'static Kind {
@@ -42,21 +47,31 @@ impl ModelProvider {
 }
 
 impl Records {
-    /// Returns the providers of the organization and of a project, as far as the caller may read them. The caller needs to
-    /// read the project.
+    /// Returns the providers of the organization and of a project, as far as the caller may use them. Any member may use
+    /// a provider of the organization, unless grants on the secret itself say who may read it (G-07). Providers of a
+    /// project are for those who can read the project.
     pub async fn model_providers(
         &self,
         who: &Principal,
         project: Option<Uuid>,
     ) -> Result<Vec<ModelProvider>, RecordsError> {
-        let secrets = self.list(who, &AI_SECRET, &ListRequest::default()).await?;
-        let mut found: Vec<_> = secrets.iter().filter_map(|secret| ModelProvider::of(secret, None, "type")).collect();
+        self.catalog.fresh().await?;
+        let member = self.lister(who, None).await?;
+        let mut secrets = Vec::new();
+        let mut walk = Walk::from_newest(&AI_SECRET, member.org);
+        while !walk.is_over() {
+            secrets.extend(self.catalog.peek(|view| walk.step(view, |secret| is_usable(view, &member, secret)))?);
+        }
+        let found = secrets.into_iter().map(|secret| ModelProvider::of(secret, None));
+        let mut found = found.filter_map(Result::transpose).collect::<Result<Vec<_>, _>>()?;
         if let Some(id) = project {
             self.catalog.look(|view| visible(view, who, &PROJECT, id, Permission::Read)).await?;
             let filters = vec![("object_type".into(), "project".into()), ("object_id".into(), id.to_string())];
-            let variables = self.list(who, &ENV_VAR, &ListRequest { filters, ..ListRequest::default() }).await?;
-            let providers = variables.iter().filter_map(|variable| ModelProvider::of(variable, project, "secret_type"));
-            found.extend(providers.filter(|provider| is_model_provider(&provider.provider_type)));
+            let variables = self.listed(who, &ENV_VAR, &ListRequest { filters, ..ListRequest::default() }).await?;
+            for variable in variables {
+                let provider = ModelProvider::of(variable, project)?;
+                found.extend(provider.filter(|provider| is_model_provider(&provider.provider_type)));
+            }
         }
         Ok(found)
     }
@@ -69,13 +84,17 @@ impl Records {
     }
 
     /// Returns the key of a provider, for use inside of the node: no answer ever shows it. None if no key was set.
-    pub async fn provider_key(
-        &self,
-        who: &Principal,
-        provider: &ModelProvider,
-    ) -> Result<Option<Secret>, RecordsError> {
-        self.secret_in(who, provider.kind(), provider.id).await
+    pub fn provider_key(&self, provider: &ModelProvider) -> Result<Option<Secret>, RecordsError> {
+        self.opened(provider.kind(), &provider.record)
     }
+}
+
+/// Returns whether a member of the organization may call models with this secret.
+fn is_usable(view: &CatalogView<'_>, member: &Principal, secret: &Record) -> bool {
+    let has_grants = view.has_grants_on(member.org, (ObjectType::AiSecret, secret.id));
+    let may_read =
+        || decided(view, member, &AI_SECRET, secret, Permission::Read).is_ok_and(|said| said == Decision::Allowed);
+    AI_SECRET.lives(view, secret) && (has_grants.is_ok_and(|has_grants| !has_grants) || may_read())
 }
 
 /// Returns whether secrets of this type are keys of model providers. A variable of such a type is a provider (G-08).

@@ -146,7 +146,7 @@ impl Records {
         self.opened(kind, &record)
     }
 
-    fn opened(&self, kind: &Kind, record: &Record) -> Result<Option<Secret>, RecordsError> {
+    pub(crate) fn opened(&self, kind: &Kind, record: &Record) -> Result<Option<Secret>, RecordsError> {
         let body = draft::read(record)?;
         let Some(text) = body.get(SEALED).and_then(Value::as_str) else { return Ok(None) };
         let damaged = |why: &str| RecordsError::Internal(format!("the secret of {} {} {why}", kind.name, record.id));

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use assay_node_auth::{Principal, Secret};
+use assay_node_auth::Secret;
 use assay_node_gateway::ProviderKeys;
 use assay_node_http::requests::caller::Caller;
 use assay_node_models::provider::{Provider, ProviderScope, ProviderType};
 use assay_node_records::{ModelProvider, Records, RecordsError};
 use futures::FutureExt;
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, ready};
 use uuid::Uuid;
 
 /// Providers that a caller may use, and their keys.
@@ -23,7 +23,6 @@ pub struct CallerProviders {
 /// Keys of providers, read from the records when a call needs one.
 struct RecordKeys {
     records: Records,
-    principal: Principal,
     providers: HashMap<String, ModelProvider>,
 }
 
@@ -35,13 +34,8 @@ impl fmt::Debug for RecordKeys {
 
 impl ProviderKeys for RecordKeys {
     fn key(&self, secret_id: &str) -> BoxFuture<'_, Result<Option<Secret>, String>> {
-        let provider = self.providers.get(secret_id);
-        async move {
-            let Some(provider) = provider else { return Ok(None) };
-            let key = self.records.provider_key(&self.principal, provider).await;
-            key.map_err(|error| error.to_string())
-        }
-        .boxed()
+        let key = self.providers.get(secret_id).map(|provider| self.records.provider_key(provider));
+        ready(key.transpose().map(Option::flatten).map_err(|error| error.to_string())).boxed()
     }
 }
 
@@ -51,7 +45,7 @@ pub async fn providers_of(caller: &Caller, project: Option<Uuid>) -> Result<Call
     let found = records.model_providers(&caller.principal, project).await?;
     let providers = found.iter().filter_map(parsed).collect();
     let by_id = found.into_iter().map(|provider| (provider.id.to_string(), provider)).collect();
-    let keys = RecordKeys { records, principal: caller.principal.clone(), providers: by_id };
+    let keys = RecordKeys { records, providers: by_id };
     Ok(CallerProviders { providers, keys: Arc::new(keys) })
 }
 

@@ -61,7 +61,7 @@ impl<'s> CatalogView<'s> {
 
     /// Returns what a member may do there. Whoever is no member may do nothing; that is for the caller to know.
     pub fn rights(&self, org: OrgId, user: Uuid) -> Result<Arc<Rights>, RecordsError> {
-        self.of_organization(org, |OrganizationAccess { rights, access }, users| {
+        self.of_organization(org, |OrganizationAccess { rights, access, .. }, users| {
             let rights = rights.entry(user).or_insert_with(|| {
                 *users += 1;
                 Arc::new(access.rights_of(user))
@@ -81,6 +81,11 @@ impl<'s> CatalogView<'s> {
             None => Ok(()),
             Some(excess) => Err(RecordsError::Forbidden(described(field, &excess))),
         }
+    }
+
+    /// Returns whether there are grants on the object itself.
+    pub fn has_grants_on(&self, org: OrgId, object: (ObjectType, Uuid)) -> Result<bool, RecordsError> {
+        self.of_organization(org, |of_organization, _| of_organization.granted.contains(&object))
     }
 
     /// Returns the permissions of roles, with those of the roles in it.
@@ -107,8 +112,11 @@ impl<'s> CatalogView<'s> {
         let CachedAccess { users, orgs, .. } = &mut *found;
         let org = match orgs.entry(org) {
             std::collections::hash_map::Entry::Occupied(there) => there.into_mut(),
-            std::collections::hash_map::Entry::Vacant(place) => place
-                .insert(OrganizationAccess { access: Arc::new(access_of(self.state, org)?), rights: HashMap::new() }),
+            std::collections::hash_map::Entry::Vacant(place) => {
+                let access = access_of(self.state, org)?;
+                let granted = access.acls.iter().map(|acl| acl.object).collect();
+                place.insert(OrganizationAccess { access: Arc::new(access), granted, rights: HashMap::new() })
+            }
         };
         Ok(look(org, users))
     }
@@ -148,6 +156,8 @@ struct CachedAccess {
 
 struct OrganizationAccess {
     access: Arc<Access>,
+    /// Objects that grants name.
+    granted: HashSet<(ObjectType, Uuid)>,
     rights: HashMap<Uuid, Arc<Rights>>,
 }
 

@@ -39,18 +39,19 @@ async fn providers_are_those_of_the_organization_and_of_one_project() {
     assert_eq!(names(&found), [of_all, ("OURS", "openai", Some(p))]);
     assert_eq!(found[1].metadata["api_base"], "http://models.internal/v1");
     for (provider, key) in found.iter().zip(["sk-of-all", "sk-OURS"]) {
-        let opened = world.records.provider_key(&world.owner, provider).await.expect("opens").expect("has one");
+        let opened = world.records.provider_key(provider).expect("opens").expect("has one");
         assert_eq!(opened.expose(), key);
     }
 }
 
 #[tokio::test]
-async fn a_caller_finds_the_providers_that_they_may_read() {
+async fn members_use_providers_unless_grants_on_them_say_who_may() {
     let world = world().await;
     let p = world.project("p").await;
     let made = world.provider(&AI_SECRET, json!({"name": "s", "type": "openai", "secret": "sk-1"})).await;
-    let ann = world.member("ann@example.com").await;
-    assert_eq!(world.records.model_providers(&ann, None).await, Ok(Vec::new()));
+    let (ann, bob) = (world.member("ann@example.com").await, world.member("bob@example.com").await);
+    let found = world.records.model_providers(&ann, None).await.expect("lists");
+    assert_eq!(names(&found), [("s", "openai", None)]);
     missing(world.records.model_providers(&ann, Some(p)).await);
     let grant = |object_type: &str, object_id: Uuid| json!({"object_type": object_type, "object_id": object_id, "user_id": ann.user, "permission": "read"});
     for grant in [grant("project", p), grant("ai_secret", id_of(&made))] {
@@ -58,7 +59,9 @@ async fn a_caller_finds_the_providers_that_they_may_read() {
     }
     let found = world.records.model_providers(&ann, Some(p)).await.expect("lists");
     assert_eq!(names(&found), [("s", "openai", None)]);
-    assert!(world.records.provider_key(&ann, &found[0]).await.expect("opens").is_some());
+    assert!(world.records.provider_key(&found[0]).expect("opens").is_some());
+    let found = world.records.model_providers(&bob, None).await.expect("lists");
+    assert_eq!(names(&found), [], "the grant on it names ann");
 }
 
 /// An editor could otherwise have the key sent to a server of their own.

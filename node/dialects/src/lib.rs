@@ -13,6 +13,7 @@ use serde_json::Value;
 mod error;
 pub mod form;
 pub mod sse;
+pub mod thinking_budget;
 
 pub use error::DialectError;
 pub use sse::SseEvent;

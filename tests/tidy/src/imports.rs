@@ -177,7 +177,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("assay-node-mcp-client", &["assay-node-dialects", "assay-node-egress"]),
     ("assay-node-dialects-anthropic", &["assay-node-dialects"]),
     ("assay-node-dialects-chat", &["assay-node-dialects"]),
-    ("assay-node-dialects-converse", &["assay-node-dialects"]),
+    ("assay-node-dialects-converse", &["assay-node-dialects", "assay-node-dialects-anthropic"]),
     ("assay-node-dialects-gemini", &["assay-node-dialects"]),
     ("assay-node-dialects-responses", &["assay-node-dialects"]),
     ("assay-node-egress", &[]),

@@ -2,12 +2,13 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::error::{UNKNOWN_ERROR_STATUS, read_error};
 use super::event_stream::EXCEPTION_EVENT;
-use assay_node_dialects::form::ModelErrorKind;
+use assay_node_dialects::form::{Extra, ModelError};
 use assay_node_dialects::{DialectError, SseEvent};
+use assay_node_dialects_anthropic::write_error;
 
 /// Unpacks the event of a message. A `chunk` holds an event of Anthropic as base64, and an exception becomes an event
 /// with an error of Anthropic. None is an event without a meaning here.
@@ -20,7 +21,7 @@ pub fn read_invoke_event(event: &SseEvent) -> Result<Option<SseEvent>, DialectEr
         .map_err(|why| DialectError::Stream(format!("the data of an event is no JSON: {why}")))?;
     if kind == EXCEPTION_EVENT {
         let error = read_error(UNKNOWN_ERROR_STATUS, &data);
-        let body = json!({"type": "error", "error": {"type": anthropic_type(error.kind), "message": error.message}});
+        let body = write_error(UNKNOWN_ERROR_STATUS, &ModelError { extra: Extra::default(), ..error });
         return Ok(Some(SseEvent { event: Some("error".to_owned()), data: body.to_string() }));
     }
     let bytes = data.get("bytes").and_then(Value::as_str).and_then(|bytes| STANDARD.decode(bytes).ok());
@@ -29,23 +30,10 @@ pub fn read_invoke_event(event: &SseEvent) -> Result<Option<SseEvent>, DialectEr
     Ok(Some(SseEvent::of_data(inner)))
 }
 
-/// Name of a kind of errors in the Messages API.
-fn anthropic_type(kind: ModelErrorKind) -> &'static str {
-    match kind {
-        ModelErrorKind::InvalidRequest => "invalid_request_error",
-        ModelErrorKind::Authentication => "authentication_error",
-        ModelErrorKind::Permission => "permission_error",
-        ModelErrorKind::NotFound => "not_found_error",
-        ModelErrorKind::TooLarge => "request_too_large",
-        ModelErrorKind::RateLimit => "rate_limit_error",
-        ModelErrorKind::Timeout => "timeout_error",
-        ModelErrorKind::Server => "api_error",
-        ModelErrorKind::Overloaded => "overloaded_error",
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn event(kind: &str, data: &str) -> SseEvent {

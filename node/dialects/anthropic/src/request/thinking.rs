@@ -6,11 +6,7 @@ use crate::block_writer::{AnthropicDropped, is_signed};
 use crate::fields::{put, put_back, typed};
 use assay_node_dialects::WriteOptions;
 use assay_node_dialects::form::{ContentPart, ModelRequest, ReasoningEffort, ReasoningSettings, Role};
-
-/// `max_tokens` of a request that names no bound, to a model whose own bound is not known.
-const MAX_TOKENS_DEFAULT: u64 = 4096;
-/// Smallest budget that the API takes.
-const BUDGET_TOKENS_MIN: u64 = 1024;
+use assay_node_dialects::thinking_budget::{MAX_TOKENS_DEFAULT, ThinkingBudget};
 
 /// Fields of a request about reasoning.
 #[derive(Debug, Default, PartialEq)]
@@ -57,11 +53,11 @@ pub(super) fn plan_thinking(
         dropped.add("reasoning");
         return plan;
     }
-    let budget = settings.budget_tokens.unwrap_or_else(|| share(settings.effort.as_ref(), max_tokens));
-    let budget = budget.max(BUDGET_TOKENS_MIN);
-    let (budget, max_tokens) = fitting(budget, max_tokens, options.model_max_output_tokens);
+    let (wanted, effort) = (settings.budget_tokens, settings.effort.as_ref());
+    let ThinkingBudget { budget_tokens, max_tokens } =
+        ThinkingBudget::new(wanted, effort, max_tokens, options.model_max_output_tokens);
     let mut thinking = typed("enabled");
-    thinking.insert("budget_tokens".into(), budget.into());
+    thinking.insert("budget_tokens".into(), budget_tokens.into());
     AnthropicThinking { thinking: Some(Value::Object(thinking)), max_tokens, is_on: true, ..plan }
 }
 
@@ -101,34 +97,6 @@ fn adaptive_effort(effort: &ReasoningEffort) -> String {
     match effort {
         ReasoningEffort::Minimal => "low".to_owned(),
         effort => own_effort(effort),
-    }
-}
-
-/// Budget that an effort stands for, in tokens of the answer.
-fn share(effort: Option<&ReasoningEffort>, max_tokens: u64) -> u64 {
-    let tenths = match effort {
-        Some(ReasoningEffort::None | ReasoningEffort::Minimal | ReasoningEffort::Low) => 2,
-        Some(ReasoningEffort::Medium | ReasoningEffort::Other(_)) | None => 5,
-        Some(ReasoningEffort::High) => 8,
-        Some(ReasoningEffort::ExtraHigh) => 10,
-    };
-    let (tens, rest) = (max_tokens / 10, max_tokens % 10);
-    tens.saturating_mul(tenths).saturating_add(rest * tenths / 10)
-}
-
-/// Returns the budget and a larger bound of tokens, which the model's own bounds.
-fn fitting(budget: u64, max_tokens: u64, model_max: Option<u64>) -> (u64, u64) {
-    if max_tokens > budget {
-        return (budget, max_tokens);
-    }
-    let larger = budget.saturating_add(budget / 2);
-    match model_max.filter(|model_max| larger > *model_max) {
-        None => (budget, larger),
-        Some(model_max) => {
-            let max_tokens = model_max.max(max_tokens);
-            let most = (max_tokens / 3 * 2).max(BUDGET_TOKENS_MIN);
-            (if budget < max_tokens { budget } else { most }, max_tokens.max(BUDGET_TOKENS_MIN + 1))
-        }
     }
 }
 

@@ -5,11 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::dropped::ConverseDropped;
 use assay_node_dialects::WriteOptions;
 use assay_node_dialects::form::{ContentPart, ModelRequest, ReasoningEffort, ReasoningSettings, Role};
-
-/// Bound of tokens that budgets are a share of, if neither the request nor the catalog names one.
-const MAX_TOKENS_DEFAULT: u64 = 4096;
-/// Smallest budget that Claude takes.
-const BUDGET_TOKENS_MIN: u64 = 1024;
+use assay_node_dialects::thinking_budget::{MAX_TOKENS_DEFAULT, ThinkingBudget};
 
 /// Maker of a model, as far as its requests differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,9 +87,10 @@ pub(super) fn plan_reasoning(
 
 fn budgeted(settings: &ReasoningSettings, options: &WriteOptions, plan: ConverseReasoning) -> ConverseReasoning {
     let asked = plan.max_tokens.or(options.model_max_output_tokens).unwrap_or(MAX_TOKENS_DEFAULT);
-    let budget = settings.budget_tokens.unwrap_or_else(|| share(settings.effort.as_ref(), asked));
-    let (budget, max_tokens) = fitting(budget.max(BUDGET_TOKENS_MIN), asked, options.model_max_output_tokens);
-    let thinking = json!({"type": "enabled", "budget_tokens": budget});
+    let (wanted, effort) = (settings.budget_tokens, settings.effort.as_ref());
+    let ThinkingBudget { budget_tokens, max_tokens } =
+        ThinkingBudget::new(wanted, effort, asked, options.model_max_output_tokens);
+    let thinking = json!({"type": "enabled", "budget_tokens": budget_tokens});
     let fields = Map::from_iter([("thinking".to_owned(), thinking)]);
     ConverseReasoning { fields, max_tokens: Some(max_tokens), thinks: true, ..plan }
 }
@@ -106,33 +103,6 @@ fn effort(effort: &ReasoningEffort) -> &'static str {
         ReasoningEffort::ExtraHigh => "xhigh",
         ReasoningEffort::Other(name) if name == "max" => "max",
         ReasoningEffort::High | ReasoningEffort::Other(_) => "high",
-    }
-}
-
-/// Budget that an effort stands for, in tokens of the answer.
-fn share(effort: Option<&ReasoningEffort>, max_tokens: u64) -> u64 {
-    let tenths = match effort {
-        Some(ReasoningEffort::None | ReasoningEffort::Minimal | ReasoningEffort::Low) => 2,
-        Some(ReasoningEffort::Medium | ReasoningEffort::Other(_)) | None => 5,
-        Some(ReasoningEffort::High) => 8,
-        Some(ReasoningEffort::ExtraHigh) => 10,
-    };
-    let (tens, rest) = (max_tokens / 10, max_tokens % 10);
-    tens.saturating_mul(tenths).saturating_add(rest * tenths / 10)
-}
-
-/// Returns the budget and a larger bound of tokens, which the model's own bounds.
-fn fitting(budget: u64, max_tokens: u64, model_max: Option<u64>) -> (u64, u64) {
-    if max_tokens > budget {
-        return (budget, max_tokens);
-    }
-    let larger = budget.saturating_add(budget / 2);
-    match model_max.filter(|model_max| larger > *model_max) {
-        None => (budget, larger),
-        Some(model_max) => {
-            let max_tokens = model_max.max(max_tokens).max(BUDGET_TOKENS_MIN + 1);
-            (if budget < max_tokens { budget } else { (max_tokens / 3 * 2).max(BUDGET_TOKENS_MIN) }, max_tokens)
-        }
     }
 }
 

@@ -8,7 +8,8 @@ use anyhow::Context;
 use assay_cluster::Cluster;
 use assay_node_budgets::Budgets;
 use assay_node_cooling_exchange::CoolingExchange;
-use assay_node_gateway::Gateway;
+use assay_node_egress::EgressClient;
+use assay_node_gateway::{Gateway, GatewayParts};
 use assay_node_models::catalog::{Catalog, CatalogSources};
 use assay_node_records::Records;
 use assay_node_response_cache::{
@@ -19,20 +20,21 @@ use tokio::runtime::Handle;
 
 use crate::config::Config;
 
-/// Gives the gateway what it shares with the other nodes.
-pub async fn join_parts(
+/// Starts the gateway with the parts that it shares with other nodes.
+pub async fn start_gateway(
     config: &Config,
-    (gateway, budgets): (&Gateway, &Budgets),
+    (egress, models, budgets): (EgressClient, Catalog, &Budgets),
     cluster: &Arc<Cluster>,
     records: &Records,
-) -> anyhow::Result<()> {
-    let cooling = CoolingExchange::start(cluster, gateway.cooling());
-    gateway.on_cooling(move |upstream| cooling.changed(upstream));
+) -> anyhow::Result<Gateway> {
+    let mut parts = GatewayParts::new(egress, config.gateway.clone(), models, Handle::current());
+    let cooling = CoolingExchange::start(cluster, Arc::clone(&parts.cooling));
+    parts.on_cooling = Some(Box::new(move |upstream| cooling.changed(upstream)));
     if config.gateway.cache {
-        gateway.use_cache(response_cache(config, cluster, records).await?);
+        parts.cache = Some(response_cache(config, cluster, records).await?);
     }
-    gateway.use_budgets(budgets.clone());
-    Ok(())
+    parts.budgets = Some(budgets.clone());
+    Ok(Gateway::new(parts))
 }
 
 /// Opens the cache of model responses in the data directory.

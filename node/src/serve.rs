@@ -20,7 +20,6 @@ use assay_node_auth::{Asker, Job, LoginRules, Secret};
 use assay_node_budgets::{Budgets, ReplicatedBudgets};
 use assay_node_egress::EgressClient;
 use assay_node_files::{Collector, Files};
-use assay_node_gateway::Gateway;
 use assay_node_http::{App, Health, HttpConfig, Server, Sockets};
 use assay_node_identity::{
     CLIENT_SECRET_VARIABLE, Identity, OpenId, Provider, TrustedIssuer, open_issuer, open_provider,
@@ -105,8 +104,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         AdminSocket::open(&config.store.data_dir, Arc::clone(&cluster), identity.clone(), objects.clone())?;
     let serving = Arc::new(AtomicBool::new(false));
     let budgets = Budgets::new(Arc::new(ReplicatedBudgets(records.catalog().clone())), Handle::current());
-    let gateway = Gateway::new(outbound.clone(), config.gateway.clone(), models, Handle::current());
-    model_calls::join_parts(&config, (&gateway, &budgets), &cluster, &records).await?;
+    let gateway = model_calls::start_gateway(&config, (outbound.clone(), models, &budgets), &cluster, &records).await?;
     let app = App {
         identity: identity.clone(),
         objects: objects.clone(),

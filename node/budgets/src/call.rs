@@ -86,6 +86,14 @@ impl BudgetRefusal {
         }
     }
 
+    /// Returns the limits that the caller is told.
+    pub fn rate_limits(&self) -> RateLimitHeaders {
+        match self {
+            BudgetRefusal::Exceeded { headers, .. } => *headers,
+            BudgetRefusal::Unpriced { .. } | BudgetRefusal::Unavailable(_) => RateLimitHeaders::default(),
+        }
+    }
+
     /// Returns the value of `Retry-After`; `None` where a retry cannot help.
     pub fn retry_after_seconds(&self) -> Option<u64> {
         match self {

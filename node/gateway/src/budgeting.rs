@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use assay_node_budgets::{BudgetAmounts, BudgetCall, nano_usd, nano_usd_up};
-use assay_node_models::attempts::CALL_MS_MAX;
 use assay_node_models::catalog::{Catalog, estimate_tokens, reserve};
 use assay_node_models::resolution::Candidate;
 use assay_storage_model::OrgId;
@@ -13,8 +12,14 @@ use crate::call::ModelCall;
 use crate::outcome::CallOutcome;
 use crate::upstream::output_bound;
 
-/// Returns what a call reserves: the most that any of its candidates may cost.
-pub(crate) fn budget_call(catalog: &Catalog, call: &ModelCall, candidates: &[Candidate], now_ms: u64) -> BudgetCall {
+/// Returns what a call reserves: the most that any of its candidates may cost. A call that is not settled within `timeout`
+/// releases it.
+pub(crate) fn budget_call(
+    catalog: &Catalog,
+    call: &ModelCall,
+    candidates: &[Candidate],
+    (now_ms, timeout): (u64, Duration),
+) -> BudgetCall {
     let body = call.body.json();
     let input_tokens = estimate_tokens(call.body.bytes().len() as u64);
     let choices = body.get("n").and_then(Value::as_u64).unwrap_or(1);
@@ -38,7 +43,7 @@ pub(crate) fn budget_call(catalog: &Catalog, call: &ModelCall, candidates: &[Can
         model: call.model.clone(),
         estimate_nano_usd: usd.map(|all| nano_usd_up(all.into_iter().fold(0.0, f64::max))),
         estimate_tokens: tokens.unwrap_or(0),
-        timeout: Duration::from_millis(CALL_MS_MAX),
+        timeout,
     }
 }
 

@@ -88,9 +88,7 @@ fn endpoint_of(endpoint: &ClientEndpoint) -> Option<CacheEndpoint> {
         ClientEndpoint::Responses => Some(CacheEndpoint::Responses),
         ClientEndpoint::Messages => Some(CacheEndpoint::Messages),
         ClientEndpoint::Gemini(GeminiVerb::Generate | GeminiVerb::StreamGenerate) => Some(CacheEndpoint::Generate),
-        ClientEndpoint::CountTokens
-        | ClientEndpoint::Gemini(GeminiVerb::CountTokens)
-        | ClientEndpoint::Path(_) => None,
+        ClientEndpoint::CountTokens | ClientEndpoint::Gemini(GeminiVerb::CountTokens) | ClientEndpoint::Path(_) => None,
     }
 }
 

@@ -97,7 +97,7 @@ impl StreamedAnswer {
         while !self.is_over {
             let bytes = match &mut self.body {
                 ReplyBody::Whole(bytes) => Some(std::mem::take(bytes)).filter(|bytes| !bytes.is_empty()),
-                ReplyBody::Stream(stream) => stream.next().await,
+                ReplyBody::Stream(stream) => stream.next().await.map_err(|cut| unreadable(cut.to_string()))?,
             };
             let events = match bytes {
                 Some(bytes) => self.read(&bytes).map_err(|why| unreadable(why.to_string()))?,
@@ -145,7 +145,7 @@ fn unreadable(why: impl Into<String>) -> GatewayError {
 }
 
 fn failed(error: ModelError) -> GatewayError {
-    GatewayError { status: error.kind.status(), error: Box::new(error), retry_after_s: None }
+    GatewayError { status: error.kind.status(), error: Box::new(error), retry_after_s: None, limits: Vec::new() }
 }
 
 /// Returns the error that a response of a model server reports.
@@ -159,6 +159,7 @@ fn refusal_of(reply: ModelReply) -> GatewayError {
         status: reply.status,
         error: Box::new(read_error(Dialect::Chat, reply.status, &body)),
         retry_after_s: retry_after.and_then(|(_, seconds)| seconds.parse().ok()),
+        limits: Vec::new(),
     }
 }
 

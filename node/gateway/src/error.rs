@@ -16,6 +16,8 @@ pub struct GatewayError {
     pub status: u16,
     pub error: Box<ModelError>,
     pub retry_after_s: Option<u64>,
+    /// Headers with the limits of the budget that refused the call.
+    pub limits: Vec<(&'static str, String)>,
 }
 
 impl GatewayError {
@@ -27,7 +29,7 @@ impl GatewayError {
             param: None,
             extra: Extra::default(),
         };
-        GatewayError { status, error: Box::new(error), retry_after_s: None }
+        GatewayError { status, error: Box::new(error), retry_after_s: None, limits: Vec::new() }
     }
 
     /// Refuses a request that cannot be read.
@@ -39,6 +41,7 @@ impl GatewayError {
     pub(crate) fn of_budget(refusal: &BudgetRefusal) -> GatewayError {
         let mut error = GatewayError::new(refusal.status(), refusal.code(), refusal.to_string());
         error.retry_after_s = refusal.retry_after_seconds();
+        error.limits = refusal.rate_limits().pairs();
         error
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use assay_node_budgets::{BudgetReservation, Budgets};
@@ -14,7 +14,7 @@ use assay_node_models::provider::Provider;
 use assay_node_models::resolution::{Candidate, CandidateOrder, RouteQuery, resolve, session_key};
 use assay_node_response_cache::ResponseCache;
 use bytes::Bytes;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use uuid::Uuid;
@@ -24,7 +24,8 @@ use crate::budgeting::budget_call;
 use crate::cached::{self, CacheAnswer, CacheEntry};
 use crate::call::ModelCall;
 use crate::error::GatewayError;
-use crate::outcome::{CallCounters, CallObserver, CallPrice, CallRecorder, TakenRoute};
+use crate::kept_items;
+use crate::outcome::{CallCounters, CallObserver, CallOutcome, CallPrice, CallRecorder, TakenRoute};
 use crate::reply::{BrokenStream, EVENT_STREAM, ModelReply, ReplyBody, begin_stream, failed_reply, read_whole};
 use crate::settings::GatewaySettings;
 use crate::translation::error_status;
@@ -39,7 +40,37 @@ const BUSY_RETRY_S: u64 = 1;
 const SLOT_WAIT: Duration = Duration::from_secs(30);
 
 /// Receiver of changes to cooling, which other nodes want to know.
-type CoolingListener = Box<dyn Fn(&CoolingKey) + Send + Sync>;
+pub type CoolingListener = Box<dyn Fn(&CoolingKey) + Send + Sync>;
+
+/// Parts of a gateway.
+pub struct GatewayParts {
+    pub egress: EgressClient,
+    pub settings: GatewaySettings,
+    pub catalog: Catalog,
+    /// None without a cache.
+    pub cache: Option<ResponseCache>,
+    /// None without budgets.
+    pub budgets: Option<Budgets>,
+    /// Cooling states, which other nodes share.
+    pub cooling: Arc<Mutex<CoolingTable>>,
+    pub on_cooling: Option<CoolingListener>,
+    /// Runtime of the tasks that go on behind responses.
+    pub runtime: Handle,
+}
+
+impl GatewayParts {
+    /// Returns the parts of a gateway without a cache, without budgets and without other nodes.
+    pub fn new(egress: EgressClient, settings: GatewaySettings, catalog: Catalog, runtime: Handle) -> GatewayParts {
+        let (cache, budgets, on_cooling) = (None, None, None);
+        GatewayParts { egress, settings, catalog, cache, budgets, cooling: Arc::default(), on_cooling, runtime }
+    }
+}
+
+impl fmt::Debug for GatewayParts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GatewayParts").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
 
 /// The AI gateway of a node. Clones share everything.
 #[derive(Clone, Debug)]
@@ -50,16 +81,16 @@ pub(crate) struct GatewayCore {
     pub egress: EgressClient,
     pub settings: GatewaySettings,
     pub forward: ForwardPolicy,
-    catalog: RwLock<Arc<Catalog>>,
+    catalog: Arc<Catalog>,
     pub cooling: Arc<Mutex<CoolingTable>>,
-    cooling_listener: RwLock<Option<CoolingListener>>,
+    on_cooling: Option<CoolingListener>,
     pub counters: Arc<CallCounters>,
     pub credentials: CredentialSource,
     pub signatures: Mutex<CallSignatures>,
     /// None without a cache.
-    cache: OnceLock<ResponseCache>,
+    pub cache: Option<ResponseCache>,
     /// None without budgets.
-    budgets: OnceLock<Budgets>,
+    budgets: Option<Budgets>,
     /// Calls at the same time.
     slots: Arc<Semaphore>,
     background: BackgroundTasks,
@@ -73,43 +104,41 @@ impl fmt::Debug for GatewayCore {
 
 impl GatewayCore {
     pub fn cooling_changed(&self, key: &CoolingKey) {
-        if let Some(listener) = &*self.cooling_listener.read() {
+        if let Some(listener) = &self.on_cooling {
             listener(key);
         }
+    }
+
+    /// Stores an answer in the cache behind the response.
+    pub fn store(&self, entry: CacheEntry, call: &Arc<ModelCall>, content_type: String, outcome: CallOutcome) {
+        let call = Arc::clone(call);
+        self.background.spawn(async move {
+            entry.store((&call.endpoint, call.stream), content_type, outcome).await;
+        });
     }
 }
 
 impl Gateway {
-    /// Makes the gateway. What goes on behind a response runs on the runtime of `handle`.
-    pub fn new(egress: EgressClient, settings: GatewaySettings, catalog: Catalog, handle: Handle) -> Gateway {
+    pub fn new(parts: GatewayParts) -> Gateway {
+        let GatewayParts { egress, settings, catalog, cache, budgets, cooling, on_cooling, runtime } = parts;
         let forward = ForwardPolicy { trace: settings.forward_trace_headers, names: settings.forward_headers.clone() };
-        let credentials = CredentialSource::new(egress.clone(), handle.clone());
+        let credentials = CredentialSource::new(egress.clone(), runtime.clone());
         let slots = settings.calls_max;
         Gateway(Arc::new(GatewayCore {
             egress,
             settings,
             forward,
-            catalog: RwLock::new(Arc::new(catalog)),
-            cooling: Arc::default(),
-            cooling_listener: RwLock::new(None),
+            catalog: Arc::new(catalog),
+            cooling,
+            on_cooling,
             counters: Arc::default(),
             credentials,
             signatures: Mutex::default(),
-            cache: OnceLock::new(),
-            budgets: OnceLock::new(),
+            cache,
+            budgets,
             slots: Arc::new(Semaphore::new(slots)),
-            background: BackgroundTasks::new(handle),
+            background: BackgroundTasks::new(runtime),
         }))
-    }
-
-    /// Gives the gateway its cache of responses. A second one is ignored.
-    pub fn use_cache(&self, cache: ResponseCache) {
-        drop(self.0.cache.set(cache));
-    }
-
-    /// Gives the gateway the budgets that calls count for. A second one is ignored.
-    pub fn use_budgets(&self, budgets: Budgets) {
-        drop(self.0.budgets.set(budgets));
     }
 
     /// Runs a task that goes on behind a response, such as the writing of a span.
@@ -132,7 +161,7 @@ impl Gateway {
     }
 
     pub fn catalog(&self) -> Arc<Catalog> {
-        Arc::clone(&self.0.catalog.read())
+        Arc::clone(&self.0.catalog)
     }
 
     /// Returns the outbound client, which also fetches media and calls tools.
@@ -140,23 +169,16 @@ impl Gateway {
         &self.0.egress
     }
 
-    /// Returns the cooling states, to exchange them with other nodes.
-    pub fn cooling(&self) -> Arc<Mutex<CoolingTable>> {
-        Arc::clone(&self.0.cooling)
-    }
-
-    /// Sets the receiver of changes to cooling.
-    pub fn on_cooling(&self, listener: impl Fn(&CoolingKey) + Send + Sync + 'static) {
-        *self.0.cooling_listener.write() = Some(Box::new(listener));
-    }
-
     /// Calls a model. The observer learns of the end of the call in any case.
     pub async fn call(
         &self,
-        call: ModelCall,
+        mut call: ModelCall,
         observer: Option<Box<dyn CallObserver>>,
     ) -> Result<ModelReply, GatewayError> {
         let started_ms = now_ms();
+        if let Some(cache) = &self.0.cache {
+            kept_items::restore(cache, &mut call).await;
+        }
         let bytes = call.body.bytes().len() as u64;
         let call = Arc::new(call);
         let mut recorder = CallRecorder::new(observer, Arc::clone(&self.0.counters), (started_ms, bytes));
@@ -203,7 +225,7 @@ impl Gateway {
     async fn begin(&self, call: Arc<ModelCall>, recorder: &mut CallRecorder) -> Result<BegunCall, GatewayError> {
         let started_ms = recorder.outcome.started_ms;
         let (candidates, all_cooling) = self.candidates(&call, started_ms)?;
-        match cached::ask(self.0.cache.get(), &call, &candidates).await? {
+        match cached::ask(self.0.cache.as_ref(), &call, &candidates).await? {
             CacheAnswer::NotAsked => {}
             CacheAnswer::Miss(entry) => recorder.entry = entry,
             CacheAnswer::Hit(hit) => {
@@ -249,8 +271,9 @@ impl Gateway {
         candidates: &[Candidate],
         now_ms: u64,
     ) -> Result<Option<BudgetReservation>, GatewayError> {
-        let Some(budgets) = self.0.budgets.get() else { return Ok(None) };
-        let reservation = budgets.admit(budget_call(&self.catalog(), call, candidates, now_ms)).await;
+        let Some(budgets) = &self.0.budgets else { return Ok(None) };
+        let times = (now_ms, self.0.settings.call_time());
+        let reservation = budgets.admit(budget_call(&self.catalog(), call, candidates, times)).await;
         Ok(Some(reservation.map_err(|refusal| GatewayError::of_budget(&refusal))?))
     }
 
@@ -474,9 +497,7 @@ async fn whole(
     let headers = head.headers(&reply.content_type, &recorder, &call.request_id, call.stream);
     if let Some(mut entry) = recorder.entry.take() {
         entry.add(&reply.bytes);
-        let outcome = recorder.outcome.clone();
-        // identical calls wait for the entry
-        entry.store((&call.endpoint, call.stream), reply.content_type, outcome).await;
+        active.core.store(entry, &call, reply.content_type, recorder.outcome.clone());
     }
     recorder.end(now_ms());
     Ok(ModelReply { status: head.status, headers, body: ReplyBody::Whole(reply.bytes) })

@@ -10,6 +10,7 @@
 //! | [`endpoint`], [`call`] | what clients call, and with what |
 //! | [`gateway`] | the calls themselves |
 //! | `conversation` | calls by this node itself, whose answers are read |
+//! | `kept_items` | items of answers that later requests only name |
 //! | [`translation`] | requests, responses and streams between any two wire formats |
 //! | [`reply`] | responses to clients |
 //! | [`outcome`] | what came of a call |
@@ -26,6 +27,7 @@ mod conversation;
 pub mod endpoint;
 pub mod error;
 pub mod gateway;
+mod kept_items;
 pub mod outcome;
 pub mod paths;
 pub mod reply;
@@ -38,7 +40,7 @@ pub use call::{CallBody, CallOwner, CallTarget, ModelCall, ProviderKeys, read_ta
 pub use conversation::Conversation;
 pub use endpoint::{ClientEndpoint, GeminiVerb};
 pub use error::GatewayError;
-pub use gateway::Gateway;
+pub use gateway::{CoolingListener, Gateway, GatewayParts};
 pub use outcome::{CallAnswer, CallObserver, CallOutcome, TakenRoute};
-pub use reply::{ModelReply, ReplyBody, ReplyStream};
+pub use reply::{ModelReply, ReplyBody, ReplyStream, StreamCut};
 pub use settings::GatewaySettings;

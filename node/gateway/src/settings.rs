@@ -6,6 +6,7 @@ mod path_patterns;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use assay_node_models::attempts::CALL_MS_MAX;
 use serde::{Deserialize, Serialize};
 
 pub use header_names::{FORWARD_HEADERS_MAX, HEADER_NAME_BYTES_MAX, NeverForwarded};
@@ -15,6 +16,8 @@ pub use path_patterns::{PASSTHROUGH_PATHS_MAX, PATTERN_BYTES_MAX};
 const PASSTHROUGH_PATHS: [&str; 6] = ["images/**", "audio/**", "rerank", "tokenize", "detokenize", "score"];
 /// Upper bound of `retry_budget_seconds`.
 const RETRY_BUDGET_SECONDS_MAX: u64 = 600;
+/// Upper bound of `call_seconds_max`.
+const CALL_SECONDS_MAX: u64 = 24 * 3600;
 /// Upper bound of `calls_max`.
 const CALLS_MAX: usize = 1 << 20;
 /// Upper bound of `request_bytes_max`.
@@ -28,6 +31,8 @@ pub struct GatewaySettings {
     pub enabled: bool,
     /// Time within which a call whose providers have all failed is tried again. With 0 each provider is tried once.
     pub retry_budget_seconds: u64,
+    /// Time after which a model call ends, with all its attempts. Budgets hold what it reserves for at most so long.
+    pub call_seconds_max: u64,
     /// Whether a call is tried again although a provider may have processed it already.
     pub retry_uncertain: bool,
     /// Whether calls of one session go to the same provider while it works, for the sake of its caches.
@@ -61,6 +66,7 @@ impl Default for GatewaySettings {
         GatewaySettings {
             enabled: true,
             retry_budget_seconds: 45,
+            call_seconds_max: CALL_MS_MAX / 1000,
             retry_uncertain: false,
             affinity: true,
             forward_headers: Vec::new(),
@@ -112,6 +118,7 @@ impl GatewaySettings {
             false => Err(GatewaySettingsError::Range { setting, value, min, max }),
         };
         range("retry_budget_seconds", self.retry_budget_seconds, 0, RETRY_BUDGET_SECONDS_MAX)?;
+        range("call_seconds_max", self.call_seconds_max, 1, CALL_SECONDS_MAX)?;
         range("calls_max", self.calls_max as u64, 1, CALLS_MAX as u64)?;
         range("request_bytes_max", self.request_bytes_max as u64, 1, REQUEST_BYTES_MAX as u64)?;
         let entries = |setting, count, max| match count <= max {
@@ -139,6 +146,10 @@ impl GatewaySettings {
 
     pub fn retry_budget(&self) -> Duration {
         Duration::from_secs(self.retry_budget_seconds)
+    }
+
+    pub fn call_time(&self) -> Duration {
+        Duration::from_secs(self.call_seconds_max)
     }
 
     /// Returns whether a provider may be asked for a path, as the client wrote it, without a slash in front (G-03).

@@ -15,6 +15,9 @@ pub const TRANSLATION_VERSION: u32 = 1;
 /// Frozen while entries are kept: another one makes all of them misses.
 const KEY_CONTEXT: &str = "assay 2026-11-28 key of a cached response 1";
 
+/// Context of keys of items, frozen as well.
+const ITEM_CONTEXT: &str = "assay 2026-11-28 key of an item of an answer 1";
+
 /// Callers that share an entry. Never more than one organization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheScope {
@@ -81,6 +84,13 @@ impl CacheKey {
         }
         add(&body);
         Ok(CacheKey { organization: parts.organization, hash: *hasher.finalize().as_bytes() })
+    }
+
+    /// Computes the key of an item of an answer, which the same principal may name in later requests (G-31).
+    pub fn of_item(organization: OrgId, principal: Uuid, item: &str) -> CacheKey {
+        let mut hasher = blake3::Hasher::new_derive_key(ITEM_CONTEXT);
+        hasher.update(organization.0.as_bytes()).update(principal.as_bytes()).update(item.as_bytes());
+        CacheKey { organization, hash: *hasher.finalize().as_bytes() }
     }
 
     pub(crate) fn of_hash(organization: OrgId, hash: [u8; 32]) -> CacheKey {

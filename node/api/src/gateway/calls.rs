@@ -1,7 +1,7 @@
 //! Handler of the gateway's paths: authentication, body, call, response. Its errors have the form of the client's API.
 
+use std::io;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use assay_node_auth::Credential;
 use assay_node_gateway::{
@@ -24,6 +24,7 @@ use super::guards::CallGuards;
 use super::models_list;
 use super::providers::{CallerProviders, providers_of};
 use super::span_log::{SpanTarget, log_call};
+use crate::rows::now_micros;
 use assay_node_gateway::paths::{self, CallPath, GatewayPath, ModelsForm, ParsedPath};
 
 const PARENT: &str = "x-bt-parent";
@@ -201,7 +202,7 @@ async fn with_body(call: Call, body: CallBody, path: CallPath) -> Result<HttpRes
     let (observer, span_headers) = match span {
         Some(target) => {
             let headers = span_headers(&target);
-            (Some(log_call(&call, target, (&model_call, guards), now_ms())), headers)
+            (Some(log_call(&call, target, (&model_call, guards), now_micros().unsigned_abs() / 1000)), headers)
         }
         None => (None, Vec::new()),
     };
@@ -302,8 +303,8 @@ fn respond(call: &Call, reply: ModelReply) -> HttpResponse {
         ReplyBody::Whole(bytes) => response.body(bytes),
         ReplyBody::Stream(reply) => {
             let parts = stream::unfold(reply, async |mut reply| {
-                let bytes = reply.next().await?;
-                Some((Ok(Part { bytes, reservation: None }), reply))
+                let part = reply.next().await.map(|bytes| bytes.map(|bytes| Part { bytes, reservation: None }));
+                Some((part.map_err(io::Error::other).transpose()?, reply))
             });
             response.body(Sending::streamed(call, parts.boxed_local()))
         }
@@ -333,15 +334,13 @@ fn failed(endpoint: &ClientEndpoint, error: &GatewayError) -> HttpResponse {
     if let Some(seconds) = error.retry_after_s {
         response.insert_header((header::RETRY_AFTER, seconds.to_string()));
     }
+    for (name, value) in &error.limits {
+        response.insert_header((*name, value.as_str()));
+    }
     with_json(response.finish(), &error.body(endpoint.dialect()))
 }
 
 fn with_json(mut response: HttpResponse, body: &Value) -> HttpResponse {
     response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
     response.set_body(assay_node_http::web::BoxBody::new(Bytes::from(body.to_string())))
-}
-
-fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }

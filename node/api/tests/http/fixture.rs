@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use assay_cluster::{Cluster, ClusterConfig};
 use assay_node_egress::{EgressClient, EgressConfig, EgressPolicy, EgressSettings, OwnEndpoints, TrustedRoots};
-use assay_node_gateway::{Gateway, GatewaySettings};
+use assay_node_gateway::{Gateway, GatewayParts, GatewaySettings};
 use assay_node_http::{Admin, App, Handle as ServerHandle, Health, HttpConfig, Server, Sockets};
 use assay_node_identity::{Identity, Jwts};
 use assay_node_limits::{LimitsConfig, Quotas, RateLimiter, RatePeers, RateRule, RateView};
@@ -109,12 +109,12 @@ impl Fixture {
                 quotas: Quotas::default(),
                 admin,
                 provider: None,
-                gateway: Gateway::new(
+                gateway: Gateway::new(GatewayParts::new(
                     EgressClient::new(EgressConfig::new(TrustedRoots::none()), policy),
                     GatewaySettings::default(),
                     Catalog::built_in().clone(),
                     Handle::current(),
-                ),
+                )),
                 services: assay_node_api::services(),
             };
             (cluster, objects, asked, {

@@ -4,8 +4,8 @@ mod codec;
 mod stream;
 mod whole;
 
-pub use stream::ReplyStream;
 pub(crate) use stream::{BrokenStream, EVENT_STREAM, begin_stream};
+pub use stream::{ReplyStream, StreamCut};
 pub(crate) use whole::{failed_reply, read_whole};
 
 use bytes::Bytes;

@@ -1,7 +1,6 @@
 //! Streams to clients: each event goes on at once, pauses are bridged, and the end is told exactly.
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use assay_node_dialects::Dialect;
@@ -43,7 +42,14 @@ pub struct ReplyStream {
     recorder: CallRecorder,
     /// Settlement of the price, which the last bytes wait for.
     settling: Option<BoxFuture<'static, ()>>,
+    /// Whether the connection to the client has to be cut, since nothing in the format can tell of the failure.
+    is_cut: bool,
 }
+
+/// Failure of a stream in a format that the gateway does not know. Only a cut connection tells the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the model server ended its answer early")]
+pub struct StreamCut;
 
 impl fmt::Debug for ReplyStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -110,13 +116,22 @@ pub(crate) async fn begin_stream(
     }
     active.delivering();
     let dialect = active.call.endpoint.dialect();
-    let mut stream =
-        ReplyStream { active, dialect, codec, mask, body: Some(body), ready: Bytes::new(), recorder, settling: None };
+    let mut stream = ReplyStream {
+        active,
+        dialect,
+        codec,
+        mask,
+        body: Some(body),
+        ready: Bytes::new(),
+        recorder,
+        settling: None,
+        is_cut: false,
+    };
     if has_content {
         stream.recorder.outcome.first_token_ms.get_or_insert_with(now_ms);
     }
     if broken {
-        held.extend_from_slice(&stream.interrupt(None));
+        held.extend_from_slice(&stream.interrupt());
     } else if stream.codec.is_ended() || !is_open {
         stream.end(&held);
     } else if let Some(entry) = &mut stream.recorder.entry {
@@ -141,29 +156,33 @@ impl ReplyStream {
     }
 
     /// Returns the next bytes for the client; none behind the end.
-    pub async fn next(&mut self) -> Option<Bytes> {
+    pub async fn next(&mut self) -> Result<Option<Bytes>, StreamCut> {
         let bytes = self.next_bytes().await;
         if let Some(settling) = self.settling.take() {
             settling.await;
         }
-        bytes
+        if bytes.is_none() && self.is_cut { Err(StreamCut) } else { Ok(bytes) }
     }
 
     async fn next_bytes(&mut self) -> Option<Bytes> {
         if !self.ready.is_empty() {
             return Some(std::mem::take(&mut self.ready));
         }
+        let is_opaque = self.is_opaque();
         loop {
             let body = self.body.as_mut()?;
-            let Ok(read) = timeout(PING_AFTER, body.next()).await else {
-                return Some(Bytes::from_static(ping(self.dialect)));
+            let read = match timeout(PING_AFTER, body.next()).await {
+                Ok(read) => read,
+                // bytes of ours would spoil what may be a picture or speech
+                Err(_) if is_opaque => continue,
+                Err(_) => return Some(Bytes::from_static(ping(self.dialect))),
             };
             let bytes = match read {
                 Ok(Some(bytes)) => self.push(&bytes),
                 Ok(None) => self.end_of_input(),
                 Err(error) => {
                     tracing::warn!(reason = error.operator_reason(), "the stream of a model server broke");
-                    self.interrupt(None)
+                    self.interrupt()
                 }
             };
             if !bytes.is_empty() {
@@ -177,7 +196,7 @@ impl ReplyStream {
             Ok(written) => written,
             Err(error) => {
                 tracing::warn!(%error, "the stream of a model server cannot be read");
-                return self.interrupt(None);
+                return self.interrupt();
             }
         };
         if self.recorder.outcome.first_token_ms.is_none() && self.codec.has_content() {
@@ -198,8 +217,8 @@ impl ReplyStream {
                 self.end(&bytes);
                 bytes
             }
-            Ok((bytes, false)) => [self.masked(bytes), self.interrupt(None)].concat().into(),
-            Err(_) => self.interrupt(None),
+            Ok((bytes, false)) => [self.masked(bytes), self.interrupt()].concat().into(),
+            Err(_) => self.interrupt(),
         }
     }
 
@@ -220,16 +239,16 @@ impl ReplyStream {
         self.close(last);
     }
 
-    /// Ends a stream that broke. Returns the bytes that tell the client.
-    fn interrupt(&mut self, error: Option<GatewayError>) -> Bytes {
-        let error = error
-            .unwrap_or_else(|| GatewayError::new(502, "upstream_error", "the model server ended its answer early"));
+    /// Ends a stream that broke. Returns the bytes that tell the client, if the format has any.
+    fn interrupt(&mut self) -> Bytes {
+        let error = GatewayError::new(502, "upstream_error", StreamCut.to_string());
         self.active.interrupted(None);
         self.recorder.outcome.error = Some(error.error.message.clone());
         self.body = None;
         self.recorder.entry = None;
         self.close(&[]);
-        Bytes::from(write_stream_error(self.dialect, &error.error))
+        self.is_cut = self.is_opaque();
+        if self.is_cut { Bytes::new() } else { Bytes::from(write_stream_error(self.dialect, &error.error)) }
     }
 
     fn close(&mut self, last: &[u8]) {
@@ -240,10 +259,8 @@ impl ReplyStream {
         self.settling = Some(self.active.settle(&self.recorder.outcome).boxed());
         if let Some(mut entry) = self.recorder.entry.take() {
             entry.add(last);
-            let (call, outcome) = (Arc::clone(&self.active.call), self.recorder.outcome.clone());
-            tokio::spawn(async move {
-                entry.store((&call.endpoint, true), EVENT_STREAM.to_owned(), outcome).await;
-            });
+            let (call, outcome) = (&self.active.call, self.recorder.outcome.clone());
+            self.active.core.store(entry, call, EVENT_STREAM.to_owned(), outcome);
         }
         self.recorder.end(now_ms());
         if let Some(body) = self.body.take() {

@@ -5,10 +5,13 @@ use std::time::Duration;
 
 use assay_node_auth::Secret;
 use assay_node_budgets::BudgetReservation;
+use assay_node_dialects::Dialect;
+use assay_node_dialects::form::ModelResponse;
 use assay_node_egress::{EgressError, EgressFailure, EgressProgress, EgressResponse, HeaderMap};
 use assay_node_models::attempts::{AttemptEffect, AttemptEvent, AttemptMachine, AttemptPolicy, GiveUpReason};
 use assay_node_models::cooling::retry_after_ms;
 use assay_node_models::resolution::Candidate;
+use assay_node_response_cache::ResponseCache;
 use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
 
@@ -18,12 +21,15 @@ use super::key_mask::KeyMask;
 use super::plan::{AttemptPlan, PlanStep, ReplyForm, plan};
 use super::remote_media::RemoteMedia;
 use super::request::{AttemptParts, AttemptRequest, request};
+use super::server_facts::conversation_format;
 use crate::budgeting::amounts_of;
-use crate::call::ModelCall;
+use crate::call::{CallOwner, ModelCall};
 use crate::error::GatewayError;
 use crate::gateway::{GatewayCore, now_ms};
+use crate::kept_items;
 use crate::outcome::CallAnswer;
 use crate::outcome::CallOutcome;
+use crate::translation::UpstreamFormat;
 
 /// Delay after which a server is tried again whose connections are all in use.
 const BUSY_MS: u64 = 100;
@@ -61,6 +67,8 @@ pub(crate) struct ActiveCall {
     /// Random number of this call, for cooling.
     id: u64,
     begun_ms: u64,
+    /// Time at which the call ends in any case.
+    ends_ms: u64,
     /// Why a candidate could not be sent such a request.
     unfit: Option<GatewayError>,
     held: Option<ServerResponse>,
@@ -103,7 +111,9 @@ impl ActiveCall {
         let retry_uncertain = core.settings.retry_uncertain || call.endpoint.is_repeatable();
         let mut policy = AttemptPolicy::new(retry_uncertain, id);
         policy.budget_ms = core.settings.retry_budget_seconds.saturating_mul(1000);
+        policy.total_ms = core.settings.call_seconds_max.saturating_mul(1000);
         let now = now_ms();
+        let ends_ms = now.saturating_add(policy.total_ms);
         let machine = AttemptMachine::new(policy, candidates.len(), now);
         ActiveCall {
             core,
@@ -113,6 +123,7 @@ impl ActiveCall {
             all_cooling,
             id,
             begun_ms: now,
+            ends_ms,
             unfit: None,
             held: None,
             reservation: None,
@@ -166,9 +177,10 @@ impl ActiveCall {
         }
     }
 
-    /// Settles the price of the call. The future ends when it is stored.
+    /// Settles the price of the call. The future ends when it is stored, and what a later request may name as well.
     pub fn settle(&mut self, outcome: &CallOutcome) -> impl Future<Output = ()> + Send + 'static + use<> {
         let amounts = amounts_of(outcome);
+        let items = self.items_to_keep(outcome);
         let settlement = self.reservation.take().map(|reservation| reservation.settle(amounts));
         let request_id = self.call.request_id.clone();
         async move {
@@ -177,7 +189,21 @@ impl ActiveCall {
             {
                 tracing::warn!(request = request_id, %pending, "a model call is not settled yet");
             }
+            if let Some((cache, owner, response)) = items {
+                kept_items::keep(cache, owner, response).await;
+            }
         }
+    }
+
+    /// Returns the answer whose items a later request may name, unless its server stores them.
+    fn items_to_keep(&self, outcome: &CallOutcome) -> Option<(ResponseCache, CallOwner, Box<ModelResponse>)> {
+        let CallAnswer::Conversation(response) = &outcome.answer else { return None };
+        let server = conversation_format(self.candidates.get(self.answered_by)?, &self.call.endpoint);
+        let is_kept = outcome.error.is_none()
+            && server != UpstreamFormat::Client(Dialect::Responses)
+            && kept_items::may_be_named(&self.call);
+        let cache = self.core.cache.clone().filter(|_| is_kept)?;
+        Some((cache, self.call.owner.clone(), response.clone()))
     }
 
     /// Reports that the first byte of content goes to the client.
@@ -314,7 +340,9 @@ impl ActiveCall {
         let secret = ProviderSecret::read(&candidate.provider, key.as_ref(), core.egress.roots())?;
         let owner = CredentialOwner { organization: owner.organization, provider: Arc::clone(&candidate.provider) };
         let credentials = core.credentials.credentials(&owner, &secret).await?;
-        let parts = AttemptParts { call: &call, candidate, plan: &plan, secret: &secret, credentials: &credentials };
+        let time_left = Duration::from_millis(self.ends_ms.saturating_sub(now_ms()));
+        let parts =
+            AttemptParts { call: &call, candidate, plan: &plan, secret: &secret, credentials: &credentials, time_left };
         let request = request(&parts, &core.forward)?;
         // what is sent, and not the JSON that also has the key of a certificate
         let mask = KeyMask::new(Some(Secret::new(secret.auth().to_owned())));

@@ -231,9 +231,7 @@ fn opaque(
     };
     let (body, content_type) = match &call.body {
         CallBody::Opaque { bytes, content_type } => (bytes.clone(), content_type.clone()),
-        CallBody::Json { value, .. } => {
-            (bytes_of(&with_model(value, candidate.upstream_model())), JSON.to_owned())
-        }
+        CallBody::Json { value, .. } => (bytes_of(&with_model(value, candidate.upstream_model())), JSON.to_owned()),
     };
     Ok(AttemptPlan {
         url: url(candidate, endpoint, false)?,

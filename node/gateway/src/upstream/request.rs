@@ -37,6 +37,8 @@ pub(crate) struct AttemptParts<'a> {
     pub plan: &'a AttemptPlan,
     pub secret: &'a ProviderSecret,
     pub credentials: &'a AttemptCredentials,
+    /// Time until the call ends.
+    pub time_left: Duration,
 }
 
 /// Request of an attempt, and its limits.
@@ -48,7 +50,7 @@ pub(crate) struct AttemptRequest {
 
 /// Returns the request, complete and signed.
 pub(crate) fn request(parts: &AttemptParts<'_>, policy: &ForwardPolicy) -> Result<AttemptRequest, GatewayError> {
-    let AttemptParts { call, candidate, plan, secret, credentials } = *parts;
+    let AttemptParts { call, candidate, plan, secret, credentials, .. } = *parts;
     let provider = &candidate.provider;
     let url: EgressUrl = plan.url.parse().map_err(|error| {
         let why = format!("the address of the provider `{}` is invalid: {error}", provider.name);
@@ -65,7 +67,7 @@ pub(crate) fn request(parts: &AttemptParts<'_>, policy: &ForwardPolicy) -> Resul
         connect: Duration::from_millis(times.connect_ms),
         first_byte: Duration::from_millis(times.first_byte_ms),
         between_chunks: Duration::from_millis(times.chunk_ms),
-        total: Duration::from_millis(times.total_ms),
+        total: parts.time_left,
     };
     options.response_bytes_max = RESPONSE_BYTES_MAX;
     options.tls = secret.tls();
@@ -73,7 +75,7 @@ pub(crate) fn request(parts: &AttemptParts<'_>, policy: &ForwardPolicy) -> Resul
 }
 
 fn headers(parts: &AttemptParts<'_>, policy: &ForwardPolicy) -> HeaderMap {
-    let AttemptParts { call, candidate, plan, secret, credentials } = *parts;
+    let AttemptParts { call, candidate, plan, secret, credentials, .. } = *parts;
     let provider = &candidate.provider;
     let email = call.owner.email.as_deref().unwrap_or_default();
     let variables = HeaderVariables { email, model: candidate.upstream_model(), api_key: secret.auth() };

@@ -272,7 +272,7 @@ mod tests {
     use actix_web::web;
     use assay_cluster::{Cluster, ClusterConfig};
     use assay_node_egress::{EgressClient, EgressConfig, EgressPolicy, EgressSettings, OwnEndpoints, TrustedRoots};
-    use assay_node_gateway::GatewaySettings;
+    use assay_node_gateway::{GatewayParts, GatewaySettings};
     use assay_node_models::catalog::Catalog;
     use assay_node_objects::{AuditLog, ObjectLimits, node_clock};
     use assay_node_query::{Prices, QueryLimits};
@@ -308,12 +308,12 @@ mod tests {
             quotas: Quotas::default(),
             admin: None,
             provider: None,
-            gateway: Gateway::new(
+            gateway: Gateway::new(GatewayParts::new(
                 EgressClient::new(EgressConfig::new(TrustedRoots::none()), policy),
                 GatewaySettings::default(),
                 Catalog::built_in().clone(),
                 Handle::current(),
-            ),
+            )),
             services: Services {
                 api: |_| {},
                 metrics: |_| {},

@@ -9,7 +9,7 @@ pub const FIRST_BYTE_MS_STREAM: u64 = 120_000;
 pub const FIRST_BYTE_MS_WHOLE: u64 = 600_000;
 /// Time between two chunks of a stream.
 pub const CHUNK_MS: u64 = 120_000;
-/// Time of a whole call, with all its attempts.
+/// Time of a whole call with all its attempts, unless the operator sets another.
 pub const CALL_MS_MAX: u64 = 30 * 60 * 1000;
 
 /// Time limits of one attempt, in milliseconds.
@@ -18,8 +18,6 @@ pub struct CallTimes {
     pub connect_ms: u64,
     pub first_byte_ms: u64,
     pub chunk_ms: u64,
-    /// Limit of the whole call.
-    pub total_ms: u64,
 }
 
 impl CallTimes {
@@ -27,12 +25,7 @@ impl CallTimes {
     pub fn of(metadata: &ProviderMetadata, stream: bool) -> CallTimes {
         let usual = if stream { FIRST_BYTE_MS_STREAM } else { FIRST_BYTE_MS_WHOLE };
         let first_byte_ms = metadata.timeout_ms.unwrap_or(usual);
-        CallTimes {
-            connect_ms: CONNECT_MS.min(first_byte_ms),
-            first_byte_ms,
-            chunk_ms: CHUNK_MS,
-            total_ms: CALL_MS_MAX,
-        }
+        CallTimes { connect_ms: CONNECT_MS.min(first_byte_ms), first_byte_ms, chunk_ms: CHUNK_MS }
     }
 }
 

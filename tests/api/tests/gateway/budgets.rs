@@ -51,6 +51,8 @@ fn requests(node: &GatewayNode, asked: impl Fn() -> usize) {
     let answer = node.ask(CHAT, &[], &chat("counted", "x"));
     refused(&answer);
     assert_eq!((code_of(&answer).as_str(), asked()), ("budget_exceeded", before));
+    let told = ["limit", "remaining"].map(|what| answer.header(&format!("x-ratelimit-{what}-requests")));
+    assert_eq!(told, [Some("3".to_owned()), Some("0".to_owned())]);
     let messages = json!([{"role": "user", "content": "x"}]);
     let answer = node.ask("/v1/messages", &[], &json!({"model": "counted", "max_tokens": 5, "messages": messages}));
     refused(&answer);

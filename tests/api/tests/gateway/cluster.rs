@@ -10,12 +10,16 @@ use assay_test_providers::{Fault, ProviderServer};
 use serde_json::{Value, json};
 
 use crate::fixture::{
-    CHAT, api, ask, chat, code_of, eventually, id_of, metadata_at, openai, provider, request, secret, stream,
-    streamed_text, text_of, with,
+    CHAT, api, ask, chat, code_of, eventually, eventually_within, id_of, metadata_at, openai, provider, request,
+    secret, stream, streamed_text, text_of, with,
 };
 
 const EGRESS: (&str, &str) =
     ("ASSAY_EGRESS_ALLOW", r#"[{cidr = "127.0.0.0/8", ports = ["1024-65535"], for = ["models"]}]"#);
+/// Time limit of calls, which releases what the calls of a dead node reserved.
+const CALL_SECONDS: (&str, &str) = ("ASSAY_GATEWAY_CALL_SECONDS_MAX", "60");
+/// Time for that release, and for its detection on a busy machine.
+const RELEASED_MAX: Duration = Duration::from_secs(90);
 /// Node that is killed.
 const LOST: usize = 3;
 /// Time after which the other nodes know what one learned.
@@ -36,9 +40,10 @@ struct GatewayCluster {
 }
 
 impl GatewayCluster {
-    fn start() -> GatewayCluster {
+    fn start(settings: &[(&'static str, &'static str)]) -> GatewayCluster {
         let dir = tempfile::tempdir().expect("a directory");
-        let dev = Dev::start_with(&dir.path().join("data"), &[EGRESS]).unwrap_or_else(|error| panic!("{error:#}"));
+        let settings = [&[EGRESS], settings].concat();
+        let dev = Dev::start_with(&dir.path().join("data"), &settings).unwrap_or_else(|error| panic!("{error:#}"));
         GatewayCluster { dev, _dir: dir }
     }
 
@@ -85,7 +90,7 @@ fn budget(cluster: &GatewayCluster, model: &str, usd: f64) -> String {
 #[test]
 #[ignore = "takes a cluster; .ci/run runs it"]
 fn what_cools_at_one_node_cools_at_all() {
-    let cluster = GatewayCluster::start();
+    let cluster = GatewayCluster::start(&[]);
     for round in 1..=ROUNDS_MAX {
         let (limited, spare, model) = (provider(), provider(), format!("cooled-{round}"));
         for (name, server, priority) in [("limited", &limited, 0), ("spare", &spare, 1)] {
@@ -112,7 +117,7 @@ fn what_cools_at_one_node_cools_at_all() {
 #[test]
 #[ignore = "takes a cluster; .ci/run runs it"]
 fn streams_of_other_nodes_go_on_when_a_node_is_killed() {
-    let cluster = GatewayCluster::start();
+    let cluster = GatewayCluster::start(&[]);
     let (dying, limited, slow) = (provider(), provider(), provider());
     for (name, server) in [("dying", &dying), ("limited", &limited), ("slow", &slow)] {
         secret(&cluster.dev.urls[0], name, "openai", &openai(server, "m"));
@@ -173,7 +178,7 @@ fn settles(cluster: &GatewayCluster, budget: &str, done: usize, dead: usize) {
 #[test]
 #[ignore = "takes a cluster; .ci/run runs it"]
 fn a_budget_of_a_cluster_is_kept_under_concurrency_and_a_kill() {
-    let cluster = GatewayCluster::start();
+    let cluster = GatewayCluster::start(&[CALL_SECONDS]);
     let server = provider();
     secret(&cluster.dev.urls[0], "one", "openai", &metadata_at(&server.origin(), "m"));
     cluster.serves("m");
@@ -220,6 +225,13 @@ fn a_budget_of_a_cluster_is_kept_under_concurrency_and_a_kill() {
     assert!(asked() <= PAID + NODES, "{} calls reached the server", asked());
     nothing_lost(&cluster.usage(&budget), done, asked(), price);
     refuses(&cluster, &server, &body);
+    let released = || {
+        let usage = cluster.usage(&budget);
+        (usage["usd"]["reserved"] == json!(0.0)).then_some(usage)
+    };
+    let usage = eventually_within(RELEASED_MAX, "the release of what the dead calls reserved", released);
+    println!("released: {usage}");
+    assert!(use_up(&cluster, &body) > 0, "what was released can be spent");
 }
 
 /// Calls until the budget is used up, and returns how often that worked.

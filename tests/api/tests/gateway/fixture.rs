@@ -165,13 +165,17 @@ pub fn code_of(answer: &HttpResponse) -> String {
 }
 
 /// Polls until there is a value.
-pub fn eventually<T>(what: &str, mut read: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + SHOWN_MAX;
+pub fn eventually<T>(what: &str, read: impl FnMut() -> Option<T>) -> T {
+    eventually_within(SHOWN_MAX, what, read)
+}
+
+pub fn eventually_within<T>(time: Duration, what: &str, mut read: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + time;
     loop {
         if let Some(found) = read() {
             return found;
         }
-        assert!(Instant::now() < deadline, "{what} did not come within {SHOWN_MAX:?}");
+        assert!(Instant::now() < deadline, "{what} did not come within {time:?}");
         std::thread::sleep(POLL);
     }
 }

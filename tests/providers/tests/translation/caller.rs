@@ -7,7 +7,8 @@ use assay_node_auth::Secret;
 use assay_node_dialects::Dialect;
 use assay_node_egress::{EgressClient, EgressConfig, EgressPolicy, EgressSettings, OwnEndpoints, TrustedRoots};
 use assay_node_gateway::{
-    CallBody, CallOwner, ClientEndpoint, Gateway, GatewaySettings, GeminiVerb, ModelCall, ProviderKeys, ReplyBody,
+    CallBody, CallOwner, ClientEndpoint, Gateway, GatewayParts, GatewaySettings, GeminiVerb, ModelCall, ProviderKeys,
+    ReplyBody,
 };
 use assay_node_models::catalog::Catalog;
 use assay_node_models::provider::{Provider, ProviderScope, ProviderType};
@@ -91,7 +92,8 @@ impl GatewayCaller {
         let policy = EgressPolicy::new(&settings, OwnEndpoints::default()).expect("a policy");
         let egress = EgressClient::new(EgressConfig::new(TrustedRoots::none()), policy);
         let settings = GatewaySettings { retry_budget_seconds: 0, ..GatewaySettings::default() };
-        let gateway = Gateway::new(egress, settings, Catalog::built_in().clone(), runtime.handle().clone());
+        let catalog = Catalog::built_in().clone();
+        let gateway = Gateway::new(GatewayParts::new(egress, settings, catalog, runtime.handle().clone()));
         GatewayCaller { runtime, gateway }
     }
 
@@ -143,7 +145,7 @@ impl GatewayCaller {
                 ReplyBody::Whole(bytes) => bytes.to_vec(),
                 ReplyBody::Stream(mut stream) => {
                     let mut all = Vec::new();
-                    while let Some(bytes) = stream.next().await {
+                    while let Some(bytes) = stream.next().await.expect("a known format") {
                         all.extend_from_slice(&bytes);
                     }
                     all

@@ -1,0 +1,93 @@
+//! Items of answers that clients of the Responses API only name in later requests (G-31).
+//!
+//! Unless `store` is false, clients such as the AI SDK send the id of an item of an earlier answer instead of the item. A
+//! server of that API has stored it. For answers of other servers, the response cache keeps the items.
+
+use std::collections::{BTreeSet, HashMap};
+
+use assay_node_dialects::form::ModelResponse;
+use assay_node_dialects_responses as responses;
+use assay_node_response_cache::{CacheKey, CacheableResponse, CachedResponse, MaxAge, ResponseCache};
+use assay_storage_model::OrgId;
+use bytes::Bytes;
+use futures::future::join_all;
+use serde_json::Value;
+
+use crate::call::{CallBody, CallOwner, ModelCall};
+use crate::endpoint::ClientEndpoint;
+use crate::gateway::now_ms;
+
+/// Upper bound of the items of one answer that are kept.
+const ITEMS_MAX: usize = 128;
+/// Upper bound of the items that one request may name. A request with more is sent as it came.
+const REFERENCES_MAX: usize = 512;
+/// Time for which an item is kept.
+const LIFE_S: u32 = 24 * 3600;
+
+/// Returns whether the client may name items of the answer later.
+pub(crate) fn may_be_named(call: &ModelCall) -> bool {
+    call.endpoint == ClientEndpoint::Responses && call.body.json()["store"] != false
+}
+
+/// Puts kept items where a request only names them. What is not kept stays a reference.
+pub(crate) async fn restore(cache: &ResponseCache, call: &mut ModelCall) {
+    if call.endpoint != ClientEndpoint::Responses {
+        return;
+    }
+    let names: BTreeSet<&str> = input(call.body.json()).iter().filter_map(named).collect();
+    if names.is_empty() || names.len() > REFERENCES_MAX {
+        return;
+    }
+    let owner = &call.owner;
+    let look_ups =
+        names.into_iter().map(|name| async move { Some((name.to_owned(), found(cache, owner, name).await?)) });
+    let kept: HashMap<String, Value> = join_all(look_ups).await.into_iter().flatten().collect();
+    if kept.is_empty() {
+        return;
+    }
+    let mut body = call.body.json().clone();
+    for item in body["input"].as_array_mut().into_iter().flatten() {
+        if let Some(whole) = named(item).and_then(|name| kept.get(name)) {
+            *item = whole.clone();
+        }
+    }
+    call.body = CallBody::of_value(body);
+}
+
+/// Keeps the items of an answer. Returns when they are kept, or cannot be.
+pub(crate) async fn keep(cache: ResponseCache, owner: CallOwner, response: Box<ModelResponse>) {
+    let written = responses::write_response(&response);
+    let items = written["output"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let puts = items.iter().take(ITEMS_MAX).filter_map(|item| {
+        let key = key(&owner, item["id"].as_str()?);
+        let entry = CacheableResponse {
+            status: 200,
+            content_type: "application/json".to_owned(),
+            is_stream: false,
+            body: Bytes::from(item.to_string()),
+            note: Value::Null,
+        };
+        let entry = CachedResponse::new(entry, now_ms(), LIFE_S);
+        let cache = &cache;
+        Some(async move { cache.put(&key, entry).await })
+    });
+    join_all(puts).await;
+}
+
+async fn found(cache: &ResponseCache, owner: &CallOwner, name: &str) -> Option<Value> {
+    let kept = cache.get(&key(owner, name), MaxAge::Any).await?;
+    serde_json::from_slice(&kept.body).ok()
+}
+
+fn key(owner: &CallOwner, item: &str) -> CacheKey {
+    CacheKey::of_item(OrgId(owner.organization), owner.principal, item)
+}
+
+fn input(body: &Value) -> &[Value] {
+    body["input"].as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// Returns the id that a reference names; none for an item.
+fn named(item: &Value) -> Option<&str> {
+    (item["type"] == "item_reference").then(|| item["id"].as_str()).flatten()
+}

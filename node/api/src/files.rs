@@ -22,7 +22,7 @@ use assay_node_limits::Holder;
 use assay_node_objects::ObjectWrite;
 use assay_storage_model::OrgId;
 use assay_storage_model::event::SentItem;
-use futures::TryStreamExt;
+use futures::{TryStreamExt, stream};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
@@ -273,7 +273,7 @@ fn address(call: &Call, name: &FileName, deed: Deed) -> Result<String, Refusal> 
 }
 
 /// Whoever was the first to say that bytes come sends them; nobody else puts others in their place.
-async fn begin(call: &Call, name: &FileName, filename: &str, content_type: &str) -> Result<(), Refusal> {
+async fn begin(call: &Caller, name: &FileName, filename: &str, content_type: &str) -> Result<(), Refusal> {
     let edge = &call.edge;
     own(call, edge.files.look(name).await?.as_ref())?;
     let write = ObjectWrite { object: FileName::index(name.org), rows: vec![SentItem::from(json!({}))], request: None };
@@ -282,7 +282,7 @@ async fn begin(call: &Call, name: &FileName, filename: &str, content_type: &str)
     Ok(edge.files.begin(name, &about).await?)
 }
 
-fn own(call: &Call, file: Option<&File>) -> Result<(), Refusal> {
+fn own(call: &Caller, file: Option<&File>) -> Result<(), Refusal> {
     match file.and_then(|file| file.owner) {
         Some(owner) if owner != call.principal.user => {
             Err(Refusal::new(ErrorKind::Conflict, "another caller has a file with this key: use a new UUID as the key"))
@@ -321,6 +321,20 @@ pub(crate) async fn attachment(call: &Caller, key: &str, bytes_max: usize) -> Re
     let content = file.content.as_ref();
     let content = content.ok_or_else(|| Refusal::bad("the attachment is not uploaded yet"))?;
     Ok(call.edge.files.read_whole(&name, content, bytes_max).await?)
+}
+
+/// Stores an attachment of the caller and returns its key.
+pub(crate) async fn store(
+    caller: &Caller,
+    (filename, content_type): (&str, &str),
+    bytes: Bytes,
+) -> Result<String, Refusal> {
+    let (files, key) = (&caller.edge.files, Uuid::new_v4().to_string());
+    let name = FileName::new(caller.principal.org, Purpose::Attachment, &key)?;
+    begin(caller, &name, filename, content_type).await?;
+    let source = std::pin::pin!(stream::iter([Ok::<_, Refusal>(bytes)]));
+    files.put(&name, caller.edge.config.file_bytes_max, seconds(), source).await?;
+    Ok(key)
 }
 
 /// Result of searching rows for attachments before they are written.

@@ -6,10 +6,11 @@
 //! | [`guards`] | guardrails of the project of a call |
 //! | [`models_list`] | models that a caller can use |
 //! | [`providers`] | providers of a caller and their keys |
-//! | [`span_log`] | spans of calls |
+//! | [`span_log`], [`span_attachments`] | spans of calls, and their media |
 
 pub mod calls;
 pub mod guards;
 mod models_list;
 pub mod providers;
+mod span_attachments;
 pub mod span_log;

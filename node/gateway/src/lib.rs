@@ -14,7 +14,7 @@
 //! | [`translation`] | requests, responses and streams between any two wire formats |
 //! | [`reply`] | responses to clients |
 //! | [`outcome`] | what came of a call |
-//! | [`span`] | the span of a call, as a row |
+//! | [`span`], [`span_media`] | the span of a call, as a row |
 //! | [`settings`] | the table `gateway` of the configuration |
 //!
 //! The crate knows neither HTTP servers nor records: routes hand in the caller, the providers and access to their keys.
@@ -33,6 +33,7 @@ pub mod paths;
 pub mod reply;
 pub mod settings;
 pub mod span;
+pub mod span_media;
 pub mod translation;
 mod upstream;
 

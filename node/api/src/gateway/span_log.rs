@@ -19,6 +19,7 @@ use uuid::Uuid;
 
 use crate::files::Attachments;
 use crate::gateway::guards::CallGuards;
+use crate::gateway::span_attachments::store_media;
 use crate::otlp::exports::object_of;
 use crate::rows::{send, write_to};
 
@@ -174,6 +175,7 @@ impl RowLog {
     pub async fn run(mut self, mut row: Map<String, Value>, end: impl Future<Output = Option<Map<String, Value>>>) {
         let mut end = std::pin::pin!(end);
         let early = timeout(START_ROW_AFTER, &mut end).await;
+        store_media(&self.caller, &mut row).await;
         if let Some(propagated) = &self.target.propagated {
             merge(&mut row, propagated.clone());
         }
@@ -192,7 +194,8 @@ impl RowLog {
                 end
             }
         };
-        let Some(end) = end else { return };
+        let Some(mut end) = end else { return };
+        store_media(&self.caller, &mut end).await;
         merge(&mut row, end);
         self.write(Value::Object(row)).await;
     }

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use assay_test_api::http::HttpResponse;
+use assay_test_api::http::{HttpResponse, send};
 use assay_test_providers::{Fault, ProviderServer};
 use serde_json::{Value, json};
 
 use crate::fixture::{
-    CHAT, GatewayNode, Header, OpenResponse, chat, eventually, id_of, json_of, openai, provider, stream, streamed_text,
-    text_of, with,
+    CHAT, GatewayNode, Header, OpenResponse, chat, eventually, id_of, json_of, openai, provider, request, stream,
+    streamed_text, text_of, with,
 };
 
 const PARENT: &str = "x-bt-parent";
@@ -29,6 +29,7 @@ fn calls_are_logged_where_their_header_says() {
     let logs = format!("project_logs/{project}");
     whole_answers(&node, &logs, &project);
     parents(&node, &logs, &project);
+    media(&node, &logs);
     streams(&node, &logs);
     formats(&node, &logs);
     failures(&node, &logs, &server);
@@ -81,6 +82,25 @@ impl WithoutRefusal for Value {
         }
         self
     }
+}
+
+fn media(node: &GatewayNode, logs: &str) {
+    let url = "data:image/png;base64,aGVsbG8=";
+    let image = json!({"type": "image_url", "image_url": {"url": url}});
+    let body = json!({"model": "m", "messages": [{"role": "user", "content": [image, {"type": "text", "text": url}]}]});
+    let (answer, span) = logged(node, logs, "project_name:logged", (CHAT, &body));
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let content = &span["input"][0]["content"];
+    let reference = &content[0]["image_url"]["url"];
+    let key = reference["key"].as_str().unwrap_or_else(|| panic!("no attachment: {span}"));
+    let expected =
+        json!({"type": "braintrust_attachment", "filename": "file.png", "content_type": "image/png", "key": key});
+    assert_eq!((reference, &content[1]["text"]), (&expected, &expected), "the same media are stored once");
+    let found = node.api("GET", &format!("/attachment?key={key}"), &json!({}));
+    let address = found["downloadUrl"].as_str().expect("an address");
+    let path = &address[address.find("/attachment/bytes").expect("a path")..];
+    let stored = send(node.url(), &request("GET", path, &[], None)).expect("an answer");
+    assert_eq!((stored.status, stored.body.as_slice()), (200, b"hello".as_slice()));
 }
 
 fn parents(node: &GatewayNode, logs: &str, project: &str) {

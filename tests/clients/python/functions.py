@@ -110,7 +110,7 @@ for refused, passed in ((429, 429), (500, 502), (401, 400)):
     for streamed in (False, True):
         same(f"{refused}, streamed {streamed}", status(lambda: invoke("plain", f"fail {refused}", stream=streamed)), passed)
 same("strictly", status(lambda: invoke("plain", input={"other": 1}, strict=True)), 400)
-assert "10" in str(failed(BraintrustInvokeError, lambda: invoke("agent", "rounds 99")))
+assert "after 10 rounds" in str(failed(BraintrustInvokeError, lambda: invoke("agent", "rounds 99")))
 stream = invoke("broken", "hi", stream=True)
 text, *_, last = list(stream.copy())
 assert isinstance(text, BraintrustTextChunk) and isinstance(last, BraintrustErrorChunk), (text, last)

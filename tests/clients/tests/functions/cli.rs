@@ -15,6 +15,8 @@ const LOCK: &str = include_str!("../../javascript/cli/package-lock.json");
 /// The program in its package.
 const PROGRAM: &str = "@braintrust/bt-linux-x64/bin/bt";
 const PROJECT: &str = "cli-functions";
+/// Rows of a trace with two calls of a prompt that have ended: a function and a model each.
+const SPANS: usize = 4;
 
 /// The program with the addresses and the credential of a node.
 struct CommandLine<'a> {
@@ -44,9 +46,6 @@ impl CommandLine<'_> {
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{words:?}: {error}: {text}"))
     }
 }
-
-/// Rows of a trace with two calls of a prompt that have ended: a function and a model each.
-const SPANS: usize = 4;
 
 /// Stores a prompt in two versions and a judge. Returns the id of the project and the first version of the prompt.
 fn store(served: &FunctionNode) -> (String, String) {

@@ -42,6 +42,8 @@ struct TemplateCase {
     /// Names of the reasons for which an SDK builds something else.
     python: Option<String>,
     javascript: Option<String>,
+    /// Messages that the server sends where no SDK tells them; none where it refuses the template.
+    sent: Option<Vec<Value>>,
 }
 
 impl TemplateCase {
@@ -85,6 +87,17 @@ fn sent(served: &FunctionNode, file: &TemplateFile) -> Vec<Value> {
         }
     }
     sent
+}
+
+/// Checks what the server sends in the cases that the JavaScript SDK, which the server follows, builds otherwise.
+fn check_listed(sent: &[Value], cases: &[TemplateCase]) {
+    for (index, (sent, case)) in sent.iter().zip(cases).enumerate() {
+        assert_eq!(case.sent.is_some(), case.javascript.is_some(), "{}", slug(index));
+        if let Some(messages) = &case.sent {
+            let found = sent["messages"].as_array().cloned().unwrap_or_default();
+            assert_eq!(&found, messages, "{}", slug(index));
+        }
+    }
 }
 
 /// Runs a script that builds each prompt. Returns what it built; null where it refused to.
@@ -159,6 +172,7 @@ fn sdks_build_what_the_server_sends() {
     let served = FunctionNode::start();
     store(&served, &file.cases);
     let sent = sent(&served, &file);
+    check_listed(&sent, &file.cases);
     let reason = |name: &Option<String>| name.as_ref().map(|name| file.reasons[name].clone());
     if let Some(python) = python {
         let built = by_python(python, &served, &file).unwrap_or_else(|error| panic!("{error:#}"));

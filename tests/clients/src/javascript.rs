@@ -32,6 +32,11 @@ pub struct Home {
 }
 
 impl Environment {
+    /// Returns the folder of the packages.
+    pub fn packages(&self) -> &Path {
+        &self.packages
+    }
+
     pub fn home(&self) -> Result<Home> {
         let folder = tempfile::tempdir()?;
         std::os::unix::fs::symlink(&self.packages, folder.path().join("node_modules"))?;

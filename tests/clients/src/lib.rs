@@ -3,6 +3,7 @@
 
 pub mod javascript;
 pub mod kept;
+pub mod models;
 pub mod pages;
 pub mod proxy;
 pub mod python;

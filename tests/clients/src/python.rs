@@ -47,6 +47,11 @@ pub fn autoevals() -> Result<PathBuf, String> {
     made("autoevals", AUTOEVALS).map_err(|error| format!("{error:#}"))
 }
 
+/// Python with the scorers of autoevals and an SDK for their models.
+pub fn judges() -> Result<PathBuf, String> {
+    made("judges", &joined(MODEL_SDKS, AUTOEVALS)).map_err(|error| format!("{error:#}"))
+}
+
 /// Python with the SDK and those of model providers, for the pages of the guide.
 pub fn guide() -> Result<PathBuf, String> {
     made("guide", &joined(MODEL_SDKS, REQUIREMENTS)).map_err(|error| format!("{error:#}"))

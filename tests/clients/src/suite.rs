@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use assay_test_api::dev::Dev;
@@ -21,6 +21,9 @@ const ONE_REQUEST_A_CONNECTION: (&str, &str) = ("ASSAY_HTTP_KEEP_ALIVE_SECONDS",
 const CLOSE_MAX: Duration = Duration::from_secs(20);
 /// Connections that each node gets at the least: the scripts make more than a hundred requests.
 const CARRIED_MIN: usize = 20;
+/// Time within which something behind an answer is visible, on a busy machine.
+const VISIBLE_WITHIN: Duration = Duration::from_secs(60);
+const POLL: Duration = Duration::from_millis(50);
 /// Scripts that run at the same time: mostly they wait.
 const AT_ONCE: usize = 3;
 
@@ -124,6 +127,15 @@ pub fn covered<T>(what: &str, found: Result<T, String>) -> Option<T> {
             let _ = writeln!(std::io::stderr(), "NOT COVERED: {what}: {problem}");
             None
         }
+    }
+}
+
+/// Waits until something that goes on behind an answer is visible.
+pub fn until(what: &str, is_visible: impl Fn() -> bool) {
+    let deadline = Instant::now() + VISIBLE_WITHIN;
+    while !is_visible() {
+        assert!(Instant::now() < deadline, "not within {VISIBLE_WITHIN:?}: {what}");
+        thread::sleep(POLL);
     }
 }
 

@@ -4,12 +4,14 @@
 //! |---|---|
 //! | the last text is `fail 429` | an error with this status |
 //! | tools, and no results of them yet | a call of each of the first two tools, or of the one that is forced |
+//! | tools, and the last text begins with `rounds 3` | the same, until they have the results of three rounds |
 //! | results of tools | their texts, in order |
 //! | a JSON schema | an object with a value for each property |
 //! | images | their media types and sizes |
 //! | anything else | the last text, and the instructions if there are any |
 //!
-//! A model whose name contains `reasoning` thinks first. Tokens are words; a model whose name contains `cached` had the
+//! An argument with an `enum` is the value that the last text names, as in `[choose B]`, or else the first one. A model whose
+//! name contains `reasoning` thinks first. Tokens are words; a model whose name contains `cached` had the
 //! first word of the prompt cached.
 
 use base64::Engine;
@@ -78,7 +80,7 @@ pub fn answer(prompt: &Prompt) -> Result<ScriptedAnswer, u16> {
     if let Some(status) = last.strip_prefix("fail ").and_then(|status| status.parse().ok()) {
         return Err(status);
     }
-    let calls = if prompt.results.is_empty() { calls(prompt) } else { Vec::new() };
+    let calls = calls(prompt, last);
     let text = calls.is_empty().then(|| text(prompt, last));
     let reasoning = prompt.model.contains("reasoning").then(|| format!("thinking about {last}"));
     let words = |text: &str| text.split_whitespace().count() as u64;
@@ -94,18 +96,31 @@ pub fn answer(prompt: &Prompt) -> Result<ScriptedAnswer, u16> {
     })
 }
 
-fn calls(prompt: &Prompt) -> Vec<ScriptedCall> {
+fn calls(prompt: &Prompt, last: &str) -> Vec<ScriptedCall> {
     if prompt.no_tools {
         return Vec::new();
     }
     let wanted = prompt.tools.iter().filter(|tool| prompt.forced_tool.as_ref().is_none_or(|name| *name == tool.name));
-    let called = wanted.take(ARGUMENTS.len()).zip(ARGUMENTS).enumerate();
-    let call = |(place, (tool, value)): (usize, (&PromptTool, &str))| ScriptedCall {
-        id: format!("call_{}", place + 1),
-        name: tool.name.clone(),
-        arguments: sample_object(&tool.parameters, value),
+    let called: Vec<_> = wanted.take(ARGUMENTS.len()).zip(ARGUMENTS).collect();
+    let is_over = match rounds(last) {
+        None => !prompt.results.is_empty(),
+        Some(rounds) => prompt.results.len() >= rounds * called.len(),
     };
-    called.map(call).collect()
+    if is_over {
+        return Vec::new();
+    }
+    let first = prompt.results.len() + 1;
+    let call = |(place, (tool, value)): (usize, (&PromptTool, &str))| ScriptedCall {
+        id: format!("call_{}", first + place),
+        name: tool.name.clone(),
+        arguments: sample_object(&tool.parameters, value, last),
+    };
+    called.into_iter().enumerate().map(call).collect()
+}
+
+/// Returns the number of rounds of calls that a prompt asks for.
+fn rounds(last: &str) -> Option<usize> {
+    last.strip_prefix("rounds ")?.split_whitespace().next()?.parse().ok()
 }
 
 fn text(prompt: &Prompt, last: &str) -> String {
@@ -113,7 +128,7 @@ fn text(prompt: &Prompt, last: &str) -> String {
         return format!("results: {}", prompt.results.join("; "));
     }
     if let Some(schema) = &prompt.schema {
-        return sample_object(schema, "text").to_string();
+        return sample_object(schema, "text", last).to_string();
     }
     if !prompt.images.is_empty() {
         let images: Vec<_> = prompt.images.iter().map(described).collect();
@@ -138,8 +153,8 @@ fn described(image: &PromptImage) -> String {
     }
 }
 
-/// Returns an object with a value for each property of a schema.
-fn sample_object(schema: &Value, text: &str) -> Value {
+/// Returns an object with a value for each property of a schema. `last` names the values of enumerations.
+fn sample_object(schema: &Value, text: &str, last: &str) -> Value {
     let none = Map::new();
     let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
     let value = |schema: &Value| match schema.get("type").and_then(Value::as_str).map(str::to_lowercase).as_deref() {
@@ -150,7 +165,17 @@ fn sample_object(schema: &Value, text: &str) -> Value {
         Some("object") => json!({}),
         _ => json!(text),
     };
+    let value = |schema: &Value| match schema.get("enum").and_then(Value::as_array) {
+        Some(choices) => chosen(choices, last),
+        None => value(schema),
+    };
     properties.iter().map(|(name, schema)| (name.clone(), value(schema))).collect::<Map<_, _>>().into()
+}
+
+/// Returns the choice that a prompt names, or else the first one.
+fn chosen(choices: &[Value], last: &str) -> Value {
+    let is_named = |choice: &&Value| choice.as_str().is_some_and(|name| last.contains(&format!("[choose {name}]")));
+    choices.iter().find(is_named).or_else(|| choices.first()).cloned().unwrap_or_default()
 }
 
 /// Cuts a text into the pieces of a stream.
@@ -197,6 +222,29 @@ mod tests {
         let done = Prompt { results: vec!["rain".into(), "sun".into()], ..asked };
         let found = answer(&done).expect("an answer");
         assert_eq!((found.text.as_deref(), found.calls.len()), (Some("results: rain; sun"), 0));
+    }
+
+    #[test]
+    fn tools_are_called_for_as_many_rounds_as_a_prompt_asks_for() {
+        let asked = |results: usize| {
+            let results = vec!["rain".to_owned(); results];
+            let prompt = Prompt { tools: vec![tool("a"), tool("b")], results, ..prompt("rounds 3 of weather") };
+            let calls = answer(&prompt).expect("an answer").calls;
+            calls.into_iter().map(|call| call.id).collect::<Vec<_>>()
+        };
+        assert_eq!(asked(0), ["call_1", "call_2"]);
+        assert_eq!(asked(4), ["call_5", "call_6"]);
+        assert!(asked(6).is_empty());
+    }
+
+    #[test]
+    fn a_choice_is_the_one_that_is_named() {
+        let parameters = json!({"properties": {"choice": {"type": "string", "enum": ["A", "B"]}}});
+        let select = PromptTool { name: "select".into(), parameters };
+        for (text, wanted) in [("x [choose B]", "B"), ("x [choose C]", "A"), ("x", "A")] {
+            let calls = answer(&Prompt { tools: vec![select.clone()], ..prompt(text) }).expect("an answer").calls;
+            assert_eq!(calls[0].arguments, json!({"choice": wanted}), "{text}");
+        }
     }
 
     #[test]

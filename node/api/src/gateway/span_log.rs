@@ -80,7 +80,8 @@ impl SpanTarget {
             object: self.object,
             project: self.project,
             identity,
-            propagated: Some(propagated),
+            // an exported span has no empty event
+            propagated: Some(propagated).filter(|members| !members.is_empty()),
         }
     }
 
@@ -230,6 +231,30 @@ pub(crate) fn merge(row: &mut Map<String, Value>, more: Map<String, Value>) {
         match (row.get_mut(&name), value) {
             (Some(Value::Object(members)), Value::Object(more)) => merge(members, more),
             (_, value) => drop(row.insert(name, value)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_that_passes_nothing_on_is_exported() {
+        let text = |name: &str| format!("{name}-of-a-span");
+        let identity = || SpanIdentity {
+            row_id: text("row"),
+            span_id: text("id"),
+            root_span_id: text("root"),
+            parent_span_id: None,
+        };
+        let (kind, object, project) = (ObjectKind::ProjectLogs, Uuid::from_u128(1), Uuid::from_u128(2));
+        let first = SpanTarget { kind, object, project, identity: identity(), propagated: None };
+        for propagated in [Map::new(), Map::from_iter([("tags".to_owned(), Value::Null)])] {
+            let target = first.another(identity(), propagated.clone());
+            let slug = Slug::decode(&target.export().expect("a slug")).expect("a slug that can be read");
+            assert_eq!(slug.propagated_event.unwrap_or_default(), propagated);
+            assert_eq!(slug.span.map(|span| span.row_id), Some(text("row")));
         }
     }
 }

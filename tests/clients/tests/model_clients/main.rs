@@ -9,7 +9,7 @@ mod scripts;
 use assay_test_clients::suite::covered;
 use assay_test_providers::ProviderServer;
 
-use crate::gateway::{GatewayNode, NATIVE_MODEL};
+use crate::gateway::{NATIVE_MODEL, gateway_node};
 use crate::litellm::LiteLlmProxy;
 use crate::scripts::{ClientScripts, FoundValues, WantedValues, differing};
 
@@ -41,7 +41,7 @@ fn clients_read_through_the_gateway_what_providers_answer() {
     let provider = provider();
     let proxy =
         LiteLlmProxy::start(scripts.frameworks(), &provider.origin()).unwrap_or_else(|error| panic!("{error:#}"));
-    let mut node = GatewayNode::start(&provider.origin(), Some(&proxy.origin()));
+    let mut node = gateway_node(&provider.origin(), Some(&proxy.origin()));
     let found = scripts.run_all(node.caller(), &gateway::CHAT_MODELS, &gateway::EMBEDDING_MODELS);
     let compared = differing(&found, &WantedValues::load(), differences::allowed);
     println!("gateway: {} of {} scenarios, {} differ as listed", compared.same, compared.all, compared.allowed.len());
@@ -58,7 +58,7 @@ fn mock_models_of_litellm_answer_through_the_gateway_as_directly() {
     let provider = provider();
     let proxy =
         LiteLlmProxy::start(scripts.frameworks(), &provider.origin()).unwrap_or_else(|error| panic!("{error:#}"));
-    let node = GatewayNode::start(&provider.origin(), Some(&proxy.origin()));
+    let node = gateway_node(&provider.origin(), Some(&proxy.origin()));
     let directly = scripts.mocked((&proxy.origin(), litellm::KEY));
     assert_eq!(directly, litellm::mocked_values());
     assert_eq!(scripts.mocked(node.caller()), directly, "{}", node.log());
@@ -69,6 +69,6 @@ fn mock_models_of_litellm_answer_through_the_gateway_as_directly() {
 fn calls_of_official_sdks_leave_spans() {
     let Some(scripts) = covered("SDKs and frameworks", ClientScripts::installed()) else { return };
     let provider = provider();
-    let node = GatewayNode::start(&provider.origin(), None);
+    let node = gateway_node(&provider.origin(), None);
     scripts.spans(node.caller()).unwrap_or_else(|error| panic!("{error:#}\nthe node said:\n{}", node.log()));
 }

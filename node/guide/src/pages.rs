@@ -26,6 +26,8 @@ pub(crate) const PAGES: &[Page] = &[
     page!("query-api"),
     page!("datasets-and-experiments"),
     page!("prompts-and-functions"),
+    page!("running-prompts"),
+    page!("judges"),
     page!("attachments"),
     page!("access-control"),
     page!("gateway"),

@@ -2,6 +2,7 @@
 //!
 //! A comment in the line above an example changes what is expected of it:
 //! `<!-- not run: reason -->`, or `<!-- fails: 501 -->` with the status of all of its requests, of which it has at least one.
+//! `<!-- output -->` stands above what the example before it prints.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -18,6 +19,7 @@ const MODELS: &str = "http://127.0.0.1:9000";
 const KEY: &str = "BRAINTRUST_API_KEY=sk-...";
 const NOT_RUN: &str = "not run: ";
 const FAILS: &str = "fails: ";
+const OUTPUT: &str = "output";
 /// Functions that a script begins with. `check` compares the statuses of the requests since the last check.
 const PRELUDE: &str = r#"set -euo pipefail
 at=0
@@ -34,6 +36,9 @@ check() {
 }
 answered() {
   [[ -s $OUTPUT ]] || { echo "the example at line $at has no rows" >&2; exit 1; }
+}
+prints() {
+  [[ $(<"$OUTPUT") == "$(<"$1")" ]] || { echo "the example at line $at prints something else" >&2; exit 1; }
 }
 without_null() {
   ! grep -qxE "null${1+|$1}" "$OUTPUT" || { echo "the example at line $at prints null" >&2; exit 1; }
@@ -61,6 +66,8 @@ pub enum Expected {
     Status(u16),
     /// It needs what a test does not have.
     NotRun,
+    /// It is what the example before it prints.
+    Output,
 }
 
 /// Addresses and programs that scripts are given.
@@ -113,15 +120,19 @@ fn expected(above: &str) -> Result<Expected> {
     if mark.strip_prefix(NOT_RUN).is_some_and(|reason| !reason.is_empty()) {
         return Ok(Expected::NotRun);
     }
+    if mark == OUTPUT {
+        return Ok(Expected::Output);
+    }
     match mark.strip_prefix(FAILS) {
         Some(status) => Ok(Expected::Status(status.parse().context("no status")?)),
-        None => bail!("the comment above an example is neither `{NOT_RUN}reason` nor `{FAILS}status`: {mark}"),
+        None => bail!("the comment above an example is not `{NOT_RUN}reason`, `{FAILS}status` or `{OUTPUT}`: {mark}"),
     }
 }
 
 /// Returns the script that runs a page's examples.
 pub fn script(examples: &[Example], place: &ScriptPlace<'_>) -> Result<String> {
     let mut script = PRELUDE.to_owned();
+    let mut has_output = false;
     for example in examples.iter().filter(|example| example.expected != Expected::NotRun) {
         let text = local(&example.text, place);
         let file = |ending: &str| -> Result<String> {
@@ -129,6 +140,13 @@ pub fn script(examples: &[Example], place: &ScriptPlace<'_>) -> Result<String> {
             std::fs::write(&path, &text)?;
             Ok(path.display().to_string())
         };
+        if example.expected == Expected::Output {
+            if has_output {
+                writeln!(script, "prints {}", file("txt")?)?;
+            }
+            continue;
+        }
+        has_output = false;
         let (run, after) = match example.language.as_str() {
             // A mean of nothing would be null.
             "sh" if text.contains("avg(") => (text.clone(), r#"without_null '.*": ?null[,}]?.*'"#),
@@ -162,6 +180,7 @@ pub fn script(examples: &[Example], place: &ScriptPlace<'_>) -> Result<String> {
         writeln!(script, "at={}\n: >\"$OUTPUT\"\nexec 4>&1 >\"$OUTPUT\"", example.line)?;
         script.push_str(&run);
         writeln!(script, "exec >&4 4>&-\ncheck '{status}'\n{after}")?;
+        has_output = true;
     }
     Ok(script)
 }
@@ -211,29 +230,53 @@ mod tests {
     #[test]
     fn examples_are_found_with_what_is_expected_of_them() {
         let page = "# Page\n\n```sh\na\nb\n```\n\n<!-- not run: it serves -->\n```sh\nassay serve\n```\n\
-                    <!-- fails: 501 -->\n```json\n{}\n```\n";
+                    <!-- fails: 501 -->\n```json\n{}\n```\n<!-- output -->\n```text\nc\n```\n";
         let found = examples(page).expect("examples");
         let seen: Vec<_> =
             found.iter().map(|found| (found.line, found.language.as_str(), found.text.as_str())).collect();
-        assert_eq!(seen, [(3, "sh", "a\nb\n"), (9, "sh", "assay serve\n"), (13, "json", "{}\n")]);
+        assert_eq!(seen, [(3, "sh", "a\nb\n"), (9, "sh", "assay serve\n"), (13, "json", "{}\n"), (17, "text", "c\n")]);
         let expected: Vec<_> = found.iter().map(|found| &found.expected).collect();
-        assert_eq!(expected, [&Expected::Success, &Expected::NotRun, &Expected::Status(501)]);
+        assert_eq!(expected, [&Expected::Success, &Expected::NotRun, &Expected::Status(501), &Expected::Output]);
         for wrong in ["<!-- not run: -->\n```sh\na\n```\n", "<!-- fails -->\n```sh\na\n```\n", "```sh\na\n"] {
             assert!(examples(wrong).is_err(), "{wrong}");
         }
     }
 
-    #[test]
-    fn addresses_and_the_key_are_those_of_the_test() {
-        let place = ScriptPlace {
+    fn place(scripts: &Path) -> ScriptPlace<'_> {
+        ScriptPlace {
             url: "http://127.0.0.1:1111",
             otlp_url: "http://127.0.0.1:2222",
             models_url: "http://127.0.0.1:3333",
             key: "sk-test",
             python: None,
             has_typescript: false,
-            scripts: Path::new("/tmp"),
-        };
+            scripts,
+        }
+    }
+
+    /// Runs the examples of a page, and returns what is wrong with them.
+    fn failures(page: &str) -> Option<String> {
+        let folder = tempfile::tempdir().expect("a directory");
+        let script = script(&examples(page).expect("examples"), &place(folder.path())).expect("a script");
+        let mut bash = std::process::Command::new("bash");
+        bash.args(["-c", &script]).env("STATUSES", folder.path().join("statuses"));
+        let output = bash.env("OUTPUT", folder.path().join("output")).output().expect("bash runs");
+        (!output.status.success()).then(|| String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+
+    #[test]
+    fn an_example_prints_what_the_page_says() {
+        let page = |said: &str| format!("```sh\necho a; echo b\n```\n\n<!-- output -->\n```text\n{said}\n```\n");
+        assert_eq!(failures(&page("a\nb")), None);
+        let why = failures(&page("a")).expect("another output");
+        assert!(why.contains("the example at line 1 prints something else"), "{why}");
+        // without Python nothing is printed
+        assert_eq!(failures("```python\nprint(1)\n```\n<!-- output -->\n```text\n1\n```\n"), None);
+    }
+
+    #[test]
+    fn addresses_and_the_key_are_those_of_the_test() {
+        let place = place(Path::new("/tmp"));
         let text = "BRAINTRUST_API_KEY=sk-... http://127.0.0.1:8000/v1 localhost:8000 http://127.0.0.1:4317 \
                     http://127.0.0.1:9000/v1";
         let wanted = "BRAINTRUST_API_KEY=sk-test http://127.0.0.1:1111/v1 127.0.0.1:1111 http://127.0.0.1:2222 \

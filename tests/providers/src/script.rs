@@ -5,6 +5,7 @@
 //! | the last text is `fail 429` | an error with this status |
 //! | tools, and no results of them yet | a call of each of the first two tools, or of the one that is forced |
 //! | tools, and the last text begins with `rounds 3` | the same, until they have the results of three rounds |
+//! | a tool with a property that is a choice | its choice that the last text names, as in `[choose good]`, or else its first one, and why |
 //! | results of tools | their texts, in order |
 //! | a JSON schema | an object with a value for each property |
 //! | images | their media types and sizes |
@@ -20,6 +21,8 @@ use serde_json::{Map, Value, json};
 
 /// Values for the arguments of calls, so that two calls differ.
 const ARGUMENTS: [&str; 2] = ["Paris", "Oslo"];
+/// Text beside a choice, such as the reasons of a judge.
+const REASON: &str = "The first choice fits.";
 /// Letters of a text in one event of a stream.
 const PIECE_CHARS: usize = 4;
 
@@ -153,21 +156,20 @@ fn described(image: &PromptImage) -> String {
     }
 }
 
-/// Returns an object with a value for each property of a schema. `last` names the values of enumerations.
+/// Returns an object with a value for each property of a schema. `last` names the choices of texts that have some.
 fn sample_object(schema: &Value, text: &str, last: &str) -> Value {
     let none = Map::new();
     let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
+    let choices =
+        |schema: &Value| schema["enum"].as_array().filter(|choices| choices.iter().all(Value::is_string)).cloned();
+    let text = if properties.values().any(|schema| choices(schema).is_some()) { REASON } else { text };
     let value = |schema: &Value| match schema.get("type").and_then(Value::as_str).map(str::to_lowercase).as_deref() {
         Some("integer") => json!(1),
         Some("number") => json!(1.5),
         Some("boolean") => json!(true),
         Some("array") => json!([]),
         Some("object") => json!({}),
-        _ => json!(text),
-    };
-    let value = |schema: &Value| match schema.get("enum").and_then(Value::as_array) {
-        Some(choices) => chosen(choices, last),
-        None => value(schema),
+        _ => choices(schema).map_or(json!(text), |choices| chosen(&choices, last)),
     };
     properties.iter().map(|(name, schema)| (name.clone(), value(schema))).collect::<Map<_, _>>().into()
 }
@@ -253,6 +255,16 @@ mod tests {
             json!({"properties": {"name": {"type": "string"}, "age": {"type": "INTEGER"}, "ok": {"type": "boolean"}}});
         let found = answer(&Prompt { schema: Some(schema), ..prompt("x") }).expect("an answer");
         assert_eq!(found.text.as_deref(), Some(r#"{"name":"text","age":1,"ok":true}"#));
+    }
+
+    #[test]
+    fn a_choice_is_the_first_one_and_has_a_reason() {
+        let verdict = json!({"type": "integer", "enum": [0, 1]});
+        let choice = json!({"type": "string", "enum": ["good", "bad"]});
+        let parameters = json!({"properties": {"reasons": {"type": "string"}, "choice": choice, "verdict": verdict}});
+        let judge = PromptTool { name: "judge".into(), parameters };
+        let calls = answer(&Prompt { tools: vec![judge], ..prompt("x") }).expect("an answer").calls;
+        assert_eq!(calls[0].arguments, json!({"reasons": REASON, "choice": "good", "verdict": 1}));
     }
 
     #[test]

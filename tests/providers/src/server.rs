@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use crate::fault::Fault;
 use crate::script::{Prompt, ScriptedAnswer, answer};
 use crate::sse::WireEvent;
-use crate::{anthropic, bedrock, chat, event_stream, gemini, responses, tokens};
+use crate::{anthropic, bedrock, chat, event_stream, gemini, mcp, responses, tokens};
 
 /// Upper bound of a request's head and body, and of the requests that are remembered.
 const HEAD_LINES_MAX: usize = 200;
@@ -369,6 +369,11 @@ impl Format {
 fn reply_to(request: &RecordedRequest, fault: Option<&Fault>, number: usize) -> Reply {
     if request.method == "GET" && request.path.ends_with("/models") {
         return Reply::json(200, &json!({"object": "list", "data": [{"id": "scripted", "object": "model"}]}));
+    }
+    if request.path == mcp::PATH {
+        let (status, body) = mcp::answer(&request.method, &request.json());
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        return Reply::Whole { status, content_type: "application/json", headers: Vec::new(), body };
     }
     let format = Format::of(&request.path);
     if let Some(Fault::Status { status, retry_after }) = fault {

@@ -1,0 +1,4 @@
+//! Whole answers and errors of model servers.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| assay_fuzz_dialects::answer::run(input));

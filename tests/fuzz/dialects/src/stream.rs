@@ -1,0 +1,130 @@
+//! Streamed answers: each is the same however it is cut, and what is written of it is a stream of the client's format.
+
+use assay_node_dialects::form::{ModelError, StreamEvent};
+use assay_node_dialects::sse::SseParser;
+use assay_node_dialects::{Dialect, SseEvent};
+
+use assay_node_dialects_anthropic::AnthropicReadOptions;
+use assay_node_dialects_converse::{ConverseAnswer, uses_json_tool};
+
+use crate::frames;
+use crate::head::Head;
+use crate::translation::{
+    CallTranslation, EventParser, StreamReader, StreamTranslation, TranslationError, UpstreamFormat, stream_reader,
+};
+use crate::{MODEL, folded};
+
+pub fn run(input: &[u8]) {
+    let Some((head, rest)) = Head::read(input) else { return };
+    let Ok(call) = head.call(head.client) else { return };
+    let bytes = served(head.server(), rest);
+    let whole = read_all(parser(head), reader(head, &call), &[&bytes]);
+    assert_eq!(read_all(parser(head), reader(head, &call), &head.cut(&bytes)), whole);
+    folded(&whole.events);
+    translated(head.client, &call, &bytes);
+}
+
+/// Makes the bytes that a server sends. Binary streams are made of the events of a text.
+fn served(server: UpstreamFormat, text: &[u8]) -> Vec<u8> {
+    if !server.is_aws_stream() {
+        return text.to_vec();
+    }
+    let mut parser = SseParser::new();
+    let mut events = parser.push(text).expect("inputs are shorter than an event may be");
+    events.extend(parser.finish().expect("inputs are shorter than an event may be"));
+    let encode = if server == UpstreamFormat::Converse { frames::converse } else { frames::chunk };
+    events.iter().flat_map(encode).collect()
+}
+
+/// What was read of a stream.
+#[derive(Debug, PartialEq)]
+pub(crate) struct ReadStream {
+    pub events: Vec<StreamEvent>,
+    /// Error that ended the reading.
+    pub failure: Option<String>,
+    /// Error that the server sent.
+    pub error: Option<ModelError>,
+    pub is_ended: bool,
+}
+
+fn parser(head: Head) -> EventParser {
+    if head.server().is_aws_stream() { EventParser::aws() } else { EventParser::sse(usize::MAX) }
+}
+
+/// Makes the reader that the translation has.
+fn reader(head: Head, call: &CallTranslation) -> StreamReader {
+    let options = head.write_options();
+    let read_options = AnthropicReadOptions::for_request(&call.request, &options);
+    match head.server() {
+        UpstreamFormat::Client(Dialect::Chat) => StreamReader::chat(options.schema_as_tool),
+        UpstreamFormat::Client(Dialect::Responses) => StreamReader::responses(),
+        UpstreamFormat::Client(Dialect::Gemini) => StreamReader::gemini(),
+        UpstreamFormat::Client(Dialect::Anthropic) | UpstreamFormat::VertexAnthropic => {
+            StreamReader::anthropic(read_options)
+        }
+        UpstreamFormat::BedrockAnthropic => StreamReader::bedrock_anthropic(read_options),
+        UpstreamFormat::Converse => {
+            let answer = ConverseAnswer { id: "answer_1".to_owned(), model: MODEL.to_owned() };
+            StreamReader::converse(answer, uses_json_tool(&call.request, &options))
+        }
+    }
+}
+
+/// Reads what was written for a client, and checks that its reader understands it.
+pub(crate) fn reread(client: Dialect, bytes: &[u8]) -> ReadStream {
+    let read = read_all(EventParser::sse(usize::MAX), stream_reader(client), &[bytes]);
+    let written = || String::from_utf8_lossy(bytes);
+    assert!(read.failure.is_none(), "{client:?}: {:?} of {}", read.failure, written());
+    folded(&read.events);
+    read
+}
+
+fn read_all(mut parser: EventParser, mut reader: StreamReader, pieces: &[&[u8]]) -> ReadStream {
+    let mut events = Vec::new();
+    let failure = take_all(&mut parser, &mut reader, pieces, &mut events).err().map(|why| why.to_string());
+    let last = events.iter().position(|event| matches!(event, StreamEvent::End | StreamEvent::Error(_)));
+    events.truncate(last.map_or(events.len(), |last| last + 1));
+    let error = match events.last() {
+        Some(StreamEvent::Error(error)) => Some(error.clone()),
+        _ => None,
+    };
+    let is_ended = matches!(events.last(), Some(StreamEvent::End));
+    ReadStream { events, failure, error, is_ended }
+}
+
+fn take_all(
+    parser: &mut EventParser,
+    reader: &mut StreamReader,
+    pieces: &[&[u8]],
+    events: &mut Vec<StreamEvent>,
+) -> Result<(), TranslationError> {
+    let mut take = |read: Vec<SseEvent>| -> Result<(), TranslationError> {
+        for event in &read {
+            events.extend(reader.push(event)?);
+        }
+        Ok(())
+    };
+    for piece in pieces {
+        take(parser.push(piece)?)?;
+    }
+    // A parser that failed behind good events says so by the next call.
+    take(parser.push(&[])?)?;
+    take(parser.finish()?.into_iter().collect())?;
+    events.extend(reader.finish());
+    Ok(())
+}
+
+/// Checks that a translated stream is one of the client's format, and ends as that of the server does.
+fn translated(client: Dialect, call: &CallTranslation, bytes: &[u8]) {
+    let mut stream: StreamTranslation = call.stream();
+    let Ok(mut written) = stream.push(bytes) else { return };
+    let Ok(last) = stream.finish() else { return };
+    written.extend(last.bytes);
+    let read = reread(client, &written);
+    assert_eq!(
+        read.error.is_some(),
+        last.error.is_some(),
+        "{client:?}: {read:?} of {}",
+        String::from_utf8_lossy(&written)
+    );
+}

@@ -22,8 +22,7 @@ const IDLE_MAX: usize = 4096;
 
 /// Serves until it is killed.
 pub fn run(upstream: SocketAddr) -> anyhow::Result<()> {
-    let host = HeaderValue::try_from(upstream.to_string()).context("an address as a header")?;
-    let proxy = Arc::new(BareProxy { upstream, host, idle: Mutex::default() });
+    let proxy = BareProxy::before(upstream)?;
     server_runtime()?.block_on(serve("The bare proxy", move |request| {
         let proxy = Arc::clone(&proxy);
         async move { proxy.answered(request).await }
@@ -38,6 +37,11 @@ struct BareProxy {
 }
 
 impl BareProxy {
+    fn before(upstream: SocketAddr) -> anyhow::Result<Arc<BareProxy>> {
+        let host = HeaderValue::try_from(upstream.to_string()).context("an address as a header")?;
+        Ok(Arc::new(BareProxy { upstream, host, idle: Mutex::default() }))
+    }
+
     async fn answered(self: Arc<Self>, request: Request<Incoming>) -> Response<ForwardedBody> {
         match Arc::clone(&self).forwarded(request).await {
             Ok(response) => response,
@@ -123,5 +127,39 @@ impl Body for ForwardedBody {
 
     fn size_hint(&self) -> SizeHint {
         self.body.as_ref().map_or_else(|| SizeHint::with_exact(0), Body::size_hint)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::listener::tests::started;
+    use super::super::model_server::{COUNT_PATH, tests::scripted};
+    use super::super::scripts::{ScriptForm, TimeReader, WHOLE};
+    use super::*;
+    use crate::http::client::{Connection, Target};
+
+    #[tokio::test]
+    async fn conversations_pass_unchanged_on_one_connection_to_the_model_server() {
+        let upstream = scripted().await;
+        let proxy = BareProxy::before(upstream).expect("an address");
+        let answering = Arc::clone(&proxy);
+        let answer = move |request| Arc::clone(&answering).answered(request);
+        let target = |address| Target { address, key: Some("sk-1".to_owned()) };
+        let mut connection = Connection::new(&target(started(answer).await));
+        for form in [ScriptForm::Chat, ScriptForm::Messages, ScriptForm::Chat] {
+            let answer = connection.post(form.path(), &form.request(WHOLE, false)).await.expect("an answer");
+            assert_eq!((answer.status, answer.body), (200, form.answer().to_vec()));
+        }
+        let (form, mut stream, mut times) = (ScriptForm::Chat, Vec::new(), 0);
+        let paced = form.request("scripted-paced-1-5", true);
+        connection.post_into(form.path(), &paced, &mut stream).await.expect("a stream");
+        TimeReader::default().push(&stream, |_| times += 1);
+        assert_eq!(times, 5);
+        assert!(stream.starts_with(&form.begin()) && stream.ends_with(&form.end()));
+        assert_eq!(proxy.idle.lock().expect("a pool").len(), 1);
+        let count = Connection::new(&target(upstream)).get(COUNT_PATH).await.expect("a count");
+        assert_eq!(count.body, b"4");
+        let refused = connection.post(form.path(), &form.request(WHOLE, true)).await.expect("an answer");
+        assert_eq!(refused.status, 400);
     }
 }

@@ -23,6 +23,17 @@ where
 {
     let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.context("listening")?;
     println!("{name} is ready at http://{}", listener.local_addr()?);
+    serve_at(listener, answer).await
+}
+
+/// Serves the connections of a listener.
+pub async fn serve_at<A, F, B>(listener: TcpListener, answer: A) -> anyhow::Result<()>
+where
+    A: Fn(Request<Incoming>) -> F + Clone + Send + 'static,
+    F: Future<Output = Response<B>> + Send,
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
     loop {
         let (stream, _) = listener.accept().await.context("accepting a connection")?;
         stream.set_nodelay(true)?;
@@ -41,4 +52,23 @@ where
 /// Returns a runtime with a thread for each processor.
 pub fn server_runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting the server's threads")
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    /// Serves from a task of the test until its runtime ends.
+    pub async fn started<A, F, B>(answer: A) -> SocketAddr
+    where
+        A: Fn(Request<Incoming>) -> F + Clone + Send + 'static,
+        F: Future<Output = Response<B>> + Send,
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        tokio::spawn(serve_at(listener, answer));
+        address
+    }
 }

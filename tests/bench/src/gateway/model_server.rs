@@ -158,9 +158,22 @@ impl Body for ScriptBody {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
+    use std::net::SocketAddr;
+
+    use super::super::listener::tests::started;
     use super::super::scripts::{MESSAGES, OPEN, PACED, WHOLE};
     use super::*;
+
+    /// Serves within the test.
+    pub async fn scripted() -> SocketAddr {
+        let count = Arc::new(AtomicU64::new(0));
+        started(move |request| {
+            let count = Arc::clone(&count);
+            async move { answered(request, &count).await }
+        })
+        .await
+    }
 
     #[test]
     fn models_name_their_pace() {

@@ -182,7 +182,7 @@ pub fn allow_files(streams: usize) -> anyhow::Result<()> {
     }
     ensure!(
         maximum.is_none_or(|maximum| maximum >= needed),
-        "{streams} streams need {needed} open files, and this machine allows {maximum:?}: raise the limit, or use --streams"
+        "{streams} streams need {needed} open files, and {maximum:?} are allowed: raise the limit, or use --streams"
     );
     setrlimit(Resource::Nofile, Rlimit { current: Some(needed), maximum }).context("raising the limit of open files")
 }

@@ -2,8 +2,10 @@
 
 mod client_threads;
 mod cluster;
+mod gateway;
 mod http;
 mod process;
+mod python;
 mod query;
 mod release_comparison;
 mod report;
@@ -54,6 +56,8 @@ enum Command {
     Releases(release_comparison::ReleasesArgs),
     #[command(flatten)]
     Cluster(cluster::command::ClusterCommand),
+    #[command(flatten)]
+    Gateway(gateway::command::GatewayCommand),
     /// The bare pipeline: reads, parses, appends to one file, syncs it once for all who wait. Serves until interrupted
     Bare(BareArgs),
     #[command(hide = true)]
@@ -373,6 +377,7 @@ fn main() -> anyhow::Result<()> {
         Command::Query(args) => run_query(args),
         Command::Releases(args) => release_comparison::run(args),
         Command::Cluster(command) => cluster::command::run(command),
+        Command::Gateway(command) => gateway::command::run(command),
         Command::Bare(args) => http::bare_server::run(&http::bare_server::BareServerOptions {
             listen: args.listen,
             dir: args.dir,

@@ -15,7 +15,7 @@ mod founding;
 mod idle;
 pub mod ingest;
 mod nodes;
-mod peers;
+pub mod peers;
 mod readback;
 mod readers;
 mod replace;

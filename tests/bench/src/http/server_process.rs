@@ -70,9 +70,15 @@ impl ServerProcess {
 
     /// This program's own bare pipeline.
     pub fn bare(dir: &Path) -> anyhow::Result<ServerProcess> {
+        let dir_text = dir.to_str().context("a directory with a name in UTF-8")?;
+        ServerProcess::part(dir, &["bare", "--listen", "127.0.0.1:0", "--dir", dir_text])
+    }
+
+    /// A server that is a command of this program.
+    pub fn part(dir: &Path, arguments: &[&str]) -> anyhow::Result<ServerProcess> {
         std::fs::create_dir_all(dir).with_context(|| format!("creating {}", dir.display()))?;
         let mut command = Command::new(std::env::current_exe().context("finding this program's own file")?);
-        command.args(["bare", "--listen", "127.0.0.1:0", "--dir"]).arg(dir);
+        command.args(arguments);
         ServerProcess::start(command, dir, None)
     }
 

@@ -1,7 +1,6 @@
 //! DuckDB and chDB: each is a Python process of its own, controlled line by line. Their environment is made once, from
 //! the versions in `peers/query.lock`, and cached in cargo's target directory.
 
-use std::fs::File;
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -14,6 +13,7 @@ use serde_json::{Value, json};
 use super::measurements::{Runs, Times};
 use super::query_result::QueryResult;
 use crate::process::Process;
+use crate::python::{PythonEnvironment, folder_beside};
 
 /// Every package with its version, and the script, included in this program.
 const REQUIREMENTS: &str = include_str!("../../peers/query.lock");
@@ -47,31 +47,12 @@ pub struct Environment {
 impl Environment {
     /// Returns the environment in `folder`, or beside this program; makes it if it is missing or has other versions.
     pub fn made(folder: Option<PathBuf>) -> anyhow::Result<Environment> {
-        let folder = match folder {
-            Some(folder) => folder,
-            None => std::env::current_exe().context("finding this program's own file")?.with_file_name("query-peers"),
-        };
-        std::fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
-        // Held until it is there: another bench may want it at the same time.
-        let lock = File::create(folder.join("lock"))?;
-        lock.lock()?;
+        let folder = folder_beside(folder, "query-peers")?;
+        let environment = PythonEnvironment { requirements: REQUIREMENTS, programs: "DuckDB and chDB" };
+        let python = environment.made(&folder)?;
         let program = folder.join("query.py");
         std::fs::write(&program, PROGRAM)?;
-        let (environment, marker) = (folder.join("python"), folder.join("installed"));
-        let made = Environment { python: environment.join("bin/python"), program };
-        // Written last: an environment that was half made is made again.
-        if std::fs::read_to_string(&marker).is_ok_and(|installed| installed == REQUIREMENTS) {
-            return Ok(made);
-        }
-        eprintln!("installing DuckDB and chDB into {}", folder.display());
-        let requirements = folder.join("query.lock");
-        std::fs::write(&requirements, REQUIREMENTS)?;
-        succeed(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment))?;
-        let mut install = Command::new(&made.python);
-        install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--requirement"]);
-        succeed(install.arg(&requirements))?;
-        std::fs::write(&marker, REQUIREMENTS)?;
-        Ok(made)
+        Ok(Environment { python, program })
     }
 
     pub fn start(&self, engine: Engine, dir: &Path) -> anyhow::Result<Peer> {
@@ -179,12 +160,4 @@ impl Drop for Peer {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-fn succeed(command: &mut Command) -> anyhow::Result<()> {
-    let status = command.status().with_context(|| format!("{:?} does not run", command.get_program()))?;
-    if !status.success() {
-        bail!("{command:?}: {status}");
-    }
-    Ok(())
 }

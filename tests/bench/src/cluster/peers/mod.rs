@@ -10,7 +10,7 @@ mod assay;
 mod etcd;
 mod nats;
 mod putters;
-mod tool;
+pub mod tool;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

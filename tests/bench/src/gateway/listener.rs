@@ -62,7 +62,7 @@ pub mod tests {
     pub async fn started<A, F, B>(answer: A) -> SocketAddr
     where
         A: Fn(Request<Incoming>) -> F + Clone + Send + 'static,
-        F: Future<Output = Response<B>> + Send,
+        F: Future<Output = Response<B>> + Send + 'static,
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {

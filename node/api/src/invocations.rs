@@ -119,7 +119,10 @@ async fn invoked(call: Call, mut request: InvokeRequest, form: AnswerForm) -> Ha
         scope,
     };
     let services = Arc::new(services);
-    let (running, receiver) = started(Arc::clone(&services), invoke, request.is_stream);
+    let settings = call.edge.gateway.settings();
+    let models =
+        DefaultModels { chat: settings.scorer_model.clone(), embedding: settings.scorer_embedding_model.clone() };
+    let (running, receiver) = started(Arc::clone(&services), models, invoke, request.is_stream);
     let headers = logged.unwrap_or_default();
     match receiver {
         Some(receiver) => {
@@ -139,6 +142,7 @@ type RunningInvocation = BoxFuture<'static, Result<InvokeOutcome, InvokeError>>;
 /// Prepares an invocation, and the receiver of its events if the caller wants them.
 fn started(
     services: Arc<CallerServices>,
+    models: DefaultModels,
     invoke: InvokeCall,
     is_stream: bool,
 ) -> (RunningInvocation, Option<mpsc::Receiver<assay_node_invocations::InvokeEvent>>) {
@@ -150,7 +154,7 @@ fn started(
         false => (EventOutput::default(), None),
     };
     let running = async move {
-        let invoker = Invoker::new(services, DefaultModels::default());
+        let invoker = Invoker::new(services, models);
         let within = tokio::time::timeout(INVOCATION_TIME_MAX, invoker.invoke(invoke, output)).await;
         within.unwrap_or_else(|_| {
             let seconds = INVOCATION_TIME_MAX.as_secs();

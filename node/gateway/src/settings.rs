@@ -56,6 +56,10 @@ pub struct GatewaySettings {
     pub request_bytes_max: usize,
     /// Whether the logs of calls that ask for one have the messages. If false, they have times, tokens and costs only.
     pub log_content: bool,
+    /// Model of judges and scorers that name none.
+    pub scorer_model: String,
+    /// Embedding model of scorers that name none.
+    pub scorer_embedding_model: String,
     /// JSON file with models, which take precedence over the built-in ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub catalog_file: Option<PathBuf>,
@@ -78,6 +82,8 @@ impl Default for GatewaySettings {
             calls_max: 2048,
             request_bytes_max: 32 << 20,
             log_content: true,
+            scorer_model: "gpt-5-mini".to_owned(),
+            scorer_embedding_model: "text-embedding-ada-002".to_owned(),
             catalog_file: None,
         }
     }
@@ -88,6 +94,8 @@ impl Default for GatewaySettings {
 pub enum GatewaySettingsError {
     #[error("gateway.{setting} is {value}; set it to {min} to {max}")]
     Range { setting: &'static str, value: u64, min: u64, max: u64 },
+    #[error("gateway.{setting} is empty; set it to the name of a model")]
+    NoModel { setting: &'static str },
     #[error("gateway.{setting} has {count} entries, at most {max} are allowed")]
     Entries { setting: &'static str, count: usize, max: usize },
     #[error("gateway.forward_headers[{entry}]: `{name}` is no header name of at most 128 letters, digits and hyphens")]
@@ -121,6 +129,13 @@ impl GatewaySettings {
         range("call_seconds_max", self.call_seconds_max, 1, CALL_SECONDS_MAX)?;
         range("calls_max", self.calls_max as u64, 1, CALLS_MAX as u64)?;
         range("request_bytes_max", self.request_bytes_max as u64, 1, REQUEST_BYTES_MAX as u64)?;
+        for (setting, model) in
+            [("scorer_model", &self.scorer_model), ("scorer_embedding_model", &self.scorer_embedding_model)]
+        {
+            if model.trim().is_empty() {
+                return Err(GatewaySettingsError::NoModel { setting });
+            }
+        }
         let entries = |setting, count, max| match count <= max {
             true => Ok(()),
             false => Err(GatewaySettingsError::Entries { setting, count, max }),

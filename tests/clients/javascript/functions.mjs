@@ -117,7 +117,7 @@ for (const name of ["look-up", "ExactMatch"]) {
 
 // Judges, with reasons and without.
 for (const [choice, score] of Object.entries(CHOICES)) {
-  const reasoned = { name: "Judge true", score, metadata: { rationale: "Paris", choice } };
+  const reasoned = { name: "Judge true", score, metadata: { rationale: "The first choice fits.", choice } };
   same("a judge with reasons", await judged("judge-true", choice), reasoned);
   same("a judge with reasons, streamed", await (await judged("judge-true", choice, { stream: true })).finalValue(), reasoned);
   same("a judge without", await judged("judge-false", choice), { name: "Judge false", score, metadata: { choice } });

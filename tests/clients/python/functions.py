@@ -130,7 +130,7 @@ same("three rounds, streamed", stream.final_value(), RESULTS)
 
 # Judges, with reasons and without.
 for choice, score in CHOICES.items():
-    wanted = {"name": "Judge True", "score": score, "metadata": {"rationale": "Paris", "choice": choice}}
+    wanted = {"name": "Judge True", "score": score, "metadata": {"rationale": "The first choice fits.", "choice": choice}}
     same("a judge with reasons", judged("judge-true", choice), wanted)
     same("a judge with reasons, streamed", judged("judge-true", choice, stream=True).final_value(), wanted)
     wanted = {"name": "Judge False", "score": score, "metadata": {"choice": choice}}
@@ -197,7 +197,7 @@ assert "429" in refused["error"] and refused.get("output") is None, refused
 [judge] = calls["Judge True"]
 same("a score", (judge["span_attributes"]["type"], judge["scores"]), ("score", {"Judge True": 0.25}))
 same("its purpose", judge["span_attributes"]["purpose"], "scorer")
-same("its reasons", judge["metadata"], {"rationale": "Paris", "choice": "wrong"})
+same("its reasons", judge["metadata"], {"rationale": "The first choice fits.", "choice": "wrong"})
 [model] = below(rows, judge)["Chat Completion"]
 same("the purpose below", model["span_attributes"]["purpose"], "scorer")
 

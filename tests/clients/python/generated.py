@@ -212,7 +212,7 @@ def package(world, judge):
         try:
             positional, keywords = arguments(name, world)
             answer = method(*positional, **keywords)
-            if not isinstance(answer, str):
+            if not isinstance(answer, str | dict):
                 list(answer) if hasattr(answer, "objects") else answer.model_dump()
             judge(place, None)
         except braintrust_api.APIStatusError as error:

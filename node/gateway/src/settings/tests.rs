@@ -34,6 +34,7 @@ fn settings_are_written_as_they_are_read() {
 fn mistaken_settings_are_refused_with_their_place() {
     for (text, says) in [
         ("retry_budget_seconds = 601", "gateway.retry_budget_seconds is 601; set it to 0 to 600"),
+        ("scorer_model = \" \"", "gateway.scorer_model is empty; set it to the name of a model"),
         ("call_seconds_max = 0", "gateway.call_seconds_max is 0; set it to 1 to 86400"),
         ("calls_max = 0", "gateway.calls_max is 0; set it to 1 to 1048576"),
         ("request_bytes_max = 0", "gateway.request_bytes_max is 0"),

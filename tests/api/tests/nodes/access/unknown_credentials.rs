@@ -97,7 +97,7 @@ const PUBLIC: [&str; 22] = [
 ];
 
 /// Prefixes of paths that model clients call: their errors have the form of a model API.
-const OF_MODEL_CLIENTS: [&str; 9] = [
+const OF_MODEL_CLIENTS: [&str; 10] = [
     "/gateway/",
     "/v1/chat/",
     "/v1/completions",
@@ -107,6 +107,7 @@ const OF_MODEL_CLIENTS: [&str; 9] = [
     "/v1/moderations",
     "/v1/proxy/",
     "/v1/responses",
+    "/v1beta/",
 ];
 
 /// Calls each route with each of these credentials.

@@ -179,25 +179,9 @@ impl GeminiStreamWriter {
         let candidate = self.candidate(choice)?;
         let Some(at) = candidate.open.iter().position(|(open, _)| *open == part) else { return Ok(None) };
         let (_, held) = candidate.open.remove(at);
-        let HeldCandidatePart { mut part, signature, mut fields } = held;
-        move_candidate_fields(&mut fields, &mut candidate.fields);
-        let bytes = signature.len();
-        let signature = Some(signature).filter(|signature| !signature.is_empty());
-        let is_bare = signature.is_none() && fields.is_empty();
-        let extra = Extra::of(Dialect::Gemini, fields);
-        let mut call_bytes = 0;
-        match &mut part {
-            ContentPart::ToolCall(call) => {
-                call_bytes = call.arguments.len();
-                (call.signature, call.extra) = (signature, extra);
-            }
-            _ if is_bare => return Ok(None),
-            ContentPart::Text(text) | ContentPart::Refusal(text) => (text.signature, text.extra) = (signature, extra),
-            ContentPart::Reasoning(reasoning) => (reasoning.signature, reasoning.extra) = (signature, extra),
-            _ => return Ok(None),
-        }
-        let written = candidate.part(&part);
-        self.held_bytes = self.held_bytes.saturating_sub(bytes + call_bytes);
+        let bytes = held.bytes();
+        let written = candidate.end(held);
+        self.held_bytes = self.held_bytes.saturating_sub(bytes);
         Ok(written.map(|part| self.part_chunk(choice, part)))
     }
 
@@ -232,13 +216,27 @@ impl GeminiStreamWriter {
     fn last_chunk(&mut self) -> Value {
         self.is_over = true;
         let is_blocked = self.is_blocked;
-        let candidates = std::mem::take(&mut self.candidates).into_iter();
-        let candidates = candidates.filter(|candidate| candidate.has_parts || !is_blocked);
-        let mut body = self.chunk(candidates.map(CandidateWriter::last).collect());
+        let candidates = std::mem::take(&mut self.candidates).into_iter().map(|mut candidate| {
+            let parts = candidate.end_all();
+            (candidate, parts)
+        });
+        let candidates = candidates.filter(|(candidate, _)| candidate.has_parts || !is_blocked);
+        let mut body = self.chunk(candidates.map(|(candidate, parts)| candidate.last(parts)).collect());
         if let (Some(usage), Value::Object(body)) = (&self.usage, &mut body) {
             body.insert("usageMetadata".to_owned(), write_usage(usage));
         }
         body
+    }
+}
+
+impl HeldCandidatePart {
+    /// Bytes that count as held.
+    fn bytes(&self) -> usize {
+        let arguments = match &self.part {
+            ContentPart::ToolCall(call) => call.arguments.len(),
+            _ => 0,
+        };
+        self.signature.len() + arguments
     }
 }
 
@@ -258,8 +256,32 @@ impl CandidateWriter {
         }
     }
 
-    fn last(self) -> Value {
-        let mut last = Map::from_iter([("content".to_owned(), content(Vec::new()))]);
+    /// Writes what was held of a part.
+    fn end(&mut self, held: HeldCandidatePart) -> Option<Value> {
+        let HeldCandidatePart { mut part, signature, mut fields } = held;
+        move_candidate_fields(&mut fields, &mut self.fields);
+        let signature = Some(signature).filter(|signature| !signature.is_empty());
+        let is_bare = signature.is_none() && fields.is_empty();
+        let extra = Extra::of(Dialect::Gemini, fields);
+        match &mut part {
+            ContentPart::ToolCall(call) => (call.signature, call.extra) = (signature, extra),
+            _ if is_bare => return None,
+            ContentPart::Text(text) | ContentPart::Refusal(text) => (text.signature, text.extra) = (signature, extra),
+            ContentPart::Reasoning(reasoning) => (reasoning.signature, reasoning.extra) = (signature, extra),
+            _ => return None,
+        }
+        self.part(&part)
+    }
+
+    /// Writes what was held of parts that no event ended.
+    fn end_all(&mut self) -> Vec<Value> {
+        let open = std::mem::take(&mut self.open);
+        open.into_iter().filter_map(|(_, held)| self.end(held)).collect()
+    }
+
+    /// Writes the last answer, with the parts that are left.
+    fn last(self, parts: Vec<Value>) -> Value {
+        let mut last = Map::from_iter([("content".to_owned(), content(parts))]);
         if let Some(message) = self.malformed {
             last.insert("finishReason".to_owned(), json!(MALFORMED_CALL));
             last.insert("finishMessage".to_owned(), json!(message));

@@ -1,6 +1,6 @@
 //! Bodies of requests: each is refused, or read, written in every format, and read again.
 
-use assay_node_dialects::form::ModelRequest;
+use assay_node_dialects::form::{ContentPart, Message, ModelRequest, Role};
 use assay_node_dialects::{Dialect, WriteOptions};
 use assay_node_dialects_anthropic::body_for_bedrock;
 use assay_node_dialects_chat::completions::CompletionRequest;
@@ -43,10 +43,20 @@ fn stable(dialect: Dialect, request: &ModelRequest, options: &WriteOptions) {
         CallTranslation::of_request((dialect, dialect.into()), request.clone(), options.clone())
     };
     let Ok(written) = write(request) else { return };
+    if request.messages.iter().any(has_nested_message) {
+        return;
+    }
     let again = read_request(dialect, target(false), &written.body)
         .and_then(|request| write(&request))
         .unwrap_or_else(|why| panic!("{why}: {}", written.body));
     assert_same("a request", dialect, &written.body, &again.body);
+}
+
+/// Returns whether a part of a message calls itself a message. Responses have no such part, and the form keeps those parts
+/// of answers that it does not know in one, so that they are told apart by nothing.
+fn has_nested_message(message: &Message) -> bool {
+    let is_nested = |part: &ContentPart| matches!(part, ContentPart::Foreign { part, .. } if part["type"] == "message");
+    message.role != Role::Assistant && message.parts.iter().any(is_nested)
 }
 
 /// Checks that what is written for a server is a request of its dialect.
@@ -79,12 +89,13 @@ fn views(body: &Value, options: &WriteOptions) {
     schemas(body);
 }
 
-/// Checks that a schema of Gemini is the same after it was a JSON schema once more.
+/// Checks that a schema of Gemini is the same after it was a JSON schema once more. The first time it may have members
+/// that Gemini does not know.
 fn schemas(body: &Value) {
     let _ = to_openapi(body, "");
-    let written = from_openapi(body, "").and_then(|read| to_openapi(&read, ""));
-    let Ok(written) = written else { return };
-    let again = from_openapi(&written, "").and_then(|read| to_openapi(&read, ""));
-    let again = again.unwrap_or_else(|why| panic!("{why}: {written}"));
-    assert_same("a schema", Dialect::Gemini, &written, &again);
+    let rewritten = |schema: &Value| from_openapi(schema, "").and_then(|read| to_openapi(&read, ""));
+    let again = |schema: &Value| rewritten(schema).unwrap_or_else(|why| panic!("{why}: {schema}"));
+    let Ok(first) = rewritten(body) else { return };
+    let second = again(&first);
+    assert_same("a schema", Dialect::Gemini, &second, &again(&second));
 }

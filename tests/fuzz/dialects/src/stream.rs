@@ -1,16 +1,20 @@
 //! Streamed answers: each is the same however it is cut, and what is written of it is a stream of the client's format.
 
-use assay_node_dialects::form::{ModelError, StreamEvent};
+use std::collections::BTreeMap;
+
+use assay_node_dialects::form::{ContentPart, ModelError, ModelResponse, StreamEvent, ToolCallPart};
 use assay_node_dialects::sse::SseParser;
 use assay_node_dialects::{Dialect, SseEvent};
 
 use assay_node_dialects_anthropic::AnthropicReadOptions;
 use assay_node_dialects_converse::{ConverseAnswer, uses_json_tool};
 
+use serde_json::{Map, Value};
+
 use crate::frames;
 use crate::head::Head;
 use crate::translation::{
-    CallTranslation, EventParser, StreamReader, StreamTranslation, TranslationError, UpstreamFormat, stream_reader,
+    CallTranslation, EventParser, StreamReader, TranslationError, UpstreamFormat, read_response, stream_reader,
 };
 use crate::{MODEL, folded};
 
@@ -116,15 +120,63 @@ fn take_all(
 
 /// Checks that a translated stream is one of the client's format, and ends as that of the server does.
 fn translated(client: Dialect, call: &CallTranslation, bytes: &[u8]) {
-    let mut stream: StreamTranslation = call.stream();
+    let mut stream = call.stream();
     let Ok(mut written) = stream.push(bytes) else { return };
     let Ok(last) = stream.finish() else { return };
     written.extend(last.bytes);
     let read = reread(client, &written);
-    assert_eq!(
-        read.error.is_some(),
-        last.error.is_some(),
-        "{client:?}: {read:?} of {}",
-        String::from_utf8_lossy(&written)
-    );
+    let text = || String::from_utf8_lossy(&written);
+    assert_eq!(read.error.is_some(), last.error.is_some(), "{client:?}: {read:?} of {}", text());
+    if last.error.is_none() {
+        // A stream of Gemini ends with the reason of each candidate only, which the answer may not have.
+        assert!(read.is_ended || client == Dialect::Gemini, "{client:?}: {read:?} of {}", text());
+        assert_like_whole(client, call, &last.response, &read);
+    }
+}
+
+/// Checks that a client gets the same texts and calls of a stream as of a whole answer.
+pub(crate) fn assert_like_whole(client: Dialect, call: &CallTranslation, response: &ModelResponse, read: &ReadStream) {
+    // Arguments that are no object have no place in the bodies of some formats, but are cut like others in their streams.
+    if !response.choices.iter().flat_map(|choice| &choice.parts).all(has_object) {
+        return;
+    }
+    let whole = call.write_response(response.clone());
+    // Items of a stream of Responses need not have what those of a whole answer must have.
+    let Ok(whole) = read_response(client, &whole) else {
+        return assert_eq!(client, Dialect::Responses, "{whole}");
+    };
+    let Some(streamed) = folded(&read.events) else { return };
+    assert_eq!(contents(&streamed), contents(&whole), "{client:?}: {read:?} of {response:?}");
+}
+
+/// Returns the arguments of a call in one spelling. None are an empty object.
+fn arguments(call: &ToolCallPart) -> String {
+    let value: Option<Value> = serde_json::from_str(&call.arguments).ok();
+    value.map_or_else(|| "{}".to_owned(), |value| value.to_string())
+}
+
+/// Returns whether a part is something else than a call, or one whose arguments are an object or nothing.
+fn has_object(part: &ContentPart) -> bool {
+    let ContentPart::ToolCall(call) = part else { return true };
+    call.arguments.is_empty() || serde_json::from_str::<Map<String, Value>>(&call.arguments).is_ok()
+}
+
+/// Returns the texts, refusals, reasoning and calls of each choice that has some.
+fn contents(response: &ModelResponse) -> BTreeMap<u64, [String; 4]> {
+    let mut choices: BTreeMap<u64, [String; 4]> = BTreeMap::new();
+    for choice in &response.choices {
+        for part in &choice.parts {
+            let (at, text) = match part {
+                ContentPart::Text(part) => (0, part.text.clone()),
+                ContentPart::Refusal(part) => (1, part.text.clone()),
+                ContentPart::Reasoning(part) => (2, part.text.clone()),
+                ContentPart::ToolCall(call) => (3, format!("{}({});", call.name, arguments(call))),
+                _ => continue,
+            };
+            if !text.is_empty() {
+                choices.entry(choice.index).or_default()[at].push_str(&text);
+            }
+        }
+    }
+    choices
 }

@@ -242,6 +242,30 @@ fn a_call_is_written_when_it_is_whole() {
     );
 }
 
+/// Some servers of chat completions end their stream without a reason to finish, which is what ends the parts.
+#[test]
+fn calls_that_nothing_ended_are_in_the_last_answer() {
+    let start = |part: usize, name: &str| StreamEvent::PartStart {
+        choice: 0,
+        part,
+        start: PartStart::ToolCall { id: format!("call_{part}"), name: name.to_owned() },
+    };
+    let delta = |part: usize, delta: PartDelta| StreamEvent::PartDelta { choice: 0, part, delta };
+    let written = write_stream(&[
+        start(0, "a"),
+        delta(0, PartDelta::Arguments("{\"x\":1}".to_owned())),
+        start(1, "b"),
+        delta(1, PartDelta::Signature("sign".to_owned())),
+        StreamEvent::End,
+    ]);
+    let [last] = written.as_slice() else { panic!("one answer") };
+    let calls = json!([
+        { "functionCall": { "id": "call_0", "name": "a", "args": { "x": 1 } } },
+        { "functionCall": { "id": "call_1", "name": "b", "args": {} }, "thoughtSignature": "sign" },
+    ]);
+    assert_eq!(last["candidates"][0]["content"]["parts"], calls);
+}
+
 #[test]
 fn a_malformed_call_is_the_reason_to_finish() {
     let part = 0;

@@ -140,6 +140,10 @@ pub(crate) fn assert_like_whole(client: Dialect, call: &CallTranslation, respons
     if !response.choices.iter().flat_map(|choice| &choice.parts).all(has_object) {
         return;
     }
+    // Formats of one choice take that with the index 0 of a stream, and the first of an answer.
+    if response.choices.first().is_some_and(|choice| choice.index != 0) {
+        return;
+    }
     let whole = call.write_response(response.clone());
     // Items of a stream of Responses need not have what those of a whole answer must have.
     let Ok(whole) = read_response(client, &whole) else {

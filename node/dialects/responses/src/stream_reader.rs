@@ -451,7 +451,10 @@ impl ResponsesStreamReader {
 
     fn end_message(&mut self, output_index: u64, mut open: OpenItem, item: Value) -> Result<(), DialectError> {
         let Value::Object(mut fields) = item else { return Ok(()) };
-        let is_empty = fields.get("content").and_then(Value::as_array).is_none_or(Vec::is_empty);
+        let is_empty = match fields.get("content") {
+            Some(Value::Array(contents)) => contents.is_empty(),
+            content => !content.is_some_and(Value::is_string),
+        };
         if is_empty && open.next_content == 0 {
             self.whole(ContentPart::Foreign { from: Dialect::Responses, part: Value::Object(fields) });
             return Ok(());
@@ -539,6 +542,8 @@ fn message_fields(fields: &mut Fields) -> Vec<Value> {
     }
     match fields.shift_remove("content") {
         Some(Value::Array(contents)) => contents,
+        // as in a whole response
+        Some(Value::String(text)) => vec![json!({"type": "output_text", "text": text})],
         _ => Vec::new(),
     }
 }

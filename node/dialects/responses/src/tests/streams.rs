@@ -340,3 +340,20 @@ fn log_probabilities_go_with_the_text() {
     let (output, _) = accumulate(&written);
     assert_eq!(output[0]["content"][0]["logprobs"], json!([token("a"), token("b")]));
 }
+
+#[test]
+fn a_message_whose_content_is_a_text_is_read_as_in_a_whole_response() {
+    let item = json!({"type": "message", "role": "assistant", "content": "b"});
+    let whole = json!({"id": "r", "model": "m", "status": "completed", "output": [item]});
+    let created = json!({"type": "response.created", "response": {"id": "r", "model": "m", "output": []}});
+    let completed = json!({"type": "response.completed", "response": whole});
+    let added = json!({"type": "response.output_item.added", "output_index": 0, "item": item});
+    let done = json!({"type": "response.output_item.done", "output_index": 0, "item": item});
+    let expected = write_response(&read_response(&whole).expect("reads"))["output"].clone();
+    assert_eq!(expected[0]["content"][0]["text"], "b");
+    for between in [vec![], vec![done.clone()], vec![added, done]] {
+        let events: Vec<SseEvent> =
+            [vec![created.clone()], between, vec![completed.clone()]].concat().into_iter().map(sse).collect();
+        assert_eq!(write_response(&fold(&read_stream(&events)))["output"], expected);
+    }
+}

@@ -166,15 +166,16 @@ pub fn operations() -> Vec<Operation> {
     let logging = json!({
         "type": "object", "nullable": true,
         "properties": {
-            "project_name": {"type": "string", "minLength": 1, "maxLength": TARGET_BYTES_MAX},
-            "parent": {"type": "string", "minLength": 1, "maxLength": TARGET_BYTES_MAX},
-            "compress_audio": {"type": "boolean", "default": true},
+            "project_name": {"type": "string", "nullable": true, "minLength": 1, "maxLength": TARGET_BYTES_MAX},
+            "parent": {"type": "string", "nullable": true, "minLength": 1, "maxLength": TARGET_BYTES_MAX},
+            "compress_audio": {"type": "boolean", "nullable": true, "default": true},
         },
     });
     let body = json!({"type": "object", "properties": {
         "model": {"type": "string", "nullable": true, "minLength": 1, "maxLength": MODEL_BYTES_MAX},
         "ttl_seconds": {
-            "type": "number", "minimum": 1, "maximum": TEMPORARY_SECONDS_MAX, "default": TEMPORARY_SECONDS_DEFAULT,
+            "type": "number", "nullable": true, "minimum": 1, "maximum": TEMPORARY_SECONDS_MAX,
+            "default": TEMPORARY_SECONDS_DEFAULT,
         },
         "logging": logging,
         "max_requests": {"type": "integer", "minimum": 1, "nullable": true},

@@ -3,7 +3,7 @@
 //! Unless `store` is false, clients such as the AI SDK send the id of an item of an earlier answer instead of the item. A
 //! server of that API has stored it. For answers of other servers, the response cache keeps the items.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 use assay_node_dialects::form::ModelResponse;
 use assay_node_dialects_responses as responses;
@@ -21,6 +21,8 @@ use crate::gateway::now_ms;
 const ITEMS_MAX: usize = 128;
 /// Upper bound of the items that one request may name. A request with more is sent as it came.
 const REFERENCES_MAX: usize = 512;
+/// Upper bound of the bytes of the items that one request gets. Items beyond it stay references.
+const RESTORED_BYTES_MAX: usize = 16 << 20;
 /// Time for which an item is kept.
 const LIFE_S: u32 = 24 * 3600;
 
@@ -34,14 +36,24 @@ pub(crate) async fn restore(cache: &ResponseCache, call: &mut ModelCall) {
     if call.endpoint != ClientEndpoint::Responses {
         return;
     }
-    let names: BTreeSet<&str> = input(call.body.json()).iter().filter_map(named).collect();
+    let mut names: BTreeMap<&str, usize> = BTreeMap::new();
+    for name in input(call.body.json()).iter().filter_map(named) {
+        *names.entry(name).or_default() += 1;
+    }
     if names.is_empty() || names.len() > REFERENCES_MAX {
         return;
     }
-    let owner = &call.owner;
-    let look_ups =
-        names.into_iter().map(|name| async move { Some((name.to_owned(), found(cache, owner, name).await?)) });
-    let kept: HashMap<String, Value> = join_all(look_ups).await.into_iter().flatten().collect();
+    let (mut kept, mut bytes) = (HashMap::new(), 0_usize);
+    for (name, times) in names {
+        let Some(entry) = cache.get(&key(&call.owner, name), MaxAge::Any).await else { continue };
+        bytes = bytes.saturating_add(entry.body.len().saturating_mul(times));
+        if bytes > RESTORED_BYTES_MAX {
+            break;
+        }
+        if let Ok(item) = serde_json::from_slice::<Value>(&entry.body) {
+            kept.insert(name.to_owned(), item);
+        }
+    }
     if kept.is_empty() {
         return;
     }
@@ -72,11 +84,6 @@ pub(crate) async fn keep(cache: ResponseCache, owner: CallOwner, response: Box<M
         Some(async move { cache.put(&key, entry).await })
     });
     join_all(puts).await;
-}
-
-async fn found(cache: &ResponseCache, owner: &CallOwner, name: &str) -> Option<Value> {
-    let kept = cache.get(&key(owner, name), MaxAge::Any).await?;
-    serde_json::from_slice(&kept.body).ok()
 }
 
 fn key(owner: &CallOwner, item: &str) -> CacheKey {

@@ -12,7 +12,7 @@ pub const BETAS_MAX: usize = 64;
 
 /// Makes a body one of `invoke` or `invoke-with-response-stream`. Model and mode are in the URL there.
 ///
-/// Moves the names in the header `anthropic-beta`, which Bedrock does not read, to the member `anthropic_beta`.
+/// Moves the names of the header `anthropic-beta` to the member `anthropic_beta`, because Bedrock ignores the header.
 pub fn body_for_bedrock(body: &Value, beta_header: Option<&str>) -> Result<Value, DialectError> {
     let mut fields = cloud_fields(body, BEDROCK_VERSION)?;
     fields.shift_remove("stream");

@@ -104,7 +104,9 @@ fn logging(body: &Map<String, Value>) -> Result<Option<TemporaryLogging>, Refusa
         }
         (None, None) => return Err(Refusal::bad(format!("`{PROJECT_NAME}` is missing: add it or `{PARENT}`"))),
         (Some(_), Some(_)) => {
-            return Err(Refusal::bad(format!("`{PROJECT_NAME}` and `{PARENT}` exclude each other: send one of them")));
+            return Err(Refusal::bad(format!(
+                "`{PROJECT_NAME}` and `{PARENT}` exclude each other: send only one of them"
+            )));
         }
     };
     let compress_audio = match member(fields, COMPRESS_AUDIO) {
@@ -240,7 +242,7 @@ mod tests {
             ),
             (
                 json!({"logging": {"project_name": "p", "parent": "project_id:1"}}),
-                "`logging.project_name` and `logging.parent` exclude each other: send one of them",
+                "`logging.project_name` and `logging.parent` exclude each other: send only one of them",
             ),
             (json!({"max_requests": 0}), "`max_requests` has to be a whole number from 1, not 0"),
             (json!({"max_requests": 1.5}), "`max_requests` has to be a whole number from 1, not 1.5"),

@@ -50,7 +50,7 @@ def bytes_as_they_are(ctx, response):
 # Refusals of requests that are as the document says, each a rule that a schema of OpenAPI 3.0 cannot have: a pattern of
 # the whole message, and the rule. One that nothing here fits is a failure.
 RULES = [
-    (r"`\w+` and `\w+` exclude each other: send only one of them", "two parameters exclude each other"),
+    (r"`[\w.]+` and `[\w.]+` exclude each other: send only one of them", "two parameters exclude each other"),
     (r"the list cannot continue from \S+: it never had such a record", "a list continues from one of its records"),
     (r"Invalid cursor: .*", "a cursor is one that the server gave"),
     (r"`metadata` has to be a JSON object", "a parameter is JSON written as a text"),

@@ -1,6 +1,7 @@
-//! This process and its machine: hardening, secrets of the environment, the limit of open files and own addresses.
+//! This process and its machine: hardening, lines of the log, secrets of the environment, the limit of open files and own addresses.
 
 pub mod hardening;
+pub mod log_lines;
 pub mod open_files;
 pub mod own_addresses;
 

@@ -7,7 +7,7 @@
 //! stop, the actors answer what they took, the store closes. A second signal ends the process at once, which is as safe as a
 //! crash.
 
-use std::io::Write;
+use std::io::{Stderr, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,6 +43,7 @@ use crate::https_client::TlsClient;
 use crate::metrics;
 use crate::model_calls;
 use crate::outbound::{self, OutboundPolicy};
+use crate::process::log_lines::LogLines;
 use crate::process::{hardening, open_files, secret_variable};
 
 /// Wiring, signals, administrators: little work.
@@ -57,8 +58,14 @@ const SPANS_WAIT: Duration = Duration::from_secs(10);
 const SWEEP_EVERY: Duration = Duration::from_secs(600);
 
 /// Returns when a signal ended it and everything is closed.
-pub fn serve(mut config: Config) -> anyhow::Result<()> {
-    start_log(&config)?;
+pub fn serve(config: Config) -> anyhow::Result<()> {
+    let log = start_log(&config)?;
+    let ended = serve_logged(config);
+    log.flush();
+    ended
+}
+
+fn serve_logged(mut config: Config) -> anyhow::Result<()> {
     tracing::info!("assay {}", sabotage::version(env!("CARGO_PKG_VERSION")));
     if let Some(confession) = sabotage::confession() {
         tracing::warn!("{confession}");
@@ -80,16 +87,18 @@ pub fn serve(mut config: Config) -> anyhow::Result<()> {
 }
 
 /// Starts the log on stderr. Stdout is for messages to the operator.
-fn start_log(config: &Config) -> anyhow::Result<()> {
+fn start_log(config: &Config) -> anyhow::Result<LogLines<Stderr>> {
     let filter = tracing_subscriber::EnvFilter::try_new(&config.log.filter).with_context(|| {
         format!("log.filter: `{}` is not a valid filter; write for instance info", config.log.filter)
     })?;
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let log = LogLines::start(std::io::stderr()).context("cannot start the thread of the log")?;
+    log.flush_on_panic();
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(log.clone());
     match config.log.format {
         LogFormat::Text => lines.with_ansi(false).init(),
         LogFormat::Json => lines.json().init(),
     }
-    Ok(())
+    Ok(log)
 }
 
 async fn run(config: Config) -> anyhow::Result<()> {

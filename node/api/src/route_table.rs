@@ -5,9 +5,14 @@ use assay_node_http::openapi::Operation;
 use assay_node_http::web::{self, FromRequest, Handler, Resource, Responder, Route, ServiceConfig};
 
 /// Registers routes, or only lists them.
+///
+/// The router tries its paths one after the other, and a path with parameters is a regular expression. Those without any
+/// are registered first: they are found by comparisons of texts, and a pattern never takes a request from them.
 #[derive(Default)]
 pub struct Routes<'c> {
     config: Option<&'c mut ServiceConfig>,
+    /// Paths with parameters, which [`Routes::finish`] registers.
+    patterns: Vec<Resource>,
     /// Method and path, as the router has them.
     pub served: Vec<(&'static str, String)>,
     pub described: Vec<Operation>,
@@ -20,10 +25,20 @@ impl<'c> Routes<'c> {
 
     pub fn service(&mut self, path: RoutePath) -> &mut Self {
         self.served.extend(path.methods.into_iter().map(|method| (method, path.path.clone())));
-        if let Some(config) = &mut self.config {
-            config.service(path.resource);
+        match &mut self.config {
+            Some(_) if path.path.contains('{') => self.patterns.push(path.resource),
+            Some(config) => drop(config.service(path.resource)),
+            None => {}
         }
         self
+    }
+
+    /// Registers the paths with parameters, in the order in which they were added.
+    pub fn finish(self) {
+        let Some(config) = self.config else { return };
+        for pattern in self.patterns {
+            config.service(pattern);
+        }
     }
 
     pub fn default_service(&mut self, route: Route) {

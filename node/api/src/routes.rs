@@ -27,7 +27,9 @@ use crate::{
 
 /// Registers all routes of the API.
 pub fn all(config: &mut ServiceConfig) {
-    registered(&mut Routes::of(config));
+    let mut routes = Routes::of(config);
+    registered(&mut routes);
+    routes.finish();
 }
 
 /// Registers or lists all routes. A family of routes is described where it is registered; single routes are described by

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper::StatusCode;
+use hyper::{Request, StatusCode};
 use parking_lot::RwLock;
 use tokio::time::{Instant, timeout_at};
 
-use crate::call::{EgressOptions, EgressRequest, EgressTimes};
+use crate::call::{EgressOptions, EgressRequest, EgressTimes, WholeBody};
 use crate::dial::{DialTarget, HttpConnection, addresses_of};
 use crate::error::{EgressError, EgressFailure};
 use crate::policy::EgressPolicy;
@@ -90,7 +90,7 @@ impl EgressClient {
         let times = options.times.bounded();
         let ends = CallEnds { total: Instant::now() + times.total, times };
         let current = self.policy.read().clone();
-        request.to_http()?;
+        let http = request.to_http()?;
         let key = PoolKey {
             organization: options.organization,
             purpose: options.purpose,
@@ -103,17 +103,17 @@ impl EgressClient {
             let why = format!("{}: too many calls under way", request.url.origin());
             EgressError::nothing_sent(EgressFailure::Busy, why)
         })?;
-        let permit = match permit.kept_connection().await {
-            None => permit,
-            Some(connection) => match exchange(connection, permit, request, options, ends).await {
+        let (permit, http) = match permit.kept_connection().await {
+            None => (permit, http),
+            Some(connection) => match exchange(connection, permit, http, options, ends).await {
                 Ok(response) => return Ok(response),
                 // It was closed while it was idle: once more, on a new one.
-                Err(FailedExchange::NothingSent { permit, .. }) => permit,
+                Err(FailedExchange::NothingSent { permit, .. }) => (permit, request.to_http()?),
                 Err(FailedExchange::Error(error)) => return Err(error),
             },
         };
         let connection = self.dial(request, options, &current.policy, ends).await?;
-        exchange(connection, permit, request, options, ends).await.map_err(EgressError::from)
+        exchange(connection, permit, http, options, ends).await.map_err(EgressError::from)
     }
 
     async fn dial(
@@ -175,12 +175,11 @@ impl From<FailedExchange> for EgressError {
 async fn exchange(
     mut connection: HttpConnection,
     permit: CallPermit,
-    request: &EgressRequest,
+    http: Request<WholeBody>,
     options: &EgressOptions,
     ends: CallEnds,
 ) -> Result<EgressResponse, FailedExchange> {
-    let origin = request.url.origin();
-    let http = request.to_http().map_err(FailedExchange::Error)?;
+    let origin = &permit.key.origin;
     let before = connection.written.get();
     let until = ends.step(ends.times.first_byte);
     let response = match timeout_at(until, connection.requests.try_send_request(http)).await {

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::thread::{self, ThreadId};
 
 use futures::FutureExt;
 use hyper::client::conn::http1::{Builder, SendRequest};
@@ -40,13 +41,16 @@ pub(crate) struct HttpConnection {
     pub(crate) requests: SendRequest<WholeBody>,
     pub(crate) written: WrittenBytes,
     pub(crate) opened: Instant,
+    /// Thread that opened it.
+    pub(crate) thread: ThreadId,
     driver: AbortHandle,
 }
 
 #[cfg(test)]
 impl HttpConnection {
     pub(crate) fn of_parts(requests: SendRequest<WholeBody>, driver: AbortHandle) -> HttpConnection {
-        HttpConnection { requests, written: WrittenBytes::default(), opened: Instant::now(), driver }
+        let written = WrittenBytes::default();
+        HttpConnection { requests, written, opened: Instant::now(), thread: thread::current().id(), driver }
     }
 }
 
@@ -106,7 +110,7 @@ impl DialTarget<'_> {
         let (requests, driver) = made.map_err(|error| error.to_string())?;
         // An error of the connection reaches the call that waits for it.
         let driver = tokio::spawn(driver.map(drop)).abort_handle();
-        Ok(HttpConnection { requests, written, opened: Instant::now(), driver })
+        Ok(HttpConnection { requests, written, opened: Instant::now(), thread: thread::current().id(), driver })
     }
 
     async fn socket(&self, address: SocketAddr) -> Result<CountedSocket, String> {

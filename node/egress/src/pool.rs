@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
+use std::thread;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -12,7 +13,7 @@ use uuid::Uuid;
 use crate::dial::HttpConnection;
 use crate::purpose::EgressPurpose;
 use crate::tls::TlsOptions;
-use crate::url::UrlOrigin;
+use crate::url::{UrlOrigin, UrlScheme};
 
 /// Shortest pause between two looks for connections that were idle for too long.
 const SWEEP_EVERY_MIN: Duration = Duration::from_millis(50);
@@ -39,8 +40,8 @@ impl Default for PoolLimits {
         PoolLimits {
             calls_max: 2048,
             calls_per_origin_max: 1024,
-            idle_max: 256,
-            idle_per_origin_max: 16,
+            idle_max: 512,
+            idle_per_origin_max: 128,
             idle_time: Duration::from_secs(30),
             age_max: Duration::from_secs(5 * 60),
         }
@@ -156,18 +157,24 @@ impl ConnectionPool {
         Some(CallPermit { pool: Arc::clone(self), key, of_origin: Some(of_origin), _of_all: of_all })
     }
 
+    /// Takes the newest idle connection that this thread opened. A connection is driven by the thread that opened it, and
+    /// waking another one costs more than a new connection without TLS saves. With TLS, the newest of another thread serves.
     fn take(&self, key: &PoolKey) -> Option<HttpConnection> {
+        let thread = thread::current().id();
+        let takes_others = key.origin.scheme == UrlScheme::Https;
         let mut slots = self.slots.lock();
         let PoolSlots { by_key, idle, .. } = &mut *slots;
         let kept = &mut by_key.get_mut(key)?.idle;
         let now = Instant::now();
-        while let Some(last) = kept.pop() {
+        loop {
+            let own = kept.iter().rposition(|entry| entry.connection.thread == thread);
+            let at = own.or_else(|| kept.len().checked_sub(1).filter(|_| takes_others))?;
+            let last = kept.remove(at);
             *idle -= 1;
             if last.is_usable(&self.limits, now) {
                 return Some(last.connection);
             }
         }
-        None
     }
 
     fn put(self: &Arc<Self>, key: &PoolKey, connection: HttpConnection) {

@@ -1,6 +1,7 @@
 //! A call as the gateway takes it: caller, endpoint, body, providers.
 
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use assay_node_auth::Secret;
@@ -94,6 +95,13 @@ impl ModelCall {
     /// Returns the upper bound of the tokens of the answer, as the client asks for it.
     pub fn output_bound(&self) -> Option<u64> {
         output_bound(self.body.json())
+    }
+
+    /// Returns a random number for one purpose, derived from the id, which is random.
+    pub(crate) fn random_number(&self, purpose: &str) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (purpose, &self.request_id).hash(&mut hasher);
+        hasher.finish()
     }
 
     pub fn header(&self, name: &str) -> Option<&str> {

@@ -17,7 +17,6 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use uuid::Uuid;
 
 use crate::background::BackgroundTasks;
 use crate::budgeting::budget_call;
@@ -169,16 +168,21 @@ impl Gateway {
         &self.0.egress
     }
 
+    /// Puts kept items of earlier answers where a request of the Responses API only names them. What is not kept stays a
+    /// reference.
+    pub async fn restore_items(&self, call: &mut ModelCall) {
+        if let Some(cache) = &self.0.cache {
+            kept_items::restore(cache, call).await;
+        }
+    }
+
     /// Calls a model. The observer learns of the end of the call in any case.
     pub async fn call(
         &self,
-        mut call: ModelCall,
+        call: ModelCall,
         observer: Option<Box<dyn CallObserver>>,
     ) -> Result<ModelReply, GatewayError> {
         let started_ms = now_ms();
-        if let Some(cache) = &self.0.cache {
-            kept_items::restore(cache, &mut call).await;
-        }
         let bytes = call.body.bytes().len() as u64;
         let call = Arc::new(call);
         let mut recorder = CallRecorder::new(observer, Arc::clone(&self.0.counters), (started_ms, bytes));
@@ -286,7 +290,7 @@ impl Gateway {
         let principal = call.owner.principal.to_string();
         let order = match &session {
             Some(session) => CandidateOrder::Session { principal: &principal, session },
-            None => CandidateOrder::Random { seed: Uuid::new_v4().as_u64_pair().0 },
+            None => CandidateOrder::Random { seed: call.random_number("order") },
         };
         let cooling = self.0.cooling.lock();
         let resolved = resolve(&RouteQuery {

@@ -26,6 +26,21 @@ const RESTORED_BYTES_MAX: usize = 16 << 20;
 /// Time for which an item is kept.
 const LIFE_S: u32 = 24 * 3600;
 
+/// Bytes of items that a request may still get.
+#[derive(Debug)]
+struct RestoreBudget(usize);
+
+impl RestoreBudget {
+    /// Returns whether an item fits, and counts it: its bytes as often as the request names it.
+    fn takes(&mut self, bytes: usize, times: usize) -> bool {
+        let left = bytes.checked_mul(times).and_then(|bytes| self.0.checked_sub(bytes));
+        if let Some(left) = left {
+            self.0 = left;
+        }
+        left.is_some()
+    }
+}
+
 /// Returns whether the client may name items of the answer later.
 pub(crate) fn may_be_named(call: &ModelCall) -> bool {
     call.endpoint == ClientEndpoint::Responses && call.body.json()["store"] != false
@@ -43,11 +58,10 @@ pub(crate) async fn restore(cache: &ResponseCache, call: &mut ModelCall) {
     if names.is_empty() || names.len() > REFERENCES_MAX {
         return;
     }
-    let (mut kept, mut bytes) = (HashMap::new(), 0_usize);
+    let (mut kept, mut budget) = (HashMap::new(), RestoreBudget(RESTORED_BYTES_MAX));
     for (name, times) in names {
         let Some(entry) = cache.get(&key(&call.owner, name), MaxAge::Any).await else { continue };
-        bytes = bytes.saturating_add(entry.body.len().saturating_mul(times));
-        if bytes > RESTORED_BYTES_MAX {
+        if !budget.takes(entry.body.len(), times) {
             break;
         }
         if let Ok(item) = serde_json::from_slice::<Value>(&entry.body) {
@@ -97,4 +111,19 @@ fn input(body: &Value) -> &[Value] {
 /// Returns the id that a reference names; none for an item.
 fn named(item: &Value) -> Option<&str> {
     (item["type"] == "item_reference").then(|| item["id"].as_str()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_item_counts_as_often_as_it_is_named() {
+        let mut budget = RestoreBudget(10);
+        assert!(!budget.takes(4, 3), "12 bytes");
+        assert!(budget.takes(4, 2), "8 bytes: what did not fit is not counted");
+        assert!(!budget.takes(3, 1));
+        assert!(budget.takes(2, 1) && budget.takes(0, 9));
+        assert!(!budget.takes(usize::MAX, 2));
+    }
 }

@@ -47,6 +47,7 @@ use assay_storage_model::{ObjectKey, OrgId, ShardId};
 use serde_json::Value;
 use uuid::Uuid;
 
+use crate::model_providers::ReadProviders;
 use crate::schema::{draft, kind};
 
 pub use authz::ACLS_AT_ONCE_MAX;
@@ -89,6 +90,7 @@ pub struct Records {
     catalog: Catalog,
     secrets: Secrets<Catalog>,
     rules: RecordRules,
+    read_providers: ReadProviders,
 }
 
 impl fmt::Debug for Records {
@@ -101,7 +103,7 @@ impl Records {
     /// Changes of access are kept in the ledger before they are made.
     pub fn new(cluster: Arc<Cluster>, ledger: Arc<dyn Ledger>) -> Records {
         let catalog = Catalog::new(Arc::clone(&cluster), ledger);
-        Records { secrets: Secrets::new(catalog.clone(), cluster), catalog, rules: RecordRules::default() }
+        Records { secrets: Secrets::new(catalog.clone(), cluster), catalog, rules: RecordRules::default(), read_providers: ReadProviders::default() }
     }
 
     /// Goes by these rules in the place of the default ones.

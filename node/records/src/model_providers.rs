@@ -1,10 +1,12 @@
 //! Providers of models: AI secrets of an organization, and variables of a project that hold a provider's key.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use assay_node_auth::{Decision, ObjectType, Permission, Principal, Secret};
 use assay_node_models::provider::{Provider, ProviderScope, ProviderType, SecretTarget, check_tls};
 use assay_storage_model::catalog::Record;
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -16,33 +18,65 @@ use crate::kind::Kind;
 use crate::kinds::{AI_SECRET, ENV_VAR, PROJECT};
 use crate::list::{ListRequest, Walk};
 use crate::read::{VisibleRecord, decided, visible};
+use crate::sealed_values::{SealedValue, sealed_in};
 
-/// Provider of models, as it was when it was listed.
-#[derive(Clone, Debug)]
+/// Providers that are kept as they were read. Beyond that, all are read again.
+const PROVIDERS_READ_MAX: usize = 10_000;
+
+/// Provider of models, and its encrypted key.
+#[derive(Debug)]
 pub struct ModelProvider {
-    pub id: Uuid,
-    /// Project that it is for; none if it is for the organization.
-    pub project: Option<Uuid>,
-    pub name: String,
-    pub provider_type: String,
-    pub metadata: Value,
-    /// Record with the encrypted key.
-    record: Arc<Record>,
+    pub provider: Arc<Provider>,
+    /// None if no key was set. A key that cannot be decoded is an error of the calls that need it.
+    key: Result<Option<SealedValue>, String>,
 }
 
 impl ModelProvider {
-    /// Returns the provider of a record; none if the record does not name its type.
-    fn of(record: Arc<Record>, project: Option<Uuid>) -> Result<Option<ModelProvider>, RecordsError> {
-        let body = read(&record)?;
-        let text = |name: &str| body.get(name).and_then(Value::as_str).map(str::to_owned);
-        let kind = if project.is_some() { &ENV_VAR } else { &AI_SECRET };
-        let (Some(name), Some(provider_type)) = (text("name"), text(type_field(kind))) else { return Ok(None) };
-        let metadata = body.get("metadata").cloned().unwrap_or_default();
-        Ok(Some(ModelProvider { id: record.id, project, name, provider_type, metadata, record }))
+    /// Reads the provider of a record; none if the record does not name a type that this version knows.
+    fn read(kind: &Kind, record: &Record) -> Result<Option<ModelProvider>, RecordsError> {
+        let body = read(record)?;
+        let text = |name: &str| body.get(name).and_then(Value::as_str);
+        let provider_type = text(type_field(kind)).and_then(ProviderType::parse);
+        let (Some(name), Some(provider_type)) = (text("name"), provider_type) else { return Ok(None) };
+        let is_organizations = kind.record == AI_SECRET.record;
+        let scope = if is_organizations { ProviderScope::Organization } else { ProviderScope::Project };
+        let empty = Map::new();
+        let metadata = body.get("metadata").and_then(Value::as_object).unwrap_or(&empty);
+        let (provider, complaints) =
+            Provider::parse(record.id.to_string(), name.to_owned(), provider_type, scope, metadata);
+        for complaint in &complaints {
+            tracing::debug!(secret = %record.id, %complaint, "a member of a provider's metadata counts as absent");
+        }
+        let key = sealed_in(kind, record, &body).map_err(|error| error.to_string());
+        Ok(Some(ModelProvider { provider: Arc::new(provider), key }))
     }
+}
 
-    fn kind(&self) -> &'static Kind {
-        if self.project.is_some() { &ENV_VAR } else { &AI_SECRET }
+/// Providers that were read, each valid while its record is the same. Calls of models list providers without reading
+/// the bodies of their records again. Clones share everything.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ReadProviders(Arc<Mutex<HashMap<Uuid, ReadProvider>>>);
+
+#[derive(Debug)]
+struct ReadProvider {
+    record: Arc<Record>,
+    /// None if the record is no provider.
+    provider: Option<Arc<ModelProvider>>,
+}
+
+impl ReadProviders {
+    fn get(&self, kind: &Kind, record: Arc<Record>) -> Result<Option<Arc<ModelProvider>>, RecordsError> {
+        let is_same = |read: &&ReadProvider| Arc::ptr_eq(&read.record, &record);
+        if let Some(read) = self.0.lock().get(&record.id).filter(is_same) {
+            return Ok(read.provider.clone());
+        }
+        let provider = ModelProvider::read(kind, &record)?.map(Arc::new);
+        let mut all = self.0.lock();
+        if all.len() >= PROVIDERS_READ_MAX {
+            all.clear();
+        }
+        all.insert(record.id, ReadProvider { record, provider: provider.clone() });
+        Ok(provider)
     }
 }
 
@@ -54,7 +88,7 @@ impl Records {
         &self,
         who: &Principal,
         project: Option<Uuid>,
-    ) -> Result<Vec<ModelProvider>, RecordsError> {
+    ) -> Result<Vec<Arc<ModelProvider>>, RecordsError> {
         self.catalog.fresh().await?;
         let member = self.lister(who, None).await?;
         let mut secrets = Vec::new();
@@ -62,15 +96,16 @@ impl Records {
         while !walk.is_over() {
             secrets.extend(self.catalog.peek(|view| walk.step(view, |secret| is_usable(view, &member, secret)))?);
         }
-        let found = secrets.into_iter().map(|secret| ModelProvider::of(secret, None));
-        let mut found = found.filter_map(Result::transpose).collect::<Result<Vec<_>, _>>()?;
+        let mut found = Vec::with_capacity(secrets.len());
+        for secret in secrets {
+            found.extend(self.read_providers.get(&AI_SECRET, secret)?);
+        }
         if let Some(id) = project {
             self.catalog.look(|view| visible(view, who, &PROJECT, id, Permission::Read)).await?;
             let filters = vec![("object_type".into(), "project".into()), ("object_id".into(), id.to_string())];
             let variables = self.listed(who, &ENV_VAR, &ListRequest { filters, ..ListRequest::default() }).await?;
             for variable in variables {
-                let provider = ModelProvider::of(variable, project)?;
-                found.extend(provider.filter(|provider| is_model_provider(&provider.provider_type)));
+                found.extend(self.read_providers.get(&ENV_VAR, variable)?);
             }
         }
         Ok(found)
@@ -85,7 +120,8 @@ impl Records {
 
     /// Returns the key of a provider, for use inside of the node: no answer ever shows it. None if no key was set.
     pub fn provider_key(&self, provider: &ModelProvider) -> Result<Option<Secret>, RecordsError> {
-        self.opened(provider.kind(), &provider.record)
+        let key = provider.key.as_ref().map_err(|why| RecordsError::Internal(why.clone()))?;
+        key.as_ref().map(|key| self.opened(key)).transpose()
     }
 }
 

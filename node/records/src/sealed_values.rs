@@ -143,19 +143,38 @@ impl Records {
         self.catalog.fresh().await?;
         let VisibleRecord { record, .. } =
             self.catalog.look(|view| visible(view, who, kind, id, Permission::Read)).await?;
-        self.opened(kind, &record)
+        let sealed = sealed_in(kind, &record, &draft::read(&record)?)?;
+        sealed.map(|sealed| self.opened(&sealed)).transpose()
     }
 
-    pub(crate) fn opened(&self, kind: &Kind, record: &Record) -> Result<Option<Secret>, RecordsError> {
-        let body = draft::read(record)?;
-        let Some(text) = body.get(SEALED).and_then(Value::as_str) else { return Ok(None) };
-        let damaged = |why: &str| RecordsError::Internal(format!("the secret of {} {} {why}", kind.name, record.id));
-        let sealed = Sealed::parse(text).ok_or_else(|| damaged("cannot be decoded"))?;
-        let org = record.org.ok_or_else(|| damaged("is in no organization"))?;
-        let to = Belonging { org, kind: record.kind, record: record.id, version: version_of(&body) };
-        let opened = self.secrets.existing_data_key(org)?.open(&to, &sealed);
-        opened.map(Some).map_err(|why| damaged(&format!("cannot be decrypted: {why}")))
+    /// Decrypts a secret.
+    pub(crate) fn opened(&self, value: &SealedValue) -> Result<Secret, RecordsError> {
+        let opened = self.secrets.existing_data_key(value.to.org)?.open(&value.to, &value.sealed);
+        opened.map_err(|why| damaged((value.kind, value.to.record), &format!("cannot be decrypted: {why}")))
     }
+}
+
+/// Encrypted secret of a record.
+#[derive(Debug)]
+pub(crate) struct SealedValue {
+    /// Name of the record's kind, for errors.
+    kind: &'static str,
+    to: Belonging,
+    sealed: Sealed,
+}
+
+/// Returns the encrypted secret of a record with this body; none if the record keeps none.
+pub(crate) fn sealed_in(kind: &Kind, record: &Record, body: &Body) -> Result<Option<SealedValue>, RecordsError> {
+    let Some(text) = body.get(SEALED).and_then(Value::as_str) else { return Ok(None) };
+    let place = (kind.name, record.id);
+    let sealed = Sealed::parse(text).ok_or_else(|| damaged(place, "cannot be decoded"))?;
+    let org = record.org.ok_or_else(|| damaged(place, "is in no organization"))?;
+    let to = Belonging { org, kind: record.kind, record: record.id, version: version_of(body) };
+    Ok(Some(SealedValue { kind: kind.name, to, sealed }))
+}
+
+fn damaged((kind, id): (&str, Uuid), why: &str) -> RecordsError {
+    RecordsError::Internal(format!("the secret of {kind} {id} {why}"))
 }
 
 fn version_of(body: &Body) -> u64 {

@@ -1,9 +1,11 @@
 //! Data keys: one for each organization, created with its first secret and stored wrapped by the master key.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use assay_storage_model::OrgId;
 use assay_storage_model::catalog::{Expect, PutRecord, Record, RecordKind, UniqueKey};
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -11,6 +13,9 @@ use crate::master_keys::without_key;
 use crate::{
     ATTEMPTS_MAX, Author, Belonging, KeyCatalog, Keyring, PutOutcome, Sealed, Secrets, SecretsError, VaultKey, random,
 };
+
+/// Organizations whose data keys are kept unwrapped. Beyond that, all are unwrapped again.
+const UNWRAPPED_MAX: usize = 10_000;
 
 const WRAPPED: &str = "wrapped";
 const VERSION: &str = "wrapped_version";
@@ -53,13 +58,37 @@ impl<C: KeyCatalog> Secrets<C> {
     pub fn existing_data_key(&self, org: OrgId) -> Result<VaultKey, C::Error> {
         let missing = || SecretsError::Internal(format!("organization {org} has secrets, but no key for them"));
         let record = self.catalog.find(&data_key_key(org)).ok_or_else(missing)?;
-        let key = DataKey::read(&record)?;
-        let ring = self.ring.get().ok_or_else(|| without_key(Some(key.wrapped.key)))?;
-        Ok(key.unwrap(ring)?)
+        if let Some(key) = self.unwrapped.get(org, &record) {
+            return Ok(key);
+        }
+        let wrapped = DataKey::read(&record)?;
+        let ring = self.ring.get().ok_or_else(|| without_key(Some(wrapped.wrapped.key)))?;
+        let key = wrapped.unwrap(ring)?;
+        self.unwrapped.keep(org, record, key.clone());
+        Ok(key)
     }
 
     pub(crate) fn data_keys(&self) -> Vec<Arc<Record>> {
         self.catalog.all(RecordKind::DATA_KEY)
+    }
+}
+
+/// Data keys of organizations that were unwrapped, each valid while its record is the same.
+#[derive(Debug, Default)]
+pub(crate) struct UnwrappedKeys(Mutex<HashMap<OrgId, (Arc<Record>, VaultKey)>>);
+
+impl UnwrappedKeys {
+    fn get(&self, org: OrgId, record: &Arc<Record>) -> Option<VaultKey> {
+        let keys = self.0.lock();
+        keys.get(&org).filter(|(known, _)| Arc::ptr_eq(known, record)).map(|(_, key)| key.clone())
+    }
+
+    fn keep(&self, org: OrgId, record: Arc<Record>, key: VaultKey) {
+        let mut keys = self.0.lock();
+        if keys.len() >= UNWRAPPED_MAX {
+            keys.clear();
+        }
+        keys.insert(org, (record, key));
     }
 }
 

@@ -21,6 +21,8 @@ use std::sync::{Arc, OnceLock};
 
 use assay_cluster::Cluster;
 
+use data_keys::UnwrappedKeys;
+
 pub use assay_node_auth::Secret;
 pub use catalog::{Author, KeyCatalog, PutOutcome, SecretsError, random};
 pub use key_files::{
@@ -43,6 +45,7 @@ pub struct Secrets<C> {
     cluster: Arc<Cluster>,
     /// The master keys, once the node has them.
     ring: Arc<OnceLock<Keyring>>,
+    unwrapped: Arc<UnwrappedKeys>,
 }
 
 impl<C> fmt::Debug for Secrets<C> {
@@ -53,7 +56,7 @@ impl<C> fmt::Debug for Secrets<C> {
 
 impl<C: KeyCatalog> Secrets<C> {
     pub fn new(catalog: C, cluster: Arc<Cluster>) -> Secrets<C> {
-        Secrets { catalog, cluster, ring: Arc::default() }
+        Secrets { catalog, cluster, ring: Arc::default(), unwrapped: Arc::default() }
     }
 
     /// Sets the master keys of this node. Only the first call has an effect.

@@ -198,6 +198,8 @@ async fn with_body(call: Call, body: CallBody, path: CallPath) -> Result<HttpRes
         providers,
         keys,
     };
+    // before the guardrails: they apply to the items as well
+    call.edge.gateway.restore_items(&mut model_call).await;
     let guarded = guards.guard(&mut model_call);
     let (observer, span_headers) = match span {
         Some(target) => {

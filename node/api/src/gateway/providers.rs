@@ -1,13 +1,11 @@
 //! Providers of a caller, with access to their keys on the caller's behalf.
 
-use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 
 use assay_node_auth::Secret;
 use assay_node_gateway::ProviderKeys;
 use assay_node_http::requests::caller::Caller;
-use assay_node_models::provider::{Provider, ProviderScope, ProviderType};
+use assay_node_models::provider::Provider;
 use assay_node_records::{ModelProvider, Records, RecordsError};
 use futures::FutureExt;
 use futures::future::{BoxFuture, ready};
@@ -20,21 +18,17 @@ pub struct CallerProviders {
     pub keys: Arc<dyn ProviderKeys>,
 }
 
-/// Keys of providers, read from the records when a call needs one.
+/// Keys of providers, decrypted when a call needs one.
+#[derive(Debug)]
 struct RecordKeys {
     records: Records,
-    providers: HashMap<String, ModelProvider>,
-}
-
-impl fmt::Debug for RecordKeys {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RecordKeys({})", self.providers.len())
-    }
+    providers: Vec<Arc<ModelProvider>>,
 }
 
 impl ProviderKeys for RecordKeys {
     fn key(&self, secret_id: &str) -> BoxFuture<'_, Result<Option<Secret>, String>> {
-        let key = self.providers.get(secret_id).map(|provider| self.records.provider_key(provider));
+        let found = self.providers.iter().find(|found| found.provider.id == secret_id);
+        let key = found.map(|found| self.records.provider_key(found));
         ready(key.transpose().map(Option::flatten).map_err(|error| error.to_string())).boxed()
     }
 }
@@ -43,22 +37,6 @@ impl ProviderKeys for RecordKeys {
 pub async fn providers_of(caller: &Caller, project: Option<Uuid>) -> Result<CallerProviders, RecordsError> {
     let records = caller.edge.records.clone();
     let found = records.model_providers(&caller.principal, project).await?;
-    let providers = found.iter().filter_map(parsed).collect();
-    let by_id = found.into_iter().map(|provider| (provider.id.to_string(), provider)).collect();
-    let keys = RecordKeys { records, providers: by_id };
-    Ok(CallerProviders { providers, keys: Arc::new(keys) })
-}
-
-/// Returns the typed view of a provider; none if its type is of a later version.
-fn parsed(found: &ModelProvider) -> Option<Arc<Provider>> {
-    let provider_type = ProviderType::parse(&found.provider_type)?;
-    let scope = if found.project.is_some() { ProviderScope::Project } else { ProviderScope::Organization };
-    let empty = serde_json::Map::new();
-    let metadata = found.metadata.as_object().unwrap_or(&empty);
-    let (provider, complaints) =
-        Provider::parse(found.id.to_string(), found.name.clone(), provider_type, scope, metadata);
-    for complaint in &complaints {
-        tracing::debug!(secret = %found.id, %complaint, "a member of a provider's metadata counts as absent");
-    }
-    Some(Arc::new(provider))
+    let providers = found.iter().map(|found| Arc::clone(&found.provider)).collect();
+    Ok(CallerProviders { providers, keys: Arc::new(RecordKeys { records, providers: found }) })
 }

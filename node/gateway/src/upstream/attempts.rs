@@ -107,7 +107,7 @@ impl ActiveCall {
         candidates: Vec<Candidate>,
         all_cooling: bool,
     ) -> ActiveCall {
-        let id = Uuid::new_v4().as_u64_pair().0;
+        let id = call.random_number("attempts");
         let retry_uncertain = core.settings.retry_uncertain || call.endpoint.is_repeatable();
         let mut policy = AttemptPolicy::new(retry_uncertain, id);
         policy.budget_ms = core.settings.retry_budget_seconds.saturating_mul(1000);

@@ -1,5 +1,8 @@
 //! Providers of models: which are found for a caller, and what a change of their address does to their key.
 
+use std::sync::Arc;
+
+use assay_node_models::provider::ProviderScope;
 use assay_node_records::kinds::{ACL, AI_SECRET, ENV_VAR};
 use assay_node_records::{Kind, ModelProvider};
 use serde_json::{Value, json};
@@ -13,8 +16,9 @@ impl World {
     }
 }
 
-fn names(providers: &[ModelProvider]) -> Vec<(&str, &str, Option<Uuid>)> {
-    providers.iter().map(|one| (one.name.as_str(), one.provider_type.as_str(), one.project)).collect()
+fn names(providers: &[Arc<ModelProvider>]) -> Vec<(&str, &str, ProviderScope)> {
+    let providers = providers.iter().map(|found| &found.provider);
+    providers.map(|provider| (provider.name.as_str(), provider.provider_type.name(), provider.scope)).collect()
 }
 
 #[tokio::test]
@@ -32,12 +36,12 @@ async fn providers_are_those_of_the_organization_and_of_one_project() {
         assert_eq!(world.provider(&ENV_VAR, on(p, name, secret_type)).await["secret_category"], "env_var");
     }
     world.provider(&ENV_VAR, on(q, "THEIRS", Some("anthropic"))).await;
-    let of_all = ("OPENAI_API_KEY", "openai", None);
+    let of_all = ("OPENAI_API_KEY", "openai", ProviderScope::Organization);
     let found = world.records.model_providers(&world.owner, None).await.expect("lists");
     assert_eq!(names(&found), [of_all]);
     let found = world.records.model_providers(&world.owner, Some(p)).await.expect("lists");
-    assert_eq!(names(&found), [of_all, ("OURS", "openai", Some(p))]);
-    assert_eq!(found[1].metadata["api_base"], "http://models.internal/v1");
+    assert_eq!(names(&found), [of_all, ("OURS", "openai", ProviderScope::Project)]);
+    assert_eq!(found[1].provider.metadata.api_base.as_deref(), Some("http://models.internal/v1"));
     for (provider, key) in found.iter().zip(["sk-of-all", "sk-OURS"]) {
         let opened = world.records.provider_key(provider).expect("opens").expect("has one");
         assert_eq!(opened.expose(), key);
@@ -51,17 +55,41 @@ async fn members_use_providers_unless_grants_on_them_say_who_may() {
     let made = world.provider(&AI_SECRET, json!({"name": "s", "type": "openai", "secret": "sk-1"})).await;
     let (ann, bob) = (world.member("ann@example.com").await, world.member("bob@example.com").await);
     let found = world.records.model_providers(&ann, None).await.expect("lists");
-    assert_eq!(names(&found), [("s", "openai", None)]);
+    assert_eq!(names(&found), [("s", "openai", ProviderScope::Organization)]);
     missing(world.records.model_providers(&ann, Some(p)).await);
     let grant = |object_type: &str, object_id: Uuid| json!({"object_type": object_type, "object_id": object_id, "user_id": ann.user, "permission": "read"});
     for grant in [grant("project", p), grant("ai_secret", id_of(&made))] {
         world.records.create(&world.owner, &ACL, body(grant)).await.expect("grants");
     }
     let found = world.records.model_providers(&ann, Some(p)).await.expect("lists");
-    assert_eq!(names(&found), [("s", "openai", None)]);
+    assert_eq!(names(&found), [("s", "openai", ProviderScope::Organization)]);
     assert!(world.records.provider_key(&found[0]).expect("opens").is_some());
     let found = world.records.model_providers(&bob, None).await.expect("lists");
     assert_eq!(names(&found), [], "the grant on it names ann");
+}
+
+#[tokio::test]
+async fn a_provider_is_listed_as_its_record_is_now() {
+    let world = world().await;
+    let sent = json!({"name": "s", "type": "openai", "secret": "sk-1"});
+    let id = id_of(&world.provider(&AI_SECRET, sent).await);
+    let listed = async || {
+        let found = world.records.model_providers(&world.owner, None).await.expect("lists");
+        let key = world.records.provider_key(&found[0]).expect("opens").expect("has one");
+        (Arc::clone(&found[0]), key.expose().to_owned())
+    };
+    let (first, key) = listed().await;
+    assert!(Arc::ptr_eq(&first, &listed().await.0), "an unchanged record is not read again");
+    assert_eq!(key, "sk-1");
+    let change = json!({"name": "renamed", "secret": "sk-2", "metadata": {"models": ["m"]}});
+    world.records.patch(&world.owner, &AI_SECRET, id, body(change)).await.expect("patches");
+    let (second, key) = listed().await;
+    assert_eq!((second.provider.name.as_str(), key.as_str()), ("renamed", "sk-2"));
+    assert_eq!(second.provider.metadata.models.as_deref(), Some(["m".to_owned()].as_slice()));
+    let other = json!({"type": "pager"});
+    world.records.patch(&world.owner, &AI_SECRET, id, body(other)).await.expect("patches");
+    let found = world.records.model_providers(&world.owner, None).await.expect("lists");
+    assert_eq!(names(&found), [], "no type of a provider");
 }
 
 /// An editor could otherwise have the key sent to a server of their own.

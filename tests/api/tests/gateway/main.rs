@@ -5,6 +5,7 @@ mod caching;
 mod cluster;
 mod faults;
 mod fixture;
+mod guardrails;
 mod items;
 mod logging;
 mod paths;

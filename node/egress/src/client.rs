@@ -112,7 +112,8 @@ impl EgressClient {
                 Err(FailedExchange::Error(error)) => return Err(error),
             },
         };
-        let connection = self.dial(request, options, &current.policy, ends).await?;
+        // boxed: most calls have a connection
+        let connection = Box::pin(self.dial(request, options, &current.policy, ends)).await?;
         exchange(connection, permit, http, options, ends).await.map_err(EgressError::from)
     }
 

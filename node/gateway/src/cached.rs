@@ -68,7 +68,8 @@ pub(crate) async fn ask(
         body: call.body.bytes(),
     });
     let key = key.map_err(|error| GatewayError::invalid(error.to_string()))?;
-    Ok(match cache.begin(&key, plan).await {
+    // boxed: it is large, and most calls do not come here
+    Ok(match Box::pin(cache.begin(&key, plan)).await {
         CacheStart::Hit(response) => CacheAnswer::Hit(Box::new(response)),
         CacheStart::Lead(lead) => {
             let entry = lead.ttl_s().map(|_| CacheEntry { lead, bytes: BytesMut::new(), is_too_large: false });

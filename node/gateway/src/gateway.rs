@@ -22,6 +22,7 @@ use crate::background::BackgroundTasks;
 use crate::budgeting::budget_call;
 use crate::cached::{self, CacheAnswer, CacheEntry};
 use crate::call::ModelCall;
+use crate::endpoint::ClientEndpoint;
 use crate::error::GatewayError;
 use crate::kept_items;
 use crate::outcome::{CallCounters, CallObserver, CallOutcome, CallPrice, CallRecorder, TakenRoute};
@@ -171,8 +172,11 @@ impl Gateway {
     /// Puts kept items of earlier answers where a request of the Responses API only names them. What is not kept stays a
     /// reference.
     pub async fn restore_items(&self, call: &mut ModelCall) {
-        if let Some(cache) = &self.0.cache {
-            kept_items::restore(cache, call).await;
+        if let Some(cache) = &self.0.cache
+            && call.endpoint == ClientEndpoint::Responses
+        {
+            // boxed: reads of the cache are large, and most calls name no items
+            Box::pin(kept_items::restore(cache, call)).await;
         }
     }
 
@@ -188,7 +192,7 @@ impl Gateway {
         let mut recorder = CallRecorder::new(observer, Arc::clone(&self.0.counters), (started_ms, bytes));
         recorder.call = Some(Arc::clone(&call));
         let mut active = match self.begin(call, &mut recorder).await {
-            Ok(BegunCall::Upstream(active)) => *active,
+            Ok(BegunCall::Upstream(active)) => active,
             Ok(BegunCall::Cached(reply)) => return Ok(reply),
             Err(error) => {
                 recorder.fail(error.status, error.to_string(), now_ms());
@@ -243,10 +247,10 @@ impl Gateway {
         let slot = self.slot().await?;
         let reservation = self.admitted(&call, &candidates, started_ms).await?;
         recorder.limits = reservation.as_ref().map(|reservation| reservation.headers().pairs()).unwrap_or_default();
-        let mut active = ActiveCall::new(Arc::clone(&self.0), call, candidates, all_cooling);
+        let mut active = Box::new(ActiveCall::new(Arc::clone(&self.0), call, candidates, all_cooling));
         active.reservation = reservation;
         active.slot = Some(slot);
-        Ok(BegunCall::Upstream(Box::new(active)))
+        Ok(BegunCall::Upstream(active))
     }
 
     /// Counts and reports a call that is refused before it is made.
@@ -449,7 +453,7 @@ impl ResponseHead {
 }
 
 /// Tries again after a response that broke before its content.
-async fn again(broken: BrokenStream) -> (ActiveCall, CallRecorder, Result<Arrival, GatewayError>) {
+async fn again(broken: BrokenStream) -> (Box<ActiveCall>, CallRecorder, Result<Arrival, GatewayError>) {
     let BrokenStream { status, error, mut active, recorder } = broken;
     let mut arrival = active.broken(status).await;
     // the server said more than that it failed
@@ -463,7 +467,7 @@ async fn again(broken: BrokenStream) -> (ActiveCall, CallRecorder, Result<Arriva
 
 /// Reads a whole response.
 async fn whole(
-    mut active: ActiveCall,
+    mut active: Box<ActiveCall>,
     mut recorder: CallRecorder,
     response: ServerResponse,
     head: &ResponseHead,

@@ -48,9 +48,6 @@ pub(crate) fn may_be_named(call: &ModelCall) -> bool {
 
 /// Puts kept items where a request only names them. What is not kept stays a reference.
 pub(crate) async fn restore(cache: &ResponseCache, call: &mut ModelCall) {
-    if call.endpoint != ClientEndpoint::Responses {
-        return;
-    }
     let mut names: BTreeMap<&str, usize> = BTreeMap::new();
     for name in input(call.body.json()).iter().filter_map(named) {
         *names.entry(name).or_default() += 1;

@@ -103,7 +103,12 @@ impl Records {
     /// Changes of access are kept in the ledger before they are made.
     pub fn new(cluster: Arc<Cluster>, ledger: Arc<dyn Ledger>) -> Records {
         let catalog = Catalog::new(Arc::clone(&cluster), ledger);
-        Records { secrets: Secrets::new(catalog.clone(), cluster), catalog, rules: RecordRules::default(), read_providers: ReadProviders::default() }
+        Records {
+            secrets: Secrets::new(catalog.clone(), cluster),
+            catalog,
+            rules: RecordRules::default(),
+            read_providers: ReadProviders::default(),
+        }
     }
 
     /// Goes by these rules in the place of the default ones.

@@ -20,8 +20,14 @@ const HELD_BYTES_MAX: usize = 64 << 10;
 const PANIC_WAIT: Duration = Duration::from_millis(100);
 
 /// Writer of the log. Clones share everything.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct LogLines<W>(Arc<HeldLines<W>>);
+
+impl<W> Clone for LogLines<W> {
+    fn clone(&self) -> LogLines<W> {
+        LogLines(Arc::clone(&self.0))
+    }
+}
 
 #[derive(Debug)]
 struct HeldLines<W> {

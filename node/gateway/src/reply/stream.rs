@@ -31,7 +31,7 @@ const DRAIN_MAX: Duration = Duration::from_secs(1);
 
 /// Response as a stream of bytes for the client. Dropping it cancels the call of the model server.
 pub struct ReplyStream {
-    active: ActiveCall,
+    active: Box<ActiveCall>,
     dialect: Dialect,
     codec: StreamCodec,
     mask: KeyMask,
@@ -66,13 +66,13 @@ pub(crate) struct BrokenStream {
     /// Status that its error event names.
     pub status: Option<u16>,
     pub error: Option<ModelError>,
-    pub active: ActiveCall,
+    pub active: Box<ActiveCall>,
     pub recorder: CallRecorder,
 }
 
 /// Reads a stream until it has content.
 pub(crate) async fn begin_stream(
-    mut active: ActiveCall,
+    mut active: Box<ActiveCall>,
     recorder: CallRecorder,
     response: ServerResponse,
 ) -> Result<ReplyStream, Box<BrokenStream>> {

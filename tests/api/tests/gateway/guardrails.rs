@@ -56,7 +56,8 @@ fn items_that_a_request_names_are_guarded_as_well() {
     assert!(items.to_string().contains("ann@example.com") && id.is_string(), "{items}");
     let rule = json!({"name": "mail", "detector": "email", "action": "mask", "apply_to": ["request"]});
     guard(&node, &project, &json!({"rules": [rule]}));
-    let named = json!({"model": "m", "input": [{"type": "item_reference", "id": id}, {"role": "user", "content": "again"}]});
+    let named =
+        json!({"model": "m", "input": [{"type": "item_reference", "id": id}, {"role": "user", "content": "again"}]});
     let answer = node.ask("/v1/responses", &[GUARDED], &named);
     assert_eq!(answer.status, 200, "{}", answer.text());
     let sent = server.requests().pop().expect("a request").json();

@@ -75,6 +75,38 @@ pub async fn btql(call: Call, payload: Payload) -> HandlerResult {
     }
 }
 
+/// An answer without its end, and the memory that it takes.
+struct RenderedRows {
+    response: WholeResponse,
+    body: Vec<u8>,
+    reservation: Reservation,
+}
+
+/// Renders all rows of an answer, of at most so many bytes.
+async fn rendered(
+    caller: &Caller,
+    envelope: Envelope,
+    (rows, first): (&mut QueryAnswer, Table),
+    bytes_max: usize,
+) -> Result<RenderedRows, Refusal> {
+    let mut response = WholeResponse::new(envelope, rows.executor())?;
+    let mut body = response.head();
+    let (applicant, budget) = (caller.applicant(), &caller.edge.budgets.answers);
+    let mut reservation = applicant.reserve(budget, 0).await?;
+    let mut table = Some(first);
+    while let Some(next) = table {
+        let more;
+        (response, more) = response.table(next).await?;
+        applicant.grow(budget, &mut reservation, more.len() as u64).await?;
+        body.extend_from_slice(&more);
+        if body.len() > bytes_max {
+            return Err(Refusal::new(ErrorKind::TooLarge, format!("the rows have more than {bytes_max} bytes")));
+        }
+        table = rows.next().await?;
+    }
+    Ok(RenderedRows { response, body, reservation })
+}
+
 /// Sends an answer as one body.
 async fn whole(
     call: &Call,
@@ -84,18 +116,8 @@ async fn whole(
     first: Table,
     cursor: impl Fn(&Position) -> String,
 ) -> HandlerResult {
-    let mut response = WholeResponse::new(envelope, rows.executor())?;
-    let mut body = response.head();
-    let (applicant, budget) = (call.applicant(), &call.edge.budgets.answers);
-    let mut reservation = applicant.reserve(budget, 0).await?;
-    let mut table = Some(first);
-    while let Some(next) = table {
-        let more;
-        (response, more) = response.table(next).await?;
-        applicant.grow(budget, &mut reservation, more.len() as u64).await?;
-        body.extend_from_slice(&more);
-        table = rows.next().await?;
-    }
+    let RenderedRows { response, mut body, reservation } =
+        rendered(&call.caller, envelope, (&mut rows, first), usize::MAX).await?;
     let cursor = rows.end().map(|end| cursor(&end));
     let end: RenderedEnd = response.end(rows.version(), cursor.as_deref()).await?;
     body.extend_from_slice(&end.bytes);
@@ -120,22 +142,9 @@ pub(crate) async fn rows_of(caller: &Caller, query: &str, bytes_max: usize) -> R
     sources.still(&caller.edge.records, &caller.principal).await?;
     let columns = columns_of(columns, &first);
     let envelope = Envelope { format: Format::Json, columns, notes: Vec::new(), plan: None, realtime: true };
-    let mut response = WholeResponse::new(envelope, rows.executor())?;
-    let mut body = response.head();
-    let (applicant, budget) = (caller.applicant(), &caller.edge.budgets.answers);
-    let mut reservation = applicant.reserve(budget, 0).await?;
-    let mut table = Some(first);
-    while let Some(next) = table {
-        let more;
-        (response, more) = response.table(next).await?;
-        applicant.grow(budget, &mut reservation, more.len() as u64).await?;
-        body.extend_from_slice(&more);
-        if body.len() > bytes_max {
-            let why = format!("the rows have more than {bytes_max} bytes");
-            return Err(Refusal::new(ErrorKind::TooLarge, why));
-        }
-        table = rows.next().await?;
-    }
+    // the reservation is held until the rows are parsed
+    let RenderedRows { response, mut body, reservation: _reservation } =
+        rendered(caller, envelope, (&mut rows, first), bytes_max).await?;
     body.extend_from_slice(&response.end(rows.version(), None).await?.bytes);
     let mut answer: Value = serde_json::from_slice(&body).map_err(Refusal::internal)?;
     match answer["data"].take() {

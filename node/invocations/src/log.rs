@@ -98,16 +98,7 @@ pub(crate) fn end_row(result: Result<&Value, String>, now: f64) -> Map<String, V
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn scope() -> LogScope {
-        LogScope {
-            row_id: "r".into(),
-            span_id: "s".into(),
-            root_span_id: "t".into(),
-            parent_span_id: None,
-            propagated: Map::new(),
-        }
-    }
+    use crate::tests::scope;
 
     #[test]
     fn everything_below_a_scorer_is_marked() {

@@ -208,7 +208,8 @@ async fn run(
     (result.map(|outcome| outcome.value), events, services)
 }
 
-fn scope() -> LogScope {
+/// Returns a span without a parent.
+pub(crate) fn scope() -> LogScope {
     LogScope {
         row_id: "r".into(),
         span_id: "s".into(),

@@ -61,17 +61,19 @@ impl StreamCodec {
         }
     }
 
-    /// Takes bytes of the server and returns those for the client.
-    pub fn push(&mut self, bytes: &Bytes) -> Result<Bytes, TranslationError> {
-        match self {
-            StreamCodec::Translated(translation) => translation.push(bytes).map(Bytes::from),
-            StreamCodec::Passed(passed) => passed.push(bytes).map(Bytes::from),
-            StreamCodec::Completions(passed) => passed.push(bytes).map(Bytes::from),
+    /// Takes bytes of the server. Returns those for the client, and why the rest cannot be read.
+    pub fn push(&mut self, bytes: &Bytes) -> (Bytes, Result<(), TranslationError>) {
+        let mut written = Vec::with_capacity(bytes.len());
+        let pushed = match self {
+            StreamCodec::Translated(translation) => translation.push(bytes, &mut written),
+            StreamCodec::Passed(passed) => passed.push(bytes, &mut written),
+            StreamCodec::Completions(passed) => passed.push(bytes, &mut written),
             StreamCodec::Opaque(came) => {
                 *came = true;
-                Ok(bytes.clone())
+                return (bytes.clone(), Ok(()));
             }
-        }
+        };
+        (written.into(), pushed)
     }
 
     /// Returns whether content came, so that the client has a part of the answer.
@@ -146,12 +148,11 @@ impl StreamCodec {
 }
 
 impl PassedStream {
-    fn push(&mut self, bytes: &[u8]) -> Result<Vec<u8>, TranslationError> {
-        let mut out = Vec::with_capacity(bytes.len());
+    fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), TranslationError> {
         for event in self.parser.push(bytes)? {
-            self.take(&event, &mut out);
+            self.take(&event, out);
         }
-        Ok(out)
+        Ok(())
     }
 
     fn take(&mut self, event: &SseEvent, out: &mut Vec<u8>) {
@@ -184,12 +185,11 @@ impl PassedStream {
 }
 
 impl PassedCompletions {
-    fn push(&mut self, bytes: &[u8]) -> Result<Vec<u8>, TranslationError> {
-        let mut out = Vec::with_capacity(bytes.len());
+    fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), TranslationError> {
         for event in self.parser.push(bytes)? {
-            self.take(&event, &mut out)?;
+            self.take(&event, out)?;
         }
-        Ok(out)
+        Ok(())
     }
 
     fn take(&mut self, event: &SseEvent, out: &mut Vec<u8>) -> Result<(), TranslationError> {

@@ -83,26 +83,27 @@ pub(crate) async fn begin_stream(
     let (mut is_open, mut broken) = (true, false);
     while !codec.has_content() && !codec.is_ended() && held.len() <= HELD_BYTES_MAX {
         let Ok(read) = timeout_at(hold_until, body.next()).await else { break };
-        let pushed = match read {
+        let (bytes, pushed) = match read {
             Ok(Some(bytes)) => codec.push(&bytes),
             Ok(None) => {
                 is_open = false;
-                codec.finish().map(|(bytes, is_complete)| {
-                    broken = !is_complete;
-                    bytes
-                })
+                match codec.finish() {
+                    Ok((bytes, is_complete)) => {
+                        broken = !is_complete;
+                        (bytes, Ok(()))
+                    }
+                    Err(error) => (Bytes::new(), Err(error)),
+                }
             }
             Err(_) => {
                 broken = true;
                 break;
             }
         };
-        match pushed {
-            Ok(bytes) => held.extend_from_slice(&bytes),
-            Err(error) => {
-                tracing::warn!(%error, "the stream of a model server cannot be read");
-                broken = true;
-            }
+        held.extend_from_slice(&bytes);
+        if let Err(error) = pushed {
+            tracing::warn!(%error, "the stream of a model server cannot be read");
+            broken = true;
         }
         if broken || !is_open {
             break;
@@ -192,17 +193,15 @@ impl ReplyStream {
     }
 
     fn push(&mut self, bytes: &Bytes) -> Bytes {
-        let written = match self.codec.push(bytes) {
-            Ok(written) => written,
-            Err(error) => {
-                tracing::warn!(%error, "the stream of a model server cannot be read");
-                return self.interrupt();
-            }
-        };
+        let (written, pushed) = self.codec.push(bytes);
         if self.recorder.outcome.first_token_ms.is_none() && self.codec.has_content() {
             self.recorder.outcome.first_token_ms = Some(now_ms());
         }
         let written = self.masked(written);
+        if let Err(error) = pushed {
+            tracing::warn!(%error, "the stream of a model server cannot be read");
+            return [written, self.interrupt()].concat().into();
+        }
         if self.codec.is_ended() {
             self.end(&written);
         } else if let Some(entry) = &mut self.recorder.entry {

@@ -73,13 +73,13 @@ impl StreamTranslation {
         self.fold.error()
     }
 
-    /// Takes bytes of the server and returns the bytes for the client. What follows the end of the answer is ignored.
-    pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<u8>, TranslationError> {
-        let mut written = Vec::new();
+    /// Takes bytes of the server, and appends the bytes for the client: also those of the events before one that cannot be
+    /// read. What follows the end of the answer is ignored.
+    pub fn push(&mut self, bytes: &[u8], written: &mut Vec<u8>) -> Result<(), TranslationError> {
         for event in self.parser.push(bytes)? {
-            self.take(&event, &mut written)?;
+            self.take(&event, written)?;
         }
-        Ok(written)
+        Ok(())
     }
 
     fn take(&mut self, event: &SseEvent, written: &mut Vec<u8>) -> Result<(), TranslationError> {

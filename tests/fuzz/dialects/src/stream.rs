@@ -121,7 +121,10 @@ fn take_all(
 /// Checks that a translated stream is one of the client's format, and ends as that of the server does.
 fn translated(client: Dialect, call: &CallTranslation, bytes: &[u8], is_in_turn: bool) {
     let mut stream = call.stream();
-    let Ok(mut written) = stream.push(bytes) else { return };
+    let mut written = Vec::new();
+    if stream.push(bytes, &mut written).is_err() {
+        return;
+    }
     let Ok(last) = stream.finish() else { return };
     written.extend(last.bytes);
     let read = reread(client, &written);

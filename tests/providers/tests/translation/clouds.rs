@@ -147,7 +147,8 @@ fn messages_at_bedrock_and_vertex_are_those_of_anthropic() {
                 let found = if stream {
                     let bytes = if at == "Bedrock" { unpacked(&bytes) } else { bytes };
                     let mut stream = call.stream();
-                    let mut found = stream.push(&bytes).expect("a readable stream");
+                    let mut found = Vec::new();
+                    stream.push(&bytes, &mut found).expect("a readable stream");
                     found.extend(stream.finish().expect("a readable end").bytes);
                     seen_in_stream(client, &found)
                 } else {
@@ -184,7 +185,7 @@ fn errors_of_bedrock_come_as_bodies_and_within_streams() {
     let sent = body_for_bedrock(&call.body, None).expect("a body");
     let (_, bytes) = ask_bedrock(&server, UpstreamEndpoint::AnthropicMessages, true, &sent);
     let mut stream = call.stream();
-    stream.push(&unpacked(&bytes)).expect("a readable stream");
+    stream.push(&unpacked(&bytes), &mut Vec::new()).expect("a readable stream");
     let error = stream.finish().expect("a readable end").error.expect("an error");
     assert!(error.message.contains("scripted error 500"), "{error:?}");
     server.inject(Fault::HugeEvent(2 << 20));

@@ -88,7 +88,7 @@ fn streams_are_those_of_a_server_of_the_clients_format_however_they_are_cut() {
                     let mut stream = call.stream();
                     let mut found = Vec::new();
                     for bytes in bytes.chunks(piece) {
-                        found.extend(stream.push(bytes).expect("a readable stream"));
+                        stream.push(bytes, &mut found).expect("a readable stream");
                     }
                     let finished = stream.finish().expect("a readable end");
                     found.extend(&finished.bytes);
@@ -110,7 +110,8 @@ fn a_stream_that_is_cut_ends_in_an_error_and_never_as_a_success() {
             let (_, whole) = ask(&provider, server, true, &call.body);
             for end in [whole.len() / 4, whole.len() / 2] {
                 let mut stream = call.stream();
-                let mut bytes = stream.push(&whole[..end]).expect("a readable stream");
+                let mut bytes = Vec::new();
+                stream.push(&whole[..end], &mut bytes).expect("a readable stream");
                 let finished = stream.finish().expect("a readable end");
                 bytes.extend(&finished.bytes);
                 assert!(finished.error.is_some(), "{client:?} to {server:?}, {end}");
@@ -119,6 +120,26 @@ fn a_stream_that_is_cut_ends_in_an_error_and_never_as_a_success() {
                 let ends = ["[DONE]", "message_stop", "response.completed", r#""finishReason":"STOP""#];
                 assert!(ends.iter().all(|end| !text.contains(end)), "{client:?} to {server:?}: {text}");
             }
+        }
+    }
+}
+
+#[test]
+fn what_came_before_an_unreadable_event_reaches_the_client() {
+    let provider = ProviderServer::start().expect("a provider");
+    for client in Dialect::ALL {
+        for server in Dialect::ALL {
+            let call = translation(client, server, &body(client, Scenario::Plain, MODEL, true), true);
+            let (_, whole) = ask(&provider, server, true, &call.body);
+            let whole = String::from_utf8(whole.to_vec()).expect("text");
+            let events: Vec<&str> = whole.split_inclusive("\n\n").collect();
+            let begin = events[..events.len() / 2].concat();
+            let (mut wanted, mut found) = (Vec::new(), Vec::new());
+            call.stream().push(begin.as_bytes(), &mut wanted).expect("a readable stream");
+            assert!(!wanted.is_empty(), "{client:?} to {server:?}");
+            let broken = format!("{begin}data: {{\n\n");
+            call.stream().push(broken.as_bytes(), &mut found).expect_err("an event that is no JSON");
+            assert_eq!(found, wanted, "{client:?} to {server:?}");
         }
     }
 }
@@ -133,7 +154,8 @@ fn an_error_event_in_a_stream_reaches_the_client_as_an_error() {
             let (status, bytes) = ask(&provider, server, true, &call.body);
             assert_eq!(status, 200);
             let mut stream = call.stream();
-            let mut found = stream.push(&bytes).expect("a readable stream");
+            let mut found = Vec::new();
+            stream.push(&bytes, &mut found).expect("a readable stream");
             let finished = stream.finish().expect("a readable end");
             found.extend(&finished.bytes);
             let error = finished.error.unwrap_or_else(|| panic!("{client:?} to {server:?}"));

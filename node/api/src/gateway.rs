@@ -6,11 +6,12 @@
 //! | [`guards`] | guardrails of the project of a call |
 //! | [`models_list`] | models that a caller can use |
 //! | [`providers`] | providers of a caller and their keys |
-//! | [`span_log`], [`span_attachments`] | spans of calls, and their media |
+//! | [`span_log`], [`span_batches`], [`span_attachments`] | spans of calls, their writes, and their media |
 
 pub mod calls;
 pub mod guards;
 mod models_list;
 pub mod providers;
 mod span_attachments;
+mod span_batches;
 pub mod span_log;

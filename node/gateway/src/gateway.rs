@@ -482,7 +482,7 @@ async fn whole(
         }
     };
     let call = Arc::clone(&active.call);
-    let read = read_whole(&call, &plan, (body, head.content_type.clone()), now_ms() / 1000);
+    let read = read_whole(&call, &plan, (body, head.content_type.clone()), (now_ms() / 1000, recorder.has_reader()));
     let reply = match read {
         Ok(reply) => reply,
         Err(why) => {

@@ -157,6 +157,11 @@ impl CallRecorder {
         }
     }
 
+    /// Returns whether the answer itself is logged or stored.
+    pub fn has_reader(&self) -> bool {
+        self.observer.is_some() || self.entry.is_some()
+    }
+
     /// Completes the usage and computes the cost. Called when the answer is there.
     pub fn reckon(&mut self) {
         if self.outcome.usage.is_none()

@@ -1,17 +1,18 @@
 //! Spans of calls: written through the normal write path, beside the call and never in its way (1.9).
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use assay_node_auth::Permission;
+use assay_node_auth::{Permission, Principal};
 use assay_node_gateway::span::{LoggedRequest, SpanIdentity, end_row, logged_request, start_row};
 use assay_node_gateway::{CallObserver, CallOutcome, ClientEndpoint, ModelCall};
 use assay_node_http::requests::caller::Caller;
 use assay_node_http::requests::wait::Wait;
 use assay_node_http::responses::refusal::{ErrorKind, Refusal};
 use assay_node_otel::{ObjectType, Parent, Slug, SlugObject, SpanIds};
-use assay_storage_model::ObjectKind;
 use assay_storage_model::event::SentItem;
+use assay_storage_model::{ObjectKind, OrgId};
+use futures::FutureExt;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
@@ -20,6 +21,7 @@ use uuid::Uuid;
 use crate::files::Attachments;
 use crate::gateway::guards::CallGuards;
 use crate::gateway::span_attachments::store_media;
+use crate::gateway::span_batches::{SpanBatches, SpanFailure, WriteRows};
 use crate::otlp::exports::object_of;
 use crate::rows::{send, write_to};
 
@@ -30,6 +32,26 @@ const WRITE_WAIT: Duration = Duration::from_secs(30);
 /// Attempts of one write.
 const WRITES_MAX: u32 = 6;
 const RETRY_AFTER: Duration = Duration::from_millis(500);
+
+/// Spans that wait for a write, by object and principal.
+static BATCHES: LazyLock<SpanBatches<SpanWriter>> = LazyLock::new(SpanBatches::default);
+
+/// Principal that writes spans to an object. All that the decision about a write depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct SpanWriter {
+    object: (ObjectKind, Uuid),
+    org: OrgId,
+    user: Uuid,
+    impersonator: Option<Uuid>,
+    credential: Uuid,
+}
+
+impl SpanWriter {
+    fn of(caller: &Caller, object: (ObjectKind, Uuid)) -> SpanWriter {
+        let Principal { org, user, impersonator, credential, .. } = caller.principal;
+        SpanWriter { object, org, user, impersonator, credential: credential.record() }
+    }
+}
 
 /// Destination of a span.
 #[derive(Clone, Debug)]
@@ -173,7 +195,7 @@ pub(crate) struct RowLog {
 
 impl RowLog {
     /// Writes a row when its end is known, or earlier if that takes long. Without an end it stays as it began.
-    pub async fn run(mut self, mut row: Map<String, Value>, end: impl Future<Output = Option<Map<String, Value>>>) {
+    pub async fn run(self, mut row: Map<String, Value>, end: impl Future<Output = Option<Map<String, Value>>>) {
         let mut end = std::pin::pin!(end);
         let early = timeout(START_ROW_AFTER, &mut end).await;
         store_media(&self.caller, &mut row).await;
@@ -202,19 +224,16 @@ impl RowLog {
     }
 
     /// Writes a row, and again while that may help. Returns whether it is written.
-    async fn write(&mut self, row: Value) -> bool {
+    async fn write(&self, row: Value) -> bool {
         let (kind, object) = (self.target.kind, self.target.object);
+        let writer = SpanWriter::of(&self.caller, (kind, object));
+        let caller = self.caller.clone();
+        let write: WriteRows = Arc::new(move |rows| write_rows(caller.clone(), (kind, object), rows).boxed());
         for attempt in 1..=WRITES_MAX {
-            self.caller.wait = Wait::new(Instant::now() + WRITE_WAIT);
-            let rows = vec![SentItem::from(row.clone())];
-            let written = match write_to(&self.caller, kind, object, (rows, Attachments::Unknown), None).await {
-                Ok(write) => send(&self.caller, vec![write]).await.map_err(Refusal::from),
-                Err(refusal) => Err(refusal),
-            };
-            let Err(refusal) = written else { return true };
-            let may_help = matches!(refusal.kind, ErrorKind::Busy | ErrorKind::Unavailable | ErrorKind::NoSpace);
-            if !may_help || attempt == WRITES_MAX {
-                let why = refusal.message;
+            let written = BATCHES.write(writer, row.clone(), Arc::clone(&write)).await;
+            let Err(failure) = written else { return true };
+            if !failure.may_pass() || attempt == WRITES_MAX {
+                let why = failure.message;
                 tracing::warn!(span = self.subject, why, "a span is not written");
                 self.caller.edge.gateway.span_lost();
                 return false;
@@ -223,6 +242,19 @@ impl RowLog {
         }
         false
     }
+}
+
+/// Writes rows to an object on the caller's behalf.
+async fn write_rows(
+    mut caller: Caller,
+    (kind, object): (ObjectKind, Uuid),
+    rows: Vec<Value>,
+) -> Result<(), SpanFailure> {
+    caller.wait = Wait::new(Instant::now() + WRITE_WAIT);
+    let rows = rows.into_iter().map(SentItem::from).collect();
+    let write = write_to(&caller, kind, object, (rows, Attachments::Unknown), None).await?;
+    send(&caller, vec![write]).await.map_err(Refusal::from)?;
+    Ok(())
 }
 
 /// Merges members into a row; objects member by member.

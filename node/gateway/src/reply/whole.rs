@@ -6,6 +6,7 @@ use assay_node_dialects_chat as chat;
 use assay_node_dialects_chat::completions::CompletionResponse;
 use assay_node_dialects_chat::embeddings::EmbeddingResponse;
 use bytes::Bytes;
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::call::ModelCall;
@@ -35,13 +36,27 @@ impl WholeReply {
     }
 }
 
-/// Reads a successful response. The error says that it cannot be read.
+/// Member of a response that every call needs.
+#[derive(Deserialize)]
+struct ReportedUsage {
+    usage: Value,
+}
+
+/// Reads a successful response. The error says that it cannot be read. Without `has_reader`, an answer that passes is
+/// read for its usage only.
 pub(crate) fn read_whole(
     call: &ModelCall,
     plan: &AttemptPlan,
     (body, content_type): (Bytes, String),
-    now_s: u64,
+    (now_s, has_reader): (u64, bool),
 ) -> Result<WholeReply, String> {
+    if let ReplyForm::Passed { dialect: Dialect::Chat, .. } = plan.form
+        && !has_reader
+        && let Ok(ReportedUsage { usage }) = serde_json::from_slice(&body)
+        && let Some(usage) = chat::read_usage(&usage)
+    {
+        return Ok(WholeReply::json(body, CallAnswer::None, Some(usage)));
+    }
     if let ReplyForm::Opaque = plan.form {
         let usage = serde_json::from_slice::<Value>(&body).ok().and_then(|value| chat::read_usage(&value["usage"]));
         return Ok(WholeReply { bytes: body, content_type, answer: CallAnswer::None, usage, failure: None });

@@ -72,6 +72,9 @@ impl ProviderSecret {
 
 /// Returns the key for requests and that of the certificate, if the secret has both.
 fn split(secret: &str) -> Option<(String, String)> {
+    if !secret.trim_start().starts_with('{') {
+        return None;
+    }
     let Ok(Value::Object(mut members)) = serde_json::from_str(secret) else { return None };
     let Some(Value::String(tls_key)) = members.shift_remove(TLS_KEY_MEMBER) else { return None };
     let auth = match members.get(API_KEY_MEMBER) {

@@ -99,9 +99,17 @@ pub fn error_status(server: impl Into<UpstreamFormat>, error: &ModelError) -> u1
     }
 }
 
-/// Reads the error of a model server.
+/// Reads the error of a model server. It always has a message.
 pub fn read_error(server: impl Into<UpstreamFormat>, status: u16, body: &Value) -> ModelError {
-    match server.into() {
+    let mut error = read_error_in(server.into(), status, body);
+    if error.message.trim().is_empty() {
+        error.message = format!("the model server answered with status {status}");
+    }
+    error
+}
+
+fn read_error_in(server: UpstreamFormat, status: u16, body: &Value) -> ModelError {
+    match server {
         UpstreamFormat::Client(Dialect::Chat) => chat::read_error(status, body),
         UpstreamFormat::Client(Dialect::Responses) => responses::read_error(status, body),
         UpstreamFormat::Client(Dialect::Gemini) => gemini::read_error(status, body),
@@ -110,6 +118,26 @@ pub fn read_error(server: impl Into<UpstreamFormat>, status: u16, body: &Value) 
         UpstreamFormat::VertexAnthropic if body.pointer("/error/status").is_some() => gemini::read_error(status, body),
         UpstreamFormat::Client(Dialect::Anthropic) | UpstreamFormat::VertexAnthropic => {
             anthropic::read_error(status, body)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_error_without_a_message_tells_its_status() {
+        let formats = Dialect::ALL.map(UpstreamFormat::Client);
+        for server in formats.into_iter().chain([UpstreamFormat::Converse, UpstreamFormat::VertexAnthropic]) {
+            for body in [json!({"message": ""}), json!({"error": {"message": " "}})] {
+                let message = read_error(server, 503, &body).message;
+                assert!(!message.trim().is_empty(), "{server:?}, {body}");
+            }
+            let message = read_error(server, 503, &json!({"message": ""})).message;
+            assert_eq!(message, "the model server answered with status 503", "{server:?}");
         }
     }
 }

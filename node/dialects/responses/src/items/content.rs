@@ -21,6 +21,8 @@ pub(crate) fn read_part(value: Value, path: &str) -> Result<ContentPart, Dialect
         Some("input_image") => read_image(fields, path),
         Some("input_file") => read_file(fields, path),
         Some("input_audio") if is_known_sound(&fields) => read_audio(fields, path),
+        // the type of an item: written again, the part would be one
+        Some("message") => Err(DialectError::malformed(within(path, "type"), "the type of a content part")),
         Some(other) => {
             put(&mut fields, "type", other);
             Ok(ContentPart::Foreign { from: Dialect::Responses, part: Value::Object(fields) })

@@ -130,6 +130,10 @@ fn a_malformed_body_says_where() {
         ),
         (json!({"input": [{"type": "function_call", "name": "f"}]}), "input[0].call_id: expected a text"),
         (json!({"input": [{}]}), "input[0].type: expected the type of an item"),
+        (
+            json!({"input": [{"role": "user", "content": [{"type": "message", "role": "user", "content": []}]}]}),
+            "input[0].content[0].type: expected the type of a content part",
+        ),
         (json!({"tools": [{"name": "f"}]}), "tools[0].type: expected the type of a tool"),
         (json!({"tool_choice": "some"}), "tool_choice: expected none, auto, required or an object"),
         (json!({"max_output_tokens": -1}), "max_output_tokens: expected a whole number from 0"),

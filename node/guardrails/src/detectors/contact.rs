@@ -122,19 +122,24 @@ fn national(bytes: &[u8], start: usize) -> Option<usize> {
     by_form.chain(by_area).find(|end| ends_there(bytes, *end))
 }
 
-/// Reads a number behind a `+`: digits, with one separator between them at most, or one in parentheses.
+/// Reads a number behind a `+`: digits, with one separator between them at most, or one in parentheses. Groups of digits
+/// with which it would be too long, or go on as a word, belong to something else.
 fn international(bytes: &[u8], start: usize) -> Option<usize> {
     let limit = bytes.len().min(start + INTERNATIONAL_BYTES_MAX);
     if !goes_on(bytes, start + 1, |byte| (b'1'..=b'9').contains(&byte)) {
         return None;
     }
     let (mut digits, mut end, mut separators) = (0, start + 1, 0);
+    let mut shorter = None;
+    let is_full = |digits| (INTERNATIONAL_DIGITS_MIN..=INTERNATIONAL_DIGITS_MAX).contains(&digits);
     for (offset, byte) in bytes[start + 1..limit].iter().enumerate() {
         match byte {
             b'0'..=b'9' => {
-                // Digits that follow as further groups belong to something else when the number is full.
                 if digits == INTERNATIONAL_DIGITS_MAX {
                     break;
+                }
+                if separators > 0 && is_full(digits) {
+                    shorter = Some(end);
                 }
                 digits += 1;
                 end = start + 1 + offset + 1;
@@ -147,6 +152,5 @@ fn international(bytes: &[u8], start: usize) -> Option<usize> {
             _ => break,
         }
     }
-    let is_full = (INTERNATIONAL_DIGITS_MIN..=INTERNATIONAL_DIGITS_MAX).contains(&digits);
-    (is_full && !goes_on(bytes, end, is_word)).then_some(end)
+    (is_full(digits) && !goes_on(bytes, end, is_word)).then_some(end).or(shorter)
 }

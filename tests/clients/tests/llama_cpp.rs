@@ -33,7 +33,9 @@ impl LlamaServer {
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let mut command = Command::new(program);
         command.arg("--model").arg(model).args(["--host", "127.0.0.1", "--port", &port.to_string()]);
-        command.args(["--jinja", "--api-key", KEY, "--parallel", "1", "--threads", "1"]).args(options);
+        command.args(["--jinja", "--api-key", KEY, "--parallel", "1", "--threads", "1", "--ctx-size", "4096"]);
+        // the same answer to the same prompt, also with what an earlier one left in the cache
+        command.args(["--temp", "0", "--no-cache-prompt"]).args(options);
         let log = model.with_extension(format!("{port}.log"));
         let mut server =
             LlamaServer { process: Process::start(&mut command, &log)?, origin: format!("http://127.0.0.1:{port}") };
@@ -73,8 +75,8 @@ fn start_all(home: &Path) -> Result<[LlamaServer; 2]> {
     ensure!(written.success(), "the model was not written");
     let program = Path::new(&program);
     Ok([
-        LlamaServer::start(program, &model, &["--ctx-size", "1024"])?,
-        LlamaServer::start(program, &model, &["--ctx-size", "1024", "--embeddings", "--pooling", "mean"])?,
+        LlamaServer::start(program, &model, &[])?,
+        LlamaServer::start(program, &model, &["--embeddings", "--pooling", "mean"])?,
     ])
 }
 

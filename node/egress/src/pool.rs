@@ -157,8 +157,9 @@ impl ConnectionPool {
         Some(CallPermit { pool: Arc::clone(self), key, of_origin: Some(of_origin), _of_all: of_all })
     }
 
-    /// Takes the newest idle connection that this thread opened. A connection is driven by the thread that opened it, and
-    /// waking another one costs more than a new connection without TLS saves. With TLS, the newest of another thread serves.
+    /// Takes the newest idle connection that this thread opened. A connection is driven by the thread that opened it, so that
+    /// a call of another thread waits for that one at each step. With TLS, whose handshake takes longer, the newest of
+    /// another thread serves as well.
     fn take(&self, key: &PoolKey) -> Option<HttpConnection> {
         let thread = thread::current().id();
         let takes_others = key.origin.scheme == UrlScheme::Https;

@@ -53,6 +53,26 @@ async fn calls_of_one_organization_purpose_and_origin_share_a_connection() {
 }
 
 #[tokio::test]
+async fn each_thread_uses_the_connections_that_it_opened() {
+    let server = ScriptedServer::new(|_| ok("body")).await;
+    let client = client();
+    get(&client, server.url("up.example", "/"), &options()).await;
+    let (of_other, url) = (client.clone(), server.url("up.example", "/"));
+    let other = tokio::task::spawn_blocking(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            for _ in 0..2 {
+                get(&of_other, url.clone(), &options()).await;
+            }
+        });
+    });
+    other.await.expect("both calls are answered");
+    assert_eq!(server.witness.connections(), 2, "the other thread opened one, and used it twice");
+    get(&client, server.url("up.example", "/"), &options()).await;
+    assert_eq!(server.witness.connections(), 2);
+}
+
+#[tokio::test]
 async fn a_response_without_a_body_gives_its_connection_back_at_once() {
     let server = ScriptedServer::new(|_| reply("HTTP/1.1 204 No Content\r\n\r\n", Behind::Keep)).await;
     let client = client();

@@ -130,7 +130,7 @@ fn international(bytes: &[u8], start: usize) -> Option<usize> {
         return None;
     }
     let (mut digits, mut end, mut separators) = (0, start + 1, 0);
-    let mut shorter = None;
+    let (mut shorter, mut is_open) = (None, false);
     let is_full = |digits| (INTERNATIONAL_DIGITS_MIN..=INTERNATIONAL_DIGITS_MAX).contains(&digits);
     for (offset, byte) in bytes[start + 1..limit].iter().enumerate() {
         match byte {
@@ -146,7 +146,8 @@ fn international(bytes: &[u8], start: usize) -> Option<usize> {
                 separators = 0;
             }
             b' ' | b'-' | b'.' | b'/' if separators == 0 => separators = 1,
-            b'(' | b')' if separators < 2 => separators += 1,
+            b'(' if separators < 2 && !is_open => (separators, is_open) = (separators + 1, true),
+            b')' if separators < 2 && is_open => (separators, is_open) = (separators + 1, false),
             // a space beside a parenthesis
             b' ' if separators == 1 && matches!(bytes[start + offset], b')') => separators = 2,
             _ => break,

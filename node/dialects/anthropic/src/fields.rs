@@ -70,6 +70,18 @@ pub(super) fn take_count(fields: &mut Map<String, Value>, path: &str, name: &str
     }
 }
 
+/// Takes a number in the form in which it came.
+pub(super) fn take_number(
+    fields: &mut Map<String, Value>,
+    path: &str,
+    name: &str,
+) -> Result<Option<Value>, DialectError> {
+    match take(fields, name) {
+        Some(value) if !value.is_number() => Err(DialectError::malformed(path_of(path, name), "a number")),
+        number => Ok(number),
+    }
+}
+
 pub(super) fn take_cache(fields: &mut Map<String, Value>) -> Option<CacheControl> {
     take(fields, "cache_control").map(|value| CacheControl { value })
 }

@@ -334,6 +334,9 @@ impl ChatChoiceReader {
             let message = "arguments of a tool call continue after the next call began";
             return Err(DialectError::Stream(message.to_owned()));
         }
+        if matches!(self.open, Some(OpenChatPart::OtherCall(_))) {
+            return Err(DialectError::Stream("a call changes its type to \"function\"".to_owned()));
+        }
         self.arguments(arguments, events);
         if let Some(signature) = signature {
             self.delta(PartDelta::Signature(signature), events);

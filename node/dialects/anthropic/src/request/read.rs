@@ -4,7 +4,8 @@ use serde_json::{Map, Value};
 
 use crate::block_reader::read_content;
 use crate::fields::{
-    extra, items, keep_inner, object, put, require_text, take, take_bool, take_cache, take_count, take_text,
+    extra, items, keep_inner, object, put, require_text, take, take_bool, take_cache, take_count, take_number,
+    take_text,
 };
 use crate::{MESSAGES_MAX, STOP_SEQUENCES_MAX, TOOLS_MAX};
 use assay_node_dialects::form::{
@@ -24,10 +25,10 @@ pub fn read_request(body: &Value) -> Result<ModelRequest, DialectError> {
         stop: read_stop(&mut fields)?,
         stream: take_bool(&mut fields, "", "stream")?.unwrap_or(false),
         sampling: Sampling {
-            temperature: take(&mut fields, "temperature"),
-            top_p: take(&mut fields, "top_p"),
-            top_k: take(&mut fields, "top_k"),
-            seed: take(&mut fields, "seed"),
+            temperature: take_number(&mut fields, "", "temperature")?,
+            top_p: take_number(&mut fields, "", "top_p")?,
+            top_k: take_number(&mut fields, "", "top_k")?,
+            seed: take_number(&mut fields, "", "seed")?,
             ..Sampling::default()
         },
         ..ModelRequest::default()

@@ -210,6 +210,11 @@ fn unusual_streams_of_calls_are_understood() {
     push(call(0, "a", "{")).and_then(|_| push(call(1, "b", ""))).expect("in order");
     let error = push(piece(0, "}")).expect_err("the first call has ended");
     assert!(error.to_string().contains("continue after the next call began"), "{error}");
+    let mut reader = ChatStreamReader::default();
+    let mut push = |delta| reader.push(&SseEvent::of_data(chunk(delta, Value::Null).to_string()));
+    push(json!({ "tool_calls": [{ "index": 0, "id": "a", "type": "other", "other": {} }] })).expect("a call");
+    let error = push(piece(0, "{}")).expect_err("a call of another type has no arguments");
+    assert!(error.to_string().contains("changes its type"), "{error}");
 }
 
 #[test]

@@ -55,12 +55,19 @@ fn read_sampling(fields: &mut Fields) -> Result<Sampling, DialectError> {
     let include = fields.get("include").and_then(Value::as_array);
     let logprobs = include.is_some_and(|include| include.iter().any(|one| one == INCLUDE_LOGPROBS));
     Ok(Sampling {
-        temperature: take(fields, "temperature"),
-        top_p: take(fields, "top_p"),
+        temperature: take_number(fields, "temperature")?,
+        top_p: take_number(fields, "top_p")?,
         top_logprobs: take_count(fields, "", "top_logprobs")?,
         logprobs: logprobs.then_some(true),
         ..Sampling::default()
     })
+}
+
+fn take_number(fields: &mut Fields, name: &str) -> Result<Option<Value>, DialectError> {
+    match take(fields, name) {
+        Some(value) if !value.is_number() => Err(DialectError::malformed(name, "a number")),
+        number => Ok(number),
+    }
 }
 
 fn read_input(items: Vec<Value>, messages: &mut Vec<Message>) -> Result<(), DialectError> {

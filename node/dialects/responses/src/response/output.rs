@@ -154,22 +154,24 @@ pub(crate) fn write_content(parts: &[ContentPart], at: usize, logprobs: &[Value]
     Value::Object(fields)
 }
 
-/// Log probabilities of a text among those of the answer, whose tokens are the texts one after another. The last text has
-/// all that are left.
+/// Log probabilities of a text among those of the answer, whose tokens are the texts one after another. A text that does
+/// not begin with the next token has none, and the last text has all that are left.
 pub(crate) fn logprobs_of<'a>(parts: &[ContentPart], at: usize, logprobs: &'a [Value]) -> &'a [Value] {
     if logprobs.is_empty() {
         return logprobs;
     }
     let texts = parts.iter().enumerate().filter_map(|(at, part)| match part {
-        ContentPart::Text(text) => Some((at, text.text.len())),
+        ContentPart::Text(text) => Some((at, text.text.as_str())),
         _ => None,
     });
     let texts: Vec<_> = texts.collect();
     let mut begin = 0;
-    for (index, (text_at, length)) in texts.iter().enumerate() {
+    for (index, (text_at, text)) in texts.iter().enumerate() {
         let mut end = begin;
         let mut bytes = 0;
-        while end < logprobs.len() && (bytes < *length || index + 1 == texts.len()) {
+        let is_last = index + 1 == texts.len();
+        let has_some = is_last || logprobs.get(begin).is_some_and(|token| begins_with(text, token));
+        while has_some && end < logprobs.len() && (bytes < text.len() || is_last) {
             bytes += token_bytes(&logprobs[end]);
             end += 1;
         }
@@ -179,6 +181,18 @@ pub(crate) fn logprobs_of<'a>(parts: &[ContentPart], at: usize, logprobs: &'a [V
         begin = end;
     }
     &[]
+}
+
+/// Returns whether a text begins with a token, as far as the token names its text.
+fn begins_with(text: &str, token: &Value) -> bool {
+    match (token.get("bytes"), token.get("token")) {
+        (Some(Value::Array(bytes)), _) => {
+            let text = text.as_bytes().iter().map(|byte| Some(u64::from(*byte)));
+            text.take(bytes.len()).eq(bytes.iter().map(Value::as_u64))
+        }
+        (_, Some(Value::String(token))) => text.starts_with(token.as_str()),
+        _ => true,
+    }
 }
 
 fn token_bytes(token: &Value) -> usize {

@@ -60,7 +60,8 @@ pub(crate) fn created_of(fields: &mut Fields) -> Option<u64> {
 pub(crate) fn tidy_item(item: &mut Value, status: &str, logprobs: &mut Vec<Value>) {
     let Some(fields) = item.as_object_mut() else { return };
     match text_of(fields, "type") {
-        Some("message") if fields.get("content").is_some_and(|content| content != &json!([])) => {}
+        // some servers leave the type of messages out
+        Some("message") | None if fields.get("content").is_some_and(|content| content != &json!([])) => {}
         Some("function_call") => {}
         _ => return,
     }

@@ -130,6 +130,7 @@ fn a_malformed_body_says_where() {
         ),
         (json!({"input": [{"type": "function_call", "name": "f"}]}), "input[0].call_id: expected a text"),
         (json!({"input": [{}]}), "input[0].type: expected the type of an item"),
+        (json!({"input": "hi", "temperature": "1"}), "temperature: expected a number"),
         (
             json!({"input": [{"role": "user", "content": [{"type": "message", "role": "user", "content": []}]}]}),
             "input[0].content[0].type: expected the type of a content part",

@@ -61,6 +61,24 @@ fn a_response_is_read_and_written_without_loss() {
 }
 
 #[test]
+fn log_probabilities_stay_with_their_text() {
+    let token = |text: &str| json!({"token": text, "logprob": -0.3, "bytes": text.as_bytes(), "top_logprobs": []});
+    let text = |text: &str, logprobs: Value| json!({"type": "output_text", "text": text, "annotations": [], "logprobs": logprobs});
+    let content = json!([
+        text("Hi.", json!([])),
+        text("Yo", json!([token("Yo")])),
+        text("Bye", json!([token("By"), token("e")]))
+    ]);
+    let mut body = full();
+    body["output"] =
+        json!([{"type": "message", "id": "msg_1", "status": "completed", "role": "assistant", "content": content}]);
+    assert_eq!(write_response(&read_response(&body).expect("reads"))["output"], body["output"]);
+    let mut untyped = body.clone();
+    untyped["output"][0].as_object_mut().expect("an item").shift_remove("type");
+    assert_eq!(write_response(&read_response(&untyped).expect("reads"))["output"], body["output"]);
+}
+
+#[test]
 fn each_status_has_its_reason() {
     let table = [
         (json!({"status": "completed"}), FinishReason::Stop),

@@ -100,6 +100,9 @@ fn clients_read_through_the_gateway_what_llama_cpp_answers() {
     directly["embeddings"] = read((&embedding.origin, KEY), &["embeddings"])["embeddings"].take();
     let through = read(node.caller(), &["chat", "responses", "messages", "embeddings", "gemini"]);
     println!("directly: {directly:#}\nthrough the gateway: {through:#}");
+    let all = directly.as_object().into_iter().chain(through.as_object()).flatten();
+    let failed: Vec<_> = all.filter(|(_, values)| values.get("failed").is_some()).collect();
+    assert!(failed.is_empty(), "{failed:?}");
     for client in ["chat", "responses", "messages", "embeddings"] {
         assert_eq!(through[client], directly[client], "{client}");
     }

@@ -78,7 +78,8 @@ RULES = [
     (r"`x-bt-project-id` has to be the id of a project, which is a UUID", "an id has a form"),
     (r"the organization has no \S+ with the id .*", "an id is one of something that is there"),
     (r"the budget has no limit: .*", "of several fields at least one is given"),
-    (r"`parent`: .*", "a parent has a form"),
+    (r"`(logging\.)?parent`: .*", "a parent has a form"),
+    (r"a limit of concurrent calls needs the action `reject`", "a field goes with another"),
     (r"`logging.project_name` is missing: .*", "of two fields one is given"),
     (r"the request line and headers have \d+ bytes; the maximum is \d+", "all parameters together have a size"),
 ]

@@ -37,6 +37,12 @@ pub static GATEWAY_BUDGET: Kind = Kind {
         made_by(making, fields);
         fields.entry("allow_unpriced").or_insert(false.into());
     },
+    derive: |fields| {
+        // null is "not given", in changes as well
+        if fields.get("allow_unpriced").is_none_or(serde_json::Value::is_null) {
+            fields.insert("allow_unpriced".into(), false.into());
+        }
+    },
     ..Kind::plain(Home::Organization, Guard::Organization)
 };
 

@@ -66,6 +66,10 @@ async fn a_budget_has_a_limit_that_fits_its_action() {
     let patched = patched.expect("patches");
     assert_eq!((&patched["limit_usd"], &patched["window"]), (&json!(20), &json!("month")));
     assert_eq!(patched["scope"]["id"], "m", "what it is about never changes");
+    let cleared = patch(json!({"allow_unpriced": null})).await.expect("patches");
+    assert_eq!(cleared["allow_unpriced"], false);
+    let made = world.budget(with(json!({"window": "hour", "allow_unpriced": null}))).await.expect("creates");
+    assert_eq!(made["allow_unpriced"], false);
     bad(patch(json!({"limit_concurrent": 1, "action": "alert"})).await, "limit_concurrent");
 }
 

@@ -174,6 +174,10 @@ impl World {
         self.nodes.values().filter(|node| !node.gone).map(|node| node.number).collect()
     }
 
+    pub fn shards(&self) -> u16 {
+        self.plan.shards
+    }
+
     /// Those whose process runs and is not held.
     pub fn up(&self) -> Vec<u8> {
         let up = |node: &&Node| node.runs() && !self.paused.contains(&node.number);

@@ -33,6 +33,12 @@ const LEAD_MOVES_WITHIN: Duration = Duration::from_secs(2);
 const READY_POLL: Duration = Duration::from_millis(100);
 /// A node that ends while it starts is started again so often.
 const STARTS_MAX: u32 = 3;
+/// Time limit for seals while a node is away, besides the time of the fault.
+const SEALED_WITHIN: Duration = Duration::from_secs(20);
+/// Seals of a shard by two nodes, twice each: what is needed behind the first seal goes with the second.
+const SEALS_A_SHARD: u16 = 4;
+const SEALS_POLL: Duration = Duration::from_millis(250);
+const SEALS_METRIC: &str = "assay_seals_total";
 /// Metrics that are kept begin so.
 const OUR_METRICS: &str = "assay_";
 
@@ -92,6 +98,9 @@ impl<'a> Conductor<'a> {
         } else if begun[0].1 {
             self.hold(hold)?;
         }
+        if fault.kind == Kind::Snapshot {
+            self.until_sealed()?;
+        }
         if self.alone {
             self.look_before_heal(fault)?;
         }
@@ -118,6 +127,22 @@ impl<'a> Conductor<'a> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Waits until the nodes that run have sealed each shard twice, up to a limit. On a slow machine, the time of the fault
+    /// is too short for them to throw away what an absent node lacks of the log.
+    fn until_sealed(&mut self) -> anyhow::Result<()> {
+        let until = Instant::now() + SEALED_WITHIN;
+        let wanted = self.seals() + f64::from(SEALS_A_SHARD) * f64::from(self.world.shards());
+        while self.seals() < wanted && Instant::now() < until {
+            self.hold(SEALS_POLL)?;
+        }
+        Ok(())
+    }
+
+    /// Seals of all nodes that run, since their start.
+    fn seals(&self) -> f64 {
+        self.world.up().into_iter().filter_map(|number| self.gauges_of(number)?.remove(SEALS_METRIC)).sum()
     }
 
     fn must_settle(&mut self, fault: &Planned) {
@@ -256,13 +281,19 @@ impl<'a> Conductor<'a> {
             self.say(RunEvent::Status { node, status });
         }
         for number in self.world.up() {
-            let Some(node) = self.world.nodes.get(&number) else { continue };
-            let mut gauges: BTreeMap<String, f64> = node.gauges().into_iter().collect();
-            let answer = Connection::connect(node.metrics, "", SAMPLE_WAIT)
-                .and_then(|mut connection| connection.text("/metrics"));
-            gauges.extend(answer.iter().flat_map(|text| text.lines()).filter_map(gauge));
+            let Some(gauges) = self.gauges_of(number) else { continue };
             self.say(RunEvent::Gauges { node: number, gauges });
         }
+    }
+
+    /// Returns the figures of a node's process, and its metrics if it answers.
+    fn gauges_of(&self, number: u8) -> Option<BTreeMap<String, f64>> {
+        let node = self.world.nodes.get(&number)?;
+        let mut gauges: BTreeMap<String, f64> = node.gauges().into_iter().collect();
+        let answer =
+            Connection::connect(node.metrics, "", SAMPLE_WAIT).and_then(|mut connection| connection.text("/metrics"));
+        gauges.extend(answer.iter().flat_map(|text| text.lines()).filter_map(gauge));
+        Some(gauges)
     }
 
     /// Runs the calm phase, without faults. Returns when every object was served often enough, and not before

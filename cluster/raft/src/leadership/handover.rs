@@ -5,7 +5,11 @@
 //! and asks the other replica to take over, which waits for the lease and then requests votes. It responds with its
 //! term, and the leader steps down at once, since messages of the others may come late. The writes held back are then
 //! refused as "another replica leads", unwritten, and their senders retry there.
+//!
+//! A node that is impaired may be unable to finish what is in flight. It hands over all the same after a wait: the
+//! outcome of those writes is unknown to their senders, as after a crash of the leader.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use assay_storage_model::ReplicaId;
@@ -22,10 +26,28 @@ use crate::network::inbound::node_of;
 use crate::network::peers::{Message, MessageKind, PeerError, Way};
 use crate::network::wire;
 
-/// Time limit on a slow disk, where writes in flight take longer to end and the lead has to leave all the same.
+/// Wait for writes in flight on a slow disk, where they take longer to end.
 const QUIET_WAIT_OF_SLOW_DISK: Duration = Duration::from_secs(6);
 /// Entries that the other one may lack when a handover begins.
 const BEHIND_MAX: u64 = 1000;
+
+/// Reason for which a node should lead nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Impairment {
+    /// Writes end, but late.
+    SlowDisk,
+    /// The process has no free file descriptor. Writes that need one wait until it has.
+    NoFiles,
+}
+
+/// What a handover does if the writes in flight do not end in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum UnfinishedWrites {
+    /// The lead stays.
+    KeepLead,
+    /// The lead leaves without their outcome.
+    Abandon,
+}
 
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum HandOverError {
@@ -51,15 +73,26 @@ impl Drop for Heartbeats<'_> {
 impl Group {
     /// Returns when the other replica leads, or this one still does.
     pub async fn hand_over(&self, to: ReplicaId) -> Result<(), HandOverError> {
-        self.hand_over_within(to, self.timing().quiet_wait()).await
+        self.hand_over_within(to, self.timing().quiet_wait(), UnfinishedWrites::KeepLead).await
     }
 
-    /// The same from a node whose disk is slow: what is under way there may take long to end.
-    pub async fn hand_over_from_slow_disk(&self, to: ReplicaId) -> Result<(), HandOverError> {
-        self.hand_over_within(to, QUIET_WAIT_OF_SLOW_DISK.max(self.timing().quiet_wait())).await
+    /// Hands over from an impaired node, if need be without the outcome of the writes in flight. They would hold up all
+    /// that follow them for as long as the node is impaired.
+    pub async fn hand_over_from_impaired_node(&self, to: ReplicaId, why: Impairment) -> Result<(), HandOverError> {
+        let quiet_wait = self.timing().quiet_wait();
+        let quiet_wait = match why {
+            Impairment::SlowDisk => quiet_wait.max(QUIET_WAIT_OF_SLOW_DISK),
+            Impairment::NoFiles => quiet_wait,
+        };
+        self.hand_over_within(to, quiet_wait, UnfinishedWrites::Abandon).await
     }
 
-    async fn hand_over_within(&self, to: ReplicaId, quiet_wait: Duration) -> Result<(), HandOverError> {
+    async fn hand_over_within(
+        &self,
+        to: ReplicaId,
+        quiet_wait: Duration,
+        unfinished: UnfinishedWrites,
+    ) -> Result<(), HandOverError> {
         let raft = self.raft();
         let unfit = || HandOverError::Unfit(to);
         if !self.leads() {
@@ -67,7 +100,13 @@ impl Group {
         }
         self.check_fit(to).await?;
         let node = node_of(raft, to).ok_or_else(unfit)?;
-        let held = timeout(quiet_wait, self.gate().write()).await.map_err(|_| HandOverError::Busy)?;
+        // Also while it is pending, this keeps new writes out.
+        let mut no_writes = pin!(self.gate().write());
+        let held = match timeout(quiet_wait, &mut no_writes).await {
+            Ok(held) => Some(held),
+            Err(_) if unfinished == UnfinishedWrites::Abandon => None,
+            Err(_) => return Err(HandOverError::Busy),
+        };
         self.caught_up(to).await?;
         let heartbeats = Heartbeats(self);
         raft.runtime_config().heartbeat(false);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use assay_cluster_network::node_records::{self, NodeState};
 use assay_cluster_placement::leaders;
-use assay_cluster_raft::{ChangeError, Group, GroupStatus, HandOverError, Member};
+use assay_cluster_raft::{ChangeError, Group, GroupStatus, HandOverError, Impairment, Member};
 use assay_storage_model::catalog::{Replica, ShardMap};
 use assay_storage_model::{GroupId, NodeId, ReplicaId, ShardId};
 use parking_lot::Mutex;
@@ -250,7 +250,8 @@ async fn lead_or_give(
     }
     let handed = match shared.first_there(better).await {
         Some(to) if reason == Reason::Impaired => {
-            group.hand_over_from_slow_disk(to).await.map_err(|why| why.to_string())
+            let why = if shared.log.is_slow() { Impairment::SlowDisk } else { Impairment::NoFiles };
+            group.hand_over_from_impaired_node(to, why).await.map_err(|why| why.to_string())
         }
         Some(to) => group.hand_over(to).await.map_err(|why| why.to_string()),
         None => Err("the intended leader does not respond".to_owned()),

@@ -232,7 +232,8 @@ fn write_answer(
     let mut content: Vec<ContentPart> =
         parts.iter().filter(|part| is_content(part)).map(|part| (*part).clone()).collect();
     let signature = take_last_signature(&mut content);
-    let has_other_parts = content.len() < parts.len();
+    // Servers accept a message without content only if it says something beside its reasoning.
+    let has_other_parts = parts.iter().any(|part| !is_content(part) && !matches!(part, ContentPart::Reasoning(_)));
     let content: Vec<&ContentPart> = content.iter().collect();
     let content = match parts::write_content(&content, &format!("{path}.content"))? {
         Value::Null if !has_other_parts => Value::String(String::new()),

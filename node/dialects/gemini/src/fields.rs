@@ -155,12 +155,16 @@ pub(super) fn camel_case(name: &str) -> String {
     camel
 }
 
+/// Objects that decide what a part is. Their unknown fields are left out where they are not written themselves.
+const KINDS_OF_PARTS: [&str; 4] = ["functionCall", "functionResponse", "inlineData", "fileData"];
+
 /// Puts unknown fields of this dialect back. Fields that are written already win.
 pub(super) fn put_back(target: &mut Map<String, Value>, extra: &Extra) {
     for (name, value) in extra.for_dialect(Dialect::Gemini).into_iter().flatten() {
         let nested = NESTED.iter().find_map(|outer| Some((*outer, name.strip_prefix(outer)?.strip_prefix('.')?)));
         match nested {
             None => put(target, name, value),
+            Some((outer, _)) if KINDS_OF_PARTS.contains(&outer) && !target.contains_key(outer) => {}
             Some((outer, field)) => {
                 if let Some(object) = object_at(target, outer) {
                     put(object, field, value);

@@ -3,6 +3,9 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use assay_storage_model::command::Outcome;
 use assay_storage_model::entry::Entry;
@@ -22,17 +25,26 @@ pub(crate) struct MemoryState {
 /// Durable state of a [`MemoryMachine`].
 pub(crate) type Sealed = Arc<Mutex<MemoryState>>;
 
+/// Interval at which a blocked apply looks whether it may go on.
+const BLOCKED_POLL: Duration = Duration::from_millis(5);
+
 #[derive(Debug, Default)]
 pub(crate) struct MemoryMachine {
     state: Mutex<MemoryState>,
     sealed: Sealed,
+    blocks_applies: AtomicBool,
 }
 
 impl MemoryMachine {
     /// A start after a crash: what was sealed, and nothing else.
     pub fn open(sealed: Sealed) -> MemoryMachine {
         let state = sealed.lock().clone();
-        MemoryMachine { state: Mutex::new(state), sealed }
+        MemoryMachine { state: Mutex::new(state), sealed, blocks_applies: AtomicBool::new(false) }
+    }
+
+    /// Blocks every apply until it is called with false, as a lack of file descriptors does.
+    pub fn block_applies(&self, blocks: bool) {
+        self.blocks_applies.store(blocks, Ordering::SeqCst);
     }
 
     pub fn commands(&self) -> Vec<Bytes> {
@@ -50,6 +62,9 @@ impl Machine for MemoryMachine {
     }
 
     fn apply(&self, position: LogPosition, entry: &Bytes) -> Result<Vec<Outcome>, MachineError> {
+        while self.blocks_applies.load(Ordering::SeqCst) {
+            thread::sleep(BLOCKED_POLL);
+        }
         let mut state = self.state.lock();
         let commands = match Entry::decode(entry).map_err(MachineError::fatal)? {
             Entry::Commands(commands) => commands,

@@ -134,6 +134,10 @@ fn a_normal_form_is_chosen_where_several_mean_the_same() {
     }
     let messages = [
         (json!({ "role": "assistant" }), json!({ "role": "assistant", "content": "" })),
+        (
+            json!({ "role": "assistant", "content": null, "reasoning": "thought" }),
+            json!({ "role": "assistant", "content": "", "reasoning": "thought" }),
+        ),
         (json!({ "role": "user", "content": ["a"] }), json!({ "role": "user", "content": "a" })),
         (
             json!({ "role": "assistant", "content": "", "tool_calls": [

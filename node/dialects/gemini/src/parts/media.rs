@@ -95,7 +95,7 @@ pub(crate) fn write_media(
         MediaSource::Url(url) if url.starts_with("data:") => {
             let (media_type, data) =
                 data_url(url).ok_or_else(|| DialectError::unsupported(path, "a data URL that is not in base64"))?;
-            ("inlineData", inline(media_type, data))
+            ("inlineData", inline(media_type, &standard_base64(data.to_owned())))
         }
         MediaSource::Url(url) => ("fileData", file(url, extra)),
         MediaSource::FileId(id) if is_stored(id) => ("fileData", file(id, extra)),

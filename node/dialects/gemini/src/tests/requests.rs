@@ -143,6 +143,11 @@ fn spellings_of_one_meaning_become_the_usual_one() {
             json!({ "contents": [], "tools": [{ "functionDeclarations": [{ "name": "a" }, { "name": "b" }] }, { "googleSearch": {} }] }),
         ),
         (
+            json!({ "contents": [{ "role": "user", "parts": [
+                { "fileData": { "fileUri": "files/a" }, "inlineData.a": 1, "functionCall.a": 1 }] }] }),
+            json!({ "contents": [{ "role": "user", "parts": [{ "fileData": { "fileUri": "files/a" } }] }] }),
+        ),
+        (
             json!({ "contents": [], "generationConfig": { "maxOutputTokens": "9", "thinkingConfig": { "includeThoughts": false } } }),
             json!({ "contents": [], "generationConfig": { "maxOutputTokens": 9 } }),
         ),

@@ -131,6 +131,10 @@ fn media_are_inline_or_by_their_address() {
             json!({ "inlineData": { "mimeType": "image/gif", "data": "AA==" } }),
         ),
         (
+            source(MediaSource::Url("data:image/gif;base64,-_8".to_owned())),
+            json!({ "inlineData": { "mimeType": "image/gif", "data": "+/8=" } }),
+        ),
+        (
             source(MediaSource::Url("https://a.example/b.JPG".to_owned())),
             json!({ "fileData": { "mimeType": "image/jpeg", "fileUri": "https://a.example/b.JPG" } }),
         ),

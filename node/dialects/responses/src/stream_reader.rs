@@ -167,8 +167,9 @@ impl ResponsesStreamReader {
         }
         let Some(Value::Object(mut fields)) = item else { return Err(stream_error("an item is no object")) };
         let mut open = OpenItem::default();
+        let is_untyped_message = fields.get("type").is_none_or(Value::is_null) && fields.contains_key("role");
         match text_of(&fields, "type") {
-            Some("message") => {
+            kind if kind == Some("message") || is_untyped_message => {
                 let contents = message_fields(&mut fields);
                 open.kind = OpenItemKind::Message;
                 open.mark = (!fields.is_empty() || self.follows_message).then_some(fields);

@@ -342,18 +342,25 @@ fn log_probabilities_go_with_the_text() {
 }
 
 #[test]
-fn a_message_whose_content_is_a_text_is_read_as_in_a_whole_response() {
-    let item = json!({"type": "message", "role": "assistant", "content": "b"});
-    let whole = json!({"id": "r", "model": "m", "status": "completed", "output": [item]});
-    let created = json!({"type": "response.created", "response": {"id": "r", "model": "m", "output": []}});
-    let completed = json!({"type": "response.completed", "response": whole});
-    let added = json!({"type": "response.output_item.added", "output_index": 0, "item": item});
-    let done = json!({"type": "response.output_item.done", "output_index": 0, "item": item});
-    let expected = write_response(&read_response(&whole).expect("reads"))["output"].clone();
-    assert_eq!(expected[0]["content"][0]["text"], "b");
-    for between in [vec![], vec![done.clone()], vec![added, done]] {
-        let events: Vec<SseEvent> =
-            [vec![created.clone()], between, vec![completed.clone()]].concat().into_iter().map(sse).collect();
-        assert_eq!(write_response(&fold(&read_stream(&events)))["output"], expected);
+fn messages_of_unusual_shapes_are_read_as_in_a_whole_response() {
+    let content = json!([{"type": "output_text", "text": "b", "annotations": []}]);
+    let items = [
+        json!({"type": "message", "role": "assistant", "content": "b"}),
+        json!({"role": "assistant", "content": content}),
+        json!({"type": null, "role": "assistant", "content": content}),
+    ];
+    for item in items {
+        let whole = json!({"id": "r", "model": "m", "status": "completed", "output": [item]});
+        let created = json!({"type": "response.created", "response": {"id": "r", "model": "m", "output": []}});
+        let completed = json!({"type": "response.completed", "response": whole});
+        let added = json!({"type": "response.output_item.added", "output_index": 0, "item": item});
+        let done = json!({"type": "response.output_item.done", "output_index": 0, "item": item});
+        let expected = write_response(&read_response(&whole).expect("reads"))["output"].clone();
+        assert_eq!(expected[0]["content"][0]["text"], "b");
+        for between in [vec![], vec![done.clone()], vec![added, done]] {
+            let events: Vec<SseEvent> =
+                [vec![created.clone()], between, vec![completed.clone()]].concat().into_iter().map(sse).collect();
+            assert_eq!(write_response(&fold(&read_stream(&events)))["output"], expected);
+        }
     }
 }

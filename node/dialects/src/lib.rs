@@ -10,11 +10,13 @@
 
 use serde_json::Value;
 
+mod data_url;
 mod error;
 pub mod form;
 pub mod sse;
 pub mod thinking_budget;
 
+pub use data_url::parse_data_url;
 pub use error::DialectError;
 pub use sse::SseEvent;
 

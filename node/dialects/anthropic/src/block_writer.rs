@@ -12,7 +12,7 @@ use assay_node_dialects::form::{
     CacheControl, ContentPart, Extra, FilePart, ImageDetail, MediaSource, ReasoningPart, Role, TextPart, ToolCallPart,
     ToolResultPart,
 };
-use assay_node_dialects::{Dialect, DialectError};
+use assay_node_dialects::{Dialect, DialectError, parse_data_url};
 
 /// Media types of images that the API reads.
 const IMAGE_TYPES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
@@ -313,7 +313,6 @@ fn reachable(source: &MediaSource, path: &str) -> Result<MediaSource, DialectErr
 }
 
 fn data_url(url: &str) -> Option<MediaSource> {
-    let (head, data) = url.strip_prefix("data:")?.split_once(',')?;
-    let media_type = head.strip_suffix(";base64")?;
+    let (media_type, data) = parse_data_url(url)?;
     Some(MediaSource::Base64 { media_type: media_type.to_owned(), data: data.to_owned() })
 }

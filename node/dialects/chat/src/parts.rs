@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::fields::{ChatFields, put_extra, put_signature, put_some, take_signature};
 use super::reasoning;
 use assay_node_dialects::form::{CacheControl, ContentPart, FilePart, ImageDetail, MediaSource, TextPart};
-use assay_node_dialects::{Dialect, DialectError};
+use assay_node_dialects::{Dialect, DialectError, parse_data_url};
 
 /// Spelling of a refusal that was a part of the content, and not a member of the message.
 const REFUSAL_PART: &str = "refusal part";
@@ -110,12 +110,8 @@ pub(super) fn is_document(url: &str) -> bool {
 
 /// Splits a data URI in base64. Parameters of the media type are left out.
 pub(super) fn source_of(url: String) -> MediaSource {
-    let parsed = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
-    match parsed.filter(|(head, _)| !head.contains(',')) {
-        Some((head, data)) => {
-            let media_type = head.split(';').next().unwrap_or_default();
-            MediaSource::Base64 { media_type: media_type.to_owned(), data: data.to_owned() }
-        }
+    match parse_data_url(&url) {
+        Some((media_type, data)) => MediaSource::Base64 { media_type: media_type.to_owned(), data: data.to_owned() },
         None => MediaSource::Url(url),
     }
 }

@@ -4,8 +4,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use assay_node_dialects::DialectError;
 use assay_node_dialects::form::MediaSource;
+use assay_node_dialects::{DialectError, parse_data_url};
 
 /// Upper bound of the letters of a document's name.
 const NAME_CHARS_MAX: usize = 200;
@@ -102,7 +102,7 @@ fn located(
     let source = match source {
         MediaSource::Base64 { data, .. } => json!({"bytes": data}),
         MediaSource::Text(text) => json!({"bytes": STANDARD.encode(text)}),
-        MediaSource::Url(url) => match data_url(url) {
+        MediaSource::Url(url) => match parse_data_url(url) {
             Some((_, data)) => json!({"bytes": data}),
             None => json!({"s3Location": {"uri": url}}),
         },
@@ -120,7 +120,7 @@ fn media_type_of(source: &MediaSource, path: &str) -> Result<String, DialectErro
         MediaSource::Url(url) if url.starts_with("s3://") => type_of_ending(url).ok_or_else(|| {
             DialectError::unsupported(path, "a file in S3 whose name does not end in a known format, such as `.png`,")
         })?,
-        MediaSource::Url(url) if url.starts_with("data:") => match data_url(url) {
+        MediaSource::Url(url) if url.starts_with("data:") => match parse_data_url(url) {
             Some((media_type, _)) => media_type,
             None => return Err(DialectError::malformed(path, "a URL like data:image/png;base64,aGk=")),
         },
@@ -131,11 +131,6 @@ fn media_type_of(source: &MediaSource, path: &str) -> Result<String, DialectErro
 
 fn stored(path: &str) -> DialectError {
     DialectError::unsupported(path, "a file stored by another provider")
-}
-
-fn data_url(url: &str) -> Option<(&str, &str)> {
-    let (head, data) = url.strip_prefix("data:")?.split_once(',')?;
-    Some((head.strip_suffix(";base64")?, data))
 }
 
 fn type_of_ending(url: &str) -> Option<&'static str> {

@@ -409,8 +409,13 @@ impl ResponsesStreamReader {
         match open.kind {
             OpenItemKind::Message => self.end_message(output_index, open, item),
             OpenItemKind::Call | OpenItemKind::Reasoning => {
+                // A server that ends another item under this index has nothing to add to this one.
+                let kind = if open.kind == OpenItemKind::Call { "function_call" } else { "reasoning" };
+                let is_same = item.get("type").is_some_and(|ended| ended == kind);
                 if let Some(mut part) = open.part.take() {
-                    self.end_made(&mut part, item)?;
+                    if is_same {
+                        self.end_made(&mut part, item)?;
+                    }
                     open.part = Some(part);
                 }
                 self.end_part(&mut open);

@@ -140,15 +140,18 @@ fn translated(client: Dialect, call: &CallTranslation, bytes: &[u8], is_in_turn:
     }
 }
 
-/// Returns whether each piece of a text belongs to the part of its choice that began last.
+/// Returns whether the parts of each choice come one after the other. Each piece of a text belongs to the part that began
+/// last, and parts end in the order in which they began: a format that sends calls whole sends them as they end.
 fn is_in_turn(events: &[StreamEvent]) -> bool {
     let mut begun: BTreeMap<u64, usize> = BTreeMap::new();
+    let mut ended: BTreeMap<u64, usize> = BTreeMap::new();
     events.iter().all(|event| match event {
         StreamEvent::PartStart { choice, part, .. } => {
             begun.insert(*choice, *part);
             true
         }
         StreamEvent::PartDelta { choice, part, delta: PartDelta::Text(_) } => begun.get(choice) == Some(part),
+        StreamEvent::PartEnd { choice, part } => ended.insert(*choice, *part).is_none_or(|before| before < *part),
         _ => true,
     })
 }

@@ -101,8 +101,12 @@ fn read_tools(fields: &mut Map<String, Value>) -> Result<Vec<ToolDefinition>, Di
             });
             continue;
         }
+        let name = require_text(&mut fields, &path, "name")?;
+        if name.is_empty() {
+            return Err(DialectError::malformed(format!("{path}.name"), "the name of a tool"));
+        }
         tools.push(ToolDefinition {
-            name: require_text(&mut fields, &path, "name")?,
+            name,
             description: take_text(&mut fields, &path, "description")?,
             parameters: take(&mut fields, "input_schema"),
             strict: take_bool(&mut fields, &path, "strict")?,

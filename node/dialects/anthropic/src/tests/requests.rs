@@ -221,6 +221,7 @@ fn a_wrong_body_is_refused_with_the_path() {
         (with(body(), json!({"max_tokens": -1})), "max_tokens"),
         (with(body(), json!({"temperature": "1"})), "temperature"),
         (with(body(), json!({"tools": [{"description": "d"}]})), "tools[0].name"),
+        (with(body(), json!({"tools": [{"name": ""}]})), "tools[0].name"),
         (with(body(), json!({"tool_choice": {"type": "tool"}})), "tool_choice.name"),
         (with(body(), json!({"thinking": true})), "thinking"),
         (with(body(), json!({"stop_sequences": [1]})), "stop_sequences[0]"),

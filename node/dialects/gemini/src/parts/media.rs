@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::fields::{GeminiFields, put_back};
 use assay_node_dialects::form::{ContentPart, Extra, FilePart, MediaSource};
-use assay_node_dialects::{Dialect, DialectError};
+use assay_node_dialects::{Dialect, DialectError, parse_data_url};
 
 /// Spelling of a type of media that the form has no field for.
 const MEDIA_TYPE: &str = "mimeType";
@@ -93,8 +93,8 @@ pub(crate) fn write_media(
     let (field, mut media) = match source {
         MediaSource::Base64 { media_type, data } => ("inlineData", inline(media_type, data)),
         MediaSource::Url(url) if url.starts_with("data:") => {
-            let (media_type, data) =
-                data_url(url).ok_or_else(|| DialectError::unsupported(path, "a data URL that is not in base64"))?;
+            let (media_type, data) = parse_data_url(url)
+                .ok_or_else(|| DialectError::unsupported(path, "a data URL that is not in base64"))?;
             ("inlineData", inline(media_type, &standard_base64(data.to_owned())))
         }
         MediaSource::Url(url) => ("fileData", file(url, extra)),
@@ -133,13 +133,6 @@ fn file(uri: &str, extra: &Extra) -> Map<String, Value> {
     }
     file.insert("fileUri".to_owned(), json!(uri));
     file
-}
-
-/// Media type and bytes of `data:image/png;base64,...`.
-fn data_url(url: &str) -> Option<(&str, &str)> {
-    let (head, data) = url.strip_prefix("data:")?.split_once(',')?;
-    let media_type = head.strip_suffix(";base64")?;
-    Some((media_type.split(';').next().unwrap_or_default(), data))
 }
 
 /// Media type that the end of a URL's path stands for.

@@ -6,7 +6,7 @@ use super::super::fields::{
     Fields, kept, object, put, put_rest, put_some, rest, take, take_needed_text, take_text, typed, within,
 };
 use assay_node_dialects::form::{ContentPart, Extra, FilePart, ImageDetail, MediaSource, TextPart};
-use assay_node_dialects::{Dialect, DialectError};
+use assay_node_dialects::{Dialect, DialectError, parse_data_url};
 
 /// Name of the extra field that says where a message begins, with the fields of the message. The text parts behind one
 /// are of the same message up to the next.
@@ -106,8 +106,7 @@ fn drop_null(fields: &mut Fields, name: &str) {
 
 /// Bytes of a data URL, else the URL.
 fn url_source(url: String) -> MediaSource {
-    let parts = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
-    match parts.filter(|(media_type, _)| !media_type.is_empty()) {
+    match parse_data_url(&url).filter(|(media_type, _)| !media_type.is_empty()) {
         Some((media_type, data)) => MediaSource::Base64 { media_type: media_type.to_owned(), data: data.to_owned() },
         None => MediaSource::Url(url),
     }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::super::TOOLS_MAX;
 use super::super::fields::{
     Fields, object, put, put_rest, put_some, rest, take, take_flag, take_list, take_needed_text, take_text, text_of,
-    typed,
+    typed, within,
 };
 use assay_node_dialects::form::{Extra, ModelRequest, ToolChoice, ToolDefinition};
 use assay_node_dialects::{Dialect, DialectError};
@@ -20,8 +20,12 @@ fn read_tool(tool: Value, path: &str) -> Result<ToolDefinition, DialectError> {
     match text_of(&fields, "type") {
         Some("function") => {
             fields.shift_remove("type");
+            let name = take_needed_text(&mut fields, path, "name")?;
+            if name.is_empty() {
+                return Err(DialectError::malformed(within(path, "name"), "the name of a function"));
+            }
             Ok(ToolDefinition {
-                name: take_needed_text(&mut fields, path, "name")?,
+                name,
                 description: take_text(&mut fields, path, "description")?,
                 parameters: take(&mut fields, "parameters"),
                 strict: take_flag(&mut fields, path, "strict")?,

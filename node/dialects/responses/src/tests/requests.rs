@@ -136,6 +136,7 @@ fn a_malformed_body_says_where() {
             "input[0].content[0].type: expected the type of a content part",
         ),
         (json!({"tools": [{"name": "f"}]}), "tools[0].type: expected the type of a tool"),
+        (json!({"tools": [{"type": "function", "name": ""}]}), "tools[0].name: expected the name of a function"),
         (json!({"tool_choice": "some"}), "tool_choice: expected none, auto, required or an object"),
         (json!({"max_output_tokens": -1}), "max_output_tokens: expected a whole number from 0"),
         (json!({"text": {"format": {"type": "json_schema"}}}), "text.format.schema: expected a JSON schema"),

@@ -364,3 +364,21 @@ fn messages_of_unusual_shapes_are_read_as_in_a_whole_response() {
         }
     }
 }
+
+/// The arguments of the call were added to the reasoning, which no fold takes.
+#[test]
+fn an_item_that_ends_as_another_adds_nothing() {
+    let reasoning = json!({"type": "reasoning", "id": "rs_1", "summary": []});
+    let call = json!({"type": "function_call", "id": "fc_1", "call_id": "c", "name": "f", "arguments": "{}"});
+    for (begun, ended) in [(&reasoning, &call), (&call, &reasoning)] {
+        let events = [
+            json!({"type": "response.created", "response": {"id": "r", "model": "m", "output": []}}),
+            json!({"type": "response.output_item.added", "output_index": 0, "item": begun}),
+            json!({"type": "response.output_item.done", "output_index": 0, "item": ended}),
+            json!({"type": "response.completed", "response": {"id": "r", "model": "m", "status": "completed"}}),
+        ];
+        let read = fold(&read_stream(&events.map(sse)));
+        let whole = json!({"id": "r", "model": "m", "status": "completed", "output": [begun]});
+        assert_eq!(read.choices[0].parts, read_response(&whole).expect("reads").choices[0].parts);
+    }
+}

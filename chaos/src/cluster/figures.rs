@@ -179,6 +179,7 @@ mod tests {
             kind: "kill".into(),
             what: "node 1".into(),
             majority: true,
+            deaf: None,
             outcome: Outcome::Installed,
             begun: Some(8 * STEP),
             healed: Some(11 * STEP),

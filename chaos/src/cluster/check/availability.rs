@@ -1,5 +1,7 @@
 //! Availability checker: while a majority of nodes can communicate, nothing in use goes without a success for longer
 //! than ten seconds.
+//!
+//! Requests in vain to a node that accepts no connections do not count: they show nothing about the other nodes.
 
 use std::collections::BTreeMap;
 
@@ -58,11 +60,21 @@ impl Gap {
 pub fn gaps(evidence: &Evidence) -> BTreeMap<&str, Vec<Gap>> {
     let mut asked: BTreeMap<&str, Vec<&Operation>> = BTreeMap::new();
     for one in evidence.history.operations.values() {
-        if matches!(one.phase, Phase::Storm | Phase::Calm) && one.kind != "read at a version" {
+        let counts = matches!(one.phase, Phase::Storm | Phase::Calm) && one.kind != "read at a version";
+        if counts && !is_in_vain(one, &evidence.history.faults) {
             asked.entry(&one.about).or_default().push(one);
         }
     }
     asked.into_iter().map(|(about, operations)| (about, gaps_of(operations))).collect()
+}
+
+/// Returns whether a request failed that was sent to a node while that node was deaf.
+fn is_in_vain(one: &Operation, faults: &[FaultRecord]) -> bool {
+    let is_deaf = |fault: &FaultRecord| {
+        let (begun, healed) = (fault.begun.unwrap_or(u64::MAX), fault.healed.unwrap_or(u64::MAX));
+        fault.deaf == Some(one.node) && (begun..healed).contains(&one.began)
+    };
+    !matches!(one.ended, Some((_, Went::Well))) && faults.iter().any(is_deaf)
 }
 
 fn gaps_of(mut operations: Vec<&Operation>) -> Vec<Gap> {
@@ -99,6 +111,19 @@ mod tests {
     use super::super::hand_made::{STEP, evidence, found};
     use super::*;
 
+    fn fault(healed: u64) -> FaultRecord {
+        FaultRecord {
+            number: 1,
+            kind: "kill".into(),
+            what: "node 1".into(),
+            majority: true,
+            deaf: None,
+            outcome: Outcome::Installed,
+            begun: Some(13 * STEP),
+            healed: Some(healed),
+        }
+    }
+
     #[test]
     fn a_long_outage_within_a_fault_is_named_and_a_short_one_is_not() {
         let with = |healed: u64, next: u64| {
@@ -106,15 +131,7 @@ mod tests {
             let last = evidence.history.operations.values_mut().next_back().expect("an operation");
             (last.began, last.ended) = (13 * STEP, Some((next, Went::Well)));
             last.kind = "write";
-            evidence.history.faults.push(FaultRecord {
-                number: 1,
-                kind: "kill".into(),
-                what: "node 1".into(),
-                majority: true,
-                outcome: Outcome::Installed,
-                begun: Some(13 * STEP),
-                healed: Some(healed),
-            });
+            evidence.history.faults.push(fault(healed));
             found("C10 availability", &evidence)
         };
         assert_eq!(with(40 * STEP, 23 * STEP), Vec::<String>::new());
@@ -123,10 +140,25 @@ mod tests {
     }
 
     #[test]
+    fn a_node_that_accepts_no_connections_shows_no_outage_of_the_others() {
+        let faults = [FaultRecord { deaf: Some(2), ..fault(40 * STEP) }];
+        let is_in_vain = |node: u8, began: u64, went: Went| {
+            let ended = Some((began + STEP, went));
+            let one = Operation { about: "a".into(), kind: "write", node, phase: Phase::Storm, began, ended };
+            is_in_vain(&one, &faults)
+        };
+        assert!(is_in_vain(2, 13 * STEP, Went::Unknown) && is_in_vain(2, 39 * STEP, Went::Refused));
+        assert!(!is_in_vain(2, 13 * STEP, Went::Well), "it was served all the same");
+        assert!(!is_in_vain(1, 13 * STEP, Went::Unknown), "another node accepts connections");
+        assert!(!is_in_vain(2, 12 * STEP, Went::Unknown) && !is_in_vain(2, 40 * STEP, Went::Unknown), "another time");
+    }
+
+    #[test]
     fn what_nobody_asks_for_is_not_out() {
         let one = |began: u64, end: u64, went: Went| Operation {
             about: "a".into(),
             kind: "write",
+            node: 1,
             phase: Phase::Storm,
             began,
             ended: Some((end, went)),

@@ -183,6 +183,7 @@ mod tests {
             kind: "power-cut".into(),
             what: String::new(),
             majority: false,
+            deaf: None,
             outcome: Outcome::Installed,
             begun: Some(10 * STEP),
             healed: Some(20 * STEP),

@@ -58,6 +58,8 @@ pub struct Conductor<'a> {
 #[derive(Debug)]
 pub enum Injected {
     Installed(String),
+    /// Installed at a node that may accept no connections while it lasts.
+    Deafened(u8, String),
     /// It cannot be done now, and nothing was.
     Skipped(String),
 }
@@ -105,8 +107,9 @@ impl<'a> Conductor<'a> {
             self.look_before_heal(fault)?;
         }
         let launched = self.world.heal()?;
+        self.stage.set_deaf(None);
         for (number, _) in begun {
-            self.say_fault(number, fault, "", Outcome::Healed);
+            self.say_fault((number, fault), "", None, Outcome::Healed);
         }
         self.await_ready(launched)?;
         if matches!(fault.kind, Kind::OldCopy | Kind::HotOldCopy) {
@@ -191,20 +194,21 @@ impl<'a> Conductor<'a> {
         self.number += 1;
         let number = self.number;
         eprintln!("storm: {} ...", fault.kind.name());
-        self.say_fault(number, fault, "", Outcome::Begun);
+        self.say_fault((number, fault), "", None, Outcome::Begun);
         let installed = match self.world.up().is_empty() {
             true => Ok(Injected::Skipped("no node runs".into())),
             false => self.install(fault),
         };
-        let (what, outcome) = match installed {
-            Ok(Injected::Installed(what)) => (what, Outcome::Installed),
-            Ok(Injected::Skipped(why)) => (why, Outcome::Skipped),
-            Err(why) => (format!("{why:#}"), Outcome::Indeterminate),
+        let (what, deaf, outcome) = match installed {
+            Ok(Injected::Installed(what)) => (what, None, Outcome::Installed),
+            Ok(Injected::Deafened(node, what)) => (what, Some(node), Outcome::Installed),
+            Ok(Injected::Skipped(why)) => (why, None, Outcome::Skipped),
+            Err(why) => (format!("{why:#}"), None, Outcome::Indeterminate),
         };
         if outcome != Outcome::Installed {
             eprintln!("storm: {}: {what}", fault.kind.name());
         }
-        self.say_fault(number, fault, &what, outcome);
+        self.say_fault((number, fault), &what, deaf, outcome);
         (number, outcome == Outcome::Installed)
     }
 
@@ -215,7 +219,7 @@ impl<'a> Conductor<'a> {
         self.say(RunEvent::Broken { fault, why });
     }
 
-    fn say_fault(&self, number: u32, fault: &Planned, what: &str, outcome: Outcome) {
+    fn say_fault(&self, (number, fault): (u32, &Planned), what: &str, deaf: Option<u8>, outcome: Outcome) {
         let members = u8::try_from(self.world.members().len()).unwrap_or(u8::MAX);
         self.say(RunEvent::Fault {
             number,
@@ -223,6 +227,7 @@ impl<'a> Conductor<'a> {
             what: what.to_owned(),
             // Two at once may well be too many.
             majority: fault.kind.leaves_majority(members) && self.alone,
+            deaf,
             outcome,
         });
     }

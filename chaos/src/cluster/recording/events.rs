@@ -216,12 +216,15 @@ pub enum RunEvent {
         status: u16,
         why: String,
     },
-    /// One step of fault `number`. `majority`: the nodes left can do everything.
+    /// One step of fault `number`. `majority`: the nodes left can do everything. `deaf`: a node that runs and may accept
+    /// no connections, so that its own clients wait in vain.
     Fault {
         number: u32,
         kind: String,
         what: String,
         majority: bool,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        deaf: Option<u8>,
         outcome: Outcome,
     },
     /// Final read: this is the node's state of the object.

@@ -86,6 +86,7 @@ pub struct Operation {
     /// The object or key it is about.
     pub about: String,
     pub kind: &'static str,
+    pub node: u8,
     pub phase: Phase,
     pub began: u64,
     /// When it ended, and whether as expected.
@@ -105,6 +106,8 @@ pub struct FaultRecord {
     pub kind: String,
     pub what: String,
     pub majority: bool,
+    /// Node that may leave its own clients without an answer meanwhile.
+    pub deaf: Option<u8>,
     pub outcome: Outcome,
     pub begun: Option<u64>,
     pub healed: Option<u64>,
@@ -174,16 +177,16 @@ impl Reader {
                 let record = history.writes.entry(*write).or_insert(fresh);
                 record.sends.push(SendAttempt { op: *op, node: *node, invoked: at, ended: None });
                 let open = OpenOperation::Write { write: *write, place: record.sends.len() - 1 };
-                self.begin(*op, object, "write", (at, t), open, said);
+                self.begin(*op, (object, "write", *node), (at, t), open, said);
             }
-            RunEvent::Read { op, object, version, .. } => {
+            RunEvent::Read { op, object, node, version, .. } => {
                 let kind = if version.is_some() { "read at a version" } else { "read" };
-                self.begin(*op, object, kind, (at, t), OpenOperation::Read, said);
+                self.begin(*op, (object, kind, *node), (at, t), OpenOperation::Read, said);
             }
-            RunEvent::Ask { op, key, ask, .. } => {
+            RunEvent::Ask { op, key, ask, node, .. } => {
                 history.asks.push(AskRecord { op: *op, key: key.clone(), ask: ask.clone(), began: at, ended: None });
                 let place = history.asks.len() - 1;
-                self.begin(*op, key, "ask", (at, t), OpenOperation::Ask { place }, said);
+                self.begin(*op, (key, "ask", *node), (at, t), OpenOperation::Ask { place }, said);
             }
             RunEvent::Ok { op } => self.end(*op, at, t, Went::Well, said),
             RunEvent::Found { op, .. } | RunEvent::Told { op, .. } => self.end(*op, at, t, Went::Well, said),
@@ -191,9 +194,7 @@ impl Reader {
             RunEvent::Info { op, .. } => self.end(*op, at, t, Went::Unknown, said),
             RunEvent::Looked { object, node, op } => drop(history.looks.insert((object.clone(), *node), *op)),
             RunEvent::Blind { object, node } => history.blind.push((object.clone(), *node)),
-            RunEvent::Fault { number, kind, what, majority, outcome } => {
-                history.fault(t, *number, kind, what, *majority, *outcome);
-            }
+            RunEvent::Fault { .. } => history.fault(t, said),
             RunEvent::Odd { .. }
             | RunEvent::Exit { .. }
             | RunEvent::Broken { .. }
@@ -207,13 +208,12 @@ impl Reader {
     fn begin(
         &mut self,
         op: u64,
-        about: &str,
-        kind: &'static str,
+        (about, kind, node): (&str, &'static str, u8),
         (at, t): (usize, u64),
         open: OpenOperation,
         said: &RunEvent,
     ) {
-        let operation = Operation { about: about.to_owned(), kind, phase: self.phase, began: t, ended: None };
+        let operation = Operation { about: about.to_owned(), kind, node, phase: self.phase, began: t, ended: None };
         if self.history.operations.insert(op, operation).is_some() {
             self.history.broken.push(format!("line {at}: the operation {op} began twice"));
         }
@@ -278,11 +278,22 @@ fn read_record(invoked: &RunEvent, began: usize, said: &RunEvent, at: usize) -> 
 }
 
 impl RunHistory {
-    fn fault(&mut self, t: u64, number: u32, kind: &str, what: &str, majority: bool, outcome: Outcome) {
+    fn fault(&mut self, t: u64, said: &RunEvent) {
+        let RunEvent::Fault { number, kind, what, majority, deaf, outcome } = said else { return };
+        let (number, majority, outcome) = (*number, *majority, *outcome);
         let place = self.faults.iter().position(|fault| fault.number == number);
         let place = place.unwrap_or_else(|| {
-            let (kind, what) = (kind.to_owned(), String::new());
-            self.faults.push(FaultRecord { number, kind, what, majority, outcome, begun: None, healed: None });
+            let (kind, what) = (kind.clone(), String::new());
+            self.faults.push(FaultRecord {
+                number,
+                kind,
+                what,
+                majority,
+                deaf: None,
+                outcome,
+                begun: None,
+                healed: None,
+            });
             self.faults.len() - 1
         });
         let fault = &mut self.faults[place];
@@ -291,6 +302,7 @@ impl RunHistory {
             Outcome::Healed => fault.healed = Some(t),
             Outcome::Installed | Outcome::Skipped | Outcome::Indeterminate => {
                 fault.outcome = outcome;
+                fault.deaf = *deaf;
                 what.clone_into(&mut fault.what);
                 // As it is with the nodes that belong to it by then.
                 fault.majority = majority;

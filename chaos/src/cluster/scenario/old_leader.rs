@@ -87,6 +87,7 @@ fn cut_off(conductor: &mut Conductor<'_>, teller: &mut Teller, old: u8) -> anyho
             kind: "cut-off".into(),
             what: format!("node {old} is cut off from its peers"),
             majority: true,
+            deaf: None,
             outcome,
         });
     };
@@ -116,6 +117,7 @@ fn last_back(conductor: &mut Conductor<'_>, teller: &mut Teller, old: u8) -> any
             kind: "last-back".into(),
             what: format!("all nodes are killed, and node {old} comes back last"),
             majority: false,
+            deaf: None,
             outcome,
         });
     };

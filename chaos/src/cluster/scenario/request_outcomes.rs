@@ -208,7 +208,14 @@ mod tests {
     }
 
     fn fault(node: u32, outcome: Outcome) -> RunEvent {
-        RunEvent::Fault { number: node, kind: "upgrade".into(), what: String::new(), majority: true, outcome }
+        RunEvent::Fault {
+            number: node,
+            kind: "upgrade".into(),
+            what: String::new(),
+            majority: true,
+            deaf: None,
+            outcome,
+        }
     }
 
     fn of(said: Vec<RunEvent>) -> Requests {

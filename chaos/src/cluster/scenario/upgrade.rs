@@ -109,6 +109,7 @@ fn restart_with(conductor: &mut Conductor<'_>, number: u8, program: Option<PathB
             kind: UPGRADE.into(),
             what: what.to_owned(),
             majority: true,
+            deaf: None,
             outcome,
         });
     };

@@ -278,7 +278,10 @@ impl Client {
             }
             // A careful client stays: a page that fails would be a failure that the history does not have.
             if !self.stage.patience.careful() {
-                at = self.another().map_err(|why| GivenUp { status: None, why: format!("{why:#}") })?;
+                let next = self.another().map_err(|why| GivenUp { status: None, why: format!("{why:#}") })?;
+                if Some(next.node) != self.stage.deaf() {
+                    at = next;
+                }
             }
         }
         Err(self.odd(op, 200, format!("more than {PAGES_MAX} pages")))

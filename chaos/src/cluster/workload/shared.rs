@@ -103,6 +103,8 @@ pub struct ClientContext {
     nodes: RwLock<Vec<NodeAt>>,
     /// The node that is being restarted, or `NOBODY`.
     away: AtomicU8,
+    /// The node that may accept no connections, or `NOBODY`.
+    deaf: AtomicU8,
     slots: OnceLock<Vec<Slot>>,
     phase: Mutex<Phase>,
     stop: AtomicBool,
@@ -121,6 +123,7 @@ impl ClientContext {
             patience: Patience::default(),
             nodes: RwLock::new(nodes),
             away: AtomicU8::new(NOBODY),
+            deaf: AtomicU8::new(NOBODY),
             slots: OnceLock::new(),
             phase: Mutex::new(Phase::Setup),
             stop: AtomicBool::new(false),
@@ -155,6 +158,15 @@ impl ClientContext {
 
     pub fn set_away(&self, node: Option<u8>) {
         self.away.store(node.unwrap_or(NOBODY), Ordering::Relaxed);
+    }
+
+    /// The node that may accept no connections. A read that began elsewhere does not continue there.
+    pub fn deaf(&self) -> Option<u8> {
+        Some(self.deaf.load(Ordering::Relaxed)).filter(|node| *node != NOBODY)
+    }
+
+    pub fn set_deaf(&self, node: Option<u8>) {
+        self.deaf.store(node.unwrap_or(NOBODY), Ordering::Relaxed);
     }
 
     pub fn phase(&self) -> Phase {

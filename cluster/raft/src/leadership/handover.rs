@@ -7,7 +7,9 @@
 //! refused as "another replica leads", unwritten, and their senders retry there.
 //!
 //! A node that is impaired may be unable to finish what is in flight. It hands over all the same after a wait: the
-//! outcome of those writes is unknown to their senders, as after a crash of the leader.
+//! outcome of those writes is unknown to their senders, as after a crash of the leader. The other replica may even lack
+//! their entries, as followers do while the leader cannot open the file of a large write. The most advanced of them wins
+//! the election without this one.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -107,7 +109,12 @@ impl Group {
             Err(_) if unfinished == UnfinishedWrites::Abandon => None,
             Err(_) => return Err(HandOverError::Busy),
         };
-        self.caught_up(to).await?;
+        // Without the lock, the wait is over: what the other one lacks by now does not reach it.
+        let wait = if held.is_some() { self.timing().quiet_wait() } else { Duration::ZERO };
+        let caught_up = self.wait_for_matched(to, 0, wait).await;
+        if unfinished == UnfinishedWrites::KeepLead || !self.is_most_advanced(to) {
+            caught_up?;
+        }
         let heartbeats = Heartbeats(self);
         raft.runtime_config().heartbeat(false);
         let way = Way { group: self.id(), from: self.replica(), to, node };
@@ -155,21 +162,24 @@ impl Group {
         if to == self.replica() || !self.status().members.iter().any(|member| member.replica == to && member.voter) {
             return Err(unfit);
         }
-        self.wait_for_matched(to, BEHIND_MAX).await
+        self.wait_for_matched(to, BEHIND_MAX, self.timing().quiet_wait()).await
     }
 
-    /// Nothing is written meanwhile, so what it lacks is on its way.
-    async fn caught_up(&self, to: ReplicaId) -> Result<(), HandOverError> {
-        self.wait_for_matched(to, 0).await
+    /// Returns whether no other voter than this replica has more entries. Then a majority of the others elects it.
+    fn is_most_advanced(&self, to: ReplicaId) -> bool {
+        let status = self.status();
+        let others = status.members.iter().filter(|member| member.voter && member.replica != self.replica());
+        let most = others.clone().filter_map(|member| member.matched).max();
+        most.is_some() && others.into_iter().any(|member| member.replica == to && member.matched == most)
     }
 
-    async fn wait_for_matched(&self, to: ReplicaId, behind_max: u64) -> Result<(), HandOverError> {
+    async fn wait_for_matched(&self, to: ReplicaId, behind_max: u64, wait: Duration) -> Result<(), HandOverError> {
         let mut metrics = self.raft().metrics();
         let close = metrics.wait_for(|metrics| {
             let matched = metrics.replication.as_ref().and_then(|all| all.get(&to.0).copied().flatten());
             matched.is_some_and(|matched| matched.index + behind_max >= metrics.last_log_index.unwrap_or(0))
         });
-        match timeout(self.timing().quiet_wait(), close).await {
+        match timeout(wait, close).await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(_)) => Err(HandOverError::NotLeader),
             Err(_) => Err(HandOverError::Unfit(to)),

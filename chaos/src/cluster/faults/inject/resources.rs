@@ -37,7 +37,9 @@ impl Conductor<'_> {
         let open = std::fs::read_dir(format!("/proc/{pid}/fd"))?.count();
         let before = node.limit_files(&(open + left).to_string())?;
         self.world.starved.insert(number, before);
-        Ok(Injected::Installed(format!("node {number} ({:?}) may open {left} more files than {open}", fault.who)))
+        self.stage.set_deaf(Some(number));
+        let what = format!("node {number} ({:?}) may open {left} more files than {open}", fault.who);
+        Ok(Injected::Deafened(number, what))
     }
 
     /// Installed once the node leads nothing, which it has to within ten seconds, and has noticed that its disk is slow: one

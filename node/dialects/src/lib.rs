@@ -16,7 +16,7 @@ pub mod form;
 pub mod sse;
 pub mod thinking_budget;
 
-pub use data_url::parse_data_url;
+pub use data_url::{bare_media_type, data_url, parse_data_url};
 pub use error::DialectError;
 pub use sse::SseEvent;
 

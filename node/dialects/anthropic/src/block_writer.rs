@@ -12,7 +12,7 @@ use assay_node_dialects::form::{
     CacheControl, ContentPart, Extra, FilePart, ImageDetail, MediaSource, ReasoningPart, Role, TextPart, ToolCallPart,
     ToolResultPart,
 };
-use assay_node_dialects::{Dialect, DialectError, parse_data_url};
+use assay_node_dialects::{Dialect, DialectError, bare_media_type, parse_data_url};
 
 /// Media types of images that the API reads.
 const IMAGE_TYPES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
@@ -265,8 +265,12 @@ fn image(source: &MediaSource, is_own: bool, path: &str) -> Result<Map<String, V
         return Ok(with_source("image", source));
     }
     match reachable(source, path)? {
-        MediaSource::Base64 { media_type, .. } if !IMAGE_TYPES.contains(&media_type.as_str()) => {
-            Err(DialectError::unsupported(path, format!("an image of the type {media_type}")))
+        MediaSource::Base64 { media_type, data } => {
+            let bare = bare_media_type(&media_type);
+            if !IMAGE_TYPES.contains(&bare) {
+                return Err(DialectError::unsupported(path, format!("an image of the type {media_type}")));
+            }
+            Ok(with_source("image", &MediaSource::Base64 { media_type: bare.to_owned(), data }))
         }
         MediaSource::Text(_) => Err(DialectError::unsupported(path, "a text as an image")),
         source => Ok(with_source("image", &source)),
@@ -280,7 +284,7 @@ fn document(file: &FilePart, is_own: bool, path: &str) -> Result<Map<String, Val
     }
     match reachable(&file.source, path)? {
         MediaSource::Base64 { media_type, data } => {
-            let bare = media_type.split(';').next().unwrap_or_default().trim();
+            let bare = bare_media_type(&media_type);
             if IMAGE_TYPES.contains(&bare) {
                 return Ok(with_source("image", &MediaSource::Base64 { media_type: bare.to_owned(), data }));
             }

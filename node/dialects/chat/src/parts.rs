@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::fields::{ChatFields, put_extra, put_signature, put_some, take_signature};
 use super::reasoning;
 use assay_node_dialects::form::{CacheControl, ContentPart, FilePart, ImageDetail, MediaSource, TextPart};
-use assay_node_dialects::{Dialect, DialectError, parse_data_url};
+use assay_node_dialects::{Dialect, DialectError, bare_media_type, data_url, parse_data_url};
 
 /// Spelling of a refusal that was a part of the content, and not a member of the message.
 const REFUSAL_PART: &str = "refusal part";
@@ -179,7 +179,7 @@ fn media_type_of(name: &str) -> &'static str {
 
 /// Makes the name of a file without one, since OpenAI requires it.
 pub(super) fn file_name(media_type: &str) -> String {
-    let subtype = media_type.rsplit('/').next().unwrap_or_default();
+    let subtype = bare_media_type(media_type).rsplit('/').next().unwrap_or_default();
     format!("file.{}", if subtype == "plain" { "txt" } else { subtype })
 }
 
@@ -269,7 +269,7 @@ fn detail_name(detail: &ImageDetail) -> &str {
 pub(super) fn url_of(source: &MediaSource) -> Option<String> {
     match source {
         MediaSource::Url(url) => Some(url.clone()),
-        MediaSource::Base64 { media_type, data } => Some(format!("data:{media_type};base64,{data}")),
+        MediaSource::Base64 { media_type, data } => Some(data_url(media_type, data)),
         MediaSource::FileId(_) | MediaSource::Text(_) => None,
     }
 }
@@ -283,7 +283,7 @@ fn write_audio(source: &MediaSource, spelling: Option<&str>, path: &str) -> Resu
     let MediaSource::Base64 { media_type, data } = source else {
         return Err(DialectError::unsupported(path, "a sound that is not base64"));
     };
-    let format = match media_type.as_str() {
+    let format = match bare_media_type(media_type) {
         "audio/mpeg" | "audio/mp3" => Some("mp3"),
         "audio/x-wav" | "audio/wave" => Some("wav"),
         other => other.strip_prefix("audio/"),
@@ -303,7 +303,7 @@ fn write_file(part: &FilePart, path: &str) -> Result<Value, DialectError> {
             file.insert("file_data".to_owned(), Value::String(data.clone()))
         }
         MediaSource::Base64 { media_type, data } => {
-            let uri = format!("data:{media_type};base64,{data}");
+            let uri = data_url(media_type, data);
             if spelling != Some(FILE_PART) {
                 file.entry("filename").or_insert_with(|| Value::String(file_name(media_type)));
             }

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use assay_node_dialects::form::MediaSource;
-use assay_node_dialects::{DialectError, parse_data_url};
+use assay_node_dialects::{DialectError, bare_media_type, parse_data_url};
 
 /// Upper bound of the letters of a document's name.
 const NAME_CHARS_MAX: usize = 200;
@@ -126,7 +126,7 @@ fn media_type_of(source: &MediaSource, path: &str) -> Result<String, DialectErro
         },
         MediaSource::Url(_) => return Err(DialectError::unsupported(path, "a URL other than `data:` and `s3:`")),
     };
-    Ok(media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
+    Ok(bare_media_type(media_type).to_ascii_lowercase())
 }
 
 fn stored(path: &str) -> DialectError {

@@ -163,6 +163,10 @@ fn media_are_images_pdfs_and_texts() {
             json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}),
         ),
         (
+            image(MediaSource::Url("data:image/png;name=b;base64,aGk=".to_owned())),
+            json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}),
+        ),
+        (
             file(base64("image/webp", "aGk=")),
             json!({"type": "image", "source": {"type": "base64", "media_type": "image/webp", "data": "aGk="}}),
         ),

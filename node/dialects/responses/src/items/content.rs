@@ -6,7 +6,7 @@ use super::super::fields::{
     Fields, kept, object, put, put_rest, put_some, rest, take, take_needed_text, take_text, typed, within,
 };
 use assay_node_dialects::form::{ContentPart, Extra, FilePart, ImageDetail, MediaSource, TextPart};
-use assay_node_dialects::{Dialect, DialectError, parse_data_url};
+use assay_node_dialects::{Dialect, DialectError, bare_media_type, data_url, parse_data_url};
 
 /// Name of the extra field that says where a message begins, with the fields of the message. The text parts behind one
 /// are of the same message up to the next.
@@ -125,7 +125,7 @@ fn media_type(name: Option<&str>) -> &'static str {
 
 /// Name of a file whose bytes came without one.
 fn file_name(media_type: &str) -> &'static str {
-    match media_type {
+    match bare_media_type(media_type) {
         "application/pdf" => "file.pdf",
         "text/csv" => "file.csv",
         "application/json" => "file.json",
@@ -223,7 +223,7 @@ fn write_file(file: &FilePart) -> Fields {
 
 fn write_audio(source: &MediaSource, extra: &Extra) -> Option<Fields> {
     let MediaSource::Base64 { media_type, data } = source else { return None };
-    let format = match media_type.as_str() {
+    let format = match bare_media_type(media_type) {
         "audio/mpeg" | "audio/mp3" => "mp3",
         "audio/wav" | "audio/x-wav" | "audio/wave" => "wav",
         _ => return None,
@@ -234,8 +234,4 @@ fn write_audio(source: &MediaSource, extra: &Extra) -> Option<Fields> {
     let mut fields = typed("input_audio");
     put(&mut fields, "input_audio", audio);
     Some(fields)
-}
-
-fn data_url(media_type: &str, data: &str) -> String {
-    format!("data:{media_type};base64,{data}")
 }

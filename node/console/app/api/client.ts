@@ -1,0 +1,108 @@
+// The one place that calls the server.
+import { ApiError, isAbort, NoAnswer } from "./errors";
+import { passGate } from "./gate";
+import { isCutOff, lastCall } from "./reads";
+import { isRecord } from "./narrow";
+
+export interface CallOptions {
+  /** The name of the organization that the call is about: the one of the page's path. */
+  readonly organization?: string;
+  readonly body?: Readonly<Record<string, unknown>>;
+  readonly signal?: AbortSignal;
+  /** A key to sign in with; other calls carry the session's cookie. */
+  readonly key?: string;
+  /** Whether an answer 401 is given back at once, without the dialog that signs in. */
+  readonly isWithoutGate?: boolean;
+}
+
+type Method = "GET" | "POST" | "DELETE";
+
+const RETRY_MS = 400;
+
+/** A header holds bytes, so that a name travels as its bytes of UTF-8. */
+const headerText = (text: string): string => String.fromCharCode(...new TextEncoder().encode(text));
+
+function requestOf(method: Method, options: CallOptions): RequestInit {
+  const headers = new Headers({ "x-assay-console": "1", accept: "application/json" });
+  if (options.organization !== undefined) headers.set("x-bt-org-name", headerText(options.organization));
+  if (options.key !== undefined) headers.set("authorization", `Bearer ${headerText(options.key)}`);
+  if (options.body !== undefined) headers.set("content-type", "application/json");
+  return {
+    method,
+    headers,
+    credentials: "same-origin",
+    cache: "no-store",
+    redirect: "error",
+    body: options.body === undefined ? null : JSON.stringify(options.body),
+    signal: options.signal ?? null,
+  };
+}
+
+const pause = (milliseconds: number): Promise<void> =>
+  new Promise((resolve) => {
+    setTimeout(resolve, milliseconds);
+  });
+
+/** Fetches, once more if a read got no answer. A write is never repeated: it may have been carried out. */
+async function fetched(method: Method, path: string, options: CallOptions): Promise<Response> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      const response = await fetch(path, requestOf(method, options));
+      isCutOff.value = false;
+      return response;
+    } catch (error) {
+      if (isAbort(error) || options.signal?.aborted === true) throw error;
+      if (method !== "GET" || attempt > 1) {
+        isCutOff.value = true;
+        throw new NoAnswer();
+      }
+      await pause(RETRY_MS);
+    }
+  }
+}
+
+async function bodyOf(response: Response): Promise<unknown> {
+  const text = await response.text();
+  if (text === "") return null;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+function secondsOf(header: string | null): number | null {
+  const seconds = Number(header);
+  return header === null || !Number.isFinite(seconds) || seconds < 0 ? null : seconds;
+}
+
+function failureOf(response: Response, body: unknown): ApiError {
+  const fields = isRecord(body) ? body : {};
+  const code = fields["Code"];
+  const message = fields["Message"];
+  return new ApiError(
+    response.status,
+    typeof code === "string" ? code : `HTTP ${response.status}`,
+    typeof message === "string" ? message : "The answer has no message that this page can read.",
+    response.headers.get("x-bt-internal-trace-id"),
+    secondsOf(response.headers.get("retry-after")),
+  );
+}
+
+/** Calls the server and returns the body of a success, whose form the caller checks. */
+export async function call(method: Method, path: string, options: CallOptions = {}): Promise<unknown> {
+  const started = performance.now();
+  const response = await fetched(method, path, options);
+  const body = await bodyOf(response);
+  lastCall.value = {
+    at: new Date(),
+    milliseconds: performance.now() - started,
+    requestId: response.headers.get("x-bt-internal-trace-id"),
+  };
+  if (response.ok) return body;
+  const failure = failureOf(response, body);
+  if (response.status === 401 && options.isWithoutGate !== true && (await passGate())) {
+    return call(method, path, { ...options, isWithoutGate: true });
+  }
+  throw failure;
+}

@@ -1,0 +1,76 @@
+// The requests that several screens make, by name, and the cache that they share.
+import { QueryClient, queryOptions, type UseQueryResult } from "@tanstack/react-query";
+import type { Reading } from "../lib/problem";
+import { call } from "./client";
+import { isAbort, isSignedOut, problemOf } from "./errors";
+import { armGate, disarmGate } from "./gate";
+import { readAbout, readProjects, readSession, type Session } from "./schema";
+
+export const cache = new QueryClient({
+  defaultOptions: {
+    queries: { retry: false, networkMode: "always", staleTime: 10_000, refetchOnReconnect: true },
+    mutations: { retry: false, networkMode: "always" },
+  },
+});
+
+const SESSION = ["session"] as const;
+
+export const aboutQuery = queryOptions({
+  queryKey: ["about"],
+  queryFn: async ({ signal }) => readAbout(await call("GET", "/console/about", { signal })),
+  staleTime: 60_000,
+});
+
+/** Who is signed in. Before the first success, an answer 401 is an ordinary failure. */
+export const sessionQuery = queryOptions({
+  queryKey: SESSION,
+  queryFn: async ({ signal }) => {
+    const session = readSession(await call("GET", "/console/session", { signal }));
+    armGate();
+    return session;
+  },
+  staleTime: 300_000,
+});
+
+/** Asks who is signed in without opening the dialog that signs in. */
+export const peekSession = async (signal: AbortSignal): Promise<Session> =>
+  readSession(await call("GET", "/console/session", { signal, isWithoutGate: true }));
+
+export const projectsQuery = (organization: string) =>
+  queryOptions({
+    queryKey: ["projects", organization],
+    queryFn: async ({ signal }) => readProjects(await call("GET", "/console/projects", { organization, signal })),
+  });
+
+/** Takes a new session over. What was read for somebody else is read again. */
+export function enterSession(session: Session): void {
+  const before = cache.getQueryData<Session>(SESSION);
+  cache.setQueryData(SESSION, session);
+  armGate();
+  const isSame = before?.user.id === session.user.id;
+  if (!isSame) void cache.resetQueries({ predicate: (query) => query.queryKey[0] !== SESSION[0] });
+}
+
+/** Ends the session here or everywhere, and forgets everything that was read in it. */
+export async function leaveSession(isEverywhere: boolean): Promise<void> {
+  const path = isEverywhere ? "/console/session?everywhere=true" : "/console/session";
+  try {
+    await call("DELETE", path, { isWithoutGate: true });
+  } catch (error) {
+    if (!isSignedOut(error)) throw error;
+  }
+  disarmGate();
+  cache.clear();
+}
+
+/** A query as screens show it. */
+export function readingOf<Data>(query: UseQueryResult<Data>): Reading<Data> {
+  const isFailed = query.error !== null && !isAbort(query.error);
+  return {
+    data: query.data,
+    problem: isFailed ? problemOf(query.error, query.errorUpdatedAt) : null,
+    isReading: query.isFetching,
+    again: () => void query.refetch(),
+    stop: () => void cache.cancelQueries(),
+  };
+}

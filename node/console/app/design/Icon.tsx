@@ -1,0 +1,44 @@
+// The icons of the console, drawn as paths of 24 units that take the colour of the text.
+//
+// The paths are those of Lucide: Copyright (c) 2026 Lucide Icons and Contributors. ISC License: permission to use, copy,
+// modify, and/or distribute this software for any purpose with or without fee is hereby granted, provided that the above
+// copyright notice and this permission notice appear in all copies. The software is provided "as is" and the author
+// disclaims all warranties with regard to this software including all implied warranties of merchantability and fitness.
+// In no event shall the author be liable for any special, direct, indirect, or consequential damages or any damages
+// whatsoever resulting from loss of use, data or profits, whether in an action of contract, negligence or other tortious
+// action, arising out of or in connection with the use or performance of this software.
+import style from "./Icon.module.css";
+
+const PATHS = {
+  house:
+    "M15 21v-8a1 1 0 0 0-1-1h-4a1 1 0 0 0-1 1v8M3 10a2 2 0 0 1 .709-1.528l7-6a2 2 0 0 1 2.582 0l7 6A2 2 0 0 1 21 10v9a2 2 0 0 1-2 2H5a2 2 0 0 1-2-2z",
+  send: "M14.536 21.686a.5.5 0 0 0 .937-.024l6.5-19a.496.496 0 0 0-.635-.635l-19 6.5a.5.5 0 0 0-.024.937l7.93 3.18a2 2 0 0 1 1.112 1.11zm7.318-19.539-10.94 10.939",
+  contrast: "M22 12a10 10 0 1 1-20 0 10 10 0 0 1 20 0M12 18a6 6 0 0 0 0-12v12z",
+  keyboard:
+    "M10 8h.01M12 12h.01M14 8h.01M16 12h.01M18 8h.01M6 8h.01M7 16h10M8 12h.01M4 4h16a2 2 0 0 1 2 2v12a2 2 0 0 1-2 2H4a2 2 0 0 1-2-2V6a2 2 0 0 1 2-2z",
+  panel: "M5 3h14a2 2 0 0 1 2 2v14a2 2 0 0 1-2 2H5a2 2 0 0 1-2-2V5a2 2 0 0 1 2-2zM9 3v18",
+  down: "m6 9 6 6 6-6",
+  up: "m18 15-6-6-6 6",
+  right: "m9 18 6-6-6-6",
+  check: "M20 6 9 17l-5-5",
+  copy: "M10 8h10a2 2 0 0 1 2 2v10a2 2 0 0 1-2 2H10a2 2 0 0 1-2-2V10a2 2 0 0 1 2-2zM4 16c-1.1 0-2-.9-2-2V4c0-1.1.9-2 2-2h10c1.1 0 2 .9 2 2",
+  close: "M18 6 6 18M6 6l12 12",
+  plus: "M5 12h14M12 5v14",
+  search: "m21 21-4.34-4.34M19 11a8 8 0 1 1-16 0 8 8 0 0 1 16 0",
+  person:
+    "M22 12a10 10 0 1 1-20 0 10 10 0 0 1 20 0M15 10a3 3 0 1 1-6 0 3 3 0 0 1 6 0M7 20.662V19a2 2 0 0 1 2-2h6a2 2 0 0 1 2 2v1.662",
+  more: "M13 12a1 1 0 1 1-2 0 1 1 0 0 1 2 0M20 12a1 1 0 1 1-2 0 1 1 0 0 1 2 0M6 12a1 1 0 1 1-2 0 1 1 0 0 1 2 0",
+  warning: "m21.73 18-8-14a2 2 0 0 0-3.48 0l-8 14A2 2 0 0 0 4 21h16a2 2 0 0 0 1.73-3M12 9v4M12 17h.01",
+  menu: "M4 5h16M4 12h16M4 19h16",
+} as const;
+
+export type IconName = keyof typeof PATHS;
+
+/** An icon of 16 px. It is decoration: what it means stands beside it or in the label of its button. */
+export function Icon({ name }: { readonly name: IconName }) {
+  return (
+    <svg className={style["icon"]} viewBox="0 0 24 24" aria-hidden="true">
+      <path d={PATHS[name]} />
+    </svg>
+  );
+}

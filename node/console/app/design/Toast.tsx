@@ -1,0 +1,51 @@
+// Short notices at the lower edge. Good news goes away by itself; failures stay until they are closed.
+import { signal } from "@preact/signals";
+import { useEffect } from "react";
+import { IconButton } from "./Button";
+import { classes } from "./classes";
+import style from "./Toast.module.css";
+
+interface Notice {
+  readonly id: number;
+  readonly text: string;
+  readonly isFailure: boolean;
+}
+
+const SHOWN_MS = 6000;
+
+const notices = signal<readonly Notice[]>([]);
+let lastId = 0;
+
+function close(id: number): void {
+  notices.value = notices.peek().filter((notice) => notice.id !== id);
+}
+
+export function toast(text: string, isFailure = false): void {
+  lastId += 1;
+  notices.value = [...notices.peek().slice(-2), { id: lastId, text, isFailure }];
+}
+
+function Shown({ notice }: { readonly notice: Notice }) {
+  useEffect(() => {
+    if (notice.isFailure) return undefined;
+    const timer = window.setTimeout(() => close(notice.id), SHOWN_MS);
+    return () => window.clearTimeout(timer);
+  }, [notice]);
+  return (
+    <div className={classes(style["notice"], notice.isFailure && style["failure"])}>
+      <span className={style["text"]}>{notice.text}</span>
+      <IconButton icon="close" label="Close this notice" onClick={() => close(notice.id)} />
+    </div>
+  );
+}
+
+/** Where notices appear. It is always in the page, so that screen readers follow it. */
+export function Toasts() {
+  return (
+    <div className={style["toasts"]} role="status" aria-label="Notices">
+      {notices.value.map((notice) => (
+        <Shown key={notice.id} notice={notice} />
+      ))}
+    </div>
+  );
+}

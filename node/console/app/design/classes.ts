@@ -1,0 +1,3 @@
+// Joins the class names that apply.
+export const classes = (...names: readonly (string | false | undefined)[]): string =>
+  names.filter((name) => name !== false && name !== undefined).join(" ");

@@ -1,0 +1,45 @@
+// The requests of the page that shows how to send traces.
+import { useQuery } from "@tanstack/react-query";
+import { useEffect } from "react";
+import { call } from "../../api/client";
+import { aboutQuery, projectsQuery } from "../../api/queries";
+import { readMadeKey, type MadeKey, type Projects } from "../../api/schema";
+import { arrivalOf, type Arrival } from "./arrival";
+
+const FIRST_TRACE_MS = 2000;
+const PROJECT_MS = 5000;
+
+/** Makes a key of the person who is signed in. The server shows it this once. */
+export const makeKey = async (organization: string, name: string): Promise<MadeKey> =>
+  readMadeKey(await call("POST", "/v1/api_key", { organization, body: { name } }));
+
+export interface Watch {
+  readonly projects: Projects | undefined;
+  readonly arrival: Arrival;
+}
+
+/**
+ * Asks whether any trace exists until one does, then for the projects until the named one has a trace. Hidden tabs do
+ * not ask.
+ */
+export function useWatch(organization: string, named: string): Watch {
+  const about = useQuery({
+    ...aboutQuery,
+    staleTime: 0,
+    refetchInterval: (query) => (query.state.data?.hasRows === true ? false : FIRST_TRACE_MS),
+  });
+  const hasRows = about.data?.hasRows === true;
+  const projects = useQuery({
+    ...projectsQuery(organization),
+    staleTime: 0,
+    refetchInterval: (query) => {
+      const isHere = arrivalOf(query.state.data?.projects ?? [], named).kind === "here";
+      return hasRows && !isHere ? PROJECT_MS : false;
+    },
+  });
+  const { refetch } = projects;
+  useEffect(() => {
+    if (hasRows) void refetch();
+  }, [hasRows, refetch]);
+  return { projects: projects.data, arrival: arrivalOf(projects.data?.projects ?? [], named) };
+}

@@ -1,0 +1,48 @@
+// Keeps the address of the page as a signal, and changes it without loading the page again.
+import { signal } from "@preact/signals";
+
+const current = (): string => window.location.pathname + window.location.search;
+
+/** The path and the query of the page. */
+export const location = signal("/app");
+
+/**
+ * Goes to an address of the console. Opening something pushes an entry of the history; selecting, sorting and typing
+ * replace it, so that the button "back" leads to the page before.
+ */
+export function navigate(href: string, how: "push" | "replace"): void {
+  if (href === current()) return;
+  try {
+    if (how === "push") window.history.pushState(null, "", href);
+    else window.history.replaceState(window.history.state, "", href);
+  } catch {
+    // A browser refuses when somebody types very fast. The screen follows, and its address does with the next key.
+  }
+  location.value = href;
+}
+
+/** Returns the address that a click on a link asks for, if the console has to follow it without loading a page. */
+function followed(event: MouseEvent): string | null {
+  if (event.defaultPrevented || event.button !== 0) return null;
+  if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return null;
+  const link = event.target instanceof Element ? event.target.closest("a") : null;
+  if (link === null || link.target !== "" || link.hasAttribute("download")) return null;
+  const url = new URL(link.href, window.location.href);
+  const inside = url.pathname === "/app" || url.pathname.startsWith("/app/");
+  if (url.origin !== window.location.origin || !inside || url.hash !== "") return null;
+  return url.pathname + url.search;
+}
+
+/** Starts to follow the history and clicks on links. */
+export function startRouter(): void {
+  location.value = current();
+  window.addEventListener("popstate", () => {
+    location.value = current();
+  });
+  document.addEventListener("click", (event) => {
+    const href = followed(event);
+    if (href === null) return;
+    event.preventDefault();
+    navigate(href, "push");
+  });
+}

@@ -39,7 +39,7 @@ pub use objects::{ObjectType, Permission, Target};
 pub use rights::{Access, Acl, Gift, Granted, Group, Rights, Role, Subject};
 pub use secret::{
     ADMIN_TOKEN_LETTERS_MIN, API_KEY_BYTES, AdminToken, PEPPER_BYTES, Pepper, new_admin_token, new_api_key,
-    new_service_token, preview,
+    new_console_session, new_service_token, preview,
 };
 pub use secret_text::{Secret, hex_digit};
 pub use temporary::{

@@ -18,6 +18,7 @@ const API_KEY_PREFIX: &str = "sk-";
 const SERVICE_TOKEN_PREFIX: &str = "bt-st-";
 /// Tells one from an API key at a glance.
 const ADMIN_TOKEN_PREFIX: &str = "adm-";
+const CONSOLE_SESSION_PREFIX: &str = "cs-";
 /// An operator's own token has at least as many letters: what is shorter can be guessed.
 pub const ADMIN_TOKEN_LETTERS_MIN: usize = 32;
 /// More are no token but another file.
@@ -29,6 +30,8 @@ const API_KEY_DIGITS: usize = 43;
 const FINGERPRINT_CONTEXT: &[u8] = b"assay api key 1\0";
 /// The same before a service token, so that neither is ever found as the other. Frozen.
 const SERVICE_TOKEN_CONTEXT: &[u8] = b"assay service token 1\0";
+/// The same before the value of a session of the console. Frozen.
+const CONSOLE_SESSION_CONTEXT: &[u8] = b"assay console session 1\0";
 /// Letters that a preview shows of a key's end, and the length below which it shows none.
 const PREVIEW_LETTERS: usize = 4;
 const PREVIEW_LENGTH_MIN: usize = 16;
@@ -41,6 +44,11 @@ pub fn new_api_key(random: &[u8; API_KEY_BYTES]) -> Secret {
 /// `bt-st-` and 43 letters and digits.
 pub fn new_service_token(random: &[u8; API_KEY_BYTES]) -> Secret {
     prefixed(SERVICE_TOKEN_PREFIX, random)
+}
+
+/// `cs-` and 43 letters and digits.
+pub fn new_console_session(random: &[u8; API_KEY_BYTES]) -> Secret {
+    prefixed(CONSOLE_SESSION_PREFIX, random)
 }
 
 /// `adm-` and 43 letters and digits.
@@ -161,6 +169,11 @@ impl Pepper {
     /// Returns the fingerprint of a service token.
     pub fn fingerprint_of_token(&self, secret: &str) -> String {
         self.hashed(SERVICE_TOKEN_CONTEXT, secret)
+    }
+
+    /// Returns the fingerprint of the value of a session of the console.
+    pub fn fingerprint_of_console_session(&self, value: &str) -> String {
+        self.hashed(CONSOLE_SESSION_CONTEXT, value)
     }
 
     fn hashed(&self, context: &[u8], secret: &str) -> String {

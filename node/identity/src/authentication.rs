@@ -70,11 +70,19 @@ impl Identity {
             let shown = PresentedCredential { key, token, login, temporary, email: email.as_deref() };
             identify(state, &shown, org_name, other)
         };
-        let known = match self.catalog.peek(look) {
+        self.known_by(look).await
+    }
+
+    /// Returns the principal that a look at the catalog finds, and puts an impersonation on record.
+    pub(crate) async fn known_by(
+        &self,
+        look: impl Fn(&CatalogView<'_>) -> Result<Principal, RecordsError>,
+    ) -> Result<Principal, RecordsError> {
+        let known = match self.catalog.peek(&look) {
             Err(refusal) if refusal.may_be_stale() => {
                 // Paced, since anyone may knock.
                 self.catalog.paced_fence().await?;
-                self.catalog.peek(look)
+                self.catalog.peek(&look)
             }
             answer => answer,
         }?;
@@ -161,7 +169,16 @@ fn identify(
     org_name: Option<&str>,
     other: Option<&str>,
 ) -> Result<Principal, RecordsError> {
-    let own = scope_of(state, shown)?;
+    within_scope(state, scope_of(state, shown)?, org_name, other)
+}
+
+/// Returns the principal in one of the organizations of a scope, or of a user whom its owner acts as.
+pub(crate) fn within_scope(
+    state: &CatalogView<'_>,
+    own: CredentialScope,
+    org_name: Option<&str>,
+    other: Option<&str>,
+) -> Result<Principal, RecordsError> {
     let scope = match other.map(|named| user_named(state, named)) {
         // Whoever names themselves acts as themselves.
         Some(Some(user)) if user != own.user => own.acting_as(state, user)?,

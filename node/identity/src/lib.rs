@@ -9,6 +9,7 @@
 //! | `provider`, `oidc`, `outward` | the OpenID provider that identifies people, and how it is asked |
 //! | `members`, `invitations`, `service_accounts` | who is in an organization, who joins and who leaves |
 //! | `organizations` | organizations as their members read and change them |
+//! | `console_sessions` | browsers that a credential signed in to the console |
 //! | `temporary_credentials` | credentials for calls of models alone, for a short time |
 //! | `administration` | the same for the owner of the data directory |
 //!
@@ -17,6 +18,7 @@
 
 mod administration;
 mod authentication;
+mod console_sessions;
 mod invitations;
 mod jwt_issuer;
 mod jwt_keys;
@@ -41,6 +43,7 @@ use assay_storage_model::OrgId;
 use crate::authentication::Impersonations;
 use crate::logins::RecentRefusals;
 
+pub use console_sessions::{ConsoleSessionTimes, OpenedConsoleSession, RenewedConsoleSession, is_login};
 pub use invitations::{InvitationReply, Invitations, PendingInvitation};
 pub use jwt_issuer::{JwtConfig, TrustedIssuer, open_issuer};
 pub use jwt_keys::KeySource;

@@ -401,12 +401,17 @@ impl Identity {
         Ok(swept)
     }
 
-    /// Sweeps logins and temporary credentials, and logs the result. An error is only logged.
+    /// Sweeps logins, sessions of the console and temporary credentials, and logs the result. An error is only logged.
     pub async fn sweep_and_say(&self) {
         match self.sweep().await {
             Ok(0) => {}
             Ok(logins) => tracing::info!(logins, "deleted expired logins"),
             Err(error) => tracing::warn!(%error, "could not delete expired logins"),
+        }
+        match self.sweep_console_sessions().await {
+            Ok(0) => {}
+            Ok(sessions) => tracing::info!(sessions, "deleted expired sessions of the console"),
+            Err(error) => tracing::warn!(%error, "could not delete expired sessions of the console"),
         }
         match self.sweep_temporary().await {
             Ok(0) => {}

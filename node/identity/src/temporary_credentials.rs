@@ -125,8 +125,13 @@ impl Identity {
         let over: Vec<Arc<Record>> = self
             .catalog
             .peek(|view| view.all(RecordKind::TEMPORARY_CREDENTIAL).filter(is_over).take(SWEPT_MAX).cloned().collect());
+        self.delete_swept(&over).await
+    }
+
+    /// Deletes records in several log entries. Returns the number of those that were still there.
+    pub(crate) async fn delete_swept(&self, records: &[Arc<Record>]) -> Result<u64, RecordsError> {
         let mut swept = 0;
-        for part in over.chunks(SWEPT_AT_ONCE_MAX) {
+        for part in records.chunks(SWEPT_AT_ONCE_MAX) {
             swept += self.delete_temporary(part).await?;
         }
         Ok(swept)

@@ -43,7 +43,9 @@ pub use access::project_group::PROJECT_GROUP;
 pub use access::role::ROLE;
 pub use access::service_token::SERVICE_TOKEN;
 pub(crate) use access::{acl, project_group};
-pub use access::{api_key, group, invitation, login, organization, role, service_token, temporary_credential, user};
+pub use access::{
+    api_key, console_session, group, invitation, login, organization, role, service_token, temporary_credential, user,
+};
 pub use agent::AGENT;
 pub use ai_secret::AI_SECRET;
 pub use custom_column::CUSTOM_COLUMN;

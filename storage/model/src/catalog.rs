@@ -85,6 +85,8 @@ record_kinds! {
     LOGIN = 9 "login",
     // of the gateway, issued by another credential
     TEMPORARY_CREDENTIAL = 10 "temporary_credential",
+    // a browser that another credential signed in
+    CONSOLE_SESSION = 11 "console_session",
     // what owns rows, and what stands around it
     PROJECT = 32 "project",
     PROJECT_GROUP = 33 "project_group",

@@ -2,6 +2,7 @@
 
 pub(crate) mod acl;
 pub mod api_key;
+pub mod console_session;
 pub mod group;
 pub mod invitation;
 pub mod login;

@@ -1,0 +1,308 @@
+//! Sessions of the console: how a browser gets one, what it opens, how its value rotates, and its end.
+//!
+//! ```text
+//! open    an API key, a service token or a login -> a record, put on record in the audit log, and a cookie value
+//! use     value -> record -> the credential that signed in: everything that this credential opens
+//! renew   the page asks for its session: the time of use is kept, and an old value is replaced
+//! end     signed out, not used for twelve hours, at its end, or with the credential that signed in
+//! ```
+//! The value is no credential of the API: [`Identity::authenticate`] does not know it. The crate of HTTP accepts it only
+//! from pages of this server.
+
+use std::sync::Arc;
+
+use assay_node_auth::{API_KEY_BYTES, Credential, Principal, Secret, new_console_session};
+use assay_node_records::RecordsError;
+use assay_node_records::kinds::console_session::{
+    CONSOLE_SESSIONS_PER_USER_MAX, ConsoleSession, PreviousValue, index_key, value_key,
+};
+use assay_node_records::kinds::login::Login;
+use assay_node_records::mechanism::{
+    self, By, CatalogView, CredentialScope, check_is_self, entry_of, unexpected, unknown_credential, within,
+};
+use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, PutRecord, Record, RecordKind};
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::Identity;
+use crate::authentication::within_scope;
+use crate::logins::{deleted, now};
+
+/// Longest lifetime of a session where logins have no settings.
+const SESSION_SECONDS_MAX: i64 = 30 * 86_400;
+/// Age at which a value is replaced.
+const ROTATE_AFTER_SECONDS: i64 = 86_400;
+/// Time for which the value before still opens the session.
+const PREVIOUS_SECONDS: i64 = 60;
+/// Uses are kept at most this often, since each is a write.
+const USE_KEPT_EVERY_SECONDS: i64 = 600;
+/// Upper bound of attempts. Each loses only to another writer that won.
+const ATTEMPTS_MAX: usize = 8;
+/// Upper bound of the records that one sweep deletes.
+const SWEPT_MAX: usize = 10_000;
+
+/// Times of a session, in seconds since the epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConsoleSessionTimes {
+    pub until: i64,
+    /// End of the session if it is not used again.
+    pub idle_until: i64,
+}
+
+impl ConsoleSessionTimes {
+    fn of(session: &ConsoleSession) -> ConsoleSessionTimes {
+        ConsoleSessionTimes { until: session.until, idle_until: session.idle_until() }
+    }
+
+    pub fn seconds_left(&self) -> i64 {
+        self.until - now()
+    }
+}
+
+/// A session that was opened, with the value of its cookie.
+#[derive(Clone, Debug)]
+pub struct OpenedConsoleSession {
+    pub value: Secret,
+    pub times: ConsoleSessionTimes,
+}
+
+/// A session that its page asked for.
+#[derive(Clone, Debug)]
+pub struct RenewedConsoleSession {
+    pub principal: Principal,
+    pub times: ConsoleSessionTimes,
+    /// The next value of the cookie, where the value was replaced.
+    pub value: Option<Secret>,
+}
+
+impl Identity {
+    /// Opens a session for the caller's browser. It ends with the caller's credential.
+    pub async fn open_console_session(&self, who: &Principal) -> Result<OpenedConsoleSession, RecordsError> {
+        check_may_sign_in(who)?;
+        let begin = now();
+        let longest = self.login_rules().map_or(SESSION_SECONDS_MAX, |rules| rules.login_seconds);
+        let until = self.catalog.look(|view| end_of(view, who, begin + longest)).await?;
+        self.log_session(who, "console_sign_in").await?;
+        for _ in 0..ATTEMPTS_MAX {
+            let (index, replaced) = self.catalog.peek(|view| free_index(view, who.user, begin))?;
+            let (value, fingerprint) = self.new_value()?;
+            let session = ConsoleSession {
+                user_id: who.user,
+                parent: who.credential,
+                index,
+                fingerprint,
+                rotated: begin,
+                previous: None,
+                used: begin,
+                until,
+            };
+            let gone = replaced.map(|record| CatalogCommand::Delete(deleted(&record)));
+            let put = CatalogCommand::Put(put(mechanism::new_id(), Expect::Absent, &session)?);
+            let outcomes = self.catalog.propose(By::System, gone.into_iter().chain([put]).collect()).await?;
+            match outcomes.last() {
+                Some(CatalogOutcome::Put { made: true, .. }) => {
+                    return Ok(OpenedConsoleSession { value, times: ConsoleSessionTimes::of(&session) });
+                }
+                Some(CatalogOutcome::Taken { .. }) => self.catalog.fence().await?,
+                other => return Err(RecordsError::Internal(format!("unexpected outcome of a session: {other:?}"))),
+            }
+        }
+        Err(busy())
+    }
+
+    /// Returns the principal of a session, as [`Identity::authenticate_as`] does for other credentials.
+    pub async fn authenticate_console_session(
+        &self,
+        value: &str,
+        org_name: Option<&str>,
+        other: Option<&str>,
+    ) -> Result<Principal, RecordsError> {
+        let org_name = org_name.filter(|name| !name.is_empty());
+        self.catalog.check_heard().await?;
+        let look = |view: &CatalogView<'_>| {
+            let (_, session) = self.session_in(view, value)?.ok_or_else(unknown_session)?;
+            within_scope(view, scope_of(view, &session)?, org_name, other)
+        };
+        self.known_by(look).await
+    }
+
+    /// Returns the session for its own page. Keeps the time of use, and replaces a value that is older than a day.
+    pub async fn renew_console_session(&self, value: &str) -> Result<RenewedConsoleSession, RecordsError> {
+        let principal = self.authenticate_console_session(value, None, None).await?;
+        for _ in 0..ATTEMPTS_MAX {
+            let found = self.catalog.peek(|view| self.session_in(view, value))?;
+            let (record, mut session) = found.ok_or_else(unknown_session)?;
+            let now = now();
+            let next = match now - session.rotated >= ROTATE_AFTER_SECONDS {
+                true => Some(self.new_value()?),
+                false => None,
+            };
+            if next.is_none() && now - session.used < USE_KEPT_EVERY_SECONDS {
+                return Ok(RenewedConsoleSession { principal, times: ConsoleSessionTimes::of(&session), value: None });
+            }
+            session.used = now;
+            session.previous = session.previous.filter(|value| now < value.until);
+            let value = next.map(|(value, fingerprint)| {
+                let replaced = std::mem::replace(&mut session.fingerprint, fingerprint);
+                session.previous = Some(PreviousValue { fingerprint: replaced, until: now + PREVIOUS_SECONDS });
+                session.rotated = now;
+                value
+            });
+            let put = put(record.id, Expect::Revision(record.revision), &session)?;
+            match self.catalog.propose_one(By::System, CatalogCommand::Put(put)).await? {
+                CatalogOutcome::Put { .. } => {
+                    return Ok(RenewedConsoleSession { principal, times: ConsoleSessionTimes::of(&session), value });
+                }
+                CatalogOutcome::Stale { .. } => self.catalog.fence().await?,
+                other => return Err(unexpected(&other)),
+            }
+        }
+        Err(busy())
+    }
+
+    /// Ends a session, or all sessions of its user. A value that opens nothing has ended already.
+    pub async fn end_console_session(&self, value: &str, everywhere: bool) -> Result<(), RecordsError> {
+        let who = match self.authenticate_console_session(value, None, None).await {
+            Ok(who) => who,
+            Err(RecordsError::Unauthenticated(_)) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        self.log_session(&who, "console_sign_out").await?;
+        self.catalog.fresh().await?;
+        let ended: Vec<Uuid> = self.catalog.peek(|view| {
+            let of_user = (0..CONSOLE_SESSIONS_PER_USER_MAX)
+                .filter(|_| everywhere)
+                .filter_map(|index| view.find(&index_key(who.user, index)))
+                .map(|record| record.id);
+            let own = self.session_in(view, value)?.map(|(record, _)| record.id);
+            Ok::<_, RecordsError>(of_user.chain(own.filter(|_| !everywhere)).collect())
+        })?;
+        for session in ended {
+            self.catalog.delete_record(By::System, RecordKind::CONSOLE_SESSION, session).await?;
+        }
+        Ok(())
+    }
+
+    /// Returns whether anybody has signed in to the console, or logged in with the provider.
+    pub fn has_sign_ins(&self) -> bool {
+        let kinds = [RecordKind::CONSOLE_SESSION, RecordKind::LOGIN];
+        self.catalog.peek(|view| kinds.into_iter().any(|kind| view.all(kind).next().is_some()))
+    }
+
+    /// Deletes sessions that are over, and those whose credential is gone. Returns their number.
+    pub(crate) async fn sweep_console_sessions(&self) -> Result<u64, RecordsError> {
+        let now = now();
+        let over: Vec<Arc<Record>> = self.catalog.peek(|view| {
+            let is_over = |record: &&Arc<Record>| {
+                ConsoleSession::read(record)
+                    .is_ok_and(|session| session.is_over(now) || scope_of(view, &session).is_err())
+            };
+            view.all(RecordKind::CONSOLE_SESSION).filter(is_over).take(SWEPT_MAX).cloned().collect()
+        });
+        self.delete_swept(&over).await
+    }
+
+    /// Writes an entry of the audit log into every organization that the credential opens.
+    async fn log_session(&self, who: &Principal, action: &str) -> Result<(), RecordsError> {
+        let principals = self.catalog.peek(|view| {
+            let scope = CredentialScope::of(view, who.credential)?;
+            let orgs = scope.organizations(view);
+            orgs.iter().map(|org| scope.clone().principal(view, org)).collect::<Result<Vec<_>, RecordsError>>()
+        })?;
+        for there in principals {
+            let entry = entry_of(&there, action, ("user", there.user), json!(null));
+            self.catalog.keep_entry(there.org, entry).await?;
+        }
+        Ok(())
+    }
+
+    fn new_value(&self) -> Result<(Secret, String), RecordsError> {
+        let value = new_console_session(&mechanism::random::<API_KEY_BYTES>()?);
+        let pepper = self.catalog.peek(|view| self.catalog.pepper(view))?;
+        let fingerprint = pepper.fingerprint_of_console_session(value.expose());
+        Ok((value, fingerprint))
+    }
+
+    /// Returns the session that a value opens, and its record.
+    fn session_in(
+        &self,
+        view: &CatalogView<'_>,
+        value: &str,
+    ) -> Result<Option<(Arc<Record>, ConsoleSession)>, RecordsError> {
+        let fingerprint = self.catalog.pepper(view)?.fingerprint_of_console_session(value);
+        let Some(record) = view.find(&value_key(&fingerprint)) else { return Ok(None) };
+        let session = ConsoleSession::read(record)?;
+        Ok(session.is_opened_by(&fingerprint, now()).then(|| (Arc::clone(record), session)))
+    }
+}
+
+/// Returns whether a caller came by a login with the provider.
+pub fn is_login(who: &Principal) -> bool {
+    matches!(who.credential, Credential::Login(_))
+}
+
+/// Returns what the session opens now: what the credential opens that signed in.
+fn scope_of(view: &CatalogView<'_>, session: &ConsoleSession) -> Result<CredentialScope, RecordsError> {
+    let scope = CredentialScope::of(view, session.parent)?;
+    match scope.user == session.user_id {
+        true => Ok(scope),
+        false => Err(unknown_session()),
+    }
+}
+
+/// Refuses credentials that cannot sign in. Only one with a record of its own can be checked at every use.
+fn check_may_sign_in(who: &Principal) -> Result<(), RecordsError> {
+    let refuse = |why: &str| Err(RecordsError::Forbidden(why.into()));
+    match who.credential {
+        Credential::ApiKey(_) | Credential::ServiceToken(_) | Credential::Login(_) => check_is_self(who),
+        Credential::Temporary { .. } => {
+            refuse("a temporary credential cannot sign in to the console: use an API key or a service token")
+        }
+        Credential::Jwt(_) => {
+            refuse("a JWT of another issuer cannot sign in to the console: use an API key or a service token")
+        }
+    }
+}
+
+/// Returns the end of a session that the caller opens: not later than the end of the caller's login.
+fn end_of(view: &CatalogView<'_>, who: &Principal, latest: i64) -> Result<i64, RecordsError> {
+    within(view, who, who.org)?.ok_or_else(unknown_credential)?;
+    match who.credential {
+        Credential::Login(id) => {
+            let login = Login::read(view.get(RecordKind::LOGIN, id).ok_or_else(unknown_credential)?)?;
+            Ok(latest.min(login.until))
+        }
+        _ => Ok(latest),
+    }
+}
+
+/// Returns a free index for a session, and the session that it replaces.
+fn free_index(view: &CatalogView<'_>, user: Uuid, now: i64) -> Result<(u32, Option<Arc<Record>>), RecordsError> {
+    let mut idlest: Option<(i64, u32, &Arc<Record>)> = None;
+    for index in 0..CONSOLE_SESSIONS_PER_USER_MAX {
+        let Some(record) = view.find(&index_key(user, index)) else { return Ok((index, None)) };
+        let session = ConsoleSession::read(record)?;
+        if session.is_over(now) {
+            return Ok((index, Some(Arc::clone(record))));
+        }
+        if idlest.is_none_or(|(used, ..)| session.used < used) {
+            idlest = Some((session.used, index, record));
+        }
+    }
+    idlest.map(|(_, index, record)| (index, Some(Arc::clone(record)))).ok_or_else(busy)
+}
+
+fn put(id: Uuid, expect: Expect, session: &ConsoleSession) -> Result<PutRecord, RecordsError> {
+    let body = serde_json::to_vec(session)
+        .map_err(|error| RecordsError::Internal(format!("a session of the console: {error}")))?;
+    let (kind, at) = (RecordKind::CONSOLE_SESSION, mechanism::now_micros());
+    Ok(PutRecord { kind, id, org: None, expect, keys: session.keys(), body, at })
+}
+
+fn unknown_session() -> RecordsError {
+    RecordsError::Unauthenticated("the session has ended: sign in again".into())
+}
+
+fn busy() -> RecordsError {
+    RecordsError::Busy("concurrent changes to the sessions of this user prevented the request: try again".into())
+}

@@ -1,0 +1,77 @@
+//! Session of the console: a browser that a credential signed in. It opens what that credential opens, and ends with it.
+//! The record has no secret: the cookie is known by its fingerprint.
+
+use assay_node_auth::Credential;
+use assay_storage_model::catalog::{Record, UniqueKey};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::error::RecordsError;
+
+/// Sessions that one user has at once. One more replaces the one that was used least recently.
+pub const CONSOLE_SESSIONS_PER_USER_MAX: u32 = 50;
+/// Time without use after which a session ends.
+pub const CONSOLE_IDLE_SECONDS: i64 = 12 * 60 * 60;
+
+/// Times are seconds since the epoch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ConsoleSession {
+    pub user_id: Uuid,
+    /// The credential that signed in, without which the session is invalid.
+    pub parent: Credential,
+    /// Index among the sessions of the user.
+    pub index: u32,
+    pub fingerprint: String,
+    /// Time at which the cookie got its value.
+    pub rotated: i64,
+    /// The value before the last rotation. Requests that were on their way still have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous: Option<PreviousValue>,
+    /// Last use, to within some minutes.
+    pub used: i64,
+    pub until: i64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PreviousValue {
+    pub fingerprint: String,
+    pub until: i64,
+}
+
+impl ConsoleSession {
+    pub fn read(record: &Record) -> Result<ConsoleSession, RecordsError> {
+        let damaged =
+            |error| RecordsError::Internal(format!("{} {} cannot be decoded: {error}", record.kind, record.id));
+        serde_json::from_slice(&record.body).map_err(damaged)
+    }
+
+    /// Returns the end of the session if it is not used again.
+    pub fn idle_until(&self) -> i64 {
+        self.until.min(self.used + CONSOLE_IDLE_SECONDS)
+    }
+
+    pub fn is_over(&self, now: i64) -> bool {
+        now >= self.idle_until()
+    }
+
+    /// Returns whether a value with this fingerprint opens the session.
+    pub fn is_opened_by(&self, fingerprint: &str, now: i64) -> bool {
+        let is_previous =
+            self.previous.as_ref().is_some_and(|value| value.fingerprint == fingerprint && now < value.until);
+        !self.is_over(now) && (self.fingerprint == fingerprint || is_previous)
+    }
+
+    pub fn keys(&self) -> Vec<UniqueKey> {
+        let values = [Some(&self.fingerprint), self.previous.as_ref().map(|value| &value.fingerprint)];
+        let values = values.into_iter().flatten().map(|fingerprint| value_key(fingerprint));
+        values.chain([index_key(self.user_id, self.index)]).collect()
+    }
+}
+
+pub fn value_key(fingerprint: &str) -> UniqueKey {
+    UniqueKey::new("console_session.value", fingerprint)
+}
+
+pub fn index_key(user: Uuid, index: u32) -> UniqueKey {
+    UniqueKey::new(format!("console_session/{user}"), index.to_string())
+}

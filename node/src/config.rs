@@ -22,7 +22,7 @@ use assay_cluster::{
 use assay_node_egress::EgressSettings;
 use assay_node_files::FilesConfig;
 use assay_node_gateway::settings::GatewaySettings;
-use assay_node_http::{AdminConfig, HttpConfig, TlsFiles};
+use assay_node_http::{AdminConfig, ConsoleConfig, HttpConfig, TlsFiles};
 use assay_node_identity::{CLIENT_SECRET_VARIABLE, JwtConfig, OidcConfig};
 use assay_node_limits::LimitsConfig;
 use assay_node_retention::RetentionConfig;
@@ -61,6 +61,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     pub http: HttpConfig,
+    pub console: ConsoleConfig,
     pub admin: AdminConfig,
     pub jwt: JwtConfig,
     pub oidc: OidcConfig,

@@ -20,7 +20,7 @@ use assay_node_auth::{Asker, Job, LoginRules, Secret};
 use assay_node_budgets::{Budgets, ReplicatedBudgets};
 use assay_node_egress::EgressClient;
 use assay_node_files::{Collector, Files};
-use assay_node_http::{App, Health, HttpConfig, Server, Sockets};
+use assay_node_http::{App, Console, Health, HttpConfig, Server, Sockets};
 use assay_node_identity::{
     CLIENT_SECRET_VARIABLE, Identity, OpenId, Provider, TrustedIssuer, open_issuer, open_provider,
 };
@@ -126,6 +126,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         admin: http_listener::open(&config, Arc::clone(&cluster))?,
         provider,
         gateway: gateway.clone(),
+        console: console(&config, &cluster),
         services: assay_node_api::services(),
     };
     let server = Server::bind(app, sockets).context("cannot start to listen")?;
@@ -140,7 +141,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         records.settle_master_key(&keys).await.context("the master key of secrets")?;
         identity.sweep_and_say().await;
         serving.store(true, Ordering::Relaxed);
-        announce(made.as_ref(), scheme, &addresses, &otlp)
+        announce(made.as_ref(), scheme, (&addresses, &otlp), config.console.enabled)
     };
     let started = tokio::select! {
         started = settling => Some(started),
@@ -168,6 +169,16 @@ async fn run(config: Config) -> anyhow::Result<()> {
     tokio::select! {
         stopped = stopping => stopped,
         () = signals.first() => anyhow::bail!("received a second signal, stopping at once as after a crash"),
+    }
+}
+
+/// Returns what the server has to know of the console.
+fn console(config: &Config, cluster: &Cluster) -> Console {
+    let id = cluster.id().to_string();
+    Console {
+        config: config.console.clone(),
+        cluster: id.chars().take_while(|letter| *letter != '-').collect(),
+        node: cluster.node().to_string(),
     }
 }
 
@@ -339,13 +350,21 @@ fn beyond_this_machine(http: &HttpConfig, addresses: &[SocketAddr]) -> Option<&'
 }
 
 /// Prints the first API key and the addresses, for operators and programs that wait for them.
-fn announce(made: Option<&Secret>, scheme: &str, addresses: &[SocketAddr], otlp: &[SocketAddr]) -> anyhow::Result<()> {
+fn announce(
+    made: Option<&Secret>,
+    scheme: &str,
+    (addresses, otlp): (&[SocketAddr], &[SocketAddr]),
+    has_console: bool,
+) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     if let Some(key) = made {
         writeln!(out, "API key (shown once): {}", key.expose())?;
     }
     for address in otlp {
         writeln!(out, "Exporters of OpenTelemetry are served over gRPC at {scheme}://{address}")?;
+    }
+    for address in addresses.iter().filter(|_| has_console) {
+        writeln!(out, "The console is at {scheme}://{address}/app")?;
     }
     for address in addresses {
         writeln!(out, "Assay is ready at {scheme}://{address}")?;

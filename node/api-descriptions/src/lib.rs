@@ -2,6 +2,7 @@
 //! descriptions with the registered routes.
 
 pub mod access;
+pub mod console;
 pub mod families;
 pub mod files;
 pub mod gateway;

@@ -5,7 +5,7 @@ pub mod oauth;
 pub mod setup;
 
 use assay_node_http::openapi::{Operation, names, text, uuid};
-use assay_node_http::requests::caller::Call;
+use assay_node_http::requests::caller::{Call, FORWARDED_PROTO};
 use assay_node_http::requests::origin;
 use assay_node_http::responses::refusal::Refusal;
 use assay_node_http::responses::{HandlerResult, json};
@@ -14,8 +14,6 @@ use serde_json::{Value, json};
 
 /// Tag of the operations in the OpenAPI document.
 const TAG: &str = "Service";
-
-const FORWARDED_PROTO: &str = "x-forwarded-proto";
 
 /// The organizations of a credential, and where to go on from here. The list is never empty and `api_url` never null:
 /// clients stop at either.

@@ -20,6 +20,7 @@
 //! | `limits` | warnings about rules of rate limiting |
 
 mod access;
+mod console;
 mod files;
 mod functions;
 mod gateway;

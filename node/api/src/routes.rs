@@ -2,13 +2,15 @@
 //! 405 or 404.
 
 use assay_node_api_descriptions as descriptions;
+use assay_node_console::sessions;
 use assay_node_functions::Definition;
 use assay_node_gateway::paths;
 use assay_node_http::openapi::Operation;
 use assay_node_http::requests::caller::Call;
 use assay_node_http::responses::HandlerResult;
 use assay_node_http::responses::refusal::{ErrorKind, Refusal};
-use assay_node_http::web::{HttpRequest, HttpResponse, Method, ServiceConfig, header, to};
+use assay_node_http::server::edge::Edge;
+use assay_node_http::web::{Data, HttpRequest, HttpResponse, Method, ServiceConfig, header, to};
 use assay_node_records::{Api, Changes, Kind as RecordKind, kinds};
 use assay_storage_model::ObjectKind;
 
@@ -21,8 +23,8 @@ use crate::records::{budgets, environments, secrets, simulated_users, snapshots,
 use crate::route_table::{Routes, at, at_all_below, delete, get, patch, post, put};
 use crate::rows::restore;
 use crate::{
-    access, files, functions, gateway, guide, identity, invocations, queries, records, registering, rows, service,
-    summaries, temporary_credentials,
+    access, console, files, functions, gateway, guide, identity, invocations, queries, records, registering, rows,
+    service, summaries, temporary_credentials,
 };
 
 /// Registers all routes of the API.
@@ -30,6 +32,7 @@ pub fn all(config: &mut ServiceConfig) {
     let mut routes = Routes::of(config);
     registered(&mut routes);
     routes.finish();
+    console::register_pages(config);
 }
 
 /// Registers or lists all routes. A family of routes is described where it is registered; single routes are described by
@@ -86,6 +89,14 @@ pub fn registered(config: &mut Routes<'_>) {
     config.service(at("/btql/async/{id}").route(get().to(jobs::status)));
     config.service(at("/btql/async/{id}/result").route(get().to(jobs::result)));
     config.service(at("/logs3").route(post().to(rows::logs3)));
+    config.service(at("/console/about").route(get().to(console::about)));
+    config.service(at("/console/projects").route(get().to(console::projects)));
+    config.service(
+        at("/console/session")
+            .route(post().to(sessions::open))
+            .route(get().to(sessions::get))
+            .route(delete().to(sessions::end)),
+    );
     invocations::register(config);
     temporary_credentials::register(config);
     logins(config);
@@ -120,6 +131,7 @@ pub fn single_operations() -> Vec<Operation> {
     all.extend(descriptions::gateway::operations());
     all.extend(descriptions::invocations::operations());
     all.extend(temporary_credentials::operations());
+    all.extend(descriptions::console::operations());
     all
 }
 
@@ -396,11 +408,21 @@ fn rows_of(config: &mut Routes<'_>, path: &str, kind: ObjectKind) {
     config.describe(|| descriptions::rows::rows(path, kind));
 }
 
+/// Leads browsers to the console, and programs to the description of the API.
+fn first_page(request: &HttpRequest) -> HttpResponse {
+    let accepted = request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let is_served = request.app_data::<Data<Edge>>().is_some_and(|edge| edge.console.config.enabled);
+    match is_served && accepted.contains("text/html") {
+        true => HttpResponse::SeeOther().insert_header((header::LOCATION, "/app")).finish(),
+        false => HttpResponse::Found().insert_header((header::LOCATION, "/docs")).finish(),
+    }
+}
+
 /// Answers paths without a route. Only authenticated callers learn which operations are not served yet.
 pub async fn unrouted(request: HttpRequest) -> HandlerResult {
     let (method, path) = (request.method().clone(), request.path().to_owned());
     if path == "/" && (method == Method::GET || method == Method::HEAD) {
-        return Ok(HttpResponse::Found().insert_header((header::LOCATION, "/docs")).finish());
+        return Ok(first_page(&request));
     }
     match lookup(method.as_str(), &path) {
         PathLookup::Operation => {

@@ -20,6 +20,7 @@
 
 pub mod access_log;
 mod config;
+mod console;
 pub mod grpc;
 pub mod openapi;
 pub mod requests;
@@ -41,6 +42,7 @@ use crate::grpc::GrpcService;
 use crate::server::edge::Edge;
 
 pub use config::{HttpConfig, TlsFiles};
+pub use console::{Console, ConsoleConfig};
 pub use server::admin::{Admin, AdminAnswer, AdminConfig, AdminRefusal, AdminRequest};
 pub use server::sockets::Sockets;
 pub use server::{Handle, Server};
@@ -62,6 +64,7 @@ pub struct App {
     /// None: nobody logs in.
     pub provider: Option<Arc<dyn Provider>>,
     pub gateway: Gateway,
+    pub console: Console,
     pub services: Services,
 }
 

@@ -4,6 +4,7 @@ pub mod admission;
 pub mod background;
 pub mod body;
 pub mod caller;
+pub mod console_session;
 pub mod error_texts;
 pub mod idempotency_key;
 pub mod limits;

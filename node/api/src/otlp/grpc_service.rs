@@ -69,6 +69,7 @@ impl ExportService {
         let header = |name: &str| call.metadata.get(name).map(HeaderValue::as_bytes);
         let said = CallerHeaders {
             authorization: header(AUTHORIZATION),
+            session: None,
             org_name: header(ORG_NAME),
             impersonate: header(IMPERSONATE),
         };

@@ -7,7 +7,9 @@ use std::time::Duration;
 use assay_cluster::{Cluster, ClusterConfig};
 use assay_node_egress::{EgressClient, EgressConfig, EgressPolicy, EgressSettings, OwnEndpoints, TrustedRoots};
 use assay_node_gateway::{Gateway, GatewayParts, GatewaySettings};
-use assay_node_http::{Admin, App, Handle as ServerHandle, Health, HttpConfig, Server, Sockets};
+use assay_node_http::{
+    Admin, App, Console, ConsoleConfig, Handle as ServerHandle, Health, HttpConfig, Server, Sockets,
+};
 use assay_node_identity::{Identity, Jwts};
 use assay_node_limits::{LimitsConfig, Quotas, RateLimiter, RatePeers, RateRule, RateView};
 use assay_node_models::catalog::Catalog;
@@ -115,6 +117,7 @@ impl Fixture {
                     Catalog::built_in().clone(),
                     Handle::current(),
                 )),
+                console: Console { config: ConsoleConfig::default(), cluster: "0a1b2c3d".into(), node: "1".into() },
                 services: assay_node_api::services(),
             };
             (cluster, objects, asked, {

@@ -5,6 +5,7 @@ mod admin;
 mod admission;
 mod budgets;
 mod client;
+mod console;
 mod edges;
 mod fixture;
 mod identity;

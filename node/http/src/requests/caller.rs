@@ -22,11 +22,13 @@ use uuid::Uuid;
 
 use crate::requests::admission::Applicant;
 use crate::requests::body::{self, Body};
+use crate::requests::console_session::session_value;
 use crate::requests::wait::Wait;
 use crate::responses::refusal::{ErrorKind, Refusal};
 use crate::server::edge::Edge;
 
 pub const AUTHORIZATION: &str = "authorization";
+pub const FORWARDED_PROTO: &str = "x-forwarded-proto";
 pub const ORG_NAME: &str = "x-bt-org-name";
 pub const IMPERSONATE: &str = "x-bt-impersonate-user";
 /// Headers in which SDKs of Anthropic and of Google send the key.
@@ -56,6 +58,8 @@ enum AcceptedCredentials {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CallerHeaders<'a> {
     pub authorization: Option<&'a [u8]>,
+    /// Value of a session of the console, which is used in the place of the header.
+    pub session: Option<&'a str>,
     pub org_name: Option<&'a [u8]>,
     pub impersonate: Option<&'a [u8]>,
 }
@@ -71,17 +75,19 @@ impl Caller {
         wait: Wait,
         accepted: AcceptedCredentials,
     ) -> Result<Caller, Refusal> {
-        let secret = bearer(said.authorization)?;
         let org_name = header_text(ORG_NAME, said.org_name)?;
         let wanted = header_text(IMPERSONATE, said.impersonate)?;
-        let (secret, named) = (secret.expose(), (org_name.as_deref(), wanted.as_deref()));
-        let ModelCaller { principal, temporary } = match accepted {
-            AcceptedCredentials::WithTemporary => {
-                edge.identity.authenticate_model_caller(secret, named.0, named.1).await?
+        let named = (org_name.as_deref(), wanted.as_deref());
+        let lasting = |principal| ModelCaller { principal, temporary: None };
+        let ModelCaller { principal, temporary } = match (said.session, accepted) {
+            (Some(value), _) => lasting(edge.identity.authenticate_console_session(value, named.0, named.1).await?),
+            (None, AcceptedCredentials::WithTemporary) => {
+                let secret = bearer(said.authorization)?;
+                edge.identity.authenticate_model_caller(secret.expose(), named.0, named.1).await?
             }
-            AcceptedCredentials::Lasting => {
-                let principal = edge.identity.authenticate_as(secret, named.0, named.1).await?;
-                ModelCaller { principal, temporary: None }
+            (None, AcceptedCredentials::Lasting) => {
+                let secret = bearer(said.authorization)?;
+                lasting(edge.identity.authenticate_as(secret.expose(), named.0, named.1).await?)
             }
         };
         Span::current().record("principal", tracing::field::display(principal.user));
@@ -279,7 +285,12 @@ impl Call {
             (Some(named), _) => Some(named.as_bytes()),
             (None, sent) => sent,
         };
-        let said = CallerHeaders { authorization, org_name, impersonate: header(IMPERSONATE) };
+        let session = match authorization {
+            Some(_) => None,
+            None => session_value(&request, &edge)?,
+        };
+        let session = session.as_ref().map(Secret::expose);
+        let said = CallerHeaders { authorization, session, org_name, impersonate: header(IMPERSONATE) };
         let caller = Caller::with(edge, said, wait_of(&request), accepted).await?;
         if let Some(connection) = request.conn_data::<Arc<Connection>>() {
             caller.on(connection)?;

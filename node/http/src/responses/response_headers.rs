@@ -24,14 +24,19 @@ pub struct ResponseHeaders {
     cors: Option<CorsRequest>,
 }
 
-/// Returns whether a path is not for browsers, so that no page of another origin may read it.
+/// Returns whether no page of another origin may read a path: what is not for browsers, and the console.
 fn is_apart(path: &str) -> bool {
-    path.trim_matches('/').eq_ignore_ascii_case("metrics")
+    let first = path.trim_start_matches('/').split('/').next().unwrap_or_default();
+    path.trim_matches('/').eq_ignore_ascii_case("metrics") || ["app", "console"].contains(&first)
 }
 
 /// Marks an error response whose handler means its plain text, as an extension of the response.
 #[derive(Clone, Copy, Debug)]
 pub struct MeantAsText;
+
+/// Marks a response that says itself how long it may be kept, as an extension of the response. It has no data of a team.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnCaching;
 
 impl ResponseHeaders {
     pub fn of(request: &ServiceRequest) -> ResponseHeaders {
@@ -59,7 +64,12 @@ impl ResponseHeaders {
         if is_error && !is_meant && !answer.headers().get(header::CONTENT_TYPE).is_some_and(of_ours) {
             answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         }
+        let is_own = answer.extensions().get::<OwnCaching>().is_some();
+        let caching = answer.headers().get(header::CACHE_CONTROL).filter(|_| is_own).cloned();
         self.put_on_headers(answer.headers_mut());
+        if let Some(caching) = caching {
+            answer.headers_mut().insert(header::CACHE_CONTROL, caching);
+        }
         answer
     }
 

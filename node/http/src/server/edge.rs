@@ -40,7 +40,7 @@ use crate::responses::response_body::SLOW_READERS;
 use crate::responses::response_headers::ResponseHeaders;
 use crate::server::admin::AdminListener;
 use crate::server::metrics::ServerMetrics;
-use crate::{App, Health};
+use crate::{App, Console, Health};
 
 /// Paths that are answered even if all connections are taken.
 const HEALTH: [&str; 2] = ["/healthz", "/readyz"];
@@ -64,6 +64,7 @@ pub struct Edge {
     pub(crate) admin: Option<AdminListener>,
     pub logins: Option<LoginGate>,
     pub gateway: Gateway,
+    pub console: Console,
     calls_models: fn(&str) -> bool,
     health: Arc<dyn Fn() -> Health + Send + Sync>,
     metrics: Arc<dyn Fn() -> String + Send + Sync>,
@@ -87,6 +88,7 @@ impl Edge {
             admin: app.admin.map(AdminListener::new),
             logins: app.provider.map(LoginGate::new),
             gateway: app.gateway,
+            console: app.console,
             calls_models: app.services.calls_models,
             health: app.health,
             metrics: app.metrics,
@@ -280,7 +282,7 @@ mod tests {
     use tokio::runtime::Handle;
 
     use super::*;
-    use crate::Services;
+    use crate::{ConsoleConfig, Services};
 
     /// Returns the response to a handler that answers, panics or never ends, and the number of counted panics.
     async fn answered(path: &str) -> (u16, Value, u64) {
@@ -314,6 +316,7 @@ mod tests {
                 Catalog::built_in().clone(),
                 Handle::current(),
             )),
+            console: Console { config: ConsoleConfig::default(), cluster: "0a1b2c3d".into(), node: "1".into() },
             services: Services {
                 api: |_| {},
                 metrics: |_| {},

@@ -22,6 +22,8 @@ pub struct ServerMetrics {
     pub body_bytes: AtomicU64,
     pub slow_bodies: AtomicU64,
     pub panics: AtomicU64,
+    /// Reports of browsers about violations of the console's policy.
+    pub policy_reports: AtomicU64,
 }
 
 /// One request under way. Dropping it ends that, also after the caller hung up.
@@ -89,6 +91,7 @@ impl ServerMetrics {
             ("body_bytes_total", "counter", read(&self.body_bytes)),
             ("slow_bodies_total", "counter", read(&self.slow_bodies)),
             ("panics_total", "counter", read(&self.panics)),
+            ("console_policy_reports_total", "counter", read(&self.policy_reports)),
         ] {
             let _ = writeln!(text, "# TYPE assay_http_{name} {kind}\nassay_http_{name} {value}");
         }

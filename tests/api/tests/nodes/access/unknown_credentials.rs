@@ -71,12 +71,14 @@ fn routes(url: &str) -> Result<Vec<Route>> {
 }
 
 /// Public paths: documents for everyone, and the login of people without a credential.
-const PUBLIC: [&str; 22] = [
+const PUBLIC: [&str; 24] = [
     "/.well-known/oauth-authorization-server",
     "/api/cli/wizard-session/allow",
     "/api/cli/wizard-session/create",
     "/api/cli/wizard-session/login",
     "/api/cli/wizard-session/poll",
+    "/console/about",
+    "/console/session",
     "/docs",
     "/docs/guide",
     "/docs/guide/5ca1ab1e-0000-4000-8000-0123456789ab",

@@ -1,0 +1,105 @@
+//! What the console asks for beside the API: facts about this server, and an overview of projects.
+
+use assay_node_http::requests::caller::Call;
+use assay_node_http::requests::console_session::{is_secure, session_value};
+use assay_node_http::requests::origin::is_loopback;
+use assay_node_http::responses::refusal::Refusal;
+use assay_node_http::responses::{HandlerResult, json};
+use assay_node_http::server::edge::Edge;
+use assay_node_http::web::{Data, HttpRequest, ServiceConfig, get, header, post, resource, to};
+use assay_node_records::{ListRequest, kinds};
+use serde_json::{Value, json};
+
+use crate::queries::rows_of;
+use crate::routes::unrouted;
+
+/// Parts of the console that this version has.
+const SERVED: [&str; 3] = ["signin", "home", "welcome"];
+/// Upper bound of the projects of an overview.
+const PROJECTS_MAX: usize = 1000;
+/// Upper bound of the bytes of an overview's rows.
+const OVERVIEW_BYTES_MAX: usize = 1 << 20;
+const FIRST_KEY: &str = "The server printed the first key when it was started for the first time.";
+
+/// Registers what is served without a description: the page, its files, and reports of browsers.
+pub fn register_pages(config: &mut ServiceConfig) {
+    use assay_node_console::{asset, page, reports};
+    let of = |path: &str| resource(path.to_owned()).default_service(to(unrouted));
+    config
+        .service(of("/console/csp").route(post().to(reports::report)))
+        .service(of("/app").route(get().to(page)))
+        .service(of("/app/assets/{path:.*}").route(get().to(asset)))
+        .service(of("/app/{path:.*}").route(get().to(page)));
+}
+
+/// `GET /console/about`. Without a session it has nothing that is not public: no name of an organization, and no count.
+pub async fn about(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
+    let host = request.headers().get(header::HOST).and_then(|value| value.to_str().ok());
+    let is_private = is_secure(&request, &edge) || host.is_some_and(is_loopback);
+    let has_rows = match session_value(&request, &edge)? {
+        Some(_) => Some(has_rows(&Call::of(request).await?).await?),
+        None => None,
+    };
+    json(&json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "node": edge.console.node,
+        "cluster": edge.console.cluster,
+        "served": SERVED,
+        "sign_in": {"key": edge.console.config.enabled, "oidc": null},
+        "first_key": (!edge.identity.has_sign_ins()).then_some(FIRST_KEY),
+        "has_rows": has_rows,
+        "secure": is_private,
+        "limits": {"body_bytes": edge.config.body_bytes_max},
+    }))
+}
+
+async fn has_rows(call: &Call) -> Result<bool, Refusal> {
+    let projects = projects_of(call).await?;
+    if projects.is_empty() {
+        return Ok(false);
+    }
+    let query = format!("select: id | from: {} spans | limit: 1", source(&projects));
+    Ok(!rows_of(call, &query, OVERVIEW_BYTES_MAX).await?.is_empty())
+}
+
+/// `GET /console/projects`: the projects that the caller may see, with their newest row, and rows and errors of a day.
+pub async fn projects(call: Call) -> HandlerResult {
+    let projects = projects_of(&call).await?;
+    let mut overview = Vec::new();
+    if !projects.is_empty() {
+        let source = source(&projects);
+        let newest = format!("dimensions: project_id | measures: max(created) as newest | from: {source} spans");
+        let day = format!(
+            "dimensions: project_id | measures: count(1) as n, count(error) as errors | from: {source} spans | \
+             filter: created >= now() - interval 1 day"
+        );
+        let newest = rows_of(&call, &newest, OVERVIEW_BYTES_MAX).await?;
+        let day = rows_of(&call, &day, OVERVIEW_BYTES_MAX).await?;
+        let find = |rows: &[Value], id: &Value| rows.iter().find(|row| row["project_id"] == *id).cloned();
+        overview = projects
+            .iter()
+            .map(|project| {
+                let id = &project["id"];
+                let day = find(&day, id).unwrap_or_default();
+                json!({
+                    "id": id, "name": project["name"],
+                    "newest": find(&newest, id).unwrap_or_default()["newest"],
+                    "rows_24h": day["n"].as_u64().unwrap_or(0), "errors_24h": day["errors"].as_u64().unwrap_or(0),
+                })
+            })
+            .collect();
+    }
+    json(&json!({"projects": overview, "truncated": projects.len() == PROJECTS_MAX}))
+}
+
+async fn projects_of(call: &Call) -> Result<Vec<Value>, Refusal> {
+    let request = ListRequest::from_query(vec![("limit".to_owned(), PROJECTS_MAX.to_string())])?;
+    Ok(call.edge.records.list(&call.principal, &kinds::PROJECT, &request).await?)
+}
+
+/// Returns the logs of projects as a source of a query.
+fn source(projects: &[Value]) -> String {
+    let ids: Vec<String> =
+        projects.iter().map(|project| format!("'{}'", project["id"].as_str().unwrap_or_default())).collect();
+    format!("project_logs({})", ids.join(", "))
+}

@@ -1,0 +1,185 @@
+//! The console as browsers meet it: its page, and sessions that only its own pages can use.
+
+use serde_json::{Value, json};
+
+use crate::client::{ClientResponse, request};
+use crate::fixture::Fixture;
+
+const CONSOLE: (&str, &str) = ("x-assay-console", "1");
+const COOKIE: &str = "assay-0a1b2c3d=";
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; \
+    media-src 'self' blob:; font-src 'self'; connect-src 'self'; worker-src 'self'; frame-src blob:; base-uri 'none'; \
+    form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types assay-worker; \
+    report-uri /console/csp";
+
+fn send(fixture: &Fixture, method: &str, path: &str, headers: &[(&str, &str)]) -> ClientResponse {
+    fixture.send(&request(method, path, headers, b""))
+}
+
+/// Signs in with a key. Returns the cookie and the response.
+fn sign_in(fixture: &Fixture, key: &str) -> (String, ClientResponse) {
+    let bearer = format!("Bearer {key}");
+    let response = send(fixture, "POST", "/console/session", &[("Authorization", &bearer), CONSOLE]);
+    assert_eq!(response.status, 200, "{}", response.text());
+    let set = response.header("set-cookie").expect("a cookie");
+    (set.split(';').next().expect("a pair").to_owned(), response)
+}
+
+fn new_key(fixture: &Fixture, name: &str) -> (String, String) {
+    let made = fixture.post("/v1/api_key", &json!({"name": name})).ok();
+    let text = |field: &str| made[field].as_str().expect("text").to_owned();
+    (text("id"), text("key"))
+}
+
+#[test]
+fn a_key_signs_a_browser_in_and_ends_its_session_with_it() {
+    let fixture = Fixture::open();
+    let (id, key) = new_key(&fixture, "browser");
+    let (cookie, signed_in) = sign_in(&fixture, &key);
+    let set = signed_in.header("set-cookie").expect("a cookie");
+    assert!(set.starts_with(COOKIE) && set.ends_with("; HttpOnly; SameSite=Strict"), "{set}");
+    assert!(!set.contains(&key) && !signed_in.text().contains(&key));
+
+    let mine = [("Cookie", cookie.as_str()), CONSOLE];
+    let session = send(&fixture, "GET", "/console/session", &mine).ok();
+    let me = fixture.post("/api/self/me", &Value::Null).ok();
+    assert_eq!((&session["user"]["id"], &session["by"]), (&me["id"], &json!("key")));
+    assert_eq!(session["organizations"][0]["name"], me["organizations"][0]["name"]);
+    fixture.project("one");
+    let listed = send(&fixture, "GET", "/v1/project", &mine).ok();
+    assert_eq!(listed["objects"][0]["name"], "one");
+
+    assert_eq!(fixture.call("DELETE", &format!("/v1/api_key/{id}"), &[], b"").status, 200);
+    send(&fixture, "GET", "/v1/project", &mine).refused(401);
+    send(&fixture, "GET", "/console/session", &mine).refused(401);
+}
+
+#[test]
+fn only_a_page_of_this_server_can_use_a_session() {
+    let fixture = Fixture::open();
+    let (_, key) = new_key(&fixture, "browser");
+    let (cookie, _) = sign_in(&fixture, &key);
+    let cookie = ("Cookie", cookie.as_str());
+    let status = |headers: &[(&str, &str)]| send(&fixture, "GET", "/v1/project", headers).status;
+    let own = "http://assay-test:8000";
+    assert_eq!(status(&[cookie, CONSOLE]), 200);
+    assert_eq!(status(&[cookie, CONSOLE, ("Origin", own)]), 200);
+    assert_eq!(status(&[cookie, CONSOLE, ("Sec-Fetch-Site", "same-origin")]), 200);
+    for other in [
+        &[cookie][..],
+        &[cookie, ("Origin", own)],
+        &[cookie, CONSOLE, ("Origin", "http://evil.example")],
+        &[cookie, CONSOLE, ("Origin", "null")],
+        &[cookie, CONSOLE, ("Sec-Fetch-Site", "cross-site")],
+        &[cookie, CONSOLE, ("Sec-Fetch-Site", "same-site"), ("Origin", own)],
+        &[cookie, CONSOLE, ("Sec-Fetch-Site", "none")],
+        &[cookie, CONSOLE, ("Authorization", "Bearer sk-unknown")],
+        &[("Cookie", "assay-0a1b2c3d=cs-unknown"), CONSOLE],
+        &[("Cookie", "__Host-assay-0a1b2c3d=x"), CONSOLE],
+    ] {
+        assert_eq!(status(other), 401, "{other:?}");
+    }
+    // The value is no credential of the API, and no other site learns that it may send the header.
+    let value = cookie.1.split_once('=').expect("a pair").1;
+    assert_eq!(status(&[("Authorization", &format!("Bearer {value}"))]), 401);
+    let preflight = [("Origin", "http://evil.example"), ("Access-Control-Request-Headers", "x-assay-console")];
+    let allowed = send(&fixture, "OPTIONS", "/v1/project", &preflight);
+    assert!(!allowed.header("access-control-allow-headers").unwrap_or_default().contains("x-assay-console"));
+    let foreign = send(&fixture, "GET", "/console/about", &[("Origin", "http://evil.example")]);
+    assert_eq!(foreign.header("access-control-allow-origin"), None);
+    let bearer = format!("Bearer {key}");
+    let without = send(&fixture, "POST", "/console/session", &[("Authorization", &bearer)]);
+    assert!(without.refused(400).contains("x-assay-console"));
+    let cross = [("Authorization", bearer.as_str()), CONSOLE, ("Sec-Fetch-Site", "cross-site")];
+    send(&fixture, "POST", "/console/session", &cross).refused(401);
+}
+
+#[test]
+fn whoever_signs_out_is_signed_out_here_or_everywhere() {
+    let fixture = Fixture::open();
+    let (_, key) = new_key(&fixture, "browsers");
+    let cookies: Vec<String> = (0..3).map(|_| sign_in(&fixture, &key).0).collect();
+    let status = |cookie: &str| send(&fixture, "GET", "/v1/project", &[("Cookie", cookie), CONSOLE]).status;
+    let statuses = || cookies.iter().map(|cookie| status(cookie)).collect::<Vec<_>>();
+    let end = |cookie: &str, path: &str| {
+        let ended = send(&fixture, "DELETE", path, &[("Cookie", cookie), CONSOLE]);
+        assert_eq!(ended.status, 200, "{}", ended.text());
+        assert!(ended.header("set-cookie").is_some_and(|set| set.starts_with("assay-0a1b2c3d=; ")));
+    };
+    end(&cookies[0], "/console/session");
+    assert_eq!(statuses(), [401, 200, 200]);
+    end(&cookies[0], "/console/session?everywhere=true");
+    assert_eq!(statuses(), [401, 200, 200], "a session that has ended ends no other");
+    end(&cookies[1], "/console/session?everywhere=true");
+    assert_eq!(statuses(), [401, 401, 401]);
+    send(&fixture, "DELETE", "/console/session?everywhere=yes", &[CONSOLE]).refused(400);
+}
+
+#[test]
+fn the_page_is_the_same_below_app_and_its_files_are_kept_for_ever() {
+    let fixture = Fixture::open();
+    let page = fixture.knock("GET", "/app");
+    assert_eq!((page.status, page.header("content-security-policy")), (200, Some(POLICY)));
+    assert_eq!(page.header("cache-control"), Some("no-cache"));
+    assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
+    for (name, value) in [
+        ("x-content-type-options", "nosniff"),
+        ("referrer-policy", "same-origin"),
+        ("cross-origin-opener-policy", "same-origin"),
+        ("cross-origin-resource-policy", "same-origin"),
+    ] {
+        assert_eq!(page.header(name), Some(value), "{name}");
+    }
+    for path in ["/app/", "/app/acme/p/one/logs?oid=1", "/app/%77elcome", "/app/../app"] {
+        assert_eq!(fixture.knock("GET", path).body, page.body, "{path}");
+    }
+    let tag = page.header("etag").expect("a tag");
+    let known = send(&fixture, "GET", "/app", &[("If-None-Match", tag)]);
+    assert_eq!((known.status, known.body.len()), (304, 0));
+
+    let text = page.text();
+    let script = text.split("src=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a script");
+    let asset = fixture.knock("GET", script);
+    assert_eq!((asset.status, asset.header("cache-control")), (200, Some("public, max-age=31536000, immutable")));
+    let packed = send(&fixture, "GET", script, &[("Accept-Encoding", "gzip, br")]);
+    assert_eq!(packed.header("content-encoding"), Some("gzip"));
+    assert!(packed.body.len() < asset.body.len() || asset.body.len() < 500);
+    assert_eq!(fixture.knock("GET", "/app/assets/none.js").status, 404);
+    let browser = send(&fixture, "GET", "/", &[("Accept", "text/html,*/*;q=0.8")]);
+    assert_eq!((browser.status, browser.header("location")), (303, Some("/app")));
+}
+
+#[test]
+fn a_newcomer_learns_what_is_here_and_sees_the_first_row() {
+    let fixture = Fixture::open();
+    let about = fixture.knock("GET", "/console/about").ok();
+    assert!(about["first_key"].is_string() && about["has_rows"].is_null(), "{about}");
+    let (_, key) = new_key(&fixture, "browser");
+    let (cookie, _) = sign_in(&fixture, &key);
+    let mine = [("Cookie", cookie.as_str()), CONSOLE];
+    let about = || send(&fixture, "GET", "/console/about", &mine).ok();
+    assert!(about()["first_key"].is_null());
+    assert_eq!(about()["has_rows"], false);
+    let projects = || send(&fixture, "GET", "/console/projects", &mine).ok()["projects"].clone();
+    assert_eq!(projects(), json!([]));
+    let project = fixture.project("one");
+    assert_eq!(projects()[0]["newest"], Value::Null);
+    let rows = json!({"events": [{"input": "a"}, {"input": "b", "error": "why"}]});
+    fixture.post(&format!("/v1/project_logs/{project}/insert"), &rows).ok();
+    assert_eq!(about()["has_rows"], true);
+    let one = projects()[0].clone();
+    assert_eq!((&one["name"], &one["rows_24h"], &one["errors_24h"]), (&json!("one"), &json!(2), &json!(1)), "{one}");
+    assert!(one["newest"].is_string(), "{one}");
+}
+
+#[test]
+fn reports_of_browsers_are_counted() {
+    let fixture = Fixture::open();
+    let report = json!({"csp-report": {"violated-directive": "script-src", "blocked-uri": "inline"}}).to_string();
+    let headers = [("Content-Type", "application/csp-report")];
+    for _ in 0..3 {
+        assert_eq!(fixture.send(&request("POST", "/console/csp", &headers, report.as_bytes())).status, 204);
+    }
+    let metrics = fixture.knock("GET", "/metrics").text();
+    assert!(metrics.contains("assay_http_console_policy_reports_total 3"), "{metrics}");
+}

@@ -22,9 +22,7 @@ pub fn operations() -> Vec<Operation> {
         "required": ["version", "node", "cluster", "served", "sign_in", "first_key", "has_rows", "secure", "limits"],
         "properties": {
             "version": text(), "node": text(), "cluster": text(), "served": {"type": "array", "items": text()},
-            "sign_in": {"type": "object", "required": ["key", "oidc"], "properties": {
-                "key": flag, "oidc": {"type": "object", "nullable": true},
-            }},
+            "sign_in": {"type": "object", "required": ["key"], "properties": {"key": flag}},
             "first_key": {"type": "string", "nullable": true}, "has_rows": {"type": "boolean", "nullable": true},
             "secure": flag,
             "limits": {"type": "object", "required": ["body_bytes"], "properties": {"body_bytes": {"type": "integer"}}},

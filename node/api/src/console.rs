@@ -3,7 +3,7 @@
 use assay_node_http::requests::caller::Call;
 use assay_node_http::requests::console_session::{is_secure, session_value};
 use assay_node_http::requests::origin::is_loopback;
-use assay_node_http::responses::refusal::Refusal;
+use assay_node_http::responses::refusal::{ErrorKind, Refusal};
 use assay_node_http::responses::{HandlerResult, json};
 use assay_node_http::server::edge::Edge;
 use assay_node_http::web::{Data, HttpRequest, ServiceConfig, get, header, post, resource, to};
@@ -36,8 +36,8 @@ pub fn register_pages(config: &mut ServiceConfig) {
 pub async fn about(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
     let host = request.headers().get(header::HOST).and_then(|value| value.to_str().ok());
     let is_private = is_secure(&request, &edge) || host.is_some_and(is_loopback);
-    let has_rows = match session_value(&request, &edge)? {
-        Some(_) => Some(has_rows(&Call::of(request).await?).await?),
+    let has_rows = match signed_in(request, &edge).await? {
+        Some(call) => Some(has_rows(&call).await?),
         None => None,
     };
     json(&json!({
@@ -45,16 +45,30 @@ pub async fn about(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
         "node": edge.console.node,
         "cluster": edge.console.cluster,
         "served": SERVED,
-        "sign_in": {"key": edge.console.config.enabled, "oidc": null},
-        "first_key": (!edge.identity.has_sign_ins()).then_some(FIRST_KEY),
+        "sign_in": {"key": edge.console.config.enabled},
+        "first_key": (!edge.identity.has_sessions()).then_some(FIRST_KEY),
         "has_rows": has_rows,
         "secure": is_private,
         "limits": {"body_bytes": edge.config.body_bytes_max},
     }))
 }
 
+/// Returns the call of a session. One that has ended is none: its page asks how to sign in again.
+async fn signed_in(request: HttpRequest, edge: &Edge) -> Result<Option<Call>, Refusal> {
+    if session_value(&request, edge)?.is_none() {
+        return Ok(None);
+    }
+    match Call::of(request).await {
+        Ok(call) => Ok(Some(call)),
+        Err(refusal) if refusal.kind == ErrorKind::Unauthorized => Ok(None),
+        Err(refusal) => Err(refusal),
+    }
+}
+
+/// Returns whether a project of the organization has a row.
 async fn has_rows(call: &Call) -> Result<bool, Refusal> {
-    let projects = projects_of(call).await?;
+    let mut projects = projects_of(call).await?;
+    projects.truncate(PROJECTS_MAX);
     if projects.is_empty() {
         return Ok(false);
     }
@@ -64,7 +78,9 @@ async fn has_rows(call: &Call) -> Result<bool, Refusal> {
 
 /// `GET /console/projects`: the projects that the caller may see, with their newest row, and rows and errors of a day.
 pub async fn projects(call: Call) -> HandlerResult {
-    let projects = projects_of(&call).await?;
+    let mut projects = projects_of(&call).await?;
+    let is_truncated = projects.len() > PROJECTS_MAX;
+    projects.truncate(PROJECTS_MAX);
     let mut overview = Vec::new();
     if !projects.is_empty() {
         let source = source(&projects);
@@ -89,11 +105,12 @@ pub async fn projects(call: Call) -> HandlerResult {
             })
             .collect();
     }
-    json(&json!({"projects": overview, "truncated": projects.len() == PROJECTS_MAX}))
+    json(&json!({"projects": overview, "truncated": is_truncated}))
 }
 
+/// Returns the caller's projects, at most one more than an overview has.
 async fn projects_of(call: &Call) -> Result<Vec<Value>, Refusal> {
-    let request = ListRequest::from_query(vec![("limit".to_owned(), PROJECTS_MAX.to_string())])?;
+    let request = ListRequest::from_query(vec![("limit".to_owned(), (PROJECTS_MAX + 1).to_string())])?;
     Ok(call.edge.records.list(&call.principal, &kinds::PROJECT, &request).await?)
 }
 

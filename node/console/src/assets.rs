@@ -1,6 +1,5 @@
 //! Files of the console: packed into the program, or read from a folder while it is developed.
 
-use std::borrow::Cow;
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -53,8 +52,8 @@ fn is_path_byte(byte: u8) -> bool {
 }
 
 /// Returns the content type of a file by the ending of its name.
-pub fn content_type(path: &str) -> Cow<'static, str> {
-    let known = match path.rsplit_once('.').map(|(_, ending)| ending) {
+pub fn content_type(path: &str) -> &'static str {
+    match path.rsplit_once('.').map(|(_, ending)| ending) {
         Some("html") => "text/html; charset=utf-8",
         Some("js") => "text/javascript; charset=utf-8",
         Some("css") => "text/css; charset=utf-8",
@@ -64,8 +63,7 @@ pub fn content_type(path: &str) -> Cow<'static, str> {
         Some("json") => "application/json",
         Some("txt") => "text/plain; charset=utf-8",
         _ => "application/octet-stream",
-    };
-    Cow::Borrowed(known)
+    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use assay_node_http::responses::HandlerResult;
 use assay_node_http::responses::refusal::{ErrorKind, Refusal};
 use assay_node_http::responses::response_headers::OwnCaching;
 use assay_node_http::server::edge::Edge;
-use assay_node_http::web::{Bytes, Data, HttpRequest, HttpResponse, HttpResponseBuilder, header};
+use assay_node_http::web::{Bytes, Data, HttpRequest, HttpResponse, HttpResponseBuilder, StatusCode, header};
 
 use crate::assets::{INDEX, PackedFile, content_type, read_from};
 
@@ -66,7 +66,7 @@ fn answer(edge: &Edge, request: &HttpRequest, path: &str, caching: &str) -> Hand
     let mut response = dressed(edge, path, caching);
     response.insert_header((header::ETAG, file.tag)).insert_header((header::VARY, "Accept-Encoding"));
     if text(header::IF_NONE_MATCH).is_some_and(|known| knows(known, file.tag)) {
-        response.status(assay_node_http::web::StatusCode::NOT_MODIFIED);
+        response.status(StatusCode::NOT_MODIFIED);
         return Ok(finished(response, Bytes::new()));
     }
     if text(header::ACCEPT_ENCODING).is_some_and(takes_gzip) {
@@ -81,7 +81,7 @@ fn answer(edge: &Edge, request: &HttpRequest, path: &str, caching: &str) -> Hand
 fn dressed(edge: &Edge, path: &str, caching: &str) -> HttpResponseBuilder {
     let mut response = HttpResponse::Ok();
     response
-        .insert_header((header::CONTENT_TYPE, content_type(path).as_ref()))
+        .insert_header((header::CONTENT_TYPE, content_type(path)))
         .insert_header((header::CACHE_CONTROL, caching))
         .insert_header((header::CONTENT_SECURITY_POLICY, POLICY))
         .insert_header((header::REFERRER_POLICY, "same-origin"))

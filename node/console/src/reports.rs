@@ -1,5 +1,6 @@
 //! `POST /console/csp`: reports of browsers about violations of the page's policy. They are counted, and few are logged.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use assay_node_http::requests::admission::anonymous;
@@ -9,7 +10,6 @@ use assay_node_http::server::edge::Edge;
 use assay_node_http::server::metrics::ServerMetrics;
 use assay_node_http::web::{Data, HttpRequest, HttpResponse, Payload};
 use serde_json::Value;
-use std::sync::Mutex;
 
 const REPORT_BYTES_MAX: usize = 16 << 10;
 /// Reports that are logged in one period. Anyone can send them.
@@ -41,7 +41,7 @@ pub async fn report(edge: Data<Edge>, request: HttpRequest, payload: Payload) ->
 }
 
 fn may_log(now: Instant) -> bool {
-    let mut logged = LOGGED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut logged = LOGGED.lock().unwrap_or_else(PoisonError::into_inner);
     let (since, count) = logged.filter(|(since, _)| now - *since < PERIOD).unwrap_or((now, 0));
     *logged = Some((since, count + 1));
     count < LOGGED_MAX

@@ -69,7 +69,6 @@ pub struct OpenedConsoleSession {
 /// A session that its page asked for.
 #[derive(Clone, Debug)]
 pub struct RenewedConsoleSession {
-    pub principal: Principal,
     pub times: ConsoleSessionTimes,
     /// The next value of the cookie, where the value was replaced.
     pub value: Option<Secret>,
@@ -126,9 +125,9 @@ impl Identity {
         self.known_by(look).await
     }
 
-    /// Returns the session for its own page. Keeps the time of use, and replaces a value that is older than a day.
+    /// Renews a session whose page was authenticated by it: keeps the time of use, and replaces a value that is older
+    /// than a day.
     pub async fn renew_console_session(&self, value: &str) -> Result<RenewedConsoleSession, RecordsError> {
-        let principal = self.authenticate_console_session(value, None, None).await?;
         for _ in 0..ATTEMPTS_MAX {
             let found = self.catalog.peek(|view| self.session_in(view, value))?;
             let (record, mut session) = found.ok_or_else(unknown_session)?;
@@ -138,7 +137,7 @@ impl Identity {
                 false => None,
             };
             if next.is_none() && now - session.used < USE_KEPT_EVERY_SECONDS {
-                return Ok(RenewedConsoleSession { principal, times: ConsoleSessionTimes::of(&session), value: None });
+                return Ok(RenewedConsoleSession { times: ConsoleSessionTimes::of(&session), value: None });
             }
             session.used = now;
             session.previous = session.previous.filter(|value| now < value.until);
@@ -151,7 +150,7 @@ impl Identity {
             let put = put(record.id, Expect::Revision(record.revision), &session)?;
             match self.catalog.propose_one(By::System, CatalogCommand::Put(put)).await? {
                 CatalogOutcome::Put { .. } => {
-                    return Ok(RenewedConsoleSession { principal, times: ConsoleSessionTimes::of(&session), value });
+                    return Ok(RenewedConsoleSession { times: ConsoleSessionTimes::of(&session), value });
                 }
                 CatalogOutcome::Stale { .. } => self.catalog.fence().await?,
                 other => return Err(unexpected(&other)),
@@ -183,8 +182,8 @@ impl Identity {
         Ok(())
     }
 
-    /// Returns whether anybody has signed in to the console, or logged in with the provider.
-    pub fn has_sign_ins(&self) -> bool {
+    /// Returns whether there is a session of the console, or a login with the provider.
+    pub fn has_sessions(&self) -> bool {
         let kinds = [RecordKind::CONSOLE_SESSION, RecordKind::LOGIN];
         self.catalog.peek(|view| kinds.into_iter().any(|kind| view.all(kind).next().is_some()))
     }
@@ -305,4 +304,43 @@ fn unknown_session() -> RecordsError {
 
 fn busy() -> RecordsError {
     RecordsError::Busy("concurrent changes to the sessions of this user prevented the request: try again".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_node_records::kinds::console_session::CONSOLE_IDLE_SECONDS;
+
+    use super::*;
+
+    fn session() -> ConsoleSession {
+        ConsoleSession {
+            user_id: Uuid::from_u128(1),
+            parent: Credential::ApiKey(Uuid::from_u128(2)),
+            index: 0,
+            fingerprint: "new".into(),
+            rotated: 1000,
+            previous: Some(PreviousValue { fingerprint: "old".into(), until: 1000 + PREVIOUS_SECONDS }),
+            used: 1000,
+            until: 1000 + 3 * CONSOLE_IDLE_SECONDS,
+        }
+    }
+
+    #[test]
+    fn a_replaced_value_opens_a_session_for_a_minute_more() {
+        let session = session();
+        assert!(session.is_opened_by("new", 1000) && session.is_opened_by("old", 1000));
+        assert!(session.is_opened_by("old", 999 + PREVIOUS_SECONDS));
+        assert!(!session.is_opened_by("old", 1000 + PREVIOUS_SECONDS) && !session.is_opened_by("other", 1000));
+        assert!(session.is_opened_by("new", 1000 + PREVIOUS_SECONDS));
+        assert_eq!(session.keys().len(), 3, "both values are found");
+    }
+
+    #[test]
+    fn a_session_ends_if_it_is_not_used_and_at_its_end() {
+        let idle = session();
+        assert!(!idle.is_over(999 + CONSOLE_IDLE_SECONDS) && idle.is_over(1000 + CONSOLE_IDLE_SECONDS));
+        assert!(!idle.is_opened_by("new", 1000 + CONSOLE_IDLE_SECONDS));
+        let used = ConsoleSession { used: idle.until - 1, ..idle };
+        assert!(!used.is_over(used.until - 1) && used.is_over(used.until));
+    }
 }

@@ -102,7 +102,7 @@ impl Identity {
         for _ in 0..ATTEMPTS_MAX {
             let (index, over) = self.catalog.peek(|view| free_index(view, who, id, now()))?;
             if let Some(over) = over {
-                self.delete_temporary(std::slice::from_ref(&over)).await?;
+                self.delete_records(std::slice::from_ref(&over)).await?;
             }
             let terms = terms.clone();
             let record = TemporaryCredential { user_id: who.user, parent: who.credential, index, until, terms };
@@ -128,17 +128,17 @@ impl Identity {
         self.delete_swept(&over).await
     }
 
-    /// Deletes records in several log entries. Returns the number of those that were still there.
+    /// Deletes records, in several log entries if there are many. Returns the number of those that were still there.
     pub(crate) async fn delete_swept(&self, records: &[Arc<Record>]) -> Result<u64, RecordsError> {
         let mut swept = 0;
         for part in records.chunks(SWEPT_AT_ONCE_MAX) {
-            swept += self.delete_temporary(part).await?;
+            swept += self.delete_records(part).await?;
         }
         Ok(swept)
     }
 
     /// Deletes records at the revision that was read. Returns the number of those that were still there.
-    async fn delete_temporary(&self, records: &[Arc<Record>]) -> Result<u64, RecordsError> {
+    async fn delete_records(&self, records: &[Arc<Record>]) -> Result<u64, RecordsError> {
         let deletes = records.iter().map(|record| CatalogCommand::Delete(deleted(record))).collect();
         let mut count = 0;
         for outcome in self.catalog.propose(By::System, deletes).await? {

@@ -1,5 +1,6 @@
 //! The console as browsers meet it: its page, and sessions that only its own pages can use.
 
+use assay_node_records::kinds::console_session::CONSOLE_SESSIONS_PER_USER_MAX;
 use serde_json::{Value, json};
 
 use crate::client::{ClientResponse, request};
@@ -52,6 +53,19 @@ fn a_key_signs_a_browser_in_and_ends_its_session_with_it() {
     assert_eq!(fixture.call("DELETE", &format!("/v1/api_key/{id}"), &[], b"").status, 200);
     send(&fixture, "GET", "/v1/project", &mine).refused(401);
     send(&fixture, "GET", "/console/session", &mine).refused(401);
+    let about = send(&fixture, "GET", "/console/about", &mine).ok();
+    assert!(about["has_rows"].is_null(), "a page can still ask how to sign in: {about}");
+}
+
+#[test]
+fn one_session_more_than_a_user_may_have_replaces_the_idlest() {
+    let fixture = Fixture::open();
+    let (_, key) = new_key(&fixture, "browsers");
+    let cookies: Vec<String> = (0..=CONSOLE_SESSIONS_PER_USER_MAX).map(|_| sign_in(&fixture, &key).0).collect();
+    let opens = |cookie: &String| send(&fixture, "GET", "/ping", &[("Cookie", cookie), CONSOLE]).status == 200;
+    let open = cookies.iter().filter(|cookie| opens(cookie)).count();
+    assert_eq!(open, CONSOLE_SESSIONS_PER_USER_MAX as usize);
+    assert!(opens(cookies.last().expect("the last")));
 }
 
 #[test]

@@ -87,7 +87,7 @@ pub fn check_origin(request: &HttpRequest, edge: &Edge) -> Result<(), Refusal> {
         (None, None) => true,
         (None, Some(asking)) => {
             let own = origin::of_caller(text(header::HOST.as_str()), is_secure(request, edge), None);
-            own.as_deref() == Some(asking) || edge.config.public_url.as_deref() == Some(asking)
+            own.as_deref() == Some(asking) || edge.config.public_origin() == Some(asking)
         }
     };
     match is_own {

@@ -15,12 +15,20 @@ pub mod user;
 
 use assay_node_shapes::Shape;
 use assay_storage_model::OrgId;
+use assay_storage_model::catalog::Record;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::authz::{CatalogView, guard};
 use crate::draft::Body;
 use crate::error::RecordsError;
 use crate::kind::Kind;
+
+/// Decodes a record whose body has a type of its own.
+fn decoded<T: DeserializeOwned>(record: &Record) -> Result<T, RecordsError> {
+    let damaged = |error| RecordsError::Internal(format!("{} {} cannot be decoded: {error}", record.kind, record.id));
+    serde_json::from_slice(&record.body).map_err(damaged)
+}
 
 /// Users, groups or roles in one record.
 const MEMBERS: Shape = Shape::List { of: &Shape::Uuid, items_max: 10_000 };

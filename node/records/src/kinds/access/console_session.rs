@@ -40,9 +40,7 @@ pub struct PreviousValue {
 
 impl ConsoleSession {
     pub fn read(record: &Record) -> Result<ConsoleSession, RecordsError> {
-        let damaged =
-            |error| RecordsError::Internal(format!("{} {} cannot be decoded: {error}", record.kind, record.id));
-        serde_json::from_slice(&record.body).map_err(damaged)
+        super::decoded(record)
     }
 
     /// Returns the end of the session if it is not used again.

@@ -41,9 +41,7 @@ pub struct Code {
 
 impl Login {
     pub fn read(record: &Record) -> Result<Login, RecordsError> {
-        let damaged =
-            |error| RecordsError::Internal(format!("{} {} cannot be decoded: {error}", record.kind, record.id));
-        serde_json::from_slice(&record.body).map_err(damaged)
+        super::decoded(record)
     }
 
     /// Returns whether nothing can be done with it any more.

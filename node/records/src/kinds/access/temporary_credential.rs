@@ -27,9 +27,7 @@ pub struct TemporaryCredential {
 
 impl TemporaryCredential {
     pub fn read(record: &Record) -> Result<TemporaryCredential, RecordsError> {
-        let damaged =
-            |error| RecordsError::Internal(format!("{} {} cannot be decoded: {error}", record.kind, record.id));
-        serde_json::from_slice(&record.body).map_err(damaged)
+        super::decoded(record)
     }
 
     pub fn is_over(&self, now: i64) -> bool {

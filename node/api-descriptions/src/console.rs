@@ -1,29 +1,25 @@
 //! Descriptions of what the console asks for: sessions of browsers, facts about the server, and an overview of projects.
 
 use assay_node_http::openapi::{Operation, text, uuid};
+use assay_node_http::requests::console_session::{CONSOLE_HEADER, CONSOLE_HEADER_VALUE};
+use assay_node_http::responses::refusal::ErrorKind;
+use assay_node_identity::CONSOLE_CALLBACK;
 use serde_json::json;
 
 pub fn operations() -> Vec<Operation> {
     let of = |method, path: &str, summary: &str| Operation::new(method, path, "Console", summary);
-    let organization =
-        json!({"type": "object", "required": ["id", "name"], "properties": {"id": uuid(), "name": text()}});
-    let session = json!({
-        "type": "object", "required": ["user", "organizations", "by", "expires_at", "idle_until"],
-        "properties": {
-            "user": {"type": "object", "required": ["id"], "properties": {"id": uuid(), "email": text()}},
-            "organizations": {"type": "array", "items": organization},
-            "by": {"type": "string", "enum": ["key", "login"]},
-            "expires_at": {"type": "integer"}, "idle_until": {"type": "integer"},
-        },
-    });
+    let maybe = json!({"type": "string", "nullable": true});
     let flag = json!({"type": "boolean"});
     let about = json!({
         "type": "object",
         "required": ["version", "node", "cluster", "served", "sign_in", "first_key", "has_rows", "secure", "limits"],
         "properties": {
             "version": text(), "node": text(), "cluster": text(), "served": {"type": "array", "items": text()},
-            "sign_in": {"type": "object", "required": ["key"], "properties": {"key": flag}},
-            "first_key": {"type": "string", "nullable": true}, "has_rows": {"type": "boolean", "nullable": true},
+            "sign_in": {
+                "type": "object", "required": ["key"],
+                "properties": {"key": flag, "oidc": {"type": "object", "properties": {"issuer": text()}}},
+            },
+            "first_key": maybe, "has_rows": {"type": "boolean", "nullable": true},
             "secure": flag,
             "limits": {"type": "object", "required": ["body_bytes"], "properties": {"body_bytes": {"type": "integer"}}},
         },
@@ -32,7 +28,7 @@ pub fn operations() -> Vec<Operation> {
     let project = json!({
         "type": "object", "required": ["id", "name", "newest", "rows_24h", "errors_24h"],
         "properties": {
-            "id": uuid(), "name": text(), "newest": {"type": "string", "nullable": true},
+            "id": uuid(), "name": text(), "newest": maybe,
             "rows_24h": count, "errors_24h": count,
         },
     });
@@ -43,13 +39,62 @@ pub fn operations() -> Vec<Operation> {
     vec![
         of("get", "/console/about", "Get facts about this server").public().answers(about),
         of("get", "/console/projects", "Get an overview of the projects").answers(projects),
+    ]
+}
+
+/// Describes how a browser signs in and out.
+pub fn sessions() -> Vec<Operation> {
+    let of = |method, path: &str, summary: &str| Operation::new(method, path, "Console", summary);
+    let organization =
+        json!({"type": "object", "required": ["id", "name"], "properties": {"id": uuid(), "name": text()}});
+    let maybe = json!({"type": "string", "nullable": true});
+    let session = json!({
+        "type": "object", "required": ["user", "organizations", "by", "expires_at", "idle_until"],
+        "properties": {
+            "user": {
+                "type": "object", "required": ["id"],
+                "properties": {"id": uuid(), "email": text(), "given_name": maybe, "family_name": maybe},
+            },
+            "organizations": {"type": "array", "items": organization},
+            "by": {"type": "string", "enum": ["key", "login"]},
+            "expires_at": {"type": "integer"}, "idle_until": {"type": "integer"},
+        },
+    });
+    vec![
+        of("get", "/console/login", "Sign a browser in with the provider").public().asks("next", text()).redirects(),
+        of("get", CONSOLE_CALLBACK, "Receive a browser that the provider has identified")
+            .public()
+            .asks("state", text())
+            .asks("code", text())
+            .asks("error", text())
+            .redirects(),
         of("post", "/console/session", "Sign a browser in with a credential")
-            .reads_header("x-assay-console", "Sent by pages of this server; other origins cannot send it")
+            .must_send(
+                CONSOLE_HEADER,
+                CONSOLE_HEADER_VALUE,
+                "Sent by pages of this server; other origins cannot send it",
+            )
             .answers(session.clone()),
         of("get", "/console/session", "Get the session of a browser").answers(session),
         of("delete", "/console/session", "Sign a browser out")
             .public()
-            .asks("everywhere", flag)
+            .also_refuses(&[ErrorKind::BadRequest, ErrorKind::Forbidden])
+            .asks("everywhere", json!({"type": "boolean"}))
             .answers(json!({"type": "object"})),
+    ]
+}
+
+/// Describes streams of rows as they arrive.
+pub fn tails() -> [Operation; 2] {
+    let tail = |path: &str, of_what: &str, summary: &str| {
+        Operation::new("get", path, "Console", summary)
+            .of(of_what)
+            .asks("after", text())
+            .asks("filter", text())
+            .answers_as("text/event-stream", text())
+    };
+    [
+        tail("/v1/project_logs/{id}/tail", "project", "Stream the rows of a project's logs as they arrive"),
+        tail("/v1/experiment/{id}/tail", "experiment", "Stream the rows of an experiment as they arrive"),
     ]
 }

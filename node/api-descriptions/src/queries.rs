@@ -7,10 +7,11 @@ use serde_json::{Value, json};
 use assay_node_http::openapi::{Operation, maybe_version, reference, some_text, text, uuid};
 
 const QUERIES: &str = "Queries";
+/// Refusals of queries beside those of every operation.
+const REFUSED: [ErrorKind; 3] = [ErrorKind::Past, ErrorKind::TooLate, ErrorKind::NotImplemented];
 
 /// Describes queries.
 pub fn operations() -> Vec<Operation> {
-    const REFUSED: [ErrorKind; 3] = [ErrorKind::Past, ErrorKind::TooLate, ErrorKind::NotImplemented];
     let maybe = json!({"type": "string", "nullable": true});
     let rows = json!({"type": "array", "items": {"type": "object"}});
     let object = json!({"type": "object"});
@@ -54,6 +55,79 @@ pub fn operations() -> Vec<Operation> {
             .asks("cursor", text())
             .answers(page),
     ]
+}
+
+/// Describes downloads of results, and the parser of the language.
+pub fn of_console() -> Vec<Operation> {
+    let maybe = json!({"type": "string", "nullable": true});
+    let count = json!({"type": "integer"});
+    let object = json!({"type": "object"});
+    let mut download = question();
+    download["properties"]["filename"] = maybe.clone();
+    vec![
+        Operation::new("post", "/console/download", QUERIES, "Get a link to the result of a query as a file")
+            .takes(download)
+            .answers(json!({
+                "type": "object", "required": ["url", "expires_at"],
+                "properties": {"url": text(), "expires_at": {"type": "integer"}},
+            }))
+            .also_refuses(&REFUSED),
+        Operation::new("get", "/console/download/{ticket}", QUERIES, "Download the result of a query")
+            .part("ticket", some_text())
+            .by_ticket()
+            .answers_as("*/*", json!({"type": "string", "format": "binary"}))
+            .sends_header("content-disposition", "Name of the file")
+            .also_refuses(&REFUSED),
+        Operation::new("post", "/console/parse", QUERIES, "Parse an expression or a query, or print an expression")
+            .takes(json!({
+                "type": "object",
+                "properties": {"expression": maybe, "tree": {}, "query": maybe},
+            }))
+            .answers(json!({
+                "type": "object",
+                "properties": {
+                    "expression": text(), "tree": object,
+                    "error": {
+                        "type": "object", "required": ["message"],
+                        "properties": {"message": text(), "line": count, "column": count, "offset": count},
+                    },
+                },
+            })),
+    ]
+}
+
+/// Describes the comparison of experiments.
+pub fn comparison() -> Operation {
+    let maybe = json!({"type": "string", "nullable": true});
+    let names = |names: &[&str]| {
+        let names: Vec<Value> = names.iter().map(|name| Value::from(*name)).chain([Value::Null]).collect();
+        json!({"type": "string", "nullable": true, "enum": names})
+    };
+    let list = json!({"type": "array", "items": {"type": "object"}});
+    let natural = |max: u64| json!({"type": "integer", "nullable": true, "minimum": 1, "maximum": max});
+    Operation::new("post", "/console/compare", QUERIES, "Compare experiments row by row")
+        .takes(json!({
+            "type": "object", "required": ["experiments"],
+            "properties": {
+                "experiments": {
+                    "type": "array", "items": uuid(), "minItems": 1, "maxItems": 8, "uniqueItems": true,
+                },
+                "base": {"type": "string", "format": "uuid", "nullable": true},
+                "filter": maybe, "group": maybe, "score": maybe, "cursor": maybe, "version": maybe_version(),
+                "only": names(&["up", "down", "same", "new", "missing", "errors"]),
+                "sort": names(&["delta", "score", "key"]), "order": names(&["asc", "desc"]),
+                "limit": natural(1000), "preview_length": natural(1 << 20),
+            },
+        }))
+        .answers(json!({
+            "type": "object",
+            "required": ["key", "base", "score", "experiments", "comparisons", "groups", "rows", "total", "cursor", "truncated"],
+            "properties": {
+                "key": text(), "base": maybe, "score": maybe, "experiments": list, "comparisons": list, "groups": list,
+                "rows": list, "total": {"type": "integer"}, "cursor": maybe, "truncated": {"type": "boolean"},
+            },
+        }))
+        .also_refuses(&REFUSED)
 }
 
 /// Returns the schema of a query, which `requests::query_body` reads.

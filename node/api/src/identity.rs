@@ -1,6 +1,5 @@
 //! Identity of the caller: login, and the caller's own record. No handler here reads a body.
 
-mod login;
 pub mod oauth;
 pub mod setup;
 

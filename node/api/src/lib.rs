@@ -7,7 +7,6 @@
 //! | `records` | records of the catalog, with environments, snapshots, views, simulated users and secrets |
 //! | `access` | members, grants, invitations, tokens |
 //! | `rows` | insert, fetch, feedback and restore |
-//! | `queries` | queries at once, and async query jobs |
 //! | `functions`, `files`, `summaries` | prompts and functions; attachments; summaries of experiments and datasets |
 //! | `registering` | registration as earlier SDKs ask for it |
 //! | `gateway` | calls of models, lists of models, spans of calls |
@@ -20,7 +19,6 @@
 //! | `limits` | warnings about rules of rate limiting |
 
 mod access;
-mod console;
 mod files;
 mod functions;
 mod gateway;
@@ -30,7 +28,6 @@ mod invocations;
 mod limits;
 mod openapi;
 mod otlp;
-mod queries;
 mod records;
 mod registering;
 mod route_table;

@@ -2,7 +2,8 @@
 //! 405 or 404.
 
 use assay_node_api_descriptions as descriptions;
-use assay_node_console::sessions;
+use assay_node_console as console;
+use assay_node_console::tail::{TailOf, tail};
 use assay_node_functions::Definition;
 use assay_node_gateway::paths;
 use assay_node_http::openapi::Operation;
@@ -10,7 +11,9 @@ use assay_node_http::requests::caller::Call;
 use assay_node_http::responses::HandlerResult;
 use assay_node_http::responses::refusal::{ErrorKind, Refusal};
 use assay_node_http::server::edge::Edge;
-use assay_node_http::web::{Data, HttpRequest, HttpResponse, Method, ServiceConfig, header, to};
+use assay_node_http::web::{self, Data, HttpRequest, HttpResponse, Method, ServiceConfig, header, resource, to};
+use assay_node_identity::CONSOLE_CALLBACK;
+use assay_node_query_http::{btql, downloads, jobs, parsing};
 use assay_node_records::{Api, Changes, Kind as RecordKind, kinds};
 use assay_storage_model::ObjectKind;
 
@@ -18,13 +21,12 @@ use crate::identity::{oauth, setup};
 use crate::openapi::api_table::{PathLookup, lookup};
 use crate::openapi::{self, suggestions};
 use crate::otlp::http as otlp;
-use crate::queries::jobs;
 use crate::records::{budgets, environments, secrets, simulated_users, snapshots, views};
 use crate::route_table::{Routes, at, at_all_below, delete, get, patch, post, put};
 use crate::rows::restore;
 use crate::{
-    access, console, files, functions, gateway, guide, identity, invocations, queries, records, registering, rows,
-    service, summaries, temporary_credentials,
+    access, files, functions, gateway, guide, identity, invocations, records, registering, rows, service, summaries,
+    temporary_credentials,
 };
 
 /// Registers all routes of the API.
@@ -32,7 +34,7 @@ pub fn all(config: &mut ServiceConfig) {
     let mut routes = Routes::of(config);
     registered(&mut routes);
     routes.finish();
-    console::register_pages(config);
+    register_pages(config);
 }
 
 /// Registers or lists all routes. A family of routes is described where it is registered; single routes are described by
@@ -84,19 +86,12 @@ pub fn registered(config: &mut Routes<'_>) {
     config.service(at("/v1/dataset/{id}/restore/preview").route(post().to(restore::preview)));
     config.service(at("/v1/dataset/{id}/restore").route(post().to(restore::restore)));
     config.service(at("/v1/insert").route(post().to(rows::cross_insert)));
-    config.service(at("/btql").route(post().to(queries::btql)));
+    config.service(at("/btql").route(post().to(btql)));
     config.service(at("/btql/async").route(post().to(jobs::make)));
     config.service(at("/btql/async/{id}").route(get().to(jobs::status)));
     config.service(at("/btql/async/{id}/result").route(get().to(jobs::result)));
     config.service(at("/logs3").route(post().to(rows::logs3)));
-    config.service(at("/console/about").route(get().to(console::about)));
-    config.service(at("/console/projects").route(get().to(console::projects)));
-    config.service(
-        at("/console/session")
-            .route(post().to(sessions::open))
-            .route(get().to(sessions::get))
-            .route(delete().to(sessions::end)),
-    );
+    console_of(config);
     invocations::register(config);
     temporary_credentials::register(config);
     logins(config);
@@ -132,7 +127,41 @@ pub fn single_operations() -> Vec<Operation> {
     all.extend(descriptions::invocations::operations());
     all.extend(temporary_credentials::operations());
     all.extend(descriptions::console::operations());
+    all.extend(descriptions::console::sessions());
+    all.extend(descriptions::console::tails());
+    all.extend(descriptions::queries::of_console());
+    all.push(descriptions::queries::comparison());
     all
+}
+
+/// Registers what pages of the console ask for beside the API.
+fn console_of(config: &mut Routes<'_>) {
+    config.service(at("/console/about").route(get().to(console::about::about)));
+    config.service(at("/console/projects").route(get().to(console::about::projects)));
+    config.service(
+        at("/console/session")
+            .route(post().to(console::sessions::open))
+            .route(get().to(console::sessions::get))
+            .route(delete().to(console::sessions::end)),
+    );
+    config.service(at("/console/login").route(get().to(console::login::start)));
+    config.service(at(CONSOLE_CALLBACK).route(get().to(console::login::finish)));
+    config.service(at("/console/parse").route(post().to(parsing::parsed)));
+    config.service(at("/v1/project_logs/{id}/tail").route(get().to(|call| tail(TailOf::ProjectLogs, call))));
+    config.service(at("/v1/experiment/{id}/tail").route(get().to(|call| tail(TailOf::Experiment, call))));
+    config.service(at("/console/compare").route(post().to(console::comparison::compare)));
+    config.service(at("/console/download").route(post().to(downloads::link)));
+    config.service(at("/console/download/{ticket}").route(get().to(downloads::file)));
+}
+
+/// Registers what is served without a description: the page of the console, its files, and reports of browsers.
+fn register_pages(config: &mut ServiceConfig) {
+    let of = |path: &str| resource(path.to_owned()).default_service(to(unrouted));
+    config
+        .service(of("/console/csp").route(web::post().to(console::reports::report)))
+        .service(of("/app").route(web::get().to(console::page)))
+        .service(of("/app/assets/{path:.*}").route(web::get().to(console::asset)))
+        .service(of("/app/{path:.*}").route(web::get().to(console::page)));
 }
 
 /// Registers the paths of the AI gateway. One handler reads them, after all other routes.

@@ -11,6 +11,7 @@ mod authorization;
 pub mod chain;
 mod delegation;
 mod digest;
+mod download;
 mod jwt;
 mod login;
 mod objects;
@@ -27,6 +28,7 @@ pub use authorization::{Credential, Decision, Principal, decide};
 pub use chain::Ledger;
 pub use delegation::{Distinguished, Excess, Giving, Right, excess};
 pub use digest::Sha256;
+pub use download::DownloadTicket;
 pub use jwt::{
     IdTokenClaims, JWKS_BYTES_MAX, JWT_BYTES_MAX, JWT_SECRET_BYTES_MIN, JwtKeys, JwtRefusal, JwtRules, looks_like_jwt,
 };

@@ -39,6 +39,8 @@ const ACCESS_TOKENS: TokenPurpose =
 /// Settings of logins: clients, redirects, lifetimes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoginRules {
+    /// Host of the provider, as people know it.
+    pub provider: String,
     /// Origin of this server: issuer and audience of access tokens.
     pub origin: String,
     /// Allowed clients; all if it is empty.
@@ -472,6 +474,7 @@ mod tests {
     #[test]
     fn browsers_are_sent_to_their_own_machine_or_where_the_operator_says() {
         let mut rules = LoginRules {
+            provider: "login.example".into(),
             origin: ORIGIN.into(),
             clients: Vec::new(),
             redirect_uris: vec!["https://app.example/oauth/back".into()],

@@ -1,7 +1,9 @@
 //! `/console/session`: a browser signs in with a key, asks who it is, and signs out.
 
 use assay_node_http::requests::caller::Call;
-use assay_node_http::requests::console_session::{CONSOLE_HEADER, SessionCookie, check_origin, session_value};
+use assay_node_http::requests::console_session::{
+    CONSOLE_HEADER, CONSOLE_HEADER_VALUE, ConsoleCookie, check_origin, has_console_header, session_value,
+};
 use assay_node_http::responses::refusal::{ErrorKind, Refusal};
 use assay_node_http::responses::{HandlerResult, json_builder};
 use assay_node_http::server::edge::Edge;
@@ -14,14 +16,16 @@ use serde_json::{Value, json};
 pub async fn open(call: Call) -> HandlerResult {
     let (edge, request) = (&call.edge, &call.request);
     check_enabled(edge)?;
-    if !request.headers().contains_key(CONSOLE_HEADER) {
-        let why = format!("a session is for pages of this server only: send the header `{CONSOLE_HEADER}: 1`");
+    if !has_console_header(request.headers()) {
+        let why = format!(
+            "a session is for pages of this server only: send the header `{CONSOLE_HEADER}: {CONSOLE_HEADER_VALUE}`"
+        );
         return Err(Refusal::bad(why));
     }
     check_origin(request, edge)?;
     let opened = edge.identity.open_console_session(&call.principal).await?;
     let body = described(&call, opened.times).await?;
-    let cookie = SessionCookie::of(request, edge).set(&opened.value, opened.times.seconds_left());
+    let cookie = ConsoleCookie::of_session(request, edge).set(&opened.value, opened.times.seconds_left());
     Ok(json_builder().insert_header((header::SET_COOKIE, cookie)).body(body.to_string()))
 }
 
@@ -35,7 +39,7 @@ pub async fn get(call: Call) -> HandlerResult {
     let renewed = edge.identity.renew_console_session(value.expose()).await?;
     let body = described(&call, renewed.times).await?;
     let mut response = json_builder();
-    let cookie = SessionCookie::of(request, edge);
+    let cookie = ConsoleCookie::of_session(request, edge);
     let value = renewed.value.unwrap_or(value);
     response.insert_header((header::SET_COOKIE, cookie.set(&value, renewed.times.seconds_left())));
     Ok(response.body(body.to_string()))
@@ -48,18 +52,18 @@ pub async fn end(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
     let asked = Query::<Vec<(String, String)>>::from_query(request.query_string());
     let asked = asked.map_err(|error| Refusal::bad(format!("the query is malformed: {error}")))?.into_inner();
     let everywhere = match asked.iter().find(|(name, _)| name == "everywhere").map(|(_, value)| value.as_str()) {
-        None | Some("false") => false,
+        None | Some("" | "false") => false,
         Some("true") => true,
         Some(_) => return Err(Refusal::bad("`everywhere` has to be true or false")),
     };
     if let Some(value) = session_value(&request, &edge)? {
         edge.identity.end_console_session(value.expose(), everywhere).await?;
     }
-    let cookie = SessionCookie::of(&request, &edge).removed();
+    let cookie = ConsoleCookie::of_session(&request, &edge).removed();
     Ok(json_builder().insert_header((header::SET_COOKIE, cookie)).body("{}"))
 }
 
-fn check_enabled(edge: &Edge) -> Result<(), Refusal> {
+pub(crate) fn check_enabled(edge: &Edge) -> Result<(), Refusal> {
     match edge.console.config.enabled {
         true => Ok(()),
         false => {
@@ -73,8 +77,12 @@ async fn described(call: &Call, times: ConsoleSessionTimes) -> Result<Value, Ref
     let who = &call.principal;
     let organizations = call.edge.identity.organizations(who).await?;
     let organizations: Vec<Value> = organizations.iter().map(|org| json!({"id": org.id, "name": org.name})).collect();
+    let [given, family] = call.edge.identity.names_of(who.user)?;
     Ok(json!({
-        "user": {"id": who.user, "email": who.user_email},
+        "user": {
+            "id": who.user, "email": who.user_email,
+            "given_name": given, "family_name": family,
+        },
         "organizations": organizations,
         "by": if is_login(who) { "login" } else { "key" },
         "expires_at": times.until,

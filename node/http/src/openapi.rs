@@ -126,6 +126,14 @@ impl Operation {
         self
     }
 
+    /// Adds a header that has to be sent, with its only value.
+    pub fn must_send(mut self, name: &str, value: &str, about: &str) -> Operation {
+        let schema = json!({"type": "string", "enum": [value]});
+        let header = json!({"name": name, "in": "header", "required": true, "description": about, "schema": schema});
+        self.parameters.push(header);
+        self
+    }
+
     /// A JSON body.
     pub fn takes(mut self, schema: Value) -> Operation {
         self.body = Some(json!({"required": true, "content": {"application/json": {"schema": schema}}}));

@@ -8,6 +8,7 @@ pub mod console_session;
 pub mod error_texts;
 pub mod idempotency_key;
 pub mod limits;
+pub mod login;
 pub mod origin;
 pub(crate) mod pace;
 pub mod range;

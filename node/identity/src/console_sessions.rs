@@ -26,7 +26,8 @@ use uuid::Uuid;
 
 use crate::Identity;
 use crate::authentication::within_scope;
-use crate::logins::{deleted, now};
+use crate::console_login::CONSOLE_CLIENT;
+use crate::logins::{deleted, names_in, now};
 
 /// Longest lifetime of a session where logins have no settings.
 const SESSION_SECONDS_MAX: i64 = 30 * 86_400;
@@ -168,18 +169,40 @@ impl Identity {
         };
         self.log_session(&who, "console_sign_out").await?;
         self.catalog.fresh().await?;
-        let ended: Vec<Uuid> = self.catalog.peek(|view| {
+        let ended: Vec<Arc<Record>> = self.catalog.peek(|view| {
             let of_user = (0..CONSOLE_SESSIONS_PER_USER_MAX)
                 .filter(|_| everywhere)
-                .filter_map(|index| view.find(&index_key(who.user, index)))
-                .map(|record| record.id);
-            let own = self.session_in(view, value)?.map(|(record, _)| record.id);
+                .filter_map(|index| view.find(&index_key(who.user, index)).cloned());
+            let own = self.session_in(view, value)?.map(|(record, _)| record);
             Ok::<_, RecordsError>(of_user.chain(own.filter(|_| !everywhere)).collect())
         })?;
-        for session in ended {
-            self.catalog.delete_record(By::System, RecordKind::CONSOLE_SESSION, session).await?;
+        for record in ended {
+            let session = ConsoleSession::read(&record)?;
+            self.catalog.delete_record(By::System, RecordKind::CONSOLE_SESSION, record.id).await?;
+            self.end_login_of(&session).await?;
         }
         Ok(())
+    }
+
+    /// Ends the login of a session that was opened with the provider: nothing else uses it.
+    async fn end_login_of(&self, session: &ConsoleSession) -> Result<(), RecordsError> {
+        let Credential::Login(id) = session.parent else { return Ok(()) };
+        match self.login(id)? {
+            Some((record, login)) if login.client_id == CONSOLE_CLIENT => self.end(&record, &login, "logout").await,
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the given name and the family name of a user; `None` for each that there is not.
+    pub fn names_of(&self, user: Uuid) -> Result<[Option<String>; 2], RecordsError> {
+        let names = self.catalog.peek(|view| names_in(view, user))?;
+        Ok(names.map(|name| Some(name).filter(|name| !name.is_empty())))
+    }
+
+    /// Returns the id of the session that a value opens.
+    pub(crate) fn console_session_id(&self, value: &str) -> Result<Option<Uuid>, RecordsError> {
+        let found = self.catalog.peek(|view| self.session_in(view, value))?;
+        Ok(found.map(|(record, _)| record.id))
     }
 
     /// Returns whether there is a session of the console, or a login with the provider.

@@ -9,7 +9,8 @@
 //! | `provider`, `oidc`, `outward` | the OpenID provider that identifies people, and how it is asked |
 //! | `members`, `invitations`, `service_accounts` | who is in an organization, who joins and who leaves |
 //! | `organizations` | organizations as their members read and change them |
-//! | `console_sessions` | browsers that a credential signed in to the console |
+//! | `console_sessions`, `console_login` | browsers that are signed in to the console, by a credential or with the provider |
+//! | `downloads` | links to one download, for a browser |
 //! | `temporary_credentials` | credentials for calls of models alone, for a short time |
 //! | `administration` | the same for the owner of the data directory |
 //!
@@ -18,7 +19,9 @@
 
 mod administration;
 mod authentication;
+mod console_login;
 mod console_sessions;
+mod downloads;
 mod invitations;
 mod jwt_issuer;
 mod jwt_keys;
@@ -41,9 +44,12 @@ use assay_node_records::{Catalog, Records};
 use assay_storage_model::OrgId;
 
 use crate::authentication::Impersonations;
+use crate::downloads::UsedTickets;
 use crate::logins::RecentRefusals;
 
+pub use console_login::{CONSOLE_CALLBACK, StartedConsoleLogin};
 pub use console_sessions::{ConsoleSessionTimes, OpenedConsoleSession, RenewedConsoleSession, is_login};
+pub use downloads::DOWNLOAD_SECONDS;
 pub use invitations::{InvitationReply, Invitations, PendingInvitation};
 pub use jwt_issuer::{JwtConfig, TrustedIssuer, open_issuer};
 pub use jwt_keys::KeySource;
@@ -67,6 +73,7 @@ pub struct Identity {
     logins: Option<Arc<LoginRules>>,
     refused_logins: Arc<RecentRefusals>,
     impersonations: Arc<Impersonations>,
+    used_tickets: Arc<UsedTickets>,
     invitations: Invitations,
 }
 
@@ -85,6 +92,7 @@ impl Identity {
             logins: None,
             refused_logins: Arc::default(),
             impersonations: Arc::default(),
+            used_tickets: Arc::default(),
             invitations: Invitations::default(),
         }
     }

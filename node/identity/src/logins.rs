@@ -434,7 +434,7 @@ impl Identity {
         Ok(Some((record, login)))
     }
 
-    fn login_settings(&self) -> Result<&LoginRules, RecordsError> {
+    pub(crate) fn login_settings(&self) -> Result<&LoginRules, RecordsError> {
         self.login_rules().ok_or_else(|| RecordsError::NotFound("login is disabled on this server".into()))
     }
 
@@ -492,10 +492,14 @@ fn free_place(view: &CatalogView<'_>, user: Uuid, now: i64) -> Result<(u32, Opti
     oldest.map(|(place, record)| (place, Some(Arc::clone(record)))).ok_or_else(busy)
 }
 
-fn name_of(view: &CatalogView<'_>, user: Uuid, email: &str) -> Result<String, RecordsError> {
+/// Returns the given name and the family name of a user, each empty if there is none.
+pub(crate) fn names_in(view: &CatalogView<'_>, user: Uuid) -> Result<[String; 2], RecordsError> {
     let body = view.get(RecordKind::USER, user).map(|user| mechanism::read_body(user)).transpose()?.unwrap_or_default();
-    let names = ["given_name", "family_name"].map(|part| text_in(&body, part));
-    let name = names.join(" ").trim().to_owned();
+    Ok(["given_name", "family_name"].map(|part| text_in(&body, part)))
+}
+
+fn name_of(view: &CatalogView<'_>, user: Uuid, email: &str) -> Result<String, RecordsError> {
+    let name = names_in(view, user)?.join(" ").trim().to_owned();
     Ok(if name.is_empty() { email.to_owned() } else { name })
 }
 

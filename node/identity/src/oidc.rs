@@ -166,6 +166,7 @@ pub fn open_provider(
         (None, None) => None,
     };
     let rules = LoginRules {
+        provider: host_of(issuer).to_owned(),
         origin: origin.to_owned(),
         clients: config.clients.clone(),
         redirect_uris: config.redirect_uris.clone(),
@@ -184,6 +185,12 @@ pub fn open_provider(
     };
     let provider = OpenId { asking: Arc::new(asking), kept: Arc::default(), runtime: Handle::current() };
     Ok(Some((rules, Arc::new(provider))))
+}
+
+/// Returns the host of a URL, with its port.
+fn host_of(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.split('/').next().unwrap_or(rest)
 }
 
 /// The provider, with its cached metadata. Clones share the cache.

@@ -81,7 +81,8 @@ RULES = [
     (r"`(logging\.)?parent`: .*", "a parent has a form"),
     (r"a limit of concurrent calls needs the action `reject`", "a field goes with another"),
     (r"`logging.project_name` is missing: .*", "of two fields one is given"),
-    (r"a session is for pages of this server only: .*", "a field goes with another"),
+    (r"send exactly one of `expression`, `tree` and `query`", "of several fields one is given"),
+    (r"`base` has to be one of `experiments`", "an id is one of those in another field"),
     (r"the request line and headers have \d+ bytes; the maximum is \d+", "all parameters together have a size"),
 ]
 # Where it is, stands before what it is.

@@ -94,7 +94,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("assay-node-invocations", &["assay-node-prompts", "assay-node-scorers"]),
     ("assay-node-shapes", &[]),
     ("assay-node-models", &[]),
-    ("assay-node-console", &["assay-node-http", "assay-node-identity"]),
+    ("assay-node-comparison", &[]),
     ("assay-node-cooling-exchange", &["assay-cluster", "assay-node-models", "assay-storage-model"]),
     ("assay-node-guide", &[]),
     ("assay-node-limits", &["assay-cluster", "assay-node-auth", "assay-storage-model"]),
@@ -200,6 +200,31 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "assay-node-query-http",
+        &[
+            "assay-node-auth",
+            "assay-node-btql",
+            "assay-node-http",
+            "assay-node-identity",
+            "assay-node-limits",
+            "assay-node-query",
+            "assay-node-records",
+            "assay-node-secrets",
+            "assay-storage-model",
+        ],
+    ),
+    (
+        "assay-node-console",
+        &[
+            "assay-node-auth",
+            "assay-node-comparison",
+            "assay-node-http",
+            "assay-node-identity",
+            "assay-node-query-http",
+            "assay-node-records",
+        ],
+    ),
+    (
         "assay-node-api-descriptions",
         &[
             "assay-node-files",
@@ -237,6 +262,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "assay-node-otel",
             "assay-node-prompts",
             "assay-node-query",
+            "assay-node-query-http",
             "assay-node-records",
             "assay-node-scorers",
             "assay-node-secrets",

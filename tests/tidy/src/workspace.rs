@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 
 use toml::Table;
 
+/// Folders of other tools' output, which no repository has.
+const OUTPUT_FOLDERS: [&str; 2] = ["target", "node_modules"];
+
 #[derive(Debug)]
 pub struct Workspace {
     pub root: PathBuf,
@@ -106,7 +109,7 @@ fn rust_files(folder: &Path, found: &mut BTreeSet<PathBuf>) {
     for entry in entries {
         let path = entry.expect("a folder that can be listed").path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if path.is_dir() && name != "target" && !name.starts_with('.') {
+        if path.is_dir() && !OUTPUT_FOLDERS.contains(&name.as_str()) && !name.starts_with('.') {
             rust_files(&path, found);
         } else if name.ends_with(".rs") {
             found.insert(path);

@@ -11,6 +11,7 @@
 use assay_node_auth::{AskedTicket, IdTokenClaims, LoginAsked, LoginRules, form_encoded, is_pkce_text};
 use assay_node_http::requests::admission::anonymous;
 use assay_node_http::requests::body;
+use assay_node_http::requests::login::pass;
 use assay_node_http::responses::refusal::Refusal;
 use assay_node_http::responses::response_headers::HTML;
 use assay_node_http::responses::{HandlerResult, json};
@@ -21,7 +22,6 @@ use assay_node_records::RecordsError;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::identity::login::pass;
 use crate::identity::setup;
 
 /// The only scope: everything that the user may do.
@@ -491,6 +491,7 @@ mod tests {
 
     fn rules() -> LoginRules {
         LoginRules {
+            provider: "login.example".into(),
             origin: "https://assay.example".into(),
             clients: vec!["cli".into()],
             redirect_uris: vec!["https://app.example/back?x=1".into()],

@@ -12,6 +12,7 @@ use assay_node_auth::{IdTokenClaims, LoginAsked};
 use assay_node_http::requests::admission::anonymous;
 use assay_node_http::requests::body;
 use assay_node_http::requests::caller::bearer;
+use assay_node_http::requests::login::pass;
 use assay_node_http::responses::{HandlerResult, json};
 use assay_node_http::server::edge::Edge;
 use assay_node_http::web::{Data, HttpRequest, Payload, StatusCode, header};
@@ -20,7 +21,6 @@ use assay_node_records::RecordsError;
 use assay_storage_model::event::format_micros;
 use serde_json::json;
 
-use crate::identity::login::pass;
 use crate::identity::oauth::{
     FORM_BYTES_MAX, Page, Parameters, SCOPE, carry_out, choices, escaped, form, page, sent_to, unavailable,
 };

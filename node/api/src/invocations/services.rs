@@ -16,6 +16,7 @@ use assay_node_invocations::{
     FunctionReference, FunctionVersion, InvokeError, InvokeErrorKind, InvokedFunction, LogScope, THREAD_MESSAGES_MAX,
 };
 use assay_node_prompts::{AttachmentReference, AttachmentSource, TraceReference};
+use assay_node_query_http::{QueryOptions, rows_of};
 use assay_node_records::{ListRequest, kinds};
 use assay_node_scorers::{GlobalFunctionType, global_function};
 use assay_storage_model::ObjectKind;
@@ -34,7 +35,6 @@ use crate::files::attachment;
 use crate::gateway::guards::CallGuards;
 use crate::gateway::providers::{CallerProviders, providers_of};
 use crate::gateway::span_log::SpanTarget;
-use crate::queries::rows_of;
 
 /// Bytes of an attachment of a prompt.
 const ATTACHMENT_BYTES_MAX: usize = 32 << 20;
@@ -176,7 +176,7 @@ impl CallerServices {
             format!("limit: {THREAD_MESSAGES_MAX}"),
         ];
         let query = query.join(" | ");
-        rows_of(&caller, &query, TRACE_BYTES_MAX).await
+        rows_of(&caller, query, &QueryOptions::newest(TRACE_BYTES_MAX)).await
     }
 
     async fn preprocessor(&self, trace: &TraceReference) -> Result<Value, Refusal> {

@@ -90,6 +90,42 @@ pub fn read_answer(stream: &mut impl Read) -> ClientResponse {
     }
 }
 
+/// Reads the first events of a response that streams them in chunks.
+pub fn first_events(stream: &mut impl Read, events: usize) -> Vec<(String, Value)> {
+    let mut bytes = Vec::new();
+    let mut piece = [0; 16 << 10];
+    loop {
+        let read = stream.read(&mut piece).unwrap_or_else(|error| panic!("reading: {error}"));
+        assert!(read > 0, "the server hung up after {:?}", String::from_utf8_lossy(&bytes));
+        bytes.extend_from_slice(&piece[..read]);
+        let text = String::from_utf8_lossy(&without_chunks(&bytes)).into_owned();
+        let found: Vec<(String, Value)> = text.split_inclusive("\n\n").filter_map(event).collect();
+        if found.len() >= events {
+            return found;
+        }
+    }
+}
+
+fn event(text: &str) -> Option<(String, Value)> {
+    let (name, data) = text.strip_prefix("event: ")?.strip_suffix("\n\n")?.split_once("\ndata: ")?;
+    Some((name.to_owned(), serde_json::from_str(data).expect("JSON")))
+}
+
+/// Returns what the chunks of a response have that are whole.
+fn without_chunks(bytes: &[u8]) -> Vec<u8> {
+    let head_end = bytes.windows(4).position(|window| window == b"\r\n\r\n");
+    let mut rest = head_end.map_or(&[][..], |end| &bytes[end + 4..]);
+    let mut body = Vec::new();
+    while let Some(end) = rest.windows(2).position(|window| window == b"\r\n") {
+        let length = std::str::from_utf8(&rest[..end]).ok().and_then(|text| usize::from_str_radix(text, 16).ok());
+        let length = length.expect("the length of a chunk");
+        let Some(chunk) = rest.get(end + 2..end + 2 + length) else { break };
+        body.extend_from_slice(chunk);
+        rest = rest.get(end + 4 + length..).unwrap_or_default();
+    }
+    body
+}
+
 /// An answer that is whole; every answer of this server says its length.
 fn parse(bytes: &[u8]) -> Option<ClientResponse> {
     let head_end = bytes.windows(4).position(|window| window == b"\r\n\r\n")?;

@@ -197,3 +197,160 @@ fn reports_of_browsers_are_counted() {
     let metrics = fixture.knock("GET", "/metrics").text();
     assert!(metrics.contains("assay_http_console_policy_reports_total 3"), "{metrics}");
 }
+
+#[test]
+fn the_result_of_a_query_is_downloaded_once_by_the_browser_that_asked() {
+    let fixture = Fixture::open();
+    let project = fixture.project("one");
+    let rows = json!({"events": [{"id": "a", "input": "=1+1"}, {"id": "b", "input": "x"}]});
+    fixture.post(&format!("/v1/project_logs/{project}/insert"), &rows).ok();
+    let query = format!("select: id, input | from: project_logs('{project}') spans | sort: id");
+    let body = json!({"query": query, "fmt": "spreadsheet_csv", "filename": "my logs"});
+    let link = fixture.post("/console/download", &body).ok()["url"].as_str().expect("a URL").to_owned();
+    let file = fixture.knock("GET", &link);
+    assert_eq!((file.status, file.text().as_str()), (200, "id,input\r\na,'=1+1\r\nb,x\r\n"));
+    let expected = "attachment; filename=\"my logs.csv\"; filename*=UTF-8''my%20logs.csv";
+    assert_eq!(file.header("content-disposition"), Some(expected));
+    assert_eq!(file.header("content-type"), Some("text/csv; charset=utf-8"));
+    assert!(fixture.knock("GET", &link).refused(401).contains("was used already"));
+    fixture.knock("GET", "/console/download/none").refused(401);
+
+    let (id, key) = new_key(&fixture, "browser");
+    let (cookie, _) = sign_in(&fixture, &key);
+    let link = |cookie: &str| {
+        let headers = [("Cookie", cookie), CONSOLE, ("Content-Type", "application/json")];
+        let made = fixture.send(&request("POST", "/console/download", &headers, body.to_string().as_bytes())).ok();
+        made["url"].as_str().expect("a URL").to_owned()
+    };
+    let of_session = link(&cookie);
+    fixture.knock("GET", &of_session).refused(401);
+    let mine = [("Cookie", cookie.as_str())];
+    assert_eq!(send(&fixture, "GET", &of_session, &mine).status, 200);
+    let of_session = link(&cookie);
+    assert_eq!(fixture.call("DELETE", &format!("/v1/api_key/{id}"), &[], b"").status, 200);
+    send(&fixture, "GET", &of_session, &mine).refused(401);
+
+    let unseen = json!({"query": "select: * | from: project_logs('8c5a1ab1-0000-4000-8000-000000000000')"});
+    fixture.post("/console/download", &unseen).refused(403);
+    fixture.post("/console/download", &json!({"query": "selec: *"})).refused(400);
+    fixture.post("/console/download", &json!({"query": query, "filename": 3})).refused(400);
+    let long = format!("{query} | filter: id = '{}'", "x".repeat(8 << 10));
+    assert!(fixture.post("/console/download", &json!({"query": long})).refused(413).contains("too long for a link"));
+}
+
+#[test]
+fn texts_of_the_language_are_parsed_and_printed() {
+    let fixture = Fixture::open();
+    let parse = |body: Value| fixture.post("/console/parse", &body).ok();
+    let found = parse(json!({"expression": "scores.Exact>0.5 or tags includes 'a'"}));
+    assert_eq!(parse(json!({"tree": found["tree"]})), found);
+    let error = parse(json!({"expression": "a = "}))["error"].clone();
+    assert_eq!((&error["line"], &error["column"], &error["offset"]), (&json!(1), &json!(5), &json!(4)), "{error}");
+    assert_eq!(parse(json!({"query": "SELECT id FROM project_logs('p') LIMIT 2"}))["tree"]["limit"], 2);
+    fixture.post("/console/parse", &json!({})).refused(400);
+}
+
+/// Makes two experiments. Returns the project, the newer experiment and the older one.
+fn two_experiments(fixture: &Fixture) -> [String; 3] {
+    let project = fixture.project("one");
+    let experiment = |name: &str, rows: Value| {
+        let id = fixture.make("experiment", &json!({"project_id": project, "name": name}));
+        fixture.post(&format!("/v1/experiment/{id}/insert"), &json!({"events": rows})).ok();
+        id
+    };
+    let row = |id: &str, input: &str, output: &str, score: f64, level: &str| {
+        json!({
+            "id": id, "input": input, "output": output, "expected": "4", "scores": {"Exact": score},
+            "metrics": {"start": 10, "end": 12}, "metadata": {"level": level},
+        })
+    };
+    let before = experiment(
+        "before",
+        json!([
+            row("b1", "2+2", "5", 0.0, "easy"),
+            row("b2", "3+3", "6", 1.0, "easy"),
+            row("b3", "9", "9", 1.0, "hard")
+        ]),
+    );
+    let after = experiment(
+        "after",
+        json!([
+            row("a1", "2+2", "4", 1.0, "easy"),
+            row("a2", "2+2", "5", 0.0, "easy"),
+            row("a3", "3+3", "7", 0.0, "easy"),
+            {"id": "a4", "input": "new", "error": "why"},
+        ]),
+    );
+    [project, after, before]
+}
+
+#[test]
+fn experiments_are_compared_row_by_row() {
+    let fixture = Fixture::open();
+    let [project, after, before] = two_experiments(&fixture);
+    let compare = |more: Value| {
+        let mut body = json!({"experiments": [after, before]});
+        body.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        fixture.post("/console/compare", &body)
+    };
+    let found = compare(json!({"group": "metadata.level"})).ok();
+    assert_eq!((&found["key"], &found["score"], &found["base"]), (&json!("input"), &json!("Exact"), &json!(before)));
+    let summary = &found["experiments"][0];
+    assert_eq!((&summary["name"], &summary["rows"], &summary["errors"]), (&json!("after"), &json!(4), &json!(1)));
+    let change = &found["comparisons"][0]["scores"]["Exact"];
+    assert_eq!((&change["pairs"], &change["up"], &change["down"]), (&json!(2), &json!(1), &json!(1)), "{change}");
+    assert_eq!((&found["comparisons"][0]["new"], &found["comparisons"][0]["missing"]), (&json!(1), &json!(1)));
+    let keys = |found: &Value| -> Vec<Value> {
+        found["rows"].as_array().expect("rows").iter().map(|row| row["input"].clone()).collect()
+    };
+    assert_eq!(keys(&found), [json!("3+3"), json!("2+2"), json!("9"), json!("new")]);
+    let trials = &found["rows"][1]["cells"][0];
+    assert_eq!((trials["trials"].as_array().map(Vec::len), &trials["scores"]["Exact"]), (Some(2), &json!(0.5)));
+    assert_eq!(trials["deltas"]["Exact"], 0.5);
+    assert_eq!(found["rows"][0]["expected"], "4");
+    assert_eq!(
+        (&found["groups"][0]["value"], &found["groups"][0]["experiments"][0]["rows"]),
+        (&json!("easy"), &json!(3))
+    );
+
+    let first = compare(json!({"limit": 3})).ok();
+    let second = compare(json!({"limit": 3, "cursor": first["cursor"]})).ok();
+    assert_eq!((keys(&first).len(), keys(&second)), (3, vec![json!("new")]));
+    assert_eq!((&first["total"], &second["cursor"]), (&json!(4), &Value::Null));
+    assert_eq!(keys(&compare(json!({"only": "down"})).ok()), [json!("3+3")]);
+    assert_eq!(keys(&compare(json!({"only": "errors"})).ok()), [json!("new")]);
+    assert_eq!(keys(&compare(json!({"filter": "metadata.level = 'hard'"})).ok()), [json!("9")]);
+    for (wrong, says) in [
+        (json!({"base": project}), "one of `experiments`"),
+        (json!({"only": "worse"}), "`only` is `worse`"),
+        (json!({"filter": "a ="}), "line 1"),
+        (json!({"limit": 0}), "`limit` is 0"),
+        (json!({"cursor": "x"}), "Invalid cursor"),
+        (json!({"experiments": []}), "`experiments` has to be"),
+    ] {
+        let why = compare(wrong.clone()).refused(400);
+        assert!(why.contains(says), "{wrong}: {why}");
+    }
+    compare(json!({"experiments": [project]})).refused(404);
+}
+
+#[test]
+fn a_stream_that_goes_on_behind_a_transaction_has_the_rows_since() {
+    let fixture = Fixture::open();
+    let project = fixture.project("one");
+    let insert = |rows: Value| {
+        fixture.post(&format!("/v1/project_logs/{project}/insert"), &json!({"events": rows})).ok();
+    };
+    insert(json!([{"id": "a", "input": "x"}]));
+    let many: Vec<Value> = (0..700).map(|number| json!({"id": format!("m{number}"), "input": "x"})).collect();
+    insert(json!(many));
+    let path = format!("/v1/project_logs/{project}/tail");
+    fixture.get(&format!("{path}?after=x")).refused(400);
+    fixture.get(&format!("{path}?filter=a%20%3D")).refused(400);
+    fixture.get(&format!("{path}?filter=true)%20or%20(true")).refused(400);
+    fixture.get("/v1/project_logs/8c5a1ab1-0000-4000-8000-000000000000/tail").refused(403);
+    let events = fixture.stream(&format!("{path}?after=0"), 3);
+    assert_eq!(events[0].0, "start");
+    let rows: Vec<&Value> = events[1..].iter().flat_map(|(_, data)| data["rows"].as_array().expect("rows")).collect();
+    assert_eq!((rows.len(), &rows[0]["id"]), (701, &json!("a")));
+}

@@ -1,5 +1,6 @@
 //! A server over a founded cluster in a directory of its own, and a caller that has its key.
 
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +27,7 @@ use tempfile::TempDir;
 use tokio::runtime::{Handle, Runtime};
 use tokio::task::JoinHandle;
 
-use crate::client::{ClientResponse, connect, exchange, request};
+use crate::client::{ClientResponse, connect, exchange, first_events, request};
 
 pub const KEY: &str = "sk-the-key-of-the-tests-0123456789";
 pub const ORG: &str = "acme";
@@ -166,6 +167,14 @@ impl Fixture {
         let bearer = format!("Bearer {KEY}");
         let headers: Vec<_> = [("Authorization", bearer.as_str())].iter().chain(headers).copied().collect();
         self.send(&request(method, path, &headers, body))
+    }
+
+    /// Returns the first events of a stream, each its name and its data.
+    pub fn stream(&self, path: &str, events: usize) -> Vec<(String, Value)> {
+        let mut stream = connect(self.address);
+        let bearer = format!("Bearer {KEY}");
+        stream.write_all(&request("GET", path, &[("Authorization", &bearer)], b"")).expect("takes a request");
+        first_events(&mut stream, events)
     }
 
     /// A new record of the kind; its id.

@@ -292,6 +292,17 @@ impl Call {
         let session = session.as_ref().map(Secret::expose);
         let said = CallerHeaders { authorization, session, org_name, impersonate: header(IMPERSONATE) };
         let caller = Caller::with(edge, said, wait_of(&request), accepted).await?;
+        Call::admitted(caller, request).await
+    }
+
+    /// Returns the call of a caller whom a ticket in the path authenticated.
+    pub async fn by_ticket(caller: Caller, request: HttpRequest) -> Result<Call, Refusal> {
+        Span::current().record("principal", tracing::field::display(caller.principal.user));
+        Call::admitted(caller, request).await
+    }
+
+    /// Admits a call by the shares of connections and the rate limits.
+    async fn admitted(caller: Caller, request: HttpRequest) -> Result<Call, Refusal> {
         if let Some(connection) = request.conn_data::<Arc<Connection>>() {
             caller.on(connection)?;
         }

@@ -1,4 +1,4 @@
-//! Cookie of a session of the console: its name and form, and which requests may use it.
+//! Cookies of the console: their names and forms, and which requests may use the one of a session.
 //!
 //! A browser sends the cookie by itself, also for a page of somebody else. So it counts only with the header
 //! `x-assay-console`, which CORS does not allow other origins to send, and only from a page of this server's origin.
@@ -15,30 +15,40 @@ use crate::server::edge::Edge;
 
 /// Header that only pages of this server can send.
 pub const CONSOLE_HEADER: &str = "x-assay-console";
+/// The only value of that header.
+pub const CONSOLE_HEADER_VALUE: &str = "1";
 const FETCH_SITE: &str = "sec-fetch-site";
 /// Browsers take a cookie of this name only over TLS, for this host alone, and for all its paths.
 const HOST_PREFIX: &str = "__Host-";
 
-/// Cookie of sessions, as one request can have it.
+/// Cookie of the console, as one request can have it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SessionCookie {
+pub struct ConsoleCookie {
     name: String,
     is_secure: bool,
+    same_site: &'static str,
 }
 
-impl SessionCookie {
-    /// Returns the cookie of a request. Its name has the cluster in it, since all ports of a host share their cookies.
-    pub fn of(request: &HttpRequest, edge: &Edge) -> SessionCookie {
-        SessionCookie::named(&edge.console.cluster, is_secure(request, edge))
+impl ConsoleCookie {
+    /// Returns the cookie of a session. Its name has the cluster in it, since all ports of a host share their cookies.
+    pub fn of_session(request: &HttpRequest, edge: &Edge) -> ConsoleCookie {
+        ConsoleCookie::named("assay", &edge.console.cluster, is_secure(request, edge))
     }
 
-    fn named(cluster: &str, is_secure: bool) -> SessionCookie {
+    /// Returns the cookie of a browser that signs in with the provider. The provider's page leads back, so that the cookie
+    /// comes with a link from elsewhere.
+    pub fn of_login(request: &HttpRequest, edge: &Edge) -> ConsoleCookie {
+        let cookie = ConsoleCookie::named("assay-login", &edge.console.cluster, is_secure(request, edge));
+        ConsoleCookie { same_site: "Lax", ..cookie }
+    }
+
+    fn named(name: &str, cluster: &str, is_secure: bool) -> ConsoleCookie {
         let prefix = if is_secure { HOST_PREFIX } else { "" };
-        SessionCookie { name: format!("{prefix}assay-{cluster}"), is_secure }
+        ConsoleCookie { name: format!("{prefix}{name}-{cluster}"), is_secure, same_site: "Strict" }
     }
 
     /// Returns the value in the headers of a request.
-    fn value_in(&self, headers: &HeaderMap) -> Option<Secret> {
+    pub fn value_in(&self, headers: &HeaderMap) -> Option<Secret> {
         let pairs =
             headers.get_all(header::COOKIE).filter_map(|value| value.to_str().ok()).flat_map(|all| all.split(';'));
         let mut named = pairs.filter_map(|pair| pair.trim().split_once('=')).filter(|(name, _)| *name == self.name);
@@ -57,7 +67,7 @@ impl SessionCookie {
 
     fn with(&self, value: &str, seconds: i64) -> String {
         let secure = if self.is_secure { "; Secure" } else { "" };
-        format!("{}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}", self.name)
+        format!("{}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite={}{secure}", self.name, self.same_site)
     }
 }
 
@@ -67,15 +77,26 @@ pub fn is_secure(request: &HttpRequest, edge: &Edge) -> bool {
     edge.config.tls.is_some() || forwarded.map(str::trim) == Some("https")
 }
 
+/// Returns whether a request has the header that only pages of this server can send.
+pub fn has_console_header(headers: &HeaderMap) -> bool {
+    headers.get(CONSOLE_HEADER).is_some_and(|value| value == CONSOLE_HEADER_VALUE)
+}
+
 /// Returns the value of the session that a request uses. None where it uses another credential, or none.
 pub fn session_value(request: &HttpRequest, edge: &Edge) -> Result<Option<Secret>, Refusal> {
     let headers = request.headers();
-    if !edge.console.config.enabled || headers.contains_key(AUTHORIZATION) || !headers.contains_key(CONSOLE_HEADER) {
+    if !edge.console.config.enabled || headers.contains_key(AUTHORIZATION) || !has_console_header(headers) {
         return Ok(None);
     }
-    let Some(value) = SessionCookie::of(request, edge).value_in(headers) else { return Ok(None) };
+    let Some(value) = ConsoleCookie::of_session(request, edge).value_in(headers) else { return Ok(None) };
     check_origin(request, edge)?;
     Ok(Some(value))
+}
+
+/// Returns the value of the cookie of a request, also one without the header. It proves the browser, and no more: a page
+/// of somebody else can send the same request.
+pub fn cookie_value(request: &HttpRequest, edge: &Edge) -> Option<Secret> {
+    ConsoleCookie::of_session(request, edge).value_in(request.headers())
 }
 
 /// Refuses a request of a page of another origin. Browsers name it in `Sec-Fetch-Site` over TLS and on this machine, and
@@ -112,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_cookie_is_found_by_its_whole_name() {
-        let plain = SessionCookie::named("0a1b2c3d", false);
+        let plain = ConsoleCookie::named("assay", "0a1b2c3d", false);
         let value = |text: &'static str| {
             let found = plain.value_in(&headers(&[("cookie", text)]));
             found.map(|value| value.expose().to_owned())
@@ -127,9 +148,9 @@ mod tests {
     #[test]
     fn scripts_and_other_sites_never_get_the_cookie() {
         let value = Secret::new("cs-1".to_owned());
-        let plain = SessionCookie::named("0a1b2c3d", false);
+        let plain = ConsoleCookie::named("assay", "0a1b2c3d", false);
         assert_eq!(plain.set(&value, 60), "assay-0a1b2c3d=cs-1; Path=/; Max-Age=60; HttpOnly; SameSite=Strict");
-        let secure = SessionCookie::named("0a1b2c3d", true);
+        let secure = ConsoleCookie::named("assay", "0a1b2c3d", true);
         assert_eq!(secure.removed(), "__Host-assay-0a1b2c3d=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict; Secure");
     }
 }

@@ -1,5 +1,6 @@
 //! Rows as CSV (RFC 4180): a header, records that end with CR and LF.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use assay_node_btql::schema::Column;
@@ -10,10 +11,15 @@ use memchr::{memchr, memchr3};
 use super::{FormatError, SizeEstimate, check_width};
 
 const END: &str = "\r\n";
+/// Beginnings of texts that spreadsheets take for formulas, or skip before one.
+const FORMULA_BEGINNINGS: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
+/// Before such a text: spreadsheets then show the rest as it is.
+const TEXT_MARK: char = '\'';
 
 #[derive(Debug)]
 pub struct CsvWriter {
     columns: usize,
+    is_for_spreadsheets: bool,
     /// Header, until it is written.
     header: Option<String>,
     /// The JSON text of a value whose quotes are then doubled.
@@ -23,14 +29,27 @@ pub struct CsvWriter {
 
 impl CsvWriter {
     pub fn new(columns: &[Column]) -> CsvWriter {
+        CsvWriter::with(columns, false)
+    }
+
+    /// Creates a writer whose texts spreadsheets do not take for formulas.
+    pub fn for_spreadsheets(columns: &[Column]) -> CsvWriter {
+        CsvWriter::with(columns, true)
+    }
+
+    fn with(columns: &[Column], is_for_spreadsheets: bool) -> CsvWriter {
         let mut header = String::new();
         for (place, column) in columns.iter().enumerate() {
             header.push_str(if place > 0 { "," } else { "" });
-            put_text(&mut header, &column.name);
+            match is_for_spreadsheets {
+                true => put_text(&mut header, &marked(&column.name)),
+                false => put_text(&mut header, &column.name),
+            }
         }
         header.push_str(END);
         CsvWriter {
             columns: columns.len(),
+            is_for_spreadsheets,
             header: Some(header),
             scratch: String::new(),
             estimate: SizeEstimate::default(),
@@ -44,7 +63,10 @@ impl CsvWriter {
         for row in 0..table.len {
             for (place, column) in table.cells.iter().enumerate() {
                 out.push_str(if place > 0 { "," } else { "" });
-                put(&mut out, &column.value(row), &mut self.scratch);
+                match (self.is_for_spreadsheets, column.value(row)) {
+                    (true, Value::Text(text)) => put_text(&mut out, &marked(&text)),
+                    (_, value) => put(&mut out, &value, &mut self.scratch),
+                }
             }
             out.push_str(END);
         }
@@ -58,6 +80,14 @@ impl CsvWriter {
 
     pub fn held(&self) -> usize {
         self.scratch.capacity()
+    }
+}
+
+/// Returns a text that a spreadsheet takes for a text.
+fn marked(text: &str) -> Cow<'_, str> {
+    match text.starts_with(FORMULA_BEGINNINGS) {
+        true => Cow::Owned(format!("{TEXT_MARK}{text}")),
+        false => Cow::Borrowed(text),
     }
 }
 
@@ -95,4 +125,24 @@ fn put_text(out: &mut String, text: &str) {
     }
     out.push_str(rest);
     out.push('"');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_that_spreadsheets_would_compute_are_marked() {
+        for (text, expected) in [
+            ("=1+1", "'=1+1"),
+            ("+1", "'+1"),
+            ("-1", "'-1"),
+            ("@a", "'@a"),
+            ("\t=1", "'\t=1"),
+            ("a=1", "a=1"),
+            ("", ""),
+        ] {
+            assert_eq!(marked(text), expected);
+        }
+    }
 }

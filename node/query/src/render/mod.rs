@@ -78,6 +78,8 @@ pub enum Format {
     Json,
     JsonLines,
     Csv,
+    /// CSV whose texts a spreadsheet does not take for formulas.
+    SpreadsheetCsv,
     Parquet,
     /// Arrow IPC stream.
     Arrow,
@@ -86,8 +88,15 @@ pub enum Format {
 }
 
 impl Format {
-    pub const ALL: [Format; 6] =
-        [Format::Json, Format::JsonLines, Format::Csv, Format::Parquet, Format::Arrow, Format::Columns];
+    pub const ALL: [Format; 7] = [
+        Format::Json,
+        Format::JsonLines,
+        Format::Csv,
+        Format::SpreadsheetCsv,
+        Format::Parquet,
+        Format::Arrow,
+        Format::Columns,
+    ];
 
     /// Name of the format in requests (`fmt`).
     pub fn name(self) -> &'static str {
@@ -95,6 +104,7 @@ impl Format {
             Format::Json => "json",
             Format::JsonLines => "jsonl",
             Format::Csv => "csv",
+            Format::SpreadsheetCsv => "spreadsheet_csv",
             Format::Parquet => "parquet",
             Format::Arrow => "arrow",
             Format::Columns => "columns",
@@ -112,7 +122,7 @@ impl Format {
             Format::Json | Format::Columns => JSON_TYPE,
             Format::JsonLines if accept.is_some_and(accepts_lines) => JSON_LINES_TYPE,
             Format::JsonLines => JSON_TYPE,
-            Format::Csv => "text/csv; charset=utf-8",
+            Format::Csv | Format::SpreadsheetCsv => "text/csv; charset=utf-8",
             Format::Parquet => "application/vnd.apache.parquet",
             Format::Arrow => "application/vnd.apache.arrow.stream",
         }
@@ -120,6 +130,15 @@ impl Format {
 }
 
 impl Format {
+    /// Extension of files in this format.
+    pub fn extension(self) -> &'static str {
+        match self {
+            Format::SpreadsheetCsv => Format::Csv.name(),
+            Format::Columns => Format::Json.name(),
+            other => other.name(),
+        }
+    }
+
     /// Returns whether the rows have an envelope with schema, freshness, warnings and cursor.
     pub fn has_envelope(self) -> bool {
         matches!(self, Format::Json | Format::Columns)
@@ -179,6 +198,7 @@ impl RowWriter {
             Format::Json => FormatWriter::Json(json::JsonWriter::array(columns)),
             Format::JsonLines => FormatWriter::Json(json::JsonWriter::lines(columns)),
             Format::Csv => FormatWriter::Csv(csv::CsvWriter::new(columns)),
+            Format::SpreadsheetCsv => FormatWriter::Csv(csv::CsvWriter::for_spreadsheets(columns)),
             Format::Parquet => FormatWriter::Parquet(Box::new(parquet::ParquetWriter::new(columns)?)),
             Format::Arrow => FormatWriter::Arrow(Box::new(arrow_stream::ArrowWriter::new(columns)?)),
             Format::Columns => FormatWriter::Columns(columns::ColumnsWriter::new(columns)),

@@ -17,6 +17,7 @@ const CLI: &str = "cli";
 
 fn rules() -> LoginRules {
     LoginRules {
+        provider: "login.example".into(),
         origin: "https://assay.example".into(),
         clients: Vec::new(),
         redirect_uris: Vec::new(),

@@ -1,6 +1,7 @@
 //! Logins of people: the whole flow from a client over a node, a provider and other nodes to tokens, each step on
 //! another node; all its failures; and the end of validity.
 
+mod console;
 mod invitations;
 mod provider;
 mod setup;
@@ -260,6 +261,7 @@ fn hold(world: &OidcWorld) -> Vec<String> {
     on_record(world);
     shown.extend(setup::held(world));
     shown.extend(invitations::held(world));
+    shown.extend(console::held(world));
     sleep(CODE_OVER.saturating_sub(made.elapsed()));
     invalid(world.redeem(1, &stale, VERIFIER), "older than a minute");
     shown

@@ -71,13 +71,15 @@ fn routes(url: &str) -> Result<Vec<Route>> {
 }
 
 /// Public paths: documents for everyone, and the login of people without a credential.
-const PUBLIC: [&str; 24] = [
+const PUBLIC: [&str; 26] = [
     "/.well-known/oauth-authorization-server",
     "/api/cli/wizard-session/allow",
     "/api/cli/wizard-session/create",
     "/api/cli/wizard-session/login",
     "/api/cli/wizard-session/poll",
     "/console/about",
+    "/console/login",
+    "/console/login/callback",
     "/console/session",
     "/docs",
     "/docs/guide",

@@ -142,7 +142,26 @@ pub fn callers(world: &World, data: &Path) -> Result<Vec<Caller>> {
     let other = stranger(data, "globex", "owner@globex.example")?;
     callers.push(outsider(world, Way::OtherOrganization, other, CallerIdentity::Stranger));
     callers.extend(of_several(world, data)?);
+    sign_in_every_second(world, &mut callers)?;
     Ok(callers)
+}
+
+/// Has every second caller send a session of the console in the place of its key. It opens what the key opens.
+fn sign_in_every_second(world: &World, callers: &mut [Caller]) -> Result<()> {
+    let with_key = callers.iter_mut().filter(|caller| !matches!(caller.identity, CallerIdentity::Unknown));
+    for caller in with_key.skip(1).step_by(2) {
+        let (key, others): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut caller.headers).into_iter().partition(|(name, _)| name == "authorization");
+        let console = ("x-assay-console".to_owned(), "1".to_owned());
+        let sends = [key, vec![console.clone()]].concat();
+        let signed_in = world.ask(&sends, &Ask::new("POST", "/console/session", Value::Null))?;
+        ensure!(signed_in.status == 200, "{}: {} {}", caller.name, signed_in.status, signed_in.text());
+        let set = signed_in.header("set-cookie").context("a cookie")?;
+        let cookie = ("cookie".to_owned(), set.split(';').next().unwrap_or_default().to_owned());
+        caller.headers = [others, vec![cookie, console]].concat();
+        caller.name.push_str(" by a session");
+    }
+    Ok(())
 }
 
 /// Returns a user without grants and without a key.

@@ -1,8 +1,9 @@
 //! Requests of logins, as they pass the gate of identity.
 
 use assay_node_auth::LoginRules;
-use assay_node_http::responses::refusal::{ErrorKind, Refusal};
 use assay_node_identity::{Identity, LoginGate, LoginPermit};
+
+use crate::responses::refusal::{ErrorKind, Refusal};
 
 /// A request of a login, while it is worked on.
 #[derive(Debug)]

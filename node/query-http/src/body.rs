@@ -144,7 +144,10 @@ mod tests {
         for (body, words) in [
             (json!({}), "`query` is missing"),
             (json!({"query": 3}), "`query` is a number"),
-            (json!({"query": "x", "fmt": "xml"}), "`fmt` is `xml`; it must be one of json, jsonl, csv, parquet"),
+            (
+                json!({"query": "x", "fmt": "xml"}),
+                "`fmt` is `xml`; it must be one of json, jsonl, csv, spreadsheet_csv, parquet",
+            ),
             (json!({"query": "x", "tz_offset": "8"}), "`tz_offset` is a string"),
             (json!({"query": "x", "tz_offset": 5000}), "one day (1440)"),
             (json!({"query": "x", "lint_mode": "hard"}), "`lint_mode` is `hard`"),

@@ -6,31 +6,18 @@ use assay_node_http::requests::origin::is_loopback;
 use assay_node_http::responses::refusal::{ErrorKind, Refusal};
 use assay_node_http::responses::{HandlerResult, json};
 use assay_node_http::server::edge::Edge;
-use assay_node_http::web::{Data, HttpRequest, ServiceConfig, get, header, post, resource, to};
+use assay_node_http::web::{Data, HttpRequest, header};
+use assay_node_query_http::{QueryOptions, rows_of};
 use assay_node_records::{ListRequest, kinds};
 use serde_json::{Value, json};
 
-use crate::queries::rows_of;
-use crate::routes::unrouted;
-
 /// Parts of the console that this version has.
-const SERVED: [&str; 3] = ["signin", "home", "welcome"];
+const SERVED: [&str; 7] = ["signin", "home", "welcome", "logs", "trace", "object", "query"];
 /// Upper bound of the projects of an overview.
 const PROJECTS_MAX: usize = 1000;
 /// Upper bound of the bytes of an overview's rows.
 const OVERVIEW_BYTES_MAX: usize = 1 << 20;
 const FIRST_KEY: &str = "The server printed the first key when it was started for the first time.";
-
-/// Registers what is served without a description: the page, its files, and reports of browsers.
-pub fn register_pages(config: &mut ServiceConfig) {
-    use assay_node_console::{asset, page, reports};
-    let of = |path: &str| resource(path.to_owned()).default_service(to(unrouted));
-    config
-        .service(of("/console/csp").route(post().to(reports::report)))
-        .service(of("/app").route(get().to(page)))
-        .service(of("/app/assets/{path:.*}").route(get().to(asset)))
-        .service(of("/app/{path:.*}").route(get().to(page)));
-}
 
 /// `GET /console/about`. Without a session it has nothing that is not public: no name of an organization, and no count.
 pub async fn about(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
@@ -40,12 +27,16 @@ pub async fn about(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
         Some(call) => Some(has_rows(&call).await?),
         None => None,
     };
+    let mut sign_in = json!({"key": edge.console.config.enabled});
+    if let (Some(rules), true) = (edge.identity.login_rules(), edge.console.config.enabled) {
+        sign_in["oidc"] = json!({"issuer": rules.provider});
+    }
     json(&json!({
         "version": env!("CARGO_PKG_VERSION"),
         "node": edge.console.node,
         "cluster": edge.console.cluster,
         "served": SERVED,
-        "sign_in": {"key": edge.console.config.enabled},
+        "sign_in": sign_in,
         "first_key": (!edge.identity.has_sessions()).then_some(FIRST_KEY),
         "has_rows": has_rows,
         "secure": is_private,
@@ -73,7 +64,7 @@ async fn has_rows(call: &Call) -> Result<bool, Refusal> {
         return Ok(false);
     }
     let query = format!("select: id | from: {} spans | limit: 1", source(&projects));
-    Ok(!rows_of(call, &query, OVERVIEW_BYTES_MAX).await?.is_empty())
+    Ok(!rows_of(call, query, &QueryOptions::newest(OVERVIEW_BYTES_MAX)).await?.is_empty())
 }
 
 /// `GET /console/projects`: the projects that the caller may see, with their newest row, and rows and errors of a day.
@@ -89,8 +80,8 @@ pub async fn projects(call: Call) -> HandlerResult {
             "dimensions: project_id | measures: count(1) as n, count(error) as errors | from: {source} spans | \
              filter: created >= now() - interval 1 day"
         );
-        let newest = rows_of(&call, &newest, OVERVIEW_BYTES_MAX).await?;
-        let day = rows_of(&call, &day, OVERVIEW_BYTES_MAX).await?;
+        let newest = rows_of(&call, newest, &QueryOptions::newest(OVERVIEW_BYTES_MAX)).await?;
+        let day = rows_of(&call, day, &QueryOptions::newest(OVERVIEW_BYTES_MAX)).await?;
         let find = |rows: &[Value], id: &Value| rows.iter().find(|row| row["project_id"] == *id).cloned();
         overview = projects
             .iter()

@@ -16,8 +16,9 @@ use assay_storage_model::ObjectKind;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use crate::queries::body::query_request;
-use crate::queries::{position, secrets, sources};
+use crate::answers::{position, secrets};
+use crate::body::query_request;
+use crate::sources::sources;
 
 /// Format of stored results, and so the only one that a request may name.
 const FORMAT: &str = "jsonl";

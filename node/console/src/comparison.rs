@@ -1,0 +1,342 @@
+//! `POST /console/compare`: pairs the rows of experiments by the comparison key of their project.
+//!
+//! All rows are read without their contents and compared. The contents are read for the rows of the page alone.
+
+use std::collections::HashMap;
+
+use assay_node_comparison::{
+    ComparedRow, ComparisonSummary, GroupSummary, Kind, METRIC_PREFIX, Measured, Order, Pair, Pairing, Selection,
+    groups, summary_of,
+};
+use assay_node_http::requests::caller::Call;
+use assay_node_http::requests::error_texts::{kind_of, shortened};
+use assay_node_http::responses::refusal::Refusal;
+use assay_node_http::responses::{HandlerResult, json};
+use assay_node_http::web::Payload;
+use assay_node_query_http::{QueryOptions, rows_of};
+use assay_node_records::kinds;
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use crate::query_trees::select_from;
+
+const EXPERIMENTS_MAX: usize = 8;
+/// Upper bound of the rows of one experiment that are compared.
+const ROWS_MAX: usize = 20_000;
+/// Upper bound of the bytes of all rows without their contents.
+const ROWS_BYTES_MAX: usize = 128 << 20;
+/// Upper bound of the bytes of one page.
+const PAGE_BYTES_MAX: usize = 64 << 20;
+const PAGE_DEFAULT: usize = 100;
+const PAGE_MAX: usize = 1000;
+const PREVIEW_DEFAULT: u64 = 400;
+const GROUPS_MAX: usize = 200;
+/// Key that rows are paired by if the project names none.
+const KEY_DEFAULT: &str = "input";
+
+/// A request, checked.
+#[derive(Clone, Debug, PartialEq)]
+struct CompareRequest {
+    experiments: Vec<Uuid>,
+    /// Index of the base.
+    base: Option<usize>,
+    filter: Option<String>,
+    group: Option<String>,
+    selection: Selection,
+    limit: usize,
+    offset: usize,
+    preview: u64,
+    version: Option<String>,
+}
+
+/// An experiment of the request, as its record has it.
+struct Compared {
+    id: Uuid,
+    name: Value,
+    project: Uuid,
+}
+
+pub async fn compare(call: Call, payload: Payload) -> HandlerResult {
+    let body = call.small_body(payload).await?.object().await?;
+    let request = CompareRequest::read(&body)?;
+    let compared = experiments(&call, &request).await?;
+    let key = comparison_key(&call, compared[0].project).await?;
+    let mut rows = Vec::new();
+    let mut truncated = false;
+    for (index, experiment) in compared.iter().enumerate() {
+        let found = light_rows(&call, &request, experiment.id, &key, ROWS_BYTES_MAX).await?;
+        truncated |= found.len() > ROWS_MAX;
+        rows.extend(found.iter().take(ROWS_MAX).map(|row| ComparedRow::read(index, row)));
+    }
+    let count = compared.len();
+    let pairing = Pairing::of(&rows, count);
+    let mut selection = request.selection.clone();
+    selection.score = selection.score.or_else(|| first_score(&rows));
+    let base = request.base.unwrap_or(0);
+    let selected = pairing.selected(base, &selection);
+    let page: Vec<&Pair<'_>> = selected.iter().skip(request.offset).take(request.limit).copied().collect();
+    let contents = contents(&call, &request, &compared, &page).await?;
+    let end = request.offset + page.len();
+    let cursor = (end < selected.len()).then(|| end.to_string());
+    json(&json!({
+        "key": key,
+        "base": request.base.map(|index| compared[index].id),
+        "score": selection.score,
+        "experiments": summaries(&compared, &rows),
+        "comparisons": comparisons(&compared, &pairing, request.base),
+        "groups": grouped(&compared, &rows, request.group.is_some()),
+        "rows": page.iter().map(|pair| row(&compared, pair, base, &contents)).collect::<Vec<_>>(),
+        "total": selected.len(),
+        "cursor": cursor,
+        "truncated": truncated,
+    }))
+}
+
+impl CompareRequest {
+    fn read(body: &Map<String, Value>) -> Result<CompareRequest, Refusal> {
+        let experiments = ids(body)?;
+        let base = match text(body, "base")? {
+            None => (experiments.len() > 1).then_some(1),
+            Some(id) => {
+                let named = Uuid::parse_str(&id).ok();
+                let index = experiments.iter().position(|experiment| Some(*experiment) == named);
+                Some(index.ok_or_else(|| Refusal::bad("`base` has to be one of `experiments`"))?)
+            }
+        };
+        let only = choice(body, "only", &Kind::ALL.map(|kind| (kind.name(), kind)))?;
+        let order = choice(body, "sort", &Order::ALL.map(|order| (order.name(), order)))?;
+        let is_descending = choice(body, "order", &[("asc", false), ("desc", true)])?;
+        let natural = |name: &str, default: u64, max: u64| match body.get(name) {
+            None | Some(Value::Null) => Ok(default),
+            Some(value) => value.as_u64().filter(|value| (1..=max).contains(value)).ok_or_else(|| {
+                let value = shortened(&value.to_string());
+                Refusal::bad(format!("`{name}` is {value}; it should be an integer from 1 to {max}"))
+            }),
+        };
+        let invalid = |_| Refusal::bad("Invalid cursor: pass the cursor of the previous page, with the same request");
+        Ok(CompareRequest {
+            experiments,
+            base,
+            filter: text(body, "filter")?,
+            group: text(body, "group")?,
+            selection: Selection {
+                score: text(body, "score")?,
+                only,
+                order: order.unwrap_or(Order::Delta),
+                is_descending: is_descending.unwrap_or(false),
+            },
+            limit: natural("limit", PAGE_DEFAULT as u64, PAGE_MAX as u64)? as usize,
+            offset: text(body, "cursor")?.map_or(Ok(0), |cursor| cursor.parse().map_err(invalid))?,
+            preview: natural("preview_length", PREVIEW_DEFAULT, 1 << 20)?,
+            version: text(body, "version")?,
+        })
+    }
+}
+
+fn ids(body: &Map<String, Value>) -> Result<Vec<Uuid>, Refusal> {
+    let wrong = || Refusal::bad(format!("`experiments` has to be a list of 1 to {EXPERIMENTS_MAX} ids, each once"));
+    let listed = body.get("experiments").and_then(Value::as_array).ok_or_else(wrong)?;
+    let mut ids = Vec::new();
+    for id in listed {
+        let id = id.as_str().and_then(|id| Uuid::parse_str(id).ok()).ok_or_else(wrong)?;
+        if ids.contains(&id) {
+            return Err(wrong());
+        }
+        ids.push(id);
+    }
+    match (1..=EXPERIMENTS_MAX).contains(&ids.len()) {
+        true => Ok(ids),
+        false => Err(wrong()),
+    }
+}
+
+fn text(body: &Map<String, Value>, name: &str) -> Result<Option<String>, Refusal> {
+    match body.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone()).filter(|text| !text.is_empty())),
+        Some(other) => Err(Refusal::bad(format!("`{name}` is {}; it should be a string", kind_of(other)))),
+    }
+}
+
+fn choice<T: Copy>(body: &Map<String, Value>, name: &str, known: &[(&str, T)]) -> Result<Option<T>, Refusal> {
+    let Some(word) = text(body, name)? else { return Ok(None) };
+    let found = known.iter().find(|(known, _)| *known == word).map(|(_, value)| *value);
+    let names = || known.iter().map(|(known, _)| *known).collect::<Vec<_>>().join(", ");
+    let wrong = || Refusal::bad(format!("`{name}` is `{}`; it must be one of {}", shortened(&word), names()));
+    found.map(Some).ok_or_else(wrong)
+}
+
+async fn experiments(call: &Call, request: &CompareRequest) -> Result<Vec<Compared>, Refusal> {
+    let mut compared = Vec::new();
+    for id in &request.experiments {
+        let record = call.edge.records.get(&call.principal, &kinds::EXPERIMENT, *id).await?;
+        let project = record["project_id"].as_str().and_then(|id| Uuid::parse_str(id).ok());
+        let project = project.ok_or_else(|| Refusal::internal("an experiment has no project"))?;
+        compared.push(Compared { id: *id, name: record["name"].clone(), project });
+    }
+    Ok(compared)
+}
+
+/// Returns the comparison key of a project. A caller who may not read the project gets the default.
+async fn comparison_key(call: &Call, project: Uuid) -> Result<String, Refusal> {
+    let may_read = call.edge.records.get(&call.principal, &kinds::PROJECT, project).await.ok();
+    let key = may_read.as_ref().and_then(|project| project.pointer("/settings/comparison_key")?.as_str());
+    Ok(key.filter(|key| !key.trim().is_empty()).unwrap_or(KEY_DEFAULT).to_owned())
+}
+
+/// Returns the traces of an experiment without their contents, at most one more than are compared.
+async fn light_rows(
+    call: &Call,
+    request: &CompareRequest,
+    experiment: Uuid,
+    key: &str,
+    bytes_max: usize,
+) -> Result<Vec<Value>, Refusal> {
+    let mut select = vec![
+        ("root_span_id", "root_span_id"),
+        ("scores", "scores"),
+        ("metrics", "metrics"),
+        ("failed", "error is not null"),
+        ("comparison_key", "comparison_key"),
+    ];
+    if let Some(group) = &request.group {
+        select.push(("grouped", group));
+    }
+    let mut query = select_from("experiment", &[experiment], "summary", &select);
+    query["comparison_key"] = json!({"btql": key});
+    query["limit"] = (ROWS_MAX + 1).into();
+    if let Some(filter) = &request.filter {
+        query["filter"] = json!({"btql": filter});
+    }
+    rows_of(call, query, &QueryOptions { bytes_max, version: request.version.clone() }).await
+}
+
+/// Returns the contents of the traces of a page, by their experiment and root span.
+async fn contents(
+    call: &Call,
+    request: &CompareRequest,
+    compared: &[Compared],
+    page: &[&Pair<'_>],
+) -> Result<HashMap<(Uuid, String), Value>, Refusal> {
+    const FIELDS: [&str; 10] = [
+        "experiment_id",
+        "id",
+        "span_id",
+        "root_span_id",
+        "created",
+        "input",
+        "output",
+        "expected",
+        "error",
+        "metadata",
+    ];
+    let mut found = HashMap::new();
+    let trials = page.iter().flat_map(|pair| pair.cells.iter().flatten());
+    let roots: Vec<Value> = trials.map(|row| row.root_span_id.as_str().into()).collect();
+    if roots.is_empty() {
+        return Ok(found);
+    }
+    let ids: Vec<Uuid> = compared.iter().map(|experiment| experiment.id).collect();
+    let mut query = select_from("experiment", &ids, "summary", &FIELDS.map(|field| (field, field)));
+    query["limit"] = roots.len().into();
+    query["filter"] = json!({
+        "op": "in", "left": {"op": "ident", "name": ["root_span_id"]}, "right": {"op": "literal", "value": roots},
+    });
+    query["preview_length"] = request.preview.into();
+    let options = QueryOptions { bytes_max: PAGE_BYTES_MAX, version: request.version.clone() };
+    for row in rows_of(call, query, &options).await? {
+        let id = row["experiment_id"].as_str().and_then(|id| Uuid::parse_str(id).ok());
+        if let (Some(id), Some(root)) = (id, row["root_span_id"].as_str()) {
+            found.insert((id, root.to_owned()), row);
+        }
+    }
+    Ok(found)
+}
+
+fn first_score(rows: &[ComparedRow]) -> Option<String> {
+    rows.iter().filter_map(|row| row.scores.keys().next()).min().cloned()
+}
+
+fn summaries(compared: &[Compared], rows: &[ComparedRow]) -> Vec<Value> {
+    let one = |(index, experiment): (usize, &Compared)| {
+        let mut summary = json!(summary_of(rows.iter().filter(|row| row.experiment == index)));
+        summary["id"] = json!(experiment.id);
+        summary["name"] = experiment.name.clone();
+        summary
+    };
+    compared.iter().enumerate().map(one).collect()
+}
+
+fn comparisons(compared: &[Compared], pairing: &Pairing<'_>, base: Option<usize>) -> Vec<Value> {
+    let Some(base) = base else { return Vec::new() };
+    let others = compared.iter().enumerate().filter(|(index, _)| *index != base);
+    others
+        .map(|(index, experiment)| {
+            let mut comparison = json!(ComparisonSummary::of(pairing, index, base));
+            comparison["experiment"] = json!(experiment.id);
+            comparison
+        })
+        .collect()
+}
+
+fn grouped(compared: &[Compared], rows: &[ComparedRow], is_asked: bool) -> Vec<Value> {
+    if !is_asked {
+        return Vec::new();
+    }
+    let one = |group: GroupSummary<'_>| {
+        let experiments = compared
+            .iter()
+            .zip(group.experiments)
+            .map(|(experiment, summary)| json!({"id": experiment.id, "rows": summary.rows, "scores": summary.scores}));
+        let value: Value = serde_json::from_str(group.value).unwrap_or_default();
+        json!({"value": value, "experiments": experiments.collect::<Vec<_>>()})
+    };
+    groups(rows, compared.len(), GROUPS_MAX).into_iter().map(one).collect()
+}
+
+/// Describes a pair: the input and the expected output of its first trial, and all trials of each experiment.
+fn row(compared: &[Compared], pair: &Pair<'_>, base: usize, contents: &HashMap<(Uuid, String), Value>) -> Value {
+    let content = |experiment: usize, root: &str| contents.get(&(compared[experiment].id, root.to_owned()));
+    let first = pair.cells.iter().flatten().find_map(|row| content(row.experiment, &row.root_span_id));
+    let cells = pair.cells.iter().enumerate().map(|(index, trials)| {
+        let trials = trials.iter().map(|trial| {
+            let mut shown = content(index, &trial.root_span_id).cloned().unwrap_or_else(|| json!({}));
+            for hidden in ["experiment_id", "input", "expected"] {
+                shown.as_object_mut().map(|shown| shown.remove(hidden));
+            }
+            shown["scores"] = json!(trial.scores);
+            shown["metrics"] = json!(trial.metrics);
+            shown["root_span_id"] = json!(trial.root_span_id);
+            shown
+        });
+        let trials: Vec<Value> = trials.collect();
+        json!({
+            "experiment": compared[index].id, "trials": trials, "scores": means(pair, index),
+            "deltas": if index == base { Measured::new() } else { deltas(pair, index, base) },
+        })
+    });
+    let field = |name: &str| first.map_or(Value::Null, |row| row[name].clone());
+    json!({
+        "key": pair.key, "input": field("input"), "expected": field("expected"), "cells": cells.collect::<Vec<_>>(),
+    })
+}
+
+/// Returns the names of all scores and metrics of a cell.
+fn names(pair: &Pair<'_>, index: usize) -> Vec<String> {
+    let of = |row: &&ComparedRow| {
+        let metrics = row.metrics.keys().map(|name| format!("{METRIC_PREFIX}{name}"));
+        row.scores.keys().cloned().chain(metrics).collect::<Vec<_>>()
+    };
+    let mut names: Vec<String> = pair.cells[index].iter().flat_map(of).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+fn means(pair: &Pair<'_>, index: usize) -> Measured {
+    names(pair, index).into_iter().filter_map(|name| Some((name.clone(), pair.mean(index, &name)?))).collect()
+}
+
+fn deltas(pair: &Pair<'_>, index: usize, base: usize) -> Measured {
+    names(pair, index).into_iter().filter_map(|name| Some((name.clone(), pair.delta(index, base, &name)?))).collect()
+}

@@ -7,6 +7,19 @@ const node = process.env["ASSAY_URL"] ?? "http://127.0.0.1:8000";
 const featureOf = (path: string | null | undefined): string | undefined =>
   /(?:^|\/)features\/([a-z]+)\//.exec(path ?? "")?.[1];
 
+/** Parts that only some screens need. The order of the groups below keeps what all screens need out of them. */
+const LATER = {
+  editor: /\/node_modules\/(?:@codemirror|@lezer|@marijn|crelt|style-mod|w3c-keyname)\/|\/app\/design\/Editor/,
+  chart: /\/node_modules\/uplot\/|\/app\/design\/LineChart/,
+};
+
+/** What every screen needs, or the frame around it. What only some screens need gets chunks of its own. */
+const SHELL =
+  /\/app\/(?:frame\/|lib\/|api\/(?:client|errors|gate|narrow|queries|reads|schema)\.|design\/(?:Button|Chip|classes|Copy|Dialog|Empty|ErrorState|Field|Icon|Kbd|KeySheet|Loaded|Menu|Skeleton|Toast|base|tokens)\.)/;
+
+/** Parts of lib that only some screens need. */
+const LIB_LATER = /\/app\/lib\/(?:range|rangeWords|selection|version|trace|quoting|csv|diff)\./;
+
 export default defineConfig({
   base: "/app/",
   oxc: { jsx: { runtime: "automatic", importSource: "react" } },
@@ -31,13 +44,17 @@ export default defineConfig({
         },
         codeSplitting: {
           groups: [
-            { name: "libraries", test: /\/node_modules\// },
-            { name: "shell", test: /\/app\/(?:design|lib|api|frame)\// },
+            { name: "libraries", test: /\/node_modules\/(?:preact|@preact|@tanstack|react|react-dom)\// },
+            { name: "shell", test: (id) => SHELL.test(id) && !LIB_LATER.test(id) },
+            { name: "grid", test: /\/app\/(?:design\/Grid|lib\/selection\.)/ },
+            { name: "filter", test: /\/app\/(?:btql\/(?!completion|words)|design\/(?:Combobox|ComboboxLogic|Popover|TimeRange)\.|lib\/(?:range|version)\.|api\/(?:query|rows)\.)/ },
+            { name: "editor", test: (id) => LATER.editor.test(id) },
+            { name: "chart", test: (id) => LATER.chart.test(id) },
           ],
         },
       },
     },
   },
-  server: { proxy: { "/console": node, "/v1": node } },
+  server: { proxy: { "/console": node, "/v1": node, "/btql": node, "/logs3": node } },
   test: { include: ["app/**/*.test.ts"], environment: "node" },
 });

@@ -21,7 +21,7 @@ const FOLDERS = ["app", "scripts"];
 const SINGLE = ["index.html", "package.json", "package-lock.json", ".npmrc", "tsconfig.json", "vite.config.ts"];
 const MAX_HTML = 2048;
 const MAX_SHELL = 60 * 1024;
-const MAX_ALL = 90 * 1024;
+const MAX_ALL = 520 * 1024;
 
 const sha256 = (bytes) => createHash("sha256").update(bytes).digest("hex");
 const byBytes = (a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b));

@@ -1,5 +1,6 @@
 // The one place that calls the server.
 import { ApiError, isAbort, NoAnswer } from "./errors";
+import { parseJson } from "../lib/json";
 import { passGate } from "./gate";
 import { isCutOff, lastCall } from "./reads";
 import { isRecord } from "./narrow";
@@ -11,11 +12,13 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
   /** A key to sign in with; other calls carry the session's cookie. */
   readonly key?: string;
+  /** Whether numbers that JavaScript cannot hold keep their digits, as `Exact`. */
+  readonly isExact?: boolean;
   /** Whether an answer 401 is given back at once, without the dialog that signs in. */
   readonly isWithoutGate?: boolean;
 }
 
-type Method = "GET" | "POST" | "DELETE";
+type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
 const RETRY_MS = 400;
 
@@ -61,11 +64,11 @@ async function fetched(method: Method, path: string, options: CallOptions): Prom
   }
 }
 
-async function bodyOf(response: Response): Promise<unknown> {
+async function bodyOf(response: Response, isExact: boolean): Promise<unknown> {
   const text = await response.text();
   if (text === "") return null;
   try {
-    return JSON.parse(text);
+    return isExact ? parseJson(text) : JSON.parse(text);
   } catch {
     return null;
   }
@@ -93,7 +96,7 @@ function failureOf(response: Response, body: unknown): ApiError {
 export async function call(method: Method, path: string, options: CallOptions = {}): Promise<unknown> {
   const started = performance.now();
   const response = await fetched(method, path, options);
-  const body = await bodyOf(response);
+  const body = await bodyOf(response, options.isExact === true);
   lastCall.value = {
     at: new Date(),
     milliseconds: performance.now() - started,

@@ -4,7 +4,7 @@ import type { Reading } from "../lib/problem";
 import { call } from "./client";
 import { isAbort, isSignedOut, problemOf } from "./errors";
 import { armGate, disarmGate } from "./gate";
-import { readAbout, readProjects, readSession, type Session } from "./schema";
+import { readAbout, readNamedProject, readProjects, readSession, type Session } from "./schema";
 
 export const cache = new QueryClient({
   defaultOptions: {
@@ -40,6 +40,17 @@ export const projectsQuery = (organization: string) =>
   queryOptions({
     queryKey: ["projects", organization],
     queryFn: async ({ signal }) => readProjects(await call("GET", "/console/projects", { organization, signal })),
+  });
+
+/** The project of a name, or null if the organization has none that this person may see. */
+export const projectQuery = (organization: string, name: string) =>
+  queryOptions({
+    queryKey: ["project", organization, name],
+    queryFn: async ({ signal }) => {
+      const path = `/v1/project?project_name=${encodeURIComponent(name)}`;
+      return readNamedProject(await call("GET", path, { organization, signal }));
+    },
+    staleTime: 60_000,
   });
 
 /** Takes a new session over. What was read for somebody else is read again. */

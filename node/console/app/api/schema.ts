@@ -49,6 +49,12 @@ export interface Projects {
   readonly isTruncated: boolean;
 }
 
+/** A project as screens of its own know it. */
+export interface NamedProject {
+  readonly id: string;
+  readonly name: string;
+}
+
 export interface MadeKey {
   readonly name: string;
   readonly key: string;
@@ -108,6 +114,14 @@ function readProject(value: unknown): Project {
 export function readProjects(value: unknown): Projects {
   const answer = record(value, "projects");
   return { projects: list(answer, "projects").map(readProject), isTruncated: flag(answer, "truncated") };
+}
+
+/** Reads the only project of a list, or null of an empty one. */
+export function readNamedProject(value: unknown): NamedProject | null {
+  const [first] = list(record(value, "projects"), "objects");
+  if (first === undefined) return null;
+  const project = record(first, "project");
+  return { id: text(project, "id"), name: text(project, "name") };
 }
 
 /** Reads a project that was just made, of which the name matters. */

@@ -7,7 +7,7 @@ import { KeySheet } from "../design/KeySheet";
 import { classes } from "../design/classes";
 import { useCommands } from "../lib/commands";
 import { preferences } from "../lib/preferences";
-import { organizationOf, type Place } from "../routes";
+import { organizationOf, projectOf, type Place } from "../routes";
 import { frameCommands, type Opened } from "./commands";
 import style from "./Frame.module.css";
 import { Palette } from "./Palette";
@@ -37,9 +37,10 @@ export function Frame({ place, session, about }: FrameProps) {
   const chosen = findOrganization(session, named) ?? (place.at === "unknown" ? findOrganization(session, "") : null);
   const organization = chosen?.name ?? null;
   const served = about?.served;
+  const project = projectOf(place);
   const commands = useMemo(
-    () => frameCommands({ organization, hasSeveral: session.organizations.length > 1, served, open }),
-    [organization, session, served],
+    () => frameCommands({ organization, project, hasSeveral: session.organizations.length > 1, served, open }),
+    [organization, project, session, served],
   );
   useCommands(commands);
   const isFolded = preferences.value.railFolded;

@@ -29,7 +29,7 @@ function useEntries(session: Session, organization: string | null): readonly Ent
         id: `project.${project.id}`,
         title: project.name,
         group: "Projects by name",
-        run: () => navigate(links.home(organization ?? "", project.name), "push"),
+        run: () => navigate(links.logs(organization ?? "", project.name), "push"),
       })),
       ...others.map((one) => ({
         id: `organization.${one.id}`,

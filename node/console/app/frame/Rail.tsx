@@ -1,14 +1,18 @@
 // The rail: the organization with its switch, and the screens that this version has.
+import { useQuery } from "@tanstack/react-query";
+import { projectsQuery } from "../api/queries";
 import type { Session } from "../api/schema";
 import { classes } from "../design/classes";
 import { Icon, type IconName } from "../design/Icon";
 import { IconButton } from "../design/Button";
 import { withKeys } from "../design/Kbd";
 import { Menu } from "../design/Menu";
+import { isHeldBack } from "../lib/first";
 import { useLinks } from "../lib/links";
 import { prefer } from "../lib/preferences";
 import { navigate } from "../lib/router";
-import type { Place } from "../routes";
+import { projectOf, type Place } from "../routes";
+import { isServed } from "./served";
 import style from "./Rail.module.css";
 
 interface RailProps {
@@ -18,8 +22,11 @@ interface RailProps {
   readonly served: readonly string[] | undefined;
   readonly isFolded: boolean;
   /** Present in the drawer: what happens before going to a screen. */
-  readonly onGo?: () => void;
+  readonly onGo?: (() => void) | undefined;
 }
+
+/** What entries and their sections have in common. */
+type Section = Pick<RailProps, "isFolded" | "onGo">;
 
 interface EntryProps {
   readonly icon: IconName;
@@ -79,10 +86,90 @@ function OrganizationSwitch({ session, organization, isFolded, onGo }: RailProps
   );
 }
 
+/** The project with its switch; without projects there is nothing to switch. */
+function ProjectSwitch({ organization, project, isFolded, onGo }: ProjectProps) {
+  const links = useLinks();
+  const projects = useQuery({ ...projectsQuery(organization), enabled: !isHeldBack.value }).data?.projects ?? [];
+  return (
+    <div className={style["switch"]}>
+      <Menu
+        label={`Project: ${project}`}
+        isAlone={isFolded}
+        button={
+          <>
+            <Icon name="folder" />
+            {!isFolded && (
+              <>
+                <span className={style["title"]}>{project}</span>
+                <Icon name="down" />
+              </>
+            )}
+          </>
+        }
+        items={projects.map((one) => ({
+          id: one.id,
+          title: one.name,
+          isChosen: one.name === project,
+          run: () => {
+            onGo?.();
+            navigate(links.logs(organization, one.name), "push");
+          },
+        }))}
+      />
+    </div>
+  );
+}
+
+interface ProjectProps extends Section {
+  readonly organization: string;
+  readonly project: string;
+  readonly place: Place;
+  readonly served: readonly string[] | undefined;
+}
+
+/** The screens of the project that the page is about. */
+function ProjectSection(props: ProjectProps) {
+  const { organization, project, place, served, isFolded, onGo } = props;
+  const links = useLinks();
+  return (
+    <div className={style["section"]}>
+      <ProjectSwitch {...props} />
+      <Entry
+        icon="list"
+        title="Logs"
+        href={links.logs(organization, project)}
+        isCurrent={place.at === "logs" || place.at === "trace"}
+        isFolded={isFolded}
+        onGo={onGo}
+      />
+      {isServed(served, "experiments") && (
+        <Entry
+          icon="flask"
+          title="Experiments"
+          href={links.experiments(organization, project)}
+          isCurrent={place.at === "experiments" || place.at === "experiment"}
+          isFolded={isFolded}
+          onGo={onGo}
+        />
+      )}
+      {isServed(served, "datasets") && (
+        <Entry
+          icon="database"
+          title="Datasets"
+          href={links.datasets(organization, project)}
+          isCurrent={place.at === "datasets" || place.at === "dataset"}
+          isFolded={isFolded}
+          onGo={onGo}
+        />
+      )}
+    </div>
+  );
+}
+
 export function Rail(props: RailProps) {
   const { place, organization, served, isFolded, onGo } = props;
   const links = useLinks();
-  const isServed = (part: string): boolean => served === undefined || served.includes(part);
+  const project = place.at === "welcome" ? "" : projectOf(place);
   return (
     <nav className={style["rail"]} aria-label="Screens">
       {props.session.organizations.length > 0 && (
@@ -90,7 +177,7 @@ export function Rail(props: RailProps) {
           <OrganizationSwitch {...props} />
         </div>
       )}
-      {organization !== null && isServed("home") && (
+      {organization !== null && isServed(served, "home") && (
         <Entry
           icon="house"
           title="Home"
@@ -100,7 +187,7 @@ export function Rail(props: RailProps) {
           onGo={onGo}
         />
       )}
-      {organization !== null && isServed("welcome") && (
+      {organization !== null && isServed(served, "welcome") && (
         <Entry
           icon="send"
           title="Send traces"
@@ -109,6 +196,19 @@ export function Rail(props: RailProps) {
           isFolded={isFolded}
           onGo={onGo}
         />
+      )}
+      {organization !== null && isServed(served, "query") && (
+        <Entry
+          icon="terminal"
+          title="Query"
+          href={links.query(organization)}
+          isCurrent={place.at === "query"}
+          isFolded={isFolded}
+          onGo={onGo}
+        />
+      )}
+      {organization !== null && project !== "" && isServed(served, "logs") && (
+        <ProjectSection {...{ organization, project, place, served, isFolded, onGo }} />
       )}
       {onGo === undefined && (
         <div className={style["end"]}>

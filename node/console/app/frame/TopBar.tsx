@@ -6,7 +6,7 @@ import { Kbd, withKeys } from "../design/Kbd";
 import { Menu, type MenuItem } from "../design/Menu";
 import { useLinks } from "../lib/links";
 import { DENSITIES, prefer, preferences, THEMES } from "../lib/preferences";
-import { screenName, type Place } from "../routes";
+import { projectOf, screenName, type Place } from "../routes";
 import { DENSITY_TITLES, THEME_TITLES, type Opened } from "./commands";
 import { leave } from "./leave";
 import style from "./TopBar.module.css";
@@ -56,7 +56,7 @@ function personItems(session: Session): readonly MenuItem[] {
 
 function Breadcrumb({ place, organization }: Pick<TopBarProps, "place" | "organization">) {
   const links = useLinks();
-  const project = place.at === "welcome" ? place.state.project : "";
+  const project = projectOf(place);
   return (
     <nav className={style["where"]} aria-label="Where you are">
       <ol>
@@ -67,7 +67,9 @@ function Breadcrumb({ place, organization }: Pick<TopBarProps, "place" | "organi
         )}
         {organization !== null && project !== "" && (
           <li>
-            <a href={links.home(organization, project)}>{project}</a>
+            <a href={place.at === "welcome" ? links.home(organization, project) : links.logs(organization, project)}>
+              {project}
+            </a>
           </li>
         )}
         <li aria-current="page">{screenName(place)}</li>

@@ -2,10 +2,12 @@
 import { toast } from "../design/Toast";
 import { copyText } from "../lib/clipboard";
 import type { Command } from "../lib/commands";
+import { frozenAddress } from "../lib/frozen";
 import { DENSITIES, prefer, preferences, THEMES } from "../lib/preferences";
 import { location, navigate } from "../lib/router";
 import { links } from "../routes";
 import { leave } from "./leave";
+import { isServed } from "./served";
 
 export const THEME_TITLES = { system: "as the system", light: "light", dark: "dark" } as const;
 export const DENSITY_TITLES = { compact: "compact", regular: "regular", roomy: "roomy" } as const;
@@ -15,24 +17,41 @@ export type Opened = "none" | "palette" | "keys" | "rail";
 
 interface Surroundings {
   readonly organization: string | null;
+  /** The project that the page is about, or an empty text. */
+  readonly project: string;
   readonly hasSeveral: boolean;
   readonly served: readonly string[] | undefined;
   readonly open: (dialog: Opened) => void;
 }
 
-async function copyLink(): Promise<void> {
-  const isDone = await copyText(window.location.origin + location.peek());
-  toast(isDone ? "The link to this page is copied." : "The browser refused to copy.", !isDone);
+async function copyLink(isFrozen: boolean): Promise<void> {
+  const frozen = isFrozen ? frozenAddress() : null;
+  const isDone = await copyText(window.location.origin + (frozen ?? location.peek()));
+  const words = frozen === null || frozen === location.peek() ? "" : " It keeps the present range of time.";
+  toast(isDone ? `The link to this page is copied.${words}` : "The browser refused to copy.", !isDone);
 }
 
-function goCommands({ organization, hasSeveral, served }: Surroundings): readonly Command[] {
-  const isServed = (part: string): boolean => served === undefined || served.includes(part);
+function goCommands({ organization, project, hasSeveral, served }: Surroundings): readonly Command[] {
   const go = (href: string) => (): void => navigate(href, "push");
   const list: Command[] = [];
-  if (organization !== null && isServed("home")) {
+  if (organization !== null && isServed(served, "home")) {
     list.push({ id: "go.home", title: "Home", group: "Go", keys: "g h", run: go(links.home(organization)) });
   }
-  if (organization !== null && isServed("welcome")) {
+  if (organization !== null && project !== "" && isServed(served, "logs")) {
+    list.push({ id: "go.logs", title: "Logs", group: "Go", keys: "g l", run: go(links.logs(organization, project)) });
+  }
+  if (organization !== null && project !== "" && isServed(served, "experiments")) {
+    const href = links.experiments(organization, project);
+    list.push({ id: "go.experiments", title: "Experiments", group: "Go", keys: "g e", run: go(href) });
+  }
+  if (organization !== null && project !== "" && isServed(served, "datasets")) {
+    const href = links.datasets(organization, project);
+    list.push({ id: "go.datasets", title: "Datasets", group: "Go", keys: "g d", run: go(href) });
+  }
+  if (organization !== null && isServed(served, "query")) {
+    list.push({ id: "go.query", title: "Query", group: "Go", keys: "g q", run: go(links.query(organization)) });
+  }
+  if (organization !== null && isServed(served, "welcome")) {
     list.push({ id: "go.welcome", title: "Send traces", group: "Go", run: go(links.welcome(organization)) });
   }
   if (hasSeveral) list.push({ id: "go.start", title: "Organizations", group: "Go", run: go(links.start()) });
@@ -62,7 +81,15 @@ export function frameCommands(surroundings: Surroundings): readonly Command[] {
     ...goCommands(surroundings),
     { id: "palette", title: "Go to or do", group: "Everywhere", keys: "mod+k", run: () => open("palette") },
     { id: "keys", title: "Keys", group: "Everywhere", keys: "?", run: () => open("keys") },
-    { id: "link", title: "Copy the link to this page", group: "Everywhere", keys: "y", run: () => void copyLink() },
+    { id: "link", title: "Copy the link to this page", group: "Everywhere", keys: "y", run: () => void copyLink(true) },
+    {
+      id: "link.open",
+      title: "Copy the link, its range moving with time",
+      group: "Everywhere",
+      keys: "Y",
+      when: () => frozenAddress() !== null,
+      run: () => void copyLink(false),
+    },
     {
       id: "rail",
       title: "Fold or unfold the rail",

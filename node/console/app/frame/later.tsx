@@ -1,5 +1,7 @@
 // Loads the code of a screen when it is first shown.
 import { useEffect, useState, type ComponentType, type ReactNode } from "react";
+import { Button } from "../design/Button";
+import { Empty } from "../design/Empty";
 import { focusScreen } from "./focus";
 
 const RELOADED = "assay-reloaded";
@@ -15,6 +17,13 @@ function reloadOnce(): boolean {
   window.location.reload();
   return true;
 }
+
+/** What stands in the place of a screen whose files could not be loaded. */
+export const failed: ReactNode = (
+  <Empty action={<Button onClick={() => window.location.reload()}>Load again</Button>}>
+    The files of this page could not be loaded.
+  </Empty>
+);
 
 type Loaded<Props> = ComponentType<Props> | "failed" | null;
 

@@ -6,6 +6,19 @@ export interface Links {
   signIn(next: string): string;
   home(organization: string, project?: string): string;
   welcome(organization: string, project?: string): string;
+  logs(organization: string, project: string): string;
+  /** A trace on a page of its own, by its root span. */
+  trace(organization: string, project: string, root: string): string;
+  query(organization: string, text?: string): string;
+  /** The row of a project's logs that has an id. */
+  logRow(organization: string, project: string, id: string): string;
+  /** An object by its type and id, or a row in it. The address leads on to the object's page. */
+  object(organization: string, type: string, objectId: string, row?: string): string;
+  datasets(organization: string, project: string): string;
+  dataset(organization: string, project: string, name: string, version?: string): string;
+  experiments(organization: string, project: string): string;
+  /** An experiment, compared with others, of which the first is the base; with a row, that row is open. */
+  experiment(organization: string, project: string, name: string, compared?: readonly string[], row?: string): string;
 }
 
 const Context = createContext<Links | null>(null);

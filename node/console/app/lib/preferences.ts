@@ -72,6 +72,24 @@ function stored(): string | null {
   }
 }
 
+/** Reads a preference of one screen that is too long for the common record, such as its open tabs; null if there is none. */
+export function remembered(name: string): string | null {
+  try {
+    return localStorage.getItem(`${STORED_AS}.${name}`);
+  } catch {
+    return null;
+  }
+}
+
+/** Keeps a preference of one screen. A browser that refuses to store it forgets it with the page. */
+export function remember(name: string, text: string): void {
+  try {
+    localStorage.setItem(`${STORED_AS}.${name}`, text);
+  } catch {
+    return;
+  }
+}
+
 /** Loads the preferences and keeps the page's theme and density in step with them. */
 export function startPreferences(): void {
   preferences.value = parsePreferences(stored());

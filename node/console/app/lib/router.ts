@@ -6,12 +6,36 @@ const current = (): string => window.location.pathname + window.location.search;
 /** The path and the query of the page. */
 export const location = signal("/app");
 
+/** Decides whether the page may go to an address. If not, it may call `go` later. */
+export type LeavingGuard = (href: string, go: () => void) => boolean;
+
+let guard: LeavingGuard | null = null;
+
+/** Asks a guard before the page goes anywhere, until the returned function is called. */
+export function guardLeaving(asked: LeavingGuard): () => void {
+  guard = asked;
+  return () => {
+    if (guard === asked) guard = null;
+  };
+}
+
+/** Whether the page may go to an address now. What was allowed later goes without another question. */
+function isAllowed(href: string, go: () => void): boolean {
+  const asked = guard;
+  if (asked === null) return true;
+  return asked(href, () => {
+    guard = null;
+    go();
+  });
+}
+
 /**
  * Goes to an address of the console. Opening something pushes an entry of the history; selecting, sorting and typing
  * replace it, so that the button "back" leads to the page before.
  */
 export function navigate(href: string, how: "push" | "replace"): void {
   if (href === current()) return;
+  if (!isAllowed(href, () => navigate(href, how))) return;
   try {
     if (how === "push") window.history.pushState(null, "", href);
     else window.history.replaceState(window.history.state, "", href);
@@ -37,7 +61,9 @@ function followed(event: MouseEvent): string | null {
 export function startRouter(): void {
   location.value = current();
   window.addEventListener("popstate", () => {
-    location.value = current();
+    const href = current();
+    if (isAllowed(href, () => navigate(href, "push"))) location.value = href;
+    else window.history.pushState(null, "", location.peek());
   });
   document.addEventListener("click", (event) => {
     const href = followed(event);

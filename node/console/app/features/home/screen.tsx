@@ -50,6 +50,8 @@ function useProjectActions(organization: string): ProjectActions {
   const links = useLinks();
   return useMemo(
     () => ({
+      logs: (name) => links.logs(organization, name),
+      open: (name) => navigate(links.logs(organization, name), "push"),
       showSnippets: (name) => navigate(links.welcome(organization, name), "push"),
       copy: async (text, what) => {
         const isDone = await copyText(text);

@@ -30,6 +30,13 @@ function ServerFacts({ about }: { readonly about: About }) {
   );
 }
 
+const PROBLEM_TEXTS: Readonly<Record<SignInState["problem"], string>> = {
+  "": "",
+  unavailable: "The identity provider does not answer. Try again in a moment, or sign in with a key.",
+  denied: "The identity provider did not let you sign in. Ask its administrator, or sign in with a key.",
+  not_here: "This sign-in was started in another browser or more than ten minutes ago. Start it again here.",
+};
+
 export function SignInScreen({ state }: { readonly state: SignInState }) {
   const about = useQuery(aboutQuery);
   useEffect(() => {
@@ -51,6 +58,12 @@ export function SignInScreen({ state }: { readonly state: SignInState }) {
           <p className={style["warning"]}>
             <Icon name="warning" />
             This connection is not encrypted. A key that you enter here can be read on its way.
+          </p>
+        )}
+        {state.problem !== "" && (
+          <p className={style["warning"]} role="alert">
+            <Icon name="warning" />
+            {PROBLEM_TEXTS[state.problem]}
           </p>
         )}
         <SignInForm

@@ -12,6 +12,9 @@ import type { Sort } from "../url";
 import style from "./ProjectGrid.module.css";
 
 export interface ProjectActions {
+  /** The address of a project's logs. */
+  logs(name: string): string;
+  open(name: string): void;
   showSnippets(name: string): void;
   copy(text: string, what: string): void;
 }
@@ -51,9 +54,16 @@ const Row = memo(function Row({ project, index, cursor, isFirstStop, actions }: 
       tabIndex={isCurrent || isFirstStop ? 0 : -1}
       className={classes(style["row"], isCurrent && style["current"])}
       onFocus={() => cursor.set(project.name)}
+      onClick={(event) => {
+        if (!(event.target instanceof Element) || event.target.closest("a, button, [popover]") === null) {
+          actions.open(project.name);
+        }
+      }}
     >
       <div role="gridcell" className={style["name"]} title={project.name}>
-        {project.name}
+        <a href={actions.logs(project.name)} tabIndex={-1}>
+          {project.name}
+        </a>
       </div>
       <div role="gridcell" className={style["number"]}>
         <Newest at={project.newest} />
@@ -74,6 +84,7 @@ const Row = memo(function Row({ project, index, cursor, isFirstStop, actions }: 
           isAlone
           button={<Icon name="more" />}
           items={[
+            { id: "logs", title: "Open the logs", run: () => actions.open(project.name) },
             { id: "send", title: "Show how to send traces", run: () => actions.showSnippets(project.name) },
             { id: "name", title: "Copy the name", run: () => actions.copy(project.name, "name") },
             { id: "id", title: "Copy the id", run: () => actions.copy(project.id, "id") },
@@ -100,8 +111,13 @@ function scrollToProject(name: string | null): void {
   if (name !== null) document.getElementById(rowId(name))?.scrollIntoView({ block: "nearest" });
 }
 
-/** Moves by arrows and to the ends, and opens the actions of the current project. */
-function followKey(event: KeyboardEvent<HTMLElement>, names: readonly string[], current: string | null): void {
+/** Moves by arrows and to the ends, and opens the current project. */
+function followKey(
+  event: KeyboardEvent<HTMLElement>,
+  names: readonly string[],
+  current: string | null,
+  open: (name: string) => void,
+): void {
   if (!(event.target instanceof HTMLElement) || event.target.role !== "row") return;
   const by: Readonly<Record<string, number>> = {
     ArrowDown: 1,
@@ -113,7 +129,7 @@ function followKey(event: KeyboardEvent<HTMLElement>, names: readonly string[], 
   };
   if (event.key === "Enter" && current !== null) {
     event.preventDefault();
-    document.getElementById(actionsId(current))?.click();
+    open(current);
   }
   const distance = by[event.key];
   if (distance === undefined) return;
@@ -154,7 +170,7 @@ export function ProjectGrid({ projects, sort, cursor, actions, onSort }: Project
       aria-label="Projects"
       aria-rowcount={projects.length + 1}
       className={style["grid"]}
-      onKeyDown={(event) => followKey(event, names, cursor.at.peek())}
+      onKeyDown={(event) => followKey(event, names, cursor.at.peek(), actions.open)}
     >
       <Head sort={sort} onSort={onSort} />
       {projects.map((project, index) => (

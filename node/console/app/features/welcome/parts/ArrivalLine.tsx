@@ -1,4 +1,5 @@
 // The line that tells when the first trace has arrived, with the way to it.
+import { useQuery } from "@tanstack/react-query";
 import { ButtonLink } from "../../../design/Button";
 import { Icon } from "../../../design/Icon";
 import { useLinks } from "../../../lib/links";
@@ -6,6 +7,7 @@ import { preferences } from "../../../lib/preferences";
 import { fullMoment, now, parseMoment, shortMoment } from "../../../lib/time";
 import type { Project } from "../../../api/schema";
 import type { Arrival } from "../arrival";
+import { newestTraceQuery } from "../queries";
 import style from "./ArrivalLine.module.css";
 
 /** When the newest trace of a project came. A trace that came since the clock last moved is new. */
@@ -13,6 +15,28 @@ function When({ project }: { readonly project: Project }) {
   const moment = parseMoment(project.newest);
   const present = Math.max(now.value, moment?.getTime() ?? 0);
   return <span title={fullMoment(moment)}>{shortMoment(moment, present, preferences.value.zone)}</span>;
+}
+
+interface OpenProps {
+  readonly organization: string;
+  readonly project: Project;
+  readonly isNew: boolean;
+}
+
+/** The way to the newest trace of a project. Until it is known which that is, the way leads to the project's logs. */
+function Open({ organization, project, isNew }: OpenProps) {
+  const links = useLinks();
+  const root = useQuery(newestTraceQuery(organization, project.id)).data ?? null;
+  const look = isNew ? "primary" : "plain";
+  return root === null ? (
+    <ButtonLink look={look} href={links.logs(organization, project.name)}>
+      Open the logs
+    </ButtonLink>
+  ) : (
+    <ButtonLink look={look} href={links.trace(organization, project.name, root)}>
+      Open the trace
+    </ButtonLink>
+  );
 }
 
 interface ArrivalLineProps {
@@ -23,7 +47,6 @@ interface ArrivalLineProps {
 }
 
 export function ArrivalLine({ arrival, organization, project }: ArrivalLineProps) {
-  const links = useLinks();
   return (
     <section className={style["line"]} aria-label="Traces that have arrived" role="status">
       {arrival.kind === "waiting" ? (
@@ -40,12 +63,7 @@ export function ArrivalLine({ arrival, organization, project }: ArrivalLineProps
           <p>
             The newest is in <strong>{arrival.project.name}</strong>, <When project={arrival.project} />.
           </p>
-          <ButtonLink
-            look={arrival.kind === "here" ? "primary" : "plain"}
-            href={links.home(organization, arrival.project.name)}
-          >
-            Open the project list
-          </ButtonLink>
+          <Open organization={organization} project={arrival.project} isNew={arrival.kind === "here"} />
         </>
       )}
     </section>

@@ -1,0 +1,73 @@
+// The look of the editor. Its rules go into style sheets that the shadow root adopts, which the content policy allows.
+import { EditorView } from "@codemirror/view";
+
+const POPUP = {
+  border: "1px solid var(--line)",
+  borderRadius: "var(--r-card)",
+  background: "var(--raised)",
+  color: "var(--text)",
+  boxShadow: "var(--shadow)",
+  fontFamily: "var(--sans)",
+  fontSize: "var(--t12)",
+};
+
+export const theme = EditorView.theme({
+  "&": { maxHeight: "var(--editor-most, 45dvh)", background: "var(--bg)", color: "var(--text)", fontSize: "var(--t13)" },
+  "&.cm-focused": { outline: "2px solid var(--accent)", outlineOffset: "-2px" },
+  ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.25rem", overflow: "auto" },
+  ".cm-content": { minHeight: "var(--editor-least, 6rem)", padding: "var(--s8) 0", caretColor: "var(--text)" },
+  ".cm-line": { padding: "0 var(--s12) 0 var(--s8)" },
+  ".cm-gutters": { background: "transparent", color: "var(--text-3)", border: "0" },
+  ".cm-lineNumbers .cm-gutterElement": { minWidth: "2rem", padding: "0 var(--s4) 0 var(--s8)" },
+  ".cm-placeholder": { color: "var(--text-3)" },
+  ".cm-specialChar": { color: "var(--bad)" },
+  "& ::selection": { background: "color-mix(in srgb, var(--accent) 32%, transparent)" },
+  ".tok-keyword": { color: "var(--accent)" },
+  ".tok-function": { color: "light-dark(#6a4bd1, #b9a3ff)" },
+  ".tok-string": { color: "var(--good)" },
+  ".tok-number": { color: "light-dark(#b36200, #e3a13b)" },
+  ".tok-comment": { color: "var(--text-3)", fontStyle: "italic" },
+  ".tok-operator": { color: "var(--text-2)" },
+  ".tok-unknown": { color: "var(--bad)" },
+  ".mark-error": { textDecoration: "underline wavy var(--bad) 1px", textUnderlineOffset: "3px" },
+  ".mark-warning": { textDecoration: "underline wavy var(--warn) 1px", textUnderlineOffset: "3px" },
+  ".hint": {
+    marginInline: "var(--s4)",
+    color: "var(--text-3)",
+    fontFamily: "var(--sans)",
+    fontSize: "var(--t11)",
+    userSelect: "none",
+  },
+  ".hint:empty": { borderInlineStart: "2px solid var(--bad)", marginInline: "1px" },
+  ".cm-tooltip": POPUP,
+  ".message": { maxWidth: "32rem", padding: "var(--s6) var(--s8)", whiteSpace: "pre-wrap" },
+  ".cm-tooltip.cm-tooltip-autocomplete > ul": {
+    maxHeight: "17.5rem",
+    padding: "var(--s4)",
+    fontFamily: "var(--mono)",
+    fontSize: "var(--t12)",
+  },
+  ".cm-tooltip.cm-tooltip-autocomplete > ul > li": {
+    display: "flex",
+    gap: "var(--s12)",
+    alignItems: "center",
+    minHeight: "1.5rem",
+    padding: "0 var(--s8)",
+    borderRadius: "var(--r-control)",
+    color: "var(--text)",
+  },
+  ".cm-tooltip.cm-tooltip-autocomplete > ul > li[aria-selected]": {
+    background: "var(--chosen)",
+    color: "var(--text)",
+  },
+  ".cm-completionLabel": { flex: "1", overflow: "hidden", textOverflow: "ellipsis" },
+  ".cm-completionMatchedText": { textDecoration: "none", color: "var(--accent)", fontWeight: "600" },
+  ".cm-completionDetail": {
+    margin: "0",
+    color: "var(--text-3)",
+    fontFamily: "var(--sans)",
+    fontSize: "var(--t11)",
+    fontStyle: "normal",
+  },
+  ".cm-tooltip.cm-completionInfo": { maxWidth: "20rem", padding: "var(--s6) var(--s8)", whiteSpace: "pre-line" },
+});

@@ -1,0 +1,108 @@
+// The state of the comparison, what is read for it, and what can be done.
+import { useEffect, useMemo, useState } from "react";
+import type { Compared } from "../../api/comparison";
+import type { Experiment } from "../../api/experiments";
+import type { NamedProject } from "../../api/schema";
+import { toast } from "../../design/Toast";
+import { copyText } from "../../lib/clipboard";
+import { useCommands, useLatest } from "../../lib/commands";
+import { exactCount } from "../../lib/numbers";
+import { navigate } from "../../lib/router";
+import { announce } from "../../lib/store";
+import { compareCommands } from "./commands";
+import { ADD_ID, FILTER_ID, GROUP_ID } from "./ids";
+import { markdownOf } from "./markdown";
+import type { CompareScreenProps } from "./screen";
+import { compareDefaults, compareUrl, type CompareState } from "./url";
+import { useCompared } from "./useCompared";
+import { useRows } from "./useRows";
+import { useUndo } from "./useUndo";
+
+export interface CompareProps extends CompareScreenProps {
+  readonly project: NamedProject;
+  readonly main: Experiment;
+  /** What it is compared with; the first is the base. */
+  readonly others: readonly Experiment[];
+  /** What of the address names no experiment. */
+  readonly unknown: readonly string[];
+}
+
+async function copyMarkdown(compared: Compared | undefined): Promise<void> {
+  if (compared === undefined) return;
+  const isDone = await copyText(markdownOf(compared, window.location.href));
+  toast(isDone ? "The comparison is copied as a Markdown table." : "The browser refused to copy.", !isDone);
+}
+
+/** The actions of the screen that concern no single row. */
+function useActions(props: CompareProps) {
+  const { state, main } = props;
+  const change = useLatest((part: Partial<CompareState>) => {
+    const how = part.row !== undefined && part.row !== "" && state.row === "" ? "push" : "replace";
+    navigate(compareUrl.write({ ...state, ...part }), how);
+  });
+  const onCompared = useLatest((names: readonly string[]) => {
+    navigate(compareUrl.write({ ...state, compared: names, isAlone: names.length === 0, row: "", span: "" }), "push");
+  });
+  const onLook = useLatest((name: string, others: readonly string[]) => {
+    const { organization, project, layout, isDiff, group, filter } = state;
+    const start = compareDefaults(organization, project, name);
+    const next = { ...start, layout, isDiff, group, filter, compared: others, isAlone: others.length === 0 };
+    navigate(compareUrl.write(next), "push");
+  });
+  const swap = useLatest(() => {
+    const [base, ...rest] = props.others.map(({ name }) => name);
+    if (base !== undefined) onLook(base, [main.name, ...rest]);
+  });
+  return { change, onCompared, onLook, swap };
+}
+
+/** The dialogs of the screen. */
+type Opened = "none" | "version" | "key";
+
+export function useScreen(props: CompareProps) {
+  const { state, main, others } = props;
+  const actions = useActions(props);
+  const { change } = actions;
+  const experiments = useMemo(() => [main, ...others], [main, others]);
+  const read = useCompared(state, experiments);
+  const { compared, pairs } = read;
+  const score = state.score === "" ? (Object.keys(compared?.experiments[0]?.scores ?? {}).sort()[0] ?? "") : state.score;
+  const rows = useRows({ state, pairs, change });
+  const undo = useUndo(state, change);
+  const copy = useLatest(() => void copyMarkdown(compared));
+  const toggleDiff = useLatest(() => change({ isDiff: !state.isDiff }));
+  const hasBase = others.length > 0;
+  const isOpen = state.row !== "";
+  const [opened, setOpened] = useState<Opened>("none");
+  const hasFilterLine = props.FilterBar === null;
+  const hasRows = pairs.length > 0 && state.layout !== "summary";
+  const commands = useMemo(
+    () =>
+      compareCommands({
+        ...rows.actions,
+        ...undo,
+        toggleDiff,
+        layout: (layout) => change({ layout }),
+        focusFilter: () => document.getElementById(FILTER_ID)?.focus(),
+        group: () => document.getElementById(GROUP_ID)?.click(),
+        add: () => document.getElementById(ADD_ID)?.click(),
+        swap: actions.swap,
+        changeKey: () => setOpened("key"),
+        changeVersion: () => setOpened("version"),
+        hasFilterLine: () => hasFilterLine,
+        copyMarkdown: copy,
+        hasRows: () => hasRows,
+        isOpen: () => isOpen,
+        hasBase: () => hasBase,
+      }),
+    [rows.grid, change, toggleDiff, copy, hasRows, isOpen, hasBase, hasFilterLine],
+  );
+  useCommands(commands);
+  const total = compared?.total;
+  useEffect(() => {
+    if (total !== undefined && !read.isOld) announce(total === 1 ? "1 row" : `${exactCount(total)} rows`);
+  }, [total, read.isOld, read.request]);
+  return { ...actions, read, score, rows, copy, hasBase, opened, setOpened };
+}
+
+export type Screen = ReturnType<typeof useScreen>;

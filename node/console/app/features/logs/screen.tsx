@@ -1,0 +1,85 @@
+// A project's logs: finds the project, then shows the list.
+import { useQuery } from "@tanstack/react-query";
+import { useEffect, type ComponentType } from "react";
+import { askToSignIn } from "../../api/gate";
+import { projectQuery, readingOf } from "../../api/queries";
+import type { NamedProject } from "../../api/schema";
+import { ButtonLink } from "../../design/Button";
+import { Empty } from "../../design/Empty";
+import { Loaded } from "../../design/Loaded";
+import { letGo } from "../../lib/first";
+import { useLinks } from "../../lib/links";
+import { navigate } from "../../lib/router";
+import type { TracePanelProps } from "../../lib/trace";
+import { Logs } from "./parts/Logs";
+import { rowQuery } from "./queries";
+import style from "./screen.module.css";
+import { logsUrl, type LogsState } from "./url";
+
+export interface LogsScreenProps {
+  readonly state: LogsState;
+  /** The id of the person, for what is assigned to them. */
+  readonly userId: string;
+  /** What shows an open trace. The frame hands it over, because features do not know each other. */
+  readonly TracePanel: ComponentType<TracePanelProps>;
+}
+
+/** Looks for the row of a link that an SDK printed, and replaces the address by the row's trace and span. */
+function Resolve({ state, project }: { readonly state: LogsState; readonly project: NamedProject }) {
+  const query = useQuery(rowQuery(state.organization, project.id, state.oid));
+  const found = query.data;
+  useEffect(() => {
+    if (found === undefined || found === null) return;
+    const span = found.span === found.root ? "" : found.span;
+    navigate(logsUrl.write({ ...state, oid: "", row: found.root, span }), "replace");
+  }, [found]);
+  return (
+    <Loaded
+      reading={readingOf(query)}
+      skeleton={<p className={style["note"]}>Looking for the row {state.oid}</p>}
+      onSignIn={() => void askToSignIn().then(() => query.refetch())}
+    >
+      {(one) =>
+        one === null ? (
+          <Empty action={<ButtonLink href={logsUrl.write({ ...state, oid: "" })}>Show all logs</ButtonLink>}>
+            The project has no row with the id {state.oid}. It may have been deleted, or it has not arrived yet.
+          </Empty>
+        ) : null
+      }
+    </Loaded>
+  );
+}
+
+export function LogsScreen(props: LogsScreenProps) {
+  const { state } = props;
+  const links = useLinks();
+  const query = useQuery(projectQuery(state.organization, state.project));
+  const isAlone = query.data === null || query.error !== null || state.oid !== "";
+  useEffect(() => {
+    if (isAlone) letGo();
+  }, [isAlone]);
+  return (
+    <div className={style["screen"]}>
+      <h1 className="only-spoken" tabIndex={-1}>
+        Logs of {state.project}
+      </h1>
+      <Loaded
+        reading={readingOf(query)}
+        skeleton={null}
+        onSignIn={() => void askToSignIn().then(() => query.refetch())}
+      >
+        {(project) => {
+          if (project === null) {
+            return (
+              <Empty action={<ButtonLink href={links.home(state.organization)}>Show the projects</ButtonLink>}>
+                {state.organization} has no project {state.project} that you may see.
+              </Empty>
+            );
+          }
+          if (state.oid !== "") return <Resolve state={state} project={project} />;
+          return <Logs key={project.id} {...props} project={project} />;
+        }}
+      </Loaded>
+    </div>
+  );
+}

@@ -1,0 +1,52 @@
+// The menu of an open trace: what can be copied from it, saved, and read by a program.
+import { problemOf } from "../../api/errors";
+import { readSpan, type SpanHead } from "../../api/spans";
+import type { MenuItem } from "../../design/Menu";
+import { toast } from "../../design/Toast";
+import { copyText } from "../../lib/clipboard";
+import { printJson } from "../../lib/json";
+import type { TracePanelProps } from "../../lib/trace";
+import { asCurl, asPython, asTypeScript } from "./detail/actions";
+import { saveSpan, saveTrace } from "./saving";
+import { traceDefaults, traceUrl } from "./url";
+import type { OpenTrace } from "./useTrace";
+
+async function copy(what: string, text: string | Promise<string>): Promise<void> {
+  const isDone = await copyText(await text);
+  toast(isDone ? `${what} copied` : `${what} could not be copied: the browser refused`, !isDone);
+}
+
+/** Does something, and says why it failed if it does. */
+const attempt = (what: string, run: () => Promise<void>) => (): void => {
+  run().catch((error: unknown) => toast(`${what} failed: ${problemOf(error, Date.now()).text}`, true));
+};
+
+/** The address of the trace's own page, with the selected span. */
+export function pageOf({ organization, project, source, root, view, version }: TracePanelProps): string {
+  const experiment = source.kind === "experiment" ? source.id : "";
+  return traceUrl.write({ ...traceDefaults(organization, project.name, root), experiment, view, version });
+}
+
+export function itemsOf(
+  props: TracePanelProps,
+  trace: OpenTrace,
+  head: SpanHead | undefined,
+  onAdd: () => void,
+): readonly MenuItem[] {
+  const { origin } = window.location;
+  const { place } = trace;
+  const id = head?.id ?? "";
+  const asJson = async (): Promise<string> => printJson(await readSpan(place, id));
+  return [
+    { id: "dataset", title: "Add the span to a dataset", run: onAdd },
+    { id: "link", heading: "Copy", title: "Link to the span", run: attempt("Copying", () => copy("Link", origin + pageOf(props))) },
+    { id: "id", title: "Id of the span", run: attempt("Copying", () => copy("Id", id)) },
+    { id: "root", title: "Id of the trace", run: attempt("Copying", () => copy("Id", place.root)) },
+    { id: "json", title: "Span in JSON", run: attempt("Copying", () => copy("Span", asJson())) },
+    { id: "curl", heading: "Copy what reads the span", title: "cURL command", run: attempt("Copying", () => copy("Command", asCurl(origin, place, id))) },
+    { id: "python", title: "Python program", run: attempt("Copying", () => copy("Program", asPython(origin, place, id))) },
+    { id: "typescript", title: "TypeScript program", run: attempt("Copying", () => copy("Program", asTypeScript(origin, place, id))) },
+    { id: "save", heading: "Download", title: "Span in JSON", run: attempt("The download", () => saveSpan(place, id)) },
+    { id: "saveAll", title: "All spans, one in each line", run: attempt("The download", () => saveTrace(place)) },
+  ];
+}

@@ -455,6 +455,7 @@ impl KnownSettings {
         config.egress.proxy = Some(String::new());
         config.egress.proxy_authorization_file = Some(PathBuf::new());
         config.gateway.catalog_file = Some(PathBuf::new());
+        config.console.dir = Some(PathBuf::new());
         KnownSettings(flat(&Table::try_from(config).expect("settings can be written down")))
     }
 

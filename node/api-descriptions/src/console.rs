@@ -1,5 +1,6 @@
 //! Descriptions of what the console asks for: sessions of browsers, facts about the server, and an overview of projects.
 
+use assay_node_auth::ObjectType;
 use assay_node_http::openapi::{Operation, text, uuid};
 use assay_node_http::requests::console_session::{CONSOLE_HEADER, CONSOLE_HEADER_VALUE};
 use assay_node_http::responses::refusal::ErrorKind;
@@ -36,8 +37,26 @@ pub fn operations() -> Vec<Operation> {
         "type": "object", "required": ["projects", "truncated"],
         "properties": {"projects": {"type": "array", "items": project}, "truncated": flag},
     });
+    let access = json!({
+        "type": "object", "required": ["object_type", "object_id", "people", "truncated"],
+        "properties": {
+            "object_type": text(), "object_id": uuid(), "truncated": flag,
+            "people": {"type": "array", "items": {
+                "type": "object", "required": ["user", "permissions", "grants"],
+                "properties": {
+                    "user": {"type": "object"}, "permissions": {"type": "array", "items": text()},
+                    "grants": {"type": "array", "items": {"type": "object"}},
+                },
+            }},
+        },
+    });
     vec![
         of("get", "/console/about", "Get facts about this server").public().answers(about),
+        of("get", "/console/access", "Explain who may do what on an object")
+            .must_ask("object_type", json!({"type": "string", "enum": ObjectType::WORDS}))
+            .must_ask("object_id", uuid())
+            .asks("user", uuid())
+            .answers(access),
         of("get", "/console/projects", "Get an overview of the projects").answers(projects),
     ]
 }

@@ -146,6 +146,7 @@ fn console_of(config: &mut Routes<'_>) {
     );
     config.service(at("/console/login").route(get().to(console::login::start)));
     config.service(at(CONSOLE_CALLBACK).route(get().to(console::login::finish)));
+    config.service(at("/console/access").route(get().to(console::access::explain)));
     config.service(at("/console/parse").route(post().to(parsing::parsed)));
     config.service(at("/v1/project_logs/{id}/tail").route(get().to(|call| tail(TailOf::ProjectLogs, call))));
     config.service(at("/v1/experiment/{id}/tail").route(get().to(|call| tail(TailOf::Experiment, call))));

@@ -12,6 +12,7 @@ pub mod chain;
 mod delegation;
 mod digest;
 mod download;
+mod explanation;
 mod jwt;
 mod login;
 mod objects;
@@ -29,6 +30,7 @@ pub use chain::Ledger;
 pub use delegation::{Distinguished, Excess, Giving, Right, excess};
 pub use digest::Sha256;
 pub use download::DownloadTicket;
+pub use explanation::GrantPath;
 pub use jwt::{
     IdTokenClaims, JWKS_BYTES_MAX, JWT_BYTES_MAX, JWT_SECRET_BYTES_MIN, JwtKeys, JwtRefusal, JwtRules, looks_like_jwt,
 };

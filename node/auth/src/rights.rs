@@ -80,7 +80,7 @@ impl Access {
     }
 
     /// Returns the objects that a grant reaches: a grant on a group of projects reaches each of them.
-    fn reached_from(&self, object: (ObjectType, Uuid)) -> impl Iterator<Item = (ObjectType, Uuid)> {
+    pub(crate) fn reached_from(&self, object: (ObjectType, Uuid)) -> impl Iterator<Item = (ObjectType, Uuid)> {
         let projects = match object {
             (ObjectType::ProjectGroup, id) => self.project_groups.get(&id),
             _ => None,
@@ -167,6 +167,11 @@ impl Rights {
     pub fn is_empty(&self) -> bool {
         self.granted.is_empty()
     }
+}
+
+/// Returns whether a grant with this restriction is about things of a type.
+pub(crate) fn reaches_type(restrict: Option<ObjectType>, object: ObjectType) -> bool {
+    types_of(restrict) & bits([object]) != 0
 }
 
 /// The types that a grant with this restriction is about.

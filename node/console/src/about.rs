@@ -12,7 +12,8 @@ use assay_node_records::{ListRequest, kinds};
 use serde_json::{Value, json};
 
 /// Parts of the console that this version has.
-const SERVED: [&str; 7] = ["signin", "home", "welcome", "logs", "trace", "object", "query"];
+const SERVED: [&str; 10] =
+    ["signin", "home", "welcome", "logs", "trace", "object", "query", "experiments", "datasets", "monitor"];
 /// Upper bound of the projects of an overview.
 const PROJECTS_MAX: usize = 1000;
 /// Upper bound of the bytes of an overview's rows.

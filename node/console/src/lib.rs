@@ -6,6 +6,7 @@
 //! | `assets` | files of the console, packed at build time or read from `console.dir` |
 //! | `page` | responses with these files, and the headers that keep them safe |
 //! | `about` | facts about this server, and an overview of projects |
+//! | `access` | `/console/access`: who may do what, and why |
 //! | `comparison` | `/console/compare`: experiments side by side |
 //! | `sessions` | `/console/session`: sign in with a key, ask, sign out |
 //! | `login` | `/console/login`: sign in with the provider |
@@ -17,6 +18,7 @@ mod page;
 mod query_trees;
 
 pub mod about;
+pub mod access;
 pub mod comparison;
 pub mod login;
 pub mod reports;

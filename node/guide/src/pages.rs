@@ -22,6 +22,7 @@ pub(crate) const PAGES: &[Page] = &[
     page!("quickstart"),
     page!("sdks"),
     page!("opentelemetry"),
+    page!("console"),
     page!("query-language"),
     page!("query-api"),
     page!("datasets-and-experiments"),

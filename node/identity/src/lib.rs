@@ -9,6 +9,7 @@
 //! | `provider`, `oidc`, `outward` | the OpenID provider that identifies people, and how it is asked |
 //! | `members`, `invitations`, `service_accounts` | who is in an organization, who joins and who leaves |
 //! | `organizations` | organizations as their members read and change them |
+//! | `access` | who may do what on an object, and why |
 //! | `console_sessions`, `console_login` | browsers that are signed in to the console, by a credential or with the provider |
 //! | `downloads` | links to one download, for a browser |
 //! | `temporary_credentials` | credentials for calls of models alone, for a short time |
@@ -17,6 +18,7 @@
 //! Stands above records, which keep all of it and decide who may do what. Knows no HTTP: requests come from the crate of HTTP,
 //! and servers of others are asked through [`OutwardClient`].
 
+mod access;
 mod administration;
 mod authentication;
 mod console_login;

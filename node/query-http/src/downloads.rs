@@ -73,7 +73,8 @@ fn disposition(name: &str, format: Format) -> String {
         "" => FILE_NAME_DEFAULT,
         name => name,
     };
-    let name = format!("{name}.{}", format.extension());
+    let extension = format!(".{}", format.extension());
+    let name = format!("{}{extension}", name.strip_suffix(&extension).unwrap_or(name));
     let ascii: String = name.chars().map(|letter| if letter.is_ascii() { letter } else { '_' }).collect();
     let encoded: String = name
         .bytes()
@@ -95,6 +96,7 @@ mod tests {
             ("logs", Format::JsonLines, "attachment; filename=\"logs.jsonl\"; filename*=UTF-8''logs.jsonl"),
             ("../a\"b\r\n", Format::SpreadsheetCsv, "attachment; filename=\"ab.csv\"; filename*=UTF-8''ab.csv"),
             ("für", Format::Parquet, "attachment; filename=\"f_r.parquet\"; filename*=UTF-8''f%C3%BCr.parquet"),
+            ("logs.csv", Format::Csv, "attachment; filename=\"logs.csv\"; filename*=UTF-8''logs.csv"),
             ("//", Format::Json, "attachment; filename=\"assay-export.json\"; filename*=UTF-8''assay-export.json"),
         ] {
             assert_eq!(disposition(name, format), expected);

@@ -19,6 +19,7 @@ mod scope;
 
 pub use access::CatalogView;
 pub use grants::ACLS_AT_ONCE_MAX;
+pub use guard::{decide_of_acls, known, target_of};
 pub use scope::{
     CredentialScope, by_login, no_impersonation, no_organization, own_organizations, still_known, unknown_credential,
     within, within_named,

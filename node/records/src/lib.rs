@@ -69,8 +69,8 @@ pub use sealed_values::without_secret;
 pub mod mechanism {
     pub use crate::audit::{By, entry_by, entry_of};
     pub use crate::authz::{
-        CatalogView, CredentialScope, by_login, no_impersonation, no_organization, own_organizations, still_known,
-        unknown_credential, within, within_named,
+        CatalogView, CredentialScope, by_login, decide_of_acls, known, no_impersonation, no_organization,
+        own_organizations, still_known, target_of, unknown_credential, within, within_named,
     };
     pub use crate::commit::unexpected;
     pub use crate::credentials::{NewKey, NewToken, check_is_self, check_maker, check_name};

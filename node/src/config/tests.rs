@@ -64,8 +64,9 @@ fn what_has_no_default_can_be_set_everywhere() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("assay.toml");
     std::fs::write(&file, "[http.tls]\ncertificates = \"/c\"\nprivate_key = \"/k\"\n").unwrap();
-    let environment = [("ASSAY_HTTP_PUBLIC_URL", "https://assay.example")];
+    let environment = [("ASSAY_HTTP_PUBLIC_URL", "https://assay.example"), ("ASSAY_CONSOLE_DIR", "/d")];
     let config = load(&sources(Some(&file), &environment, &["http.metrics_listen=127.0.0.1:9"])).unwrap();
+    assert_eq!(config.console.dir, Some(PathBuf::from("/d")));
     assert_eq!(config.http.public_url.as_deref(), Some("https://assay.example"));
     assert_eq!(config.http.metrics_listen.as_deref(), Some("127.0.0.1:9"));
     assert_eq!(config.http.tls.map(|tls| tls.private_key), Some(PathBuf::from("/k")));

@@ -83,6 +83,7 @@ RULES = [
     (r"`logging.project_name` is missing: .*", "of two fields one is given"),
     (r"send exactly one of `expression`, `tree` and `query`", "of several fields one is given"),
     (r"`base` has to be one of `experiments`", "an id is one of those in another field"),
+    (r"`version` differs from the version of the page with this cursor", "a cursor goes with a version"),
     (r"the request line and headers have \d+ bytes; the maximum is \d+", "all parameters together have a size"),
 ]
 # Where it is, stands before what it is.

@@ -227,6 +227,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     (
         "assay-node-api-descriptions",
         &[
+            "assay-node-auth",
             "assay-node-files",
             "assay-node-functions",
             "assay-node-gateway",

@@ -354,3 +354,37 @@ fn a_stream_that_goes_on_behind_a_transaction_has_the_rows_since() {
     let rows: Vec<&Value> = events[1..].iter().flat_map(|(_, data)| data["rows"].as_array().expect("rows")).collect();
     assert_eq!((rows.len(), &rows[0]["id"]), (701, &json!("a")));
 }
+
+#[test]
+fn every_permission_on_an_object_has_its_reason() {
+    let fixture = Fixture::open();
+    let project = fixture.project("one");
+    let me = fixture.post("/api/self/me", &Value::Null).ok();
+    let group = fixture.make("group", &json!({"name": "team", "member_users": [me["id"]]}));
+    let outer = fixture.make("group", &json!({"name": "everybody", "member_groups": [group]}));
+    let grant = json!({"object_type": "project", "object_id": project, "group_id": outer, "permission": "read"});
+    let acl = fixture.make("acl", &grant);
+    let explain = |query: &str| fixture.get(&format!("/console/access?{query}"));
+    let found = explain(&format!("object_type=project&object_id={project}")).ok();
+    let person = &found["people"][0];
+    assert_eq!(person["user"]["email"], me["email"]);
+    assert_eq!(person["permissions"].as_array().map(Vec::len), Some(8), "{person}");
+    let grants = person["grants"].as_array().expect("grants");
+    let own = grants.iter().find(|grant| grant["acl_id"] == json!(acl)).expect("the grant to the group");
+    assert_eq!(
+        (&own["permission"], &own["is_inherited"], &own["to"]),
+        (&json!("read"), &json!(false), &json!("group"))
+    );
+    assert_eq!((&own["groups"][0]["name"], &own["groups"][1]["name"]), (&json!("team"), &json!("everybody")));
+    let owner = grants.iter().find(|grant| grant["gives"] == "role").expect("the role of the owner");
+    assert_eq!((&owner["roles"][0]["name"], &owner["object_type"]), (&json!("Owner"), &json!("organization")));
+    assert_eq!(owner["is_inherited"], true);
+
+    let id = me["id"].as_str().expect("an id");
+    let mine = explain(&format!("object_type=project&object_id={project}&user={id}")).ok();
+    assert_eq!(mine["people"][0], *person);
+    explain(&format!("object_type=project&object_id={project}&user={project}")).refused(404);
+    explain(&format!("object_type=project&object_id={id}")).refused(404);
+    assert!(explain(&format!("object_type=house&object_id={project}")).refused(400).contains("`house`"));
+    assert!(explain("object_type=project").refused(400).contains("`object_id` is missing"));
+}

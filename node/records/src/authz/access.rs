@@ -70,10 +70,15 @@ impl<'s> CatalogView<'s> {
         })
     }
 
+    /// Returns the groups, roles and grants of an organization.
+    pub fn access(&self, org: OrgId) -> Result<Arc<Access>, RecordsError> {
+        self.of_organization(org, |of_organization, _| Arc::clone(&of_organization.access))
+    }
+
     /// Refuses a change that grants rights which its author does not have. `field` is the field of the request with the
     /// grant.
     pub fn check_giving(&self, author: &Principal, field: &str, giving: &Giving) -> Result<(), RecordsError> {
-        let access = self.of_organization(author.org, |of_organization, _| Arc::clone(&of_organization.access))?;
+        let access = self.access(author.org)?;
         // The rights of now, which may be fewer than those that the caller came with.
         let rights = self.rights(author.org, author.user)?;
         let target = |(object, id)| guard::target_of(self, author.org, object, id);

@@ -86,7 +86,7 @@ pub(crate) fn target_of_rows(object: ObjectType, project: Uuid, org: OrgId) -> T
 }
 
 /// Decides on a grant: readers of the grants on its object can see it, together with the object if they can read that.
-pub(crate) fn decide_of_acls(who: &Principal, permission: Permission, target: &Target) -> Decision {
+pub fn decide_of_acls(who: &Principal, permission: Permission, target: &Target) -> Decision {
     let permission = match permission {
         Permission::Create => Permission::CreateAcls,
         Permission::Update => Permission::UpdateAcls,
@@ -104,7 +104,7 @@ pub(crate) fn decide_of_acls(who: &Principal, permission: Permission, target: &T
 }
 
 /// Returns the target of a grant, with all that it is in; none where there is no such thing in the organization.
-pub(crate) fn target_of(view: &CatalogView<'_>, org: OrgId, object: ObjectType, id: Uuid) -> Option<Target> {
+pub fn target_of(view: &CatalogView<'_>, org: OrgId, object: ObjectType, id: Uuid) -> Option<Target> {
     if object.is_of_organization() {
         return (id == org.0).then(|| Target::of_organization(object, org));
     }
@@ -138,7 +138,7 @@ pub(crate) fn org_of(view: &CatalogView<'_>, object: ObjectType, id: Uuid) -> Op
 }
 
 /// Returns the record, if it is there for anyone in the organization; what belongs to the system is there for all.
-pub(crate) fn known(view: &CatalogView<'_>, kind: &Kind, org: OrgId, id: Uuid) -> Option<Arc<Record>> {
+pub fn known(view: &CatalogView<'_>, kind: &Kind, org: OrgId, id: Uuid) -> Option<Arc<Record>> {
     let stored = view.get(kind.record, id).filter(|record| record.org == Some(org) && kind.lives(view, record));
     stored.cloned().or_else(|| kind.builtin_of(id).map(Arc::new))
 }

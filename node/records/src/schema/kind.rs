@@ -248,7 +248,7 @@ impl Kind {
     }
 
     /// Returns the unique key of a record with these fields; `None` without a name.
-    pub(crate) fn key_of(&self, home: Uuid, body: &Body) -> Option<UniqueKey> {
+    pub fn key_of(&self, home: Uuid, body: &Body) -> Option<UniqueKey> {
         let value = |field: &&'static str| body.get(*field).unwrap_or(&Value::Null);
         let all = |values: Vec<&Value>| Some(self.name_key(home, &serde_json::to_string(&values).ok()?));
         match self.naming {

@@ -190,6 +190,7 @@ impl Beside {
         };
         let all = Ask::get(format!("/v1/acl/list_org?org_name={ORGANIZATION}"));
         let read = Rule::Grant { needs: "read_acls", on: on.clone() };
+        let why = Ask::get(format!("/console/access?object_type=project&object_id={}", world.parts));
         let list = Rule::List { needs: "read_acls", on: on.clone() };
         let of_id = Ask::new("DELETE", format!("/v1/acl/{by_id}"), Value::Null);
         let listing = act("list", list, Ask::get(&listed), &self.acl, says(&self.acl));
@@ -208,7 +209,8 @@ impl Beside {
             act("create", make.clone(), Ask::new("POST", "/v1/acl", new.clone()), &world.parts, says(&group(&new)))
                 .leaves(&listed, &group(&new)),
             act("create many", make, many, &world.parts, says(&group(&more))).leaves(&listed, &group(&more)),
-            act("read", read, Ask::get(format!("/v1/acl/{}", self.acl)), &self.acl, says(&self.acl)),
+            act("read", read.clone(), Ask::get(format!("/v1/acl/{}", self.acl)), &self.acl, says(&self.acl)),
+            act("explain", read, why, &world.parts, says("permissions")),
             Act { hidden: vec![self.acl.clone()], ..listing },
             act(
                 "list of the organization",

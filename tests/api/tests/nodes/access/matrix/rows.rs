@@ -159,11 +159,18 @@ fn asked(object: &RowObject) -> Vec<Act> {
     });
     let later = Ask::new("POST", "/btql/async", json!({"query": format!("SELECT id FROM {source}('{id}')")}));
     let later = asks(&format!("{source} later"), of(), later, id);
+    let link = Ask::new(
+        "POST",
+        "/console/download",
+        json!({"query": format!("SELECT id FROM {source}('{id}')"), "fmt": "csv"}),
+    );
+    let link = asks(&format!("{source} as a download"), of(), link, id);
     vec![
         asks(&format!("{source} in SQL"), of(), query(format!("SELECT * FROM {source}('{id}')")), id),
         asks(&format!("{source} in BTQL"), of(), query(format!("select: * | from: {source}('{id}')")), id),
         asks(&format!("{source} as a tree"), of(), query(tree), id),
         Act { open: says("queued"), ..later },
+        Act { open: says("/console/download/"), ..link },
     ]
 }
 

@@ -1,0 +1,143 @@
+//! Explanation of access: who may do what on an object, and through which grant, groups and roles.
+
+use std::sync::Arc;
+
+use assay_node_auth::{Access, Acl, Decision, Gift, GrantPath, ObjectType, Permission, Principal, Subject, Target};
+use assay_node_records::kinds::organization::{member_key, members};
+use assay_node_records::mechanism::{Body, CatalogView, decide_of_acls, known, read_body, target_of, text_in, within};
+use assay_node_records::{Kind, RecordsError, kinds};
+use assay_storage_model::OrgId;
+use assay_storage_model::catalog::{Record, RecordKind};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::Identity;
+use crate::logins::names_in;
+
+/// Upper bound of the people that one explanation has.
+const PEOPLE_MAX: usize = 1000;
+
+impl Identity {
+    /// Explains the access to an object: of everybody who has any, or of one user. The caller has to be allowed to read the
+    /// grants on the object; everybody may ask about themselves.
+    pub async fn explain_access(
+        &self,
+        who: &Principal,
+        object: (ObjectType, Uuid),
+        user: Option<Uuid>,
+    ) -> Result<Value, RecordsError> {
+        self.catalog.fresh().await?;
+        self.catalog.look(|view| explained(view, who, object, user)).await
+    }
+}
+
+fn explained(
+    view: &CatalogView<'_>,
+    who: &Principal,
+    (object, id): (ObjectType, Uuid),
+    user: Option<Uuid>,
+) -> Result<Value, RecordsError> {
+    let missing = || RecordsError::NotFound(format!("no {} {id} is visible to this credential", object.word()));
+    let here = within(view, who, who.org)?.ok_or_else(missing)?;
+    let target = target_of(view, here.org, object, id).ok_or_else(missing)?;
+    let is_own = user == Some(here.user);
+    match decide_of_acls(&here, Permission::Read, &target) {
+        Decision::Allowed => {}
+        _ if is_own && !view.access(here.org)?.explain(here.user, &target).is_empty() => {}
+        Decision::NotVisible => return Err(missing()),
+        Decision::Forbidden => {
+            let why = format!("this credential is not granted `read_acls` on the {} {id}", object.word());
+            return Err(RecordsError::Forbidden(why));
+        }
+    }
+    let access = view.access(here.org)?;
+    let asked = match user {
+        Some(user) if view.find(&member_key(here.org, user)).is_none() => {
+            return Err(RecordsError::NotFound(format!("no user {user} is in the organization")));
+        }
+        Some(user) => vec![user],
+        None => members(view, here.org)?,
+    };
+    let (mut people, mut truncated) = (Vec::new(), false);
+    for member in asked {
+        let paths = access.explain(member, &target);
+        if paths.is_empty() && user.is_none() {
+            continue;
+        }
+        if people.len() == PEOPLE_MAX {
+            truncated = true;
+            break;
+        }
+        people.push(person(view, here.org, (&access, &target), member, &paths)?);
+    }
+    Ok(json!({"object_type": object.word(), "object_id": id, "people": people, "truncated": truncated}))
+}
+
+fn person(
+    view: &CatalogView<'_>,
+    org: OrgId,
+    (access, target): (&Access, &Target),
+    member: Uuid,
+    paths: &[GrantPath],
+) -> Result<Value, RecordsError> {
+    let body = view.get(RecordKind::USER, member).map(|user| read_body(user)).transpose()?;
+    let body = body.unwrap_or_default();
+    let [given, family] = names_in(view, member)?;
+    let grants: Vec<Value> = paths.iter().map(|path| grant(view, org, target, path)).collect();
+    let rights = access.rights_of(member);
+    let held = Permission::ALL.iter().filter(|permission| rights.allow(**permission, target));
+    Ok(json!({
+        "user": {"id": member, "email": text_in(&body, "email"), "given_name": given, "family_name": family},
+        "permissions": held.map(|permission| permission.word()).collect::<Vec<_>>(),
+        "grants": grants,
+    }))
+}
+
+/// Describes one way to a permission, with the names of what it leads through.
+fn grant(view: &CatalogView<'_>, org: OrgId, target: &Target, path: &GrantPath) -> Value {
+    let named = |kind: &'static Kind| move |id: &Uuid| json!({"id": id, "name": name_in(view, org, kind, *id)});
+    let (on, on_id) = path.acl.object;
+    let record = acl_record(view, org, &path.acl);
+    let is_own = target.reached_by().first() == Some(&path.acl.object);
+    json!({
+        "permission": path.permission.word(),
+        "restrict_object_type": path.restrict.map(ObjectType::word),
+        "object_type": on.word(),
+        "object_id": on_id,
+        "is_inherited": !is_own,
+        "to": if matches!(path.acl.subject, Subject::User(_)) { "user" } else { "group" },
+        "groups": path.groups.iter().map(named(&kinds::GROUP)).collect::<Vec<_>>(),
+        "gives": if matches!(path.acl.gift, Gift::Role(_)) { "role" } else { "permission" },
+        "roles": path.roles.iter().map(named(&kinds::ROLE)).collect::<Vec<_>>(),
+        "acl_id": record.map(|record| record.id),
+    })
+}
+
+/// Returns the record of a grant. Owners of an organization from before there were groups have none.
+fn acl_record(view: &CatalogView<'_>, org: OrgId, acl: &Acl) -> Option<Arc<Record>> {
+    let (object, id) = acl.object;
+    let mut body: Body = [("object_type", json!(object.word())), ("object_id", json!(id))]
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect();
+    match acl.subject {
+        Subject::User(user) => body.insert("user_id".into(), json!(user)),
+        Subject::Group(group) => body.insert("group_id".into(), json!(group)),
+    };
+    match acl.gift {
+        Gift::Role(role) => body.insert("role_id".into(), json!(role)),
+        Gift::Permission(permission, restrict) => {
+            if let Some(only) = restrict {
+                body.insert("restrict_object_type".into(), json!(only.word()));
+            }
+            body.insert("permission".into(), json!(permission.word()))
+        }
+    };
+    view.find(&kinds::ACL.key_of(org.0, &body)?).cloned()
+}
+
+/// Returns the name of a record of the organization, or of the system.
+fn name_in(view: &CatalogView<'_>, org: OrgId, kind: &Kind, id: Uuid) -> Option<String> {
+    let record = known(view, kind, org, id)?;
+    Some(text_in(&read_body(&record).ok()?, "name")).filter(|name| !name.is_empty())
+}

@@ -3,9 +3,12 @@ import { defineConfig } from "vitest/config";
 
 const node = process.env["ASSAY_URL"] ?? "http://127.0.0.1:8000";
 
-/** The feature that a file belongs to. Output is named after it, so that a changed screen renames its own files only. */
+/**
+ * The feature that a file belongs to. Output is named after it, so that a changed screen renames its own files only. The
+ * filter bar has a name of its own, because two screens have it.
+ */
 const featureOf = (path: string | null | undefined): string | undefined =>
-  /(?:^|\/)features\/([a-z]+)\//.exec(path ?? "")?.[1];
+  /(?:^|\/)features\/(?:logs\/(?=filter\/))?([a-z]+)\//.exec(path ?? "")?.[1];
 
 /** Parts that only some screens need. The order of the groups below keeps what all screens need out of them. */
 const LATER = {
@@ -15,10 +18,10 @@ const LATER = {
 
 /** What every screen needs, or the frame around it. What only some screens need gets chunks of its own. */
 const SHELL =
-  /\/app\/(?:frame\/|lib\/|api\/(?:client|errors|gate|narrow|queries|reads|schema)\.|design\/(?:Button|Chip|classes|Copy|Dialog|Empty|ErrorState|Field|Icon|Kbd|KeySheet|Loaded|Menu|Skeleton|Toast|base|tokens)\.)/;
+  /\/app\/(?:frame\/|lib\/|api\/(?:client|errors|gate|narrow|queries|reads|schema)\.|design\/(?:Button|classes|Copy|Dialog|Empty|ErrorState|Field|Icon|Kbd|Loaded|Menu|Skeleton|Toast|base|tokens)\.)/;
 
-/** Parts of lib that only some screens need. */
-const LIB_LATER = /\/app\/lib\/(?:range|rangeWords|selection|version|trace|quoting|csv|diff)\./;
+/** Parts of lib and of the frame that only some screens need, or that are opened later. */
+const SHELL_LATER = /\/app\/(?:frame\/(?:Palette|ranking)\.|lib\/(?:buckets|yaml|range|rangeWords|selection|version|trace|quoting|csv|diff)\.)/;
 
 export default defineConfig({
   base: "/app/",
@@ -45,9 +48,10 @@ export default defineConfig({
         codeSplitting: {
           groups: [
             { name: "libraries", test: /\/node_modules\/(?:preact|@preact|@tanstack|react|react-dom)\// },
-            { name: "shell", test: (id) => SHELL.test(id) && !LIB_LATER.test(id) },
+            { name: "shell", test: (id) => SHELL.test(id) && !SHELL_LATER.test(id) },
             { name: "grid", test: /\/app\/(?:design\/Grid|lib\/selection\.)/ },
             { name: "filter", test: /\/app\/(?:btql\/(?!completion|words)|design\/(?:Combobox|ComboboxLogic|Popover|TimeRange)\.|lib\/(?:range|version)\.|api\/(?:query|rows)\.)/ },
+            { name: "logs", test: /\/features\/logs\/(?:faults|filtering|hidden|kept|opening|queries|request|tail|views)\./ },
             { name: "editor", test: (id) => LATER.editor.test(id) },
             { name: "chart", test: (id) => LATER.chart.test(id) },
           ],

@@ -11,6 +11,7 @@ import {
 import { experimentsDefaults, experimentsUrl, type ExperimentsState } from "./features/experiments/url";
 import { homeDefaults, homeUrl, prefetchHome, type HomeState } from "./features/home";
 import { logsDefaults, logsUrl, prefetchLogs, prefetchProject, type LogsState } from "./features/logs";
+import { monitorDefaults, monitorUrl, type MonitorState } from "./features/monitor";
 import { objectUrl, type ObjectState } from "./features/object";
 import { queryDefaults, queryUrl, type QueryState } from "./features/query";
 import { signInUrl, type SignInState } from "./features/signin";
@@ -35,6 +36,7 @@ export type Place =
   | { readonly at: "project"; readonly state: ProjectState }
   | { readonly at: "logs"; readonly state: LogsState }
   | { readonly at: "trace"; readonly state: TraceState }
+  | { readonly at: "monitor"; readonly state: MonitorState }
   | { readonly at: "object"; readonly state: ObjectState }
   | { readonly at: "query"; readonly state: QueryState }
   | { readonly at: "datasets"; readonly state: DatasetsState }
@@ -75,6 +77,10 @@ const READERS: readonly Reader[] = [
   (address) => {
     const state = traceUrl.read(address);
     return state && { at: "trace", state };
+  },
+  (address) => {
+    const state = monitorUrl.read(address);
+    return state && { at: "monitor", state };
   },
   (address) => {
     const state = objectUrl.read(address);
@@ -119,6 +125,8 @@ export const links: Links = {
   home: (organization, project = "") => homeUrl.write({ ...homeDefaults(organization), row: project }),
   welcome: (organization, project = "") => welcomeUrl.write({ ...welcomeDefaults, organization, project }),
   logs: (organization, project) => logsUrl.write(logsDefaults(organization, project)),
+  logsWhere: (organization, project, where) => logsUrl.write({ ...logsDefaults(organization, project), ...where }),
+  monitor: (organization, project) => monitorUrl.write(monitorDefaults(organization, project)),
   logRow: (organization, project, oid) => logsUrl.write({ ...logsDefaults(organization, project), oid }),
   object: (organization, type, objectId, row = "") => objectUrl.write({ organization, type, objectId, row }),
   datasets: (organization, project) => datasetsUrl.write(datasetsDefaults(organization, project)),
@@ -147,6 +155,8 @@ export function screenName(place: Place): string {
       return "Logs";
     case "trace":
       return "Trace";
+    case "monitor":
+      return "Monitor";
     case "object":
       return "Object";
     case "query":
@@ -172,6 +182,7 @@ export function organizationOf(place: Place): string {
     case "project":
     case "logs":
     case "trace":
+    case "monitor":
     case "object":
     case "query":
     case "datasets":
@@ -193,6 +204,7 @@ export function projectOf(place: Place): string {
     case "project":
     case "logs":
     case "trace":
+    case "monitor":
     case "datasets":
     case "dataset":
     case "experiments":

@@ -1,6 +1,6 @@
 // The one place that calls the server.
 import { ApiError, isAbort, NoAnswer } from "./errors";
-import { parseJson } from "../lib/json";
+import { parseJson, printJson } from "../lib/json";
 import { passGate } from "./gate";
 import { isCutOff, lastCall } from "./reads";
 import { isRecord } from "./narrow";
@@ -12,7 +12,7 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
   /** A key to sign in with; other calls carry the session's cookie. */
   readonly key?: string;
-  /** Whether numbers that JavaScript cannot hold keep their digits, as `Exact`. */
+  /** Whether numbers that JavaScript cannot hold keep their digits, as `Exact`, in the body and in the answer. */
   readonly isExact?: boolean;
   /** Whether an answer 401 is given back at once, without the dialog that signs in. */
   readonly isWithoutGate?: boolean;
@@ -36,7 +36,7 @@ function requestOf(method: Method, options: CallOptions): RequestInit {
     credentials: "same-origin",
     cache: "no-store",
     redirect: "error",
-    body: options.body === undefined ? null : JSON.stringify(options.body),
+    body: options.body === undefined ? null : options.isExact === true ? printJson(options.body, 0) : JSON.stringify(options.body),
     signal: options.signal ?? null,
   };
 }

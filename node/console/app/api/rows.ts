@@ -45,8 +45,11 @@ const numberOrNull = (value: unknown): number | null =>
 
 const fieldsOf = (value: unknown): Fields => (isRecord(value) ? value : {});
 
+/** The scores of a row. One that was taken away is null, and is none. */
 function scoresOf(value: unknown): readonly NamedScore[] {
-  return Object.entries(fieldsOf(value)).map(([name, score]) => ({ name, value: numberOrNull(score) }));
+  return Object.entries(fieldsOf(value))
+    .filter(([, score]) => score !== null)
+    .map(([name, score]) => ({ name, value: numberOrNull(score) }));
 }
 
 const textsOf = (value: unknown): readonly string[] =>

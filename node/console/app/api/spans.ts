@@ -161,7 +161,7 @@ export async function readSpan(place: SpanPlace, id: string, options: ReadOption
   return page.rows[0] ?? null;
 }
 
-/** Where outputs have the text of an answer. */
+/** Where outputs have the text of an answer, or the name of the tool that is called instead. */
 const ANSWERS = [
   ["output", "choices", 0, "message", "content"],
   ["output", 0, "message", "content"],
@@ -170,6 +170,8 @@ const ANSWERS = [
   ["output", -1, "content"],
   ["output", "content", 0, "text"],
   ["output", "content"],
+  ["output", "choices", 0, "message", "tool_calls", 0, "function", "name"],
+  ["output", 0, "message", "tool_calls", 0, "function", "name"],
 ] as const;
 
 const answer = called(

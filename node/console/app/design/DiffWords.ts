@@ -115,6 +115,51 @@ export function diffOf(before: string, after: string): readonly DiffPart[] {
   return joined(parts);
 }
 
+/** A line of two texts side by side; null where a side has none. */
+export interface LinePair {
+  readonly before: readonly DiffPart[] | null;
+  readonly after: readonly DiffPart[] | null;
+  readonly isSame: boolean;
+}
+
+/** A text cut into its lines, without their ends. */
+const cutLines = (text: string): readonly string[] => linesOf(text).map((line) => line.replace(/\n$/, ""));
+
+/** Two lines that stand beside each other, each with its own words marked. */
+function pairOf(before: string | undefined, after: string | undefined): LinePair {
+  const words = joined(compared(wordsOf(before ?? ""), wordsOf(after ?? "")));
+  const side = (kind: DiffPart["kind"]): readonly DiffPart[] => words.filter((part) => part.kind === "same" || part.kind === kind);
+  return {
+    before: before === undefined ? null : side("removed"),
+    after: after === undefined ? null : side("added"),
+    isSame: false,
+  };
+}
+
+/** The lines of two texts side by side. */
+export function linePairs(before: string, after: string): readonly LinePair[] {
+  const parts = joined(compared(linesOf(before), linesOf(after)));
+  const pairs: LinePair[] = [];
+  for (let at = 0; at < parts.length; at += 1) {
+    const part = parts[at];
+    if (part === undefined) continue;
+    if (part.kind === "same") {
+      for (const text of cutLines(part.text)) {
+        const line = [{ kind: "same", text }] as const;
+        pairs.push({ before: line, after: line, isSame: true });
+      }
+      continue;
+    }
+    const next = parts[at + 1];
+    const isReplaced = part.kind === "removed" && next?.kind === "added";
+    if (isReplaced) at += 1;
+    const left = part.kind === "removed" ? cutLines(part.text) : [];
+    const right = isReplaced ? cutLines(next.text) : part.kind === "added" ? cutLines(part.text) : [];
+    for (let line = 0; line < Math.max(left.length, right.length); line += 1) pairs.push(pairOf(left[line], right[line]));
+  }
+  return pairs;
+}
+
 /** How many words were added and removed. */
 export function diffCounts(parts: readonly DiffPart[]): { readonly added: number; readonly removed: number } {
   const count = (kind: DiffPart["kind"]): number =>

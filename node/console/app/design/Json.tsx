@@ -8,6 +8,7 @@ import { classes } from "./classes";
 import style from "./Json.module.css";
 import { JsonFind } from "./JsonFind";
 import { JsonLine, ROW_PX } from "./JsonLine";
+import { Marked } from "./Marked";
 import {
   firstOpen,
   idOf,
@@ -163,7 +164,7 @@ function Bar({ value, embedded, label, path, show }: BarProps) {
   return (
     <div className={style["bar"]}>
       <code className={style["path"]} title={text}>
-        {text === "" ? label.toLowerCase() : text}
+        <Marked text={text === "" ? label.toLowerCase() : text} />
       </code>
       <JsonFind value={value} embedded={embedded} label={label} isOpen={isFinding} onOpen={setFinding} show={show} />
       <IconButton icon="code" label={`Copy the path in ${label}`} onClick={() => void copied(text, "Path")} />

@@ -1,6 +1,7 @@
 // One row of a JSON value: its key, its value or how much is inside, and what can be done with it.
 import { classes } from "./classes";
 import style from "./Json.module.css";
+import { Marked } from "./Marked";
 import type { JsonRow } from "./JsonRows";
 
 /** The height of a row in pixels. */
@@ -48,13 +49,13 @@ export function JsonLine({ row, id, top, isCurrent, onPick, onFold, onEmbed, onF
       }}
     >
       {!isLine && <span className={classes(style["mark"], isFoldable && style["foldable"], isOpen === true && style["open"])} aria-hidden="true" />}
-      {label !== null && <span className={typeof label === "number" ? style["index"] : style["key"]}>{label}</span>}
+      {label !== null && <span className={typeof label === "number" ? style["index"] : style["key"]}><Marked text={String(label)} /></span>}
       {row.text !== "" && (
         <span
           className={classes(style["value"], style[row.tone])}
           title={onFilter === undefined ? undefined : "Alt click filters by the value, alt shift click excludes it"}
         >
-          {row.text}
+          <Marked text={row.text} />
         </span>
       )}
       {row.size !== "" && <span className={style["size"]}>{row.size}</span>}

@@ -22,6 +22,8 @@ export interface LineChartProps {
   readonly lines: readonly ChartLine[];
   /** Writes a value; by default as a number. */
   readonly format?: (value: number | null | undefined) => string;
+  /** Writes a value at the axis; by default as a number. */
+  readonly tick?: (value: number) => string;
   /** Called with the ends of a range that was dragged, or chosen by `shift` and arrows and `enter`. */
   readonly onRange?: (from: number, to: number) => void;
   /** Called with a point that was clicked, or chosen by `enter`: its x, and its line if one is near. */
@@ -97,6 +99,7 @@ function usePlot(props: LineChartProps, hidden: ReadonlySet<string>, onCursor: (
       isTime,
       zone,
       lines: lines.map((line) => ({ ...line, colour: colours.get(line.name) ?? 0, isShown: !hidden.has(line.name) })),
+      tick: latest.current.tick,
       canSelect: onRange !== undefined,
       onCursor,
       onRange: (from, to) => latest.current.onRange?.(from, to),

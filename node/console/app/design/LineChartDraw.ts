@@ -16,6 +16,7 @@ export interface Drawing {
   /** Whether the x axis is of milliseconds since 1970. */
   readonly isTime: boolean;
   readonly zone: Zone;
+  readonly tick: ((value: number) => string) | undefined;
   readonly canSelect: boolean;
   readonly onCursor: (index: number | null) => void;
   readonly onRange: (from: number, to: number) => void;
@@ -32,7 +33,7 @@ function resolved(host: HTMLElement, colour: string): string {
   return found;
 }
 
-function axesOf(host: HTMLElement, { isTime, zone }: Drawing): uPlot.Axis[] {
+function axesOf(host: HTMLElement, { isTime, zone, tick = tickText }: Drawing): uPlot.Axis[] {
   const text = resolved(host, "var(--text-2)");
   const line = resolved(host, "var(--line)");
   const font = `11px ${getComputedStyle(host).fontFamily}`;
@@ -42,7 +43,7 @@ function axesOf(host: HTMLElement, { isTime, zone }: Drawing): uPlot.Axis[] {
   ];
   return [
     { ...common, space: 72, size: isTime ? 40 : 28, ...(isTime ? { values: moments } : {}) },
-    { ...common, size: 56, space: 36, values: (_: uPlot, values: number[]) => values.map(tickText) },
+    { ...common, size: 56, space: 36, values: (_: uPlot, values: number[]) => values.map((value) => tick(value)) },
   ];
 }
 
@@ -54,7 +55,7 @@ function seriesOf(host: HTMLElement, lines: readonly DrawnLine[], points: number
     width: 1.5,
     dash: [...dashOf(index)],
     spanGaps: false,
-    points: { show: points <= 60, size: 5 },
+    points: { show: points <= 24, size: 5 },
   }));
 }
 

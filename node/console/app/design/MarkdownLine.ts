@@ -11,8 +11,8 @@ export type Inline =
 export type Mark = "strong" | "em" | "del";
 
 /** The longest address and the longest text of a link that are looked for. */
-const URL_MAX = 4000;
-const TEXT_MAX = 2000;
+const URL_MAX = 2000;
+const TEXT_MAX = 1000;
 
 const PUNCTUATION = /[!-/:-@[-`{-~]/;
 
@@ -30,6 +30,8 @@ interface Reader {
   readonly text: string;
   at: number;
   plain: string;
+  /** Where some letters are next, as far as that was looked for. */
+  readonly ahead: Map<string, number>;
   /** What was read on each open level, with the mark that opened it. */
   readonly levels: { readonly mark: string; readonly content: Inline[] }[];
 }
@@ -69,6 +71,17 @@ function readCode(reader: Reader): boolean {
   return true;
 }
 
+/** Whether a letter follows within a limit. Where it is next is remembered, so that a text is not searched again and again. */
+function isAhead(reader: Reader, letter: string, limit: number): boolean {
+  let next = reader.ahead.get(letter) ?? -1;
+  if (next < reader.at) {
+    const found = reader.text.indexOf(letter, reader.at);
+    next = found < 0 ? reader.text.length + limit : found;
+    reader.ahead.set(letter, next);
+  }
+  return next - reader.at < limit;
+}
+
 /** The end of a text in brackets that opens at a place; -1 if it has none. */
 function closing(text: string, at: number, open: string, close: string, limit: number): number {
   let depth = 0;
@@ -88,6 +101,7 @@ function closing(text: string, at: number, open: string, close: string, limit: n
 function readLink(reader: Reader, isImage: boolean): boolean {
   const { text, at } = reader;
   const from = at + (isImage ? 1 : 0);
+  if (!isAhead(reader, "]", TEXT_MAX + 1) || !isAhead(reader, ")", TEXT_MAX + URL_MAX)) return false;
   const end = closing(text, from, "[", "]", TEXT_MAX);
   if (end < 0 || text[end + 1] !== "(") return false;
   const last = closing(text, end + 1, "(", ")", URL_MAX);
@@ -193,7 +207,7 @@ function readSpecial(reader: Reader): boolean {
 
 /** Reads a text without blocks. */
 export function inlinesOf(text: string): readonly Inline[] {
-  const reader: Reader = { text, at: 0, plain: "", levels: [{ mark: "", content: [] }] };
+  const reader: Reader = { text, at: 0, plain: "", ahead: new Map(), levels: [{ mark: "", content: [] }] };
   while (reader.at < text.length) {
     if (readSpecial(reader)) continue;
     reader.plain += text[reader.at] ?? "";

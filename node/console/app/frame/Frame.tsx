@@ -1,21 +1,24 @@
 // The frame of every screen: the rail, the top bar, the bars that warn, the screen, and the status line.
 import { signal } from "@preact/signals";
-import { useMemo } from "react";
+import { useEffect, useMemo } from "react";
 import type { About, Session } from "../api/schema";
 import { Dialog } from "../design/Dialog";
-import { KeySheet } from "../design/KeySheet";
+import { lazily, readyAll } from "../design/Lazily";
 import { classes } from "../design/classes";
 import { useCommands } from "../lib/commands";
+import { whenIdle } from "../lib/first";
 import { preferences } from "../lib/preferences";
 import { organizationOf, projectOf, type Place } from "../routes";
 import { frameCommands, type Opened } from "./commands";
 import style from "./Frame.module.css";
-import { Palette } from "./Palette";
 import { Rail } from "./Rail";
 import { findOrganization, Screen } from "./Screen";
 import { StatusLine } from "./StatusLine";
 import { TopBar } from "./TopBar";
 import { Warnings } from "./Warnings";
+
+const KeySheet = lazily(async () => (await import("../design/KeySheet")).KeySheet);
+const Palette = lazily(async () => (await import("./Palette")).Palette);
 
 /** Which of the frame's dialogs is open. */
 const opened = signal<Opened>("none");
@@ -43,6 +46,7 @@ export function Frame({ place, session, about }: FrameProps) {
     [organization, project, session, served],
   );
   useCommands(commands);
+  useEffect(() => whenIdle(() => readyAll([KeySheet, Palette])), []);
   const isFolded = preferences.value.railFolded;
   const rail = { place, session, organization, served };
   return (

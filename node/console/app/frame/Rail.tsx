@@ -142,6 +142,16 @@ function ProjectSection(props: ProjectProps) {
         isFolded={isFolded}
         onGo={onGo}
       />
+      {isServed(served, "monitor") && (
+        <Entry
+          icon="chart"
+          title="Monitor"
+          href={links.monitor(organization, project)}
+          isCurrent={place.at === "monitor"}
+          isFolded={isFolded}
+          onGo={onGo}
+        />
+      )}
       {isServed(served, "experiments") && (
         <Entry
           icon="flask"

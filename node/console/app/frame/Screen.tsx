@@ -5,7 +5,7 @@ import { links, organizationOf, type Place } from "../routes";
 import { isServed } from "./served";
 import { failed, later } from "./later";
 import { NoOrganization, NotFound, NotServed } from "./NotFound";
-import { ComparePlace, LogsPlace, ToLogs, TracePlace } from "./ProjectScreens";
+import { ComparePlace, LogsPlace, MonitorPlace, ToLogs, TracePlace } from "./ProjectScreens";
 
 const SignIn = later(async () => (await import("../features/signin/screen")).SignInScreen, failed);
 const Start = later(async () => (await import("../features/start/screen")).StartScreen, failed);
@@ -64,6 +64,8 @@ export function Screen(props: ScreenProps) {
       return inOrganization(props, "logs", (signedIn) => <LogsPlace state={place.state} session={signedIn} />);
     case "trace":
       return inOrganization(props, "trace", () => <TracePlace state={place.state} />);
+    case "monitor":
+      return inOrganization(props, "monitor", () => <MonitorPlace state={place.state} />);
     case "query":
       return inOrganization(props, "query", (_, organization) => (
         <Query state={place.state} organization={organization} />

@@ -40,6 +40,9 @@ function goCommands({ organization, project, hasSeveral, served }: Surroundings)
   if (organization !== null && project !== "" && isServed(served, "logs")) {
     list.push({ id: "go.logs", title: "Logs", group: "Go", keys: "g l", run: go(links.logs(organization, project)) });
   }
+  if (organization !== null && project !== "" && isServed(served, "monitor")) {
+    list.push({ id: "go.monitor", title: "Monitor", group: "Go", keys: "g m", run: go(links.monitor(organization, project)) });
+  }
   if (organization !== null && project !== "" && isServed(served, "experiments")) {
     const href = links.experiments(organization, project);
     list.push({ id: "go.experiments", title: "Experiments", group: "Go", keys: "g e", run: go(href) });

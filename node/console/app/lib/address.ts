@@ -35,6 +35,9 @@ function decode(text: string): string | null {
   }
 }
 
+/** Longer texts do not stand in an address: servers and people cut long addresses. */
+export const MOST_IN_ADDRESS = 1500;
+
 /** Takes an address apart, or returns null if it is not below `/app` or not well-formed. */
 export function readAddress(href: string): Address | null {
   const withoutFragment = href.split("#", 1)[0] ?? "";

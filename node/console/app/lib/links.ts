@@ -1,12 +1,23 @@
 // The addresses that screens link to. The route table writes them, so that screens need not know each other.
 import { createContext, useContext } from "react";
 
+/** Which logs are shown. */
+export interface LogsWhere {
+  /** A range of time, in the form of `lib/range`. */
+  readonly range: string;
+  readonly filter: string;
+  readonly shape: "traces" | "spans";
+}
+
 export interface Links {
   start(): string;
   signIn(next: string): string;
   home(organization: string, project?: string): string;
   welcome(organization: string, project?: string): string;
   logs(organization: string, project: string): string;
+  /** The logs within a range that fulfil an expression. */
+  logsWhere(organization: string, project: string, where: LogsWhere): string;
+  monitor(organization: string, project: string): string;
   /** A trace on a page of its own, by its root span. */
   trace(organization: string, project: string, root: string): string;
   query(organization: string, text?: string): string;

@@ -39,23 +39,43 @@ const QUESTIONS = [
   { input: { q: "3+3" }, expected: 6, level: "hard" },
 ];
 
-async function plantExperiment(api: Api, project: Project, name: string, exact: readonly number[]): Promise<string> {
-  const id = textAt(await api.call("POST", "/v1/experiment", { project_id: project.id, name }), "id");
-  const events = QUESTIONS.map(({ input, expected, level }, index) => {
-    const row = `${name.toLowerCase()}${"abc".charAt(index)}`;
+/** One row of an experiment: a question, and the score of its answer. */
+export interface Evaluation {
+  readonly question: string;
+  readonly output?: unknown;
+  readonly expected?: unknown;
+  readonly score: number;
+  readonly level?: string;
+}
+
+/** The events of an experiment's rows. Their ids start with a prefix and end with a letter each. */
+export const evaluations = (prefix: string, rows: readonly Evaluation[]) =>
+  rows.map(({ question, output = null, expected = null, score, level }, index) => {
+    const id = `${prefix}${"abcdefgh".charAt(index)}`;
     return {
-      id: row,
-      span_id: row,
-      root_span_id: row,
-      input,
+      id,
+      span_id: id,
+      root_span_id: id,
+      input: { q: question },
       expected,
-      output: exact[index] === 1 ? expected : 0,
-      scores: { Exact: exact[index] },
-      metadata: { level },
+      output,
+      scores: { Exact: score },
+      ...(level === undefined ? {} : { metadata: { level } }),
       span_attributes: { name: "eval", type: "eval" },
     };
   });
-  await api.insert("experiment", id, events);
+
+export async function makeExperiment(api: Api, project: Project, name: string): Promise<string> {
+  return textAt(await api.call("POST", "/v1/experiment", { project_id: project.id, name }), "id");
+}
+
+async function plantExperiment(api: Api, project: Project, name: string, exact: readonly number[]): Promise<string> {
+  const id = await makeExperiment(api, project, name);
+  const rows = QUESTIONS.map(({ input, expected, level }, index) => {
+    const score = exact[index] ?? 0;
+    return { question: input.q, expected, output: score === 1 ? expected : 0, score, level };
+  });
+  await api.insert("experiment", id, evaluations(name.toLowerCase(), rows));
   return id;
 }
 

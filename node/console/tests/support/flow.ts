@@ -12,6 +12,9 @@ import { watch } from "./watch";
 /** Services of its maker that Chromium calls by itself, whatever page is open. Pages that call them are seen by `watch`. */
 const CALLED_BY_CHROMIUM = /^\w+ (?:http:\/\/)?[\w.-]+\.(?:google|googleapis|gvt1)\.com[:/]/;
 
+/** Milliseconds that pages are waited for at most. What is asserted is not a time: the machine may be very busy. */
+export const PATIENCE = 30_000;
+
 let browser: Promise<Browser> | null = null;
 
 export function theBrowser(): Promise<Browser> {
@@ -64,7 +67,7 @@ export class Flow {
       ...options,
     });
     this.contexts.push(context);
-    context.setDefaultTimeout(10_000);
+    context.setDefaultTimeout(PATIENCE);
     watch(context, base, this.faults);
     if (person !== null) {
       const { name, value } = await sessionCookie(base, person.key);

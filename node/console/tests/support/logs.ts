@@ -3,7 +3,7 @@ import type { Locator, Page } from "playwright-core";
 import { expect } from "vitest";
 import { makeProject, type Project } from "../seed";
 import { DEMO_RANGE } from "./demo";
-import type { Flow } from "./flow";
+import { PATIENCE, type Flow } from "./flow";
 
 /** The columns in which flows see which rows are there. */
 export const ID_COLUMNS = "root_span_id,time,name,input,output";
@@ -36,7 +36,7 @@ export async function expectTraces(page: Page, roots: readonly string[]): Promis
   const grid = traces(page);
   const seen = async (): Promise<readonly string[]> =>
     (await grid.count()) === 0 ? [] : column(grid, "root_span_id");
-  await expect.poll(seen, { timeout: 10_000 }).toEqual(roots);
+  await expect.poll(seen, { timeout: PATIENCE }).toEqual(roots);
 }
 
 export const rowOf = (page: Page, root: string): Locator =>

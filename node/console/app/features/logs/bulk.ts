@@ -27,7 +27,7 @@ type Event = Readonly<Record<string, unknown>>;
 const CHUNK = 500;
 const PAGE = 1000;
 
-const chunks = <Kind>(all: readonly Kind[]): readonly (readonly Kind[])[] =>
+export const chunks = <Kind>(all: readonly Kind[]): readonly (readonly Kind[])[] =>
   Array.from({ length: Math.ceil(all.length / CHUNK) }, (_, index) => all.slice(index * CHUNK, (index + 1) * CHUNK));
 
 /** Reads all rows of a source that fulfil a condition, page by page. */
@@ -49,7 +49,7 @@ async function readAll(
 }
 
 /** Reads some columns of the rows whose values of a column are listed. */
-async function readRows(
+export async function readRows(
   { organization, projectId }: Place,
   column: string,
   values: readonly string[],
@@ -73,17 +73,18 @@ async function insert({ organization, projectId }: Place, events: readonly Event
 export const refreshLists = (organization: string): Promise<void> =>
   cache.invalidateQueries({ queryKey: ["logs", organization] });
 
-const idOf = (row: Fields): string => textOrNull(row, "id") ?? "";
+export const idOf = (row: Fields): string => textOrNull(row, "id") ?? "";
 
 const tagsOf = (row: Fields): readonly unknown[] => (Array.isArray(row["tags"]) ? row["tags"] : []);
 
-/** Adds a tag to rows that lack it. Returns how many, and how to take it back. */
+/** Adds a tag to rows that lack it. Returns how many, and how to take it back. Other tags stay, as the server joins them. */
 export async function addTag(place: Place, ids: readonly string[], tag: string) {
   const lacking = (await readRows(place, "id", ids, columns("id", "tags"))).filter((row) => !tagsOf(row).includes(tag));
-  await insert(place, lacking.map((row) => ({ id: idOf(row), _is_merge: true, tags: [...tagsOf(row), tag] })));
+  const merged = lacking.map((row) => ({ id: idOf(row), _is_merge: true }));
+  await insert(place, merged.map((event) => ({ ...event, tags: [tag] })));
   return {
     count: lacking.length,
-    undo: () => insert(place, lacking.map((row) => ({ id: idOf(row), _is_merge: true, tags: row["tags"] ?? null }))),
+    undo: () => insert(place, merged.map((event) => ({ ...event, _array_delete: [{ path: ["tags"], delete: [tag] }] }))),
   };
 }
 

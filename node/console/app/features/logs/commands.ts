@@ -28,6 +28,7 @@ export function logsCommands({ grid, undo, isOpen, act, togglePanel, close }: Su
   return [
     ...gridCommands(grid, group, "row"),
     bulk("tag", "Tag the selected rows", "#"),
+    bulk("score", "Score the selected rows"),
     bulk("dataset", "Add the selected rows to a dataset", "d"),
     bulk("assign", "Assign the selected rows"),
     bulk("delete", "Delete the selected rows"),

@@ -2,7 +2,7 @@
 import { cache, projectQuery } from "../../api/queries";
 import { rowsQuery } from "./queries";
 import { requestOf } from "./request";
-import type { LogsState } from "./url";
+import { isKept, type LogsState } from "./url";
 
 /** How long the moment is kept for the screen. */
 const KEPT_MS = 30_000;
@@ -20,7 +20,7 @@ export function openingMoment(): number {
 
 /** Starts to read the first rows of a list. */
 export async function readFirstRows(state: LogsState): Promise<void> {
-  if (state.group !== "" || state.oid !== "") return;
+  if (state.group !== "" || state.oid !== "" || isKept(state.view)) return;
   const moment = Date.now();
   opened = moment;
   const project = await cache.fetchQuery(projectQuery(state.organization, state.project));

@@ -11,10 +11,11 @@ import { letGo } from "../../lib/first";
 import { useLinks } from "../../lib/links";
 import { navigate } from "../../lib/router";
 import type { TracePanelProps } from "../../lib/trace";
+import { keptFilterQuery } from "./kept";
 import { Logs } from "./parts/Logs";
 import { rowQuery } from "./queries";
 import style from "./screen.module.css";
-import { logsUrl, type LogsState } from "./url";
+import { isKept, logsUrl, type LogsState } from "./url";
 
 export interface LogsScreenProps {
   readonly state: LogsState;
@@ -50,6 +51,24 @@ function Resolve({ state, project }: { readonly state: LogsState; readonly proje
   );
 }
 
+/** The list of a project, with the filter of the address or of the record that the address names. */
+function Found(props: LogsScreenProps & { readonly project: NamedProject }) {
+  const { state, project } = props;
+  const isNamed = isKept(state.view) && state.filter === "";
+  const query = useQuery({ ...keptFilterQuery(state.organization, project.id, state.view), enabled: isNamed });
+  const filter = isNamed ? query.data : state.filter;
+  if (filter !== undefined) return <Logs key={project.id} {...props} state={isNamed ? { ...state, filter } : state} />;
+  return (
+    <Loaded
+      reading={readingOf(query)}
+      skeleton={<p className={style["note"]}>Reading the filter of this link</p>}
+      onSignIn={() => void askToSignIn().then(() => query.refetch())}
+    >
+      {() => null}
+    </Loaded>
+  );
+}
+
 export function LogsScreen(props: LogsScreenProps) {
   const { state } = props;
   const links = useLinks();
@@ -77,7 +96,7 @@ export function LogsScreen(props: LogsScreenProps) {
             );
           }
           if (state.oid !== "") return <Resolve state={state} project={project} />;
-          return <Logs key={project.id} {...props} project={project} />;
+          return <Found {...props} project={project} />;
         }}
       </Loaded>
     </div>

@@ -1,10 +1,11 @@
 // Tests that the address of the logs and their state are the same thing in two forms.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { readAddress } from "../../lib/address";
+import { MOST_IN_ADDRESS, readAddress } from "../../lib/address";
 import { TRACE_LENSES } from "../../lib/trace";
 import { BUILT_IN_IDS, nextSort, readColumns, toggled, writeColumns, type ColumnSpec } from "./columns";
-import { LOG_SHAPES, logsDefaults, logsUrl, type LogsState } from "./url";
+import { isKept, KEPT, LOG_SHAPES, logsDefaults, logsUrl, type LogsState } from "./url";
+import { readViews } from "./views";
 
 const text = fc.string({ unit: "grapheme", maxLength: 12 });
 const name = text.filter((value) => value !== "" && value !== "." && value !== "..");
@@ -81,4 +82,18 @@ test.each([
   ["time", "time", ""],
 ])("after %j a click on %s sorts by %j", (sort, column, expected) => {
   expect(nextSort(sort, column)).toBe(expected);
+});
+
+test("a filter that is too long is not written: the view names it", () => {
+  const written = (filter: string): string => logsUrl.write({ ...logsDefaults("acme", "bot"), filter, view: `${KEPT}7` });
+  expect(written("a".repeat(MOST_IN_ADDRESS))).toContain("q=aaa");
+  expect(written("a".repeat(MOST_IN_ADDRESS + 1))).toBe("/app/acme/p/bot/logs?v=filter.7");
+  expect(isKept(`${KEPT}7`)).toBe(true);
+  expect(isKept("errors")).toBe(false);
+});
+
+test("records that keep long filters are not among the views", () => {
+  const kept = { id: "7", name: "Filter", view_data: { custom_charts: { console_filter: { text: "a", unnamed: true } } } };
+  const views = readViews({ objects: [kept, { id: "8", name: "Mine", view_data: {} }] });
+  expect(views.map((view) => view.name)).toEqual(["Mine"]);
 });

@@ -2,6 +2,7 @@
 import {
   choiceParameter,
   isReserved,
+  MOST_IN_ADDRESS,
   organizationAddress,
   textParameter,
   type Codec,
@@ -18,7 +19,7 @@ export interface LogsState {
   readonly organization: string;
   /** The name of the project. */
   readonly project: string;
-  /** The expression that rows fulfil; empty for all. */
+  /** The expression that rows fulfil; empty for all. A long one is kept in a record, which `view` names. */
   readonly filter: string;
   /** The range of time, in the form of `lib/range`. */
   readonly range: string;
@@ -42,6 +43,12 @@ export interface LogsState {
   /** The id of a row that SDKs print; the screen replaces it by the row's trace and span. */
   readonly oid: string;
 }
+
+/** What stands before the id of a record that keeps a filter too long for an address. */
+export const KEPT = "filter.";
+
+/** Whether a view stands for a long filter. */
+export const isKept = (view: string): boolean => view.startsWith(KEPT);
 
 export const RANGE_BY_DEFAULT = "1h";
 
@@ -90,7 +97,7 @@ export const logsUrl: Codec<LogsState> = {
   },
   write: (state) =>
     organizationAddress(state.organization, ["p", state.project, "logs"], [
-      ["q", state.filter, ""],
+      ["q", state.filter.length > MOST_IN_ADDRESS ? "" : state.filter, ""],
       ["t", state.range, RANGE_BY_DEFAULT],
       ["v", state.view, ""],
       ["shape", state.shape, "traces"],

@@ -1,17 +1,21 @@
 // What the parts of the logs share: the state in the address, how it changes, and what is read for it.
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { problemOf } from "../../api/errors";
 import type { LogRow } from "../../api/rows";
-import { createGridState, type GridState } from "../../design/GridTypes";
 import { conjunction } from "../../btql/write";
+import { createGridState, type GridState } from "../../design/GridTypes";
+import { toast } from "../../design/Toast";
+import { MOST_IN_ADDRESS } from "../../lib/address";
 import { useLatest } from "../../lib/commands";
-import { navigate } from "../../lib/router";
+import { location, navigate } from "../../lib/router";
 import type { Chosen } from "./parts/chosen";
 import type { Scope } from "./filter";
+import { keepFilter } from "./kept";
 import { openingMoment } from "./opening";
 import { customsOf, requestOf, type LogsRequest } from "./request";
 import { noted, redone, undoFrom, undone, type Narrowing, type Undo } from "./undo";
 import { keyOf } from "./tail";
-import { logsUrl, type LogShape, type LogsState } from "./url";
+import { isKept, logsUrl, type LogShape, type LogsState } from "./url";
 
 export interface Changes {
   /** Changes the state. A changed filter or range, and an opened row, push an entry of the history. */
@@ -25,16 +29,40 @@ export interface Changes {
 const pushes = (before: LogsState, after: LogsState): boolean =>
   before.filter !== after.filter || before.range !== after.range || (before.row === "" && after.row !== "");
 
-export function useChanges(state: LogsState): Changes {
+/** Goes to a state. A filter that is too long for the address is kept in a record first. */
+function useGo(state: LogsState, projectId: string): (after: LogsState, how: "push" | "replace") => void {
+  const go = useLatest((after: LogsState, how: "push" | "replace"): void => {
+    const isLong = after.filter.length > MOST_IN_ADDRESS;
+    if (!isLong || (after.filter === state.filter && isKept(after.view))) {
+      const view = !isLong && isKept(after.view) ? "" : after.view;
+      return navigate(logsUrl.write({ ...after, view }), how);
+    }
+    const from = location.peek();
+    keepFilter(after.organization, projectId, after.filter).then(
+      (view) => {
+        if (location.peek() === from) navigate(logsUrl.write({ ...after, view }), how);
+      },
+      (error: unknown) => toast(`The filter is too long for its link, and was not kept for it. ${problemOf(error, 0).text}`, true),
+    );
+  });
+  const isBare = state.filter.length > MOST_IN_ADDRESS && !isKept(state.view);
+  useEffect(() => {
+    if (isBare) go(state, "replace");
+  }, [isBare]);
+  return go;
+}
+
+export function useChanges(state: LogsState, projectId: string): Changes {
+  const go = useGo(state, projectId);
   const change = useLatest((changed: Partial<LogsState>): void => {
     const after = { ...state, ...changed };
-    navigate(logsUrl.write(after), pushes(state, after) ? "push" : "replace");
+    go(after, pushes(state, after) ? "push" : "replace");
   });
   const addFilter = useLatest((expression: string, changed: Partial<LogsState> = {}): void =>
     change({ filter: conjunction([state.filter, expression]), ...changed }),
   );
   const onFilter = useLatest((filter: string, how: "push" | "replace"): void =>
-    navigate(logsUrl.write({ ...state, filter }), how),
+    go({ ...state, filter }, how),
   );
   return useMemo(() => ({ change, onFilter, addFilter }), [change, onFilter, addFilter]);
 }

@@ -1,6 +1,8 @@
 // Views of the logs: the built-in ones, and those that people save as records of the project.
 import { called, literal, path } from "../../btql/write";
+import { keptIn } from "../../api/kept";
 import { isRecord, list, record, text, textOrNull, type Fields } from "../../api/narrow";
+import { KEPT_FILTER } from "./kept";
 import { columnOf, COLUMNS_BY_DEFAULT, writeColumns, type ColumnSpec } from "./columns";
 import { LOG_SHAPES, RANGE_BY_DEFAULT, type LogsState } from "./url";
 
@@ -125,4 +127,8 @@ export function readView(value: unknown): View {
   };
 }
 
-export const readViews = (value: unknown): readonly View[] => list(record(value, "views"), "objects").map(readView);
+/** Reads the views that people saved. Those that keep a long filter have no names. */
+export const readViews = (value: unknown): readonly View[] =>
+  list(record(value, "views"), "objects")
+    .filter((view) => keptIn(record(view, "view"), KEPT_FILTER) === null)
+    .map(readView);

@@ -181,3 +181,6 @@ export const measureAlias = (index: number): string => `y${index}`;
 /** The output columns of a card's measures. */
 export const measureItems = (card: Card, shape: MonitorShape): readonly Item[] =>
   measuresOf(card, shape).map(({ expr }, index) => item(measureAlias(index), expr));
+
+/** The names of a card's measures. */
+export const measureNames = (card: Card, shape: MonitorShape): readonly string[] => measuresOf(card, shape).map(({ name }) => name);

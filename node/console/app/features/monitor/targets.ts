@@ -2,7 +2,7 @@
 import { called, conjunction, literal, path as pathText } from "../../btql/write";
 import { rangeBetween } from "../../lib/range";
 import type { Card } from "./cards";
-import { lineNames, OTHER, type Groups, type GroupValue } from "./series";
+import { lineNames, OTHER, type Drawn, type Groups, type GroupValue } from "./series";
 import type { MonitorShape } from "./url";
 
 export interface Target {
@@ -54,9 +54,12 @@ export function targetOf(card: Card, shown: Shown, range: string, line: string |
   return { shape, range, filter: conjunction([filter, ofTrace(cardCondition(card), shown, false), ofGroup]) };
 }
 
-/** The range of the buckets from one start to another, the last of which belongs to it. */
-export const bucketRange = (from: number, to: number, bucketMs: number): string =>
-  rangeBetween(Math.floor(from), Math.ceil(to + bucketMs));
+/** The range of the buckets from one moment to another, as far as they lie in what is drawn. */
+export function bucketRange({ xs, bucketMs, extent }: Drawn, from: number, to: number): string {
+  const startOf = (moment: number): number => xs.findLast((x) => x <= moment) ?? xs[0] ?? moment;
+  const start = Math.max(startOf(from), extent.from);
+  return rangeBetween(Math.floor(start), Math.ceil(Math.max(start + 1, Math.min(startOf(to) + bucketMs, extent.to))));
+}
 
 /** The logs of a value of a list, such as those of a model. */
 export function listTarget(shown: Shown, range: string, value: unknown, path: string): Target {

@@ -28,6 +28,8 @@ export interface Changes {
   readonly setRefresh: (refresh: Refresh) => void;
   /** Shows a dashboard as it is saved; null for the built-in one. */
   readonly open: (id: string | null) => void;
+  /** Says that the dashboard holds what is shown, so that the address need not. */
+  readonly settle: () => void;
   /** Takes back the last change of the settings, or does it again. */
   readonly undo: () => void;
   readonly redo: () => void;
@@ -81,10 +83,11 @@ export function useSettings(state: MonitorState, dashboard: Dashboard | null) {
   const open = useLatest((id: string | null): void =>
     navigate(monitorUrl.write({ ...state, view: id ?? "", overrides: {} }), "push"),
   );
+  const settle = useLatest((): void => navigate(monitorUrl.write({ ...state, overrides: {} }), "replace"));
   const { undo, redo } = useHistory(settings, (next) => set(next, "replace"));
   const changes: Changes = useMemo(
-    () => ({ change, onFilter, setRefresh, open, undo, redo }),
-    [change, onFilter, setRefresh, open, undo, redo],
+    () => ({ change, onFilter, setRefresh, open, settle, undo, redo }),
+    [change, onFilter, setRefresh, open, settle, undo, redo],
   );
   return { base, settings, changes };
 }

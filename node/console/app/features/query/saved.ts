@@ -4,7 +4,8 @@
 // organization, and hold the query under a key of the console's own.
 import { queryOptions } from "@tanstack/react-query";
 import { call } from "../../api/client";
-import { isRecord, list, record, text, textOrNull, type Fields } from "../../api/narrow";
+import { keep, keptIn } from "../../api/kept";
+import { list, record, text, textOrNull, type Fields } from "../../api/narrow";
 import { cache } from "../../api/queries";
 import type { QueryPart } from "./tabs";
 import { RESULT_TABS, SYNTAXES } from "./url";
@@ -27,10 +28,8 @@ export interface Owner {
 
 function readSaved(value: unknown): Saved | null {
   const view = record(value, "view");
-  const data = view["view_data"];
-  const charts = isRecord(data) ? data["custom_charts"] : null;
-  const query = isRecord(charts) ? charts[KEY] : null;
-  if (!isRecord(query)) return null;
+  const query = keptIn(view, KEY);
+  if (query === null) return null;
   const id = text(view, "id");
   const part: QueryPart = {
     name: text(view, "name"),
@@ -78,10 +77,7 @@ const pathOf = (id: string): string => `/v1/view/${encodeURIComponent(id)}`;
 /** Keeps a query that is too long for an address and returns the id of its record. */
 export async function saveUnnamed(owner: Owner, part: QueryPart): Promise<string> {
   const query = { text: part.text, syntax: part.syntax, chart: part.chart, version: part.version, tab: part.tab };
-  const view_data = { custom_charts: { [KEY]: { ...query, unnamed: true } } };
-  const name = `Query of ${new Date().toISOString()}`;
-  const body = { ...objectOf(owner), view_type: VIEW_TYPE, name, view_data };
-  return text(record(await call("POST", "/v1/view", { organization: owner.name, body }), "view"), "id");
+  return keep({ organization: owner.name, type: "organization", id: owner.id }, KEY, "Query", query);
 }
 
 /** Reads a query that an address names by the id of its record; null if the record is of something else. */

@@ -19,11 +19,17 @@ import type { QueryPart } from "./tabs";
 import type { QueryState } from "./url";
 import { useBench, type Bench } from "./useBench";
 
+/** How long a press on Stop is taken for one on Run, which was in its place when a link began to run by itself. */
+const SETTLED_MS = 500;
+
 function useToolbar(bench: Bench, open: (dialog: Opened) => void, save: () => void): ToolbarActions {
   return useMemo(
     () => ({
       run: bench.run,
-      stop: () => void bench.stop(),
+      stop: () => {
+        const { started } = bench.runner.of(bench.tab.peek().id).peek();
+        if (performance.now() - started >= SETTLED_MS) bench.stop();
+      },
       version: () => open("version"),
       history: () => open("history"),
       saved: () => open("saved"),

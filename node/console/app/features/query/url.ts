@@ -1,9 +1,6 @@
 // The address of the query editor: the query of the open tab, and how its result is shown.
 import { choiceParameter, isReserved, organizationAddress, textParameter, type Codec } from "../../lib/address";
 
-/** Longer queries do not stand in the address: servers and people cut long addresses. */
-export const MOST_IN_ADDRESS = 1500;
-
 export const SYNTAXES = ["auto", "sql", "btql"] as const;
 
 /** The syntax that completion goes by; `auto` follows the first word of the query, as the server does. */

@@ -4,6 +4,7 @@ import { useEffect, useMemo } from "react";
 import { problemOf } from "../../api/errors";
 import type { ExportFormat } from "../../api/query";
 import { toast } from "../../design/Toast";
+import { MOST_IN_ADDRESS } from "../../lib/address";
 import { copyText } from "../../lib/clipboard";
 import { preferences } from "../../lib/preferences";
 import { commandOf, curlOf, pythonOf } from "./copies";
@@ -26,7 +27,7 @@ import {
   type QueryPart,
   type QueryTab,
 } from "./tabs";
-import { MOST_IN_ADDRESS, type QueryState } from "./url";
+import type { QueryState } from "./url";
 import { useDesk } from "./useDesk";
 import { readVersion, sentVersion } from "./version";
 

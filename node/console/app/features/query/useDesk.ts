@@ -4,10 +4,11 @@
 // theme: they are kept as a preference of this browser, apart for each person and organization. Results never are.
 import { signal, type Signal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "react";
+import { MOST_IN_ADDRESS } from "../../lib/address";
 import { remember, remembered } from "../../lib/preferences";
 import { navigate } from "../../lib/router";
 import { arrived, currentTab, readDesk, writeDesk, type Desk, type QueryPart, type QueryTab } from "./tabs";
-import { MOST_IN_ADDRESS, queryUrl, type QueryState } from "./url";
+import { queryUrl, type QueryState } from "./url";
 
 const REST_MS = 250;
 

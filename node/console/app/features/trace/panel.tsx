@@ -117,7 +117,7 @@ export function TracePanel(props: TracePanelProps) {
       }}
     >
       <Header props={props} trace={trace} head={head} findField={findField} menuId={menuId} onAdd={add} />
-      <Loaded reading={readingOf(trace.reading)} skeleton={<Skeleton lines={LINES} />} onSignIn={() => void askToSignIn()}>
+      <Loaded reading={readingOf(trace.reading)} skeleton={<Skeleton lines={LINES} />} onSignIn={() => void askToSignIn().then(() => trace.reading.refetch())}>
         {() => trace.tree !== null && <Opened props={props} trace={trace} tree={trace.tree} />}
       </Loaded>
       {isAdding && head !== undefined && (

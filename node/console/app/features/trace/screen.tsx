@@ -21,7 +21,7 @@ export function TraceScreen({ state }: { readonly state: TraceState }) {
       <h1 className="only-spoken" tabIndex={-1}>
         Trace in {state.project}
       </h1>
-      <Loaded reading={readingOf(project)} skeleton={<Skeleton lines={LINES} />} onSignIn={() => void askToSignIn()}>
+      <Loaded reading={readingOf(project)} skeleton={<Skeleton lines={LINES} />} onSignIn={() => void askToSignIn().then(() => project.refetch())}>
         {(found) =>
           found === null ? (
             <Empty>There is no project {state.project}, or you cannot see it.</Empty>

@@ -21,6 +21,7 @@ export function BulkBar({ chosen, onAction, onClear }: BulkBarProps) {
       <Button title={withKeys("Tag", "#")} onClick={() => onAction("tag")}>
         Tag
       </Button>
+      <Button onClick={() => onAction("score")}>Score</Button>
       <Button onClick={() => onAction("assign")}>Assign</Button>
       <Button title={withKeys("Add to a dataset", "d")} onClick={() => onAction("dataset")}>
         Add to dataset

@@ -7,6 +7,7 @@ import { deleteLater } from "../deletions";
 import { AssignDialog, DatasetDialog } from "./BulkDialogs";
 import { countWords, type BulkAction, type Chosen } from "./chosen";
 import { NameDialog } from "./NameDialog";
+import { ScoreDialog } from "./ScoreDialog";
 
 export interface BulkDialogProps {
   readonly action: BulkAction;
@@ -50,6 +51,8 @@ export function BulkDialog({ action, chosen, place, onClose, onDone }: BulkDialo
           onClose={onClose}
         />
       );
+    case "score":
+      return <ScoreDialog {...dialog} />;
     case "assign":
       return <AssignDialog {...dialog} />;
     case "dataset":

@@ -30,17 +30,19 @@ interface FormProps {
   readonly title: string;
   readonly action: string;
   readonly onClose: () => void;
+  /** Looks at what was entered, says what is wrong with it, and tells whether nothing is. */
+  readonly isReady?: () => boolean;
   readonly onSubmit: () => Promise<void>;
   readonly children: ReactNode;
 }
 
 /** A dialog with a form that says what failed. */
-function FormDialog({ title, action, onClose, onSubmit, children }: FormProps) {
+export function FormDialog({ title, action, onClose, isReady, onSubmit, children }: FormProps) {
   const [fault, setFault] = useState("");
   const [isSending, setSending] = useState(false);
   const submit = async (event: FormEvent): Promise<void> => {
     event.preventDefault();
-    if (isSending) return;
+    if (isSending || isReady?.() === false) return;
     setSending(true);
     setFault("");
     try {
@@ -76,14 +78,22 @@ interface SelectProps {
   readonly onChange: (id: string) => void;
   /** The words of the choice that has the empty id. */
   readonly none: string;
+  readonly fault?: string | null;
 }
 
-function Select({ label, value, options, onChange, none }: SelectProps) {
+export function Select({ label, value, options, onChange, none, fault = null }: SelectProps) {
   const id = useId();
   return (
     <div className={style["field"]}>
       <label htmlFor={id}>{label}</label>
-      <select id={id} className={style["select"]} value={value} onChange={(event) => onChange(event.currentTarget.value)}>
+      <select
+        id={id}
+        className={style["select"]}
+        value={value}
+        aria-invalid={fault !== null || undefined}
+        aria-describedby={fault === null ? undefined : `${id}-fault`}
+        onChange={(event) => onChange(event.currentTarget.value)}
+      >
         <option value="">{none}</option>
         {options.map(({ id, name }) => (
           <option key={id} value={id}>
@@ -91,6 +101,11 @@ function Select({ label, value, options, onChange, none }: SelectProps) {
           </option>
         ))}
       </select>
+      {fault !== null && (
+        <p id={`${id}-fault`} className={style["fault"]}>
+          {fault}
+        </p>
+      )}
     </div>
   );
 }

@@ -13,6 +13,7 @@ import { announce } from "../../../lib/store";
 import type { Place } from "../bulk";
 import { columnOf, toggled } from "../columns";
 import { logsCommands } from "../commands";
+import { useExplain } from "../explain";
 import { faultyColumn, isFilterFaulty } from "../faults";
 import { FilterBar } from "../filter";
 import { hasPages, SORTED_ROWS, type LogsRequest } from "../request";
@@ -135,7 +136,7 @@ function Notes({ state, change, count, faulty }: NotesProps) {
 /** The state of the screen, and what is read for it. */
 function useScreen(props: LogsProps) {
   const { state, project } = props;
-  const changes = useChanges(state);
+  const changes = useChanges(state, project.id);
   const { request, refresh } = useRequest(state, project.id);
   const [isLive, setLive] = useState(true);
   const shared = useRef<GridState | null>(null);
@@ -170,6 +171,7 @@ export function Logs(props: LogsProps) {
   const [action, setAction] = useState<BulkAction>("none");
   const scope = useScope(state.organization, request);
   const understood = useUnderstood(scope, !isFilterFaulty(rows.error));
+  const explain = useExplain({ grid, scope: understood, onFilter: changes.addFilter });
   const isOpen = panel !== null;
   const isFirst = isHeldBack.value;
   useCommands(
@@ -185,18 +187,19 @@ export function Logs(props: LogsProps) {
   return (
     <div className={style["logs"]}>
       <Bar
-        {...{ state, userId, request, change, live, hasFacets }}
+        {...{ state, userId, request, change, hasFacets }}
+        live={<>{live}{explain.button}</>}
         onFacets={() => setFacets(!hasFacets)}
         projectId={project.id}
         filter={<FilterBar scope={scope} onChange={changes.onFilter} />}
         range={<TimeRange value={state.range} onChange={(range) => change({ range })} />}
       />
       <div className={style["histogram"]}>
-        {understood !== null && !isFirst && <Histogram scope={understood} onRange={(range) => change({ range })} />}
+        {understood !== null && !isFirst && <Histogram scope={understood} onRange={(range) => change({ range })} onExplain={explain.ofRange} />}
       </div>
       <Notes state={state} change={change} count={found.length} faulty={faultyColumn(rows.error, request)} />
       <div className={style["body"]}>
-        {hasFacets && !isOpen && understood !== null && (
+        {hasFacets && !isOpen && !explain.isOpen && understood !== null && (
           <aside className={style["facets"]} aria-label="Facets">
             {!isFirst && <Facets scope={understood} onChange={changes.onFilter} />}
           </aside>
@@ -211,6 +214,7 @@ export function Logs(props: LogsProps) {
             <Groups {...changes} state={state} request={request} />
           )}
         </div>
+        {explain.panel}
         {panel !== null && !isFolded && <Panel panel={panel} TracePanel={TracePanel} />}
       </div>
     </div>

@@ -2,7 +2,7 @@
 import type { LogRow } from "../../../api/rows";
 import type { LogShape } from "../url";
 
-export type BulkAction = "none" | "tag" | "assign" | "dataset" | "delete";
+export type BulkAction = "none" | "tag" | "score" | "assign" | "dataset" | "delete";
 
 /** The rows that something is done with. */
 export interface Chosen {

@@ -1,7 +1,8 @@
 // The dialog that copies a span to a dataset: its input, its output as the expected one, and where it came from.
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { insertRows, makeDataset, readDatasets, type Dataset } from "../../../api/datasets";
+import { call } from "../../../api/client";
+import { makeDataset, readDatasets, type Dataset } from "../../../api/datasets";
 import { problemOf } from "../../../api/errors";
 import type { Fields } from "../../../api/narrow";
 import { cache } from "../../../api/queries";
@@ -44,7 +45,8 @@ function eventOf(place: SpanPlace, row: Fields): Fields {
 async function copySpan(place: SpanPlace, dataset: string, head: SpanHead): Promise<void> {
   const row = await readSpan(place, head.id);
   if (row === null) throw new Error("The span is gone, so that it cannot be copied.");
-  await insertRows(place.organization, dataset, [eventOf(place, row)]);
+  const body = { events: [eventOf(place, row)] };
+  await call("POST", `/v1/dataset/${dataset}/insert`, { organization: place.organization, body, isExact: true });
 }
 
 /** What the dialog has chosen, and what happens when it is sent. */

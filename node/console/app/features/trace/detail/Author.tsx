@@ -15,7 +15,7 @@ interface AuthorProps {
 
 export function Author({ organization, userId, source, at }: AuthorProps) {
   const names = useQuery({ ...userNamesQuery(organization), enabled: userId !== "" });
-  const name = userId === "" ? "" : (names.data?.get(userId) ?? "somebody");
+  const name = names.data === undefined ? "" : (names.data.get(userId) ?? userId);
   const words = [name, sourceWords(source), shortMoment(at, now.value, preferences.value.zone)];
   return (
     <span className={style["author"]} title={fullMoment(at)}>

@@ -6,6 +6,7 @@ import type { SpanHead, SpanPlace } from "../../../api/spans";
 import { Button } from "../../../design/Button";
 import { Json } from "../../../design/Json";
 import { Markdown } from "../../../design/Markdown";
+import { Marked } from "../../../design/Marked";
 import { asText } from "../../../lib/json";
 import { printYaml } from "../../../lib/yaml";
 import { messagesOf, sharedStart } from "../messages/messages";
@@ -15,9 +16,9 @@ import { spanQuery } from "../queries";
 import { Conversation } from "./Conversation";
 import style from "./Detail.module.css";
 import { readError } from "./errors";
-import { ExpectedEditor } from "./Expected";
+import { ExpectedEditor } from "./ExpectedEditor";
 import type { FilterBy } from "./filter";
-import { Long } from "./Long";
+import { Long, Prose } from "./Long";
 import { Medium } from "./Medium";
 import { Section } from "./Section";
 import type { Writing } from "./useWriting";
@@ -32,6 +33,15 @@ export const isThere = (value: unknown): boolean => value !== null && value !== 
 const LETTERS_MAX = 200_000;
 const FOLD_TEXT = 6000;
 
+/** A value as Markdown: texts as they are, messages below their roles, and anything else as code. */
+function markdownOf(value: unknown): string {
+  if (typeof value === "string") return value;
+  const messages = messagesOf(value);
+  if (messages === null) return `\`\`\`json\n${asText(value)}\n\`\`\``;
+  const textsOf = ({ parts }: Message): readonly string[] => parts.flatMap((part) => ("text" in part ? [part.text] : []));
+  return messages.map((message) => [`**${message.role}**`, ...textsOf(message)].join("\n\n")).join("\n\n---\n\n");
+}
+
 /** A text in letters of one width. A very long one is shown in part until somebody asks for all of it. */
 function Plain({ text, label }: { readonly text: string; readonly label: string }) {
   const [isAll, setAll] = useState(false);
@@ -39,7 +49,7 @@ function Plain({ text, label }: { readonly text: string; readonly label: string 
   return (
     <>
       <pre className={style["pre"]} tabIndex={0} role="region" aria-label={label}>
-        {isCut ? text.slice(0, LETTERS_MAX) : text}
+        <Marked text={isCut ? text.slice(0, LETTERS_MAX) : text} />
       </pre>
       {isCut && <Button onClick={() => setAll(true)}>Show all {text.length.toLocaleString("en-US")} characters</Button>}
     </>
@@ -63,7 +73,7 @@ function Rendered({ place, name, value, before = [], onFilter }: ValueProps) {
   if (typeof value === "string" && /^data:image\//.test(value)) {
     return <Medium organization={place.organization} kind="image" media={mediaIn(value)} />;
   }
-  if (typeof value === "string") return <Long text={value} limit={FOLD_TEXT} />;
+  if (typeof value === "string") return <Prose text={value} limit={FOLD_TEXT} isRead={name === "output"} />;
   return <Json value={value} label={titleOf(name)} onFilter={filterBelow(name, onFilter)} />;
 }
 
@@ -81,7 +91,7 @@ export function Value(props: ValueProps) {
     case "yaml":
       return <Plain text={printYaml(value)} label={`YAML of ${name}`} />;
     case "markdown":
-      return <Markdown text={asText(value)} />;
+      return <Markdown text={markdownOf(value)} />;
     case "text":
       return <Plain text={asText(value)} label={`Text of ${name}`} />;
   }

@@ -6,7 +6,7 @@ import { Json } from "../../../design/Json";
 import type { Message, Part, ResultPart } from "../messages/forms";
 import { withResults } from "../messages/messages";
 import style from "./Conversation.module.css";
-import { Long } from "./Long";
+import { Long, Prose } from "./Long";
 import { Medium } from "./Medium";
 
 /** Letters of a system prompt and of results, and of other texts, from which they are folded. */
@@ -57,7 +57,7 @@ interface ShownProps {
 function Shown({ organization, part, role, result }: ShownProps) {
   switch (part.kind) {
     case "text":
-      return <Long text={part.text} limit={role === "system" ? FOLD_SYSTEM : FOLD_TEXT} />;
+      return <Prose text={part.text} limit={role === "system" ? FOLD_SYSTEM : FOLD_TEXT} isRead={role === "assistant"} />;
     case "reasoning":
       return (
         <details className={style["reasoning"]}>

@@ -1,6 +1,7 @@
-// A text of which only the beginning is shown while it is long.
+// A text of which only the beginning is shown while it is long, and one that is laid out if it is Markdown.
 import { useState } from "react";
 import { Button } from "../../../design/Button";
+import { Markdown } from "../../../design/Markdown";
 import { Marked } from "../../../design/Marked";
 import style from "./Detail.module.css";
 
@@ -25,4 +26,18 @@ export function Long({ text, limit }: { readonly text: string; readonly limit: n
       )}
     </>
   );
+}
+
+/** What only Markdown has: headings, lists, tables, code, links and bold words. */
+const MARKDOWN = /^ {0,3}(?:#{1,6} |[-*+] |\d+[.)] |> |```|\|.*\|)|\*\*\S|`[^`]+`|\]\(/m;
+
+interface ProseProps {
+  readonly text: string;
+  readonly limit: number;
+  /** Whether the text is written to be read, so that Markdown in it is laid out. */
+  readonly isRead: boolean;
+}
+
+export function Prose({ text, limit, isRead }: ProseProps) {
+  return isRead && text.length <= limit * 5 && MARKDOWN.test(text) ? <Markdown text={text} /> : <Long text={text} limit={limit} />;
 }

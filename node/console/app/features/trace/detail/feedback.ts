@@ -35,10 +35,10 @@ function eventOf(id: string, { withoutTag, ...fields }: Correction): Fields {
 export async function say(place: SpanPlace, id: string, said: Said, userId: string): Promise<void> {
   const { organization } = place;
   if ("correction" in said) {
-    await call("POST", pathOf(place, "insert"), { organization, body: { events: [eventOf(id, said.correction)] } });
+    await call("POST", pathOf(place, "insert"), { organization, body: { events: [eventOf(id, said.correction)] }, isExact: true });
     return;
   }
   const metadata = userId === "" ? {} : { metadata: { user_id: userId } };
   const body = { feedback: [{ id, source: "app", ...metadata, ...said.feedback }] };
-  await call("POST", pathOf(place, "feedback"), { organization, body });
+  await call("POST", pathOf(place, "feedback"), { organization, body, isExact: true });
 }

@@ -8,32 +8,48 @@ import type { TraceTree } from "../tree/model";
 import style from "./Minimap.module.css";
 import { useTheme } from "./theme";
 
-const LEVELS = 12;
+/** Levels that have a line of their own at most, and at least. */
+const LEVELS_MAX = 12;
+const LEVELS_MIN = 3;
 const BAR_PX = 2;
 /** The line below the bars, for the critical path. */
 const PATH_PX = 5;
-const HEIGHT = LEVELS * (BAR_PX + 1) + PATH_PX;
+
+interface Size {
+  readonly width: number;
+  readonly levels: number;
+}
+
+const heightOf = (levels: number): number => levels * (BAR_PX + 1) + PATH_PX;
 const PAN = 0.2;
 const ZOOM = 0.5;
 /** Least share of the width that a drag has to cover. */
 const DRAG_MIN = 0.005;
 
+/** How many levels of a trace have a line of their own. */
+function levelsOf(tree: TraceTree): number {
+  let depth = 0;
+  for (const one of tree.depth) depth = Math.max(depth, one);
+  return Math.min(Math.max(depth + 1, LEVELS_MIN), LEVELS_MAX);
+}
+
 /** Draws the bars in the colours of the theme. */
-function draw(canvas: HTMLCanvasElement, tree: TraceTree, critical: ReadonlySet<number>, width: number): void {
+function draw(canvas: HTMLCanvasElement, tree: TraceTree, critical: ReadonlySet<number>, { width, levels }: Size): void {
+  const height = heightOf(levels);
   const context = canvas.getContext("2d");
   if (context === null) return;
   const scale = window.devicePixelRatio;
   canvas.width = width * scale;
-  canvas.height = HEIGHT * scale;
+  canvas.height = height * scale;
   context.scale(scale, scale);
   const styles = getComputedStyle(canvas);
   const [plain, bad, path] = [styles.color, styles.outlineColor, styles.caretColor];
-  for (const bar of miniBars(tree, width, LEVELS)) {
+  for (const bar of miniBars(tree, width, levels)) {
     context.fillStyle = bar.hasError ? bad : plain;
     context.fillRect(bar.x, bar.level * (BAR_PX + 1), bar.width, BAR_PX);
   }
   context.fillStyle = path;
-  for (const { x, width: length } of pathBars(tree, critical, width)) context.fillRect(x, HEIGHT - 2, length, 2);
+  for (const { x, width: length } of pathBars(tree, critical, width)) context.fillRect(x, height - 2, length, 2);
 }
 
 function useWidth(): readonly [{ current: HTMLDivElement | null }, number] {
@@ -112,11 +128,12 @@ export function Minimap({ trace, tree, critical }: MinimapProps) {
   const [element, width] = useWidth();
   const theme = useTheme();
   const whole = useMemo(() => wholeOf(tree), [tree]);
+  const levels = useMemo(() => levelsOf(tree), [tree]);
   const { drag, handlers } = useDrag(trace, whole);
   const shown = windowOf(trace);
   useEffect(() => {
-    if (canvas.current !== null && width > 0) draw(canvas.current, tree, critical, width);
-  }, [tree, critical, width, theme]);
+    if (canvas.current !== null && width > 0) draw(canvas.current, tree, critical, { width, levels });
+  }, [tree, critical, width, levels, theme]);
   const [from, to] = drag ?? [shareOf(whole, shown.from), shareOf(whole, shown.to)];
   const isWhole = drag === null && trace.window === null;
   return (
@@ -140,7 +157,7 @@ export function Minimap({ trace, tree, critical }: MinimapProps) {
         trace.setWindow(next);
       }}
     >
-      <canvas ref={canvas} className={style["bars"]} style={{ height: `${HEIGHT}px` }} aria-hidden="true" />
+      <canvas ref={canvas} className={style["bars"]} style={{ height: `${heightOf(levels)}px` }} aria-hidden="true" />
       {!isWhole && (
         <span
           className={style["window"]}

@@ -1,5 +1,7 @@
 // The tree of a trace with its timeline. Only the lines in view and a few more are in the document.
 import { useId, useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent, type RefObject } from "react";
+import { Button } from "../../../design/Button";
+import { Empty } from "../../../design/Empty";
 import { useRowHeight } from "../../../design/GridScroll";
 import { duration } from "../../../lib/numbers";
 import { shareOf, ticksOf, type Window } from "../tree/bars";
@@ -103,6 +105,12 @@ function Head({ tree, lines, window }: { readonly tree: TraceTree; readonly line
   );
 }
 
+/** What is said where the filter leaves nothing. */
+function NoLines({ trace }: { readonly trace: OpenTrace }) {
+  const words = trace.found === null ? "No span of the trace has an error." : "No span matches. Contents are searched by whole words.";
+  return <Empty action={<Button onClick={trace.toggleFilter}>Show all spans</Button>}>{trace.isFinding ? "Searching" : words}</Empty>;
+}
+
 interface TreeProps {
   readonly trace: OpenTrace;
   readonly tree: TraceTree;
@@ -122,6 +130,7 @@ export function Tree({ trace, tree, critical }: TreeProps) {
   const idOf = (span: number): string => `${prefix}-${span}`;
   useInView(element, at, idOf(lines[at]?.span ?? -1), height);
   const window = windowOf(trace);
+  if (lines.length === 0) return <NoLines trace={trace} />;
   return (
     <div className={style["tree"]}>
       <Head tree={tree} lines={lines} window={window} />
@@ -155,7 +164,6 @@ export function Tree({ trace, tree, critical }: TreeProps) {
               fold={trace.fold}
             />
           ))}
-          {lines.length === 0 && <p className={style["none"]}>{trace.found === null ? "No span has an error." : "No span matches."}</p>}
           <Bars tree={tree} lines={shown} window={window} critical={critical} top={first * height} rowHeight={height} />
         </div>
       </div>

@@ -42,23 +42,19 @@ function withAbove(tree: TraceTree, spans: ReadonlySet<number>): ReadonlySet<num
   return shown;
 }
 
-/** Returns the leaves of one parent and name that begin at a place of the tree's order, if there are many. */
-function runAt(tree: TraceTree, at: number): readonly number[] {
+/** Whether two spans are leaves of one parent with the same name and type. */
+function areAlike(tree: TraceTree, one: number, other: number): boolean {
+  if (tree.parent[one] !== tree.parent[other] || (tree.below[one] ?? 0) > 0 || (tree.below[other] ?? 0) > 0) return false;
+  const [head, next] = [tree.spans[one], tree.spans[other]];
+  return head?.name === next?.name && head?.type === next?.type;
+}
+
+/** Returns the leaves that are alike from a place of the tree's order on, if they are many. */
+function runAt(tree: TraceTree, at: number): ArrayLike<number> & Iterable<number> {
   const first = tree.order[at] ?? 0;
-  const span = tree.spans[first];
-  const run: number[] = [];
-  for (let next = at; next < tree.order.length; next += 1) {
-    const index = tree.order[next] ?? 0;
-    const other = tree.spans[index];
-    const isAlike =
-      tree.parent[index] === tree.parent[first] &&
-      (tree.below[index] ?? 0) === 0 &&
-      other?.name === span?.name &&
-      other?.type === span?.type;
-    if (!isAlike) break;
-    run.push(index);
-  }
-  return run.length >= GROUP_MIN ? run : [];
+  let end = at;
+  if ((tree.below[first] ?? 0) === 0) while (end < tree.order.length && areAlike(tree, first, tree.order[end] ?? 0)) end += 1;
+  return end - at >= GROUP_MIN ? tree.order.subarray(at, end) : [];
 }
 
 /** A line of some spans, the first of which stands for all. */
@@ -95,8 +91,8 @@ export function linesOf(tree: TraceTree, folding: Folding): readonly Line[] {
     }
     const run = runAt(tree, at);
     if (run.length > 0) {
-      if (folding.spread.has(span)) run.forEach((one) => add(one, [], false));
-      else add(span, run.slice(1), true);
+      if (folding.spread.has(span)) for (const one of run) add(one, [], false);
+      else add(span, [...run].slice(1), true);
       at += run.length - 1;
       continue;
     }
@@ -119,15 +115,8 @@ export function foldedBelow(tree: TraceTree, level: number): ReadonlySet<number>
 /** The first span of the group that a span is in, or `NONE`. */
 function groupOf(tree: TraceTree, span: number): number {
   if ((tree.below[span] ?? 0) > 0) return NONE;
-  const head = tree.spans[span];
   let from = tree.place[span] ?? 0;
-  for (let at = from - 1; at >= 0; at -= 1) {
-    const index = tree.order[at] ?? 0;
-    const other = tree.spans[index];
-    const isAlike = tree.parent[index] === tree.parent[span] && (tree.below[index] ?? 0) === 0;
-    if (!isAlike || other?.name !== head?.name || other?.type !== head?.type) break;
-    from = at;
-  }
+  while (from > 0 && areAlike(tree, span, tree.order[from - 1] ?? 0)) from -= 1;
   return runAt(tree, from).length > 0 ? (tree.order[from] ?? NONE) : NONE;
 }
 

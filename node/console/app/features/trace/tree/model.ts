@@ -82,13 +82,39 @@ function timesOf(spans: readonly SpanHead[]): Times {
   return { begin, end, isOpen, first, last };
 }
 
-/** Returns the children of each span, and of `NONE` at the last index, in the order of their begin. */
-function childrenOf(spans: readonly SpanHead[], parent: Int32Array, begin: Float64Array): number[][] {
-  const children: number[][] = Array.from({ length: spans.length + 1 }, () => []);
-  parent.forEach((above, index) => children[above === NONE ? spans.length : above]?.push(index));
-  const byBegin = (one: number, other: number): number => (begin[one] ?? 0) - (begin[other] ?? 0) || one - other;
-  for (const list of children) if (list.length > 1) list.sort(byBegin);
-  return children;
+/** The children of all spans in one list: those of a span are from its offset to the next; the last has the tops. */
+interface Children {
+  readonly list: Int32Array;
+  readonly offset: Int32Array;
+}
+
+/** The spans in the order of their begin. Most traces arrive in that order, and are not sorted then. */
+function byBegin(begin: Float64Array): Int32Array {
+  const indices = Int32Array.from(begin, (_, index) => index);
+  const isSorted = begin.every((one, index) => index === 0 || one >= (begin[index - 1] ?? 0));
+  if (isSorted) return indices;
+  return indices.sort((one, other) => (begin[one] ?? 0) - (begin[other] ?? 0) || one - other);
+}
+
+/** Returns the children of each span, in the order of their begin. */
+function childrenOf(parent: Int32Array, begin: Float64Array): Children {
+  const count = parent.length;
+  const offset = new Int32Array(count + 2);
+  const slotOf = (index: number): number => {
+    const above = parent[index] ?? NONE;
+    return above === NONE ? count : above;
+  };
+  for (let index = 0; index < count; index += 1) offset[slotOf(index) + 1] = (offset[slotOf(index) + 1] ?? 0) + 1;
+  for (let slot = 0; slot <= count; slot += 1) offset[slot + 1] = (offset[slot + 1] ?? 0) + (offset[slot] ?? 0);
+  const next = offset.slice();
+  const list = new Int32Array(count);
+  for (const index of byBegin(begin)) {
+    const slot = slotOf(index);
+    const at = next[slot] ?? 0;
+    list[at] = index;
+    next[slot] = at + 1;
+  }
+  return { list, offset };
 }
 
 /** Returns the parents that were received, and the spans whose parent was not. */
@@ -106,47 +132,68 @@ function parentsOf(spans: readonly SpanHead[], indexOf: ReadonlyMap<string, numb
 }
 
 /** Numbers the spans of each list of siblings. */
-function numbered(children: readonly (readonly number[])[], count: number) {
-  const sibling = new Int32Array(count);
-  const siblings = new Int32Array(count);
-  for (const list of children) {
-    list.forEach((index, at) => {
-      sibling[index] = at + 1;
-      siblings[index] = list.length;
-    });
+function numbered({ list, offset }: Children) {
+  const sibling = new Int32Array(list.length);
+  const siblings = new Int32Array(list.length);
+  for (let slot = 0; slot <= list.length; slot += 1) {
+    const [from, to] = [offset[slot] ?? 0, offset[slot + 1] ?? 0];
+    for (let at = from; at < to; at += 1) {
+      const index = list[at] ?? 0;
+      sibling[index] = at - from + 1;
+      siblings[index] = to - from;
+    }
   }
   return { sibling, siblings };
 }
 
-/** Puts the spans in order from top to bottom: the root first, then other tops, then those whose parent is missing. */
-function ordered(spans: readonly SpanHead[], parent: Int32Array, children: readonly number[][], orphans: ReadonlySet<number>) {
-  const order = new Int32Array(spans.length);
-  const place = new Int32Array(spans.length);
-  const depth = new Int32Array(spans.length);
+/** Puts the root before other tops, and those whose parent is missing last. */
+function rankTops(spans: readonly SpanHead[], { list, offset }: Children, orphans: ReadonlySet<number>): void {
   const rank = (index: number): number => (spans[index]?.isRoot === true ? 0 : orphans.has(index) ? 2 : 1);
-  const tops = children[spans.length]?.sort((one, other) => rank(one) - rank(other)) ?? [];
-  const open = [...tops].reverse();
+  const tops = [...list.subarray(offset[list.length] ?? 0)].sort((one, other) => rank(one) - rank(other));
+  list.set(tops, offset[list.length] ?? 0);
+}
+
+/** Puts the spans in order from top to bottom. */
+function ordered(parent: Int32Array, { list, offset }: Children) {
+  const order = new Int32Array(list.length);
+  const place = new Int32Array(list.length);
+  const depth = new Int32Array(list.length);
+  const open: number[] = [];
+  const push = (slot: number): void => {
+    for (let at = (offset[slot + 1] ?? 0) - 1; at >= (offset[slot] ?? 0); at -= 1) open.push(list[at] ?? 0);
+  };
+  push(list.length);
   for (let at = 0; open.length > 0; at += 1) {
     const index = open.pop() ?? 0;
     order[at] = index;
     place[index] = at;
     const above = parent[index] ?? NONE;
     depth[index] = above === NONE ? 0 : (depth[above] ?? 0) + 1;
-    const list = children[index] ?? [];
-    for (let child = list.length - 1; child >= 0; child -= 1) open.push(list[child] ?? 0);
+    push(index);
   }
   return { order, place, depth };
 }
 
+/** Returns each span once, where it came first and as it came last. */
+function spansOf(rows: readonly SpanHead[]) {
+  const spans: SpanHead[] = [];
+  const indexOf = new Map<string, number>();
+  for (const row of rows) {
+    const known = indexOf.get(row.spanId);
+    if (known === undefined) indexOf.set(row.spanId, spans.push(row) - 1);
+    else spans[known] = row;
+  }
+  return { spans, indexOf };
+}
+
 /** Builds the tree of a trace. The last of several rows of one span counts. */
 export function treeOf(rows: readonly SpanHead[]): TraceTree {
-  const newest = new Map(rows.map((row) => [row.spanId, row]));
-  const spans = [...newest.values()];
-  const indexOf = new Map(spans.map((span, index) => [span.spanId, index]));
+  const { spans, indexOf } = spansOf(rows);
   const { parent, orphans } = parentsOf(spans, indexOf);
   const times = timesOf(spans);
-  const children = childrenOf(spans, parent, times.begin);
-  const { order, place, depth } = ordered(spans, parent, children, orphans);
+  const children = childrenOf(parent, times.begin);
+  rankTops(spans, children, orphans);
+  const { order, place, depth } = ordered(parent, children);
   const below = new Int32Array(spans.length);
   for (let at = spans.length - 1; at >= 0; at -= 1) {
     const index = order[at] ?? 0;
@@ -155,7 +202,7 @@ export function treeOf(rows: readonly SpanHead[]): TraceTree {
   }
   const root = spans.findIndex((span) => span.isRoot);
   const errors = spans.reduce((count, span) => count + (span.hasError ? 1 : 0), 0);
-  const numbers = numbered(children, spans.length);
+  const numbers = numbered(children);
   return { spans, parent, order, place, depth, below, ...numbers, ...times, orphans, root, errors, indexOf };
 }
 

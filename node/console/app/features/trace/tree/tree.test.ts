@@ -2,7 +2,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { SpanHead } from "../../../api/spans";
-import { miniBars, momentAt, panned, shareOf, ticksOf, wholeOf, zoomed } from "./bars";
+import { miniBars, momentAt, panned, pathBars, shareOf, ticksOf, wholeOf, zoomed } from "./bars";
+import { flameBars, LANES_MAX, lanesOf } from "./flame";
 import { foldedBelow, linesOf, nextOf, NOTHING_FOLDED, unfoldedTo } from "./lines";
 import { criticalPath, NONE, treeOf } from "./model";
 
@@ -158,4 +159,77 @@ test("the overview keeps the longest bar of a pixel, and every error", () => {
   const bars = miniBars(treeOf(SPANS), 60, 3);
   expect(bars).toContainEqual({ x: 0, width: 60, level: 0, hasError: false });
   expect(bars.some((bar) => bar.hasError)).toBe(true);
+});
+
+test("a group says when its first span begins, when its last ends, and how long they are", () => {
+  const leaves = Array.from({ length: 60 }, (_, index) => span(`l${index}`, "root", index, index + 1 + index / 10, { name: "tool" }));
+  const line = linesOf(treeOf([span("root", null, 0, 60), ...leaves]), NOTHING_FOLDED)[1];
+  expect([line?.begin, line?.end, line?.shortest, line?.hasError]).toEqual([0, 65.9, 1, false]);
+  expect(line?.longest).toBeCloseTo(6.9);
+});
+
+test("a span is unfolded to without a change if it is shown already", () => {
+  const tree = treeOf(SPANS);
+  expect(unfoldedTo(tree, NOTHING_FOLDED, tree.indexOf.get("a1") ?? NONE)).toBe(NOTHING_FOLDED);
+});
+
+test("whatever is folded, the lines are in the tree's order and a span is shown after it was unfolded to", () => {
+  fc.assert(
+    fc.property(anySpans, fc.array(fc.nat(29)), fc.nat(29), (spans, folded, sought) => {
+      const tree = treeOf(spans);
+      if (tree.order.length === 0) return;
+      const span = sought % tree.order.length;
+      const folding = { ...NOTHING_FOLDED, folded: new Set(folded) };
+      const places = linesOf(tree, folding).map((line) => tree.place[line.span] ?? 0);
+      expect(places).toEqual([...places].sort((one, other) => one - other));
+      expect(linesOf(tree, unfoldedTo(tree, folding, span)).some((line) => line.span === span)).toBe(true);
+    }),
+  );
+});
+
+test("siblings are numbered from 1", () => {
+  const tree = treeOf(SPANS);
+  const [a, b, root] = ["a", "b", "root"].map((id) => tree.indexOf.get(id) ?? NONE);
+  expect([tree.sibling[a ?? 0], tree.sibling[b ?? 0], tree.siblings[a ?? 0], tree.siblings[root ?? 0]]).toEqual([1, 2, 2, 2]);
+});
+
+test("in the flame graph spans stand below their parents, and no two of a lane overlap", () => {
+  fc.assert(
+    fc.property(anySpans, (spans) => {
+      const tree = treeOf(spans);
+      const lanes = lanesOf(tree);
+      tree.parent.forEach((parent, index) => {
+        const isInside = parent !== NONE && (tree.begin[parent] ?? 0) <= (tree.begin[index] ?? 0);
+        if (isInside && (lanes[index] ?? 0) < LANES_MAX) expect(lanes[index]).toBeGreaterThan(lanes[parent] ?? 0);
+      });
+      const ends = new Map<number, number>();
+      const byBegin = [...tree.order].sort((one, other) => (tree.begin[one] ?? 0) - (tree.begin[other] ?? 0));
+      for (const index of byBegin.filter((one) => (tree.end[one] ?? 0) > (tree.begin[one] ?? 0))) {
+        const lane = lanes[index] ?? 0;
+        if (lane < LANES_MAX) expect(ends.get(lane) ?? 0).toBeLessThanOrEqual(tree.begin[index] ?? 0);
+        ends.set(lane, Math.max(ends.get(lane) ?? 0, tree.end[index] ?? 0));
+      }
+    }),
+  );
+});
+
+test("the flame graph has a bar of each span that is in the window", () => {
+  const tree = treeOf(SPANS);
+  const { bars, isCut } = flameBars(tree, lanesOf(tree), { from: 0, to: 2.5 });
+  expect(bars.map((bar) => tree.spans[bar.span]?.spanId).sort()).toEqual(["a", "a1", "lost", "root"]);
+  expect(isCut).toBe(false);
+});
+
+test("the overview says where the critical path is at work", () => {
+  const tree = treeOf(SPANS);
+  expect(pathBars(tree, criticalPath(tree), 60)).toEqual([{ x: 10, width: 10 }, { x: 30, width: 20 }]);
+});
+
+test("30,000 spans are put in order and in lines within the time of a few frames", () => {
+  const many = Array.from({ length: 30_000 }, (_, index) =>
+    span(`s${index}`, index === 0 ? null : `s${Math.floor((index - 1) / 3)}`, index, index + 1, { name: `n${index % 7}` }),
+  );
+  const tree = treeOf(many);
+  expect(linesOf(tree, NOTHING_FOLDED).length).toBe(30_000);
+  expect(lanesOf(tree)).toHaveLength(30_000);
 });

@@ -1,0 +1,2 @@
+// The explanation of a selection of rows: what they have more or less often than the rest.
+export { useExplain, type Explain } from "./useExplain";

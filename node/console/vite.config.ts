@@ -52,6 +52,7 @@ export default defineConfig({
             { name: "grid", test: /\/app\/(?:design\/Grid|lib\/selection\.)/ },
             { name: "filter", test: /\/app\/(?:btql\/(?!completion|words)|design\/(?:Combobox|ComboboxLogic|Popover|TimeRange)\.|lib\/(?:range|version)\.|api\/(?:query|rows)\.)/ },
             { name: "logs", test: /\/features\/logs\/(?:faults|filtering|hidden|kept|opening|queries|request|tail|views)\./ },
+            { name: "viewers", test: /\/app\/design\/(?:Json|Markdown|Diff)/ },
             { name: "editor", test: (id) => LATER.editor.test(id) },
             { name: "chart", test: (id) => LATER.chart.test(id) },
           ],

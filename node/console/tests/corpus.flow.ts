@@ -3,7 +3,7 @@ import type { Page } from "playwright-core";
 import { expect } from "vitest";
 import { CORPUS, nameAttacks } from "./support/evil";
 import { flow } from "./support/flow";
-import { column, logsPath, traces } from "./support/logs";
+import { column, demoLogs, logsPath, traces } from "./support/logs";
 import { NO_ORGANIZATION, queryPath, screens } from "./support/screens";
 
 /** Elements that no screen makes, and attributes that no element has. */
@@ -89,7 +89,7 @@ for (const shape of SHAPES) {
 }
 
 flow("hostile texts in the filter are conditions or faults, and run nothing", async (acted) => {
-  const page = await acted.open(acted.seed.people.ann, logsPath(acted, acted.seed.evil, { t: "1d" }));
+  const page = await acted.open(acted.seed.people.ann, demoLogs(acted));
   await traces(page).waitFor();
   const input = page.getByRole("combobox", { name: "Filter", exact: true });
   for (const { text } of CORPUS.filter((attack) => attack.text.length < 2000).filter((_, index) => index % 6 === 0)) {
@@ -98,7 +98,7 @@ flow("hostile texts in the filter are conditions or faults, and run nothing", as
     expect(await madeByTexts(page), text).toEqual([]);
   }
   for (const text of ["'; DROP TABLE x --", "<img src=x onerror=alert(1)>", "name = '<script>alert(1)</script>'"]) {
-    await page.goto(logsPath(acted, acted.seed.evil, { t: "1d", q: text }));
+    await page.goto(demoLogs(acted, { q: text }));
     await page.getByRole("search", { name: "Filter" }).waitFor();
     await page.waitForTimeout(200);
     expect(await madeByTexts(page), text).toEqual([]);

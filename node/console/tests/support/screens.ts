@@ -1,6 +1,7 @@
 // Every screen that exists, with how to know that it is there.
 import type { Locator, Page } from "playwright-core";
 import type { Project } from "../seed";
+import { DEMO_RANGE } from "./demo";
 import type { Flow } from "./flow";
 import { demoLogs, logsPath, traces } from "./logs";
 
@@ -80,6 +81,18 @@ export function screens(flow: Flow): readonly Shown[] {
       path: `${datasetsPath(flow, demo, "DS1")}?r=r1`,
       isInside: true,
       ready: (page) => page.getByRole("complementary", { name: "Row r1" }).getByRole("region", { name: "Input" }),
+    },
+    {
+      name: "monitor",
+      path: `${flow.path("p", demo.name, "monitor")}?${new URLSearchParams({ t: DEMO_RANGE }).toString()}`,
+      isInside: true,
+      ready: (page) => page.getByRole("region", { name: "Errors" }).getByRole("slider"),
+    },
+    {
+      name: "trace",
+      path: flow.path("p", demo.name, "trace", "a1"),
+      isInside: true,
+      ready: (page) => page.getByRole("treegrid").getByRole("row", { name: /openai\.chat/ }),
     },
     { name: "welcome", path: "/app/welcome", isInside: true, ready: heading("Send traces") },
     { name: "not found", path: `${flow.path()}/no/such/page`, isInside: true, ready: heading(/not part of this version/) },

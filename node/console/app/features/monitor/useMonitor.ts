@@ -6,7 +6,7 @@ import { cache } from "../../api/queries";
 import { useLatest } from "../../lib/commands";
 import type { Extent } from "../../lib/buckets";
 import { preferences } from "../../lib/preferences";
-import { boundsOf, type Bounds } from "../../lib/range";
+import { boundsOf, readRange, type Bounds } from "../../lib/range";
 import { navigate } from "../../lib/router";
 import { allCards, readCards, writeCards, type Card } from "./cards";
 import type { Dashboard } from "./dashboards";
@@ -102,6 +102,8 @@ export function usePresent(range: string, refresh: Refresh) {
   else if (anchored.current.present < present) anchored.current = { range, present };
   const again = useLatest((): void => {
     setPresent(Date.now());
+    // A range that moves with time is read again by moving it.
+    if (readRange(range)?.kind === "last") return;
     void cache.invalidateQueries({ predicate: ({ queryKey: [first] }) => typeof first === "string" && first.startsWith("monitor ") });
   });
   useEffect(() => {

@@ -2,7 +2,7 @@
 import { path as pathText, type Scalar, type Step } from "../../../btql";
 import { duration, money } from "../../../lib/numbers";
 import { boundOf } from "./chips";
-import style from "./Explain.module.css";
+import style from "./FieldShown.module.css";
 import { shareBelow, type NumberField, type Quantiles, type ValueField, type ValueShare } from "./ranking";
 
 const percent = (share: number): string => `${share > 0 && share < 0.01 ? "<1" : Math.round(share * 100)} %`;
@@ -55,20 +55,20 @@ export function ValuesShown({ field, onValue }: ValuesProps) {
           const other = `${isAtMost ? "at most " : ""}${percent(outside)}`;
           const words = valueText(value);
           return (
-            <li key={`${typeof value} ${words}`}>
+            <li key={`${typeof value} ${words}`} className={style["value"]}>
               <button
                 type="button"
-                className={style["value"]}
+                className={style["words"]}
                 aria-label={`Filter by ${pathText(field.path)} ${words}: ${percent(inside)} of the selection, ${other} of the rest`}
                 title={`Filter by ${words}`}
                 onClick={() => onValue(value)}
               >
-                <span className={style["words"]}>{words}</span>
-                <span className={style["shares"]}>
-                  <b>{percent(inside)}</b> <span className={style["rest"]}>{isAtMost ? `≤ ${percent(outside)}` : percent(outside)}</span>
-                </span>
-                <Pair inside={inside} outside={outside} />
+                {words}
               </button>
+              <span className={style["shares"]} aria-hidden="true">
+                <b>{percent(inside)}</b> <span className={style["rest"]}>{isAtMost ? `≤ ${percent(outside)}` : percent(outside)}</span>
+              </span>
+              <Pair inside={inside} outside={outside} />
             </li>
           );
         })}
@@ -151,16 +151,23 @@ export function NumbersShown({ field, onFilter }: NumbersProps) {
         difference={points(own < other ? -field.difference : field.difference)}
         title="The largest distance of the distributions, in percentage points"
       />
-      <button type="button" className={style["numbers"]} aria-label={`Filter by ${chip}: ${words}`} title={`Filter by ${chip}`} onClick={onFilter}>
+      <div className={style["numbers"]}>
+        <button
+          type="button"
+          className={style["whole"]}
+          aria-label={`Filter by ${chip}: ${words}`}
+          title={`Filter by ${chip}`}
+          onClick={onFilter}
+        />
         <Distributions field={field} extent={extent} />
-        <span className={style["scale"]}>
+        <span className={style["scale"]} aria-hidden="true">
           <span>{numberText(path, extent.from)}</span>
           <span className={style["shares"]}>
             median <b>{numberText(path, own)}</b> <span className={style["rest"]}>{numberText(path, other)}</span>
           </span>
           <span title="A tenth of the numbers may be greater.">{numberText(path, extent.to)}</span>
         </span>
-      </button>
+      </div>
     </>
   );
 }

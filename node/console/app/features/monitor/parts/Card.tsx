@@ -5,7 +5,7 @@ import { Icon } from "../../../design/Icon";
 import { Menu, type MenuItem } from "../../../design/Menu";
 import { useLinks } from "../../../lib/links";
 import { navigate } from "../../../lib/router";
-import { isList, isSum, measureNames, titleOf, unitOfCard, type Card as CardOf } from "../cards";
+import { isList, isSum, measureNames, titleOf, unitOfCard, type Card as CardOf, type FixedId } from "../cards";
 import { listedPath, listQuery, linesQuery, type Plan, type Scope } from "../queries";
 import { isNothing, shortUnitText, shownLines, totalOf, type Drawn } from "../series";
 import { summaryOf } from "../summaries";
@@ -78,10 +78,26 @@ function Nothing({ children }: { readonly children: ReactNode }) {
   return <p className={style["nothing"]}>{children}</p>;
 }
 
+const NOUNS: Readonly<Record<FixedId, string>> = {
+  traces: "traces",
+  errors: "errors",
+  duration: "durations",
+  ttft: "times to the first token",
+  tokens: "counts of tokens",
+  cost: "costs",
+  models: "models",
+  failures: "errors",
+};
+
 function emptyWords({ scope, card }: CardProps, title: string): string {
   if (scope.group !== "") return `No ${scope.shape === "traces" ? "trace" : "span"} with a value of ${scope.group} has this.`;
-  if (card.kind === "fixed" && card.id === "errors") return `No errors in this range.`;
-  return `Nothing of ${title.toLowerCase()} in this range.`;
+  switch (card.kind) {
+    case "own":
+    case "score":
+      return `No value of ${title} in this range.`;
+    case "fixed":
+      return `No ${NOUNS[card.id]} in this range.`;
+  }
 }
 
 interface ChoiceProps {

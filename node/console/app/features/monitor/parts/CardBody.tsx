@@ -42,6 +42,9 @@ function Waiting({ onStop }: { readonly onStop: () => void }) {
 
 function Failure({ error, onAgain }: { readonly error: unknown; readonly onAgain: () => void }) {
   const fault = faultOf(error);
+  if (fault?.part.startsWith("filter") === true) {
+    return <p className={style["nothing"]}>There is nothing to draw, because the filter or the group cannot be understood.</p>;
+  }
   const problem = problemOf(error, Date.now());
   return (
     <div className={style["state"]} role="alert">

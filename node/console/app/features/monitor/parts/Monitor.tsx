@@ -1,6 +1,8 @@
 // The monitor of a project that is known: its toolbar and its cards.
+import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState, type ComponentType } from "react";
-import { Button } from "../../../design/Button";
+import { projectsQuery } from "../../../api/queries";
+import { Button, ButtonLink } from "../../../design/Button";
 import { Empty } from "../../../design/Empty";
 import { Icon } from "../../../design/Icon";
 import { Menu } from "../../../design/Menu";
@@ -8,9 +10,12 @@ import { TimeRange } from "../../../design/TimeRange";
 import type { RowShape } from "../../../btql";
 import { useCommands } from "../../../lib/commands";
 import { useFrozenAddress } from "../../../lib/frozen";
-import { frozen, type Bounds } from "../../../lib/range";
+import { useLinks } from "../../../lib/links";
+import { preferences } from "../../../lib/preferences";
+import { boundsOf, frozen, type Bounds } from "../../../lib/range";
 import type { SpanSource } from "../../../lib/trace";
 import { announce } from "../../../lib/store";
+import { now, shortMoment } from "../../../lib/time";
 import { cardKey, titleOf, type Card } from "../cards";
 import { monitorCommands } from "../commands";
 import type { Dashboard } from "../dashboards";
@@ -186,7 +191,9 @@ function EditedChart({ screen }: { readonly screen: Screen }) {
 function Toolbar({ props, screen }: { readonly props: ShownProps; readonly screen: Screen }) {
   const { state, projectId, dashboards, dashboard, FilterBar } = props;
   const { base, settings, changes, again, owner, scope, cards, all, arrange, setEdited } = screen;
-  const { organization, shape, bounds, filter } = scope;
+  const { organization, shape, filter } = scope;
+  // The bounds of the filter stay when the cards move on, so that its offers are not read again with each refresh.
+  const bounds = useMemo(() => boundsOf(settings.range, Date.now()), [settings.range]);
   const filtered = useMemo(
     () => ({ organization, source: { kind: "project_logs" as const, id: projectId }, shape, bounds, filter }),
     [organization, projectId, shape, bounds, filter],
@@ -212,13 +219,21 @@ function Toolbar({ props, screen }: { readonly props: ShownProps; readonly scree
   );
 }
 
-export function Monitor(props: ShownProps) {
-  const { state } = props;
-  const screen = useScreen(props);
-  const { settings, changes, scope, plan, before, cards, arrange, setEdited } = screen;
+/** What is particular about the cards, with the way back. */
+function Notes({ screen, newest }: { readonly screen: Screen; readonly newest: string | null | undefined }) {
+  const { scope, changes } = screen;
+  const { from } = scope.bounds;
+  const isBefore = typeof newest === "string" && from !== null && Date.parse(newest) < Date.parse(from);
   return (
-    <div className={style["monitor"]}>
-      <Toolbar props={props} screen={screen} />
+    <>
+      {isBefore && (
+        <div className={style["note"]} role="note">
+          <span>The newest trace is older than this range: {shortMoment(new Date(newest), now.value, preferences.value.zone)}.</span>
+          <Button look="quiet" onClick={() => changes.change({ range: "all" })}>
+            Show all time
+          </Button>
+        </div>
+      )}
       {scope.group !== "" && (
         <div className={style["note"]} role="note">
           <span>
@@ -229,8 +244,27 @@ export function Monitor(props: ShownProps) {
           </Button>
         </div>
       )}
+    </>
+  );
+}
+
+export function Monitor(props: ShownProps) {
+  const { state } = props;
+  const screen = useScreen(props);
+  const { settings, scope, plan, before, cards, arrange, setEdited } = screen;
+  const links = useLinks();
+  const projects = useQuery(projectsQuery(state.organization)).data?.projects;
+  const newest = projects?.find(({ id }) => id === props.projectId)?.newest;
+  return (
+    <div className={style["monitor"]}>
+      <Toolbar props={props} screen={screen} />
+      <Notes screen={screen} newest={newest} />
       <div className={style["scroll"]}>
-        {cards.length === 0 ? (
+        {newest === null ? (
+          <Empty action={<ButtonLink href={links.welcome(state.organization, state.project)}>Send the first trace</ButtonLink>}>
+            {state.project} has no traces yet.
+          </Empty>
+        ) : cards.length === 0 ? (
           <Empty action={<Button onClick={() => arrange(null)}>Show all cards</Button>}>This dashboard has no cards.</Empty>
         ) : (
           <Cards

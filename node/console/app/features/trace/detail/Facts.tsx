@@ -41,7 +41,11 @@ function Metrics({ head, row, onFilter }: Omit<FactsProps, "place">) {
   );
 }
 
-const isFilled = (value: unknown): boolean => isThere(value) && !(isRecord(value) && Object.keys(value).length === 0);
+/** Attributes that the tree shows. */
+const IN_TREE: ReadonlySet<string> = new Set(["name", "type"]);
+
+const isFilled = (name: string, value: unknown): boolean =>
+  isThere(value) && !(isRecord(value) && Object.keys(value).every((key) => name === "span_attributes" && IN_TREE.has(key)));
 
 export function Facts(props: FactsProps) {
   const { place, row, onFilter } = props;
@@ -60,7 +64,7 @@ export function Facts(props: FactsProps) {
         </Section>
       )}
       <Metrics {...props} />
-      {["metadata", "span_attributes", "context", "origin"].filter((name) => isFilled(row[name])).map((name) => (
+      {["metadata", "span_attributes", "context", "origin"].filter((name) => isFilled(name, row[name])).map((name) => (
         <Section key={name} title={titleOf(name)}>
           <Json value={row[name]} label={titleOf(name)} onFilter={filterBelow(name, onFilter)} />
         </Section>

@@ -87,24 +87,30 @@ for (const colorScheme of ["dark", "light"] as const) {
   });
 }
 
-flow(
-  "screens fit 320 px, and 1280 px at 200 %",
-  async (acted) => {
-    const found: string[] = [];
-    for (const viewport of [{ width: 320, height: 640 }, { width: 640, height: 400 }]) {
-      const visit = visitor(acted, { ...STILL, viewport, deviceScaleFactor: viewport.width === 640 ? 2 : 1 });
+/** Small windows: a phone, and a window of 1280 px at 200 %. */
+const WINDOWS: readonly (readonly [string, Wishes])[] = [
+  ["320 px", { viewport: { width: 320, height: 640 } }],
+  ["1280 px at 200 %", { viewport: { width: 640, height: 400 }, deviceScaleFactor: 2 }],
+];
+
+for (const [name, window] of WINDOWS) {
+  flow(
+    `screens fit ${name}`,
+    async (acted) => {
+      const found: string[] = [];
+      const visit = visitor(acted, { ...STILL, ...window });
       for (const shown of screens(acted)) {
         const page = await visit(shown);
-        const faults = SMALL.includes(shown.name) ? await faultsOf(page) : [];
+        const faults = name === "320 px" && SMALL.includes(shown.name) ? await faultsOf(page) : [];
         const all = (await isTooWide(page)) ? ["too wide", ...faults] : faults;
-        found.push(...all.map((fault) => `${shown.name} at ${viewport.width} px: ${fault}`));
+        found.push(...all.map((fault) => `${shown.name}: ${fault}`));
         await page.close();
       }
-    }
-    expect(found).toEqual([]);
-  },
-  [OUTSIDE, NO_ORGANIZATION],
-);
+      expect(found).toEqual([]);
+    },
+    [OUTSIDE, NO_ORGANIZATION],
+  );
+}
 
 flow("in a narrow window, the screens open from a drawer", async (acted) => {
   const page = await acted.open(acted.seed.people.ann, acted.path(), { ...STILL, viewport: { width: 320, height: 640 } });

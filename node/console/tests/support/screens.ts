@@ -86,7 +86,7 @@ export function screens(flow: Flow): readonly Shown[] {
       name: "monitor",
       path: `${flow.path("p", demo.name, "monitor")}?${new URLSearchParams({ t: DEMO_RANGE }).toString()}`,
       isInside: true,
-      ready: (page) => page.getByRole("region", { name: "Errors" }).getByRole("slider"),
+      ready: (page) => page.getByRole("region", { name: "Traces", exact: true }).getByRole("slider"),
     },
     {
       name: "trace",

@@ -6,7 +6,7 @@ import { cache } from "../../../api/queries";
 import { faultOf } from "../../../api/query";
 import { Button } from "../../../design/Button";
 import { classes } from "../../../design/classes";
-import { lazily } from "../../../design/Lazily";
+import { lazily, readyAll } from "../../../design/Lazily";
 import type { ChartLine } from "../../../design/LineChart";
 import type { Unit } from "../cards";
 import { shortUnitText, unitText, type Drawn } from "../series";
@@ -14,6 +14,9 @@ import style from "./Card.module.css";
 import { DataTable } from "./DataTable";
 
 const LineChart = lazily(async () => (await import("../../../design/LineChart")).LineChart);
+
+// Charts are what the screen is for: their code is loaded while the cards are still being read.
+readyAll([LineChart]);
 
 const WAIT_MS = 120;
 const LONG_MS = 3000;

@@ -57,6 +57,8 @@ flow("20 the long trace: End reaches the last span with at most 400 rows, and e 
   await page.keyboard.press("End");
   await expect.poll(() => selected(page).getAttribute("aria-rowindex")).toBe(String(bigSpans));
   expect(await countRows(page)).toBeLessThanOrEqual(400);
+  await page.keyboard.press("Home");
+  await expect.poll(() => selected(page).getAttribute("aria-rowindex")).toBe("1");
   const visited = new Set<string>();
   for (let error = 0; error < 12; error += 1) {
     const before = inAddress(page, "s");

@@ -58,4 +58,3 @@ export function useCompared(state: CompareState, experiments: readonly Experimen
   };
 }
 
-export type ReadComparison = ReturnType<typeof useCompared>;

@@ -26,7 +26,7 @@ import {
   type QueryPart,
 } from "./tabs";
 import { queryDefaults, queryUrl, RESULT_TABS, SYNTAXES, type QueryState } from "./url";
-import { momentOf, readVersion, sentVersion, transactionAt } from "./version";
+import { momentOf, readVersion, sentVersion, transactionAt } from "../../lib/version";
 
 const words = fc.string({ unit: "grapheme", maxLength: 40 });
 

@@ -4,7 +4,7 @@ import { clock, day } from "../../lib/time";
 import { dialectOf, lexemesOf, meaningful } from "./lexer";
 import type { Result } from "./queries";
 import type { Ran } from "./runner";
-import { momentOf } from "./version";
+import { momentOf } from "../../lib/version";
 
 /** Row queries without a limit of their own return this many rows a page, and no query returns more than the other. */
 const DEFAULT_LIMIT = 1000;

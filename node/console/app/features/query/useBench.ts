@@ -29,7 +29,7 @@ import {
 } from "./tabs";
 import type { QueryState } from "./url";
 import { useDesk } from "./useDesk";
-import { readVersion, sentVersion } from "./version";
+import { readVersion, sentVersion } from "../../lib/version";
 
 export interface Bench {
   readonly desk: Signal<Desk>;

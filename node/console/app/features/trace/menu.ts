@@ -6,7 +6,7 @@ import { toast } from "../../design/Toast";
 import { copyText } from "../../lib/clipboard";
 import { printJson } from "../../lib/json";
 import type { TracePanelProps } from "../../lib/trace";
-import { asCurl, asPython, asTypeScript } from "./detail/actions";
+import { asCurl, asPython, asTypeScript, callAsCurl, callAsPython, callAsTypeScript, modelCallOf } from "./detail/actions";
 import { saveSpan, saveTrace } from "./saving";
 import { traceDefaults, traceUrl } from "./url";
 import type { OpenTrace } from "./useTrace";
@@ -25,6 +25,27 @@ const attempt = (what: string, run: () => Promise<void>) => (): void => {
 export function pageOf({ organization, project, source, root, view, version }: TracePanelProps): string {
   const experiment = source.kind === "experiment" ? source.id : "";
   return traceUrl.write({ ...traceDefaults(organization, project.name, root), experiment, view, version });
+}
+
+/** Items that copy the model call of a span, through the gateway of this server. Only spans of models have them. */
+function modelCallItems(place: OpenTrace["place"], head: SpanHead | undefined): readonly MenuItem[] {
+  if (head?.type !== "llm") return [];
+  const writers = [
+    ["cURL command", callAsCurl],
+    ["Python program", callAsPython],
+    ["TypeScript program", callAsTypeScript],
+  ] as const;
+  return writers.map(([title, write], index): MenuItem => ({
+    id: `call${index}`,
+    title,
+    ...(index === 0 ? { heading: "Copy the model call" } : {}),
+    run: attempt("Copying", async () => {
+      const row = await readSpan(place, head.id);
+      const body = row === null ? null : modelCallOf(row);
+      if (body === null) throw new Error("The span has no model and list of messages, so that its call cannot be repeated.");
+      await copy("Model call", write(window.location.origin, body));
+    }),
+  }));
 }
 
 export function itemsOf(
@@ -46,6 +67,7 @@ export function itemsOf(
     { id: "curl", heading: "Copy what reads the span", title: "cURL command", run: attempt("Copying", () => copy("Command", asCurl(origin, place, id))) },
     { id: "python", title: "Python program", run: attempt("Copying", () => copy("Program", asPython(origin, place, id))) },
     { id: "typescript", title: "TypeScript program", run: attempt("Copying", () => copy("Program", asTypeScript(origin, place, id))) },
+    ...modelCallItems(place, head),
     { id: "save", heading: "Download", title: "Span in JSON", run: attempt("The download", () => saveSpan(place, id)) },
     { id: "saveAll", title: "All spans, one in each line", run: attempt("The download", () => saveTrace(place)) },
   ];

@@ -1,7 +1,8 @@
 // Tests the bars of the histogram: their widths, their starts, and the ticks below them.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { barsOf, barStart, clipped, extentWords, spanned, ticksOf, unitOf, widthFor } from "./bars";
+import { bucketStart, unitOf } from "../../../lib/buckets";
+import { barsOf, barWidth, clipped, extentWords, spanned, ticksOf } from "./bars";
 
 const HOUR = 3_600_000;
 const FROM = Date.parse("2026-05-04T10:00:00Z");
@@ -20,8 +21,8 @@ test.each([
   [720, "12 hours"],
 ])("%d hours have bars of %s", (hours, unit) => {
   const extent = { from: FROM, to: FROM + hours * HOUR };
-  expect(unitOf(widthFor(extent))).toBe(unit);
-  const count = barsOf([], extent, widthFor(extent), 0).length;
+  expect(unitOf(barWidth(extent))).toBe(unit);
+  const count = barsOf([], extent, barWidth(extent), 0).length;
   expect(count).toBeGreaterThanOrEqual(60);
   expect(count).toBeLessThanOrEqual(120);
 });
@@ -29,7 +30,7 @@ test.each([
 test("bars cover the extent without gaps, and are no more than 121", () => {
   fc.assert(
     fc.property(extents, offsets, (extent, offset) => {
-      const bars = barsOf([], extent, widthFor(extent), offset);
+      const bars = barsOf([], extent, barWidth(extent), offset);
       expect(bars.length).toBeLessThanOrEqual(121);
       expect(bars[0]?.start).toBeLessThanOrEqual(extent.from);
       expect(bars.at(-1)?.end).toBeGreaterThanOrEqual(extent.to);
@@ -40,20 +41,20 @@ test("bars cover the extent without gaps, and are no more than 121", () => {
 
 test("bars start at local midnight", () => {
   const day = { amount: 1, unit: "day", milliseconds: 24 * HOUR } as const;
-  expect(new Date(barStart(FROM, day, 480)).toISOString()).toBe("2026-05-04T08:00:00.000Z");
-  expect(new Date(barStart(FROM, day, -120)).toISOString()).toBe("2026-05-03T22:00:00.000Z");
+  expect(new Date(bucketStart(FROM, day, 480)).toISOString()).toBe("2026-05-04T08:00:00.000Z");
+  expect(new Date(bucketStart(FROM, day, -120)).toISOString()).toBe("2026-05-03T22:00:00.000Z");
 });
 
 test("rows of the server find their bars", () => {
   const extent = { from: FROM, to: FROM + HOUR };
   const rows = [{ t: "2026-05-04T10:05:00Z", n: 3, errors: 1 }, { t: "2026-05-04T09:00:00Z", n: 9, errors: 9 }, { t: null, n: 1, errors: 0 }];
-  const bars = barsOf(rows, extent, widthFor(extent), 0).filter((bar) => bar.count > 0);
+  const bars = barsOf(rows, extent, barWidth(extent), 0).filter((bar) => bar.count > 0);
   expect(bars).toEqual([{ start: FROM + 5 * 60_000, end: FROM + 6 * 60_000, count: 3, errors: 1 }]);
 });
 
 test("a choice of bars stays within the extent, in either direction", () => {
   const extent = { from: FROM + 90_000, to: FROM + HOUR };
-  const bars = barsOf([], extent, widthFor(extent), 0);
+  const bars = barsOf([], extent, barWidth(extent), 0);
   expect(spanned(bars, 2, 0, extent)).toEqual(spanned(bars, 0, 2, extent));
   expect(spanned(bars, 0, 0, extent)?.from).toBe(extent.from);
   expect(spanned(bars, 0, 999, extent)).toBeNull();

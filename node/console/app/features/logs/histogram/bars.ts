@@ -1,13 +1,8 @@
 // The bars of the histogram: how wide they are, where they start, and what an axis says below them.
 import type { Fields } from "../../../api/narrow";
+import { bucketsOf, bucketStart, widthFor, widthFrom, type Extent, type Width } from "../../../lib/buckets";
 import type { Zone } from "../../../lib/preferences";
 import { clock, day } from "../../../lib/time";
-
-export interface Width {
-  readonly amount: number;
-  readonly unit: "second" | "minute" | "hour" | "day";
-  readonly milliseconds: number;
-}
 
 export interface Bar {
   readonly start: number;
@@ -17,49 +12,10 @@ export interface Bar {
   readonly errors: number;
 }
 
-/** From a moment up to another one that does not belong to it. */
-export interface Extent {
-  readonly from: number;
-  readonly to: number;
-}
-
 const MAX_BARS = 120;
-const MINUTE_MS = 60_000;
-
-const UNIT_MS: Readonly<Record<Width["unit"], number>> = {
-  second: 1000,
-  minute: MINUTE_MS,
-  hour: 3_600_000,
-  day: 86_400_000,
-};
-
-const widths = (unit: Width["unit"], ...amounts: readonly number[]): readonly Width[] =>
-  amounts.map((amount) => ({ amount, unit, milliseconds: amount * UNIT_MS[unit] }));
-
-const WIDTHS: readonly Width[] = [
-  ...widths("second", 1, 2, 3, 5, 10, 15, 30),
-  ...widths("minute", 1, 2, 3, 5, 10, 15, 30),
-  ...widths("hour", 1, 2, 3, 4, 6, 12),
-  ...widths("day", 1, 2, 3, 5, 7, 14, 28, 56, 112, 224, 448, 896, 1792, 3584, 7168, 14_336, 28_672),
-];
-
-const LAST_WIDTH: Width = { amount: 28_672, unit: "day", milliseconds: 28_672 * UNIT_MS.day };
-
-/** How many bars cover an extent, counting those that lie in it partly. */
-const barsIn = ({ from, to }: Extent, milliseconds: number): number => Math.ceil((to - from) / milliseconds) + 1;
 
 /** The smallest width that needs no more than 120 bars. */
-export const widthFor = (extent: Extent): Width =>
-  WIDTHS.find(({ milliseconds }) => barsIn(extent, milliseconds) <= MAX_BARS) ?? LAST_WIDTH;
-
-/** The unit as `date_trunc` takes it: `minute`, `15 minutes`. */
-export const unitOf = ({ amount, unit }: Width): string => (amount === 1 ? unit : `${amount} ${unit}s`);
-
-/** The start of the bar that holds a moment. Bars are aligned to midnight of the zone, as the server aligns them. */
-export function barStart(moment: number, { milliseconds }: Width, tzOffset: number): number {
-  const shift = tzOffset * MINUTE_MS;
-  return Math.floor((moment - shift) / milliseconds) * milliseconds + shift;
-}
+export const barWidth = (extent: Extent): Width => widthFor(extent, MAX_BARS);
 
 const numberOf = (value: unknown): number => (typeof value === "number" && Number.isFinite(value) ? value : 0);
 
@@ -67,15 +23,12 @@ const numberOf = (value: unknown): number => (typeof value === "number" && Numbe
 export function barsOf(rows: readonly Fields[], extent: Extent, width: Width, tzOffset: number): readonly Bar[] {
   const byStart = new Map<number, Fields>();
   for (const row of rows) if (typeof row["t"] === "string") byStart.set(Date.parse(row["t"]), row);
-  const bars: Bar[] = [];
-  let start = barStart(extent.from, width, tzOffset);
-  for (; start < extent.to && bars.length <= MAX_BARS; start += width.milliseconds) {
+  return bucketsOf(extent, width, tzOffset, MAX_BARS).map((start) => {
     const row = byStart.get(start);
     const count = numberOf(row?.["n"]);
     const errors = Math.min(count, numberOf(row?.["errors"]));
-    bars.push({ start, end: start + width.milliseconds, count, errors });
-  }
-  return bars;
+    return { start, end: start + width.milliseconds, count, errors };
+  });
 }
 
 /** The part of a bar that lies within the extent. */
@@ -100,9 +53,9 @@ export interface Tick {
 /** Labels of the axis, no more than `most`, at round times of the zone. */
 export function ticksOf(extent: Extent, most: number, zone: Zone, tzOffset: number): readonly Tick[] {
   const wanted = (extent.to - extent.from) / Math.max(1, most);
-  const width = WIDTHS.find(({ milliseconds }) => milliseconds >= wanted) ?? LAST_WIDTH;
+  const width = widthFrom(wanted);
   const ticks: Tick[] = [];
-  let at = barStart(extent.from, width, tzOffset);
+  let at = bucketStart(extent.from, width, tzOffset);
   for (; at < extent.to && ticks.length <= most + 1; at += width.milliseconds) {
     if (at < extent.from) continue;
     ticks.push({ at, label: tickLabel(new Date(at), width, zone) });

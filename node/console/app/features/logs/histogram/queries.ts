@@ -11,7 +11,8 @@ import {
   type Item,
 } from "../../../api/query";
 import { conditionsOf, countedSource, scopeKey, type Scope } from "../filter/scope";
-import { barsOf, unitOf, widthFor, type Bar, type Extent } from "./bars";
+import { unitOf, type Extent } from "../../../lib/buckets";
+import { barsOf, barWidth, type Bar } from "./bars";
 
 export interface Totals {
   readonly count: number;
@@ -79,7 +80,7 @@ export const barsQuery = (scope: Scope, extent: Extent, tzOffset: number) =>
   queryOptions({
     queryKey: ["log histogram", tzOffset, extent.from, ...scopeKey(scope)],
     queryFn: async ({ signal }): Promise<Drawn> => {
-      const width = widthFor(extent);
+      const width = barWidth(extent);
       const query = {
         dimensions: [item("t", called("date_trunc", literal(unitOf(width)), created))],
         measures: counts(scope),

@@ -9,7 +9,7 @@ import { clock, day } from "../../../lib/time";
 import { FORMAT_TITLES } from "../exports";
 import type { Dialect } from "../lexer";
 import type { Syntax } from "../url";
-import { momentOf, readVersion } from "../version";
+import { momentOf, readVersion } from "../../../lib/version";
 import style from "./Toolbar.module.css";
 
 export interface ToolbarActions {

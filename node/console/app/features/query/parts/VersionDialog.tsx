@@ -5,7 +5,7 @@ import { Dialog, DialogActions } from "../../../design/Dialog";
 import { Field } from "../../../design/Field";
 import { preferences } from "../../../lib/preferences";
 import { clock, day, zoneName } from "../../../lib/time";
-import { momentOf, readVersion } from "../version";
+import { momentOf, readVersion } from "../../../lib/version";
 import style from "./VersionDialog.module.css";
 
 interface VersionDialogProps {

@@ -79,6 +79,9 @@ function useInView(element: RefObject<HTMLDivElement | null>, at: number, id: st
   useLayoutEffect(() => {
     const scroller = element.current;
     if (scroller === null || at < 0) return;
+    // The focused line may leave the document before the target is drawn: the tree holds the focus in between.
+    const hasFocus = scroller.contains(document.activeElement);
+    if (hasFocus && document.getElementById(id) === null) scroller.focus({ preventScroll: true });
     const top = at * height;
     const { scrollTop, clientHeight } = scroller;
     const isFar = top < scrollTop - clientHeight || top > scrollTop + 2 * clientHeight;

@@ -137,20 +137,21 @@ impl PairedChange {
 
 /// Returns the groups of the rows, the largest first, and of equal ones in the order of their values.
 pub fn groups(rows: &[ComparedRow], experiments: usize, groups_max: usize) -> Vec<GroupSummary<'_>> {
-    let mut sizes: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut by_value: BTreeMap<&str, Vec<Vec<&ComparedRow>>> = BTreeMap::new();
     for row in rows {
-        *sizes.entry(&row.group).or_default() += 1;
+        by_value.entry(&row.group).or_insert_with(|| vec![Vec::new(); experiments])[row.experiment].push(row);
     }
-    let mut sizes: Vec<(&str, usize)> = sizes.into_iter().collect();
-    sizes.sort_by_key(|(_, size)| std::cmp::Reverse(*size));
-    let group = |(value, _): (&'_ str, usize)| {
-        let of = |experiment| rows.iter().filter(move |row| row.experiment == experiment && row.group == value);
-        (0..experiments).map(|experiment| summary_of(of(experiment))).collect()
-    };
-    sizes
+    let size = |cells: &[Vec<&ComparedRow>]| cells.iter().map(Vec::len).sum::<usize>();
+    let mut by_size: Vec<(&str, Vec<Vec<&ComparedRow>>)> = by_value.into_iter().collect();
+    // stable: equal groups stay in the order of their values
+    by_size.sort_by_key(|(_, cells)| std::cmp::Reverse(size(cells)));
+    by_size
         .into_iter()
         .take(groups_max)
-        .map(|(value, size)| GroupSummary { value, experiments: group((value, size)) })
+        .map(|(value, cells)| GroupSummary {
+            value,
+            experiments: cells.iter().map(|rows| summary_of(rows.iter().copied())).collect(),
+        })
         .collect()
 }
 

@@ -3,6 +3,7 @@
 //! All rows are read without their contents and compared. The contents are read for the rows of the page alone.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use assay_node_comparison::{
     ComparedRow, ComparisonSummary, GroupSummary, Kind, METRIC_PREFIX, Measured, Order, Pair, Pairing, Selection,
@@ -23,8 +24,8 @@ use crate::query_trees::select_from;
 const EXPERIMENTS_MAX: usize = 8;
 /// Upper bound of the rows of one experiment that are compared.
 const ROWS_MAX: usize = 20_000;
-/// Upper bound of the bytes of all rows without their contents.
-const ROWS_BYTES_MAX: usize = 128 << 20;
+/// Upper bound of the bytes of the rows of one experiment, without their contents.
+const ROWS_BYTES_MAX: usize = 64 << 20;
 /// Upper bound of the bytes of one page.
 const PAGE_BYTES_MAX: usize = 64 << 20;
 const PAGE_DEFAULT: usize = 100;
@@ -64,32 +65,78 @@ pub async fn compare(call: Call, payload: Payload) -> HandlerResult {
     let mut rows = Vec::new();
     let mut truncated = false;
     for (index, experiment) in compared.iter().enumerate() {
-        let found = light_rows(&call, &request, experiment.id, &key, ROWS_BYTES_MAX).await?;
+        let found = light_rows(&call, &request, experiment.id, &key).await?;
         truncated |= found.len() > ROWS_MAX;
         rows.extend(found.iter().take(ROWS_MAX).map(|row| ComparedRow::read(index, row)));
     }
-    let count = compared.len();
-    let pairing = Pairing::of(&rows, count);
-    let mut selection = request.selection.clone();
-    selection.score = selection.score.or_else(|| first_score(&rows));
-    let base = request.base.unwrap_or(0);
-    let selected = pairing.selected(base, &selection);
-    let page: Vec<&Pair<'_>> = selected.iter().skip(request.offset).take(request.limit).copied().collect();
+    // pairing takes a while for many rows, and this thread serves other requests
+    let (compared, request) = (Arc::new(compared), Arc::new(request));
+    let paired = {
+        let (compared, request) = (Arc::clone(&compared), Arc::clone(&request));
+        tokio::task::spawn_blocking(move || PairedPage::of(&compared, &request, &rows))
+            .await
+            .map_err(Refusal::internal)?
+    };
+    let page: Vec<Pair<'_>> = paired.page.iter().map(OwnedPair::pair).collect();
     let contents = contents(&call, &request, &compared, &page).await?;
+    let base = request.base.unwrap_or(0);
     let end = request.offset + page.len();
-    let cursor = (end < selected.len()).then(|| end.to_string());
+    let cursor = (end < paired.total).then(|| end.to_string());
     json(&json!({
         "key": key,
         "base": request.base.map(|index| compared[index].id),
-        "score": selection.score,
-        "experiments": summaries(&compared, &rows),
-        "comparisons": comparisons(&compared, &pairing, request.base),
-        "groups": grouped(&compared, &rows, request.group.is_some()),
+        "score": paired.score,
+        "experiments": paired.experiments,
+        "comparisons": paired.comparisons,
+        "groups": paired.groups,
         "rows": page.iter().map(|pair| row(&compared, pair, base, &contents)).collect::<Vec<_>>(),
-        "total": selected.len(),
+        "total": paired.total,
         "cursor": cursor,
         "truncated": truncated,
     }))
+}
+
+/// What the response says of all rows, and the pairs of its page.
+struct PairedPage {
+    score: Option<String>,
+    experiments: Vec<Value>,
+    comparisons: Vec<Value>,
+    groups: Vec<Value>,
+    total: usize,
+    page: Vec<OwnedPair>,
+}
+
+/// A pair that outlives the rows that it was made of.
+struct OwnedPair {
+    key: String,
+    cells: Vec<Vec<ComparedRow>>,
+}
+
+impl OwnedPair {
+    fn pair(&self) -> Pair<'_> {
+        Pair { key: &self.key, cells: self.cells.iter().map(|trials| trials.iter().collect()).collect() }
+    }
+}
+
+impl PairedPage {
+    fn of(compared: &[Compared], request: &CompareRequest, rows: &[ComparedRow]) -> PairedPage {
+        let pairing = Pairing::of(rows, compared.len());
+        let mut selection = request.selection.clone();
+        selection.score = selection.score.or_else(|| first_score(rows));
+        let selected = pairing.selected(request.base.unwrap_or(0), &selection);
+        let owned = |pair: &&Pair<'_>| OwnedPair {
+            key: pair.key.to_owned(),
+            cells: pair.cells.iter().map(|trials| trials.iter().map(|row| (*row).clone()).collect()).collect(),
+        };
+        PairedPage {
+            experiments: summaries(compared, rows),
+            comparisons: comparisons(compared, &pairing, request.base),
+            groups: grouped(compared, rows, request.group.is_some()),
+            total: selected.len(),
+            page: selected.iter().skip(request.offset).take(request.limit).map(owned).collect(),
+            score: selection.score,
+        }
+    }
 }
 
 impl CompareRequest {
@@ -185,13 +232,7 @@ async fn comparison_key(call: &Call, project: Uuid) -> Result<String, Refusal> {
 }
 
 /// Returns the traces of an experiment without their contents, at most one more than are compared.
-async fn light_rows(
-    call: &Call,
-    request: &CompareRequest,
-    experiment: Uuid,
-    key: &str,
-    bytes_max: usize,
-) -> Result<Vec<Value>, Refusal> {
+async fn light_rows(call: &Call, request: &CompareRequest, experiment: Uuid, key: &str) -> Result<Vec<Value>, Refusal> {
     let mut select = vec![
         ("root_span_id", "root_span_id"),
         ("scores", "scores"),
@@ -208,7 +249,7 @@ async fn light_rows(
     if let Some(filter) = &request.filter {
         query["filter"] = json!({"btql": filter});
     }
-    rows_of(call, query, &QueryOptions { bytes_max, version: request.version.clone() }).await
+    rows_of(call, query, &QueryOptions { bytes_max: ROWS_BYTES_MAX, version: request.version.clone() }).await
 }
 
 /// Returns the contents of the traces of a page, by their experiment and root span.
@@ -216,7 +257,7 @@ async fn contents(
     call: &Call,
     request: &CompareRequest,
     compared: &[Compared],
-    page: &[&Pair<'_>],
+    page: &[Pair<'_>],
 ) -> Result<HashMap<(Uuid, String), Value>, Refusal> {
     const FIELDS: [&str; 10] = [
         "experiment_id",

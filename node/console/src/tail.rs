@@ -15,6 +15,7 @@ use assay_node_http::web::{Bytes, HttpRequest, HttpResponse, header};
 use assay_node_query_http::{QueryOptions, rows_of};
 use futures::{StreamExt, stream};
 use serde_json::{Value, json};
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
@@ -24,6 +25,8 @@ use crate::query_trees::{all_of, select_from};
 const READ_EVERY: Duration = Duration::from_millis(500);
 /// Silence after which a comment is sent, so that proxies keep the connection.
 const COMMENT_AFTER: Duration = Duration::from_secs(15);
+/// Upper bound of the streams of one node. Each reads twice a second.
+const STREAMS_MAX: usize = 500;
 /// Lifetime of one stream. Its reader continues with another one.
 const STREAM_MAX: Duration = Duration::from_secs(600);
 /// Rows of one event, unless one transaction has more.
@@ -31,7 +34,7 @@ const ROWS_MAX: usize = 500;
 /// Upper bound of the rows of one transaction that are sent.
 const TRANSACTION_ROWS_MAX: usize = 50_000;
 /// Upper bound of the bytes of the rows of one event.
-const ROWS_BYTES_MAX: usize = 64 << 20;
+const ROWS_BYTES_MAX: usize = 16 << 20;
 const COLUMNS: [&str; 14] = [
     "id",
     "span_id",
@@ -50,6 +53,9 @@ const COLUMNS: [&str; 14] = [
 ];
 /// Letters of contents of a row.
 const PREVIEW_LETTERS: u64 = 160;
+
+/// Places of streams on this node.
+static STREAMS: Semaphore = Semaphore::const_new(STREAMS_MAX);
 
 /// Kind of the object whose rows arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +86,7 @@ struct Tail {
     /// Rows that were read when the stream was opened.
     first: Option<Vec<Value>>,
     is_over: bool,
+    _place: SemaphorePermit<'static>,
 }
 
 /// Streams rows behind `after`, a transaction id; without it those that arrive from now on.
@@ -94,9 +101,14 @@ pub async fn tail(of: TailOf, call: Call) -> HandlerResult {
         })?,
         None => newest(&call, of, id).await?,
     };
+    let place = STREAMS.try_acquire().map_err(|_| {
+        let why = format!("{STREAMS_MAX} streams of rows are open on this node: close one, or ask another node");
+        Refusal::new(ErrorKind::Busy, why)
+    })?;
     let now = Instant::now();
     let request = call.request.clone();
-    let mut tail = Tail { request, of, id, filter, after, began: now, sent: now, first: None, is_over: false };
+    let mut tail =
+        Tail { request, of, id, filter, after, began: now, sent: now, first: None, is_over: false, _place: place };
     // an error of the filter is the response, and not an event
     tail.first = Some(tail.read(&call).await?);
     let mut response = HttpResponse::Ok();

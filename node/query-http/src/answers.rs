@@ -28,6 +28,8 @@ const FRESHNESS: &str = "x-bt-freshness-state";
 const DURATION: &str = "x-bt-api-duration-ms";
 const PLAN: &str = "x-bt-query-plan";
 const PLAN_BYTES_MAX: usize = 8 << 10;
+/// Bytes of rows up to which the thread of the request parses them. It serves other requests too.
+const PARSED_HERE_BYTES_MAX: usize = 1 << 20;
 /// Context that the key of cursors is derived for.
 const CURSOR_CONTEXT: &str = "assay 2026-11 cursors of queries";
 
@@ -167,7 +169,13 @@ pub async fn rows_of(caller: &Caller, query: impl Into<Value>, options: &QueryOp
     let RenderedRows { response, mut body, reservation: _reservation } =
         rendered(caller, envelope, (&mut rows, first), options.bytes_max).await?;
     body.extend_from_slice(&response.end(rows.version(), None).await?.bytes);
-    let mut answer: Value = serde_json::from_slice(&body).map_err(Refusal::internal)?;
+    let mut answer: Value = match body.len() > PARSED_HERE_BYTES_MAX {
+        true => {
+            let parsed = tokio::task::spawn_blocking(move || serde_json::from_slice(&body)).await;
+            parsed.map_err(Refusal::internal)?.map_err(Refusal::internal)?
+        }
+        false => serde_json::from_slice(&body).map_err(Refusal::internal)?,
+    };
     match answer["data"].take() {
         Value::Array(rows) => Ok(rows),
         _ => Err(Refusal::internal("the answer to a query has no rows")),

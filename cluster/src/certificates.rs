@@ -1,4 +1,4 @@
-//! Certificates of nodes, and the life of the cluster's certificate authority.
+//! Certificates of nodes, and the lifecycle of the cluster's certificate authority.
 
 pub(crate) mod authority_records;
 pub(crate) mod key_rotation;

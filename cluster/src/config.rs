@@ -15,27 +15,26 @@ use crate::certificates::key_wrap::KeyWrap;
 
 /// Default number of shards of a cluster, fixed when it is bootstrapped.
 pub const SHARDS_DEFAULT: u16 = 16;
-/// Memory tables of all groups together; at twice this writes wait.
+/// Memory budget of all memory tables together. Writes wait at twice this size.
 pub const MEMORY_BUDGET_BYTES: u64 = 128 << 20;
-/// A memory table is sealed when its oldest row is this old, however small it is.
+/// Maximum age of the oldest row in a memory table before the table is sealed, however small it is.
 const SEAL_AGE: Duration = Duration::from_secs(600);
-/// Segments are written anew and the log is copied for it: not for each delete.
+/// Delay that lets one erasure cover several deletes, because it rewrites segments and copies the log.
 const ERASE_AFTER: Duration = Duration::from_secs(600);
-/// The keyed store of one group.
+/// Budget of the keyed store of one group.
 const KV_CACHE_BYTES: u64 = 2 << 20;
 
 /// Default number of replicas of a shard, if there are enough nodes.
 pub const REPLICAS_DEFAULT: u16 = 3;
-/// Time after which a silent node counts as gone and its replicas are rebuilt elsewhere.
+/// Time after which a silent node counts as lost and its replicas are rebuilt on other nodes.
 pub const DEAD_AFTER: Duration = Duration::from_secs(600);
-/// Rate at which moved replicas may use the network and disks.
+/// Rate limit of the network and disk traffic of moved replicas.
 pub const MOVE_BYTES_A_SECOND: u64 = 64 << 20;
 
-/// Interval of scrubs, within which damage is found even if it is never read.
+/// Interval of scrubs, which bound the time until damage in unread data is found.
 pub const SCRUB_EVERY: Duration = Duration::from_secs(24 * 3600);
 
-/// A node's certificate runs out after this, and is made anew when a third of it is left: a clock may be months wrong
-/// before a node is not understood.
+/// Validity of a node's certificate. It is renewed when a third is left, so a clock may be wrong by months.
 pub const CERTIFICATE_VALID: Duration = Duration::from_secs(365 * 24 * 3600);
 /// Minimum validity of a certificate. With a shorter one, the check for renewal could come too late.
 pub const CERTIFICATE_VALID_MIN: Duration = Duration::from_secs(10);
@@ -44,12 +43,12 @@ pub const CERTIFICATE_VALID_MIN: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerConfig {
     pub listen: SocketAddr,
-    /// Address announced to others: a host name or an address, and a port.
+    /// Address announced to other nodes: a host name or an IP address, and a port.
     pub address: String,
 }
 
 impl PeerConfig {
-    /// Listens on the address itself where that is a number, else on every address of this machine.
+    /// Creates the settings. A numeric address is also listened on; otherwise the node listens on all addresses.
     pub fn new(address: &str, listen: Option<SocketAddr>) -> Result<PeerConfig, String> {
         let wrong = || format!("`{address}` is not of the form host:port, as 10.0.0.1:7400 or node-1.example:7400");
         let (host, port) = address.rsplit_once(':').ok_or_else(wrong)?;
@@ -66,38 +65,39 @@ impl PeerConfig {
 #[derive(Clone, Debug)]
 pub struct ClusterConfig {
     pub data_dir: PathBuf,
-    /// Number of shards for a new directory; an existing one keeps its own number.
+    /// Number of shards for a new directory. An existing one keeps its own number.
     pub shards: u16,
-    /// Replicas of each shard, for a new cluster.
+    /// Number of replicas of each shard, for a new cluster.
     pub replicas: u16,
-    /// None: no other node can reach this one.
+    /// Peer settings, or `None` if no other node can reach this one.
     pub peer: Option<PeerConfig>,
     pub dead_after: Duration,
-    /// Heartbeats and elections; the same on all nodes of a cluster.
+    /// Heartbeat and election times, which must be the same on all nodes of a cluster.
     pub timing: Timing,
-    /// 0 is no limit.
+    /// Rate limit of moved replicas. 0 means no limit.
     pub move_bytes_a_second: u64,
-    /// The segments of every shard's replica here are read this often, and replicas are compared.
+    /// Interval in which the segments of all replicas here are read and the replicas are compared.
     pub scrub_every: Duration,
-    /// Validity of certificates that this node makes, for itself and for nodes that join through it.
+    /// Validity of certificates that this node issues, for itself and for nodes that join through it.
     pub certificate_valid: Duration,
-    /// The cluster this directory has to belong to, where that is known.
+    /// Cluster that the directory must belong to, if known.
     pub cluster: Option<ClusterId>,
-    /// Why the directory has to hold a node's data already, as a clause such as `store.cluster_id is set`. None: a directory
-    /// without data founds a cluster.
+    /// Reason why the directory must already contain data, as a clause such as `store.cluster_id is set`.
+    ///
+    /// With `None`, a directory without data founds a cluster.
     pub expects_data: Option<String>,
     pub memory_budget_bytes: u64,
     pub seal_age: Duration,
-    /// Delay after which the rest of a deleted object is removed from files.
+    /// Delay after which the remaining data of a deleted object is removed from files.
     pub erase_after: Duration,
     pub log: LogConfig,
     pub kv_cache_bytes: u64,
     pub disk: SharedDisk,
-    /// Wraps the key of the cluster's authority. Without it a founder makes no authority, and so lets no other node in.
+    /// Wrapping of the authority's key. A founder without it creates no authority and thus admits no other node.
     pub keys: Option<Arc<dyn KeyWrap>>,
-    /// Faults of calls to other nodes, in tests.
+    /// Fault injection for calls to other nodes, in tests.
     pub fault_injector: Option<Arc<dyn FaultInjector>>,
-    /// Reaction when this node must not go on.
+    /// Reaction to an error after which this node must not continue.
     pub on_fatal: OnFatal,
 }
 

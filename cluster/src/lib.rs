@@ -1,26 +1,30 @@
-//! The cluster: placement of replicas and agreement on it. It covers the groups of this node, the other nodes, and the
-//! current and wanted leaders. It builds on the store; HTTP, users and queries are in upper layers.
+//! Cluster layer: placement of replicas, and agreement between them.
+//!
+//! The layer manages the groups of this node, the connections to the other nodes, and the current and wanted leaders.
+//! It builds on the storage layer. HTTP, users and queries belong to upper layers.
 //!
 //! ```text
 //! data directory
-//!   FORMAT        what this directory is: version, cluster, shards, and whether its founding ended (directory::data_dir)
-//!   NODE, PEERS, REPLICAS, tls/     who this node is, where the others are, what it has (directory::node_files)
-//!   STARTS        the starts of this node and the last ones of others, and what must not run again (directory::starts)
-//!   ACKNOWLEDGED  what followers of the groups led here have (directory::acknowledged)
-//!   LOCK          held while a process has it
-//!   BALLAST       room for a start on a disk that was full
+//!   FORMAT        version, cluster, number of shards, and whether the founding ended (directory::data_dir)
+//!   NODE, PEERS, REPLICAS, tls/     identity, other nodes' addresses, own replicas (directory::node_files)
+//!   STARTS        starts of this node, last starts of others, and replicas that must not run (directory::starts)
+//!   ACKNOWLEDGED  acknowledged positions of followers of the groups led here (directory::acknowledged)
+//!   LOCK          held while a process uses the directory
+//!   BALLAST       reserved space for a start on a full disk
 //!   log/          the logs and votes of all groups; log.watermark beside it
 //!   blobs/        large writes, named by their content
 //!   catalog/      the control group
-//!   shards/000/   one directory a shard; 000-r57 for a replica that came later
+//!   shards/000/   one directory per shard; 000-r57 for a later replica
 //! ```
-//! A start takes the lock, reads the node's files, opens the log, then every replica's state, and lets consensus
-//! reapply what was committed since the last seals. A single node is open when every group leads and has applied all of
-//! it. One of several is open when its replicas run, and ready when it has contact with the catalog
-//! (`Cluster::is_ready`). A bootstrap interrupted by a crash starts again: nothing was acknowledged before its end.
+//! At start, a node takes the lock, reads its files, opens the log, and then opens the state of every replica.
+//! Consensus then reapplies the entries that were committed since the last seals.
 //!
-//! Concurrently, reconcilers move the actual state to the wanted state (`maintenance::reconcile`): each compares the
-//! two and makes one step.
+//! A single node is open once every group leads and has applied all of its log. A node of several is open once its
+//! replicas run. It is ready once it has contact with the catalog (`Cluster::is_ready`). A bootstrap that a crash
+//! interrupted starts again, because nothing was acknowledged before its end.
+//!
+//! Concurrently, reconcilers move the actual state to the wanted state (`maintenance::reconcile`). Each one compares
+//! the two states and makes one step.
 
 mod certificates;
 mod config;
@@ -81,7 +85,7 @@ pub use membership::operations::OperateError;
 pub use membership::recovery::{Recovery, recover, recovery};
 pub use monitoring::catalog_contact::CATALOG_SILENCE_MAX;
 pub use monitoring::readings::{GroupReading, LogSyncs};
-pub use monitoring::status::{ClusterStatus, GroupReport, NodeReport, ReplicaReport, Role};
+pub use monitoring::status::{ClusterStatus, GroupReport, NodeFacts, NodeReport, ReplicaReport, Role};
 pub use routing::views::ViewError;
 pub use routing::{
     Attempt, Attempts, LeaderCall, LeaderMessage, LeaderRequest, Prefer, ROUTE_WAIT_MAX, RetryUntil, Round, Route,
@@ -95,7 +99,7 @@ use crate::replica_lifecycle::RestingReplicas;
 use crate::routing::LeaderHints;
 use crate::startup::ConsensusRuntime;
 
-/// State that everything on this node shares.
+/// State shared by all parts of this node.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub id: ClusterId,
@@ -115,7 +119,7 @@ pub(crate) struct Shared {
     pub kept: Mutex<Vec<KeptReplica>>,
     /// Groups whose replica is being removed from this node.
     pub ending: Mutex<BTreeSet<GroupId>>,
-    /// Damaged replicas that groups led here were recently asked to do without.
+    /// Damaged replicas that groups led here recently agreed to do without.
     pub spared: Spared,
     /// Clocks of the other nodes.
     pub clocks: Clocks,
@@ -127,9 +131,11 @@ pub(crate) struct Shared {
     /// Health of the other nodes that may lead groups.
     pub health: Health,
     pub closing: AtomicBool,
+    /// Time at which the process opened the node.
+    pub started: SystemTime,
 }
 
-/// A running node. Dropping it without [`Cluster::shutdown`] is as safe as a crash.
+/// Running node. Dropping it without [`Cluster::shutdown`] is as safe as a crash.
 #[derive(Debug)]
 pub struct Cluster {
     shared: Arc<Shared>,
@@ -137,13 +143,13 @@ pub struct Cluster {
     reconcilers: Reconcilers,
     seals: SealThreads,
     runtime: ConsensusRuntime,
-    /// Lock on the directory, shared with the threads of the upkeep and of seals: the next owner of the directory finds
-    /// it unused.
+    /// Lock on the directory, shared with the upkeep and seal threads. It is released only after they stop using the
+    /// directory.
     _lock: Arc<Lock>,
 }
 
 impl Cluster {
-    /// Opens or founds the node.
+    /// Opens the node, or founds it on an empty directory.
     pub async fn open(config: ClusterConfig) -> Result<Cluster, OpenError> {
         startup::open(config).await
     }
@@ -156,7 +162,7 @@ impl Cluster {
         self.shared.node
     }
 
-    /// Returns the directory of this node's files, for upper layers that keep files of their own in it; it is locked.
+    /// Returns the locked directory of this node, in which upper layers may keep files of their own.
     pub fn data_dir(&self) -> &Path {
         &self.shared.config.data_dir
     }
@@ -170,7 +176,7 @@ impl Cluster {
         node_records::addresses(&self.shared.catalog.read()).contains_key(&node)
     }
 
-    /// Returns the ports at which this node and the others that it knows listen for each other.
+    /// Returns the peer ports of this node and of all nodes that it knows.
     pub fn peer_ports(&self) -> BTreeSet<u16> {
         let announced = node_records::addresses(&self.shared.catalog.read()).into_values();
         let announced = announced.filter_map(|address| address.rsplit_once(':')?.1.parse().ok());
@@ -182,7 +188,7 @@ impl Cluster {
         &self.shared.net
     }
 
-    /// Shard that keeps an object's rows.
+    /// Returns the shard that stores the rows of an object.
     pub fn locate(&self, object: &ObjectKey) -> ShardId {
         shard_of(object, self.shared.shards)
     }
@@ -191,13 +197,14 @@ impl Cluster {
         self.shared.shards
     }
 
-    /// The shard's replica on this node, if there is one.
+    /// Returns the shard's replica on this node, if there is one.
     pub fn shard(&self, shard: ShardId) -> Option<Arc<Shard>> {
         self.shared.replicas.shard(shard)
     }
 
-    /// A reader met damage in the shard's replica on this node: it is looked at now, and rebuilt where the others can do
-    /// without it.
+    /// Reports damage that a reader found in the shard's replica on this node.
+    ///
+    /// The replica is examined at once, and rebuilt if the other replicas can do without it.
     pub fn suspect(&self, shard: ShardId) {
         self.shared.net.suspects().add(GroupId::of_shard(shard));
     }
@@ -210,35 +217,35 @@ impl Cluster {
         &self.shared.blobs
     }
 
-    /// The group's replica on this node, if there is one.
+    /// Returns the group's replica on this node, if there is one.
     pub fn group(&self, group: GroupId) -> Option<Group> {
         self.shared.replicas.group(group)
     }
 
-    /// Returns whether the group's replica on this node can serve reads: it exists and is no learner that may be far
-    /// behind.
+    /// Returns whether the group's replica on this node can serve reads. A learner may be far behind, so it cannot.
     pub fn has_data(&self, group: GroupId) -> bool {
         self.group(group).is_some_and(|group| group.votes())
     }
 
-    /// Takes a command in for the next entry of a shard that is led here; entries keep the order of these calls.
+    /// Submits a command for the next entry of a shard that is led here. Entries keep the order of these calls.
     pub fn submit(&self, shard: ShardId, command: Bytes, until: tokio::time::Instant) -> Result<Pending, NotWritten> {
         let led_elsewhere = || NotWritten::NotLeader;
         self.group(GroupId::of_shard(shard)).ok_or_else(led_elsewhere)?.submit(command, until)
     }
 
-    /// Returns when everything acknowledged before the call can be read from the replica on this node. Waits for a leader
-    /// for [`ROUTE_WAIT_MAX`].
+    /// Waits until everything acknowledged before the call can be read from the replica on this node.
+    ///
+    /// Waits up to [`ROUTE_WAIT_MAX`] for a leader.
     pub async fn fence(&self, group: GroupId) -> Result<u64, FenceError> {
         self.shared.fence_until(group, tokio::time::Instant::now() + ROUTE_WAIT_MAX).await
     }
 
-    /// Returns whether this node is shutting down: waits should be abandoned.
+    /// Returns whether this node is shutting down, so that waits should be abandoned.
     pub fn is_closing(&self) -> bool {
         self.shared.is_closing()
     }
 
-    /// Makes what the group applied durable without the log, which is then purged up to there.
+    /// Makes the applied state of the group durable without the log, and then purges the log up to that position.
     pub async fn seal(&self, group: GroupId) -> Result<Applied, SealError> {
         let known = self
             .group(group)
@@ -278,13 +285,12 @@ impl Cluster {
         }
     }
 
-    /// Returns whether requests can be served here: there is contact with the catalog, and every replica on this node
-    /// has a leader.
+    /// Returns whether this node can serve requests: it has contact with the catalog, and every replica has a leader.
     pub fn is_ready(&self) -> bool {
         self.not_ready().is_empty()
     }
 
-    /// Reasons why this node is not ready, in words.
+    /// Returns the reasons why this node is not ready.
     pub fn not_ready(&self) -> Vec<String> {
         let mut why = Vec::new();
         if !self.hears_catalog() {
@@ -302,7 +308,7 @@ impl Cluster {
         why
     }
 
-    /// Returns the expiry of the certificate used towards other nodes; none without one.
+    /// Returns the expiry of the certificate used towards other nodes, or `None` without a certificate.
     pub fn certificate_runs_out(&self) -> Option<SystemTime> {
         self.shared.certificate_runs_out()
     }
@@ -328,7 +334,8 @@ impl Cluster {
     }
 
     /// Completes accepted work, stops consensus and upkeep, and releases the directory with the last handle.
-    /// Leaderships of this node are handed over first, so that no election is needed.
+    ///
+    /// The node first hands over its leaderships, so that no election is needed.
     pub async fn shutdown(&self) -> Result<(), SealError> {
         let stopped = |why: String| SealError::Stopped(why);
         self.shared.closing.store(true, Ordering::Release);
@@ -363,7 +370,7 @@ impl Shared {
         self.closing.load(Ordering::Acquire)
     }
 
-    /// The catalog here has all that was acknowledged before that moment.
+    /// Records that the catalog here includes everything acknowledged before `asked`.
     pub fn heard_catalog(&self, asked: Instant) {
         self.catalog_heard.as_of(asked);
     }
@@ -380,7 +387,7 @@ impl Drop for Cluster {
         self.shared.closing.store(true, Ordering::Release);
         self.upkeep.stop();
         if let Some(transport) = self.net().transport() {
-            transport.forget_handlers(); // they hold what holds them
+            transport.forget_handlers(); // breaks the reference cycle: handlers hold this node
         }
     }
 }

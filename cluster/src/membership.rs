@@ -1,4 +1,4 @@
-//! Nodes of the cluster: joining, admission of unknown nodes, operations on members, removal and recovery.
+//! Nodes of the cluster: join, admission of unknown nodes, operations on members, removal and recovery.
 
 pub(crate) mod join;
 pub(crate) mod operations;

@@ -1,12 +1,12 @@
-//! Lifecycle of a replica on this node: opened, started, removed, or discarded.
+//! Lifecycle of a replica on this node: opening, start, removal, and discard.
 //!
-//! A new replica is written down in `REPLICAS` before its directory is made. One that leaves is written down as leaving,
-//! stopped, its log forgotten, its directory removed, and then its line. What fails in between is done again as long as
-//! the node runs, and by its next start. The log is kept by group, so a group's next replica comes to this node only
-//! after the one before is gone.
+//! A new replica is recorded in `REPLICAS` before its directory is created. A leaving replica is recorded as leaving
+//! and stopped. Then its log is forgotten and its directory is removed. A failed step is repeated while the node runs,
+//! and by its next start. The log is keyed by group, so the next replica of a group starts here only after the previous
+//! one is gone.
 //!
-//! A replica with damaged state stays closed, with its log, its votes and its directory unchanged. It is discarded only
-//! once the others confirmed that they do without it, and its number is never used again.
+//! A damaged replica stays closed, and its log, votes and directory stay unchanged. It is discarded only after the
+//! others confirmed that they can do without it. Its number is never used again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
@@ -31,30 +31,31 @@ use crate::Shared;
 use crate::config::ClusterConfig;
 use crate::error::OpenError;
 
-/// Below the directory of the replica that fetches.
+/// Subdirectory of a replica for the files that it fetches.
 const INCOMING: &str = "incoming";
-/// Maximum time that readers, seals and compaction may hold a damaged shard.
+/// Time limit for readers, seals and compaction to release a damaged shard.
 const LET_GO_MAX: Duration = Duration::from_secs(60);
-/// And to one that leaves: that is tried again, and other replicas wait meanwhile.
+/// Time limit for users to release a leaving shard. The removal is retried, and other replicas wait meanwhile.
 const LEAVING_LET_GO_MAX: Duration = Duration::from_secs(2);
 
 /// Replicas of this node that do not run, in addition to their lines in `REPLICAS`.
 #[derive(Debug, Default)]
 pub(crate) struct RestingReplicas {
     damaged: Mutex<BTreeSet<(GroupId, ReplicaId)>>,
-    /// Shards of ended replicas, as long as they may still be in use.
+    /// Shards of ended replicas that may still be in use.
     held: Mutex<BTreeMap<GroupId, Weak<Shard>>>,
 }
 
-/// A replica that stays closed, and the blobs that its log needs if it is ever opened again.
+/// Replica that stays closed, with the blobs that its log would need after a reopening.
 pub(crate) struct ClosedReplica {
     pub group: GroupId,
     pub replica: ReplicaId,
     pub blobs: Vec<(u64, [u8; 32])>,
 }
 
-/// Decides about a damaged replica at a start: it stays closed if others vote in its group. If no other node can have
-/// its data, the start fails. Blocking.
+/// Decides about a damaged replica at a start. Blocking.
+///
+/// The replica stays closed if other replicas vote in its group. The start fails if no other node can have its data.
 pub(crate) fn close_damaged(
     (log, node_files): (&Log, &NodeFiles),
     kept: &KeptReplica,
@@ -66,9 +67,10 @@ pub(crate) fn close_damaged(
     let placed = map.and_then(|map| map.group(kept.group));
     let others = match (&recorded.voters, placed) {
         (Some(voters), _) => voters.iter().any(|voter| *voter != kept.replica),
-        // Purged with what is sealed; the map says where the group is to be, and was, as this node heard last.
+        // The log may be purged of the membership. The map, as this node last knew it, names the members instead.
         (None, Some(members)) => members.replicas.iter().any(|replica| replica.node != node),
-        // The catalog here was not sealed since this node joined. Others may have it, and closed it costs nothing.
+        // The catalog here was not sealed since this node joined. Other nodes may have the data, and closing the
+        // replica is harmless.
         (None, None) => !node_files.peers()?.is_empty(),
     };
     Ok(others.then_some(ClosedReplica { group: kept.group, replica: kept.replica, blobs: recorded.blobs }))
@@ -89,7 +91,7 @@ pub(crate) fn open_shard(
     opened.map_err(|source| OpenError::Shard { shard, source })
 }
 
-/// Sets the directory of a damaged replica aside, where an operator may look into it; the one of before goes. Blocking.
+/// Moves the directory of a damaged replica aside for inspection, and deletes the previously kept one. Blocking.
 fn set_aside(node_files: &NodeFiles, replica: &KeptReplica) -> Result<(), OpenError> {
     let (from, to) = (node_files.dir.join(&replica.dir), node_files.dir.join(format!("{}.damaged", replica.dir)));
     let failed = || OpenError::io(format!("setting {} aside", from.display()));
@@ -103,7 +105,7 @@ fn set_aside(node_files: &NodeFiles, replica: &KeptReplica) -> Result<(), OpenEr
     node_files.disk.sync_dir(assay_storage_disk::parent_of(&to)).map_err(failed())
 }
 
-/// Finishes the removal of replicas that a crash interrupted. Blocking.
+/// Finishes the removals that a crash interrupted. Blocking.
 pub(crate) fn finish_leaving(node_files: &NodeFiles, kept: &mut [KeptReplica], log: &Log) -> Result<(), OpenError> {
     let leaving: Vec<_> = kept.iter().filter(|replica| replica.state == KeptState::Leaving).cloned().collect();
     for replica in leaving {
@@ -138,8 +140,9 @@ fn remove_dir(node_files: &NodeFiles, replica: &KeptReplica) -> Result<(), OpenE
     Ok(())
 }
 
-/// Guard of a leaving replica. Until it is dropped, no other replica of the group may come, and the removal is not
-/// reported.
+/// Guard of a leaving replica.
+///
+/// While it exists, no other replica of the group may start here, and the removal is not reported.
 struct Ending<'a>(&'a Shared, GroupId);
 
 impl Ending<'_> {
@@ -156,7 +159,7 @@ impl Drop for Ending<'_> {
 }
 
 impl Shared {
-    /// Starts consensus for a replica whose state is open, and makes it known.
+    /// Starts consensus for a replica with open state, and registers the replica.
     pub async fn start_replica(
         &self,
         group: GroupId,
@@ -181,7 +184,7 @@ impl Shared {
         Ok(started)
     }
 
-    /// Changes `REPLICAS`, first on the disk.
+    /// Changes `REPLICAS`, on the disk first.
     fn write_down(&self, change: impl FnOnce(&mut Vec<KeptReplica>)) -> Result<(), OpenError> {
         let mut kept = self.kept.lock();
         let mut next = kept.clone();
@@ -191,12 +194,12 @@ impl Shared {
         Ok(())
     }
 
-    /// Line of the group in `REPLICAS`.
+    /// Returns the group's line in `REPLICAS`.
     pub fn kept_of(&self, group: GroupId) -> Option<KeptReplica> {
         self.kept.lock().iter().find(|kept| kept.group == group).cloned()
     }
 
-    /// Returns whether its replica is leaving at this moment.
+    /// Returns whether the group's replica is being removed at this moment.
     pub fn is_ending(&self, group: GroupId) -> bool {
         self.ending.lock().contains(&group)
     }
@@ -206,25 +209,25 @@ impl Shared {
         self.resting.damaged.lock().contains(&(group, replica))
     }
 
-    /// Keeps a damaged replica closed, and what its log needs on the disk.
+    /// Keeps a damaged replica closed, together with the blobs that its log needs.
     pub fn keep_closed(&self, closed: ClosedReplica) {
         let ClosedReplica { group, replica, blobs } = closed;
         blobs.into_iter().for_each(|(index, hash)| self.writes.named(group, index, BlobName(hash)));
         self.resting.damaged.lock().insert((group, replica));
     }
 
-    /// Stops a replica that must not run again, and keeps its data. It is discarded when others do without it.
+    /// Stops a replica that must not run again but keeps its data. It is discarded once the others do without it.
     pub async fn close_replica(&self, group: GroupId, replica: ReplicaId) {
         self.resting.damaged.lock().insert((group, replica));
         if self.replicas.replica(group, replica).is_some()
             && let Err(error) = self.stop_replica(group, replica, LEAVING_LET_GO_MAX).await
         {
-            // Its consensus has ended. Whoever gives it up waits for its readers again.
+            // Its consensus has ended. The later discard waits for its readers again.
             tracing::debug!(%group, %replica, %error, "a replica is closed but still being read");
         }
     }
 
-    /// Takes a replica for lost that this node does not have, and may have had: the planner gives it another number.
+    /// Marks a replica as lost that this node does not have but may have had. The planner assigns another number.
     pub fn never_take(&self, group: GroupId, replica: ReplicaId) -> Result<(), OpenError> {
         let line = KeptReplica { group, replica, dir: dir_of(group, replica), state: KeptState::Lost };
         self.write_down(|kept| {
@@ -235,7 +238,8 @@ impl Shared {
         })
     }
 
-    /// Gives this node's copy of the catalog up. The others name another one, which is filled anew in its place.
+    /// Gives up this node's copy of the catalog. The other nodes assign a new number, and their leader fills the new
+    /// copy.
     pub async fn lose_catalog(&self, replica: ReplicaId) -> Result<(), OpenError> {
         let is_it = |kept: &KeptReplica| kept.group == GroupId::CATALOG && kept.replica == replica;
         self.write_down(|kept| {
@@ -253,13 +257,13 @@ impl Shared {
         Ok(())
     }
 
-    /// Takes a number of the catalog's for lost that was named for this node and may have run here.
+    /// Marks a number of the catalog's replica as lost, if it was assigned to this node and may have run here.
     pub fn never_take_catalog(&self, replica: ReplicaId) -> Result<(), OpenError> {
         let is_lost = |kept: &&mut KeptReplica| kept.group == GroupId::CATALOG && kept.state == KeptState::Lost;
         self.write_down(|kept| kept.iter_mut().filter(is_lost).for_each(|kept| kept.replica = replica))
     }
 
-    /// Starts an empty copy of the catalog under its new number. Its group's leader fills it.
+    /// Starts an empty copy of the catalog under its new number. The group's leader fills it.
     pub async fn add_catalog(&self, replica: ReplicaId) -> Result<(), OpenError> {
         let mut dir = None;
         self.write_down(|kept| {
@@ -275,14 +279,14 @@ impl Shared {
         Ok(())
     }
 
-    /// Makes room for a replica of the map and starts it empty: the group's leader fills it. A discarded one is removed
-    /// first.
+    /// Starts an empty replica from the map, which the group's leader fills. The record of a discarded replica is
+    /// removed first.
     pub async fn add_replica(self: &Arc<Self>, group: GroupId, replica: ReplicaId) -> Result<(), OpenError> {
         let new = KeptReplica { group, replica, dir: dir_of(group, replica), state: KeptState::Kept };
         let mut made = false;
         self.write_down(|kept| {
             let is_before = |other: &KeptReplica| other.group == group && other.state != KeptState::Lost;
-            // The one before may be here still, or end just now.
+            // The previous replica may still be here, or may be ending now.
             if !self.is_ending(group) && !kept.iter().any(is_before) {
                 kept.retain(|other| other.group != group);
                 kept.push(new.clone());
@@ -292,10 +296,10 @@ impl Shared {
         if made { self.start_kept(&new).await } else { Ok(()) }
     }
 
-    /// Opens and starts a replica that is written down and does not run.
+    /// Opens and starts a recorded replica that does not run.
     pub async fn start_kept(self: &Arc<Self>, kept: &KeptReplica) -> Result<(), OpenError> {
         let KeptReplica { group, replica, dir, .. } = kept.clone();
-        let Some(shard) = group.shard() else { return Ok(()) }; // the catalog's is made when a node joins
+        let Some(shard) = group.shard() else { return Ok(()) }; // a join creates the catalog's replica
         let (config, blobs, place) = (self.config.clone(), Arc::clone(&self.blobs), dir.clone());
         let opening = tokio::task::spawn_blocking(move || open_shard(&config, &blobs, shard, &place));
         let opened = opening.await.map_err(|error| OpenError::io("opening a shard")(std::io::Error::other(error)))?;
@@ -309,12 +313,12 @@ impl Shared {
         Ok(())
     }
 
-    /// Stops a replica that left its group, and removes it from the disk. To be repeated until that is done.
+    /// Stops a replica that left its group, and removes it from the disk. Callers repeat this until it succeeds.
     pub async fn drop_replica(self: &Arc<Self>, group: GroupId, replica: ReplicaId) -> Result<(), OpenError> {
         self.end_replica(group, replica, KeptState::Leaving, LEAVING_LET_GO_MAX).await
     }
 
-    /// Stops a damaged replica for good, and sets aside what it has.
+    /// Stops a damaged replica permanently, and moves its directory aside.
     pub async fn lose_replica(self: &Arc<Self>, group: GroupId, replica: ReplicaId) -> Result<(), OpenError> {
         self.end_replica(group, replica, KeptState::Lost, LET_GO_MAX).await
     }
@@ -346,9 +350,9 @@ impl Shared {
         removing.await.map_err(|error| OpenError::io("removing a replica")(std::io::Error::other(error)))??;
         self.resting.damaged.lock().remove(&(group, replica));
         if state == KeptState::Lost {
-            return Ok(()); // its line stays until the planner names another
+            return Ok(()); // the line stays until the planner assigns another number
         }
-        // So does this one: wanted again, it must not come back empty under its number, for it has given votes.
+        // The line stays here too: the replica has voted, so it must not restart empty under the same number.
         self.write_down(|kept| {
             kept.iter_mut().filter(|kept| is_it(kept)).for_each(|kept| kept.state = KeptState::Lost)
         })?;
@@ -356,16 +360,16 @@ impl Shared {
         Ok(())
     }
 
-    /// Ends consensus of the replica, if it runs, and returns when its files are no longer in use.
+    /// Stops the consensus of the replica if it runs, and waits until its files are no longer in use.
     async fn stop_replica(&self, group: GroupId, replica: ReplicaId, let_go_max: Duration) -> Result<(), OpenError> {
         if let Some(HostedReplica { group: stopped, shard }) = self.replicas.remove(group) {
             if let Some(shard) = &shard {
-                // Whoever asks again finds nothing here, and must wait for the same holders.
+                // A repeated call finds no replica but must wait for the same users of the shard.
                 self.resting.held.lock().insert(group, Arc::downgrade(shard));
             }
             stopped.shutdown().await;
             let thread = stopped.apply_thread();
-            // Its thread ends soon: nothing is handed to it any more.
+            // The thread ends soon, because it gets no more work.
             let _ = tokio::task::spawn_blocking(move || thread.join()).await;
         }
         let held = self.resting.held.lock().get(&group).cloned();

@@ -1,4 +1,4 @@
-//! Routing of requests to the leader of a group: finding it, sending to it, and retries.
+//! Routing of requests to the leader of a group: lookup, sending, and retries.
 
 mod delegated;
 mod frames;
@@ -21,41 +21,42 @@ pub(crate) use writes::{PROPOSE, ProposeService};
 
 use crate::{Cluster, Shared};
 
-/// Node that answers requests about a group.
+/// Node that serves requests about a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {
     Here,
     There(NodeId),
-    /// No leader is known on this node.
+    /// This node knows no leader.
     Nobody,
 }
 
-/// Preferred replica of a group for a request. The one of this node is used if it votes; it serves reads after a fence.
+/// Preferred replica of a group for a request. The replica of this node is used only if it votes, and serves reads
+/// after a fence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prefer {
     Leader,
-    /// The replica of this node while no leader is known.
+    /// The leader, or the replica of this node while no leader is known.
     LeaderElseOwn,
     /// The replica of this node.
     Own,
 }
 
 impl Shared {
-    /// Learns the leader from a voting replica on this node. A node without one asks the members in turn, until one
-    /// leads or names the leader.
+    /// Returns the route to the leader according to a voting replica on this node. A node without one asks the members
+    /// in turn, until one leads or names the leader.
     pub fn route(&self, group: GroupId) -> Route {
         let Some(found) = self.replicas.group(group) else { return self.guess(group) };
         if found.leads() {
             return Route::Here;
         }
         if !found.votes() {
-            return self.guess(group); // it hears late of another leader, and of none once it was left out
+            return self.guess(group); // a learner learns of another leader late, and of none once it was removed
         }
         let status = found.status();
         let leader = status.leader.and_then(|leader| status.members.iter().find(|member| member.replica == leader));
         match leader {
             Some(member) if member.node != self.node => Route::There(member.node),
-            // It was named and does not lead yet, or nobody was named.
+            // The named leader does not lead yet, or there is no named leader.
             _ => Route::Nobody,
         }
     }
@@ -64,14 +65,14 @@ impl Shared {
         self.hints.whom(group, &self.others(group)).map_or(Route::Nobody, Route::There)
     }
 
-    /// The other nodes that have a replica of the group according to the shard map.
+    /// Returns the other nodes with a replica of the group, according to the shard map.
     fn others(&self, group: GroupId) -> Vec<NodeId> {
         let state = self.catalog.read();
         let Some(members) = state.shard_map().and_then(|map| map.group(group)) else { return Vec::new() };
         members.replicas.iter().map(|replica| replica.node).filter(|node| *node != self.node).collect()
     }
 
-    /// Records the leader named by node `asked`; none if it named none.
+    /// Records the leader that node `asked` named, or that it named none.
     pub fn note_leader(&self, group: GroupId, asked: NodeId, leader: Option<NodeId>) {
         let leader = leader.filter(|leader| *leader != self.node);
         self.hints.note(group, &self.others(group), asked, leader);
@@ -99,12 +100,13 @@ impl Cluster {
         }
     }
 
-    /// Records the leader named by node `asked`; none if it named none.
+    /// Records the leader that node `asked` named, or that it named none.
     pub fn note_leader(&self, group: GroupId, asked: NodeId, leader: Option<NodeId>) {
         self.shared.note_leader(group, asked, leader);
     }
 
-    /// Refusal of a request about a group that this node does not serve. It names the leader if that is another node.
+    /// Returns the refusal of a request about a group that this node does not serve. It names the leader if that is
+    /// another node.
     pub fn not_leader(&self, group: GroupId) -> NoAnswer {
         self.shared.not_leader(group)
     }

@@ -1,10 +1,11 @@
-//! Opening of a node, in order: directory, log, states, network, consensus, registration in the cluster, upkeep.
+//! Startup of a node: directory, log, states, network, consensus, registration in the cluster, and upkeep, in this
+//! order.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use assay_cluster_directory::AcknowledgedTable;
 use assay_cluster_directory::data_dir::{Format, Lock, check_before_lock, read_or_found, write_format};
@@ -49,20 +50,20 @@ struct States {
     log: Log,
     blobs: Arc<Blobs>,
     catalog: Arc<Catalog>,
-    /// Replicas with the state of each shard.
+    /// Replicas, each with the state of its shard.
     replicas: Vec<(KeptReplica, Option<Arc<Shard>>)>,
-    /// Damaged ones.
+    /// Damaged replicas.
     closed: Vec<ClosedReplica>,
     /// Content of `REPLICAS`.
     kept: Vec<KeptReplica>,
-    /// Content of `STARTS`, this start included.
+    /// Content of `STARTS`, including this start.
     starts: starts::KeptStarts,
 }
 
-/// Damaged replicas that wait to be closed. Each is reported once, and a node has at most one of each group.
+/// Capacity of the channel for damaged replicas. Each is reported once, and a node has at most one per group.
 const DAMAGED_MAX: usize = SHARDS_MAX + 1;
 
-/// Shards that are opened at the same time. Each waits for its disk most of the time.
+/// Number of shards that are opened concurrently. Opening mostly waits for the disk.
 const SHARDS_OPENED_AT_ONCE: usize = 8;
 
 /// Data directory, and the node that it belongs to.
@@ -73,7 +74,7 @@ struct Home {
     node: NodeFile,
 }
 
-/// Not inlined, so that a whole node is compiled in this crate, once, and not in each that opens one.
+/// Opens the node. Not inlined, so that this code is compiled once, in this crate.
 #[inline(never)]
 pub(crate) fn open(config: ClusterConfig) -> BoxFuture<'static, Result<Cluster, OpenError>> {
     Box::pin(open_node(config))
@@ -125,11 +126,12 @@ async fn open_node(config: ClusterConfig) -> Result<Cluster, OpenError> {
         start_histories,
         health: Health::default(),
         closing: AtomicBool::new(false),
+        started: SystemTime::now(),
     });
     states.closed.into_iter().for_each(|closed| shared.keep_closed(closed));
     let own_replicas: Arc<dyn OwnReplicas> = shared.clone();
     shared.start_histories.begin(&own_replicas);
-    // Others are to be reached before a group asks them for votes.
+    // Other nodes must be reachable before a group requests votes from them.
     shared.open_network().await?;
     start_groups(&shared, states.replicas, format).await?;
     if shared.is_alone().await {
@@ -188,7 +190,7 @@ fn parts(config: &ClusterConfig, format: Format, (runtime, seals): (Handle, Seal
     }
 }
 
-/// An address that was given once holds until another is given.
+/// Returns the configuration with the last announced address, unless it has an address itself.
 fn with_kept_address(config: ClusterConfig, node: &NodeFile) -> Result<ClusterConfig, OpenError> {
     let kept = match (&config.peer, &node.address) {
         (None, Some(address)) => Some(PeerConfig::new(address, None).map_err(OpenError::OtherMap)?),
@@ -214,20 +216,22 @@ fn take_home(config: &ClusterConfig) -> Result<Home, OpenError> {
     Ok(Home { lock, format, node_files, node })
 }
 
-/// Reserves space for a start on a full disk. Logs a warning if there is none: a node must be able to start on a full
-/// disk. The lock is held, so no other process has the directory meanwhile.
+/// Reserves space for a start on a full disk.
+///
+/// A failure is only a warning, because a node must be able to start on a full disk. The lock is held, so no other
+/// process uses the directory.
 fn reserve_ballast(config: &ClusterConfig, _lock: &Lock) {
     if let Err(error) = Ballast::reserve(config.disk.as_ref(), &config.data_dir.join(BALLAST)) {
         tracing::warn!(%error, "no space for the ballast; free disk space urgently");
     }
 }
 
-/// Shard map of a founder before any other node joined.
+/// Returns the shard map of a founder before any other node joined.
 fn founding_map(format: Format) -> ShardMap {
     first_map(&[FOUNDER], format.shards, 1)
 }
 
-/// Returns the replicas of a directory; one that never got or lost any has those of its bootstrap.
+/// Returns the replicas of a directory. Without a record of them, they are those of the bootstrap.
 pub(crate) fn kept_replicas(node_files: &NodeFiles, format: Format) -> Result<Vec<KeptReplica>, OpenError> {
     Ok(node_files.replicas()?.unwrap_or_else(|| replicas_of_founder(&founding_map(format))))
 }
@@ -285,7 +289,8 @@ fn open_states(
                     None => replicas.push((replica, shard)),
                 }
             }
-            // Whatever else keeps it from opening passes or is mended: giving a whole replica up could cost its quorum.
+            // Other errors are temporary or can be repaired. Giving up an intact replica could cost the group its
+            // quorum.
             Err(OpenError::Shard { shard, source }) if source.is_damage() => {
                 match close_damaged((&log, node_files), &replica, map.as_deref(), node)? {
                     Some(stays) => {
@@ -299,12 +304,12 @@ fn open_states(
             Err(error) => return Err(error),
         }
     }
-    // From here on others may hear of this start.
+    // Other nodes may learn of this start only from here on.
     let starts = beginning.write()?;
     Ok(States { log, blobs, catalog, replicas, closed, kept, starts })
 }
 
-/// Result of opening the shard of each replica, in their order. The catalog has none.
+/// Opens the shard of each replica and returns the results in their order. The catalog has no shard.
 fn open_shards(config: &ClusterConfig, blobs: &Arc<Blobs>, replicas: &[KeptReplica]) -> Vec<OpenedReplica> {
     let open = |replica: &KeptReplica| {
         let shard = replica.group.shard();
@@ -323,7 +328,7 @@ fn open_shards(config: &ClusterConfig, blobs: &Arc<Blobs>, replicas: &[KeptRepli
 
 type OpenedReplica = (KeptReplica, Result<Option<Arc<Shard>>, OpenError>);
 
-/// A runtime that may be dropped anywhere, also where async code runs: it then ends in the background.
+/// Runtime that may be dropped anywhere, including async code. It then ends in the background.
 #[derive(Debug)]
 pub(crate) struct ConsensusRuntime(Mutex<Option<Runtime>>);
 
@@ -339,7 +344,7 @@ impl ConsensusRuntime {
         self.0.lock().as_ref().expect("taken only at shutdown").handle().clone()
     }
 
-    /// Takes the runtime. It must be dropped where blocking is allowed, which waits for its threads.
+    /// Takes the runtime. The caller must drop it where blocking is allowed, because the drop waits for its threads.
     pub fn take(&self) -> Option<Runtime> {
         self.0.lock().take()
     }
@@ -353,7 +358,7 @@ impl Drop for ConsensusRuntime {
     }
 }
 
-/// All apply again what they committed since their seals, side by side.
+/// Starts all groups concurrently. Each reapplies the entries committed since its seal.
 async fn start_groups(
     shared: &Arc<Shared>,
     replicas: Vec<(KeptReplica, Option<Arc<Shard>>)>,
@@ -370,7 +375,7 @@ async fn start_groups(
             {
                 Bootstrap::Before
             }
-            // It came later, and may not have heard of its group before it stopped.
+            // A replica added after the bootstrap may not have received its membership before the node stopped.
             _ => Bootstrap::Joining,
         };
         let shared = Arc::clone(shared);
@@ -382,7 +387,7 @@ async fn start_groups(
     Ok(())
 }
 
-/// A node that is all there is of its cluster leads everything, and finishes its founding.
+/// Makes a node that is its whole cluster lead every group, and finishes its founding.
 async fn lead_all(shared: &Arc<Shared>, format: Format) -> Result<(), OpenError> {
     let mut leading = JoinSet::new();
     for group in shared.replicas.groups() {
@@ -407,12 +412,12 @@ async fn lead_all(shared: &Arc<Shared>, format: Format) -> Result<(), OpenError>
     shared.open_network().await
 }
 
-/// Once, at the founding: the map is part of what every node must agree on.
+/// Records the first shard map during the founding, because every node must agree on the map.
 async fn set_map(catalog: &Group, map: &ShardMap) -> Result<(), OpenError> {
     let command = CatalogCommand::SetShardMap(map.clone()).encode();
     let outcomes = catalog.propose(vec![Bytes::from(command)]).await?;
     match outcomes.first() {
-        // It was set by a founding that a crash cut short.
+        // An earlier founding, interrupted by a crash, has already recorded the map.
         Some(Outcome::Catalog(CatalogOutcome::MapSet { .. } | CatalogOutcome::MapWasSet)) => Ok(()),
         other => Err(WriteFailure::NotWritten(NotWritten::Failed(format!("the catalog answered {other:?}"))).into()),
     }

@@ -1,5 +1,7 @@
-//! Certificates of two running nodes: an operator's own, adopted without a restart and never overwritten; another
-//! authority of the cluster; forged ones; principals in requests between nodes.
+//! Tests of the certificates of two running nodes, and of principals in requests between nodes.
+//!
+//! An operator's own certificates are adopted without a restart and never overwritten. Other tests cover another
+//! authority of the cluster, and forged certificates.
 
 mod addresses;
 mod keys;
@@ -27,9 +29,9 @@ use tokio::runtime::Handle;
 use uuid::Uuid;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
-/// Longer than any certificate that nodes make by themselves.
+/// Validity longer than that of any certificate that nodes issue themselves.
 const OWN_VALID: Duration = Duration::from_secs(1000 * 24 * 3600);
-/// The files are looked at every two seconds.
+/// Wait for the check of the files, which runs every two seconds.
 const TAKEN_UP_MAX: Duration = Duration::from_secs(15);
 const READY_MAX: Duration = Duration::from_secs(30);
 const TOKEN_VALID: Duration = Duration::from_secs(60);
@@ -87,7 +89,7 @@ async fn an_operators_own_pair_is_taken_up_without_a_restart() {
         let (key, request) = new_request().expect("a key pair");
         let certificate = own.issue(node, &request, OWN_VALID).expect("a certificate");
         put(dir, "node.key", &key);
-        // Half of a pair is no pair: what is in use stays, and the node serves.
+        // Half of a pair is invalid, so the current pair stays, and the node serves.
         tokio::time::sleep(Duration::from_millis(2500)).await;
         second.fence(GroupId::CATALOG).await.expect("both still speak");
         put(dir, "node.pem", &certificate);
@@ -109,7 +111,7 @@ async fn an_operators_own_pair_is_taken_up_without_a_restart() {
     first.shutdown().await.expect("closes");
 }
 
-/// Two nodes of one cluster.
+/// Creates two nodes of one cluster.
 struct Pair {
     _home: tempfile::TempDir,
     addresses: [String; 2],
@@ -163,7 +165,7 @@ fn impostor(cluster: &Cluster, authority: &Authority, node: NodeId, address: &st
         let state = cluster.catalog().read();
         let record = state.find(&UniqueKey::new("cluster_setting", "authority")).cloned().expect("it is kept");
         let body: Value = serde_json::from_slice(&record.body).expect("JSON");
-        // It has to believe its own certificate, and the other side's.
+        // The caller must trust its own certificate and the other side's.
         format!("{}\n{}", body["certificate_pem"].as_str().expect("a certificate"), authority.certificate_pem())
     };
     let identity = Identity { authority_pem, certificate_pem, key_pem };
@@ -180,7 +182,7 @@ async fn asks(transport: &Transport) -> Result<Bytes, CallError> {
     transport.call(NodeId(1), Call::new("cluster.status", Bytes::new(), Duration::from_secs(5))).await
 }
 
-/// Regression: a certificate made with a copied key was accepted for good, also under a number that never joined.
+/// Regression: a certificate made with a copied key was accepted permanently, also under a number that never joined.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn forged_certificates_are_refused_once_the_authority_was_rotated_and_unknown_numbers_always() {
     let pair = pair().await;
@@ -259,7 +261,7 @@ impl Guard for OnlyAlice {
     }
 }
 
-/// Regression: any node's request was answered, whatever the principal of its own request.
+/// Regression: requests of any node were answered, whatever the principal of the node's own request.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_checks_on_whose_behalf_another_one_asks() {
     let Pair { _home, first, second, .. } = pair().await;
@@ -280,7 +282,7 @@ async fn a_node_checks_on_whose_behalf_another_one_asks() {
     for other in [&b"mallory"[..], b""] {
         assert!(matches!(ask(other).await, Err(AskError::Refused { .. })), "{other:?}");
     }
-    // A node of before 0.5.0 asks by the other name, and its catalog may be a moment behind.
+    // A node before 0.5.0 uses the other name, and its catalog may be a moment behind.
     let plain = second.ask(NodeId(1), NAMES.plain, Bytes::from_static(b"body"), Duration::from_secs(10)).await;
     assert_eq!(plain, Ok(Bytes::from_static(b"nobody body")));
     second.shutdown().await.expect("closes");

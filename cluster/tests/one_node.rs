@@ -1,4 +1,4 @@
-//! A cluster of one: the directory, writes and reads through consensus, seals, restarts.
+//! Cluster of one node: the directory, writes and reads through consensus, seals, and restarts.
 
 use std::path::Path;
 use std::time::Duration;
@@ -20,7 +20,8 @@ fn config(dir: &Path) -> ClusterConfig {
     }
 }
 
-/// A node that was dropped like a crash ends in the background; its lock and its log are free a moment later.
+/// Opens the node after a crash. The dropped one ends in the background, and releases its lock and its log a moment
+/// later.
 async fn open(dir: &Path) -> Cluster {
     for _ in 0..500 {
         match Cluster::open(config(dir)).await {
@@ -105,7 +106,7 @@ async fn a_seal_with_nothing_new_returns() {
     let group = GroupId::of_shard(cluster.locate(&object(1)));
     let first = cluster.seal(group).await.expect("seals");
     for _ in 0..50 {
-        // One that follows at once finds consensus still busy with the one before.
+        // A request that follows at once finds consensus still busy with the previous one.
         assert_eq!(cluster.seal(group).await.expect("seals again"), first);
     }
     cluster.shutdown().await.expect("shuts down");
@@ -160,7 +161,7 @@ async fn a_log_that_is_gone_is_not_taken_for_a_new_one() {
     std::fs::remove_file(dir.path().join("log.watermark")).expect("removes");
     let refused = Cluster::open(config(dir.path())).await.map(drop);
     assert!(matches!(refused, Err(OpenError::LogOfOtherTime(_))), "{refused:?}");
-    // As a program before 0.5 left it, which wrote no starts down.
+    // A program before 0.5 recorded no starts.
     std::fs::remove_file(dir.path().join("STARTS")).expect("removes");
     let refused = Cluster::open(config(dir.path())).await.map(drop);
     assert!(matches!(refused, Err(OpenError::Group(_))), "{refused:?}");

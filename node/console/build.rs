@@ -1,7 +1,7 @@
-//! Packs `dist` into the program: each file compressed, in an index that is included as source.
+//! Build script that compresses the files of `dist` and generates the index through which the program includes them.
 //!
-//! The folder is committed, so that a build needs neither Node nor a network. `tests/tidy` checks that it was made from the
-//! sources beside it.
+//! The folder is committed, so a build needs neither Node.js nor a network. `tests/dist.rs` checks that the folder was
+//! built from the current sources.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Returns the paths that the manifest lists, with the hash of each.
+/// Returns the hash of each file in the manifest, by path.
 fn files_of(dist: &Path) -> Result<BTreeMap<String, String>, Box<dyn Error>> {
     let manifest = dist.join("manifest.json");
     let text = fs::read_to_string(&manifest).map_err(|error| format!("{}: {error}", manifest.display()))?;

@@ -18,6 +18,8 @@ use assay_cluster::{Cluster, ClusterConfig, KeyWrap};
 use assay_node_api::limits_warnings;
 use assay_node_auth::{Asker, Job, LoginRules, Secret};
 use assay_node_budgets::{Budgets, ReplicatedBudgets};
+use assay_node_bulk_jobs::BulkJobs;
+use assay_node_console::cluster::ClusterReader;
 use assay_node_egress::EgressClient;
 use assay_node_files::{Collector, Files};
 use assay_node_http::{App, Console, Health, HttpConfig, Server, Sockets};
@@ -173,12 +175,14 @@ async fn run(config: Config) -> anyhow::Result<()> {
 }
 
 /// Returns what the server has to know of the console.
-fn console(config: &Config, cluster: &Cluster) -> Console {
+fn console(config: &Config, cluster: &Arc<Cluster>) -> Console {
     let id = cluster.id().to_string();
     Console {
         config: config.console.clone(),
         cluster: id.chars().take_while(|letter| *letter != '-').collect(),
         node: cluster.node().to_string(),
+        readings: Arc::new(ClusterReader::new(Arc::clone(cluster))),
+        jobs: BulkJobs::start(cluster),
     }
 }
 

@@ -9,7 +9,7 @@ macro_rules! counters {
             $($(#[$doc])* pub(crate) $name: AtomicU64,)+
         }
 
-        /// Every counter at about one moment.
+        /// Reads all counters at nearly the same time.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
         pub struct Counts {
             $($(#[$doc])* pub $name: u64,)+
@@ -26,25 +26,25 @@ macro_rules! counters {
 counters! {
     /// Commands that were acknowledged.
     commands,
-    /// Entries that were proposed, of one or many commands.
+    /// Proposed entries, of one or more commands.
     entries,
-    /// Bytes of commands that were proposed.
+    /// Bytes of proposed commands.
     bytes,
-    /// Entries whose commands travelled as a blob.
+    /// Entries whose commands were stored as a blob.
     large,
-    /// Commands refused because a queue was full or memory ran out.
+    /// Commands refused because of a full queue or exhausted memory.
     busy,
-    /// Proposals whose outcome is not known.
+    /// Proposals with an unknown outcome.
     unknown,
     /// Reads that requested a fence.
     fences,
-    /// Rounds that answered them.
+    /// Rounds that served these fences.
     fence_rounds,
-    /// Seals that ended well.
+    /// Successful seals.
     seals,
-    /// Snapshots of other replicas that were taken over.
+    /// Installed snapshots of other replicas.
     snapshots,
-    /// Leads that were handed over on purpose.
+    /// Leaderships that were handed over on purpose.
     handovers,
 }
 

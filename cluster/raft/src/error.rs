@@ -1,4 +1,4 @@
-//! Errors of fences and seals. Failures of writes are in the model, since they are sent to other nodes.
+//! Errors of fences and seals. Failures of writes are in the model, because they are sent to other nodes.
 
 use assay_storage_model::ReplicaId;
 use thiserror::Error;
@@ -17,7 +17,7 @@ pub enum FenceError {
 
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SealError {
-    /// Nothing has changed; retried when there is space.
+    /// Nothing has changed. The seal is retried when there is space.
     #[error("not sealed, the disk has no space: {0}")]
     NoSpace(String),
     #[error("the group has stopped: {0}")]

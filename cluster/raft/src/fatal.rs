@@ -1,6 +1,7 @@
-//! End of the process for a replica that must not continue: a failed write or fsync, damage, a panic in the write path.
-//! The outcome of an unacknowledged write is then unknown to its writer, and nothing acknowledged is lost (decision
-//! 11).
+//! End of the process for a replica that must not continue.
+//!
+//! The reason is a failed write or fsync, damage, or a panic in the write path. The outcome of an unacknowledged write
+//! is then unknown to its writer, and nothing acknowledged is lost (decision 11).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,25 +14,25 @@ use parking_lot::Mutex;
 use crate::apply::apply_thread::others_of;
 use crate::apply::machine::{Machine, MachineError};
 
-/// Workers of the consensus runtime, blocking ones included.
+/// Prefix of the threads of the consensus runtime, including its blocking threads.
 pub const CONSENSUS_THREAD: &str = "assay-consensus";
-/// One thread per group; the number of the shard or `cat` follows.
+/// Prefix of the apply threads. The number of the shard, or `cat`, follows.
 pub const APPLY_THREAD: &str = "assay-apply-";
 pub const SEAL_THREAD: &str = "assay-seal";
 pub const COMPACTION_THREAD: &str = "assay-compact";
 pub const UPKEEP_THREAD: &str = "assay-upkeep";
-/// The writer of the log, named by its own crate.
+/// Name of the thread that writes the log, set by its own crate.
 pub const LOG_THREAD: &str = "assay-log";
-/// Name of the threads that run the actors of objects, given by their own crate; a number follows.
+/// Prefix of the threads that run the actors of objects, set by their own crate. A number follows.
 pub const ACTOR_THREAD: &str = "assay-objects";
 
-/// A panic on a thread whose name starts with one of these ends the process.
+/// Prefixes of the threads on which a panic ends the process.
 const THREADS_THAT_END_IT: [&str; 7] =
     [CONSENSUS_THREAD, APPLY_THREAD, SEAL_THREAD, COMPACTION_THREAD, UPKEEP_THREAD, LOG_THREAD, ACTOR_THREAD];
 
-/// Reaction when this node must stop at once. Reported once; by default the process aborts.
+/// Reaction when this node must stop at once. It is reported once, and by default the process aborts.
 ///
-/// A replica whose own files are damaged need not take the node with it: [`OnFatal::close_damaged`].
+/// A replica with damaged files need not end the node: see [`OnFatal::close_damaged`].
 #[derive(Clone)]
 pub struct OnFatal {
     hook: Arc<dyn Fn(String) + Send + Sync>,
@@ -41,18 +42,18 @@ pub struct OnFatal {
 }
 
 impl OnFatal {
-    /// Calls `hook` instead of ending the process, for tests.
+    /// Calls `hook` instead of ending the process. For tests.
     pub fn call(hook: impl Fn(String) + Send + Sync + 'static) -> OnFatal {
         let reported = Arc::new(AtomicBool::new(false));
         OnFatal { hook: Arc::new(hook), reported, close_damaged: None, damaged: Arc::default() }
     }
 
-    /// Calls `close` with a damaged replica, whose consensus ends at the same time. Without this the node stops.
+    /// Calls `close` with a damaged replica, whose consensus ends at the same time. Without this, the node stops.
     pub fn close_damaged(self, close: impl Fn(GroupId, ReplicaId) + Send + Sync + 'static) -> OnFatal {
         OnFatal { close_damaged: Some(Arc::new(close)), ..self }
     }
 
-    /// Ends the node, or the replica alone where only its own files are damaged and other replicas have its data.
+    /// Ends the node, or only the replica if its own files are damaged and other replicas have its data.
     pub(crate) fn report_failure(
         &self,
         (group, replica): (GroupId, ReplicaId),
@@ -68,7 +69,7 @@ impl OnFatal {
         }
     }
 
-    /// Reports that files of a replica are damaged and that it cannot go on.
+    /// Reports that a replica has damaged files and cannot continue.
     pub fn report_damage(&self, group: GroupId, replica: ReplicaId, why: impl fmt::Display) {
         let Some(close) = &self.close_damaged else {
             return self.report(format_args!("replica {replica} of group {group}: {why}"));
@@ -94,7 +95,7 @@ impl OnFatal {
         (self.hook)(why);
     }
 
-    /// Returns whether an error was reported. Only observable if the hook returned.
+    /// Returns whether an error was reported. Observable only if the hook returned.
     pub fn was_reported(&self) -> bool {
         self.reported.load(Ordering::SeqCst)
     }
@@ -103,7 +104,7 @@ impl OnFatal {
 impl Default for OnFatal {
     fn default() -> Self {
         OnFatal::call(|why| {
-            // The line must be seen also where nobody listens to tracing.
+            // The line must also be visible without a tracing subscriber.
             eprintln!("assay stops: {why}");
             process::abort()
         })
@@ -116,8 +117,9 @@ impl fmt::Debug for OnFatal {
     }
 }
 
-/// Makes a panic in consensus, the log, apply or upkeep end the process, after the message of the hook that stood
-/// before. Called once, by the program; panics elsewhere stay what they were.
+/// Makes a panic in consensus, the log, apply or upkeep end the process, after the previous panic hook ran.
+///
+/// The program calls it once. Panics on other threads keep their usual effect.
 pub fn install_abort_hook() {
     let before = panic::take_hook();
     panic::set_hook(Box::new(move |info| {

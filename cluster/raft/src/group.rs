@@ -1,4 +1,4 @@
-//! One replica of one group on this node: its start, and the shared handle.
+//! Replica of a group on this node: its start, and its shared handle.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -52,13 +52,13 @@ use crate::write_path::proposer::Proposer;
 
 /// Time limit for sending a snapshot to a follower.
 const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(600);
-/// Entries one message to a follower carries at most; bytes are bounded apart from that.
+/// Maximum number of entries in one message to a follower. Their bytes are limited separately.
 const ENTRIES_PER_MESSAGE_MAX: u64 = 64;
-/// Proposals of one group that do not go through its committer and are under way at once.
+/// Maximum number of concurrent proposals of one group that bypass its committer.
 pub const PROPOSALS_IN_FLIGHT_MAX: usize = 8;
 
-/// Entries that a group of several members keeps behind a seal, so that a member with a small lag or a short absence
-/// needs no snapshot.
+/// Number of sealed entries that a group of several members keeps in its log. A member with a small lag or a short
+/// absence then needs no snapshot.
 pub const ENTRIES_KEPT: u64 = 64;
 /// Time limit for answering accepted work when a replica stops.
 const CLOSED_WITHIN: Duration = Duration::from_secs(5);
@@ -67,12 +67,12 @@ const SEAL_NOTICED_WITHIN: Duration = Duration::from_secs(2);
 /// Time after which an unfinished seal is requested again.
 const SEAL_ASKED_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
-/// Parts that all groups of a node share.
+/// Parts shared by all groups of a node.
 #[derive(Clone, Debug)]
 pub struct NodeParts {
     pub cluster_name: String,
     pub timing: Timing,
-    /// Runtime of consensus; its threads are named for it.
+    /// Runtime of consensus, whose threads are named after it.
     pub runtime: Handle,
     pub cache: CacheBudget,
     pub seals: SealThreads,
@@ -97,7 +97,7 @@ pub struct GroupConfig {
     pub incoming: IncomingDir,
 }
 
-/// A running replica. Dropping it without [`Group::shutdown`] is as safe as a crash.
+/// Running replica. Dropping it without [`Group::shutdown`] is as safe as a crash.
 #[derive(Clone)]
 pub struct Group {
     shared: Arc<GroupInner>,
@@ -111,14 +111,14 @@ struct GroupInner {
     proposer: Proposer,
     committer: Committer,
     fences: Fences,
-    /// Fences of other replicas that take this one for the leader.
+    /// Fences for other replicas, which consider this one the leader.
     asked: Fences,
     log: LogStore,
     inbound: Inbound,
     read_index: Arc<ReadIndex>,
     apply_thread: ApplyThread,
     seals_ended: watch::Receiver<SealsEnded>,
-    /// One seal of a group at a time, so that an answer is of a seal that began after the question.
+    /// Lock that allows one seal at a time, so that the awaited seal began after the request.
     sealing: Mutex<()>,
     in_flight: Arc<Semaphore>,
     nearer: parking_lot::Mutex<Nearer>,
@@ -139,7 +139,7 @@ impl std::fmt::Debug for Group {
 }
 
 impl Group {
-    /// Applies again what was committed since the last seal, and returns when consensus runs.
+    /// Reapplies the entries committed since the last seal, and returns when consensus runs.
     pub async fn start(config: GroupConfig, node: NodeParts) -> Result<Group, StartError> {
         let group = config.group;
         beat_every(node.timing.tick());
@@ -147,7 +147,7 @@ impl Group {
         started.unwrap_or_else(|error| Err(StartError::Consensus { group, why: error.to_string() }))
     }
 
-    /// Starts the tasks that report higher votes and run elections, and end with this replica.
+    /// Starts the tasks that report higher votes and run elections. They end with this replica.
     fn watch(&self, votes: watch::Receiver<Option<Vote<Replica>>>) {
         let runtime = &self.shared.proposer.runtime;
         runtime.spawn(step_down(Arc::downgrade(&self.shared), |shared| &shared.raft, votes));
@@ -186,13 +186,13 @@ impl Group {
         &self.shared.inbound.peers
     }
 
-    /// A message of another replica of the group, answered in bytes. Must run on the runtime of consensus.
+    /// Handles a message of another replica of the group. Must run on the runtime of consensus.
     pub async fn receive(&self, way: Way, kind: MessageKind, body: Bytes) -> Result<Bytes, ReceiveError> {
         let GroupInner { raft, asked, read_index, inbound, .. } = &*self.shared;
         inbound.receive(raft, (asked, read_index), way, kind, body).await
     }
 
-    /// A file of a snapshot that this replica is sending.
+    /// Returns the bytes of a file of a snapshot that this replica is sending.
     pub async fn read_export(&self, wanted: FileWanted) -> Result<Chunks, PeerError> {
         self.shared.inbound.read_export(wanted).await
     }
@@ -214,14 +214,16 @@ impl Group {
         self.fence().await.map(|_| ())
     }
 
-    /// Takes a command in for the next entry; entries keep the order of these calls. A command that still waits for
-    /// memory at its deadline is refused.
+    /// Submits a command for the next entry. Entries keep the order of these calls.
+    ///
+    /// A command that still waits for memory at its deadline is refused.
     pub fn submit(&self, command: Bytes, until: Instant) -> Result<Pending, NotWritten> {
         self.shared.committer.submit(command, until)
     }
 
-    /// Waits for room, then does as [`Group::submit`], and returns the outcome. Reports busy only after
-    /// [`WRITE_WAIT_MAX`].
+    /// Waits for room, submits a command as [`Group::submit`] does, and returns its outcome.
+    ///
+    /// Reports busy only after [`WRITE_WAIT_MAX`].
     pub async fn write(&self, command: Bytes) -> WriteOutcome {
         self.shared.committer.write(command, Instant::now() + WRITE_WAIT_MAX).await
     }
@@ -247,35 +249,35 @@ impl Group {
         proposed.await.unwrap_or_else(|error| Err(lost(error)))
     }
 
-    /// Returns when this replica has applied everything that was acknowledged before the call; answers that index.
+    /// Waits until this replica has applied everything acknowledged before the call, and returns that index.
     pub async fn fence(&self) -> Result<u64, FenceError> {
         self.shared.fences.wait(&self.shared.read_index).await
     }
 
-    /// Index of the last entry that this replica has applied.
+    /// Returns the index of the last entry that this replica has applied.
     pub fn applied_index(&self) -> Option<u64> {
         self.shared.machine.applied().position.map(|position| position.index)
     }
 
-    /// Returns when this replica has applied the entry at `index`, without asking any other replica.
+    /// Waits until this replica has applied the entry at `index`, without requests to other replicas.
     pub async fn wait_applied(&self, index: u64) -> Result<(), FenceError> {
         self.shared.fences.wait_applied(index).await.map(drop)
     }
 
-    /// Index of the last applied entry, as it changes.
+    /// Returns a receiver for the applied index plus one.
     pub fn applied_changes(&self) -> watch::Receiver<u64> {
         self.shared.fences.applied_changes()
     }
 
-    /// Makes everything applied before the call durable without the log, which is then purged up to there.
+    /// Makes everything applied before the call durable without the log, and purges the log up to that position.
     pub async fn seal(&self) -> Result<Applied, SealError> {
         let _one = self.shared.sealing.lock().await;
         let mut ended = self.shared.seals_ended.clone();
         let before = ended.borrow_and_update().count;
         let stopped = |why: String| SealError::Stopped(why);
         let gone = || stopped("it was shut down meanwhile".into());
-        // Consensus ignores a trigger while it still tidies up after the seal before, which has been reported by then;
-        // and one that comes during this seal. So asking again is needed sometimes and harmless always.
+        // Consensus ignores a trigger during this seal, or while it still finishes the previous one. A repeated trigger
+        // is therefore sometimes needed, and always harmless.
         let last = loop {
             self.shared.raft.trigger().snapshot().await.map_err(|fatal| stopped(fatal.to_string()))?;
             match timeout(SEAL_ASKED_AGAIN_AFTER, ended.wait_for(|ended| ended.count > before)).await {
@@ -295,16 +297,16 @@ impl Group {
         }
     }
 
-    /// Waits until consensus has noticed a seal. It learns of a seal after the report, and purges nothing before.
+    /// Waits until consensus has noticed a seal. It learns of the seal after the report, and purges nothing before.
     async fn wait_noticed(&self, applied: &Applied) {
         let index = applied.position.map(|position| position.index);
         let mut metrics = self.shared.raft.metrics();
         let noticed = metrics.wait_for(|metrics| metrics.snapshot.map(|id| id.index) >= index);
-        // What is not purged now is purged after the next seal.
+        // Entries that are not purged now are purged after the next seal.
         let _ = timeout(SEAL_NOTICED_WITHIN, noticed).await;
     }
 
-    /// Purges log entries that are sealed.
+    /// Purges sealed entries from the log.
     pub async fn purge(&self, keep: LogRetention) -> Result<(), SealError> {
         let Some(sealed) = self.shared.machine.sealed().position else { return Ok(()) };
         let few = if keep == LogRetention::Some && !self.is_alone() { ENTRIES_KEPT } else { 0 };
@@ -315,7 +317,7 @@ impl Group {
         purged.map_err(|fatal| SealError::Stopped(fatal.to_string()))
     }
 
-    /// Returns the last entry that no other member will request, as far as known; none if no member needs any.
+    /// Returns the last entry that no other member will request, as far as known, or `None` if no member needs any.
     fn needed_behind(&self) -> Option<u64> {
         let matched: Vec<_> = {
             let receiver = self.shared.raft.metrics();
@@ -334,8 +336,8 @@ impl Group {
         self.sealed_in_log() > 0 && self.needed_behind().is_some_and(|needed| needed < sealed)
     }
 
-    /// Returns the group's number of members, queried from consensus itself and not from its last report; none once it
-    /// stopped.
+    /// Returns the number of members in the group, or `None` if consensus has stopped. Asks consensus itself, because
+    /// its last report may be outdated.
     pub async fn count_members(&self) -> Option<usize> {
         let count =
             self.shared.raft.with_raft_state(|state| state.membership_state.effective().membership().nodes().count());
@@ -349,7 +351,7 @@ impl Group {
         metrics.membership_config.membership().nodes().next().is_none()
     }
 
-    /// Returns whether this replica votes in its group: a learner may be far behind.
+    /// Returns whether this replica votes in its group. A learner may be far behind.
     pub fn votes(&self) -> bool {
         let metrics = self.shared.raft.server_metrics();
         let metrics = metrics.borrow();
@@ -363,33 +365,34 @@ impl Group {
         metrics.membership_config.membership().nodes().count() <= 1
     }
 
-    /// Applied entries that are not sealed yet.
+    /// Returns the number of applied entries that are not sealed.
     pub fn unsealed_entries(&self) -> u64 {
         let next = |applied: Applied| applied.position.map_or(0, |position| position.index + 1);
         next(self.shared.machine.applied()).saturating_sub(next(self.shared.machine.sealed()))
     }
 
-    /// Sealed entries that are still in the log.
+    /// Returns the number of sealed entries that are still in the log.
     pub fn sealed_in_log(&self) -> u64 {
         let sealed = self.shared.machine.sealed().position.map_or(0, |position| position.index + 1);
         sealed.saturating_sub(self.shared.log.first_index())
     }
 
-    /// Commands that wait to become an entry.
+    /// Returns the number of commands that wait to become an entry.
     pub fn waiting_commands(&self) -> usize {
         self.shared.committer.waiting()
     }
 
-    /// Bytes of entries that are in the log and not applied yet.
+    /// Returns the bytes of entries that are in the log and not yet applied.
     pub fn unapplied_bytes(&self) -> u64 {
         self.shared.inbound.lag.bytes()
     }
 
-    /// Nothing more is taken in; what was taken in is answered; then consensus stops.
+    /// Stops accepting commands, answers the accepted ones, and then stops consensus.
     pub async fn shutdown(&self) {
-        // An entry under way may wait for a majority that has stopped before this replica: its writers hear "unknown".
+        // An entry in flight may wait for a majority that stopped before this replica. Its writers get an unknown
+        // outcome.
         let closed = timeout(CLOSED_WITHIN, self.shared.committer.close()).await;
-        // Errors of a core that stopped before are in the log already.
+        // Errors of consensus that stopped earlier are already logged.
         let _ = self.shared.raft.shutdown().await;
         self.shared.log.close().await;
         if closed.is_err() {
@@ -418,7 +421,7 @@ async fn propose(proposer: &Proposer, commands: Vec<Bytes>, until: Instant) -> R
     proposer.propose(entry.finish(), commands.len(), bytes).await
 }
 
-/// Settings of openraft, or why they do not fit together.
+/// Returns the settings of openraft, or the reason why they are inconsistent.
 fn consensus_config(cluster_name: &str, timing: Timing) -> Result<Arc<Config>, String> {
     let millis = |duration: Duration| u64::try_from(duration.as_millis()).expect("short");
     let config = Config {
@@ -427,26 +430,26 @@ fn consensus_config(cluster_name: &str, timing: Timing) -> Result<Arc<Config>, S
         election_timeout_min: millis(timing.election_min),
         election_timeout_max: millis(timing.election_max),
         install_snapshot_timeout: millis(SNAPSHOT_TIMEOUT),
-        // `guard_elections` turns elections on where a majority hears no leader.
+        // `guard_elections` turns elections on while a majority has no contact with a leader.
         enable_elect: false,
         max_payload_entries: ENTRIES_PER_MESSAGE_MAX,
-        // The upkeep says when: it knows bytes, age and what pins the log, consensus counts entries only.
+        // The upkeep triggers snapshots: it knows bytes, age and pinned log files, while consensus only counts entries.
         snapshot_policy: SnapshotPolicy::Never,
-        // Likewise: `Group::purge` says up to where.
+        // `Group::purge` decides how far the log is purged.
         max_in_snapshot_log_to_keep: u64::MAX,
         ..Config::default()
     };
     config.validate().map(Arc::new).map_err(|error| error.to_string())
 }
 
-/// Consensus spawns its tasks where it is started, so that must be its own runtime. No async function and not inlined:
-/// so all of consensus is compiled in this crate, once, and not in each that starts a group.
+/// Starts a group on the runtime of consensus, because consensus spawns its tasks where it is started. Not async and
+/// not inlined, so that consensus is compiled once, in this crate.
 #[inline(never)]
 fn start_on_its_runtime(config: GroupConfig, node: NodeParts) -> JoinHandle<Result<Group, StartError>> {
     node.runtime.clone().spawn(start(config, node))
 }
 
-/// Returns a function for the index of the next entry that the state machine takes.
+/// Returns a function that yields the index of the next entry for the state machine.
 fn applied_next(machine: &dyn Machine) -> Arc<AppliedNext> {
     let next = machine.applied().position.map_or(0, |position| position.index + 1);
     Arc::new(watch::Sender::new(next))
@@ -523,7 +526,7 @@ async fn start(config: GroupConfig, node: NodeParts) -> Result<Group, StartError
     Ok(group)
 }
 
-/// A replica with running consensus that does not accept writes or reads yet.
+/// Replica with running consensus that does not yet accept writes or reads.
 struct Started {
     group: GroupId,
     replica: ReplicaId,
@@ -572,9 +575,8 @@ impl Started {
     }
 }
 
-/// Ends the process when consensus stops on an error of its own, which is not reported otherwise: a replica without
-/// consensus would refuse everything for ever. A replica that was stopped ends normally, and so does a damaged one,
-/// which is closed.
+/// Ends the process when consensus stops on an error of its own, which nothing else reports. A replica without
+/// consensus would refuse everything forever. A replica that was stopped, or closed because of damage, ends normally.
 async fn end_with_consensus((group, replica): (GroupId, ReplicaId), raft: RaftOf, fatal: OnFatal) {
     let mut metrics = raft.metrics();
     drop(raft);

@@ -1,5 +1,6 @@
-//! Consensus: one openraft instance per group of replicas, over our log and our state machines. The only crate that
-//! names openraft; upper layers use [`Group`], lower layers implement [`Machine`].
+//! Consensus: one openraft instance for each group of replicas, over this project's log and state machines.
+//!
+//! No other crate names openraft. Upper layers use [`Group`], and lower layers implement [`Machine`].
 //!
 //! ```text
 //! write ─> committer ─> proposer ─> openraft ─> log store ─> log (durable)
@@ -8,10 +9,10 @@
 //! read ──> fence: the next confirmation round of its group, then wait until that is applied
 //! seal ──> openraft builds a "snapshot" ─> seal thread ─> Machine::seal ─> openraft purges the log
 //! ```
-//! A group of one member goes the same way as one of three: there is no path around consensus.
+//! A group of one member uses the same path as a group of three. No write bypasses consensus.
 //!
-//! Threads: consensus runs on a runtime of its own that is handed in; every group has one apply thread; one thread
-//! seals for all. A failure or a panic on any of them ends the process (`fatal`).
+//! Consensus runs on its own runtime, which the caller provides. Every group has one apply thread, and all groups share
+//! the seal threads. A failure or a panic on any of them ends the process (`fatal`).
 
 mod apply;
 mod counters;

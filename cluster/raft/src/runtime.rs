@@ -1,5 +1,7 @@
-//! Runtime of consensus: tokio, with two own parts: the random source of election timeouts, so that a simulation is
-//! reproducible, and the common beat of ticks.
+//! Runtime of consensus: tokio with two changes.
+//!
+//! The random source of election timeouts can be seeded, so that a simulation is reproducible. Ticks follow a common
+//! beat.
 
 use std::cell::RefCell;
 use std::fmt::Debug;
@@ -17,12 +19,12 @@ thread_local! {
     static SEEDED: RefCell<Option<StdRng>> = const { RefCell::new(None) };
 }
 
-/// Derives the election timeouts of groups on this thread from `seed`. For simulations.
+/// Seeds the election timeouts of groups on this thread. For simulations.
 pub fn seed_elections(seed: u64) {
     SEEDED.with_borrow_mut(|seeded| *seeded = Some(StdRng::seed_from_u64(seed)));
 }
 
-/// Random source of this thread: the system's, unless it was seeded.
+/// Random source of this thread: that of the system, unless it was seeded.
 #[derive(Clone, Copy, Debug)]
 pub struct Dice;
 
@@ -48,24 +50,25 @@ impl RngCore for Dice {
     }
 }
 
-/// Microseconds between two beats; 0 before the first group was started.
+/// Microseconds between two beats, or 0 before the first group was started.
 static BEAT_MICROS: AtomicU64 = AtomicU64::new(0);
 
-/// Sets the beat of this process. Of several the shortest holds: a beat that is too short costs wakeups, one that is too
-/// long would delay ticks.
+/// Sets the beat of this process. Of several values the shortest wins: a short beat costs wakeups, and a long one would
+/// delay ticks.
 pub(crate) fn beat_every(tick: Duration) {
     let tick = u64::try_from(tick.as_micros()).unwrap_or(u64::MAX);
     let shorter = |beat: u64| (beat == 0 || tick < beat).then_some(tick);
-    // An error means that the beat is as short already.
+    // An error means that the beat is already as short.
     let _ = BEAT_MICROS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, shorter);
 }
 
-/// Aligns a deadline to the beat of all groups of a node. Leaders then send their heartbeats together, in few packets,
-/// and wake the other nodes once and not once for each group (decisions/0012).
+/// Aligns a deadline to the beat of all groups of a node.
+///
+/// Leaders then send their heartbeats together, in few packets, and wake the other nodes only once (decisions/0012).
 fn on_the_beat(deadline: Instant) -> Instant {
     static FIRST: OnceLock<Instant> = OnceLock::new();
     if SEEDED.with_borrow(Option::is_some) {
-        return deadline; // simulated nodes share a process, and what they do is to follow from the seed
+        return deadline; // simulated nodes share a process, and their behavior must depend only on the seed
     }
     let first = *FIRST.get_or_init(|| deadline);
     let beat = u128::from(BEAT_MICROS.load(Ordering::Relaxed));
@@ -73,7 +76,7 @@ fn on_the_beat(deadline: Instant) -> Instant {
         return deadline;
     }
     let since = deadline.saturating_duration_since(first).as_micros();
-    // To the nearest one: who wakes late by a little is not to miss the next.
+    // The nearest beat is chosen, so that a slightly late wakeup does not miss the next one.
     let beats = (since + beat / 2) / beat;
     first + Duration::from_micros(u64::try_from(beats * beat).unwrap_or(u64::MAX / 2))
 }
@@ -105,7 +108,7 @@ impl AsyncRuntime for Runtime {
         TokioRuntime::sleep(duration)
     }
 
-    /// In openraft only ticks sleep until a deadline.
+    /// In openraft, only ticks sleep until a deadline.
     fn sleep_until(deadline: Self::Instant) -> Self::Sleep {
         TokioRuntime::sleep_until(on_the_beat(deadline))
     }
@@ -143,7 +146,7 @@ mod tests {
         let start = Instant::now();
         let beats: Vec<Instant> = (0..40u32)
             .map(|phase| {
-                // Each wakes a little late and sleeps for a tick from there.
+                // Each tick wakes a little late, and sleeps for the next tick from there.
                 let mut at = start + TICK * phase / 40;
                 for _ in 0..50 {
                     let next = on_the_beat(at + TICK);

@@ -1,4 +1,4 @@
-//! Deliberate faults of replicas that need more than a line. Not part of a regular build.
+//! Deliberate faults of replicas that need more than one line. They are not part of a regular build.
 
 use std::mem;
 use std::time::Duration;
@@ -11,16 +11,16 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::time::timeout;
 
-/// A majority that has not answered by then is not waited for.
+/// Time after which a sabotaged leader no longer waits for a majority.
 const QUORUM_WAIT: Duration = Duration::from_millis(250);
 
-/// Outcome of an entry; of a sabotaged leader's, with its writes taken for written where no majority has them yet.
+/// Returns the outcome of an entry. A sabotaged leader acknowledges its writes before a majority has them.
 pub(crate) async fn written<T>(entry: Option<Bytes>, proposed: impl Future<Output = T>) -> Result<T, Vec<Outcome>> {
     let Some(outcomes) = entry.and_then(|entry| hoped_for(&entry)) else { return Ok(proposed.await) };
     timeout(QUORUM_WAIT, proposed).await.map_err(|_| outcomes)
 }
 
-/// Outcomes of its writes, if all goes well.
+/// Returns the outcomes of the writes of an entry if all succeed.
 fn hoped_for(entry: &Bytes) -> Option<Vec<Outcome>> {
     let Ok(Entry::Commands(commands)) = Entry::decode(entry) else { return None };
     let hoped_for = |command: &Bytes| match Command::decode(command) {
@@ -30,13 +30,13 @@ fn hoped_for(entry: &Bytes) -> Option<Vec<Outcome>> {
     commands.iter().map(hoped_for).collect()
 }
 
-/// Place in memory where a sabotaged follower leaves entries that it has answered for: its newest, in memory, until
-/// others come.
+/// Memory in which a sabotaged follower leaves its newest acknowledged entries until others come.
 #[derive(Debug, Default)]
 pub(crate) struct Late(Mutex<Vec<LogRecord>>);
 
 impl Late {
-    /// Records that are to be written when `records` come: these, and what has waited for them.
+    /// Returns the records to write when `records` come: on a leader these and the delayed ones, elsewhere only the
+    /// delayed ones.
     pub fn due(&self, records: Vec<LogRecord>, leads: bool) -> Vec<LogRecord> {
         if !sabotage::is(Sabotage::AckOnLeaderOnly) {
             return records;

@@ -1,4 +1,4 @@
-//! Transfer of snapshots between replicas: export, import and the limit on their rate.
+//! Transfer of snapshots between replicas: export, import and rate limit.
 
 pub(crate) mod exports;
 pub(crate) mod imports;

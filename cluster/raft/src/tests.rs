@@ -1,5 +1,5 @@
-//! Tests of whole groups: openraft's own storage suite over our store, and groups of one member that write,
-//! read, seal, stop and start again.
+//! Tests of whole groups: openraft's storage suite over this crate's store, and groups of one member that write, read,
+//! seal, stop and restart.
 
 mod group;
 mod members;

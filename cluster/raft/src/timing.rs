@@ -1,17 +1,17 @@
-//! Timing of failure detection between replicas, and the waits in consensus that follow from it.
+//! Timing of failure detection between replicas, and the derived time limits in consensus.
 
 use std::time::Duration;
 
 use thiserror::Error;
 
-/// Election and heartbeat times of all groups of a node. They should be the same on all nodes of a cluster.
+/// Election and heartbeat times of all groups of a node, which should be equal on all nodes of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// A leader sends heartbeats this often, and waits this long for the answer to an append. Longer than a round trip.
+    /// Interval of heartbeats, and time limit of the response to an append. Must be longer than a round trip.
     pub heartbeat: Duration,
     /// Lower bound of the random time without a leader after which a follower requests votes.
     pub election_min: Duration,
-    /// Upper bound of that time. Also the lease: a voter that had contact with its leader within this time votes for no
+    /// Upper bound of that time. It is also the lease: a voter with contact to its leader within this time votes for no
     /// other.
     pub election_max: Duration,
 }
@@ -26,9 +26,9 @@ impl Default for Timing {
     }
 }
 
-/// Shortest heartbeat: a shorter one costs an idle node noticeable CPU time.
+/// Shortest heartbeat. A shorter one costs an idle node noticeable CPU time.
 const HEARTBEAT_MIN: Duration = Duration::from_millis(20);
-/// Longest election: readers and writers wait for one.
+/// Longest election, because readers and writers wait for elections.
 pub const ELECTION_LIMIT: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -64,7 +64,7 @@ impl Timing {
         Ok(self)
     }
 
-    /// Interval at which consensus checks its timers: openraft derives it from the heartbeat.
+    /// Interval at which consensus checks its timers, which openraft derives from the heartbeat.
     pub(crate) fn tick(self) -> Duration {
         self.heartbeat * 3 / 2
     }
@@ -74,13 +74,13 @@ impl Timing {
         self.election_min * 5 / 8
     }
 
-    /// Pause between two tries to get a majority of pre-votes. An election timeout is long enough for several.
+    /// Pause between two attempts to get a majority of pre-votes. An election timeout is long enough for several.
     pub(crate) fn pre_vote_pause(self) -> Duration {
         self.election_min / 2
     }
 
-    /// Time limit of one request to a leader: a round trip, and a round of its own in between that the request may have
-    /// to wait for.
+    /// Time limit of one request to a leader: a round trip, and the leader's own round that the request may have to
+    /// wait for.
     pub(crate) fn ask_max(self) -> Duration {
         (self.heartbeat * 5).max(Duration::from_secs(2))
     }
@@ -90,13 +90,13 @@ impl Timing {
         (self.election_max * 4).max(Duration::from_secs(5))
     }
 
-    /// Time limit for a replica to lead after it was asked to.
+    /// Time limit for a replica to lead after the request to take over.
     pub(crate) fn take_over_max(self) -> Duration {
         (self.election_max * 3).max(Duration::from_secs(3))
     }
 
-    /// Time without a leader after which a yielding replica stands for election. Others have had time for two tries by
-    /// then.
+    /// Time without a leader after which a yielding replica stands for election. By then, others had time for two
+    /// attempts.
     pub fn yield_max(self) -> Duration {
         self.take_over_max()
     }

@@ -1,4 +1,4 @@
-//! Types that openraft carries for us, and their conversion to our types.
+//! Types that openraft carries for this crate, and conversions to the types of the model.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ openraft::declare_raft_types!(
         AsyncRuntime = Runtime,
 );
 
-/// Number of a replica in consensus; a `ReplicaId`.
+/// Number of a replica in consensus, which is a `ReplicaId`.
 pub(crate) type Replica = u64;
 pub(crate) type LogIdOf = LogId<Replica>;
 pub(crate) type EntryOf = openraft::Entry<Consensus>;
@@ -35,7 +35,7 @@ pub(crate) type SnapshotOf = openraft::Snapshot<Consensus>;
 pub(crate) type StorageErrorOf = openraft::StorageError<Replica>;
 pub(crate) type RaftOf = openraft::Raft<Consensus>;
 
-/// One entry as `model::entry` frames it.
+/// Entry in the encoding of `model::entry`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct EntryBytes(pub Bytes);
 
@@ -70,7 +70,7 @@ impl<'de> Deserialize<'de> for EntryBytes {
     }
 }
 
-/// Node of a replica. Its address is in the catalog, since it may change and this may not.
+/// Node of a replica. Its address is in the catalog, because an address may change and this may not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Home {
     pub node: u64,
@@ -79,12 +79,12 @@ pub struct Home {
 /// Content of a snapshot: files with checksums, and the kept state.
 #[derive(Clone, Debug, Default)]
 pub enum SnapshotFiles {
-    /// Only the position was requested: at the start of a group, or for the report of a seal.
+    /// The position only, for the start of a group or the report of a seal.
     #[default]
     PositionOnly,
-    /// Here, where they were exported.
+    /// Files on this node, in the place of their export.
     Exported(Export),
-    /// All of them in the directory `incoming`; none where the snapshot has no files.
+    /// Files in the directory `incoming`, which is `None` if the snapshot has no files.
     Fetched { applied: Applied, kept: Bytes, incoming: Option<PathBuf> },
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn log_id_of(position: LogPosition) -> LogIdOf {
     LogId::new(CommittedLeaderId::new(position.term, position.replica), position.index)
 }
 
-/// Applied position of a machine, in the words of consensus.
+/// Converts the applied position of a machine to the types of consensus.
 pub(crate) fn applied_state(applied: &Applied) -> Result<(Option<LogIdOf>, StoredMembershipOf), BadRecord> {
     let membership = match applied.membership.as_slice() {
         [] => StoredMembership::default(),
@@ -105,7 +105,7 @@ pub(crate) fn applied_state(applied: &Applied) -> Result<(Option<LogIdOf>, Store
     Ok((applied.position.map(log_id_of), membership))
 }
 
-/// The description of a seal. The same position always gives the same id.
+/// Returns the description of a seal. The same position always gives the same id.
 pub(crate) fn snapshot_meta(applied: &Applied) -> Result<SnapshotMetaOf, BadRecord> {
     let (last_log_id, last_membership) = applied_state(applied)?;
     let snapshot_id = applied.position.map(|position| position.to_string()).unwrap_or_default();

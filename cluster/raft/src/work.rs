@@ -1,5 +1,5 @@
-//! Execution of blocking work: on threads, or in place if a whole cluster is simulated on one thread. In place a pause
-//! represents its duration, so that other things happen meanwhile.
+//! Execution of blocking work, on threads or in place. In-place work serves simulations of a cluster on one thread. A
+//! pause then represents its duration, so that other tasks run meanwhile.
 
 use std::fmt;
 use std::io;
@@ -29,7 +29,7 @@ impl fmt::Debug for Work {
 }
 
 impl Work {
-    /// Result of the work; an error where its thread panicked or its runtime is gone.
+    /// Runs blocking work. Returns an error if its thread panicked or its runtime is gone.
     pub async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
         match self {
             Work::Threads => spawn_blocking(work).await.map_err(io::Error::other),

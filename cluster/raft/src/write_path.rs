@@ -1,4 +1,4 @@
-//! The write path: admission, command queue, batching into entries, and proposal to consensus.
+//! Write path: admission, command queue, batching into entries, and proposal to consensus.
 
 pub(crate) mod admission;
 pub(crate) mod command_queue;

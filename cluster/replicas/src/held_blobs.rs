@@ -1,7 +1,9 @@
-//! Blobs of large writes that this node holds, and their garbage collection. A blob is needed while an entry of a group's
-//! log names it or it is in transit. Others are deleted by the upkeep thread.
+//! Blobs of large writes that this node holds, and their garbage collection.
 //!
-//! Nothing of this is on disk: a start learns the names from the log, then sweeps what none of them is.
+//! A blob is needed while an entry of a group's log names it, or while it is in transit. The upkeep thread deletes
+//! other blobs.
+//!
+//! None of this is stored on disk. A start learns the names from the log, and then sweeps the unnamed blobs.
 
 use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
@@ -15,15 +17,18 @@ use assay_storage_model::GroupId;
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 
-/// Time for which a blob is kept that another node sent ahead of its entry. A proposal is answered long before, and
-/// what is gone is fetched again. What was sent twice stays as long, so it is no longer than what was deleted may stay.
+/// Time for which a blob that another node sent ahead of its entry is kept.
+///
+/// A proposal is answered long before, and a deleted blob is fetched again. A blob that was sent twice is kept as long,
+/// so the time must not exceed the permitted life of deleted data.
 const EXPECTED_FOR: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 pub struct BlobWrites {
     blobs: Arc<Blobs>,
     needed: Mutex<Needed>,
-    /// Putting takes it shared, removing alone: a blob must not go while the same content is put again.
+    /// Lock that writers share and removal takes exclusively, so that a blob is not removed while the same content is
+    /// stored.
     gate: RwLock<()>,
 }
 
@@ -32,7 +37,7 @@ struct Needed {
     by_entry: BTreeMap<(GroupId, u64), BlobName>,
     /// Number of entries and holds that use each blob.
     uses: HashMap<BlobName, usize>,
-    /// Here ahead of the entries that will name them; each is a use.
+    /// Blobs that arrived ahead of their entries, with the time. Each counts as one use.
     expected: HashMap<BlobName, Instant>,
     unused: Vec<BlobName>,
 }
@@ -73,7 +78,7 @@ impl Needed {
     }
 }
 
-/// Keeps a blob until its entry is in the log, or never will be.
+/// Guard that keeps a blob until its entry is in the log, or never will be.
 struct Hold {
     writes: Arc<BlobWrites>,
     name: BlobName,
@@ -111,7 +116,7 @@ impl BlobWrites {
         self.blobs.put(framed).map(drop)
     }
 
-    /// Reads a blob; none if it is not here. Blocking.
+    /// Reads a blob, or returns `None` if it is not here. Blocking.
     pub fn read(&self, name: BlobName, length: u64) -> Result<Option<Bytes>, BlobError> {
         if self.blobs.contains(name)? { self.blobs.get(name, length).map(Some) } else { Ok(None) }
     }
@@ -141,19 +146,20 @@ impl BlobWrites {
         self.needed.lock().forget(group, index..);
     }
 
-    /// Blocking: keeps what another node sends until its entry comes, or for a while.
+    /// Stores a blob that another node sent, and keeps it until its entry comes or for a while. Blocking.
     pub fn expect(&self, framed: &[u8]) -> Result<(), BlobError> {
         let _shared = self.gate.read();
         let name = self.blobs.put(framed)?;
         let mut needed = self.needed.lock();
-        // Whose entry was faster: nothing is to come, and who lacks it for another entry fetches it.
+        // If an entry already names the blob, no later one is expected. A node that needs it for another entry fetches
+        // it.
         if !needed.uses.contains_key(&name) {
             needed.expect(name);
         }
         Ok(())
     }
 
-    /// Blocking: whether it is here, and then kept until its entry comes.
+    /// Returns whether the blob is here, and then keeps it until its entry comes. Blocking.
     pub fn expect_here(&self, name: BlobName) -> Result<bool, BlobError> {
         let _shared = self.gate.read();
         let here = self.blobs.contains(name)?;
@@ -163,7 +169,7 @@ impl BlobWrites {
         Ok(here)
     }
 
-    /// Those whose entry never came.
+    /// Forgets the expected blobs whose entries never came.
     fn forget_expected(&self) {
         let mut needed = self.needed.lock();
         let old = needed.expected.iter().filter(|(_, since)| since.elapsed() > EXPECTED_FOR);
@@ -171,7 +177,7 @@ impl BlobWrites {
         old.into_iter().for_each(|name| needed.came(name));
     }
 
-    /// Deletes blobs that no entry names, left over from before a start.
+    /// Marks blobs that no entry names as unused. They are left over from before a start.
     pub fn sweep(&self) -> std::io::Result<()> {
         let _alone = self.gate.write();
         let listed = self.blobs.list()?;
@@ -182,7 +188,7 @@ impl BlobWrites {
         Ok(())
     }
 
-    /// Removes what came out of use; answers how many.
+    /// Deletes the unused blobs, and returns their number.
     pub fn collect(&self) -> Result<usize, BlobError> {
         self.forget_expected();
         if self.needed.lock().unused.is_empty() {
@@ -197,8 +203,11 @@ impl BlobWrites {
             unused.retain(|name| !needed.uses.contains_key(name));
             unused
         };
-        for name in &unused {
-            self.blobs.remove(*name)?;
+        for (place, name) in unused.iter().enumerate() {
+            if let Err(why) = self.blobs.remove(*name) {
+                self.needed.lock().unused.extend_from_slice(&unused[place..]);
+                return Err(why);
+            }
         }
         Ok(unused.len())
     }

@@ -1,6 +1,6 @@
-//! The replicas that a node hosts, and their upkeep: seals, compaction, erasure, disk space, blobs that nothing needs.
+//! Replicas that a node hosts, and their upkeep: seals, compaction, erasure, disk space, and unused blobs.
 //!
-//! Works on what is here alone: consensus is asked to seal and to purge, and nothing is sent to other nodes.
+//! The crate works only on local data. It requests seals and purges from consensus, and sends nothing to other nodes.
 
 mod held_blobs;
 mod registry;

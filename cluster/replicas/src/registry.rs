@@ -8,11 +8,11 @@ use assay_storage_model::{GroupId, ReplicaId, ShardId};
 use assay_storage_shard::Shard;
 use parking_lot::RwLock;
 
-/// A replica that runs on this node.
+/// Replica that runs on this node.
 #[derive(Clone, Debug)]
 pub struct HostedReplica {
     pub group: Group,
-    /// Shard of the group; none for the catalog.
+    /// Shard of the group, or `None` for the catalog.
     pub shard: Option<Arc<Shard>>,
 }
 
@@ -34,7 +34,7 @@ impl Replicas {
         self.hosted.read().get(&group).map(|hosted| hosted.group.clone())
     }
 
-    /// The group, if it is this replica that is here.
+    /// Returns the group, if its replica here has this number.
     pub fn replica(&self, group: GroupId, replica: ReplicaId) -> Option<Group> {
         self.group(group).filter(|found| found.replica() == replica)
     }
@@ -52,7 +52,7 @@ impl Replicas {
         self.hosted.read().values().map(|hosted| hosted.group.clone()).collect()
     }
 
-    /// Groups that have a replica here.
+    /// Returns the groups that have a replica here.
     pub fn ids(&self) -> Vec<GroupId> {
         self.hosted.read().keys().copied().collect()
     }

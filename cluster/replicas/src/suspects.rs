@@ -1,4 +1,4 @@
-//! Replicas that may be damaged, on their way to the reconciler that looks at them.
+//! Replicas that may be damaged, queued for the reconciler that examines them.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use assay_storage_model::sabotage::{self, Sabotage};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// Groups whose replica here could not be read, or gave another one a damaged snapshot, until they are looked at.
+/// Queue of groups whose replica here could not be read, or sent a damaged snapshot to another one.
 #[derive(Debug, Default)]
 pub struct Suspects {
     waiting: Mutex<BTreeSet<GroupId>>,
@@ -17,13 +17,13 @@ pub struct Suspects {
 impl Suspects {
     pub fn add(&self, group: GroupId) {
         if sabotage::is(Sabotage::RotInCompactionIsFatal) {
-            return; // a reader may meet the damage first
+            return; // a reader may find the damage first
         }
         self.waiting.lock().insert(group);
         self.told.notify_one();
     }
 
-    /// Returns the groups that were not looked at yet.
+    /// Returns the groups that were not examined yet.
     pub fn waiting(&self) -> Vec<GroupId> {
         self.waiting.lock().iter().copied().collect()
     }

@@ -1,10 +1,10 @@
-//! Upkeep: seals, compaction, disk space, unused blobs.
+//! Upkeep of the replicas: seals, compaction, disk space, and unused blobs.
 //!
-//! One thread examines the node several times a second and decides by `seal_choice`, which is pure. Seals run on
-//! threads of their own, through consensus, which then purges the log. Compaction has a thread of its own, with low
-//! priority on few processors. It rests while memory is short, unless a shard has too many segments. The same thread
-//! admits or blocks writes: they wait while memory is at twice its budget, and are refused while the disk is nearly
-//! full.
+//! One thread examines the node several times a second and decides on seals with `seal_choice`, which is pure. Seals
+//! run on their own threads, through consensus, which then purges the log. Compaction has its own thread, with low
+//! priority on few processors. It rests while memory is short, unless a shard has too many segments. The examining
+//! thread also admits or blocks writes: they wait while memory is at twice its budget, and are refused while the disk
+//! is nearly full.
 
 mod erasure;
 mod seal_choice;
@@ -38,38 +38,39 @@ use crate::suspects::Suspects;
 use erasure::Erasing;
 use seal_choice::{Budget, SealCandidate, decide};
 
-/// Between two looks at the node.
+/// Interval at which the node is examined.
 const LOOK: Duration = Duration::from_millis(25);
-/// Above its budget so many times the log no longer keeps what other members need: they are sent a snapshot instead.
+/// Multiple of its budget above which the log keeps no entries for other members, which then receive a snapshot.
 const LOG_STRETCH: u64 = 4;
-/// Between two tries to give log files back, and two measures of the disk.
+/// Interval of disk measurements and of attempts to release log files.
 const LOOK_AT_DISK: Duration = Duration::from_millis(250);
-/// While memory is above this share of its budget, seals and applies need the machine more than compaction does.
+/// Share of the memory budget above which compaction rests, because seals and applies are more urgent.
 const PRESSED_PERCENT: u64 = 125;
-/// Compaction then rests this many times as long as it worked.
+/// Multiple of its working time for which compaction then rests.
 const RESTS_PER_WORK: u32 = 12;
-/// But not longer than this at once.
+/// Upper bound of one rest.
 const REST_MAX: Duration = Duration::from_millis(250);
-/// A shard with more segments than this is compacted without rest: its reads ask each of them.
+/// Number of segments above which a shard is compacted without rest, because its reads search all of them.
 const SEGMENTS_URGENT: usize = 2 * SEGMENTS_PER_TIER;
-/// The compaction thread looks again after this when nothing woke it.
+/// Interval at which the compaction thread looks for work if nothing wakes it.
 const COMPACTION_REST: Duration = Duration::from_millis(500);
-/// Nothing was sealed for so long: what the seals left is made columnar, which waits for its turn while much is written.
+/// Time without seals after which segments are settled into columnar form. This waits while there are many writes.
 const SETTLED_AFTER: Duration = Duration::from_secs(20);
-/// Pause after a compaction failed for lack of space.
+/// Pause after a compaction that failed for lack of space.
 const COMPACTION_NO_SPACE_REST: Duration = Duration::from_secs(5);
 /// Pause after damage in a shard, which is discarded meanwhile or was recently replaced.
 const DAMAGED_REST: Duration = Duration::from_secs(60);
-/// Documents of generations sealed last, over all shards: they save reads to merges that come right after a seal.
+/// Upper bound of the cached documents of recently sealed generations, over all shards. They save reads during merges
+/// after a seal.
 const CACHED_BYTES_MAX: usize = 64 << 20;
 
-/// Counts of the work that upkeep has done and has before it.
+/// Counters of finished and pending work of the upkeep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UpkeepCounts {
     pub seals: u64,
     pub seals_without_space: u64,
     pub compactions: u64,
-    /// Seals requested and not finished.
+    /// Seals that were requested and are not finished.
     pub sealing: u64,
 }
 
@@ -85,17 +86,17 @@ struct Counts {
 pub struct UpkeepConfig {
     pub disk: SharedDisk,
     pub data_dir: PathBuf,
-    /// Memory tables of all groups together; at twice this writes wait.
+    /// Memory budget of all memory tables together. Writes wait at twice this size.
     pub memory_budget_bytes: u64,
     pub log_budget_bytes: u64,
-    /// A memory table is sealed when its oldest row is this old.
+    /// Maximum age of the oldest row in a memory table before the table is sealed.
     pub seal_age: Duration,
-    /// Delay after which the rest of a deleted object is removed from files.
+    /// Delay after which the remaining data of a deleted object is removed from files.
     pub erase_after: Duration,
     pub on_fatal: OnFatal,
 }
 
-/// Everything that the upkeep works with.
+/// Parts of the node that the upkeep uses.
 #[derive(Debug)]
 pub struct UpkeepParts {
     pub config: UpkeepConfig,
@@ -105,11 +106,11 @@ pub struct UpkeepParts {
     pub admission: Arc<Admission>,
     pub runtime: Handle,
     pub lock: Arc<Lock>,
-    /// Receives replicas in which compaction found damage.
+    /// Queue for replicas in which compaction finds damage.
     pub suspects: Arc<Suspects>,
 }
 
-/// A handle on the threads.
+/// Handle on the threads.
 #[derive(Clone, Debug)]
 pub struct Upkeep {
     shared: Arc<UpkeepState>,
@@ -118,12 +119,12 @@ pub struct Upkeep {
 #[derive(Debug)]
 struct UpkeepState {
     stop: AtomicBool,
-    /// Memory is short.
+    /// Whether memory is short.
     pressed: AtomicBool,
     counts: Counts,
     /// Groups with a requested and unfinished seal.
     sealing: Mutex<BTreeSet<GroupId>>,
-    /// A seal ended: there may be something to compact.
+    /// Whether a seal ended, so that there may be something to compact.
     sealed: (Mutex<bool>, Condvar),
     erasing: Arc<Erasing>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -188,11 +189,11 @@ impl Upkeep {
         self.shared.sealed.1.notify_all();
     }
 
-    /// Blocking: after `stop`, until a compaction under way has ended.
+    /// Waits after `stop` until a running compaction has ended. Blocking.
     pub fn join(&self) {
         let threads: Vec<_> = self.shared.threads.lock().drain(..).collect();
         for handle in threads {
-            // A panic there has ended the process.
+            // A panic of the thread has already ended the process.
             let _ = handle.join();
         }
     }
@@ -212,7 +213,7 @@ struct Looking {
     writes: Arc<BlobWrites>,
     admission: Arc<Admission>,
     runtime: Handle,
-    /// Since when each group has entries that are not sealed.
+    /// Time since which each group has had unsealed entries.
     dirty_since: BTreeMap<GroupId, Instant>,
 }
 
@@ -272,7 +273,7 @@ impl Looking {
                 memory_bytes,
                 dirty,
                 age,
-                // A seal would not help where others need what is sealed already.
+                // A seal would not help if other members need entries that are already sealed.
                 pinned: pinned.contains(&id) && (keep == LogRetention::Nothing || !group.keeps_needed()),
                 sealing: sealing.contains(&id),
             });
@@ -291,7 +292,8 @@ impl Looking {
         });
     }
 
-    /// Why writes are refused, where they are. What may still be written until the next look is counted down meanwhile.
+    /// Returns the reason for refusing writes, if there is one. Admission counts down the free bytes until the next
+    /// measurement.
     fn look_at_disk(&self) -> Option<String> {
         let space = match self.config.disk.space(&self.config.data_dir) {
             Ok(space) => space,
@@ -311,7 +313,7 @@ impl Looking {
         }
     }
 
-    /// Groups that have sealed everything, and keep old files of the log for replicas that lag.
+    /// Purges the logs of groups that have sealed everything but keep old log files for members that lag.
     fn purge(&self, pinned: &BTreeSet<GroupId>, keep: LogRetention) {
         for group in pinned.iter().filter_map(|id| self.replicas.group(*id)) {
             if group.unsealed_entries() == 0 && group.sealed_in_log() > 0 {
@@ -324,7 +326,7 @@ impl Looking {
         }
     }
 
-    /// Runs the erasure. Only this thread gives the log's files back, and it copies the log if there is space.
+    /// Runs the erasure. Only this thread releases log files, and it copies the log only if there is space.
     fn erase(&self, now: Instant, has_space: bool) {
         let erasing = &self.shared.erasing;
         if let Some(shards) = erasing.look(&self.replicas, self.config.erase_after, now) {
@@ -335,7 +337,7 @@ impl Looking {
         }
     }
 
-    /// The generations sealed last stay for a while as a cache; together they stay bounded.
+    /// Releases cached generations, the largest first, until they are within the limit together.
     fn release_cached(&self) {
         let shards = self.replicas.shards();
         let mut cached: Vec<_> = shards.iter().map(|shard| (shard.cached_bytes(), shard)).collect();
@@ -350,7 +352,7 @@ impl Looking {
         }
     }
 
-    /// Starts a seal. `pinning` states what the log has to retain, if this group pins its old files.
+    /// Starts a seal. `pinning` is the retention of the log, if this group pins old log files.
     fn seal(&mut self, id: GroupId, pinning: Option<LogRetention>) {
         let Some(group) = self.replicas.group(id) else { return };
         self.shared.sealing.lock().insert(id);
@@ -360,8 +362,8 @@ impl Looking {
             match group.seal().await {
                 Ok(_) => {
                     if let Some(keep) = pinning {
-                        // What is kept for replicas that lag is what keeps the old files.
-                        let _ = group.purge(keep).await; // fails only where the group stops
+                        // The entries kept for members that lag pin the old log files.
+                        let _ = group.purge(keep).await; // fails only if the group stops
                     }
                     shared.counts.seals.fetch_add(1, Ordering::Relaxed);
                 }
@@ -410,7 +412,8 @@ impl Compacting {
         }
     }
 
-    /// Visits one shard after the other, each held only for its turn: a leaving replica waits for all holders.
+    /// Visits one shard after the other. Each is held only for its turn, because a leaving replica waits for all
+    /// holders.
     fn each_shard(&self, work: &dyn Fn(ShardId, &Shard)) {
         for id in self.replicas.ids().into_iter().filter_map(GroupId::shard) {
             if self.shared.stopped() {
@@ -426,7 +429,7 @@ impl Compacting {
         self.not_before.borrow().get(&id).is_none_or(|until| Instant::now() >= *until)
     }
 
-    /// Rests while memory is short.
+    /// Returns a callback that rests while memory is short.
     fn pace<'a>(&'a self, shard: &'a Shard) -> impl Fn() + 'a {
         let worked_since = Cell::new(Instant::now());
         move || {
@@ -440,19 +443,31 @@ impl Compacting {
 
     fn compact(&self, id: ShardId, shard: &Shard) {
         if self.did(id, shard.compact(&self.pace(shard))) {
-            // There may be another step in this shard.
+            // There may be another step for this shard.
             *self.shared.sealed.0.lock() = true;
         }
     }
 
-    /// Segments that have rows of what was deleted are written anew, one after the other.
+    /// Rewrites the segments that contain rows of deleted objects, one after the other.
     fn erase(&self) {
         for id in self.shared.erasing.take_renewed() {
-            let Some(id) = id.shard().filter(|shard| self.may_work_on(*shard)) else { continue };
-            let Some(shard) = self.replicas.shard(id) else { continue };
+            let Some(shard) = id.shard().and_then(|shard| self.replicas.shard(shard)) else { continue };
+            let Some(id) = id.shard().filter(|shard| self.may_work_on(*shard)) else {
+                shard.remains();
+                continue;
+            };
             shard.release_cached();
             let mut looked = BTreeSet::new();
-            while !self.shared.stopped() && self.did(id, shard.erase(&mut looked, &self.pace(&shard))) {}
+            while !self.shared.stopped() {
+                let outcome = shard.erase(&mut looked, &self.pace(&shard));
+                if outcome.is_err() {
+                    // The next round erases the rest.
+                    shard.remains();
+                }
+                if !self.did(id, outcome) {
+                    break;
+                }
+            }
         }
     }
 
@@ -477,7 +492,7 @@ impl Compacting {
                 tracing::warn!(shard = %id, %error, "a compaction could open no more files and will be retried");
                 thread::sleep(COMPACTION_NO_SPACE_REST);
             }
-            // The one replica is given up where the others do without it, as where a reader meets damage.
+            // Only this replica is given up, if the others can do without it, as after damage that a reader finds.
             Err(error) if error.is_damage() && !sabotage::is(Sabotage::RotInCompactionIsFatal) => {
                 tracing::error!(shard = %id, %error, "compaction found damage; the replica is examined");
                 self.not_before.borrow_mut().insert(id, Instant::now() + DAMAGED_REST);

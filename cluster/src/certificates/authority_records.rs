@@ -5,8 +5,8 @@
 //! all trust it          it is the current one                  every node gets a certificate from it
 //! all have one          the previous one is retired            nobody trusts it any more
 //! ```
-//! Each step waits for every node that was not removed, so that no two nodes ever refuse each other. Nodes state in their
-//! records whom they trust and who issued their certificates. All of it is decided here, on values.
+//! Each step waits for every node that was not removed, so that no two nodes ever refuse each other. The record of a
+//! node states its trusted authorities and the issuer of its certificate. The decisions here are pure.
 
 use std::time::{Duration, SystemTime};
 
@@ -16,24 +16,25 @@ use assay_storage_blobs::BlobName;
 use assay_storage_model::NodeId;
 use serde::{Deserialize, Serialize};
 
-/// A certificate is made anew when less than this part of the time that it is valid for is left.
+/// Fraction of the validity that must be left. A certificate with less is renewed.
 const RENEWED_AT_PART: u32 = 3;
-/// Retired authorities that are remembered, so that a node that was down for long takes them out of its files.
+/// Maximum number of remembered retired authorities, which a node that was down for long removes from its files.
 const RETIRED_MAX: usize = 16;
 
-/// Frozen: programs before 0.5.0 read the first two fields, and find no key in them once it is wrapped.
+/// Authorities of the cluster. The format is frozen: programs before 0.5.0 read the first two fields, and find no key
+/// once it is wrapped.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Authorities {
     pub certificate_pem: String,
-    /// The private key as programs before 0.5.0 kept it. Empty once it is wrapped.
+    /// Private key in the form of programs before 0.5.0. Empty once it is wrapped.
     pub key_pem: String,
-    /// The private key, wrapped by the master key.
+    /// Private key, wrapped by the master key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wrapped_key: Option<String>,
-    /// The authority that is to follow: trusted, and issuing nothing yet.
+    /// Next authority, which is trusted but issues no certificates yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<NextAuthority>,
-    /// Certificates of the one before, which is trusted until no node shows a certificate from it.
+    /// Certificates of the previous authority, which is trusted until no node shows a certificate from it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub previous: Vec<String>,
     /// Fingerprints of authorities that are no longer trusted.
@@ -47,13 +48,13 @@ pub(crate) struct NextAuthority {
     pub wrapped_key: String,
 }
 
-/// Change that a node has to make to the certificates in its directory.
+/// Change that a node must make to the certificates in its directory.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum CertificateChange {
     Nothing,
-    /// It is to trust these, and keeps its own certificate.
+    /// The node must trust these authorities, and keeps its certificate.
     Trust(String),
-    /// It needs a certificate from the current authority, and is to trust these.
+    /// The node must trust these authorities, and needs a certificate from the current one.
     Certificate(String),
 }
 
@@ -65,7 +66,7 @@ pub(crate) struct StatedCertificates {
 }
 
 impl Authorities {
-    /// Label that the private key of an authority is wrapped under: it opens for this certificate alone.
+    /// Label under which the private key of an authority is wrapped. It binds the key to this certificate.
     pub fn label(certificate_pem: &str) -> String {
         format!("cluster authority {}", fingerprint_of(certificate_pem))
     }
@@ -83,19 +84,19 @@ impl Authorities {
         std::iter::once(&self.certificate_pem).chain(next).chain(&self.previous)
     }
 
-    /// Every authority that a node is to trust, as one PEM text.
+    /// Returns every authority that a node must trust, as one PEM text.
     pub fn trusted(&self) -> String {
         self.all().map(|pem| format!("{}\n", pem.trim_end())).collect()
     }
 
-    /// The nodes that the rotation under way waits for.
+    /// Returns the nodes that the current rotation waits for.
     pub fn waits_for(&self, nodes: &[NodeRecord]) -> Vec<NodeId> {
-        // A node that has joined and not started has a certificate, and has not stated from whom.
+        // A node that joined but never started has a certificate, but has not stated its issuer.
         let started = |node: &NodeRecord| node.program.clone().filter(|program| program.keys.is_some());
         let waits: Box<dyn Fn(&NodeRecord) -> bool> = match &self.next {
             Some(next) => {
                 let (current, next) = (fingerprint_of(&self.certificate_pem), fingerprint_of(&next.certificate_pem));
-                // A node that does not trust the current one has an operator's own authority.
+                // A node that does not trust the current authority uses an operator's own authority.
                 Box::new(move |node| {
                     let lags = |shown: &NodeProgram| shown.trusts.contains(&current) && !shown.trusts.contains(&next);
                     started(node).as_ref().is_none_or(lags)
@@ -116,7 +117,7 @@ impl Authorities {
         }
     }
 
-    /// The next step of a rotation, if there is one and every node is ready for it.
+    /// Returns the result of the next step of a rotation, if there is one and every node is ready for it.
     pub fn step(&self, nodes: &[NodeRecord]) -> Option<Authorities> {
         if !self.is_rotating() || !self.waits_for(nodes).is_empty() {
             return None;
@@ -137,7 +138,8 @@ impl Authorities {
         Some(stepped)
     }
 
-    /// Change that a node has to make that keeps this identity. A certificate of an operator's own authority stays as it is.
+    /// Returns the change that a node with this identity must make. A certificate of an operator's own authority stays
+    /// unchanged.
     pub fn due(&self, kept: &Identity, valid: Duration) -> Result<CertificateChange, TransportError> {
         if self.issuer_of(kept)?.is_none() {
             return Ok(CertificateChange::Nothing);
@@ -162,7 +164,8 @@ impl Authorities {
         })
     }
 
-    /// The fingerprint of the authority of this cluster that issued the certificate; none of an operator's own.
+    /// Returns the fingerprint of the cluster's authority that issued the certificate, or `None` for an operator's own
+    /// authority.
     fn issuer_of(&self, identity: &Identity) -> Result<Option<String>, TransportError> {
         for pem in self.all() {
             if identity.is_by(pem)? {
@@ -187,14 +190,14 @@ fn fingerprint(der: &[u8]) -> String {
     BlobName::of(der).to_string()
 }
 
-/// Fingerprint of the first certificate; a text without one has the fingerprint of its bytes.
+/// Returns the fingerprint of the first certificate, or of the bytes of a text without one.
 fn fingerprint_of(pem: &str) -> String {
     let first = split_certificates(pem).ok().and_then(|parts| parts.into_iter().next());
     first.map_or_else(|| fingerprint(pem.as_bytes()), |(_, der)| fingerprint(&der))
 }
 
-/// Returns whether a certificate is due. One that is valid for longer than it could be is of an earlier program, whose
-/// certificates never ran out.
+/// Returns whether a certificate must be renewed. One with more than the possible validity is from an earlier program,
+/// whose certificates never expired.
 fn is_due(left: Duration, valid: Duration) -> bool {
     let part = valid / RENEWED_AT_PART;
     left < part || left > valid + part
@@ -212,7 +215,7 @@ mod tests {
     const CLUSTER: ClusterId = ClusterId(Uuid::from_u128(7));
     const VALID: Duration = Duration::from_secs(3600);
 
-    /// Nodes on one catalog, each with what it keeps in its directory.
+    /// Nodes on one catalog, each with the content of its directory.
     struct World {
         authorities: Vec<Authority>,
         kept: Vec<Identity>,
@@ -274,7 +277,7 @@ mod tests {
             (1..).zip(&self.kept).map(record).collect()
         }
 
-        /// Returns whether every node would accept every other one, each with its current trust.
+        /// Returns whether all nodes would accept each other with their current trust.
         fn all_accept_each_other(&self) -> bool {
             self.kept.iter().all(|one| self.kept.iter().all(|other| other.is_by(&one.authority_pem).expect("reads")))
         }

@@ -1,5 +1,7 @@
-//! Rotation of the cluster's authority and of the key that wraps it. The authority's key is wrapped once every node can
-//! read a wrapped key, is replaced on request of an operator, and is wrapped again when the master key changes.
+//! Rotation of the cluster's authority and of the key that wraps it.
+//!
+//! The authority's key is wrapped once every node can read a wrapped key. It is replaced on request of an operator, and
+//! wrapped again when the master key changes.
 
 use assay_cluster_network::node_records::{self, Feature, NodeRecord};
 use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, PutRecord, Record};
@@ -15,11 +17,11 @@ use crate::{Cluster, Shared};
 /// Status of the cluster's authority.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AuthorityStatus {
-    /// The id of the master key that its private key is wrapped with. None where it is in the catalog in plain text.
+    /// Id of the master key that wraps the authority's private key, or `None` if the catalog has it in plain text.
     pub master_key: Option<String>,
     /// Whether a rotation to another authority is in progress.
     pub rotating: bool,
-    /// The nodes that this waits for.
+    /// Nodes that the rotation waits for.
     pub waits_for: Vec<NodeId>,
 }
 
@@ -28,8 +30,8 @@ fn failed(error: impl std::fmt::Display) -> OperateError {
 }
 
 impl Shared {
-    /// Opens the authority's key if the node was started without the master key, and makes the next step if this node
-    /// leads the catalog.
+    /// Unwraps the authority's key if a node was started without the master key. Makes the next step of a rotation if
+    /// this node leads the catalog.
     pub async fn tend_authorities(&self) -> Result<(), OperateError> {
         self.open_for_all().await?;
         if !self.replicas.group(GroupId::CATALOG).is_some_and(|catalog| catalog.leads()) {
@@ -65,9 +67,10 @@ impl Shared {
         Ok(())
     }
 
-    /// Keeps the authority's key in plain text while a node lacks the master key that wraps it. Otherwise the loss of the
-    /// nodes that have it would leave a cluster that lets no node in and renews no certificate. Any node with the master key
-    /// does this, since the leader of the catalog may be the one without it.
+    /// Keeps the authority's key in plain text while a node lacks the master key that wraps it.
+    ///
+    /// Otherwise the loss of the nodes with the master key would leave a cluster that admits no node and renews no
+    /// certificate. Any node with the master key does this, because the leader of the catalog may lack it.
     async fn open_for_all(&self) -> Result<(), OperateError> {
         let Some(keys) = &self.config.keys else { return Ok(()) };
         let (body, record, without) = {
@@ -103,27 +106,27 @@ impl Shared {
             at: now_micros(),
         });
         match self.change(put).await? {
-            // Where another node was faster, the next look finds what it did.
+            // If another node was faster, the next check finds its result.
             CatalogOutcome::Put { .. } | CatalogOutcome::Stale { .. } => Ok(()),
             other => Err(failed(format!("the catalog answered {other:?}"))),
         }
     }
 }
 
-/// The same with its key wrapped.
+/// Returns the same authorities with a wrapped key.
 fn wrapped(body: Authorities, keys: &dyn KeyWrap) -> Result<Authorities, OperateError> {
     let wrapped_key = keys.wrap(&Authorities::label(&body.certificate_pem), &body.key_pem).map_err(failed)?;
     Ok(Authorities { key_pem: String::new(), wrapped_key: Some(wrapped_key), ..body })
 }
 
-/// The same with its key in plain text, as programs before 0.5.0 kept it.
+/// Returns the same authorities with the key in plain text, as programs before 0.5.0 kept it.
 fn opened(body: Authorities, keys: &dyn KeyWrap) -> Result<Authorities, OperateError> {
     let Some(wrapped_key) = &body.wrapped_key else { return Ok(body) };
     let key_pem = keys.unwrap(&Authorities::label(&body.certificate_pem), wrapped_key).map_err(failed)?;
     Ok(Authorities { key_pem, wrapped_key: None, ..body })
 }
 
-/// The same with every key wrapped by the master key in use; none where each is already.
+/// Returns the same authorities with every key wrapped by the current master key, or `None` if that is already so.
 fn wrapped_again(body: &Authorities, keys: &dyn KeyWrap) -> Result<Option<Authorities>, OperateError> {
     let ids = keys.ids();
     let current = ids.first();
@@ -148,17 +151,17 @@ impl Cluster {
         self.nodes_lacking(feature).is_empty()
     }
 
-    /// The nodes that do not have the feature, each with what it runs, in words.
+    /// Returns descriptions of the nodes that lack the feature, with their versions.
     pub fn nodes_lacking(&self, feature: Feature) -> Vec<String> {
         node_records::lacking(&self.shared.catalog.read(), feature)
     }
 
-    /// The nodes that were started without the master key of this id.
+    /// Returns the nodes that were started without the master key of this id.
     pub fn nodes_without_key(&self, id: &str) -> Vec<NodeId> {
         node_records::without_key(&self.shared.catalog.read(), id)
     }
 
-    /// Returns the status of the cluster's authority; none if there is none yet.
+    /// Returns the status of the cluster's authority, or `None` if there is no authority yet.
     pub fn authority_status(&self) -> Option<AuthorityStatus> {
         let state = self.shared.catalog.read();
         let (body, _) = record_of(&state).ok()?;
@@ -168,7 +171,7 @@ impl Cluster {
         Some(AuthorityStatus { master_key, rotating: body.is_rotating(), waits_for: body.waits_for(&nodes) })
     }
 
-    /// Begins the rotation to another authority. Nodes adopt it within some seconds; [`Cluster::authority_status`]
+    /// Begins the rotation to another authority. Nodes adopt it within seconds, and [`Cluster::authority_status`]
     /// reports the progress.
     pub async fn rotate_authority(&self) -> Result<(), OperateError> {
         self.fence(GroupId::CATALOG).await?;
@@ -184,7 +187,7 @@ impl Cluster {
         shared.put_authorities(&record, &rotated).await
     }
 
-    /// Wraps the authority's key with the master key that this node has now; whether there was anything to do.
+    /// Wraps the authority's key with the current master key of this node. Returns whether anything changed.
     pub async fn wrap_authority_again(&self) -> Result<bool, OperateError> {
         self.fence(GroupId::CATALOG).await?;
         let Some(keys) = &self.shared.config.keys else { return Ok(false) };

@@ -1,22 +1,23 @@
-//! Interface to the master key: it wraps the key of the cluster's certificate authority. Its kind and origin are left
-//! to upper layers.
+//! Interface to the master key, which wraps the key of the cluster's certificate authority. Upper layers decide on its
+//! kind and origin.
 
 use std::fmt;
 
-/// Wraps keys of the cluster with the master key that this node was given.
+/// Wraps keys of the cluster with the master key of this node.
 pub trait KeyWrap: Send + Sync + fmt::Debug {
-    /// Makes a master key if this node has none. Called on a node that bootstraps a cluster, before it writes anything.
+    /// Creates a master key if this node has none. Called on a node that bootstraps a cluster, before it writes
+    /// anything.
     fn make(&self) -> Result<(), String>;
 
-    /// Ids of the master keys that this node has, the one in use first.
+    /// Returns the ids of this node's master keys, the current one first.
     fn ids(&self) -> Vec<String>;
 
-    /// Wraps a text with the master key in use. It opens only under the same label.
+    /// Wraps a text with the current master key. It can be unwrapped only under the same label.
     fn wrap(&self, label: &str, plain: &str) -> Result<String, String>;
 
-    /// Opens what any of the master keys of this node has wrapped.
+    /// Unwraps a text that any of this node's master keys wrapped.
     fn unwrap(&self, label: &str, wrapped: &str) -> Result<String, String>;
 
-    /// Returns the id of the master key that opens this, or none if it cannot be decoded.
+    /// Returns the id of the master key that wrapped a text, or `None` if the text cannot be decoded.
     fn id_of(&self, wrapped: &str) -> Option<String>;
 }

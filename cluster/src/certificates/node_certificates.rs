@@ -1,11 +1,11 @@
-//! Certificates of nodes: the cluster's own authority, kept in the catalog, and this node's transport.
+//! Certificates of nodes: the cluster's own authority in the catalog, and this node's transport.
 //!
-//! The founder makes the authority when it first leads the catalog alone and has a master key, also on a directory from
-//! before clusters of several nodes. The private key is in the catalog, wrapped by the master key: a copy of a data
-//! directory opens it only together with that key. Clusters from before 0.5.0 have it in plain text until every node
-//! runs 0.5.0 and has the master key; the catalog's leader then wraps it.
+//! The founder creates the authority when it first leads the catalog alone and has a master key. This includes a
+//! directory from before clusters of several nodes. The private key is in the catalog, wrapped by the master key. A
+//! copy of a data directory opens it only together with that key. Clusters from before 0.5.0 have it in plain text
+//! until every node runs 0.5.0 and has the master key. The catalog's leader then wraps it.
 //!
-//! A node with the master key makes its own next certificate from its copy of the catalog, independently of other
+//! A node with the master key issues its own next certificate from its copy of the catalog, independently of other
 //! nodes. A node without it requests one from a node that has it. An operator may put a certificate of their own
 //! authority into `tls/`, and renews it.
 
@@ -45,15 +45,15 @@ use crate::membership::unknown_nodes::{VOUCH, VoucherService};
 use crate::monitoring::status::{ReportService, STATUS};
 use crate::routing::{PROPOSE, ProposeService};
 
-/// Service by which a node with the master key issues a certificate.
+/// Service with which a node with the master key issues a certificate.
 pub(crate) const CERTIFY: &str = "cluster.certify";
-/// Time limit of the request for a certificate; the other node reads its catalog and signs.
+/// Time limit of the request for a certificate, for which the other node only reads its catalog and signs.
 const CERTIFY_MAX: Duration = Duration::from_secs(5);
 
 /// Settings of the cluster that its founder chose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Settings {
-    /// Replicas of each shard, where there are nodes enough.
+    /// Number of replicas of each shard, if there are enough nodes.
     pub replicas: u16,
 }
 
@@ -82,7 +82,7 @@ pub(crate) fn settings(state: &State) -> Settings {
     kept_settings(state).unwrap_or(Settings { replicas: crate::config::REPLICAS_DEFAULT })
 }
 
-/// None where the catalog of this node does not have them, or not yet.
+/// Returns the recorded settings, or `None` if this node's catalog does not have them yet.
 pub(crate) fn kept_settings(state: &State) -> Option<Settings> {
     state.find(&setting("placement")).and_then(|record| serde_json::from_slice(&record.body).ok())
 }
@@ -93,12 +93,12 @@ pub(crate) fn record_of(state: &State) -> Result<(Authorities, Arc<Record>), Ope
     Ok((body, record))
 }
 
-/// A question of a node without the master key.
+/// Request of a node without the master key.
 #[derive(Serialize, Deserialize)]
 struct Certify {
     /// Node that the certificate is for.
     node: NodeId,
-    /// The public key, as PEM.
+    /// Public key in PEM.
     key: String,
 }
 
@@ -108,12 +108,12 @@ struct Certified {
 }
 
 impl Shared {
-    /// The authorities of this cluster, from the catalog of this node.
+    /// Returns the authorities of this cluster, from this node's catalog.
     pub fn authorities(&self) -> Result<Authorities, OpenError> {
         record_of(&self.catalog.read()).map(|(body, _)| body)
     }
 
-    /// The current authority with its private key; none where this node lacks the master key that wraps it.
+    /// Returns the current authority with its private key, or `None` if this node lacks the master key that wraps it.
     pub fn authority(&self) -> Result<Option<Authority>, OpenError> {
         let body = self.authorities()?;
         let key_pem = match &body.wrapped_key {
@@ -128,7 +128,7 @@ impl Shared {
         Ok(Some(Authority::from_pem(self.id, &body.certificate_pem, &key_pem)?))
     }
 
-    /// A certificate for the node, from the authority here or by way of a node that has its key.
+    /// Issues a certificate for a node, here or through a node that has the authority's key.
     pub async fn issue(&self, node: NodeId, request: &CertificateRequest) -> Result<String, String> {
         if let Some(authority) = self.authority().map_err(|error| error.to_string())? {
             return authority.issue(node, request, self.config.certificate_valid).map_err(|error| error.to_string());
@@ -156,7 +156,7 @@ impl Shared {
         Err(format!("no certificate for node {node}: this node does not have the master key, and {why}"))
     }
 
-    /// Statement of this node about its program.
+    /// Returns this node's statement about its program.
     pub fn own_program(&self) -> NodeProgram {
         let keys = self.config.keys.as_ref().map(|keys| keys.ids()).unwrap_or_default();
         let identity = self.net.transport().map(|transport| transport.identity());
@@ -165,8 +165,9 @@ impl Shared {
         NodeProgram { keys: Some(keys), trusts, certified_by, ..NodeProgram::own() }
     }
 
-    /// Writes the records of the first node to the catalog once: the authority, the settings, itself. It leads the
-    /// catalog alone and so needs no majority.
+    /// Writes the records of the first node to the catalog once: the authority, the settings, and the node itself.
+    ///
+    /// The node leads the catalog alone, so it needs no majority.
     pub async fn introduce_founder(&self, catalog: &Group) -> Result<(), OpenError> {
         let now = now_micros();
         let missing = |name: &str| self.catalog.read().find(&setting(name)).is_none();
@@ -210,7 +211,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Makes an authority: its certificate, and its private key as it is written down.
+    /// Creates an authority, and returns its certificate and its wrapped private key.
     pub fn new_authority(&self, keys: &dyn KeyWrap) -> Result<(String, String), OpenError> {
         let authority = Authority::new(self.id)?;
         let certificate_pem = authority.certificate_pem().to_owned();
@@ -218,8 +219,10 @@ impl Shared {
         Ok((certificate_pem, wrapped.map_err(OpenError::Keys)?))
     }
 
-    /// Identity that this node starts with: the one it keeps, or a new key with its certificate where that is gone.
-    /// None where the authority is not known here, or its key cannot be opened and the certificate is gone or over.
+    /// Returns the identity for the start of this node: the kept one, or a new key with a certificate if there is none.
+    ///
+    /// Returns `None` if the authority is unknown here. The same holds if its key cannot be opened and there is no
+    /// valid certificate.
     fn identity(&self) -> Result<Option<Identity>, OpenError> {
         let authority = match self.authority() {
             Ok(authority) => authority,
@@ -243,14 +246,14 @@ impl Shared {
                 let certificate = authority.issue(self.node, &request, self.config.certificate_valid)?;
                 self.keep_certificate(kept, authority_pem, certificate)?
             }
-            // Another node is asked for one once it can be reached.
+            // Another node issues it once it can be reached.
             (CertificateChange::Certificate(authority_pem), None) => self.keep_trust(kept, authority_pem)?,
         };
         let is_over = kept.runs_out()? <= SystemTime::now();
         Ok(Some(kept).filter(|_| !is_over))
     }
 
-    /// Change that is due to the certificates in this node's directory.
+    /// Returns the change that is due to the certificates in this node's directory.
     fn due(&self, kept: &Identity) -> Result<CertificateChange, OpenError> {
         match self.authorities() {
             Ok(body) => Ok(body.due(kept, self.config.certificate_valid)?),
@@ -259,7 +262,7 @@ impl Shared {
         }
     }
 
-    /// Brings the certificates in this node's directory up to date, asking another node where this one cannot issue.
+    /// Updates the certificates in this node's directory. Requests one from another node if this one cannot issue it.
     pub async fn renew(self: &Arc<Self>) -> Result<Identity, OpenError> {
         let looked = self.blocking(|shared| {
             let kept = shared.node_files.identity()?.ok_or(OpenError::NoIdentity)?;
@@ -277,7 +280,8 @@ impl Shared {
                         self.blocking(|shared| shared.keep_certificate(kept, authority_pem, certificate)).await
                     }
                     Err(why) => {
-                        // What it has is good for a while yet, and it has to trust the others' certificates.
+                        // The current certificate is valid for a while, but the node must already trust the
+                        // certificates of the others.
                         self.blocking(|shared| shared.keep_trust(kept, authority_pem)).await?;
                         Err(OpenError::Keys(why))
                     }
@@ -286,7 +290,7 @@ impl Shared {
         }
     }
 
-    /// Identity that this node keeps in its directory.
+    /// Returns the identity in this node's directory.
     pub async fn kept_identity(self: &Arc<Self>) -> Result<Identity, OpenError> {
         self.blocking(|shared| shared.node_files.identity()?.ok_or(OpenError::NoIdentity)).await
     }
@@ -322,7 +326,8 @@ impl Shared {
         Ok(Identity { certificate_pem, ..kept })
     }
 
-    /// Returns the address at which others reach this node: the configured one, else the previous one from its files.
+    /// Returns the address at which others reach this node: the configured one, or else the previous one from its
+    /// files.
     fn own_address(&self) -> Result<Option<String>, OpenError> {
         let kept = self.node_files.node()?;
         match &self.config.peer {
@@ -335,14 +340,14 @@ impl Shared {
         }
     }
 
-    /// Starts the transport for other nodes, if there is an address and a certificate and it does not run yet.
+    /// Starts the transport for other nodes if it does not run yet. Requires an address and a certificate.
     pub async fn open_network(self: &Arc<Self>) -> Result<(), OpenError> {
         let Some(peer) = &self.config.peer else { return Ok(()) };
         if self.net.transport().is_some() {
             return Ok(());
         }
         let Some(identity) = self.identity()? else { return Ok(()) };
-        // Before anybody can call.
+        // Removed nodes must be known before the first call arrives.
         self.net.set_removed(node_records::Removed::of(&self.catalog.read()));
         let config = TransportConfig {
             cluster: self.id,
@@ -381,7 +386,7 @@ impl Shared {
         self.net.serve(large_writes::GET, Arc::new(BlobService::Get(Arc::clone(&self.writes))));
     }
 
-    /// The catalog's, and where that has not come yet those that were kept.
+    /// Returns the addresses from the catalog, supplemented by the stored ones.
     pub fn known_addresses(&self) -> Result<BTreeMap<NodeId, String>, OpenError> {
         let mut addresses = self.node_files.peers()?;
         addresses.extend(node_records::addresses(&self.catalog.read()));
@@ -389,15 +394,15 @@ impl Shared {
         Ok(addresses)
     }
 
-    /// Returns the expiry of the certificate used towards other nodes; none without one.
+    /// Returns the expiry of the certificate used towards other nodes, or `None` without a certificate.
     pub fn certificate_runs_out(&self) -> Option<SystemTime> {
         self.net.transport()?.identity().runs_out().ok()
     }
 
-    /// Returns whether this node is its whole cluster: every group has one member, which is here.
+    /// Returns whether this node is its whole cluster, so that every group has one member, which is here.
     pub async fn is_alone(&self) -> bool {
         if self.replicas.group(GroupId::CATALOG).is_none() {
-            return false; // it is closed, and others have it
+            return false; // the replica is closed, so others have the catalog
         }
         for group in self.replicas.groups() {
             if group.count_members().await != Some(1) {
@@ -408,8 +413,10 @@ impl Shared {
     }
 }
 
-/// Returns how soon the direct path to a node counts as down. It is before the node's silence makes followers request
-/// votes, so that heartbeats are relayed in time. It is never below a round trip, which is shorter than a heartbeat.
+/// Returns the time limits for detecting a broken direct path to a node.
+///
+/// They expire before the silence of the node makes followers request votes, so that heartbeats are relayed in time.
+/// They are never below a round trip, which is shorter than a heartbeat.
 fn patience(timing: Timing) -> Patience {
     let default = Patience::default();
     Patience {
@@ -419,7 +426,8 @@ fn patience(timing: Timing) -> Patience {
     }
 }
 
-/// Issues certificates for nodes that do not have the master key: to a node for itself, or for one that joins through it.
+/// Service that issues certificates to nodes without the master key, for themselves or for nodes that join through
+/// them.
 #[derive(Debug)]
 struct Certifier(Arc<Shared>);
 

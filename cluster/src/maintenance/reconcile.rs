@@ -1,5 +1,7 @@
-//! Reconciliation of actual with wanted state. Each reconciler compares the two and makes a step, without any other
-//! input; work interrupted by a crash is found again by the comparison.
+//! Reconciliation of actual with wanted state.
+//!
+//! Each reconciler compares the two states and makes one step, without any other input. The comparison also finds work
+//! that a crash interrupted.
 //!
 //! | reconciler | on | compares | does |
 //! |---|---|---|---|
@@ -46,19 +48,19 @@ pub(crate) use introductions::{INTRODUCE, IntroductionService};
 pub(crate) use refusals::{PLACED, PlacementService};
 pub(crate) use scrub::{DIGEST, DigestService, QUARANTINE, QuarantineService, SPARE, SpareService, Spared};
 
-/// Longest pause between two looks of a reconciler.
+/// Longest pause between two checks of a reconciler.
 const LOOK: Duration = Duration::from_millis(250);
-/// Shortest pause between two looks, however often the catalog changes.
+/// Shortest pause between two checks, however often the catalog changes.
 const LOOK_MIN: Duration = Duration::from_millis(50);
 
-/// A handle on the tasks.
+/// Handle on the tasks.
 #[derive(Debug)]
 pub(crate) struct Reconcilers {
     tasks: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Reconcilers {
-    /// Starts one task for each reconciler. Replicas that met damage while they ran come out of `damage`, each once.
+    /// Starts one task for each reconciler. `damage` yields each running replica that met damage once.
     pub fn start(shared: Arc<Shared>, damage: mpsc::Receiver<(GroupId, ReplicaId)>, runtime: &Handle) -> Reconcilers {
         let tasks = vec![
             runtime.spawn(introductions::run(Arc::clone(&shared))),
@@ -80,7 +82,7 @@ impl Reconcilers {
         Reconcilers { tasks: Mutex::new(tasks) }
     }
 
-    /// Stops the reconcilers. Unfinished work is found again by the next start.
+    /// Stops the reconcilers. The next start finds unfinished work again.
     pub async fn stop(&self) {
         let tasks = std::mem::take(&mut *self.tasks.lock());
         tasks.iter().for_each(JoinHandle::abort);
@@ -96,21 +98,21 @@ impl Drop for Reconcilers {
     }
 }
 
-/// Changes of the catalog on this node, from a point in time on.
+/// Changes of the catalog on this node since a point in time.
 pub(crate) struct CatalogChanges(Option<watch::Receiver<u64>>);
 
 impl CatalogChanges {
-    /// Changes from now on. A reconciler begins here, and looks at the catalog afterwards.
+    /// Starts to watch for changes. A reconciler calls this before it reads the catalog.
     fn from_now(shared: &Shared) -> CatalogChanges {
         CatalogChanges(shared.replicas.group(GroupId::CATALOG).map(|catalog| catalog.applied_changes()))
     }
 
-    /// Returns after the next change, but not before the pause `least` nor after `most`.
+    /// Returns after the next change, but not before `least` and not after `most`.
     async fn wait(self, least: Duration, most: Duration) {
         let until = Instant::now() + most;
         sleep(least).await;
         match self.0 {
-            // An error says that the replica was closed: another may take its place, or the node ends.
+            // An error means that the replica was closed. Another may replace it, or the node is ending.
             Some(mut applied) => match timeout_at(until, applied.changed()).await {
                 Ok(Ok(())) | Err(_) => {}
                 Ok(Err(_)) => tokio::time::sleep_until(until).await,
@@ -120,7 +122,7 @@ impl CatalogChanges {
     }
 }
 
-/// Returns the replicas of a group that are to vote: all of a shard's, the first few of the catalog's.
+/// Returns the replicas of a group that should vote: all of a shard, but only the first few of the catalog.
 pub(crate) fn voters_wanted(group: GroupId, replicas: &[Replica]) -> Vec<ReplicaId> {
     let count = if group == GroupId::CATALOG { catalog_voters(replicas.len()) } else { replicas.len() };
     replicas.iter().take(count).map(|replica| replica.id).collect()

@@ -1,8 +1,10 @@
-//! Joining of a cluster by a new node.
+//! Join of a new node to a cluster.
 //!
-//! An operator obtains a token from a member: the cluster, its address, the trusted authority, and a secret for one
-//! use. The new node makes a key, connects, checks that it reached the cluster of its token, and presents the secret.
-//! It gets an unused number, a certificate, and the number of its copy of the catalog. If the response was lost, the
+//! An operator obtains a token from a member. The token contains the cluster, its address, the trusted authority, and a
+//! secret for one use.
+//!
+//! The new node creates a key, connects, checks that it reached the cluster of its token, and presents the secret. It
+//! receives an unused number, a certificate, and the number of its copy of the catalog. If the response is lost, the
 //! same request with the same key gets the same response.
 
 use std::collections::BTreeMap;
@@ -43,7 +45,7 @@ const TOKEN_PREFIX: &str = "assay-join-";
 const TOKEN_BYTES_MAX: usize = 8192;
 const SECRET_BYTES: usize = 32;
 const JOIN_MAX: Duration = Duration::from_secs(30);
-/// Changes of the catalog's members that may come in between.
+/// Upper bound of the attempts to change the catalog's members, which may change concurrently.
 const ATTEMPTS_MAX: usize = 16;
 
 /// Token that an operator carries from a member to a node that is to join.
@@ -76,10 +78,10 @@ impl Token {
 #[derive(Serialize, Deserialize)]
 struct Request {
     secret: String,
-    /// The public key, as PEM.
+    /// Public key in PEM.
     key: String,
     address: String,
-    /// Features of the program that joins. Programs before 0.5.0 neither send nor read it.
+    /// Features of the joining program. Programs before 0.5.0 neither send nor read them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     program: Option<NodeProgram>,
 }
@@ -95,10 +97,10 @@ struct Admission {
     peers: BTreeMap<u64, String>,
 }
 
-/// A token in the catalog, with the node that used it, if any.
+/// Join token in the catalog, with the node that used it, if any.
 #[derive(Serialize, Deserialize)]
 struct TokenBody {
-    /// Microseconds since the epoch.
+    /// Expiry in microseconds since the epoch.
     expires: i64,
     used_by: Option<UsedBy>,
 }
@@ -117,7 +119,7 @@ pub(crate) fn was_admitted(state: &State, node: NodeId, key: &str) -> bool {
     used.any(|used| used.node == node && used.key == key)
 }
 
-/// Returns the expiry of a token in microseconds; none if the record is no token.
+/// Returns the expiry of a token in microseconds, or `None` if the record is no token.
 pub(crate) fn expires(token: &Record) -> Option<i64> {
     serde_json::from_slice::<TokenBody>(&token.body).ok().map(|body| body.expires)
 }
@@ -145,18 +147,19 @@ pub enum JoinError {
 pub struct Joined {
     pub cluster: ClusterId,
     pub node: NodeId,
-    /// It had joined before.
+    /// Whether the node had joined before this call.
     pub before: bool,
 }
 
-/// Returns whether the text has the form of an `assay cluster token`. Only the cluster can tell whether it is still
-/// valid.
+/// Returns whether the text has the form of a token from `assay cluster token`.
+///
+/// Only the cluster can tell whether the token is still valid.
 pub fn is_token(text: &str) -> bool {
     Token::decode(text).is_ok()
 }
 
 impl Cluster {
-    /// A token with which one node may join within the time.
+    /// Creates a token with which one node may join within `valid`.
     pub async fn make_token(&self, valid: Duration) -> Result<String, OperateError> {
         let peer = self.shared.config.peer.as_ref().ok_or(OperateError::NoAddress)?;
         let authority = self.shared.authorities().map_err(|error| OperateError::Failed(error.to_string()))?.trusted();
@@ -181,18 +184,18 @@ impl Cluster {
     }
 }
 
-/// Lets a directory join the cluster of a token. The node is not started; doing it again is answered as before.
+/// Joins a directory to the cluster of a token, without starting the node. A repeated call returns the same result.
 pub async fn join(disk: SharedDisk, dir: &Path, token: &str, address: &str) -> Result<Joined, JoinError> {
     let token = Token::decode(token)?;
     let node_files = NodeFiles { disk: disk.clone(), dir: dir.to_owned() };
-    // A node that joined may run, and hold the lock: it is asked for only by who has something to do.
+    // A node that already joined may run and hold the lock, so the lock is taken only if there is work.
     if let Some(before) = joined_before(&node_files, token.cluster)? {
         return Ok(before);
     }
     let io = |source| JoinError::Home(HomeError::Io { doing: format!("making {}", dir.display()), source });
     disk.create_dir_all(dir).map_err(io)?;
     let _lock = Lock::take(dir)?;
-    // Another process may have been faster.
+    // Another process may have joined in the meantime.
     if let Some(before) = joined_before(&node_files, token.cluster)? {
         return Ok(before);
     }
@@ -213,8 +216,9 @@ pub async fn join(disk: SharedDisk, dir: &Path, token: &str, address: &str) -> R
     keep(&node_files, key_pem, admitted, address)
 }
 
-/// Earlier join of a directory; none where it may join. The format file is the last that a join writes, so it needs no
-/// lock to be believed.
+/// Returns the earlier join of a directory, or `None` if it may join.
+///
+/// A join writes the format file last, so the file is reliable without the lock.
 fn joined_before(node_files: &NodeFiles, cluster: ClusterId) -> Result<Option<Joined>, JoinError> {
     match read_format(&*node_files.disk, &node_files.dir)? {
         Some(found) if found.cluster == cluster => {
@@ -225,7 +229,7 @@ fn joined_before(node_files: &NodeFiles, cluster: ClusterId) -> Result<Option<Jo
     }
 }
 
-/// Made once for a directory, so that asking again is seen to be the same node.
+/// Returns the key of a directory, which is created once, so that a repeated request comes from the same node.
 fn kept_key(dir: &Path) -> Result<(String, CertificateRequest), JoinError> {
     let path = dir.join("JOINING.tmp");
     let io =
@@ -257,13 +261,13 @@ fn keep(node_files: &NodeFiles, key_pem: String, admitted: Admission, address: &
     };
     node_files.set_replicas(&[catalog])?;
     node_files.set_node(&NodeFile { node, address: Some(address.to_owned()) })?;
-    // Last: a directory with this file has joined.
+    // The format file is written last: a directory with this file has joined.
     write_format(&*node_files.disk, &node_files.dir, &Format { cluster, shards, founded: true })?;
-    let _ = std::fs::remove_file(node_files.dir.join("JOINING.tmp")); // of no use any more
+    let _ = std::fs::remove_file(node_files.dir.join("JOINING.tmp")); // no longer needed
     Ok(Joined { cluster, node, before: false })
 }
 
-/// Service that admits new nodes. Every node can, through the catalog.
+/// Service that admits new nodes. Every node offers it, because admission goes through the catalog.
 pub(crate) struct JoinService(pub Arc<Shared>);
 
 impl fmt::Debug for JoinService {
@@ -319,7 +323,7 @@ impl Shared {
         })
     }
 
-    /// Gives numbers, then writes down who has the token: the first who does has it.
+    /// Assigns numbers and records the user of the token. The first record wins.
     async fn use_token(self: &Arc<Self>, token: &Record, body: TokenBody, request: &Request) -> Result<UsedBy, String> {
         let given = self.change(CatalogCommand::GiveIds(GiveIds { nodes: 1, replicas: 1 })).await;
         let CatalogOutcome::IdsGiven { first_node, first_replica } = given.map_err(|error| error.to_string())? else {
@@ -362,8 +366,10 @@ impl Shared {
         }
     }
 
-    /// Adds the node's replica of the catalog. Its assigned number may be outdated: the planner or another joining node
-    /// may have placed a replica with a higher number meanwhile.
+    /// Adds the node's replica of the catalog.
+    ///
+    /// Its number may be outdated, because the planner or another joining node may have placed a higher number
+    /// meanwhile.
     async fn add_to_catalog(self: &Arc<Self>, mut used: UsedBy, token: &UniqueKey) -> Result<UsedBy, String> {
         for _ in 0..ATTEMPTS_MAX {
             let map = self.catalog.read().shard_map().cloned().ok_or("this cluster has no shard map yet")?;
@@ -386,7 +392,8 @@ impl Shared {
         Err("the members of the catalog are being changed concurrently: try again".into())
     }
 
-    /// Another number for the replica of the catalog, noted with the token first: the request may be sent again.
+    /// Assigns another number for the replica of the catalog. It is recorded with the token first, because the request
+    /// may be repeated.
     async fn renumber(self: &Arc<Self>, used: UsedBy, token: &UniqueKey) -> Result<UsedBy, String> {
         let given = self.change(CatalogCommand::GiveIds(GiveIds { nodes: 0, replicas: 1 })).await;
         let CatalogOutcome::IdsGiven { first_replica, .. } = given.map_err(|error| error.to_string())? else {
@@ -404,7 +411,7 @@ impl Shared {
 mod tests {
     use super::*;
 
-    /// A master key that turns texts around.
+    /// Master key that reverses texts.
     #[derive(Debug)]
     struct Turned;
 
@@ -430,7 +437,7 @@ mod tests {
         }
     }
 
-    /// A node could not join while replicas were placed: its own number was lower than one that came after it.
+    /// Regression: a node could not join while replicas were placed, because a higher number had been placed meanwhile.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_number_that_was_overtaken_is_exchanged() {
         let dir = tempfile::tempdir().expect("a directory");
@@ -478,7 +485,7 @@ mod tests {
         Token { cluster, address, authority, secret }.encode()
     }
 
-    /// Regression: repeated while its node ran, a join failed on the lock, and its caller never started.
+    /// Regression: a join repeated while its node ran failed on the lock, and its caller never started.
     #[tokio::test]
     async fn a_directory_that_joined_says_so_also_while_its_node_runs() {
         let dir = tempfile::tempdir().expect("a directory");

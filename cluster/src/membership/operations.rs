@@ -1,5 +1,7 @@
-//! Operations of administrators on a running cluster. Every operation writes the wanted state to the catalog and may be
-//! repeated; reconcilers on the nodes realize it.
+//! Operations of administrators on a running cluster.
+//!
+//! Every operation writes the wanted state to the catalog and may be repeated. Reconcilers on the nodes realize the
+//! state.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -18,12 +20,12 @@ use tokio::time::{Instant, sleep};
 use crate::certificates::node_certificates::now_micros;
 use crate::{Cluster, Shared};
 
-/// Another operator or a reconciler may be faster this often.
+/// Upper bound of the attempts, because another operator or a reconciler may change the node concurrently.
 const ATTEMPTS_MAX: usize = 8;
-/// Maximum time that a drain waits until the node leads nothing.
+/// Time limit of a drain until the node leads nothing.
 const DRAIN_WAIT_MAX: Duration = Duration::from_secs(30);
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
-/// Handovers that a stopping node has under way at once.
+/// Number of concurrent handovers of a stopping node.
 const HANDOVERS_AT_ONCE: usize = 64;
 
 #[derive(Debug, Error)]
@@ -45,7 +47,7 @@ pub enum OperateError {
 }
 
 impl Shared {
-    /// One command to the catalog, wherever it is led.
+    /// Sends one command to the catalog, wherever it is led.
     pub async fn change(&self, command: CatalogCommand) -> Result<CatalogOutcome, OperateError> {
         match self.write(GroupId::CATALOG, Bytes::from(command.encode())).await? {
             Outcome::Catalog(outcome) => Ok(outcome),
@@ -86,7 +88,7 @@ impl Cluster {
         self.shared.change_node(node, change).await
     }
 
-    /// The node leads nothing any more when this returns, and is not given anything to lead until `undrain`.
+    /// Drains a node. On return the node leads nothing, and it gets no leadership until `undrain`.
     pub async fn drain(&self, node: NodeId) -> Result<(), OperateError> {
         self.set_state(node, NodeState::Draining).await?;
         let until = Instant::now() + DRAIN_WAIT_MAX;
@@ -107,7 +109,7 @@ impl Cluster {
         self.set_state(node, NodeState::Active).await.map(drop)
     }
 
-    /// Gives away what this node leads, all groups side by side; who cannot be given away is found by an election later.
+    /// Hands over all groups that this node leads. Elections follow later for groups that cannot be handed over.
     pub(crate) async fn hand_over_all(&self) {
         let leads = self.shared.replicas.groups().into_iter().filter(Group::leads).collect::<Vec<_>>();
         if leads.is_empty() {
@@ -137,8 +139,10 @@ async fn hand_over(group: &Group, to: ReplicaId) -> Result<(), HandOverError> {
 }
 
 impl Shared {
-    /// Returns candidates to lead a group that this node leads: voters on nodes that may lead, the most up to date
-    /// first. Whether they respond is unknown here: a leader's state of a dead member does not change.
+    /// Returns the candidates to lead a group that this node leads: voters on nodes that may lead, the most up to date
+    /// first.
+    ///
+    /// Whether they respond is unknown here, because a leader's state of a dead member does not change.
     pub fn successors(&self, group: &Group) -> Vec<Member> {
         let status = group.status();
         if !status.leads {
@@ -154,7 +158,7 @@ impl Shared {
         able
     }
 
-    /// The first of them that answers.
+    /// Returns the first candidate that responds.
     pub async fn first_there(&self, members: Vec<Member>) -> Option<ReplicaId> {
         for member in members {
             if self.answers(member.node).await {

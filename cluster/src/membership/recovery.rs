@@ -1,13 +1,15 @@
-//! Recovery with one node after a majority was lost for good.
+//! Recovery of a cluster from one node after a permanent loss of the majority.
 //!
-//! Runs on a directory without a running node. First it checks that each replica has entries in its log, and a state
-//! that opens and reaches them. Then it writes `RECOVERING`, gives every replica a new number, and makes it the only
-//! one of its group (`ForcedRecovery`). The next start leads everything alone, removes the other nodes and their
-//! replicas from the map before anything else can happen, and then deletes the file. A repetition does the same again.
+//! The recovery runs on a directory without a running node. First it checks that each replica has log entries and a
+//! readable state that reaches them. Then it writes `RECOVERING`, gives every replica a new number, and makes it the
+//! only member of its group (`ForcedRecovery`).
 //!
-//! The directories of the removed nodes must never be started again: together they may still be a majority. The
-//! recovery does not rely on events unknown to this node: nodes admitted by the lost ones are not part of the cluster,
-//! and numbers that they may have assigned are skipped.
+//! The next start leads every group alone. Before anything else, it removes the other nodes and their replicas from the
+//! map, and then deletes the file. A repeated recovery does the same again.
+//!
+//! The directories of the removed nodes must never be started again, because together they may still be a majority. The
+//! recovery does not rely on events that this node has not seen. Nodes admitted by the lost ones are not part of the
+//! cluster, and numbers that they may have assigned are skipped.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -35,27 +37,29 @@ use crate::replica_lifecycle::open_shard;
 use crate::startup::kept_replicas;
 
 const RECOVERING: &str = "RECOVERING";
-/// Numbers of nodes and of replicas that the lost side may have assigned since this node's last contact. Both are
-/// stored as a floor, so they cost nothing. Each joining node takes one of each, each placed replica takes one, two
-/// groups at a time. That is many hours of moves only, or a dozen refills of the largest cluster (256 shards with three
-/// replicas), without contact to this node.
+/// Number of node and replica numbers that are skipped, because the lost nodes may have assigned them.
+///
+/// Each joining node takes one of each, and each placed replica takes one. Assigning that many takes hours of moves, or
+/// a dozen refills of the largest cluster (256 shards with three replicas), all without contact to this node. The skip
+/// is stored as a floor, so it costs nothing.
 const NUMBERS_SKIPPED: u64 = 10_000;
 const _: () = assert!(NUMBERS_SKIPPED <= IDS_GIVEN_MAX as u64, "given out with one command");
 
-/// Effects that a recovery would have.
+/// Effects of a recovery.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Recovery {
     pub node: NodeId,
-    /// Nodes that are removed for good.
+    /// Nodes that are removed permanently.
     pub given_up: Vec<NodeId>,
-    /// Shards with a replica here: they go on with what it has.
+    /// Number of shards that continue with the data of their replica here.
     pub kept: usize,
-    /// Shards without a whole one here: it has none, or one that was never filled, or one that is damaged.
+    /// Shards without an intact replica here: it is missing, damaged, or was never filled.
     pub lost: Vec<ShardId>,
-    /// Kept shards whose replica here has no vote, according to this node. It was being filled, or was about to leave,
-    /// and may lack acknowledged writes from long ago.
+    /// Kept shards whose replica here has no vote, according to this node.
+    ///
+    /// Such a replica was being filled or was about to leave, so it may lack writes acknowledged long ago.
     pub not_voting: Vec<ShardId>,
-    /// The same of the catalog. Of more than a few nodes not all vote for it, so this may be as it should.
+    /// Whether the replica of the catalog has no vote. In a larger cluster this is normal for most nodes.
     pub catalog_not_voting: bool,
 }
 
@@ -65,13 +69,13 @@ struct Opened {
     recovery: Recovery,
     /// Sealed position of each replica.
     sealed: BTreeMap<GroupId, Option<LogPosition>>,
-    /// Above the numbers of all replicas known to this node.
+    /// First number above all replicas known to this node.
     next_replica: ReplicaId,
     log: Log,
     _lock: Lock,
 }
 
-/// Returns what would be lost and kept; changes nothing.
+/// Returns what a recovery would lose and keep, without changing anything.
 pub fn recovery(config: &ClusterConfig) -> Result<Recovery, OpenError> {
     open(config).map(|opened| opened.recovery)
 }
@@ -94,7 +98,7 @@ fn open(config: &ClusterConfig) -> Result<Opened, OpenError> {
         kv_cache_bytes: config.kv_cache_bytes,
     })?;
     let state = catalog.read();
-    // Those that were written down last; the catalog is as old as its last seal here.
+    // The peers file is newer than the catalog, which is as old as its last seal here.
     let mut others: BTreeSet<NodeId> = match node_files.kept_peers()? {
         Some(peers) => peers.into_keys().collect(),
         None => node_records::addresses(&state).into_keys().collect(),
@@ -180,7 +184,7 @@ fn look_at_shards(
     Ok(())
 }
 
-/// Makes this node a cluster of its own out of what it has.
+/// Turns this node into a cluster of its own, with the data that it has.
 pub async fn recover(config: &ClusterConfig) -> Result<Recovery, OpenError> {
     let opening = {
         let config = config.clone();
@@ -191,7 +195,7 @@ pub async fn recover(config: &ClusterConfig) -> Result<Recovery, OpenError> {
     if !recovery.lost.is_empty() {
         return Err(OpenError::NotAllHere(recovery.lost));
     }
-    // Ascending by group: the catalog takes no number that is below one it has placed.
+    // The order is ascending by group: the catalog accepts no number below one that it has already placed.
     let mut forced = Vec::with_capacity(kept.len());
     for (number, replica) in (next_replica.0.saturating_add(NUMBERS_SKIPPED)..).zip(&mut kept) {
         replica.replica = ReplicaId(number);
@@ -203,9 +207,9 @@ pub async fn recover(config: &ClusterConfig) -> Result<Recovery, OpenError> {
     let written =
         assay_storage_disk::replace_whole(&*node_files.disk, &marker, b"the next start finishes a recovery\n");
     written.map_err(OpenError::io(format!("writing {}", marker.display())))?;
-    // A replica with its new number and its old log is no member of its group: it does nothing, if this ends here.
+    // If the process ends here, a replica with a new number and an old log is no member of its group and stays idle.
     node_files.set_replicas(&kept)?;
-    // Every number is new now, and this node is all there is.
+    // Every number is new and this node is the whole cluster, so the recorded starts no longer apply.
     if let Some(before) = starts::read(&*node_files.disk, &node_files.dir)? {
         let kept = starts::KeptStarts { closed: BTreeSet::new(), floor: starts::Floor::None, ..before };
         starts::write(&*node_files.disk, &node_files.dir, &kept)?;
@@ -223,8 +227,7 @@ fn is_recovering(config: &ClusterConfig) -> Result<bool, OpenError> {
     config.disk.exists(&marker).map_err(OpenError::io(format!("looking for {}", marker.display())))
 }
 
-/// One that was cut short left groups that still count on the lost nodes: as it is, nothing would ever come of the rest.
-/// Blocking.
+/// Returns an error if a recovery was interrupted, because some groups still wait for the lost nodes. Blocking.
 pub(crate) fn check_recovery(config: &ClusterConfig, kept: &[KeptReplica], log: &Log) -> Result<(), OpenError> {
     if !is_recovering(config)? {
         return Ok(());
@@ -232,7 +235,7 @@ pub(crate) fn check_recovery(config: &ClusterConfig, kept: &[KeptReplica], log: 
     for replica in kept {
         let recorded = RecordedGroup::read(&log.group(replica.group));
         let recorded = recorded.map_err(OpenError::io(format!("cannot read the log of group {}", replica.group)))?;
-        // Where it is sealed and purged by now, the group has led alone.
+        // If the membership is sealed and purged, the group has already led alone.
         if recorded.voters.is_some_and(|voters| !voters.iter().eq([&replica.replica])) {
             return Err(OpenError::Recovery("it was interrupted: run `assay cluster recover --force` again".into()));
         }
@@ -249,7 +252,7 @@ fn answered(outcome: &CatalogOutcome) -> OpenError {
 }
 
 impl Shared {
-    /// The rest of a recovery, once this node leads everything alone and before it plans anything.
+    /// Finishes a recovery, once this node leads everything alone and before it plans anything.
     pub async fn finish_recovery(self: &Arc<Self>) -> Result<(), OpenError> {
         if !is_recovering(&self.config)? {
             return Ok(());
@@ -279,7 +282,7 @@ impl Shared {
         self.config.disk.remove(&marker).map_err(OpenError::io(format!("removing {}", marker.display())))
     }
 
-    /// Skips numbers that the lost side may have assigned, and excludes nodes with these numbers.
+    /// Skips the numbers that the lost nodes may have assigned, and excludes nodes with these numbers.
     async fn skip_numbers(self: &Arc<Self>) -> Result<(), OpenError> {
         let own = self.replicas.groups().iter().map(|group| group.replica().0).max().unwrap_or(0);
         let mut nodes_skipped = NUMBERS_SKIPPED;

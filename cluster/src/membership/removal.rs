@@ -1,10 +1,11 @@
-//! Removal of nodes. Before a node is cut off for good, the others confirm that they can do without it. A node's
-//! messages are refused once its removal is recorded, while the members of its groups change only later. A group that
-//! lost its majority that way could never change its members, although all of its disks are whole.
+//! Removal of nodes, which requires that the others can do without the node.
 //!
-//! R1: of each group's voters a majority is on other nodes that respond and are close behind.
-//! R2: two concurrent removals are checked together: each is recorded before it takes effect, and only if no other was
-//!     recorded since its check.
+//! The others refuse messages of a node as soon as its removal is recorded, while the members of its groups change only
+//! later. A group that lost its majority that way could never change its members, although all of its disks are intact.
+//!
+//! - R1: of each group's voters, a majority runs on other nodes that respond and are close behind.
+//! - R2: two concurrent removals are checked together. Each is recorded before it takes effect, and only if no other
+//!   was recorded since its check.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -21,7 +22,7 @@ use crate::membership::operations::OperateError;
 use crate::monitoring::status::{CLOSE_ENTRIES, GroupReport, OwnReport, groups_of, has_most, name_of};
 use crate::{Cluster, Shared};
 
-/// Leaders change and replicas catch up: so long it is looked again before an operator is refused.
+/// Time for retries before a removal is refused, because leaders change and replicas catch up.
 const LOOKED_FOR: Duration = Duration::from_secs(10);
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(250);
 /// Time after which a recorded but unfinished removal counts as abandoned.
@@ -35,7 +36,7 @@ struct Removal {
     at: i64,
 }
 
-/// The last removal that was written down, and how to be the one who writes the next.
+/// Last recorded removal, with the id and revision for the next record.
 struct Before {
     last: Option<Removal>,
     id: Uuid,
@@ -43,7 +44,7 @@ struct Before {
 }
 
 impl Cluster {
-    /// The node never comes back: what it has is rebuilt on others. Refused where others could not hold it.
+    /// Removes a node permanently and rebuilds its replicas on others. Refuses if the others cannot do without it.
     pub async fn remove(&self, node: NodeId) -> Result<(), OperateError> {
         let until = Instant::now() + LOOKED_FOR;
         loop {
@@ -62,7 +63,7 @@ impl Cluster {
         self.set_state(node, NodeState::Removed).await.map(drop)
     }
 
-    /// A node that joined takes the place of another one, which never comes back.
+    /// Replaces a node permanently with one that joined.
     pub async fn replace(&self, old: NodeId, new: NodeId) -> Result<(), OperateError> {
         let until = Instant::now() + LOOKED_FOR;
         loop {
@@ -72,7 +73,7 @@ impl Cluster {
                 NodeState::Draining => format!("node {new} drains: `assay cluster undrain {new}` first"),
                 NodeState::Removed => return Err(OperateError::Removed(new)),
                 NodeState::Active if self.shared.reports().await.contains_key(&new) => return self.remove(old).await,
-                // One that just started may not be heard at once.
+                // A node that just started may not respond at once.
                 NodeState::Active if Instant::now() < until => {
                     sleep(LOOK_AGAIN_AFTER).await;
                     continue;
@@ -117,7 +118,7 @@ impl Shared {
         Ok(matches!(self.change(CatalogCommand::Put(put)).await?, CatalogOutcome::Put { .. }))
     }
 
-    /// Why the others could not do without the node.
+    /// Returns an error with the reason if the others cannot do without the node.
     async fn misses(&self, node: NodeId, last: Option<Removal>) -> Result<(), String> {
         let recent = i64::try_from(UNDER_WAY_FOR.as_micros()).unwrap_or(i64::MAX);
         let under_way = last.filter(|last| now_micros().saturating_sub(last.at) < recent).map(|last| last.node);
@@ -133,7 +134,7 @@ impl Shared {
     }
 }
 
-/// R1 for one group.
+/// Checks R1 for one group.
 fn check(
     map: &ShardMap,
     group: &GroupReport,
@@ -165,7 +166,7 @@ fn check(
     ))
 }
 
-/// Voters of a group that run on nodes that answer, have what they are to have, and are close behind.
+/// Returns the voters of a group that are close behind, on nodes that respond and have an intact replica.
 pub(crate) fn able_without<'a>(
     group: &'a GroupReport,
     reports: &'a BTreeMap<NodeId, OwnReport>,

@@ -1,4 +1,4 @@
-//! Vouchers for nodes that are missing in a node's catalog: asks known nodes for them, and gives them.
+//! Vouchers for nodes that are missing in a node's catalog.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 use crate::Shared;
 
 pub(crate) const VOUCH: &str = "cluster.vouch";
-/// A node that does not answer within this time does not vouch.
+/// Time limit of a request for a voucher.
 const ASK_MAX: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -39,7 +39,7 @@ async fn is_known_elsewhere(shared: &Shared, node: NodeId) -> bool {
     futures::future::join_all(asked).await.into_iter().flatten().any(|answer| answer[..] == [1])
 }
 
-/// Service that vouches for numbers in this node's catalog.
+/// Service that vouches for the numbers in this node's catalog.
 #[derive(Debug)]
 pub(crate) struct VoucherService(pub Arc<Shared>);
 

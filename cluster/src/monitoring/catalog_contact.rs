@@ -1,4 +1,4 @@
-//! Contact with the catalog's majority: a node without it must not decide on permissions.
+//! Contact with the catalog's majority. A node without it must not decide on permissions.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ pub const CATALOG_SILENCE_MAX: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub(crate) struct CatalogHeard {
-    /// Start of the latest successful fence of the catalog: later acknowledged changes may be missing here.
+    /// Start of the latest successful fence of the catalog. Changes acknowledged later may be missing here.
     last: watch::Sender<Option<Instant>>,
     opened: Instant,
 }
@@ -21,13 +21,15 @@ impl Default for CatalogHeard {
 }
 
 impl CatalogHeard {
-    /// Records a fence that was requested at this time and passed. It may have waited long, or this node may have been
-    /// paused before it took the response. So only changes before the request are certain.
+    /// Records a successful fence that was requested at this time.
+    ///
+    /// The fence may have waited long, or this node may have been paused before it processed the response. Only changes
+    /// before the request are therefore certain.
     pub fn as_of(&self, asked: Instant) {
         self.last.send_modify(|last| *last = (*last).max(Some(asked)));
     }
 
-    /// Forgets the contact: the catalog here is no longer to be relied on.
+    /// Forgets the contact, because the catalog here is no longer reliable.
     pub fn forget(&self) {
         self.last.send_replace(None);
     }
@@ -36,8 +38,9 @@ impl CatalogHeard {
         self.last.borrow().is_some_and(|heard| heard.elapsed() < CATALOG_SILENCE_MAX)
     }
 
-    /// Returns after the first contact, or when its absence can no longer be due to the start. A started node gets as
-    /// long for it as its trust lasts after a contact.
+    /// Waits for the first contact, or until its absence is no longer explained by the start.
+    ///
+    /// A started node gets as long for it as a contact remains valid.
     pub async fn first(&self) {
         let mut heard = self.last.subscribe();
         let first = heard.wait_for(Option::is_some);

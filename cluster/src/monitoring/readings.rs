@@ -8,14 +8,14 @@ use assay_storage_model::{NodeId, ShardId};
 
 use crate::Cluster;
 
-/// One replica at a moment.
+/// Reading of one replica.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupReading {
-    /// None of the catalog.
+    /// Shard of the group, or `None` for the catalog.
     pub shard: Option<ShardId>,
-    /// And a majority confirmed it lately.
+    /// Whether the replica leads, with a recent confirmation by a majority.
     pub leads: bool,
-    /// One that is not known to be cut off.
+    /// Whether the group has a leader that is not known to be isolated.
     pub has_leader: bool,
     pub term: u64,
     pub last: Option<u64>,
@@ -26,14 +26,15 @@ pub struct GroupReading {
     pub unapplied_bytes: u64,
 }
 
-/// The log's syncs since the start.
+/// Syncs of the log since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LogSyncs {
     pub count: u64,
     pub seconds: f64,
 }
 
-/// State of the group in consensus. A leader that is cut off does not step down by itself, and must not look well for ever.
+/// Returns the state of the group in consensus. An isolated leader does not step down by itself, so it counts only with
+/// a confirmation.
 fn reading_of(shard: Option<ShardId>, status: &GroupStatus) -> GroupReading {
     let slowest = status.members.iter().map(|member| member.matched.unwrap_or(0)).min();
     let behind = slowest.zip(status.last).map(|(slowest, last)| last.saturating_sub(slowest));

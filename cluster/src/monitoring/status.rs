@@ -1,8 +1,8 @@
-//! Status of the whole cluster, gathered from every node: for operators, for `cluster status`, for the planner.
+//! Status of the whole cluster, gathered from every node for operators, `cluster status` and the planner.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use assay_cluster_directory::node_files::KeptState;
 use assay_cluster_network::node_records::{self, NodeState};
@@ -19,7 +19,7 @@ use crate::certificates::node_certificates::{kept_settings, settings};
 use crate::{Cluster, Shared};
 
 pub(crate) const STATUS: &str = "cluster.status";
-/// Time limit of a status request; a slower node counts as silent.
+/// Time limit of a status request. A slower node counts as silent.
 const ASK_MAX: Duration = Duration::from_millis(1500);
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,17 +29,17 @@ pub struct ClusterStatus {
     pub node: NodeId,
     pub nodes: Vec<NodeReport>,
     pub groups: Vec<GroupReport>,
-    /// Wanted number of replicas of each shard, as chosen at bootstrap; none if the node cannot tell or is too old to
-    /// report it.
+    /// Wanted number of replicas of each shard, as chosen at bootstrap. `None` if the node does not know it or is too
+    /// old to report it.
     #[serde(default)]
     pub replicas: Option<u16>,
-    /// Whether a majority of the catalog responded. Without it nothing can be changed, and the report shows the node's
-    /// last state.
+    /// Whether a majority of the catalog responded. Otherwise nothing can be changed, and the report shows the last
+    /// state known to the node.
     #[serde(default = "answered")]
     pub quorum: bool,
-    /// Every group is led, and has exactly the members that it is to have, all close behind.
+    /// Whether every group has a leader and exactly its wanted members, all close behind.
     pub settled: bool,
-    /// Reasons why it is not settled, in words.
+    /// Reasons why the cluster is not settled.
     pub unsettled: Vec<String>,
 }
 
@@ -53,22 +53,50 @@ pub struct NodeReport {
     pub id: NodeId,
     pub address: Option<String>,
     pub state: NodeState,
-    /// Whether it responded.
+    /// Whether the node responded.
     pub answers: bool,
     pub leads: usize,
+    /// Facts about the node, or `None` if it is silent or too old to report them.
+    #[serde(default)]
+    pub facts: Option<NodeFacts>,
+}
+
+/// Facts about the process, the disk and the certificate of a node. Facts that the node cannot determine are `None`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeFacts {
+    pub version: String,
+    /// Physical memory of the process, in bytes.
+    pub memory_bytes: Option<u64>,
+    pub disk_total_bytes: Option<u64>,
+    pub disk_free_bytes: Option<u64>,
+    /// Start of the process, in seconds since 1970.
+    pub started: Option<u64>,
+    /// Expiry of the certificate, in seconds since 1970.
+    pub certificate_ends: Option<u64>,
+}
+
+/// Returns the physical memory of this process, if the system reports it.
+fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kilobytes| kilobytes << 10)
+}
+
+fn seconds_of(time: SystemTime) -> Option<u64> {
+    time.duration_since(UNIX_EPOCH).ok().map(|since| since.as_secs())
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupReport {
     pub group: GroupId,
-    /// None of the catalog.
+    /// Shard of the group, or `None` for the catalog.
     pub shard: Option<ShardId>,
     pub leader: Option<NodeId>,
     pub term: u64,
     pub replicas: Vec<ReplicaReport>,
     /// Applied index at the leader.
     pub applied: Option<u64>,
-    /// Members are being changed.
+    /// Whether the members are being changed.
     pub changing: bool,
 }
 
@@ -90,7 +118,7 @@ pub struct ReplicaReport {
     pub replica: ReplicaId,
     pub node: NodeId,
     pub role: Role,
-    /// Last index of its log, according to the leader.
+    /// Last index of the replica's log, according to the leader.
     pub matched: Option<u64>,
 }
 
@@ -101,12 +129,14 @@ pub(crate) struct OwnReport {
     /// Replicas without data: found damaged and discarded, or removed from their group.
     #[serde(default)]
     pub lost: Vec<(GroupId, ReplicaId)>,
-    /// Replicas that it has and that do not run: damaged and closed, or not started yet.
+    /// Replicas that exist here but do not run: damaged and closed, or not started yet.
     #[serde(default)]
     pub resting: Vec<(GroupId, ReplicaId)>,
+    #[serde(default)]
+    pub facts: Option<NodeFacts>,
 }
 
-/// A learner is close enough behind to vote, and a group settled, when it lacks no more entries than this.
+/// Maximum lag, in entries, of a learner that may vote and of the members of a settled group.
 pub(crate) const CLOSE_ENTRIES: u64 = 200;
 
 impl Shared {
@@ -139,10 +169,22 @@ impl Shared {
         let rests =
             kept.iter().filter(|kept| kept.state == KeptState::Kept && self.replicas.group(kept.group).is_none());
         let resting = rests.map(|kept| (kept.group, kept.replica)).collect();
-        OwnReport { led, lost, resting }
+        OwnReport { led, lost, resting, facts: Some(self.facts()) }
     }
 
-    /// Reports of all nodes, except those that do not answer.
+    fn facts(&self) -> NodeFacts {
+        let space = self.config.disk.space(&self.config.data_dir).ok();
+        NodeFacts {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            memory_bytes: resident_bytes(),
+            disk_total_bytes: space.map(|space| space.total),
+            disk_free_bytes: space.map(|space| space.free),
+            started: seconds_of(self.started),
+            certificate_ends: self.certificate_runs_out().and_then(seconds_of),
+        }
+    }
+
+    /// Returns the reports of all nodes that respond.
     pub async fn reports(&self) -> BTreeMap<NodeId, OwnReport> {
         let others: Vec<NodeId> =
             node_records::addresses(&self.catalog.read()).into_keys().filter(|node| *node != self.node).collect();
@@ -176,6 +218,7 @@ impl Shared {
                 id: record.node,
                 leads: groups.iter().filter(|group| group.leader == Some(record.node)).count(),
                 answers: reports.contains_key(&record.node),
+                facts: reports.get(&record.node).and_then(|report| report.facts.clone()),
                 address: record.address,
                 state: record.state,
             })
@@ -202,7 +245,7 @@ impl Shared {
     }
 }
 
-/// Returns the nodes for a plan. A node that is briefly silent has not gone yet, and no moves are planned for it.
+/// Returns the nodes for a plan. A silent node is not lost yet, and no moves are planned for it.
 fn answering(nodes: &[NodeReport]) -> Nodes {
     let with = |state: fn(NodeState) -> bool| nodes.iter().filter(move |node| state(node.state)).map(|node| node.id);
     Nodes {
@@ -212,7 +255,7 @@ fn answering(nodes: &[NodeReport]) -> Nodes {
     }
 }
 
-/// Returns the group as reported by its newest leader, else as in the map.
+/// Returns each group as reported by its newest leader, or an empty report without a leader.
 pub(crate) fn groups_of(map: &ShardMap, reports: &BTreeMap<NodeId, OwnReport>) -> Vec<GroupReport> {
     let ids = std::iter::once(GroupId::CATALOG).chain(
         (0..map.shards.len())
@@ -234,7 +277,7 @@ pub(crate) fn groups_of(map: &ShardMap, reports: &BTreeMap<NodeId, OwnReport>) -
     .collect()
 }
 
-/// Reasons why a group is not as the map has it.
+/// Returns the reason why a group differs from the map.
 pub(crate) fn unsettled_group(map: &ShardMap, group: &GroupReport) -> Option<String> {
     let name = name_of(group);
     if group.leader.is_none() {
@@ -267,7 +310,7 @@ pub(crate) fn has_most(group: &GroupReport) -> u64 {
 
 impl Cluster {
     pub async fn status(&self) -> ClusterStatus {
-        // What cannot be confirmed is shown as it is known here.
+        // Without confirmation the status shows the state known here.
         let quorum = match self.group(GroupId::CATALOG) {
             Some(catalog) => catalog.fence().await.is_ok(),
             None => false,

@@ -1,4 +1,4 @@
-//! Calls on behalf of a principal, by features of the called node and by this node's guard.
+//! Calls on behalf of a principal, with the features of the called node and the guard of this node.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ impl Cluster {
         self.shared.net.serve_on_behalf(names, answers);
     }
 
-    /// Returns the name and body with which the node is called.
+    /// Returns the service name and body for a call to the node.
     pub fn addressed(&self, node: NodeId, names: ServiceNames, principal: &[u8], body: Bytes) -> (&'static str, Bytes) {
         self.shared.addressed(node, names, principal, body)
     }

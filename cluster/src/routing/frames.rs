@@ -1,10 +1,10 @@
-//! Frames: byte strings of one message between nodes, each preceded by its length.
+//! Frames: byte strings of a message between nodes, each preceded by its length.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 const LENGTH_BYTES: usize = 4;
 
-/// Writes each part behind its length, a little-endian u32.
+/// Encodes each part after its length, a little-endian u32.
 pub fn encode_frames<'a>(parts: impl Iterator<Item = &'a [u8]> + Clone) -> Bytes {
     let mut body = BytesMut::with_capacity(parts.clone().map(|part| part.len() + LENGTH_BYTES).sum());
     put_frames(&mut body, parts);
@@ -18,7 +18,7 @@ pub(super) fn put_frames<'a>(body: &mut BytesMut, parts: impl Iterator<Item = &'
     }
 }
 
-/// Reads at most `frames_max` parts; none if the message is cut or has more.
+/// Decodes at most `frames_max` parts. Returns `None` if the message is truncated or has more.
 pub fn decode_frames(mut body: Bytes, frames_max: usize) -> Option<Vec<Bytes>> {
     let mut parts = Vec::new();
     while body.remaining() >= LENGTH_BYTES && parts.len() < frames_max {

@@ -1,4 +1,4 @@
-//! Leaders of groups without a replica on this node, as named by other nodes.
+//! Hints at the leaders of groups without a replica on this node, as named by other nodes.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ pub(crate) struct LeaderHints(RwLock<HashMap<GroupId, LeaderHint>>);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct LeaderHint {
-    /// Node that another node named.
+    /// Leader that another node named.
     leader: Option<NodeId>,
     /// Number of failed requests. It selects the next member in turn.
     in_vain: usize,
@@ -24,13 +24,15 @@ impl LeaderHint {
 }
 
 impl LeaderHints {
-    /// Node to ask about a group.
+    /// Returns the node to ask about a group.
     pub fn whom(&self, group: GroupId, members: &[NodeId]) -> Option<NodeId> {
         self.0.read().get(&group).copied().unwrap_or_default().whom(members)
     }
 
-    /// Records that `asked` named the leader, did not respond, or has no leader. In the last two cases the next member
-    /// is asked, once for all requests that were sent to `asked` at the same time.
+    /// Records the leader that `asked` named, or that `asked` named none or did not respond.
+    ///
+    /// Without a named leader the next member is asked. It advances once for all requests that were sent to `asked`
+    /// concurrently.
     pub fn note(&self, group: GroupId, members: &[NodeId], asked: NodeId, leader: Option<NodeId>) {
         let mut hints = self.0.write();
         let hint = hints.entry(group).or_default();
@@ -51,15 +53,15 @@ mod tests {
     const GROUP: GroupId = GroupId(16);
     const MEMBERS: [NodeId; 3] = [NodeId(1), NodeId(2), NodeId(3)];
 
-    /// A node that is not a member of a group has to find its leader anywhere. Regression: the first member was asked
-    /// for ever if it did not lead and named no leader.
+    /// Regression: a node that is not a member of a group asked the first member forever, if that one did not lead and
+    /// named no leader.
     #[test]
     fn members_are_asked_in_turn_until_one_leads() {
         let hints = LeaderHints::default();
         for member in [1, 2, 3, 1].map(NodeId) {
             assert_eq!(hints.whom(GROUP, &MEMBERS), Some(member));
             hints.note(GROUP, &MEMBERS, member, None);
-            hints.note(GROUP, &MEMBERS, member, None); // two writes were under way
+            hints.note(GROUP, &MEMBERS, member, None); // two writes were in flight
         }
         assert_eq!(hints.whom(GROUP, &[NodeId(7)]), Some(NodeId(7)), "the map has changed");
         assert_eq!(hints.whom(GROUP, &[]), None);
@@ -70,9 +72,9 @@ mod tests {
         let hints = LeaderHints::default();
         hints.note(GROUP, &MEMBERS, NodeId(1), Some(NodeId(3)));
         assert_eq!(hints.whom(GROUP, &MEMBERS), Some(NodeId(3)));
-        hints.note(GROUP, &MEMBERS, NodeId(1), None); // of a write that was sent before
+        hints.note(GROUP, &MEMBERS, NodeId(1), None); // response to an earlier write
         assert_eq!(hints.whom(GROUP, &MEMBERS), Some(NodeId(3)));
-        hints.note(GROUP, &MEMBERS, NodeId(3), Some(NodeId(3))); // as good as nothing: it refused
+        hints.note(GROUP, &MEMBERS, NodeId(3), Some(NodeId(3))); // equivalent to no leader, because that node refused
         assert_eq!(hints.whom(GROUP, &MEMBERS), Some(NodeId(2)), "and not whoever named it");
     }
 }

@@ -1,7 +1,8 @@
-//! Requests to leaders: the retry rules of every request between nodes that concerns a group.
+//! Requests to leaders, with the retry rules of every request between nodes that concerns a group.
 //!
-//! R1: A request is sent again only if it surely had no effect, or if it is repeatable, according to its result.
-//! R2: While leaders move, a request is retried until its deadline for that; a busy leader is retried until its own.
+//! R1: A request is sent again only if it certainly had no effect, or if it is repeatable, according to its result.
+//! R2: While leaders move, a request is retried until its deadline for that. A busy leader is retried until its own
+//!     deadline.
 //! R3: The leaders named by a failed request are recorded before the next one is routed.
 
 use std::collections::BTreeMap;
@@ -17,13 +18,13 @@ use tokio::time::{Instant, sleep};
 use super::{Prefer, Route};
 use crate::{Cluster, Shared};
 
-/// Time for which a read or a write searches for a leader before it is refused. An election takes about a second, a
-/// handover less; with the longest configurable election times, two fit into this time.
+/// Time for which a read or a write searches for a leader before it is refused. An election takes about a second, and a
+/// handover less. With the longest configurable election times, two elections fit into this time.
 pub const ROUTE_WAIT_MAX: Duration = Duration::from_secs(25);
 /// Pause before a request is routed again.
 pub(super) const ASKED_AGAIN_AFTER: Duration = Duration::from_millis(25);
-/// Pause before a busy leader is asked again. One of version 0.5 waits before it responds; an older one responds at
-/// once.
+/// Pause before a busy leader is asked again. A leader of version 0.5 waits before it responds, and an older one
+/// responds at once.
 const BUSY_AGAIN_AFTER: Duration = Duration::from_millis(200);
 
 /// Request about a group, with its place among the requests of a call.
@@ -34,7 +35,7 @@ pub struct LeaderRequest<R> {
     pub request: R,
 }
 
-/// Requests of a call that are sent at the same time.
+/// Requests of a call that are sent concurrently.
 #[derive(Debug)]
 pub struct Round<R> {
     pub here: Vec<LeaderRequest<R>>,
@@ -46,47 +47,47 @@ pub struct Round<R> {
 pub enum Attempt<R, T> {
     /// A response, which may be a refusal.
     Done(T),
-    /// Another node may serve the request; sending it again is safe.
+    /// Another node may serve the request. Sending it again is safe.
     Elsewhere(R),
-    /// The node has no capacity yet; repeating the request is safe.
+    /// The node has no capacity yet. Repeating the request is safe.
     Busy(R),
 }
 
 /// Request that was not served before its deadline.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Unserved<R> {
-    /// No leader was found. The request surely had no effect.
+    /// No leader was found. The request certainly had no effect.
     NoLeader(R),
-    /// The leader was busy. The request surely had no effect.
+    /// The leader was busy. The request certainly had no effect.
     Busy(R),
     /// The outcome of an attempt is unknown. It may have had an effect.
     Lost,
 }
 
-/// Deadlines for sending a request again.
+/// Deadlines for retries.
 #[derive(Clone, Copy, Debug)]
 pub struct RetryUntil {
-    /// While no leader is known, or leaders move.
+    /// Deadline while no leader is known, or while leaders move.
     pub leader: Instant,
-    /// While the leader is busy.
+    /// Deadline while the leader is busy.
     pub busy: Instant,
 }
 
 impl<R> Round<R> {
-    /// Node that the only request of a call goes to; none if that is this one.
+    /// Returns the node that gets the only request of a call, or `None` for this node.
     pub fn node(&self) -> Option<NodeId> {
         self.there.keys().next().copied()
     }
 }
 
 impl RetryUntil {
-    /// One deadline for both.
+    /// Creates equal deadlines.
     pub fn both(until: Instant) -> RetryUntil {
         RetryUntil { leader: until, busy: until }
     }
 }
 
-/// Message to another node about groups, and the form in which it is written.
+/// Message to another node about groups, with its encoding.
 pub trait LeaderMessage {
     type Response;
     /// Whether the message changes nothing, so that it may be received twice.
@@ -94,11 +95,11 @@ pub trait LeaderMessage {
 
     fn service(&self) -> ServiceNames;
     fn encode(&self) -> Bytes;
-    /// Reads the response; none if it cannot be decoded.
+    /// Decodes the response, or returns `None` if that fails.
     fn decode(&self, response: Bytes) -> Option<Self::Response>;
 }
 
-/// Call whose requests go to leaders: how they are routed, and how an attempt at them is made.
+/// Call whose requests go to leaders. It defines their preferred replica and an attempt at them.
 pub trait LeaderCall: Send {
     type Request: Send;
     type Response: Send;
@@ -109,21 +110,23 @@ pub trait LeaderCall: Send {
         Prefer::Leader
     }
 
-    /// Makes an attempt at each request of the round, and returns them by their places. An error ends the call.
+    /// Makes an attempt at each request of the round, and returns the attempts with their places. An error ends the
+    /// call.
     fn attempt(&mut self, round: Round<Self::Request>) -> impl Future<Output = Attempts<Self>> + Send;
 }
 
-/// Attempts at the requests of a round, by their places.
+/// Attempts at the requests of a round, with their places.
 pub type Attempts<C> =
     Result<Vec<(usize, Attempt<<C as LeaderCall>::Request, <C as LeaderCall>::Response>)>, <C as LeaderCall>::Error>;
 
-/// Responses to the requests of a call, in their order.
+/// Responses to the requests of a call, in order.
 type Responses<C> =
     Result<Vec<Result<<C as LeaderCall>::Response, Unserved<<C as LeaderCall>::Request>>>, <C as LeaderCall>::Error>;
 
 impl Cluster {
-    /// Routes each request, makes an attempt at each round of them, and routes again what has to be sent again. The future
-    /// is boxed: callers await it deep within theirs, which the compiler could not see through otherwise.
+    /// Routes each request, makes attempts at each round of them, and routes the retries again.
+    ///
+    /// The future is boxed, because callers await it deep within their own futures, which would overwhelm the compiler.
     pub fn ask_leaders<'a, C: LeaderCall>(
         &'a self,
         call: &'a mut C,
@@ -188,7 +191,8 @@ impl Shared {
         }
     }
 
-    /// The next request need not go where this one failed. A busy node still leads.
+    /// Records the leader that a failure names, so that the next request avoids the failed node. A busy node still
+    /// leads.
     pub(super) fn note_failure(&self, group: GroupId, node: NodeId, error: &AskError) {
         match error {
             AskError::NotLeader { leader, .. } => self.note_leader(group, node, *leader),
@@ -245,7 +249,7 @@ async fn ask_leaders<C: LeaderCall>(
     Ok(responses)
 }
 
-/// Groups requests by their node; also returns those without one.
+/// Groups requests by node, and also returns those without a route.
 fn split<R>(pending: Vec<LeaderRequest<R>>, route: impl Fn(GroupId) -> Route) -> (Round<R>, Vec<LeaderRequest<R>>) {
     let mut round = Round { here: Vec::new(), there: BTreeMap::new() };
     let mut unrouted = Vec::new();
@@ -267,7 +271,7 @@ mod tests {
     const OTHER: GroupId = GroupId(17);
     const WAIT: Duration = Duration::from_secs(5);
 
-    /// Call whose attempts a function decides by the number of attempts before, node (1 is this one) and request.
+    /// Call whose attempts depend on the number of earlier attempts, the node (1 is this one) and the request.
     struct Decided<F> {
         decide: F,
         rounds: usize,

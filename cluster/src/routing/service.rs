@@ -1,4 +1,4 @@
-//! Services between nodes besides those of groups: upper layers name, serve and call them.
+//! Services between nodes that upper layers name, serve and call.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use bytes::Bytes;
 use crate::Cluster;
 
 impl Cluster {
-    /// Registers the service on this node. On a node without peers it is never called.
+    /// Registers the service on this node. Without peers it is never called.
     pub fn serve(&self, service: &'static str, answers: Arc<dyn Service>) {
         self.shared.net.serve(service, answers);
     }

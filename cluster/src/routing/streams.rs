@@ -9,13 +9,15 @@ use assay_storage_model::{GroupId, NodeId};
 use crate::Cluster;
 
 impl Cluster {
-    /// Registers the service on this node. On a node without peers it is never called.
+    /// Registers the service on this node. Without peers it is never called.
     pub fn serve_stream(&self, service: &'static str, answers: Arc<dyn StreamService>) {
         self.shared.net.serve_stream(service, answers);
     }
 
-    /// Opens a stream of chunks about groups from another node, on behalf of a principal, and waits for the first one.
-    /// Each chunk may take `within`. Records the leaders named by a failure.
+    /// Opens a stream of chunks about groups from another node, on behalf of a principal, and waits for the first
+    /// chunk.
+    ///
+    /// Each chunk may take `within`. Records the leaders that a failure names.
     pub async fn stream_about(
         &self,
         node: NodeId,

@@ -1,4 +1,4 @@
-//! Views of shards that have a replica here: a reader sees everything acknowledged before its request.
+//! Views of shards with a replica here. A reader sees everything acknowledged before its request.
 
 use std::sync::Arc;
 
@@ -10,28 +10,29 @@ use thiserror::Error;
 
 use crate::Cluster;
 
-/// A version may lie this far ahead of the clock; the shard's ids then start above it.
+/// Maximum time by which a version may be ahead of the clock. The shard's ids then start above it.
 const AHEAD_SECONDS_MAX: u64 = 10;
 
-/// Why there is no view.
+/// Reason for a missing view.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ViewError {
     #[error("version {asked} lies in the future; the last one here is {last}")]
     Future { asked: Xact, last: Xact },
     #[error("{0}")]
     Busy(String),
-    /// A version ahead of the last write has to be recorded, and there is no space for it.
+    /// A version ahead of the last write must be recorded, and there is no space for it.
     #[error("{0}")]
     NoSpace(String),
-    /// Another node may have one, or this one later.
+    /// Another node may serve the view, or this one later.
     #[error("shard {shard}: {why}")]
     Unavailable { shard: ShardId, why: String },
 }
 
 impl Cluster {
-    /// Returns a view that holds version `at`, if one is given. If that is ahead of the last write, the shard first
-    /// advances to it, so that the result for it can never change. `stale` requires no proof that nothing newer was
-    /// acknowledged.
+    /// Returns a view that includes version `at`, if one is given.
+    ///
+    /// If the version is ahead of the last write, the shard first advances to it, so that the result for it can never
+    /// change. With `stale`, the view needs no proof that nothing newer was acknowledged.
     pub async fn view(
         &self,
         shard: ShardId,

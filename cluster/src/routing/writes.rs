@@ -1,6 +1,6 @@
 //! Writes to a group from a node that does not lead it.
 //!
-//! A write that surely failed is sent again for a while, to the current leader; one that may have succeeded is not.
+//! A write that certainly failed is retried for a while at the current leader. A write that may have succeeded is not.
 
 mod legacy;
 
@@ -26,31 +26,32 @@ use super::leader_routing::{
 use crate::{Cluster, Shared};
 
 pub(crate) const PROPOSE: &str = "cluster.propose";
-/// Time limit of one forwarded write: it waits for space and memory for [`WRITE_WAIT_MAX`] at most.
+/// Time limit of one forwarded write, which waits for space and memory up to [`WRITE_WAIT_MAX`].
 const FORWARD_MAX: Duration = Duration::from_secs(40);
 const COMMANDS_MAX: usize = 10_000;
 
-/// Form in which commands are put into entries.
+/// Placement of commands in entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Manner {
-    /// One command, in the next entry of the group's committer.
+    /// One command in the next entry of the group's committer.
     Next,
-    /// All in one entry of their own.
+    /// All commands in a separate entry.
     Together,
 }
 
 impl Cluster {
-    /// One log entry of these commands, wherever the group is led; durable and applied there when it returns.
+    /// Writes the commands as one log entry, wherever the group is led. On return the entry is durable and applied
+    /// there.
     pub async fn propose(&self, group: GroupId, commands: Vec<Bytes>) -> Result<Vec<Outcome>, WriteFailure> {
         self.shared.routed(group, &commands, Manner::Together).await
     }
 
-    /// One command, in the next entry that its shard's committer makes, wherever the shard is led.
+    /// Writes one command in the next entry of its shard's committer, wherever the shard is led.
     pub async fn write(&self, shard: ShardId, command: Bytes) -> WriteOutcome {
         self.shared.write(GroupId::of_shard(shard), command).await
     }
 
-    /// One command to the catalog, in the next entry that its committer makes, wherever it is led.
+    /// Writes one command in the next entry of the catalog's committer, wherever the catalog is led.
     pub async fn write_catalog(&self, command: Bytes) -> WriteOutcome {
         self.shared.write(GroupId::CATALOG, command).await
     }
@@ -78,10 +79,12 @@ impl Shared {
         })
     }
 
-    /// Returns when a write that another node made can be read from the replica here, if there is one, since its writer
-    /// reads there next. The leader's response names the index to be applied for that. A leader of version 0.4 does not
-    /// name it, and a replica that is replaced meanwhile may never reach it. These cases use a fence, which takes two
-    /// more round trips.
+    /// Waits until a write that another node made can be read from the replica here, because its writer reads there
+    /// next.
+    ///
+    /// The leader's response names the index that must be applied. A leader of version 0.4 does not name it, and a
+    /// replica that is replaced meanwhile may never reach it. These cases use a fence, which takes two more round
+    /// trips.
     async fn wait_until_readable(
         &self,
         group: GroupId,
@@ -98,7 +101,7 @@ impl Shared {
                 self.heard_catalog(asked);
                 Ok(())
             }
-            // The replica was closed, and another takes its place.
+            // The replica was closed, and another one replaces it.
             Err(FenceError::Stopped(_)) => self.fence_until(group, until).await.map(drop),
             here => here,
         };
@@ -106,7 +109,7 @@ impl Shared {
     }
 }
 
-/// Commands for one group, on their way to its leader.
+/// Commands for one group on their way to its leader.
 struct WriteCall<'a> {
     shared: &'a Shared,
     group: GroupId,
@@ -163,8 +166,8 @@ type WriteAttempt = Attempt<(), Result<Vec<Outcome>, WriteFailure>>;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Written {
     outcomes: Vec<Outcome>,
-    /// Index of the last entry that the replica had applied by then, which is this write or a later one. Absent from a
-    /// leader of version 0.4.
+    /// Index of the last entry that the replica had applied by then: this write or a later one. A leader of version 0.4
+    /// omits it.
     applied: Option<u64>,
 }
 
@@ -173,8 +176,9 @@ fn unknown(why: String) -> WriteFailure {
 }
 
 impl Shared {
-    /// Returns when everything acknowledged before the call can be read from the replica on this node. Retries until
-    /// the deadline while there is no leader, no majority confirms it, or the replica is being replaced.
+    /// Waits until everything acknowledged before the call can be read from the replica on this node.
+    ///
+    /// Retries until the deadline while there is no leader, no majority confirms it, or the replica is being replaced.
     pub async fn fence_until(&self, group: GroupId, until: Instant) -> Result<u64, FenceError> {
         loop {
             let absent = || FenceError::Stopped(format!("this node has no replica of group {group}"));
@@ -207,10 +211,12 @@ impl Shared {
     }
 }
 
-/// Group and flags in front of the commands.
+/// Bytes of the group and the flags in front of the commands.
 const HEAD_BYTES: usize = 9;
-/// Bits of the byte after the group. Version 0.4 compares that byte with [`TOGETHER`] and takes any other value for
-/// [`Manner::Next`]: there several commands are one entry all the same, and one shares its entry with others.
+/// Bits of the byte after the group.
+///
+/// Version 0.4 compares that byte with [`TOGETHER`], and treats any other value as [`Manner::Next`]. There, several
+/// commands still form one entry, and a single command shares its entry with others.
 const TOGETHER: u8 = 1;
 /// The sender understands [`ResponseForm::Applied`].
 const READS_APPLIED: u8 = 2;
@@ -220,11 +226,11 @@ const READS_FAILURES: u8 = 4;
 /// Form of a response, as requested by the sender of the write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ResponseForm {
-    /// Outcomes alone, for version 0.4.
+    /// Only outcomes, for version 0.4.
     Outcomes,
-    /// With the applied index, for version 0.5.
+    /// Outcomes and the applied index, for version 0.5.
     Applied,
-    /// [`Written`], or the failure as the model has it.
+    /// [`Written`], or the failure in the form of the model.
     Failures,
 }
 
@@ -275,7 +281,7 @@ impl LeaderMessage for ForwardedWrite {
         ServiceNames { plain: PROPOSE, on_behalf: PROPOSE }
     }
 
-    /// Group u64, flags u8, then the commands in frames.
+    /// Encodes group u64, flags u8, and then the commands in frames.
     fn encode(&self) -> Bytes {
         let bytes: usize = self.commands.iter().map(|command| command.len() + 4).sum();
         let mut body = BytesMut::with_capacity(HEAD_BYTES + bytes);
@@ -291,7 +297,7 @@ impl LeaderMessage for ForwardedWrite {
     }
 }
 
-/// Takes writes that other nodes forward.
+/// Service that accepts writes forwarded by other nodes.
 #[derive(Debug)]
 pub(crate) struct ProposeService(pub Arc<Shared>);
 
@@ -304,7 +310,7 @@ impl Service for ProposeService {
             let written = match shared.propose_here(group, &commands, manner).await {
                 Err(WriteFailure::Unknown { why }) => return Err(NoAnswer::Unknown(why)),
                 Err(WriteFailure::NotWritten(NotWritten::NotLeader)) => return Err(shared.not_leader(group)),
-                // Another node may do it: this one is about to stop.
+                // This node is about to stop, so another one may serve the write.
                 Err(WriteFailure::NotWritten(NotWritten::Closing)) => {
                     return Err(NoAnswer::NotLeader { leader: None });
                 }
@@ -336,12 +342,12 @@ mod tests {
         assert_eq!(ForwardedWrite::read(Bytes::from_static(b"short")), None);
     }
 
-    /// Nodes of several versions are in one cluster during an upgrade.
+    /// During an upgrade a cluster has nodes of several versions.
     #[test]
     fn a_write_of_an_older_version_asks_for_the_response_that_it_reads() {
         for (flags, form) in [(1, ResponseForm::Outcomes), (3, ResponseForm::Applied), (7, ResponseForm::Failures)] {
             let mut body = write().encode().to_vec();
-            body[8] = flags; // as versions 0.4, 0.5 and 0.6 write it
+            body[8] = flags; // the flags of versions 0.4, 0.5 and 0.6
             let write = ForwardedWrite::read(body.into()).expect("it decodes");
             assert_eq!((write.manner, write.form, write.flags()), (Manner::Together, form, flags));
         }

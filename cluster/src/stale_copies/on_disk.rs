@@ -1,4 +1,4 @@
-//! Detection of a directory with files of different times, by a start itself, before any other node is asked.
+//! Detection of a directory with files of different times. A start does this alone, before it asks any other node.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use uuid::Uuid;
 use crate::error::OpenError;
 use crate::replica_lifecycle::{ClosedReplica, close_damaged};
 
-/// Groups whose replica in a directory must not run again, although it is there. Needs no lock.
+/// Returns the groups whose replica in a directory must not run again, although it is there. Needs no lock.
 pub fn closed_groups(disk: SharedDisk, dir: &Path) -> Result<Vec<GroupId>, HomeError> {
     let node_files = NodeFiles { disk, dir: dir.to_owned() };
     let closed = starts::read(&*node_files.disk, dir)?.unwrap_or_default().closed;
@@ -26,7 +26,7 @@ pub fn closed_groups(disk: SharedDisk, dir: &Path) -> Result<Vec<GroupId>, HomeE
     Ok(kept.iter().filter(must_not).map(|one| one.group).collect())
 }
 
-/// Checks the files that hold the node's own state, and returns each error that a start would meet. Needs no lock.
+/// Checks the files with the node's own state, and returns each error that a start would meet. Needs no lock.
 pub fn check_node_files(disk: SharedDisk, dir: &Path) -> Vec<(&'static str, HomeError)> {
     let node_files = NodeFiles { disk, dir: dir.to_owned() };
     let disk = &*node_files.disk;
@@ -41,15 +41,17 @@ pub fn check_node_files(disk: SharedDisk, dir: &Path) -> Vec<(&'static str, Home
     read.into_iter().filter_map(|(file, error)| Some((file, error?))).collect()
 }
 
-/// Returns whether the log was last used by another copy of the data directory: the next start closes every replica.
-/// False if that cannot be read.
+/// Returns whether the log was last used by another copy of the data directory, so that the next start closes every
+/// replica.
+///
+/// Returns `false` if that cannot be read.
 pub fn log_is_of_other_time(disk: &dyn Disk, dir: &Path) -> bool {
     let Ok(kept) = starts::read(disk, dir) else { return false };
     let Ok(marker) = read_marker(disk, &dir.join("log")) else { return false };
     !fits(&kept.unwrap_or_default().history, marker)
 }
 
-/// A start that has not been announced yet.
+/// Start that has not been announced yet.
 pub(crate) struct Beginning<'a> {
     log: &'a Log,
     node_files: &'a NodeFiles,
@@ -58,7 +60,7 @@ pub(crate) struct Beginning<'a> {
     node: NodeId,
     before: KeptStarts,
     start: StartId,
-    /// The start that last used the log, if it is not in this directory's history, or if the log lacks the last one.
+    /// Start that last used the log, if it is not in this directory's history, or if the log lacks the last start.
     strange: Option<StartId>,
     closed: BTreeSet<Name>,
 }
@@ -78,7 +80,8 @@ impl<'a> Beginning<'a> {
         Ok(Beginning { log, node_files, log_dir: log_dir.to_owned(), map, node, before, start, strange, closed })
     }
 
-    /// Every replica is closed where the log is of another time than the rest: its votes and its last entries may be gone.
+    /// Closes every replica if the log is of another time than the other files, because votes and entries may be
+    /// missing.
     pub fn look_at_log(&mut self, kept: &[KeptReplica]) -> Result<(), OpenError> {
         if self.strange.is_none() {
             return Ok(());
@@ -96,7 +99,7 @@ impl<'a> Beginning<'a> {
         Ok(())
     }
 
-    /// Returns the reason why a replica must not run, unless it is the only copy.
+    /// Returns the replica as closed if it must not run, unless it is the only copy.
     pub fn closed(&self, replica: &KeptReplica) -> Result<Option<ClosedReplica>, OpenError> {
         if !self.closed.contains(&(replica.group, replica.replica)) {
             return Ok(None);
@@ -108,7 +111,8 @@ impl<'a> Beginning<'a> {
         Ok(stays)
     }
 
-    /// A replica whose group went on without what it has committed.
+    /// Returns the replica as closed if its state contradicts its log, because its group continued without its
+    /// committed entries.
     pub fn of_other_history(
         &mut self,
         replica: &KeptReplica,
@@ -126,7 +130,8 @@ impl<'a> Beginning<'a> {
         Ok(stays)
     }
 
-    /// Makes the start durable: at the log first, so that a crash in between differs from a log of another time.
+    /// Makes the start durable. The marker in the log comes first, so that a crash in between differs from a log of
+    /// another time.
     pub fn write(self) -> Result<KeptStarts, OpenError> {
         let Beginning { node_files, log_dir, before, start, strange, closed, .. } = self;
         let disk = &*node_files.disk;

@@ -1,4 +1,4 @@
-//! What this node knows of its own replicas and of the followers of groups led here, for the comparison of starts.
+//! Knowledge of this node about its own replicas and the followers of groups led here, for the comparison of starts.
 
 use std::io;
 
@@ -23,7 +23,7 @@ impl OwnReplicas for Shared {
         kept.map(hard_state).collect()
     }
 
-    /// Returns a position that was acknowledged also to a leader here that has not written it down yet.
+    /// Returns the acknowledged position of a follower, including positions that a leader here has not stored yet.
     fn acknowledged(&self, group: GroupId, replica: ReplicaId) -> Option<Acknowledged> {
         self.note_acknowledged(group);
         self.start_histories.table.get((group, replica))
@@ -35,7 +35,7 @@ impl OwnReplicas for Shared {
 }
 
 impl Shared {
-    /// Records the current state of a leader here.
+    /// Records the current acknowledgements of a leader here.
     pub fn note_acknowledged(&self, group: GroupId) {
         let Some(found) = self.replicas.group(group) else { return };
         for (replica, acknowledged) in found.acknowledged() {

@@ -4,8 +4,10 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 const FIRST_PORT: u16 = 20_000;
 
-/// Address that no other test of this crate has or gets. Each process has a loopback host of its own: on a host that processes share, an
-/// outgoing connection or another test may take the port before the node listens.
+/// Returns an address that no other test of this crate uses.
+///
+/// Each process has its own loopback host. On a shared host, an outgoing connection or another test may take the port
+/// before the node listens.
 pub fn unused() -> String {
     static PORT: AtomicU16 = AtomicU16::new(FIRST_PORT);
     // Process ids have 22 bits at most.

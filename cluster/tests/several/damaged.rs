@@ -1,4 +1,4 @@
-//! Tests of a replica that does not open at a start: nothing is removed before the others have responded that they do
+//! Tests of a replica that does not open at a start. Nothing is removed before the others confirmed that they do
 //! without it.
 
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::nodes::{
     seal_all, settled, stop, wait_for, write_rows,
 };
 
-/// Long enough for many looks at what does not run.
+/// Long enough for many checks of replicas that do not run.
 const A_WHILE: Duration = Duration::from_secs(3);
 const SHARD: ShardId = ShardId(0);
 
@@ -31,8 +31,8 @@ async fn rebuilt(place: &TestNode, node: &Cluster, damaged: u64) {
     .await;
 }
 
-/// A node that could not open a shard's files deleted its log and its votes. The next node that was restarted did the
-/// same, and the quorum was lost for good.
+/// Regression: a node that could not open a shard's files deleted its log and its votes. The next restarted node did
+/// the same, and the quorum was permanently lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_two_voters_neither_damage_nor_a_failing_disk_takes_one_away() {
     let home = tempfile::tempdir().expect("a directory");
@@ -51,7 +51,7 @@ async fn of_two_voters_neither_damage_nor_a_failing_disk_takes_one_away() {
     assert!(matches!(refused, OpenError::Shard { .. }), "{refused}");
     assert!(refused.to_string().contains("nothing was changed"), "{refused}");
     assert_eq!(place.replicas(), kept, "nothing was given up");
-    // Like a node that was dropped, it ends in the background.
+    // Like a dropped node, it ends in the background.
     tokio::time::sleep(Duration::from_millis(500)).await;
 
     let seal = file_below(&dir, "kv.seal").expect("a kept state");
@@ -119,7 +119,7 @@ async fn what_no_other_node_has_stops_the_start_and_stays() {
     stop(nodes.remove(0).1).await;
 }
 
-/// One flipped bit that compaction met ended the whole node, with all of its other replicas.
+/// Regression: one flipped bit that compaction read ended the whole node, with all of its other replicas.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bit_that_compaction_meets_costs_one_replica_and_no_node() {
     let home = tempfile::tempdir().expect("a directory");
@@ -128,7 +128,7 @@ async fn a_bit_that_compaction_meets_costs_one_replica_and_no_node() {
     let (number, dir, _) = place.replicas()[&group()].clone();
     for round in 0..SEALS_TO_COMPACT - 1 {
         write_rows(&nodes[0].1, &format!("row {round}")).await;
-        // It has to have what is sealed.
+        // It must have the sealed rows.
         rows_are_there(&third, &format!("row {round}")).await;
         seal_all(&third).await;
     }
@@ -136,7 +136,7 @@ async fn a_bit_that_compaction_meets_costs_one_replica_and_no_node() {
     assert!(!segments.is_empty(), "nothing was sealed to {}", dir.display());
     segments.iter().for_each(|segment| flip_a_bit(segment));
     write_rows(&nodes[0].1, "the last row").await;
-    // Nobody reads what is damaged before compaction does, and that may have been already.
+    // Nobody reads the damaged data before compaction, which may have run already.
     if third.fence(group()).await.is_ok()
         && let Err(why) = third.seal(group()).await
     {
@@ -148,7 +148,7 @@ async fn a_bit_that_compaction_meets_costs_one_replica_and_no_node() {
         if now.0 != number && now.2 == "kept" && third.has_data(group()) {
             break;
         }
-        // A busy machine may need a second look, which comes after a minute.
+        // A busy machine may need a second check, which comes after a minute.
         assert!(
             begun.elapsed() < 3 * SETTLED_MAX,
             "not rebuilt: it was {number} and is {now:?}; {:?}",
@@ -166,7 +166,7 @@ async fn a_bit_that_compaction_meets_costs_one_replica_and_no_node() {
     }
 }
 
-/// A merge onto a damaged row ended the whole node, which ended again whenever it was started.
+/// Regression: a merge onto a damaged row ended the whole node, which ended again at every start.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bit_that_a_merge_meets_costs_one_replica_and_no_node() {
     let home = tempfile::tempdir().expect("a directory");
@@ -190,7 +190,7 @@ async fn a_bit_that_a_merge_meets_costs_one_replica_and_no_node() {
     }
 }
 
-/// A new segment that is damaged when the seal reads it back ended the whole node.
+/// Regression: a new segment that was damaged when the seal read it back ended the whole node.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bit_that_a_seal_meets_costs_one_replica_and_no_node() {
     let home = tempfile::tempdir().expect("a directory");

@@ -1,4 +1,4 @@
-//! Tests of nodes that do not reach each other and all reach a third one, and of a node at a new address.
+//! Tests of nodes that do not reach each other but reach a third one, and of a node at a new address.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,14 +11,14 @@ use futures::future::join_all;
 
 use crate::nodes::{SHARDS, TestNode, founded, rows_are_there, settled, stop, wait_for, write_row, write_rows};
 
-/// Detection takes a third of a second, an election one, and a write in flight is cancelled after two; the rest is
-/// margin for busy machines.
+/// Time limit until writes succeed again. Detection takes a third of a second, an election one second, and a write in
+/// flight is cancelled after two. The rest is margin for busy machines.
 const SERVED_AGAIN_MAX: Duration = Duration::from_secs(30);
 const HELD: Duration = Duration::from_secs(4);
 const LOST_FOR: Duration = Duration::from_secs(2);
-/// An election and what follows; a question to the old address alone is repeated for longer.
+/// Time limit of an election and its consequences. A request to the old address alone is repeated for longer.
 const FOUND_MAX: Duration = Duration::from_secs(4);
-/// Longer than a moved node is looked for at its old address.
+/// Longer than a moved node is called at its old address.
 const INTRODUCED_FOR: Duration = Duration::from_secs(3);
 
 fn groups() -> impl Iterator<Item = GroupId> {
@@ -94,7 +94,7 @@ async fn a_node_whose_address_changed_comes_back() {
     let home = tempfile::tempdir().expect("a directory");
     let mut all = founded(home.path(), 3, 3).await;
 
-    // As a copy of its directory would that is started elsewhere.
+    // A copy of its directory that is started elsewhere would do this.
     let (_, third) = &all[2];
     let refused = third.ask(NodeId(1), "cluster.introduce", Bytes::from_static(b"127.0.0.1:9"), SERVED_AGAIN_MAX).await;
     let Err(AskError::Refused { why, .. }) = refused else { panic!("{refused:?}") };
@@ -118,8 +118,8 @@ async fn a_node_whose_address_changed_comes_back() {
     }
 }
 
-/// The two need each other for a majority. The unmoved one calls the other at its old address until it gets the new
-/// one, and no record can be changed before.
+/// The two nodes need each other for a majority. The unmoved one calls the other at its old address until it learns the
+/// new one, and no record can be changed before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_moved_node_is_found_by_the_only_other_one() {
     let home = tempfile::tempdir().expect("a directory");
@@ -128,7 +128,7 @@ async fn a_moved_node_is_found_by_the_only_other_one() {
     let (_, second) = all.pop().expect("two");
     let (_, first) = all.pop().expect("one");
     tokio::join!(stop(second), stop(third));
-    // Until the first is asking for a leader that is gone.
+    // Wait until the first node asks for a leader that is gone.
     tokio::time::sleep(LOST_FOR).await;
     let place = moved_to_another_address(&place);
     let third = place.open().await;
@@ -142,7 +142,7 @@ async fn a_moved_node_is_found_by_the_only_other_one() {
     stop(first).await;
 }
 
-/// An address that could not be recorded is forgotten: the node may have gone back to its recorded one.
+/// An address that could not be recorded is forgotten, because the node may have returned to its recorded one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_node_that_moved_back_is_found() {
     let home = tempfile::tempdir().expect("a directory");
@@ -151,7 +151,7 @@ async fn a_node_that_moved_back_is_found() {
     let (_, second) = all.pop().expect("two");
     let (_, first) = all.pop().expect("one");
     stop(second).await;
-    // The first receives what the third sends, and has no majority to change a record with.
+    // The first node receives messages of the third, and has no majority to change a record with.
     place.cuts.set([(1, 3)]);
     let introduced =
         third.ask(NodeId(1), "cluster.introduce", Bytes::from_static(b"127.0.0.1:9"), INTRODUCED_FOR).await;

@@ -9,10 +9,10 @@ use tokio::time::sleep;
 
 use crate::nodes::{TestNode, founded, founded_with, stop, wait_for, write_rows};
 
-/// Longer than what counts as slow, and short enough that a slow node is not deposed by itself.
+/// Longer than the threshold of a slow disk, and short enough that a slow node is not deposed by itself.
 const SLOW_MILLIS: u64 = 400;
 const STAYS: Duration = Duration::from_secs(5);
-/// A quiet machine needs 20 s; without a plan it never comes.
+/// Time limit for the spread. A quiet machine needs 20 s, and without a plan it never happens.
 const BALANCED_MAX: Duration = Duration::from_secs(240);
 const SHARDS: u16 = 16;
 const SPREAD_MAX: usize = 2;
@@ -73,7 +73,7 @@ async fn a_node_with_a_slow_disk_gives_its_leads_away_and_gets_none() {
     }
 }
 
-/// Rendezvous alone left 12, 1 and 4 groups to three nodes.
+/// Regression: rendezvous hashing alone assigned 12, 1 and 4 groups to three nodes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn leads_are_spread_also_after_a_restart_of_all() {
     let home = tempfile::tempdir().expect("a directory");

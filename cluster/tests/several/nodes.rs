@@ -20,26 +20,26 @@ use crate::addresses;
 use crate::keys::Keys;
 
 pub const SHARDS: u16 = 4;
-/// A shard whose seals left so many segments is compacted.
+/// Number of seals after which a shard is compacted.
 pub const SEALS_TO_COMPACT: usize = assay_storage_shard::SEGMENTS_PER_TIER;
 const OBJECTS: u128 = 24;
 pub const SETTLED_MAX: Duration = Duration::from_secs(60);
 const TOKEN_VALID: Duration = Duration::from_secs(60);
 
-/// Home of one node.
+/// Directory and settings of one node.
 #[derive(Clone, Debug)]
 pub struct TestNode {
     pub dir: PathBuf,
     pub address: String,
     pub replicas: u16,
     pub shards: u16,
-    /// Between which nodes no packets pass.
+    /// Pairs of nodes between which no packets pass.
     pub cuts: Arc<Cuts>,
-    /// Milliseconds that writes of the log take longer.
+    /// Delay of log writes in milliseconds.
     pub write_delay: Arc<AtomicU64>,
 }
 
-/// Pairs of nodes; messages from the first to the second are dropped.
+/// Pairs of nodes. Messages from the first to the second are dropped.
 #[derive(Debug, Default)]
 pub struct Cuts(Mutex<BTreeSet<(u64, u64)>>);
 
@@ -78,7 +78,7 @@ impl TestNode {
         }
     }
 
-    /// A node before this one ends in the background where it was not stopped, as one does that refused to start.
+    /// Opens the node. An earlier one that was not stopped, or that refused to start, ends in the background.
     pub async fn try_open(&self) -> Result<Cluster, OpenError> {
         loop {
             match self.open_on(Arc::new(RealDisk)).await {
@@ -98,7 +98,7 @@ impl TestNode {
         self.try_open().await.expect("opens")
     }
 
-    /// Made part of the cluster, through a node of it.
+    /// Joins the node to the cluster, through one of its nodes.
     pub async fn join(&self, through: &Cluster) -> NodeId {
         let token = through.make_token(TOKEN_VALID).await.expect("a token");
         join(Arc::new(RealDisk), &self.dir, &token, &self.address).await.expect("joins").node
@@ -165,19 +165,19 @@ fn object(number: u128) -> ObjectKey {
     ObjectKey::new(OrgId(Uuid::from_u128(1)), ObjectKind::ProjectLogs, Uuid::from_u128(number))
 }
 
-/// One row of each object.
+/// Writes one row of each object.
 pub async fn write_rows(cluster: &Cluster, id: &str) {
     for number in 0..OBJECTS {
         write_row(cluster, id, number).await;
     }
 }
 
-/// One row of this object.
+/// Writes one row of this object.
 pub async fn write_row(cluster: &Cluster, id: &str, number: u128) {
     act_on_row(cluster, id, number, Action::Upsert).await;
 }
 
-/// Folds a document into this row of each object.
+/// Merges a document into this row of each object.
 pub async fn merge_rows(cluster: &Cluster, id: &str) {
     for number in 0..OBJECTS {
         act_on_row(cluster, id, number, Action::Merge).await;
@@ -200,12 +200,12 @@ async fn act_on_row(cluster: &Cluster, id: &str, number: u128, action: Action) {
     let write = Write { object: object(number), assigned: Xact::ZERO, request: None, rows: vec![row] };
     let shard = cluster.locate(&object(number));
     let command = Bytes::from(Command::Write(write).encode());
-    // A lead that moves leaves the outcome unknown; the same row again is the same row.
+    // A lead that moves leaves the outcome unknown. A repeated write of the row is harmless.
     wait_for("written", async || matches!(cluster.write(shard, command.clone()).await, Ok(Outcome::Written { .. })))
         .await;
 }
 
-/// Checks the row of every object whose shard is on this node; returns their number.
+/// Checks the row of every object whose shard is on this node, and returns their number.
 pub async fn rows_are_there(cluster: &Cluster, id: &str) -> usize {
     let mut found = 0;
     for object in (0..OBJECTS).map(object) {
@@ -230,7 +230,7 @@ pub async fn stop(cluster: Cluster) {
     cluster.shutdown().await.expect("closes");
 }
 
-/// The file of this name anywhere below.
+/// Finds the file with this name anywhere below.
 pub fn file_below(dir: &Path, name: &str) -> Option<PathBuf> {
     let entries = std::fs::read_dir(dir).expect("a directory").flatten().map(|entry| entry.path());
     entries.into_iter().find_map(|path| match path.is_dir() {
@@ -239,7 +239,7 @@ pub fn file_below(dir: &Path, name: &str) -> Option<PathBuf> {
     })
 }
 
-/// Files anywhere below whose names end so.
+/// Finds the files anywhere below whose names end this way.
 pub fn files_below(dir: &Path, suffix: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(dir).expect("a directory").flatten().map(|entry| entry.path());
     let found = entries.flat_map(|path| match path.is_dir() {
@@ -249,7 +249,7 @@ pub fn files_below(dir: &Path, suffix: &str) -> Vec<PathBuf> {
     found.collect()
 }
 
-/// Done again it is undone.
+/// Flips a bit of the file. A repetition restores it.
 pub fn flip_a_bit(file: &Path) {
     let mut bytes = std::fs::read(file).expect("reads");
     let middle = bytes.len() / 2;

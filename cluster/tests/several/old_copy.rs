@@ -11,9 +11,9 @@ use assay_storage_model::GroupId;
 
 use crate::nodes::{TestNode, copy_all, founded, rows_are_there, seal_all, settled, stop, wait_for, write_rows};
 
-/// Longer than elections take, and than a process waits for nodes that do not answer.
+/// Longer than elections take, and than a process waits for nodes that do not respond.
 const A_WHILE: Duration = Duration::from_secs(5);
-/// Time limit from a start on an old copy to a cluster that is whole again. It takes a few seconds on an idle machine.
+/// Time limit from a start on an old copy to a complete cluster. It takes a few seconds on an idle machine.
 const REBUILT_WITHIN: Duration = Duration::from_secs(45);
 
 fn copy_of(place: &TestNode) -> PathBuf {
@@ -46,7 +46,7 @@ fn numbers(place: &TestNode) -> BTreeMap<GroupId, u64> {
     place.replicas().into_iter().map(|(group, (number, ..))| (group, number)).collect()
 }
 
-/// Three nodes, and an older copy of the third one's directory, which a later start has used since.
+/// Creates three nodes, and an older copy of the third one's directory, which a later start has used since.
 async fn with_old_copy(home: &Path) -> (Vec<(TestNode, Option<Cluster>)>, PathBuf) {
     let mut nodes: Vec<(TestNode, Option<Cluster>)> =
         founded(home, 3, 3).await.into_iter().map(|(place, node)| (place, Some(node))).collect();
@@ -108,7 +108,7 @@ async fn an_old_copy_does_not_vote_where_the_quorum_would_move_to_it() {
         assert!(!node.as_ref().expect("runs").hears_catalog(), "an old copy and a node that was away serve");
     }
 
-    // What `assay doctor` reports of the directory.
+    // `assay doctor` reports the same of the directory.
     let closed = closed_groups(Arc::new(RealDisk), &nodes[2].0.dir).expect("reads");
     assert_eq!(closed.into_iter().collect::<BTreeSet<_>>(), before.keys().copied().collect());
 
@@ -140,7 +140,7 @@ async fn an_old_copy_is_rebuilt_soon_where_the_others_are_there() {
     stop_all(nodes).await;
 }
 
-/// The only node that saw the later start does not reach the old copy itself.
+/// The only node that knows the later start does not reach the old copy itself.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_old_copy_is_refused_through_a_third_node() {
     let home = tempfile::tempdir().expect("a directory");
@@ -163,7 +163,7 @@ async fn an_old_copy_is_refused_through_a_third_node() {
     let after = numbers(&nodes[2].0);
     assert!(before.iter().all(|(group, number)| after[group] != *number), "rebuilt: {before:?}, {after:?}");
 
-    // A start that nobody has anything against is compared with all over the same way.
+    // A start without objections is compared with all nodes in the same way.
     stop_one(&mut nodes, 2).await;
     start_one(&mut nodes, 2).await;
     let third = nodes[2].1.as_ref().expect("runs");
@@ -174,7 +174,7 @@ async fn an_old_copy_is_refused_through_a_third_node() {
     stop_all(nodes).await;
 }
 
-/// Its history has no conflict, and its log is shorter than the leaders' record.
+/// Its history has no conflict, but its log is shorter than the leaders' record.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_copy_of_a_running_node_is_told_by_what_that_one_had_acknowledged() {
     let home = tempfile::tempdir().expect("a directory");
@@ -203,7 +203,7 @@ async fn is_rebuilt(nodes: &[(TestNode, Option<Cluster>)], began: Instant) {
     assert!(rows_are_there(third, "later").await > 0);
 }
 
-/// Votes of the time between were forgotten without a word.
+/// Regression: votes of the time between were forgotten silently.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_old_log_under_a_newer_state_is_seen_at_the_start() {
     let home = tempfile::tempdir().expect("a directory");
@@ -283,7 +283,7 @@ async fn a_copy_that_runs_beside_its_node_stays_out() {
     stop_all(nodes).await;
 }
 
-/// Regression: if an old copy was not detected, the node that still had the lost writes ended itself at every start.
+/// Regression: if an old copy was not detected, the node with the lost writes ended at every start.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_whose_group_went_on_without_its_entries_closes_its_replicas() {
     let home = tempfile::tempdir().expect("a directory");
@@ -302,7 +302,7 @@ async fn a_node_whose_group_went_on_without_its_entries_closes_its_replicas() {
     wait_for("two nodes that know nothing serve", async || second.is_ready()).await;
     write_rows(second, "instead").await;
 
-    // Where its catalog is of another history, too, it ends itself with a sentence and renews it at the next start.
+    // If its catalog is also of another history, it ends with a message and renews the catalog at the next start.
     let fatal = Arc::new(Mutex::new(None));
     let open = async |place: &TestNode| {
         let fatal = Arc::clone(&fatal);

@@ -11,12 +11,12 @@ use bytes::Bytes;
 
 use crate::nodes::{TestNode, copy_all, founded, rows_are_there, seal_all, settled, stop, wait_for, write_rows};
 
-/// Far above what nodes that are voted on for a few seconds come to.
+/// Far above the number of terms that nodes reach in a few seconds of elections.
 const TERMS: u64 = 1 << 20;
 
-/// A node of three was away while the other two admitted a fourth. Regression: after its recovery it assigned the
-/// fourth's number and replicas' numbers again, accepted messages of the fourth, and led in a term that the others may
-/// have been in.
+/// Regression: a node of three was down while the other two admitted a fourth. After its recovery it reassigned the
+/// numbers of the fourth node and its replicas, and accepted messages of the fourth. It also led in a term that the
+/// others may have reached.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_lagged_gives_no_number_out_again() {
     let home = tempfile::tempdir().expect("a directory");
@@ -85,7 +85,7 @@ async fn a_node_that_lagged_gives_no_number_out_again() {
     stop(alone).await;
 }
 
-/// Once the node that refused to start has ended in the background.
+/// Starts the node once the one that refused to start has ended in the background.
 async fn recovered(place: &TestNode) {
     loop {
         match recover(&place.config(Arc::new(RealDisk))).await {
@@ -97,7 +97,7 @@ async fn recovered(place: &TestNode) {
     }
 }
 
-/// A recovery that ended half way was taken up by the next start as if there had been none.
+/// Regression: a recovery that ended half way was ignored by the next start.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_recovery_that_was_cut_short_is_not_passed_over() {
     let home = tempfile::tempdir().expect("a directory");

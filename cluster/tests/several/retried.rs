@@ -10,11 +10,11 @@ use assay_storage_model::{GroupId, ShardId};
 
 use crate::nodes::{SHARDS, TestNode, founded, rows_are_there, settled, stop, wait_for};
 
-/// Longer than a round of the reconciler, and than what it waits for holders of a shard.
+/// Longer than a round of the reconciler, and than its wait for users of a shard.
 const A_WHILE: Duration = Duration::from_secs(4);
 
-/// Regression: a replica was recorded, its directory found no space, and it was not retried before the next start.
-/// Until it was filled, a recovery on that node took it for a whole one.
+/// Regression: a replica was recorded, its directory found no space, and it was not retried before the next start. A
+/// recovery on that node considered the replica complete before it was filled.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_replica_that_found_no_room_starts_when_there_is() {
     let home = tempfile::tempdir().expect("a directory");
@@ -36,7 +36,7 @@ async fn a_replica_that_found_no_room_starts_when_there_is() {
 
     let disk = Arc::new(FaultyDisk::new(Arc::new(RealDisk), full()));
     let second = place.open_on(Arc::clone(&disk) as _).await;
-    // A start makes what is written down, and finds no room either.
+    // A start creates recorded replicas, and finds no space either.
     assert!(matches!(second, Err(OpenError::Shard { .. })));
     disk.set_plan(FaultPlan::none());
     tokio::time::sleep(Duration::from_millis(500)).await;

@@ -1,5 +1,7 @@
-//! Measures the transport between two nodes over loopback with TLS: small calls one after another and concurrently,
-//! calls of a mebibyte, a stream. `cargo run --release -p assay-cluster-transport --example speed`.
+//! Benchmark of the transport between two nodes over loopback with TLS: sequential and concurrent small calls, calls of
+//! a mebibyte, and a stream.
+//!
+//! Run it with `cargo run --release -p assay-cluster-transport --example speed`.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -66,7 +68,7 @@ fn take(bytes: usize) -> Call {
     Call::new("take", Bytes::from(vec![3; bytes]), FOR)
 }
 
-/// Calls that were answered.
+/// Number of answered calls.
 async fn calls_in(caller: &Transport, side_by_side: usize, bytes: usize) -> f64 {
     let begun = Instant::now();
     let body = take(bytes);

@@ -1,4 +1,4 @@
-//! Calls from the caller's side: their target, and their errors.
+//! Calls from the caller's side: targets and errors.
 
 use std::time::Duration;
 
@@ -10,20 +10,21 @@ use thiserror::Error;
 use crate::call_headers::WITHIN_MAX;
 use crate::refusal::Refusal;
 
-/// One question to one node.
+/// Request to one node.
 #[derive(Clone, Debug)]
 pub struct Call {
     pub service: &'static str,
-    /// Sending and receiving replica, for calls between replicas; opaque to the transport.
+    /// Sending and receiving replica, for calls between replicas. Opaque to the transport.
     pub address: Option<Address>,
-    /// Sending and receiving process; carried like the address.
+    /// Sending and receiving process, opaque like the address.
     pub processes: Option<Processes>,
     pub body: Bytes,
-    /// Time limit of the response; in a stream, of each chunk.
+    /// Time limit of the response. In a stream, it applies to each chunk.
     pub within: Duration,
     pub lane: Lane,
-    /// Whether the receiver may get it twice: it is sent again through another node if the direct path goes down while
-    /// it waits for its response.
+    /// Whether the receiver may get the call twice.
+    ///
+    /// Such a call is sent again through another node if the direct path goes down while it waits for the response.
     pub repeatable: bool,
 }
 
@@ -40,7 +41,7 @@ impl Call {
         Call { lane: Lane::Bulk, ..self }
     }
 
-    /// Marks the call as repeatable: its receiver may get it twice.
+    /// Marks the call as repeatable, so that its receiver may get it twice.
     pub fn repeatable(self) -> Call {
         Call { repeatable: true, ..self }
     }
@@ -57,43 +58,43 @@ pub struct Address {
     pub to: ReplicaId,
 }
 
-/// The process that sends a call, and the process that it is meant for, by numbers that are drawn at each start.
+/// Processes that send and receive a call, by random numbers drawn at each start.
 ///
-/// A node keeps its name over restarts, so the certificate alone does not distinguish its successive processes.
+/// A node keeps its name over restarts, so the certificate does not distinguish its successive processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Processes {
     pub from: u128,
-    /// Receiving process; none if the sender does not have its id.
+    /// Receiving process, or `None` if the sender does not know its id.
     pub to: Option<u128>,
 }
 
-/// Each lane is a connection of its own: a heartbeat never waits behind a snapshot.
+/// Class of calls. Each lane has its own connection, so that a heartbeat never waits behind a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lane {
-    /// Small and urgent.
+    /// Small and urgent calls.
     Control,
-    /// Large, or many.
+    /// Large or numerous calls.
     Bulk,
 }
 
-/// Chunks as they come. One error is the last item; a stream that ends without one is whole.
+/// Stream of chunks. An error is the last item, and a stream that ends without one is complete.
 pub type ByteStream = BoxStream<'static, Result<Bytes, CallError>>;
 
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CallError {
-    /// Surely never handed to a handler: no address, no connection, no time left before it was sent.
+    /// The call certainly never reached a handler: no address, no connection, or no time left before it was sent.
     #[error("could not be reached: {0}")]
     NotReached(String),
-    /// The receiver refused the call; the code tells whether it may have taken effect.
+    /// The receiver refused the call. The code tells whether it may have taken effect.
     #[error("refused: {0}")]
     Refused(Refusal),
-    /// Sent without a response: it may have taken effect.
+    /// The call was sent but got no response, so it may have taken effect.
     #[error("lost: {0}")]
     Lost(String),
 }
 
 impl CallError {
-    /// Returns whether the outcome is unknown, rather than surely "not done".
+    /// Returns whether the call may have taken effect.
     pub fn may_have_been_done(&self) -> bool {
         match self {
             CallError::NotReached(_) => false,

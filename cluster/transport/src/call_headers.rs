@@ -1,4 +1,4 @@
-//! Headers of every call: cluster, sender, receiver, address, time left, size; and its path.
+//! Headers and path of every call.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -15,23 +15,23 @@ const CLUSTER: HeaderName = HeaderName::from_static("assay-cluster");
 const FROM: HeaderName = HeaderName::from_static("assay-from");
 const TO: HeaderName = HeaderName::from_static("assay-to");
 const ADDRESS: HeaderName = HeaderName::from_static("assay-address");
-/// Absent in calls of programs before 0.5.
+/// Processes of sender and receiver. Absent in calls of programs before 0.5.
 const PROCESSES: HeaderName = HeaderName::from_static("assay-processes");
 const WITHIN: HeaderName = HeaderName::from_static("assay-within-us");
 const BYTES: HeaderName = HeaderName::from_static("assay-bytes");
 
-/// Maximum time limit of a call; longer ones are reduced to it.
+/// Maximum time limit of a call. Longer ones are reduced to it.
 pub(crate) const WITHIN_MAX: Duration = Duration::from_secs(3600);
 
-/// The first part of every path. A change that older peers cannot read gets another number, and both are answered.
+/// First part of every path. A change that older peers cannot read gets another number, and both versions are served.
 const PREFIX: &str = "/assay.peer.v1/";
 
-/// Form in which a service is called.
+/// Form of a call to a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Call,
     Stream,
-    /// Called once on each new connection, so that a caller can be sure of it before it sends anything.
+    /// First call on each new connection, with which the caller verifies the connection before it sends anything else.
     Greeting,
 }
 
@@ -45,7 +45,7 @@ impl Form {
         format!("{PREFIX}{form}/{service}")
     }
 
-    /// Form and service of a path.
+    /// Parses the form and service of a path.
     pub(crate) fn read(path: &str) -> Option<(Form, &str)> {
         let (form, service) = path.strip_prefix(PREFIX)?.split_once('/')?;
         match form {
@@ -57,7 +57,7 @@ impl Form {
     }
 }
 
-/// Headers that do not change from call to call. A joining node has no number yet, and has no number of another node.
+/// Headers that are equal for all calls of a connection. A joining node knows no node numbers yet.
 pub(crate) fn lasting(cluster: ClusterId, from: Option<NodeId>, to: Option<NodeId>) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(8);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
@@ -72,7 +72,7 @@ pub(crate) fn lasting(cluster: ClusterId, from: Option<NodeId>, to: Option<NodeI
     headers
 }
 
-/// Headers that differ from call to call.
+/// Headers that differ between calls.
 pub(crate) fn add(
     headers: &mut HeaderMap,
     address: Option<Address>,
@@ -88,7 +88,7 @@ pub(crate) fn add(
     }
     let mut within = HeaderValue::from(u64::try_from(within.as_micros()).unwrap_or(u64::MAX));
     let mut bytes = HeaderValue::from(bytes);
-    // Never the same twice: not worth a place in the table of headers that both sides keep.
+    // These values never repeat, so they should not occupy the header table of both sides.
     within.set_sensitive(true);
     bytes.set_sensitive(true);
     headers.insert(WITHIN, within);
@@ -140,7 +140,7 @@ impl FromStr for AddressText {
     }
 }
 
-/// `<from>.<to>` in hexadecimal digits; nothing behind the dot where the receiver is not known.
+/// Parses `<from>.<to>` in hexadecimal digits. The second number is empty if the receiver is unknown.
 struct ProcessesText(Processes);
 
 impl Display for ProcessesText {

@@ -1,8 +1,10 @@
-//! The cluster's own certificate authority: made once, kept by nodes that may admit others.
+//! The cluster's own certificate authority, kept by nodes that may admit others.
 //!
-//! A node makes its key pair itself and sends the public half; the authority decides on the names in the certificate,
-//! so a request has no other content. A node's certificate expires, and a holder of the authority issues the next one
-//! before that; the authority's own certificate does not expire. A node switches certificates with `set_identity`.
+//! A node creates its key pair itself and sends only the public key. The authority decides on the names in the
+//! certificate, so a request has no other content.
+//!
+//! A node's certificate expires, and a holder of the authority issues the next one before that. The authority's own
+//! certificate does not expire. A node switches certificates with `set_identity`.
 
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -22,11 +24,11 @@ use crate::error::TransportError;
 /// Prefix of every encoded Ed25519 key, followed by its 32 bytes (RFC 8410).
 const PUBLIC_KEY_PREFIX: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
 const PUBLIC_KEY_BYTES: usize = 32;
-/// Larger is no request.
+/// Upper bound of a request.
 const REQUEST_BYTES_MAX: usize = 4 << 10;
-/// Before the first cluster: a certificate is valid at once, also if a clock is behind.
+/// Start of the validity, long before the first cluster, so that a certificate is valid even if a clock is behind.
 const VALID_FROM_YEAR: i32 = 2020;
-/// End of the authority's validity: after the last cluster.
+/// End of the authority's validity, long after the last cluster.
 const VALID_TO_YEAR: i32 = 2120;
 /// Longest validity of a node's certificate, whatever is requested.
 const VALID_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
@@ -37,21 +39,21 @@ pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
 }
 
-/// The public half of a key pair, on its way to the authority.
+/// Public key on its way to the authority.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CertificateRequest {
     pem: String,
     public: [u8; PUBLIC_KEY_BYTES],
 }
 
-/// A new key pair: the private half as PEM, which stays where it was made, and the request that travels.
+/// Creates a key pair: the private key as PEM, which stays on its node, and the request that is sent.
 pub fn new_request() -> Result<(String, CertificateRequest), TransportError> {
     let pair = KeyPair::generate_for(&PKCS_ED25519).map_err(|why| wrong("a key pair", why))?;
     Ok((pair.serialize_pem(), CertificateRequest::from_pem(&pair.public_key_pem())?))
 }
 
 impl CertificateRequest {
-    /// `PUBLIC KEY` in PEM; other keys than Ed25519 are refused.
+    /// Parses a `PUBLIC KEY` in PEM. Refuses keys other than Ed25519.
     pub fn from_pem(text: &str) -> Result<CertificateRequest, TransportError> {
         const WHAT: &str = "the request for a certificate";
         if text.len() > REQUEST_BYTES_MAX {
@@ -98,7 +100,7 @@ impl Authority {
         Ok(Authority { cluster, certificate_pem: certificate.pem(), issuer })
     }
 
-    /// An authority that was kept. The key must be that of the certificate, and the certificate of this cluster.
+    /// Loads a kept authority. The key must match the certificate, and the certificate must belong to this cluster.
     pub fn from_pem(cluster: ClusterId, certificate_pem: &str, key_pem: &str) -> Result<Authority, TransportError> {
         const WHAT: &str = "the cluster's authority";
         let kept = CertificateDer::from_pem_slice(certificate_pem.as_bytes()).map_err(|why| wrong(WHAT, why))?;
@@ -107,7 +109,7 @@ impl Authority {
         if parsed.subject_public_key_info().as_ref() != key.subject_public_key_info() {
             return Err(wrong(WHAT, "the key does not belong to the certificate"));
         }
-        // Certificates bear their issuer's name letter by letter: under another name nobody would trust them.
+        // Certificates contain the name of their issuer, so under another name no peer would trust them.
         let made = own_params(cluster).self_signed(&key).map_err(|why| wrong(WHAT, why))?;
         if subject(&kept)? != subject(made.der())? {
             return Err(wrong(WHAT, format!("it is not of cluster {cluster}")));
@@ -116,7 +118,7 @@ impl Authority {
         Ok(Authority { cluster, certificate_pem: certificate_pem.to_owned(), issuer })
     }
 
-    /// Certificate that every node trusts; public.
+    /// Returns the public certificate that every node trusts.
     pub fn certificate_pem(&self) -> &str {
         &self.certificate_pem
     }
@@ -126,7 +128,7 @@ impl Authority {
         self.issuer.key().serialize_pem()
     }
 
-    /// A certificate for this node, as PEM, that runs out after this time.
+    /// Issues a certificate for a node, as PEM, with the given validity.
     pub fn issue(&self, node: NodeId, request: &CertificateRequest, valid: Duration) -> Result<String, TransportError> {
         const WHAT: &str = "a certificate";
         let names = [node_name(self.cluster, node), any_name(self.cluster)];

@@ -1,5 +1,7 @@
-//! Names in a cluster's certificates. A name contains the cluster's id, so that a certificate of one cluster is invalid
-//! in another, even under the same authority.
+//! Names in a cluster's certificates.
+//!
+//! A name contains the cluster's id, so a certificate of one cluster is invalid in another, even under the same
+//! authority.
 
 use assay_storage_model::{ClusterId, NodeId};
 use rustls::client::verify_server_name;
@@ -11,7 +13,7 @@ pub(crate) fn node_name(cluster: ClusterId, node: NodeId) -> String {
     format!("node-{node}.{cluster}.assay")
 }
 
-/// Name of every node, which a joining node expects, as it has no node's name yet.
+/// Name of every node. A joining node expects it, because it does not know a node's name yet.
 pub(crate) fn any_name(cluster: ClusterId) -> String {
     format!("any.{cluster}.assay")
 }
@@ -20,7 +22,7 @@ pub(crate) fn server_name(name: &str) -> ServerName<'static> {
     ServerName::try_from(name.to_owned()).expect("letters, digits, dashes and dots")
 }
 
-/// Returns whether the certificate has the name. Its signature was checked when the connection was made.
+/// Returns whether the certificate has the name. Its signature was verified when the connection was made.
 pub(crate) fn bears(certificate: &CertificateDer<'_>, name: &str) -> bool {
     let parsed = ParsedCertificate::try_from(certificate);
     parsed.is_ok_and(|parsed| verify_server_name(&parsed, &server_name(name)).is_ok())

@@ -1,10 +1,10 @@
-//! One connection to another node, from the dial to the exchange of a request for a response.
+//! Connection to another node, from the dial to the exchange of requests and responses.
 //!
-//! A connection counts as made when the other side has answered a greeting: under TLS 1.3 a caller learns only then
-//! that its certificate was accepted. So a call that fails before was surely not executed.
+//! A connection counts as made once the other side has answered a greeting. Under TLS 1.3 a caller learns only then
+//! that its certificate was accepted. A call that fails before was therefore certainly not executed.
 //!
-//! HTTP/2 goes through hyper and not through tonic's channel, which does not distinguish a request that was never
-//! written from one with a lost response.
+//! HTTP/2 uses hyper directly. The channel of tonic does not distinguish a request that was never written from one with
+//! a lost response.
 
 use std::fmt;
 use std::sync::Arc;
@@ -30,39 +30,41 @@ use crate::peer_counters::Traffic;
 use crate::refusal::{Refusal, RefusalCode};
 use crate::socket::{PING_EVERY, Wire};
 
-/// Bytes that one call or stream may send ahead of its reader. An append of a mebibyte goes without waiting.
+/// Window of one call or stream. An append of a mebibyte fits without a wait.
 pub(crate) const STREAM_WINDOW_BYTES: u32 = 2 << 20;
-/// Bytes that all of a connection may send ahead of their readers.
+/// Window of a whole connection.
 pub(crate) const CONNECTION_WINDOW_BYTES: u32 = 256 << 20;
-/// A frame of HTTP/2: larger ones cost less, and delay what waits behind them.
+/// Maximum HTTP/2 frame size. Larger frames cost less but delay the frames behind them.
 pub(crate) const HTTP_FRAME_BYTES_MAX: u32 = 64 << 10;
-/// Bytes that are handed to HTTP/2 ahead of the socket, for each stream.
+/// Upper bound of the bytes per stream that HTTP/2 buffers ahead of the socket.
 pub(crate) const SEND_BUFFER_BYTES: usize = 1 << 20;
-/// Headers of one request or answer.
+/// Upper bound of the headers of one request or response.
 pub(crate) const HEADER_BYTES_MAX: u32 = 16 << 10;
-/// Concurrent requests that a server accepts on one connection. Also the number of cancelled ones that are remembered
-/// until their pending frames have come. Both sides are nodes of one cluster: cancelling many calls is no attack.
+/// Number of concurrent requests that a server accepts on one connection.
+///
+/// It also limits the number of cancelled requests that are remembered until their pending frames have come. Both sides
+/// are nodes of one cluster, so many cancelled calls are no attack.
 pub(crate) const REQUESTS_MAX: u32 = 1024;
-/// The wire itself watches for silence; the limit on pongs must never come first.
+/// Limit on pongs, which must never come first, because the socket itself watches for silence.
 pub(crate) const PONG_WITHIN: Duration = Duration::from_secs(24 * 3600);
-/// Calls under way on one connection; the next waits its turn. Below what the other side allows.
+/// Number of concurrent calls on one connection, below the limit of the other side. Further calls wait.
 const CALLS_MAX: usize = 448;
-/// Streams under way on one connection; the next waits its turn.
+/// Number of concurrent streams on one connection. Further streams wait.
 const STREAMS_MAX: usize = 64;
-/// Bodies of requests under way on one connection, in units: what waits, waits here, and not half sent on the wire.
+/// Budget of the request bodies in flight on one connection, in units. Further bodies wait before any byte is sent.
 const BODIES_BYTES_MAX: usize = 96 << 20;
 const BODY_UNIT_BYTES: usize = 1 << 10;
 
-// Streams that nobody reads never close the window to the answers of calls.
+// The windows of unread streams must leave room for the responses of calls.
 const _: () = assert!(STREAMS_MAX * STREAM_WINDOW_BYTES as usize <= CONNECTION_WINDOW_BYTES as usize / 2);
 const _: () = assert!(MESSAGE_BYTES_MAX < BODIES_BYTES_MAX);
 const _: () = assert!(CALLS_MAX + STREAMS_MAX <= REQUESTS_MAX as usize / 2);
 
-/// Why there is no connection.
+/// Error of a connection attempt.
 #[derive(Clone, Debug)]
 pub(crate) enum NoConnection {
     NotReached(String),
-    /// The greeting was refused.
+    /// The other side refused the greeting.
     Refused(Refusal),
 }
 
@@ -75,10 +77,10 @@ impl From<NoConnection> for CallError {
     }
 }
 
-/// Why a request has no answer.
+/// Error of an exchange.
 #[derive(Debug)]
 pub(crate) enum NoAnswer {
-    /// The connection was gone before anything was written.
+    /// The connection was closed before anything was written.
     NotSent(String),
     Lost(String),
 }
@@ -88,12 +90,12 @@ pub(crate) enum NoAnswer {
 pub(crate) struct DialTarget<'a> {
     /// `host:port`.
     pub(crate) address: &'a str,
-    /// Name required in the other side's certificate.
+    /// Name that the other side's certificate must contain.
     pub(crate) name: &'a str,
     pub(crate) tls: Arc<ClientConfig>,
     /// Time limit for TCP, TLS and the greeting together.
     pub(crate) within: Duration,
-    /// The lasting part of every request's headers.
+    /// Headers that all requests of the connection share.
     pub(crate) headers: HeaderMap,
     pub(crate) traffic: Arc<Traffic>,
 }
@@ -106,14 +108,14 @@ pub(crate) struct Connection {
 
 struct ConnectionState {
     headers: HeaderMap,
-    /// `https://` and the name of the other side.
+    /// URI of the other side: `https://` and its name.
     origin: String,
     calls: Arc<Semaphore>,
     streams: Arc<Semaphore>,
     bodies: Arc<Semaphore>,
 }
 
-/// Permit of one exchange on a connection; held until the answer is whole.
+/// Permit of one exchange on a connection, held until the response is complete.
 #[derive(Debug)]
 pub(crate) struct ExchangePermit {
     _under_way: OwnedSemaphorePermit,
@@ -121,7 +123,7 @@ pub(crate) struct ExchangePermit {
 }
 
 impl Connection {
-    /// Dials and greets; must run within the runtime that is to drive the connection.
+    /// Dials and greets. Must be called within the runtime that drives the connection.
     pub(crate) async fn make(goal: DialTarget<'_>) -> Result<Connection, NoConnection> {
         let within = goal.within;
         let ends = Instant::now() + within;
@@ -155,7 +157,7 @@ impl Connection {
         !self.requests.is_closed()
     }
 
-    /// Waits for a place among the large bodies.
+    /// Waits for space in the budget of large bodies.
     pub(crate) async fn place(&self, form: Form, body_bytes: usize) -> ExchangePermit {
         const NEVER_CLOSED: &str = "the semaphore is never closed";
         let under_way = if form == Form::Stream { &self.shared.streams } else { &self.shared.calls };
@@ -185,11 +187,11 @@ impl Connection {
         Ok(request)
     }
 
-    /// Sends, and returns when the answer begins.
+    /// Sends a request, and returns when the response begins.
     pub(crate) async fn send(&self, request: Request<Body>) -> Result<Streaming<Frame>, NoAnswer> {
         let sent = self.requests.clone().try_send_request(request).await;
         let answer = sent.map_err(|mut error| {
-            // The request comes back only if not a byte of it was written.
+            // hyper returns the request only if not a single byte of it was written.
             let never_written = error.take_message().is_some();
             let why = with_causes(&error.into_error());
             if never_written { NoAnswer::NotSent(why) } else { NoAnswer::Lost(why) }
@@ -210,12 +212,13 @@ impl fmt::Debug for Connection {
     }
 }
 
-/// Returns the single frame of a response that is no stream. Reads to the end: a response dropped before would be
-/// reset.
+/// Returns the single frame of a response that is no stream.
+///
+/// Reads to the end, because dropping a response earlier would reset it.
 pub(crate) async fn only_frame(mut frames: Streaming<Frame>, ends: Instant) -> Result<Frame, NoAnswer> {
     let frame = timeout_at(ends, next_frame(&mut frames)).await;
     let frame = frame.map_err(|_| NoAnswer::Lost("no response in time".into()))??;
-    // The frame is whole; whatever befalls the rest changes nothing.
+    // The frame is complete, so a later failure changes nothing.
     drop(timeout_at(ends, frames.message()).await);
     Ok(frame)
 }
@@ -248,7 +251,7 @@ async fn dial(goal: DialTarget<'_>) -> Result<Connection, String> {
         .handshake(TokioIo::new(secured))
         .await
         .map_err(|error| with_causes(&error))?;
-    // Ends with the connection: when the last handle is gone and what was under way is over, or when it breaks.
+    // The task ends with the connection: after the last handle and exchange, or when the connection breaks.
     tokio::spawn(async move {
         if let Err(error) = driver.await {
             tracing::debug!(error = with_causes(&error), "a connection ended");
@@ -265,7 +268,7 @@ async fn dial(goal: DialTarget<'_>) -> Result<Connection, String> {
     Ok(Connection { requests, shared: Arc::new(shared) })
 }
 
-/// Formats an error with its causes: the outermost message alone rarely explains it.
+/// Formats an error with its causes, because the outermost message alone rarely explains it.
 pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

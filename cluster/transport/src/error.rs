@@ -1,4 +1,4 @@
-//! Errors of a transport that could not start, or could not accept a setting.
+//! Errors of the start of a transport and of its settings.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use thiserror::Error;
 pub enum TransportError {
     #[error("cannot listen on {address}: {source}")]
     Listen { address: SocketAddr, source: io::Error },
-    /// A certificate, a key or a request that cannot be used; a key's bytes are never in here.
+    /// Invalid certificate, key or request. The message never contains the bytes of a key.
     #[error("{what}: {why}")]
     Certificate { what: &'static str, why: String },
 }

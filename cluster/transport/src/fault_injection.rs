@@ -1,4 +1,4 @@
-//! Fault injection: loss, delay and duplication of calls, for tests. Without an injector calls take the plain path.
+//! Fault injection for tests: loss, delay and duplication of calls. Without an injector, calls take the plain path.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::call::CallError;
 
-/// Chooses the faults of each call and of each opening of a stream, at the caller.
+/// Chooses the faults of each call and of each opened stream, at the caller.
 pub trait FaultInjector: Send + Sync + fmt::Debug {
     fn faults(&self, from: NodeId, to: NodeId, service: &str) -> CallFaults;
 }
@@ -23,11 +23,12 @@ pub struct CallFaults {
     pub lose_answer: bool,
     pub delay_before: Duration,
     pub delay_after: Duration,
-    /// The receiver gets it twice, at about the same time. A stream is pulled by its reader and cannot be duplicated.
+    /// The receiver gets the call twice, at about the same time. Streams cannot be duplicated, because their readers
+    /// pull.
     pub duplicate: bool,
 }
 
-/// Sends with these faults: what is lost is silent until the caller's time is over, as on a real network.
+/// Sends with these faults. As on a real network, a lost message is silent until the caller's time limit.
 pub(crate) async fn send_with_faults<Answer: Send>(
     faults: CallFaults,
     ends: Instant,
@@ -40,7 +41,7 @@ pub(crate) async fn send_with_faults<Answer: Send>(
         }
         let answer = send.await;
         sleep(faults.delay_after).await;
-        // What failed fails as it did: faults take answers away and give none.
+        // Injected faults remove responses but never produce one.
         if faults.lose_answer && answer.is_ok() { std::future::pending().await } else { answer }
     };
     timeout_at(ends, on_the_way.boxed()).await.unwrap_or_else(|_| Err(CallError::Lost("no response in time".into())))

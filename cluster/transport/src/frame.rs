@@ -1,12 +1,12 @@
-//! Content of a message, in the framing of gRPC: a body, a refusal, or the end of a stream.
+//! Content of a message in the framing of gRPC: a body, a refusal, or the end of a stream.
 //!
 //! ```text
 //! body     1 | bytes
 //! refusal  2 | code u8 | length of why u32 LE | why | detail
 //! end      3 |
 //! ```
-//! A refusal is a message and not a status in the trailers: headers have a limit, and a reason with its detail may not
-//! fit. The end of a stream is explicit, since HTTP/2 has resets that look like one.
+//! A refusal is a message and not a status in the trailers. Headers have a size limit, which a reason with its detail
+//! may exceed. The end of a stream is explicit, because some HTTP/2 resets look like an end.
 
 use bytes::{Buf, BufMut, Bytes};
 use futures::Stream;
@@ -17,16 +17,16 @@ use tonic::codec::{BufferSettings, DecodeBuf, Decoder, EncodeBody, EncodeBuf, En
 
 use crate::refusal::{Refusal, RefusalCode};
 
-/// Largest body of a request or a response, and largest chunk of a stream: a log entry with a large write, with a
+/// Upper bound of a request body, a response body, and a chunk of a stream. A log entry with a large write fits, with a
 /// margin.
 pub const MESSAGE_BYTES_MAX: usize = 80 << 20;
-/// Bytes of a frame in addition to its body: the kind. A refusal has more, but no body.
+/// Bytes of a frame in addition to its body: its kind. A refusal has more, but no body.
 const BESIDE_BODY_BYTES: usize = 1;
-/// The length and the flag in front of every message of gRPC.
+/// Bytes in front of every message of gRPC: a flag and the length.
 const BEFORE_FRAME_BYTES: usize = 5;
-/// Memory an answer begins with on the reading side; it grows to the message's length when that is known.
+/// Initial read buffer of a response. It grows to the message's length once that is known.
 const READ_BUFFER_BYTES: usize = 1 << 10;
-/// Chunks of a stream smaller than this are sent together if they are ready together.
+/// Size below which chunks of a stream that are ready together are sent together.
 const SEND_TOGETHER_BYTES: usize = 64 << 10;
 
 const BODY: u8 = 1;
@@ -91,7 +91,7 @@ impl Frame {
     }
 }
 
-/// Checked where a body is handed in, so that nothing too large is begun.
+/// Checks the size of a body before any of it is sent.
 pub(crate) fn check_size(bytes: &Bytes) -> Result<(), String> {
     if bytes.len() > MESSAGE_BYTES_MAX {
         return Err(format!("{} bytes are too many: a message has at most {MESSAGE_BYTES_MAX}", bytes.len()));
@@ -99,20 +99,20 @@ pub(crate) fn check_size(bytes: &Bytes) -> Result<(), String> {
     Ok(())
 }
 
-/// The body of a request.
+/// Returns the body of a request.
 pub(crate) fn request_body(frame: Frame) -> Body {
     let encoder = FrameEncoder { buffer_bytes: BEFORE_FRAME_BYTES + BESIDE_BODY_BYTES + frame.body_bytes() };
     let frames = futures::stream::iter([Ok(frame)]);
     Body::new(EncodeBody::new_client(encoder, frames, None, None))
 }
 
-/// The body of an answer that is one frame.
+/// Returns the body of a response with a single frame.
 pub(crate) fn answer_body(frame: Frame) -> Body {
     let encoder = FrameEncoder { buffer_bytes: BEFORE_FRAME_BYTES + BESIDE_BODY_BYTES + frame.body_bytes() };
     server_body(encoder, futures::stream::iter([Ok(frame)]))
 }
 
-/// The body of an answer that is a stream.
+/// Returns the body of a response that is a stream.
 pub(crate) fn stream_body(frames: impl Stream<Item = Frame> + Send + 'static) -> Body {
     use futures::StreamExt;
     server_body(FrameEncoder { buffer_bytes: READ_BUFFER_BYTES }, frames.map(Ok))
@@ -122,22 +122,22 @@ fn server_body(encoder: FrameEncoder, frames: impl Stream<Item = Result<Frame, S
     Body::new(EncodeBody::new_server(encoder, frames, None, Default::default(), None))
 }
 
-/// The frames of a request; a body larger than `bytes_max` is an error.
+/// Returns the frames of a request. A body larger than `bytes_max` is an error.
 pub(crate) fn frames_of_request(body: Incoming, bytes_max: usize) -> Streaming<Frame> {
     Streaming::new_request(FrameDecoder, body, None, Some(bytes_max + BESIDE_BODY_BYTES))
 }
 
-/// The frames of an answer.
+/// Returns the frames of a response.
 pub(crate) fn frames_of_answer(answer: hyper::Response<Incoming>) -> Streaming<Frame> {
     let status = answer.status();
-    // A refusal with its reason and detail is a little more than its detail.
+    // A refusal is slightly larger than its detail.
     let bytes_max = MESSAGE_BYTES_MAX + Refusal::WHY_BYTES_MAX + 64;
     Streaming::new_response(FrameDecoder, answer.into_body(), status, None, Some(bytes_max))
 }
 
 #[derive(Debug)]
 struct FrameEncoder {
-    /// Bytes that are reserved at once: for a single frame all it needs, so that a body is copied once and never moved.
+    /// Size of the first reservation. It covers a whole single frame, so that a body is copied once and never moved.
     buffer_bytes: usize,
 }
 
@@ -186,7 +186,7 @@ mod tests {
         Frame::Refused(Refusal::new(RefusalCode::NotLeader, "ask 3").with_detail(Bytes::from_static(&[0, 3])))
     }
 
-    /// Peers of another version read these: they never change.
+    /// The bytes of frames never change, because peers of other versions read them.
     #[test]
     fn frames_have_their_bytes_for_ever() {
         assert_eq!(bytes_of(Frame::Body(Bytes::from_static(b"abc"))), b"\x01abc");

@@ -1,4 +1,4 @@
-//! Handlers by the name of their service, and the input of a handler.
+//! Handlers by the names of their services, and the calls that they receive.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,29 +13,32 @@ use futures::stream::BoxStream;
 use crate::call::{Address, Processes};
 use crate::refusal::Refusal;
 
-/// A call after all checks.
+/// Call that passed all checks.
 #[derive(Clone, Debug)]
 pub struct Received {
-    /// Proven by the caller's certificate, or vouched for by the relay. None only for open calls.
+    /// Caller, proven by its certificate or vouched for by the relay. `None` only for open calls.
     pub from: Option<NodeId>,
-    /// The node that passed the call on, proven by its certificate; it vouches for `from`. None for direct calls.
+    /// Relay of the call, proven by its certificate, which vouches for `from`. `None` for direct calls.
     pub via: Option<NodeId>,
     pub address: Option<Address>,
-    /// Sending process, and the intended process here; none from a program before 0.5.
+    /// Sending process and intended receiving process. `None` for calls of programs before 0.5.
     pub processes: Option<Processes>,
     pub body: Bytes,
-    /// Rest of the caller's time; for a stream the time that it waits for each chunk.
+    /// Remaining time of the caller. For a stream, it is the time limit of each chunk.
     pub within: Duration,
 }
 
-/// Answers calls. The future is dropped when the caller's time is over or the caller is gone: work that must come to
-/// its end belongs in a task of its own. A panic is answered as a failure.
+/// Handler of calls.
+///
+/// The future is dropped when the caller's time is over or the caller is gone. Work that must finish belongs in its own
+/// task. A panic is answered as a failure.
 pub trait Handler: Send + Sync {
     fn call(&self, received: Received) -> BoxFuture<'static, Result<Bytes, Refusal>>;
 }
 
-/// Handler of streams. It responds with chunks, each made when there is room for it on the way. The first error is the
-/// last item.
+/// Handler of streams.
+///
+/// Each chunk of its response is made when there is room for it. The first error is the last item.
 pub trait StreamHandler: Send + Sync {
     fn stream(&self, received: Received) -> BoxStream<'static, Result<Bytes, Refusal>>;
 }
@@ -60,7 +63,7 @@ where
     }
 }
 
-/// Answerers by name. A name holds one of each kind at most; the later one takes the earlier one's place.
+/// Handlers by name. Each name has at most one of each kind, and a later handler replaces an earlier one.
 #[derive(Clone, Default)]
 pub struct Handlers {
     calls: BTreeMap<&'static str, Registered>,
@@ -85,7 +88,8 @@ impl Handlers {
         self
     }
 
-    /// The only kind that a caller without a certificate reaches: the handler decides alone whom it believes what.
+    /// Registers the only kind of handler that callers without a certificate can reach. It must authenticate them
+    /// itself.
     #[must_use]
     pub fn open_call(mut self, service: &'static str, handler: Arc<dyn Handler>) -> Handlers {
         self.calls.insert(checked(service), Registered { handler, open: true });
@@ -118,7 +122,7 @@ impl fmt::Debug for Handlers {
     }
 }
 
-/// A name is a part of a path.
+/// Checks that a name can be part of a path.
 fn checked(service: &'static str) -> &'static str {
     assert!(is_name(service), "`{service}` is not a valid name of a service");
     service

@@ -1,7 +1,9 @@
-//! A node's certificate and key, and their TLS configuration. TLS 1.3 only; both sides present a certificate of the
-//! cluster's authority. A caller without one reaches open calls only (`serve_request`).
+//! Certificate and key of a node, and their TLS configuration.
 //!
-//! Sessions are never resumed: each connection is checked anew, with the certificates of its day.
+//! Only TLS 1.3 is supported, and both sides present a certificate of the cluster's authority. A caller without one can
+//! reach only open calls (`serve_request`).
+//!
+//! Sessions are never resumed, so each connection is verified with the current certificates.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,14 +22,14 @@ use rustls::{CertificateError, ClientConfig, RootCertStore, ServerConfig};
 use crate::certificate_names::{bears, node_name};
 use crate::error::TransportError;
 
-/// HTTP/2, as named in the handshake.
+/// Name of HTTP/2 in the TLS handshake.
 const PROTOCOL: &[u8] = b"h2";
-/// Maximum number of authorities: the current one and its successor, with a margin.
+/// Maximum number of trusted authorities: the current one and its successor, with a margin.
 const CERTIFICATES_MAX: usize = 16;
-/// The first moment of the year 10000, which no certificate can name (RFC 5280, 4.1.2.5): by then each has run out.
+/// First second of the year 10000, which no certificate can express (RFC 5280, 4.1.2.5).
 const AFTER_ALL_TIMES: Duration = Duration::from_secs(253_402_300_800);
 
-/// The certificates of this node, as PEM. Several authorities are trusted alike while one takes over from another.
+/// Certificates of this node, as PEM. During a rotation several authorities are trusted alike.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Identity {
     pub authority_pem: String,
@@ -46,11 +48,11 @@ impl fmt::Debug for Identity {
 }
 
 impl Identity {
-    /// Returns the expiry of its certificate, whoever issued it.
+    /// Returns the expiry of the node's certificate, regardless of its issuer.
     pub fn runs_out(&self) -> Result<SystemTime, TransportError> {
         let chain = certificates(&self.certificate_pem)?;
         let verifier = verifier_of(Arc::new(roots_of(&self.authority_pem)?))?;
-        // The one who checks certificates reads their times: a date is looked at before a signature.
+        // The verifier of TLS reads the validity, and checks the date before the signature.
         let checked = verifier.verify_client_cert(&chain[0], &chain[1..], UnixTime::since_unix_epoch(AFTER_ALL_TIMES));
         match checked {
             Err(rustls::Error::InvalidCertificate(CertificateError::ExpiredContext { not_after, .. })) => {
@@ -61,7 +63,7 @@ impl Identity {
         }
     }
 
-    /// Returns whether its certificate is by this authority, even if it has expired.
+    /// Returns whether this authority issued the certificate, even if it has expired.
     pub fn is_by(&self, authority_pem: &str) -> Result<bool, TransportError> {
         let chain = certificates(&self.certificate_pem)?;
         let verifier = verifier_of(Arc::new(roots_of(authority_pem)?))?;
@@ -70,7 +72,7 @@ impl Identity {
     }
 }
 
-/// An identity as TLS uses it.
+/// Identity in the form that TLS uses.
 #[derive(Clone, Debug)]
 pub(crate) struct Credentials {
     pub(crate) identity: Identity,
@@ -80,8 +82,8 @@ pub(crate) struct Credentials {
 }
 
 impl Credentials {
-    /// Refuses at once what no peer would accept: another node's certificate, another authority's, a key that does not
-    /// fit.
+    /// Creates credentials. Refuses at once what no peer would accept: a certificate of another node or authority, or a
+    /// key that does not match.
     pub(crate) fn of(identity: &Identity, cluster: ClusterId, node: NodeId) -> Result<Credentials, TransportError> {
         let roots = Arc::new(roots_of(&identity.authority_pem)?);
         let chain = certificates(&identity.certificate_pem)?;
@@ -142,7 +144,7 @@ fn verifier_of(roots: Arc<RootCertStore>) -> Result<Arc<dyn ClientCertVerifier>,
 
 const PEM_END: &str = "-----END CERTIFICATE-----";
 
-/// The certificates in a PEM text, each as a PEM text of its own and as its bytes.
+/// Splits a PEM text into its certificates, each as PEM and as DER bytes.
 pub fn split_certificates(pem: &str) -> Result<Vec<(String, Vec<u8>)>, TransportError> {
     let mut found = Vec::new();
     for part in pem.split_inclusive(PEM_END).filter(|part| part.contains(PEM_END)) {
@@ -152,7 +154,7 @@ pub fn split_certificates(pem: &str) -> Result<Vec<(String, Vec<u8>)>, Transport
     Ok(found)
 }
 
-/// Parses certificates; requires at least one.
+/// Parses certificates. At least one is required.
 fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, TransportError> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).take(CERTIFICATES_MAX + 1).collect();
     let found = found.map_err(wrong)?;

@@ -5,7 +5,7 @@ use tokio::sync::watch;
 #[derive(Clone, Debug)]
 pub(crate) struct InFlightCounter(watch::Sender<usize>);
 
-/// One operation in flight, counted until it is dropped.
+/// Operation in flight, counted until it is dropped.
 #[derive(Debug)]
 pub(crate) struct InFlight(watch::Sender<usize>);
 
@@ -20,7 +20,7 @@ impl InFlightCounter {
     }
 
     pub(crate) async fn until_none(&self) {
-        // Fails only without a sender, and one is in `self`.
+        // This fails only without a sender, and `self` holds one.
         let _ = self.0.subscribe().wait_for(|count| *count == 0).await;
     }
 }

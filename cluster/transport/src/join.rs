@@ -1,5 +1,4 @@
-//! The one call of a node that is not in the cluster yet: without certificate and id, only with the content of its
-//! token.
+//! Call of a node that is not in the cluster yet. It has no certificate and no id, only the content of its token.
 
 use std::sync::Arc;
 
@@ -16,8 +15,9 @@ use crate::identity::client_without_certificate;
 use crate::peer_counters::Traffic;
 use crate::refusal::{Refusal, RefusalCode};
 
-/// Calls an open service of any node of the cluster at `address` (`host:port`). The node has to present a certificate
-/// of the cluster by the given authority. The lane is ignored here.
+/// Calls an open service of any node of the cluster at `address` (`host:port`).
+///
+/// The node must present a certificate of the cluster by the given authority. The lane of the call is ignored.
 pub async fn join_call(authority_pem: &str, cluster: ClusterId, address: &str, call: Call) -> Result<Bytes, CallError> {
     let ends = Instant::now() + call.within();
     let bad = |why: String| CallError::Refused(Refusal::new(RefusalCode::BadRequest, why));

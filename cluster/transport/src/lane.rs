@@ -1,11 +1,11 @@
-//! One lane to one peer: at most one connection, made on demand, by one attempt that all callers share.
+//! Lane to a peer: at most one connection, made on demand by one attempt that all callers share.
 //!
 //! ```text
 //!   Idle ──call──> Connecting ──made──> Up ──closed, and a call──> Connecting
 //!                      └──failed──> Down ──the pause is over, and a call──> Connecting
 //! ```
-//! While a lane is down every call fails at once. The pauses are short: a peer that comes back is reached quickly, and
-//! a refused connection costs next to nothing.
+//! While a lane is down, every call fails at once. The pauses are short, so that a returning peer is reached quickly. A
+//! refused connection costs almost nothing.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::connection::{Connection, DialTarget, NoConnection};
 use crate::identity::Credentials;
 use crate::peer_counters::Traffic;
 
-/// Pause after the first failure; each further one doubles it.
+/// Pause after the first failure. Each further failure doubles it.
 const PAUSE_FIRST: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_millis(200);
 
@@ -70,7 +70,7 @@ impl LaneConnection {
         matches!(&self.state.lock().stands, Stands::Up(connection) if connection.is_open())
     }
 
-    /// A connection that stood a moment ago.
+    /// Returns a connection that was open a moment ago, or makes one.
     pub(crate) async fn connection(self: &Arc<LaneConnection>) -> Result<Connection, NoConnection> {
         let attempt = {
             let mut state = self.state.lock();
@@ -88,7 +88,7 @@ impl LaneConnection {
         attempt.await
     }
 
-    /// Starts an attempt in a task of its own: a caller that gives up does not cancel the shared connection.
+    /// Starts an attempt in its own task, so that a caller that gives up does not cancel the shared connection.
     fn begin(self: &Arc<LaneConnection>) -> Attempt {
         let lane = Arc::clone(self);
         let task = self.dialer.runtime.spawn(async move {

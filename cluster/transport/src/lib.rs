@@ -1,33 +1,34 @@
 //! Transport between the nodes of a cluster: calls and streams of bytes, by the name of a service.
 //!
-//! Owns sockets, TLS, certificates, deadlines and flow control; the only crate that names tonic. Contents, the location
-//! of replicas and leadership are opaque to it: it is given addresses and carries bytes.
+//! The crate owns sockets, TLS, certificates, deadlines and flow control. No other crate names tonic. The transport
+//! carries bytes between addresses that it is given. Contents, the location of replicas and leadership are opaque to
+//! it.
 //!
 //! ```text
 //!   call(node, Call) ──> peer ──> lane (control | bulk) ──> connection ──TLS 1.3──> server ──> serve ──> Handler
 //!                          fault_injection, before and after                                 checks, deadline, panics
 //! ```
 //! A lane is one connection, so that a heartbeat never waits behind a snapshot. It is made on first use, greeted once,
-//! pinged while it is idle, and made anew when it broke. Messages have the framing of gRPC; inside, each is a frame of
-//! ours (`frame`), and every request names receiver and sender in headers (`call_headers`).
+//! pinged while idle, and made again after a break. Messages use the framing of gRPC. Each message contains one frame
+//! of this crate (`frame`), and the headers of every request name receiver and sender (`call_headers`).
 //!
-//! # What holds
+//! # Guarantees
 //!
-//! - T1: a handler gets a call only if cluster, receiver and sender are authenticated: the receiver's name by its
-//!   certificate to the caller, the sender's by its certificate to the receiver, and the cluster by both. Calls to
-//!   mixed-up addresses fail. Only open calls come without a sender. A relayed call names its origin; the relay is
-//!   authenticated.
-//! - T2: `NotReached` means that no handler got it. An uncertain outcome is `Lost`, or a refusal with such a code.
-//! - T3: every wait has an end: the caller's time limit, which is sent along, so that the receiver stops as well.
-//! - T4: a peer is gone after two seconds of silence, counted from when all that was written must have reached it; a
-//!   connection that moves data stays, however slowly.
-//! - T5: a slow reader blocks its own sender only. Large bodies wait for their turn at their sender; a node without
-//!   space for one refuses it.
-//! - T6: a stream is whole only if the sender marked its end.
+//! - T1: a handler gets a call only if cluster, receiver and sender are authenticated. The receiver proves its name to
+//!   the caller by its certificate, the sender to the receiver, and both prove the cluster. Calls to a wrong address
+//!   fail. Only open calls come without a sender. A relayed call names its origin, and its relay is authenticated.
+//! - T2: `NotReached` means that no handler got the call. An uncertain outcome is `Lost`, or a refusal with such a
+//!   code.
+//! - T3: every wait ends at the caller's time limit. The limit is sent along, so that the receiver stops as well.
+//! - T4: a peer counts as gone after two seconds of silence. Silence starts when all written bytes must have reached
+//!   the peer. A connection that moves data stays, however slowly.
+//! - T5: a slow reader blocks only its own sender. Large bodies wait at their sender, and a node without space for one
+//!   refuses it.
+//! - T6: a stream is complete only if the sender marked its end.
 //!
-//! There are no retries: the caller decides on them by the meaning of the call. Two exceptions: calls that surely were
-//! not received, and calls marked as repeatable. Both go through another node if the direct path is down
-//! (`reachability`, `relay`).
+//! The transport does not retry, because the caller decides on retries by the meaning of the call. Two kinds of calls
+//! are exceptions: those that were certainly not received, and those marked as repeatable. Both go through another node
+//! if the direct path is down (`reachability`, `relay`).
 
 mod call;
 mod call_headers;

@@ -1,4 +1,4 @@
-//! One peer at one address: its two lanes, and the sending of calls and streams over them.
+//! Peer at one address: its two lanes, and the calls and streams over them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::peer_counters::{PeerCounts, Traffic};
 use crate::reachability::Path;
 use crate::refusal::{Refusal, RefusalCode};
 
-/// A connection can turn out to be gone before the request is written; then a new one is tried, once.
+/// Number of attempts. A connection can turn out to be closed before the request is written, so a second one is tried.
 const ATTEMPTS: usize = 2;
 
 #[derive(Debug)]
@@ -63,7 +63,7 @@ impl Peer {
         }
     }
 
-    /// Returns with the first chunk, so that a refusal is seen here.
+    /// Opens a stream and returns with the first chunk, so that a refusal is an error of the opening.
     pub(crate) async fn stream(&self, call: &Call, ends: Instant) -> Result<ByteStream, CallError> {
         let mut begun = OpenExchange::new(self, call, ends, Form::Stream).await?;
         let within = call.within();
@@ -88,10 +88,11 @@ impl Peer {
     }
 }
 
-/// A request that was sent and whose answer has begun.
+/// Request that was sent and whose response has begun.
 struct OpenExchange {
     frames: Streaming<Frame>,
-    // Both are held until the answer is whole: the place to bound what is under way, the connection to keep it open.
+    // Both are held until the response is complete. The permit bounds the calls in flight, and the handle keeps the
+    // connection open.
     _place: ExchangePermit,
     _connection: Connection,
 }
@@ -111,7 +112,8 @@ impl OpenExchange {
             if left.is_zero() {
                 return Err(too_late("not sent"));
             }
-            // A stream's time is for each chunk: what was spent on connecting is not taken from the later ones.
+            // The time limit of a stream applies to each chunk, so the time for the connection does not shorten later
+            // ones.
             let within = if form == Form::Stream { call.within() } else { left };
             let frame = Frame::Body(call.body.clone());
             let request = connection.request(form, call.service, (call.address, call.processes), within, frame);
@@ -127,7 +129,7 @@ impl OpenExchange {
     }
 }
 
-/// None at the end that the other side declared.
+/// Returns the next chunk, or `None` at the end that the other side declared.
 async fn next_chunk(frames: &mut Streaming<Frame>, within: Duration) -> Result<Option<Bytes>, CallError> {
     let next = timeout_at(Instant::now() + within, next_frame(frames)).await;
     match next.map_err(|_| no_answer(within))?.map_err(lost)? {

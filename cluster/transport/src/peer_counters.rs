@@ -1,22 +1,22 @@
-//! Counters of one peer, over both lanes and all connections.
+//! Counters of a peer, over both lanes and all connections.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use parking_lot::Mutex;
 
-/// Calls to one peer, and the wire to it.
+/// Calls to one peer and its network traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PeerCounts {
-    /// Calls begun, and streams opened.
+    /// Calls and streams that were begun.
     pub calls: u64,
-    /// Those that ended in any error; a stream that breaks off later counts too.
+    /// Calls and streams that ended in an error, including streams that broke off later.
     pub failures: u64,
     /// Bytes on the wire, including TLS and HTTP/2.
     pub bytes_out: u64,
     pub bytes_in: u64,
     pub connections_made: u64,
-    /// Whether a connection is open right now, in either lane.
+    /// Whether a connection is open now, in either lane.
     pub connected: bool,
     /// Calls and streams that reached the peer through another node.
     pub relayed: u64,

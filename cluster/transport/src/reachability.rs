@@ -1,11 +1,11 @@
-//! Reachability of a peer over its own connections, judged by the calls made to it.
+//! Reachability of a peer over direct connections, judged by the calls to it.
 //!
 //! ```text
 //!   up ──a call has no answer for `ping_after`──> examined ──any answer──> up
 //!                                                    └──no answer for `silent_after`──> down ──a ping is answered──> up
 //! ```
-//! An examination is one ping. Only an answer proves that both directions work: bytes that merely arrive do not.
-//! While a path is down, calls go through another node first (`relay`). A path that is down by mistake costs a detour.
+//! An examination is one ping. Only a response proves that both directions work, unlike bytes that merely arrive. While
+//! a path is down, calls first go through another node (`relay`). A path marked as down by mistake only costs a detour.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ const RELAY_UNKNOWN_FOR: Duration = Duration::from_secs(30);
 /// Time without relay attempts after all relays failed to reach the peer.
 const RELAY_PAUSE: Duration = Duration::from_millis(500);
 
-/// Time limits of silence. They must be longer than a round trip.
+/// Time limits of silence, which must be longer than a round trip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
     /// A call without an answer for this long makes the node ping the peer.
@@ -51,10 +51,10 @@ struct PathState {
     /// Start of the oldest call without a later response.
     unanswered_since: Option<Instant>,
     examined: bool,
-    /// The relay that reached the peer last.
+    /// Relay that last reached the peer.
     via: Option<NodeId>,
     no_relay_before: Option<Instant>,
-    /// Time before which this peer is not asked to relay calls to others.
+    /// Time before which this peer is not used as a relay.
     relays_nothing_before: Option<Instant>,
 }
 
@@ -77,7 +77,7 @@ impl Path {
         self.state.lock().unanswered_since.is_some_and(|since| since <= then)
     }
 
-    /// Returns whether the caller is to examine the path now. It then calls [`Path::end_examination`] when it is done.
+    /// Returns whether the caller must examine the path now. It then calls [`Path::end_examination`] afterwards.
     pub(crate) fn begin_examination(&self, now: Instant, ping_after: Duration) -> bool {
         let mut state = self.state.lock();
         let due = !state.examined && state.unanswered_since.is_some_and(|since| now - since >= ping_after);
@@ -89,7 +89,7 @@ impl Path {
         self.state.lock().examined = false;
     }
 
-    /// Returns whether that is news.
+    /// Sets whether the path is down, and returns whether that is a change.
     pub(crate) fn set_down(&self, down: bool) -> bool {
         self.down.send_if_modified(|was| std::mem::replace(was, down) != down)
     }
@@ -98,7 +98,7 @@ impl Path {
         *self.down.borrow()
     }
 
-    /// Returns when the path is down; never where it stays up.
+    /// Waits until the path is down, possibly forever.
     pub(crate) async fn until_down(&self) {
         let mut down = self.down.subscribe();
         if down.wait_for(|down| *down).await.is_err() {
@@ -106,7 +106,7 @@ impl Path {
         }
     }
 
-    /// Returns when the path has been down for this long without an end.
+    /// Waits until the path has been down for this long without interruption.
     pub(crate) async fn until_down_for(&self, time: Duration) {
         let mut down = self.down.subscribe();
         loop {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use bytes::Bytes;
 
-/// Why not. The numbers go over the wire: never reuse one.
+/// Reason code of a refusal. The numbers are sent to other nodes, so they are never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum RefusalCode {
@@ -16,21 +16,21 @@ pub enum RefusalCode {
     NotAuthenticated = 3,
     /// There is no such service here, or not in this form.
     NoService = 4,
-    /// The replica that was named is not on this node.
+    /// The addressed replica is not on this node.
     NotHere = 5,
-    /// The detail names who leads, where that is known.
+    /// This replica does not lead. The detail names the leader if it is known.
     NotLeader = 6,
-    /// Too much at once; later it may go.
+    /// Too many concurrent requests, so a retry may succeed.
     Busy = 7,
     /// The disk is full.
     NoSpace = 8,
-    /// The node starts or stops.
+    /// The node is starting or stopping.
     Unavailable = 9,
-    /// The request cannot be understood, or is larger than allowed.
+    /// The request cannot be decoded, or is larger than allowed.
     BadRequest = 10,
     /// The outcome is unknown to the receiver.
     Unknown = 11,
-    /// An internal failure, including a panic. Also every code that this version does not know.
+    /// An internal failure, including a panic. Unknown codes of later versions also map to it.
     Failed = 12,
 }
 
@@ -54,7 +54,7 @@ impl RefusalCode {
         Self::ALL.into_iter().find(|code| *code as u8 == byte).unwrap_or(RefusalCode::Failed)
     }
 
-    /// Returns whether the call may have taken effect; with every other code it never will.
+    /// Returns whether the call may have taken effect. With all other codes it certainly has not.
     pub fn may_have_been_done(self) -> bool {
         matches!(self, RefusalCode::Unknown | RefusalCode::Failed)
     }
@@ -63,9 +63,9 @@ impl RefusalCode {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     pub code: RefusalCode,
-    /// Reason for people; cut to [`Refusal::WHY_BYTES_MAX`] for sending.
+    /// Reason for people, cut to [`Refusal::WHY_BYTES_MAX`] for sending.
     pub why: String,
-    /// Detail for the caller's program; its meaning depends on the service and the code.
+    /// Detail for the calling program. Its meaning depends on the service and the code.
     pub detail: Bytes,
 }
 

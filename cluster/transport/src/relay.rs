@@ -1,18 +1,20 @@
-//! Relay of calls and streams through another node, if the direct path does not respond.
+//! Relay of calls and streams through another node while the direct path does not respond.
 //!
 //! ```text
 //!   origin ──relay.call──> relay ──relay.deliver──> receiver
 //! ```
-//! The body of either is a [`Wrapped`] call: towards the relay it names the receiver, towards the receiver the origin.
+//! Both bodies are a [`Wrapped`] call. It names the receiver on the way to the relay, and the origin on the way to the
+//! receiver.
 //!
-//! - R1: one hop. A relay uses its own connections to the receiver and never another relay; a wrapped call to a service
-//!   of this module is refused.
+//! - R1: there is one hop. A relay uses its own connections to the receiver and never another relay. It refuses a
+//!   wrapped call to a service of this module.
 //! - R2: the relay takes the origin's name from the origin's certificate. The receiver authenticates the relay by its
-//!   certificate and trusts the origin it names; handlers get both (`Received::from`, `Received::via`). The processes
-//!   named by a call are those of the origin and the receiver, never the relay's.
+//!   certificate and trusts the origin that the relay names. Handlers get both (`Received::from`, `Received::via`). The
+//!   processes named by a call are those of the origin and the receiver, never the relay's.
 //! - R3: `NotReached` keeps its meaning. A relay returns [`NOT_REACHED`] only if no handler of the receiver got the
-//!   call; an uncertain outcome is `Unknown`.
-//! - R4: bodies and calls that a relay carries at once are limited; what is above the limit is refused as not reached.
+//!   call. An uncertain outcome is `Unknown`.
+//! - R4: the request bodies and calls that a relay carries concurrently are limited. Calls above the limit are refused
+//!   as not reached.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,31 +36,31 @@ use crate::peer::Peer;
 use crate::refusal::{Refusal, RefusalCode};
 use crate::transport::Transport;
 
-/// Service of a relay that forwards this call. A call and a stream of the same name.
+/// Service with which an origin asks a relay to forward a call. A call and a stream have the same name.
 pub const RELAY_CALL: &str = "relay.call";
-/// Service by which a relay delivers to the receiver.
+/// Service with which a relay delivers to the receiver.
 pub const RELAY_DELIVER: &str = "relay.deliver";
 const PREFIX: &str = "relay.";
 
-/// Detail of a refusal by a relay that did not reach the receiver.
+/// Detail of the refusal by a relay that did not reach the receiver.
 const NOT_REACHED: &[u8] = b"not reached";
 /// Version of the layout of [`Wrapped`].
 const LAYOUT: u8 = 1;
 /// Upper bound of the bytes of a wrapped call besides its body.
 const BESIDE_BODY_BYTES: usize = 256;
-/// Largest body of a call that is relayed.
+/// Upper bound of the body of a relayed call.
 const RELAYED_BYTES_MAX: usize = MESSAGE_BYTES_MAX - BESIDE_BODY_BYTES;
-/// Calls and streams that a node passes on at once.
+/// Upper bound of the calls and streams that a node relays concurrently.
 const RELAYED_AT_ONCE_MAX: usize = 512;
-/// Bodies that a node passes on at once, in units.
+/// Upper bound of the bodies that a node relays concurrently, in units.
 const BODIES_BYTES_MAX: usize = 160 << 20;
 const BODY_UNIT_BYTES: usize = 1 << 10;
-/// Relays that are tried for one call.
+/// Number of relays that are tried for one call.
 const RELAYS_TRIED_MAX: usize = 2;
 
 const _: () = assert!(RELAYED_BYTES_MAX < BODIES_BYTES_MAX);
 
-/// Budget of the calls and bytes that a node passes on at once.
+/// Budget of the calls and bytes that a node relays concurrently.
 #[derive(Debug)]
 pub(crate) struct RelayBudget {
     calls: Arc<Semaphore>,
@@ -80,10 +82,10 @@ impl RelayBudget {
     }
 }
 
-/// A call inside another one.
+/// Call that is the body of another call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Wrapped {
-    /// The receiver on the way to a relay, the origin on the way from it.
+    /// Receiver on the way to the relay, and origin on the way to the receiver.
     node: NodeId,
     lane: Lane,
     address: Option<Address>,
@@ -94,8 +96,10 @@ struct Wrapped {
 }
 
 impl Wrapped {
-    /// Encodes layout u8, node u64, lane u8, whether there is an address u8 and its three u64, how many processes are
-    /// named u8 and their u128, length of the name u8 and the name, then the body.
+    /// Encodes the call.
+    ///
+    /// The fields are: layout u8, node u64, lane u8, address flag u8, and the three u64 of the address. Then follow:
+    /// count of processes u8, a u128 for each process, service length u8, service, and body.
     fn encode(&self) -> Bytes {
         let mut into = BytesMut::with_capacity(self.body.len() + BESIDE_BODY_BYTES);
         into.put_u8(LAYOUT);
@@ -158,18 +162,18 @@ fn not_reached(why: impl Into<String>) -> Refusal {
     Refusal::new(RefusalCode::Unavailable, why).with_detail(Bytes::from_static(NOT_REACHED))
 }
 
-/// Answer of a relay where the receiver gave no plain answer (R3).
+/// Returns the response of a relay to a call that the receiver did not answer (R3).
 fn at_relay(error: CallError) -> Refusal {
     match error {
         CallError::NotReached(why) => not_reached(why),
-        // The receiver is of a version that takes no relayed calls, or nobody there answers to the name.
+        // The receiver's version does not accept relayed calls, or the receiver has no such service.
         CallError::Refused(refusal) if refusal.code == RefusalCode::NoService => not_reached(refusal.why),
         CallError::Refused(refusal) => refusal,
         CallError::Lost(why) => Refusal::new(RefusalCode::Unknown, why),
     }
 }
 
-/// Error that the origin makes of it.
+/// Converts the error of a relay to the error that the origin returns.
 fn at_origin(error: CallError) -> CallError {
     match error {
         CallError::Refused(refusal) if refusal.detail == NOT_REACHED => CallError::NotReached(refusal.why),
@@ -182,7 +186,7 @@ fn at_origin(error: CallError) -> CallError {
 type SendVia<'s, Answer> = &'s (dyn Fn(NodeId, Arc<Peer>, Call) -> BoxFuture<'s, Result<Answer, CallError>> + Sync);
 
 impl Transport {
-    /// Sends a call through peers, one after the other, until one reaches `to`. `NotReached` where none does.
+    /// Sends a call through peers in turn until one reaches `to`. Returns `NotReached` if none does.
     async fn through<Answer>(
         &self,
         (to, path): (NodeId, &Arc<Peer>),
@@ -225,7 +229,7 @@ impl Transport {
         Err(CallError::NotReached(why))
     }
 
-    /// Peers that answer and may pass a call on, the one that did so last first.
+    /// Returns the responding peers that may relay, beginning with the last successful one.
     fn relays(&self, to: NodeId, last: Option<NodeId>) -> Vec<(NodeId, Arc<Peer>)> {
         let now = Instant::now();
         let mut relays = self.peers_where(|node, peer| node != to && peer.path.relays(now));
@@ -264,8 +268,9 @@ impl Transport {
         self.through((to, peer), (call, Form::Stream), ends, &send).await
     }
 
-    /// Returns the call that a relay makes, with its reservation in the budget of relays. Refused if the receiver does not
-    /// respond here either (R1).
+    /// Returns the call that a relay makes, with its reservation in the budget.
+    ///
+    /// Returns a refusal if the receiver does not respond to this node either (R1).
     fn onward(&self, received: &Received) -> Result<Onward, Refusal> {
         let stranger =
             || Refusal::new(RefusalCode::NotAuthenticated, "only nodes of the cluster may call this service");
@@ -286,7 +291,7 @@ impl Transport {
         Ok(Onward { to, peer, call, _reserved: reserved })
     }
 
-    /// Handles [`RELAY_CALL`]. The registering layer has to check that the origin is still part of the cluster.
+    /// Handles [`RELAY_CALL`]. The registering layer must check that the origin is still part of the cluster.
     pub fn pass_on(&self, received: Received) -> BoxFuture<'static, Result<Bytes, Refusal>> {
         let transport = self.clone();
         async move {
@@ -297,7 +302,7 @@ impl Transport {
         .boxed()
     }
 
-    /// The same for streams.
+    /// Handles [`RELAY_CALL`] for streams.
     pub fn pass_stream_on(&self, received: Received) -> BoxStream<'static, Result<Bytes, Refusal>> {
         let transport = self.clone();
         let opened = async move {
@@ -305,7 +310,7 @@ impl Transport {
             let ends = Instant::now() + onward.call.within();
             let chunks =
                 transport.stream_directly(onward.to, &onward.peer, &onward.call, ends).await.map_err(at_relay)?;
-            // The place is held until the stream ends.
+            // The reservation is held until the stream ends.
             Ok(chunks.map(move |chunk| {
                 let _held = &onward;
                 chunk.map_err(at_relay)
@@ -314,7 +319,7 @@ impl Transport {
         opened.try_flatten_stream().boxed()
     }
 
-    /// Handles [`RELAY_DELIVER`]: the wrapped call is handled as a call of its origin.
+    /// Handles [`RELAY_DELIVER`]: passes the wrapped call to its handler as a call of its origin.
     pub fn deliver(&self, received: Received) -> BoxFuture<'static, Result<Bytes, Refusal>> {
         let found = Wrapped::of(&received).and_then(|wrapped| {
             let handler = self.call_handler(&wrapped.service).ok_or_else(|| no_service(&wrapped.service))?;
@@ -323,7 +328,7 @@ impl Transport {
         async move { found?.await }.boxed()
     }
 
-    /// The same for streams.
+    /// Handles [`RELAY_DELIVER`] for streams.
     pub fn deliver_stream(&self, received: Received) -> BoxStream<'static, Result<Bytes, Refusal>> {
         let found = Wrapped::of(&received).and_then(|wrapped| {
             let handler = self.stream_handler(&wrapped.service).ok_or_else(|| no_service(&wrapped.service))?;

@@ -1,7 +1,7 @@
-//! Handling of one request, from its headers to its response: receiver, caller, handler and deadline.
+//! Handling of a request, from its headers to the response: receiver, caller, handler and deadline.
 //!
-//! The order of the checks: cluster, receiver, caller, service. A caller without a certificate learns of no service but
-//! the open ones. Until all checks are passed no byte of a body is taken in.
+//! The checks run in this order: cluster, receiver, caller, service. A caller without a certificate learns only of open
+//! services. No byte of a body is read before all checks have passed.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -27,22 +27,22 @@ use crate::handlers::{Handler, Received, StreamHandler};
 use crate::refusal::{Refusal, RefusalCode};
 use crate::server::Server;
 
-/// Body of an open call by a caller without a certificate.
+/// Upper bound of the body of an open call by a caller without a certificate.
 pub(crate) const OPEN_BODY_BYTES_MAX: usize = 64 << 10;
-/// Bodies up to this size need no space among the large ones: consensus is never refused because of bulk transfers.
+/// Upper bound of bodies that need no reservation, so that bulk transfers never block consensus.
 const SMALL_BODY_BYTES: usize = 64 << 10;
-/// Margin beyond the caller's time limit: the caller's own clock ends it first; this is for callers that cannot.
+/// Margin beyond the caller's time limit, for callers that cannot enforce it themselves.
 const LATE: Duration = Duration::from_millis(50);
 /// Unit in which space for bodies is counted.
 pub(crate) const LARGE_BODY_UNIT_BYTES: usize = 1 << 10;
 
-/// The other end of one accepted connection.
+/// Other end of an accepted connection.
 #[derive(Debug)]
 pub(crate) struct Visitor {
     pub(crate) server: Arc<Server>,
-    /// Checked against the authority in the handshake.
+    /// Certificate that the handshake verified against the authority.
     pub(crate) certificate: Option<CertificateDer<'static>>,
-    /// Authenticated node. A certificate has one node's name, so this never changes.
+    /// Authenticated node. A certificate names one node, so it never changes.
     pub(crate) known_as: OnceLock<NodeId>,
 }
 
@@ -59,7 +59,8 @@ impl Visitor {
         let (head, body) = request.into_parts();
         let under_way = self.server.under_way.begin();
         let checked = self.check(&head).and_then(|(answerer, heading)| {
-            // After `begin`: whoever ends the server either sees this call or is seen by it.
+            // The check comes after `begin`, so that a concurrent shutdown either waits for this call or is noticed
+            // here.
             if self.server.is_stopping() {
                 return Err(Refusal::new(RefusalCode::Unavailable, "the node is stopping"));
             }
@@ -113,7 +114,7 @@ impl Visitor {
         Ok((answerer, heading))
     }
 
-    /// One without a certificate may greet and use open calls, and has no name.
+    /// Checks a caller without a certificate, which has no name and may only greet and use open calls.
     fn check_stranger(
         &self,
         service: &str,
@@ -143,12 +144,12 @@ impl Visitor {
         if !self.certificate.as_ref().is_some_and(|certificate| bears(certificate, &name)) {
             return refused(format!("the caller's certificate is not that of node {from}"));
         }
-        // Two calls may both have looked; they found the same.
+        // Concurrent calls set the same value.
         let _ = self.known_as.set(from);
         Ok(())
     }
 
-    /// Reads the body, and returns it with its place in the space for large ones.
+    /// Reads the body, and returns it with its reservation if it is large.
     async fn take_in(
         &self,
         body: Incoming,
@@ -176,7 +177,7 @@ impl Visitor {
 }
 
 impl Server {
-    /// Handler that answers, and whether callers without a certificate may ask.
+    /// Finds the handler, and whether it is open to callers without a certificate.
     fn find(&self, form: Form, service: &str) -> Option<(Answerer, bool)> {
         let handlers = self.handlers.read();
         match form {
@@ -188,7 +189,7 @@ impl Server {
 }
 
 async fn called(handler: Arc<dyn Handler>, received: Received, ends: Instant) -> Result<Bytes, Refusal> {
-    // Within the guard also what the handler does before it returns its future.
+    // The guard also covers the code of the handler before it returns its future.
     let answer = AssertUnwindSafe(async move { handler.call(received).await }).catch_unwind();
     let answer = match timeout_at(ends, answer).await {
         Ok(answer) => answer.unwrap_or_else(|panic| Err(panicked(&*panic)))?,
@@ -199,7 +200,7 @@ async fn called(handler: Arc<dyn Handler>, received: Received, ends: Instant) ->
     Ok(answer)
 }
 
-/// Chunks, then the end or a refusal. `held` lives as long as the stream.
+/// Returns the chunks, then the end or a refusal. `held` lives as long as the stream.
 fn streamed<Held: Send + 'static>(
     handler: Arc<dyn StreamHandler>,
     received: Received,

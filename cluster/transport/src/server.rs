@@ -1,4 +1,4 @@
-//! The listening side: accepts connections, shakes hands, and serves each until it ends or the node stops.
+//! Server side of the transport: accepts connections, performs handshakes, and serves requests until the node stops.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -28,29 +28,29 @@ use crate::peer_counters::Traffic;
 use crate::serve_request::{LARGE_BODY_UNIT_BYTES, Visitor};
 use crate::socket::{PING_EVERY, Wire};
 
-/// Accepted connections at once. A peer has two, and for a moment some that are about to end.
+/// Upper bound of accepted connections. A peer has two, and briefly also some that are about to end.
 const CONNECTIONS_MAX: usize = 1024;
-/// Connections of callers without a certificate: those who join, and those who should not be here.
+/// Upper bound of connections of callers without a certificate, such as joining nodes.
 const STRANGERS_MAX: usize = 32;
-/// One call and its answer.
+/// Time limit of such a connection, which suffices for a call and its response.
 const STRANGER_STAYS: Duration = Duration::from_secs(30);
-/// Requests at once on one connection.
+/// Upper bound of concurrent requests on such a connection.
 const REQUESTS_OF_STRANGER_MAX: u32 = 4;
-/// TLS from the first byte on.
+/// Time limit of the TLS handshake.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(2);
-/// Large bodies of requests being taken in or answered, in the whole node. One peer sends 96 MiB at once in each lane.
+/// Budget of the large request bodies that the node handles concurrently. One peer sends up to 96 MiB in each lane.
 const BODIES_BYTES_MAX: usize = 512 << 20;
-/// Pause after a failed accept: most likely no file descriptor is free.
+/// Pause after a failed accept, whose usual cause is a lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// Time for the last responses to be sent, once no call is in flight.
+/// Time limit for sending the last responses once no call is in flight.
 const CLOSE_WITHIN: Duration = Duration::from_millis(500);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stage {
     Running,
-    /// Nothing new: no connection, no call.
+    /// No new connections and no new calls.
     Draining,
-    /// Connections end.
+    /// All connections end.
     Closing,
 }
 
@@ -85,12 +85,12 @@ impl Server {
         })
     }
 
-    /// Accepted connections whose certificates are not trusted any more end from here on.
+    /// Ends the accepted connections whose certificates are no longer trusted.
     pub(crate) fn trust_changed(&self) {
         self.trust.send_replace(());
     }
 
-    /// Returns when the certificate that a connection was accepted with is not trusted any more.
+    /// Returns when the certificate of a connection is no longer trusted.
     async fn distrusted(&self, certificate: Option<CertificateDer<'static>>) {
         let mut trust = self.trust.subscribe();
         while trust.changed().await.is_ok() {
@@ -98,20 +98,21 @@ impl Server {
                 return;
             }
         }
-        std::future::pending().await // the node is gone with what tells
+        std::future::pending().await // the server is gone, so trust cannot change any more
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
         *self.stage.borrow() != Stage::Running
     }
 
-    /// None when there is none now. To wait would be to leave what was sent on the wire, before what others wait for.
+    /// Reserves space for a body, or returns `None` at once. Waiting would leave unread bytes on the connection and
+    /// block other calls.
     pub(crate) fn reserve_large_body(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
         let units = u32::try_from(bytes.div_ceil(LARGE_BODY_UNIT_BYTES)).expect("checked against the largest message");
         Arc::clone(&self.large_bodies).try_acquire_many_owned(units).ok()
     }
 
-    /// Accepts until the node stops. The listener is closed with it.
+    /// Accepts connections until the node stops, and then closes the listener.
     pub(crate) async fn accept(self: Arc<Server>, listener: TcpListener) {
         let mut stage = self.stage.clone();
         let stopping = reached(&mut stage, Stage::Draining);
@@ -134,7 +135,7 @@ impl Server {
         }
     }
 
-    /// One connection. `_place` is held until it ends.
+    /// Serves one connection. `_place` is held until it ends.
     async fn serve<ExchangePermit>(self: Arc<Server>, socket: TcpStream, _place: ExchangePermit) {
         let from = socket.peer_addr();
         let secured = match timeout(HANDSHAKE_WITHIN, self.shake_hands(socket)).await {
@@ -154,7 +155,7 @@ impl Server {
     }
 
     async fn shake_hands(&self, socket: TcpStream) -> std::io::Result<TlsStream<Wire>> {
-        // Traffic is counted where this node calls: what is said here is an answer to that of others.
+        // Traffic is counted only on connections that this node makes, because these carry its own calls.
         let wire = Wire::new(socket, Arc::new(Traffic::default()))?;
         let config = Arc::clone(&self.dialer.credentials.read().server);
         TlsAcceptor::from(config).accept(wire).await
@@ -167,7 +168,7 @@ impl Server {
         requests_max: u32,
         leaves: Option<Instant>,
     ) {
-        // For peers the limit on those let go at once is enough; a stranger has one for all its stay.
+        // For peers, the limit on pending cancelled requests suffices. A stranger has one on resets for its whole stay.
         let resets_max = visitor.certificate.is_none().then_some(requests_max as usize);
         let distrusted = self.distrusted(visitor.certificate.clone());
         let answer = move |request| {
@@ -233,7 +234,7 @@ impl fmt::Debug for Server {
     }
 }
 
-/// Waits until the stage is at least this, or its sender is gone.
+/// Waits until the stage is at least this, or its sender is dropped.
 async fn reached(stage: &mut watch::Receiver<Stage>, wanted: Stage) {
     let _ = stage.wait_for(|stage| *stage >= wanted).await;
 }

@@ -1,9 +1,11 @@
-//! Socket of a connection: counts its bytes, and closes it when the other side has fallen silent.
+//! Socket of a connection, which counts its bytes and closes it when the other side is silent.
 //!
-//! Both sides ping when nothing was read for a while, so a live peer sends at least that often. The limit on pings that
-//! comes with HTTP/2 considers the pong alone. Behind megabytes on a slow link a pong is late, and a connection that
-//! moves data would be cut. Here any byte counts as a sign of life, and silence begins only when everything written
-//! must have got through, since the next sign of life may be behind it.
+//! Both sides ping after a time without received bytes, so a live peer sends at least that often. The ping limit of
+//! HTTP/2 considers only the pong. Behind megabytes on a slow link a pong is late, and that limit would cut a
+//! connection that moves data.
+//!
+//! Here any byte counts as a sign of life. Silence begins only when all written bytes must have arrived, because the
+//! next sign of life may be behind them.
 
 use std::io;
 use std::pin::Pin;
@@ -17,18 +19,20 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::peer_counters::Traffic;
 
-/// Nothing read for so long: a ping goes out.
+/// Time without received bytes after which a ping is sent.
 pub(crate) const PING_EVERY: Duration = Duration::from_millis(700);
-/// A peer that owes nothing but pongs is gone when nothing came for so long.
+/// Time without received bytes after which a peer counts as gone, if it owes nothing but pongs.
 pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(2);
-/// The slowest link that a bulk transfer may keep busy.
+/// Slowest link that a bulk transfer may keep busy, in bytes a second.
 const SLOWEST_BYTES_PER_SECOND: u64 = 1 << 20;
-/// Upper bound of the bytes in transit: buffered by the kernel ahead of a link, at both ends.
+/// Upper bound of the bytes in transit that the kernels at both ends buffer.
 const ON_THE_WAY_BYTES_MAX: u64 = 8 << 20;
-/// Limit after the last sign of life for written bytes to excuse silence. Later bytes are behind a ping that waits for
-/// its response. Without this limit a caller that retries a dead connection keeps it open.
+/// Limit after the last sign of life within which written bytes excuse silence.
+///
+/// Later bytes are behind a ping that waits for its response. Without this limit, a caller that retries a dead
+/// connection would keep it open.
 const EXCUSES_SILENCE_FOR: Duration = PING_EVERY.saturating_mul(2);
-/// An alarm that rings so late means that this process stood still, and then silence proves nothing.
+/// Delay of a timer that means that this process was paused, so that silence proves nothing.
 const OVERSLEPT: Duration = Duration::from_millis(300);
 
 #[derive(Debug)]
@@ -36,20 +40,20 @@ pub(crate) struct Wire {
     socket: TcpStream,
     traffic: Arc<Traffic>,
     heard: Instant,
-    /// Time at which all bytes that excuse silence have got through, even over the slowest link.
+    /// Time at which all bytes that excuse silence have arrived, even over the slowest link.
     through: Instant,
     alarm: Pin<Box<Sleep>>,
 }
 
 impl Wire {
     pub(crate) fn new(socket: TcpStream, traffic: Arc<Traffic>) -> io::Result<Wire> {
-        // Else small messages wait for the acknowledgement of the one before.
+        // With Nagle's algorithm, small messages would wait for the acknowledgement of the previous one.
         socket.set_nodelay(true)?;
         let now = Instant::now();
         Ok(Wire { socket, traffic, heard: now, through: now, alarm: Box::pin(sleep_until(now + SILENCE_MAX)) })
     }
 
-    /// Ready when the other side has been silent for too long; else sees to it that the task is woken then.
+    /// Returns ready when the other side has been silent for too long. Otherwise registers the task to be woken then.
     fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
         while self.alarm.as_mut().poll(cx).is_ready() {
             let now = Instant::now();
@@ -101,7 +105,7 @@ impl AsyncWrite for Wire {
         let wire = self.get_mut();
         let written = Pin::new(&mut wire.socket).poll_write(cx, bytes);
         wire.wrote(&written);
-        // While this waits nobody may be reading.
+        // While this write waits, possibly nobody reads.
         if written.is_pending() { wire.poll_silence(cx).map(Err) } else { written }
     }
 
@@ -175,8 +179,8 @@ mod tests {
         drop(said.await);
     }
 
-    /// Probes of a path that was cut kept its connection open, which was of no use until the kernel sent again: after a
-    /// cut of 30 s that took up to 25 s more.
+    /// Regression: probes of a cut path kept its connection open, which was useless until the kernel retransmitted.
+    /// After a cut of 30 s that took up to 25 s more.
     #[tokio::test]
     async fn small_writes_do_not_keep_a_silent_connection_open() {
         let (mut wire, far, _) = pair().await;

@@ -1,4 +1,4 @@
-//! The transport handle: start, calls, streams, and stop.
+//! Handle of the transport: start, calls, streams, and shutdown.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -25,37 +25,39 @@ use crate::reachability::Patience;
 use crate::relay::RelayBudget;
 use crate::server::{Server, Stage};
 
-/// A call that waits on after a ping was answered makes the node ping again after this.
+/// Interval at which a waiting call makes the node ping the peer again after an answered ping.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(500);
-/// Between two pings to a peer whose direct path is down.
+/// Interval between pings to a peer whose direct path is down.
 const PROBE_EVERY: Duration = Duration::from_millis(250);
-/// A call that may not be sent again has no answer when the direct path was down for this long. With the time until
-/// that is known this is as long as a silent connection is kept.
+/// Time after which a non-repeatable call is given up because the direct path is down.
+///
+/// Together with the time of the detection, this is as long as a silent connection is kept.
 const GIVEN_UP_AFTER: Duration = Duration::from_millis(1500);
-/// A timer that fires so late means that this process stood still, and then silence proves nothing.
+/// Delay of a timer that means that this process was paused, so that silence proves nothing.
 const OVERSLEPT: Duration = Duration::from_millis(100);
-/// Name of a ping for [`FaultInjector`].
+/// Name under which [`FaultInjector`] sees pings.
 const PING: &str = "ping";
 
-/// Time that calls in flight may take to end when the node stops.
+/// Time limit for calls in flight at shutdown.
 pub const SHUTDOWN_WITHIN: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Debug)]
 pub struct TransportConfig {
     pub cluster: ClusterId,
     pub node: NodeId,
-    /// Port 0 takes a free one.
+    /// Address to listen on. Port 0 takes a free port.
     pub listen: SocketAddr,
     pub identity: Identity,
     /// Fault injector, for tests.
     pub fault_injector: Option<Arc<dyn FaultInjector>>,
     pub patience: Patience,
-    /// Drives all connections and runs all handlers. Callers may be on any tokio runtime.
+    /// Runtime that drives all connections and runs all handlers. Callers may be on any tokio runtime.
     pub runtime: Handle,
 }
 
-/// One node's ear and mouth among its peers. Clones are the same one; without [`Transport::shutdown`] it ends when the
-/// last is dropped.
+/// Transport of one node to its peers.
+///
+/// All clones share one transport. Without [`Transport::shutdown`] it ends when the last clone is dropped.
 #[derive(Clone, Debug)]
 pub struct Transport {
     inner: Arc<Inner>,
@@ -70,13 +72,13 @@ struct Inner {
     fault_injector: Option<Arc<dyn FaultInjector>>,
     patience: Patience,
     relay_budget: RelayBudget,
-    /// Dropped with the last handle, which ends what listens.
+    /// Stage of the server. The last handle drops it, which ends the server.
     stage: watch::Sender<Stage>,
     calls: InFlightCounter,
 }
 
 impl Transport {
-    /// Binds and serves. A call for a service that is not registered yet is refused.
+    /// Binds the address and starts to serve. A call to a service that is not registered yet is refused.
     pub fn start(config: TransportConfig, handlers: Handlers) -> Result<Transport, TransportError> {
         let TransportConfig { cluster, node, listen, identity, fault_injector, patience, runtime } = config;
         let credentials = Credentials::of(&identity, cluster, node)?;
@@ -112,13 +114,14 @@ impl Transport {
         self.inner.dialer.node
     }
 
-    /// Adds to those who answer; a name that is there already is taken over.
+    /// Registers handlers. A handler replaces an earlier one with the same name.
     pub fn register(&self, handlers: Handlers) {
         self.inner.server.handlers.write().add(handlers);
     }
 
-    /// Sets the addresses of all peers from now on, as `host:port`. A connection to a previous address is closed: its
-    /// calls in flight end, and no new ones begin.
+    /// Sets the addresses of all peers, as `host:port`.
+    ///
+    /// A connection to a previous address is closed: its calls in flight end, and no new ones begin.
     pub fn set_addresses(&self, addresses: BTreeMap<NodeId, String>) {
         let mut peers = self.inner.peers.write();
         let mut before = std::mem::take(&mut *peers);
@@ -134,12 +137,12 @@ impl Transport {
             .collect();
     }
 
-    /// Address at which a peer is called.
+    /// Returns the address at which a peer is called.
     pub fn address(&self, node: NodeId) -> Option<String> {
         self.inner.peers.read().get(&node).map(|peer| peer.address.clone())
     }
 
-    /// Calls one peer at another address from now on, until `set_addresses` names one for it.
+    /// Sets the address of one peer until the next `set_addresses`.
     pub fn set_address(&self, node: NodeId, address: &str) {
         let mut peers = self.inner.peers.write();
         let before = peers.get(&node);
@@ -149,13 +152,14 @@ impl Transport {
         }
     }
 
-    /// Sets the identity that new connections show and trust.
+    /// Returns the identity that new connections use.
     pub fn identity(&self) -> Identity {
         self.inner.dialer.credentials.read().identity.clone()
     }
 
-    /// Sets the certificate and trust for new connections. Existing ones stay, except accepted ones whose certificates
-    /// are no longer trusted.
+    /// Sets the certificate and the trusted authorities of new connections.
+    ///
+    /// Existing connections stay, except accepted ones whose certificates are no longer trusted.
     pub fn set_identity(&self, identity: &Identity) -> Result<(), TransportError> {
         let Dialer { cluster, node, credentials, .. } = &*self.inner.dialer;
         let new = Credentials::of(identity, *cluster, *node)?;
@@ -166,7 +170,7 @@ impl Transport {
         Ok(())
     }
 
-    /// Over the peer's own connections; through another node where those are down or do not come about.
+    /// Sends a call over the peer's own connections, or through another node if those are down or cannot be made.
     pub async fn call(&self, to: NodeId, call: Call) -> Result<Bytes, CallError> {
         let peer = self.peer(to)?;
         let _under_way = self.inner.calls.begin();
@@ -186,8 +190,9 @@ impl Transport {
         answer.inspect_err(|_| peer.traffic.failed())
     }
 
-    /// Returns with the first chunk, which like every later one may take `call.within` to come; an empty stream returns
-    /// at its end. A reader that does not read holds the sender back.
+    /// Opens a stream and returns with the first chunk, or at the end of an empty stream.
+    ///
+    /// `call.within` is the time limit of each chunk. The sender waits while the caller does not read.
     pub async fn stream(&self, to: NodeId, call: Call) -> Result<ByteStream, CallError> {
         let peer = self.peer(to)?;
         let _under_way = self.inner.calls.begin();
@@ -245,7 +250,7 @@ impl Transport {
         self.watched(to, peer, opened).await
     }
 
-    /// Waits for an answer, and examines the path to the peer when none comes.
+    /// Waits for a response, and examines the path to the peer while none comes.
     async fn watched<Answer>(
         &self,
         to: NodeId,
@@ -260,7 +265,7 @@ impl Transport {
                 biased;
                 answer = &mut sent => break answer,
                 () = sleep(look_after) => {
-                    // An answer to another call since then says nothing about the path from here on.
+                    // A response to another call in the meantime proves nothing about the path from now on.
                     peer.path.asked(Instant::now());
                     self.examine(to, peer);
                 }
@@ -326,12 +331,12 @@ impl Transport {
         self.inner.fault_injector.as_ref().map(|fault_injector| fault_injector.faults(self.node(), to, service))
     }
 
-    /// Counts of the peers whose addresses are known.
+    /// Returns the counters of the peers with known addresses.
     pub fn counts(&self) -> BTreeMap<NodeId, PeerCounts> {
         self.inner.peers.read().iter().map(|(node, peer)| (*node, peer.counts())).collect()
     }
 
-    /// Takes no more calls and makes none; what is under way may end, for [`SHUTDOWN_WITHIN`]. Then the port is free.
+    /// Stops accepting and making calls, waits up to [`SHUTDOWN_WITHIN`] for calls in flight, and frees the port.
     pub async fn shutdown(&self) {
         self.reach(Stage::Draining);
         let ended = async { tokio::join!(self.inner.server.under_way.until_none(), self.inner.calls.until_none()) };
@@ -344,19 +349,21 @@ impl Transport {
         self.inner.server.until_closed().await;
     }
 
-    /// Drops all handlers: they often hold the owner of this transport.
+    /// Drops all handlers, because they often hold the owner of this transport.
     pub fn forget_handlers(&self) {
         *self.inner.server.handlers.write() = Handlers::new();
     }
 
-    /// Never back: two may stop the same node.
+    /// Advances to a stage, never backwards, because two callers may stop the same node.
     fn reach(&self, wanted: Stage) {
         self.inner.stage.send_modify(|stage| *stage = wanted.max(*stage));
     }
 }
 
-/// The answer of the direct path. An error means that another way is to be tried: with the error of the direct path where
-/// that is why, without one where the path is down. A call that was sent by then is repeatable.
+/// Returns the response of the direct path, or an error if another path should be tried.
+///
+/// The error is that of the direct path, or `None` if the path is down. A call that was already sent by then is
+/// repeatable.
 async fn first<Answer>(
     peer: &Peer,
     repeatable: bool,

@@ -1,11 +1,11 @@
 //! Descriptions of what the console asks for: sessions of browsers, facts about the server, and an overview of projects.
 
 use assay_node_auth::ObjectType;
-use assay_node_http::openapi::{Operation, text, uuid};
+use assay_node_http::openapi::{Operation, names, text, uuid};
 use assay_node_http::requests::console_session::{CONSOLE_HEADER, CONSOLE_HEADER_VALUE};
 use assay_node_http::responses::refusal::ErrorKind;
 use assay_node_identity::CONSOLE_CALLBACK;
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub fn operations() -> Vec<Operation> {
     let of = |method, path: &str, summary: &str| Operation::new(method, path, "Console", summary);
@@ -50,7 +50,7 @@ pub fn operations() -> Vec<Operation> {
             }},
         },
     });
-    vec![
+    let mut all = vec![
         of("get", "/console/about", "Get facts about this server").public().answers(about),
         of("get", "/console/access", "Explain who may do what on an object")
             .must_ask("object_type", json!({"type": "string", "enum": ObjectType::WORDS}))
@@ -58,7 +58,55 @@ pub fn operations() -> Vec<Operation> {
             .asks("user", uuid())
             .answers(access),
         of("get", "/console/projects", "Get an overview of the projects").answers(projects),
+    ];
+    all.extend(readings());
+    all
+}
+
+/// Describes the state of the cluster, and what an organization stores.
+fn readings() -> Vec<Operation> {
+    let of = |path: &str, summary: &str| Operation::new("get", path, "Console", summary);
+    let (flag, count) = (json!({"type": "boolean"}), json!({"type": "integer", "minimum": 0}));
+    let maybe_count = json!({"type": "integer", "minimum": 0, "nullable": true});
+    let maybe = json!({"type": "string", "nullable": true});
+    let time = json!({"type": "string", "format": "date-time", "nullable": true});
+    let number = json!({"type": "number", "minimum": 0});
+    let nodes = closed(&json!({
+        "id": count, "address": maybe, "state": {"type": "string", "enum": ["active", "draining", "removed"]},
+        "answers": flag, "leads": count, "version": maybe, "memory_bytes": maybe_count,
+        "disk_total_bytes": maybe_count, "disk_free_bytes": maybe_count, "started": time, "certificate_ends": time,
+    }));
+    let replicas = closed(&json!({
+        "replica": count, "node": count, "role": {"type": "string", "enum": ["voter", "learner"]}, "matched": maybe_count,
+    }));
+    let groups = closed(&json!({
+        "group": count, "shard": maybe_count, "leader": maybe_count, "term": count,
+        "replicas": {"type": "array", "items": replicas}, "applied": maybe_count, "changing": flag,
+    }));
+    let cluster = closed(&json!({
+        "cluster": uuid(), "node": count, "replicas": maybe_count, "quorum": flag, "settled": flag,
+        "unsettled": {"type": "array", "items": text()},
+        "nodes": {"type": "array", "items": nodes}, "groups": {"type": "array", "items": groups},
+    }));
+    let project = closed(&json!({"id": uuid(), "name": text(), "rows": count, "bytes": count}));
+    let rate = closed(&json!({
+        "endpoint": text(), "methods": {"type": "array", "items": text()}, "per": text(), "requests": count,
+        "seconds": count, "burst": number, "left": {"type": "number", "minimum": 0, "nullable": true},
+    }));
+    let usage = closed(&json!({
+        "complete": flag, "rows": count, "bytes": count,
+        "quota": closed(&json!({"rows": maybe_count, "bytes": maybe_count})),
+        "projects": {"type": "array", "items": project}, "rates": {"type": "array", "items": rate},
+    }));
+    vec![
+        of("/console/cluster", "Get the state of the cluster, for its operators").answers(cluster),
+        of("/console/usage", "Get what the organization stores, its quotas and its rate limits").answers(usage),
     ]
+}
+
+/// Schema of an object that has all of these members.
+fn closed(members: &Value) -> Value {
+    json!({"type": "object", "required": names(members), "properties": members})
 }
 
 /// Describes how a browser signs in and out.

@@ -1,4 +1,4 @@
-//! Access: members of organizations, grants, invitations.
+//! Handlers for access: members of organizations, grants, invitations and tokens.
 
 use assay_node_http::requests::caller::Call;
 use assay_node_http::responses::refusal::Refusal;
@@ -14,19 +14,19 @@ pub async fn acls(call: Call) -> HandlerResult {
     json(&json!({"objects": call.edge.records.acls(&call.principal, &request).await?}))
 }
 
-/// An array, without an object around it, as the contract has it.
+/// Lists the grants of an organization as a bare array, as the API contract requires.
 pub async fn acls_of_organization(call: Call) -> HandlerResult {
     let request = ListRequest::from_query(call.query()?)?;
     json(&call.edge.records.acls_of_organization(&call.principal, &request).await?)
 }
 
-/// The one that the body describes.
+/// Deletes the grant that the body describes.
 pub async fn delete_acl(call: Call, payload: Payload) -> HandlerResult {
     let body = call.small_body(payload).await?.object().await?;
     json(&call.edge.records.delete_acl(&call.principal, body).await?)
 }
 
-/// The one whose id is in the body.
+/// Deletes the service token whose id is in the body.
 pub async fn delete_service_token(call: Call, payload: Payload) -> HandlerResult {
     let body = call.small_body(payload).await?.object().await?;
     let wrong = || Refusal::bad("`id` has to be the UUID of a service token");
@@ -72,7 +72,7 @@ pub async fn change_members(call: Call, payload: Payload) -> HandlerResult {
     json(&call.edge.identity.change_members(&call.principal, body).await?)
 }
 
-/// The caller's own pending invitations.
+/// Lists the caller's pending invitations.
 pub async fn invitations(call: Call) -> HandlerResult {
     json(&json!({"objects": call.edge.identity.invitations(&call.principal).await?}))
 }
@@ -85,7 +85,7 @@ pub async fn decline_invitation(call: Call) -> HandlerResult {
     json(&call.edge.identity.reply_to_invitation(&call.principal, call.id()?, InvitationReply::Decline).await?)
 }
 
-/// PendingInvitation invitations of an organization, for whoever may invite.
+/// Lists the pending invitations of an organization, for callers who may invite.
 pub async fn invitations_of_organization(call: Call) -> HandlerResult {
     let request = ListRequest::from_query(call.query()?)?;
     json(&json!({"objects": call.edge.identity.invitations_of_organization(&call.principal, &request).await?}))

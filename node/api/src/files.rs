@@ -1,8 +1,8 @@
-//! Files: attachments of rows, bundles of code, and rows that are too many for one request. A client asks for an address, sends
-//! the bytes there and, of an attachment, says how that went.
+//! Handlers for files: attachments of rows, bundles of code, and rows too large for one request.
 //!
-//! The addresses carry no credential: what stands in them is a ticket that this cluster signed, for one file and for a while.
-//! Rows come before their attachments, so a key may be named before anything else is known of it.
+//! A client requests a URL and uploads the bytes there. For an attachment, it also reports the outcome. URLs contain no
+//! credential, but a signed ticket for one file, which expires. Rows may name the key of an attachment before its
+//! upload.
 
 use assay_node_auth::{Permission, Principal};
 use assay_node_files::{About, Content, Deed, File, FileName, NAMED_MAX, Purpose, Ticket, keys_in};
@@ -30,18 +30,19 @@ use crate::identity::origin_of;
 use crate::rows::now_micros;
 
 const TICKET_CONTEXT: &str = "assay tickets of files 1";
-/// Whoever asked for an address uses it at once; a large upload may take its time.
+/// Validity of a ticket for an upload. Large uploads take longer than downloads to begin.
 const WRITE_SECONDS: u64 = 3600;
+/// Validity of a ticket for a download.
 const READ_SECONDS: u64 = 900;
-/// Objects that name a file, of which one that the caller may read is looked for.
+/// Upper bound of the objects that are checked for whether the caller may read them.
 const REFS_LOOKED_AT_MAX: usize = 100;
 const TEXT_BYTES_MAX: usize = 4096;
-/// Content type of an attachment that has none of its own.
+/// Content type of a file without one.
 const ANY_TYPE: &str = "application/octet-stream";
-/// Share of the response budget that one piece of a download reserves.
+/// Upper bound of the bytes that a download reserves from the response budget.
 const PIECE_BYTES: usize = 4 << 20;
 
-/// `POST /attachment`: where its bytes go.
+/// Handles `POST /attachment`: returns the URL for the upload.
 pub async fn ask(call: Call, payload: Payload) -> HandlerResult {
     let body = call.small_body(payload).await?.object().await?;
     let name = named(&call, &body).await?;
@@ -52,7 +53,7 @@ pub async fn ask(call: Call, payload: Payload) -> HandlerResult {
     json(&json!({"signedUrl": url, "headers": {"Content-Type": content_type}}))
 }
 
-/// `POST /attachment/status`: what the client says of its upload. Whether the bytes are here, the server knows.
+/// Handles `POST /attachment/status`: records the outcome that the client reports for its upload.
 pub async fn note(call: Call, payload: Payload) -> HandlerResult {
     let body = call.small_body(payload).await?.object().await?;
     let name = named(&call, &body).await?;
@@ -69,7 +70,7 @@ pub async fn note(call: Call, payload: Payload) -> HandlerResult {
     let error = text(status, "error_message")?;
     let file = call.edge.files.look(&name).await?;
     own(&call, file.as_ref())?;
-    // Said before its bytes were ever asked for, as when asking failed.
+    // A client also reports a status when its request for the URL failed.
     if file.as_ref().is_none_or(|file| file.owner.is_none()) {
         begin(&call, &name, "", ANY_TYPE).await?;
     }
@@ -78,7 +79,7 @@ pub async fn note(call: Call, payload: Payload) -> HandlerResult {
     json(&json!({"status": shown(&file)}))
 }
 
-/// `GET /attachment`: where its bytes are.
+/// Handles `GET /attachment`: returns the URL for the download.
 pub async fn look(call: Call) -> HandlerResult {
     let body: Map<String, Value> =
         call.query()?.into_iter().map(|(name, value)| (name, Value::String(value))).collect();
@@ -97,7 +98,7 @@ pub async fn look(call: Call) -> HandlerResult {
     json(&json!({"downloadUrl": address(&call, &name, Deed::Read)?, "status": shown(&file)}))
 }
 
-/// Returns the URL of a file that lies elsewhere: clients that can reach it fetch it from there.
+/// Returns the URL of an external file, which the client fetches itself.
 fn external(url: &str) -> HandlerResult {
     if url.starts_with("https://") || url.starts_with("http://") {
         return json(&json!({"downloadUrl": url, "status": {"upload_status": "done"}}));
@@ -107,7 +108,7 @@ fn external(url: &str) -> HandlerResult {
     Err(Refusal::new(ErrorKind::NotImplemented, said))
 }
 
-/// `POST /logs3/overflow`: where the rows go that one request is too small for.
+/// Handles `POST /logs3/overflow`: returns the URL for rows that are too large for one request.
 pub async fn overflow(call: Call, payload: Payload) -> HandlerResult {
     let body = call.small_body(payload).await?.object().await?;
     let content_type = content_type(&body)?;
@@ -135,13 +136,16 @@ pub async fn overflow(call: Call, payload: Payload) -> HandlerResult {
     json(&json!({"method": "PUT", "signedUrl": url, "headers": {"Content-Type": content_type}, "key": key}))
 }
 
-/// Twice what a request may have: it is held while it is parsed, as a request's body is.
+/// Returns the upper bound of an upload of rows: twice the bytes of a request.
+///
+/// Bodies in memory share one budget, which also bounds the upload.
 pub(crate) fn overflow_bytes_max(edge: &Edge) -> usize {
     (2 * edge.config.body_bytes_max).min(edge.config.bodies_bytes_max)
 }
 
-/// The rows that were uploaded under a key, as if they had come in the request. They stay for a while: whoever is not told that
-/// they were written asks again.
+/// Returns the rows that were uploaded under a key, as a request body.
+///
+/// The upload is kept for a while, so that a client without a response can try again.
 pub(crate) async fn overflowed(call: &Call, key: &str) -> Result<Body, Refusal> {
     let name = FileName::new(call.principal.org, Purpose::Overflow, key)?;
     let missing =
@@ -155,7 +159,7 @@ pub(crate) async fn overflowed(call: &Call, key: &str) -> Result<Body, Refusal> 
     Ok(Body::kept(&call.edge, applicant, bytes, held))
 }
 
-/// `POST /function/code`: where the code of functions goes. Functions may name it before it is there.
+/// Handles `POST /function/code`: returns the URL for a bundle. Functions may name the bundle before its upload.
 pub async fn code(call: Call, payload: Payload) -> HandlerResult {
     let body = call.small_body(payload).await?.object().await?;
     let org = organization(&call, &body).await?;
@@ -171,7 +175,7 @@ pub async fn code(call: Call, payload: Payload) -> HandlerResult {
     json(&json!({"url": address(&call, &name, Deed::Write)?, "bundleId": key}))
 }
 
-/// `PUT /attachment/bytes/{ticket}`: kept as they come, whatever encoding they are said to have.
+/// Handles `PUT /attachment/bytes/{ticket}`: stores the bytes unmodified, whatever encoding the request declares.
 pub async fn upload(edge: Data<Edge>, request: HttpRequest, payload: Payload) -> HandlerResult {
     let ticket = ticket(&edge, &request, Deed::Write).await?;
     let bytes_max = match ticket.name.purpose {
@@ -185,7 +189,7 @@ pub async fn upload(edge: Data<Edge>, request: HttpRequest, payload: Payload) ->
     json(&json!({"key": ticket.name.key, "bytes": content.bytes, "hash": content.hash}))
 }
 
-/// `GET /attachment/bytes/{ticket}`
+/// Handles `GET /attachment/bytes/{ticket}`: streams the file or the requested range.
 pub async fn download(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
     let ticket = ticket(&edge, &request, Deed::Read).await?;
     let missing =
@@ -212,7 +216,7 @@ pub async fn download(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
     let applicant = Applicant { holder, wait: wait_of(&request) };
     let held = applicant.reserve(&edge.budgets.answers, bytes.min(PIECE_BYTES as u64)).await?;
     let pieces = edge.files.read(ticket.name, content, part).map_err(std::io::Error::other);
-    // The room is given back with the last piece.
+    // The reservation is released with the stream.
     let pieces = pieces.map_ok(move |piece| {
         let _held = &held;
         piece
@@ -220,7 +224,7 @@ pub async fn download(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
     Ok(answer.no_chunking(bytes).streaming(pieces))
 }
 
-/// Adds headers with which a browser saves the file: it neither shows it as a page of this server nor runs it.
+/// Adds headers that make a browser save the file instead of showing or running it.
 fn add_file_headers(answer: &mut HttpResponseBuilder, file: &File, content: &Content) {
     let content_type = file.content_type.as_deref().unwrap_or(ANY_TYPE);
     answer.insert_header((header::CONTENT_TYPE, content_type));
@@ -233,7 +237,7 @@ fn add_file_headers(answer: &mut HttpResponseBuilder, file: &File, content: &Con
     answer.insert_header((header::CONTENT_DISPOSITION, format!("attachment; filename*=UTF-8''{name}")));
 }
 
-/// Every sign that is not plain as its bytes: RFC 8187.
+/// Encodes a text for a header, as in RFC 8187.
 fn encoded(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let each = text.bytes().map(|byte| match plain(byte) {
@@ -243,7 +247,9 @@ fn encoded(text: &str) -> String {
     each.collect()
 }
 
-/// A ticket that is not ours, not for this, too old, or of a user who left opens nothing.
+/// Reads and checks the ticket in the path.
+///
+/// Refuses tickets with a wrong signature or purpose, expired tickets, and tickets of removed users.
 async fn ticket(edge: &Edge, request: &HttpRequest, deed: Deed) -> Result<Ticket, Refusal> {
     let text = request.match_info().get("ticket").unwrap_or_default();
     let secrets = edge.records.secrets().signing_secrets(TICKET_CONTEXT)?;
@@ -272,7 +278,7 @@ fn address(call: &Call, name: &FileName, deed: Deed) -> Result<String, Refusal> 
     Ok(format!("{}/attachment/bytes/{text}", origin_of(call)?))
 }
 
-/// Whoever was the first to say that bytes come sends them; nobody else puts others in their place.
+/// Registers an upload. The first caller owns the key, so nobody else can replace the content.
 async fn begin(call: &Caller, name: &FileName, filename: &str, content_type: &str) -> Result<(), Refusal> {
     let edge = &call.edge;
     own(call, edge.files.look(name).await?.as_ref())?;
@@ -310,7 +316,7 @@ async fn may_read(call: &Caller, org: OrgId, file: &File) -> Result<bool, Refusa
     Ok(false)
 }
 
-/// Returns the content of an attachment that the caller may read, of at most so many bytes.
+/// Returns the content of an attachment that the caller may read, up to `bytes_max`.
 pub(crate) async fn attachment(call: &Caller, key: &str, bytes_max: usize) -> Result<Bytes, Refusal> {
     let name = FileName::new(call.principal.org, Purpose::Attachment, key)?;
     let missing = || Refusal::new(ErrorKind::NotFound, "no attachment with this key is visible to this credential");
@@ -340,22 +346,23 @@ pub(crate) async fn store(
 /// Result of searching rows for attachments before they are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Attachments {
-    /// The rows were searched and name none, like almost all rows.
+    /// The rows name no attachments.
     None,
-    /// The rows have to be searched.
+    /// The rows name attachments, or were not searched.
     #[default]
     Unknown,
 }
 
 impl Attachments {
-    /// Searches rows while their body is parsed, where the time of a worker does not matter.
+    /// Searches rows for attachments. Callers use it while a body is parsed, outside of the request's worker.
     pub fn in_rows(rows: &[SentItem]) -> Attachments {
         if keys_in(rows).is_empty() { Attachments::None } else { Attachments::Unknown }
     }
 }
 
-/// Records which files the rows of a write name, and returns the write. A file that the caller may not read is not recorded
-/// as named: else whoever knows its key could read it by naming it.
+/// Records which files the rows of a write name, and returns the write.
+///
+/// Skips files that the caller may not read, because a reference makes a file readable.
 pub(crate) async fn refer(call: &Caller, write: ObjectWrite) -> Result<ObjectWrite, Refusal> {
     let (files, org) = (&call.edge.files, write.object.org);
     let bytes: usize = write.rows.iter().map(SentItem::bytes_about).sum();
@@ -402,7 +409,7 @@ async fn named(call: &Call, body: &Map<String, Value>) -> Result<FileName, Refus
     Ok(FileName::new(org, Purpose::Attachment, needed(body, "key")?)?)
 }
 
-/// Returns the organization that the body names, or else the caller's. Some clients send an empty one.
+/// Returns the organization that the body names, or else the caller's. Some clients send an empty name.
 async fn organization(call: &Call, body: &Map<String, Value>) -> Result<OrgId, Refusal> {
     let Some(text) = text(body, "org_id")? else { return Ok(call.principal.org) };
     let id = Uuid::parse_str(text).map_err(|_| Refusal::bad("`org_id` has to be a UUID"))?;
@@ -424,7 +431,7 @@ fn text<'b>(body: &'b Map<String, Value>, name: &str) -> Result<Option<&'b str>,
     }
 }
 
-/// It comes back in a header.
+/// Returns the content type of a body. It has to be printable ASCII, because downloads send it as a header.
 fn content_type(body: &Map<String, Value>) -> Result<&str, Refusal> {
     let said = text(body, "content_type")?.unwrap_or(ANY_TYPE);
     if said.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {

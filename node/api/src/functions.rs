@@ -1,4 +1,4 @@
-//! Prompts and functions: a family of handlers for both, and the one that inserts many.
+//! Handlers for prompts and functions.
 
 use assay_node_functions::{DEFINITIONS_AT_ONCE_MAX, Definition, Version};
 use assay_node_http::openapi::{Operation, reference};
@@ -52,7 +52,7 @@ pub async fn delete(definition: Definition, call: Call) -> HandlerResult {
     json(&call.edge.functions.delete(&call.principal, definition, call.id()?).await?)
 }
 
-/// `POST /insert-functions`: all of them or, where one is wrong, none.
+/// Handles `POST /insert-functions`: inserts all functions, or none if one is invalid.
 pub async fn insert(call: Call, payload: Payload) -> HandlerResult {
     let mut body = call.small_body(payload).await?.object().await?;
     let items = match body.remove("functions") {
@@ -72,7 +72,7 @@ pub async fn insert(call: Call, payload: Payload) -> HandlerResult {
 
 type Pairs = Vec<(String, String)>;
 
-/// Returns the version that the parameters of a URL select, and the other parameters.
+/// Returns the version that query parameters select, and the other parameters.
 fn version_of(pairs: impl IntoIterator<Item = (String, String)>) -> Result<(Version, Pairs), Refusal> {
     let (mut version, mut environment, mut others) = (None, None, Vec::new());
     for (name, value) in pairs {

@@ -1,12 +1,12 @@
-//! Routes of the AI gateway: calls of models in the wire format of any model API, and lists of models.
+//! Routes of the AI gateway: model calls in the wire format of each model API, and lists of models.
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`calls`] | the handler of all those paths |
+//! | [`calls`] | handler of all paths |
 //! | [`guards`] | guardrails of the project of a call |
 //! | [`models_list`] | models that a caller can use |
 //! | [`providers`] | providers of a caller and their keys |
-//! | [`span_log`], [`span_batches`], [`span_attachments`] | spans of calls, their writes, and their media |
+//! | [`span_log`], [`span_batches`], [`span_attachments`] | spans of calls, their batched writes, and their media |
 
 pub mod calls;
 pub mod guards;

@@ -1,4 +1,4 @@
-//! The user guide: pages for everybody, without a credential and without scripts.
+//! Handlers of the user guide, whose pages need no credential and run no scripts.
 
 use assay_node_http::openapi::{Operation, text};
 use assay_node_http::responses::HandlerResult;
@@ -24,9 +24,9 @@ pub async fn error_page(request: HttpRequest) -> HandlerResult {
 
 pub async fn image(request: HttpRequest) -> HandlerResult {
     let path = format!("images/{}", last_part(&request));
-    let text = assay_node_guide::image(&path).ok_or_else(|| absent(&path))?;
+    let image = assay_node_guide::image(&path).ok_or_else(|| absent(&path))?;
     let style = "default-src 'none'; style-src 'unsafe-inline'";
-    Ok(response("image/svg+xml", style).body(text))
+    Ok(response(image.content_type, style).body(image.bytes))
 }
 
 fn page(path: &str) -> HandlerResult {
@@ -69,6 +69,7 @@ pub fn operations() -> Vec<Operation> {
             .part("name", text())
             .public()
             .answers_as("image/svg+xml", text())
+            .answers_as("image/webp", json!({"type": "string", "format": "binary"}))
             .also_refuses(&[ErrorKind::NotFound]),
     ]
 }

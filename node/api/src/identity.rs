@@ -1,4 +1,4 @@
-//! Identity of the caller: login, and the caller's own record. No handler here reads a body.
+//! Handlers for the identity of the caller. They ignore the request body.
 
 pub mod oauth;
 pub mod setup;
@@ -14,8 +14,9 @@ use serde_json::{Value, json};
 /// Tag of the operations in the OpenAPI document.
 const TAG: &str = "Service";
 
-/// The organizations of a credential, and where to go on from here. The list is never empty and `api_url` never null:
-/// clients stop at either.
+/// Returns the organizations of a credential and their URLs.
+///
+/// The list is never empty and `api_url` is never null, because clients fail otherwise.
 pub async fn login(call: Call) -> HandlerResult {
     let origin = origin_of(&call)?;
     let organizations = call.edge.identity.organizations(&call.principal).await?;
@@ -49,7 +50,7 @@ pub(crate) fn origin_of(call: &Call) -> Result<String, Refusal> {
     let text = |name: &str| call.request.headers().get(name).and_then(|value| value.to_str().ok());
     let is_tls = call.edge.config.tls.is_some();
     let host = text(header::HOST.as_str());
-    // With TLS whoever calls has checked that the name is this server's.
+    // With TLS, the caller has verified the name against this server's certificate.
     if !is_tls && host.is_some_and(|host| !origin::is_of_this_network(host)) {
         return Err(Refusal::bad(
             "this server does not trust the domain in `Host`, so it cannot make URLs with it. Set `http.public_url` \

@@ -1,10 +1,10 @@
-//! Invocations of functions over HTTP: bodies of all entry paths, answers, streams, and spans.
+//! Handlers for invocations of functions, with their responses, streams and spans.
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`parents`] | the parent of the span, and the trace it is in |
+//! | [`parents`] | parent of the span, and its trace |
 //! | [`services`] | functions, attachments and traces on behalf of the caller |
-//! | [`models`] | calls of models through the gateway |
+//! | [`models`] | model calls through the gateway |
 //! | [`mcp`] | tools of MCP servers |
 //! | [`spans`] | spans of functions and tools |
 //! | [`responses`] | values, streams and errors as responses |
@@ -40,18 +40,18 @@ use self::responses::InvokeStream;
 use self::services::CallerServices;
 use crate::route_table::{Routes, at, post};
 
-/// Time of a whole invocation (F-18).
+/// Upper bound of the time of an invocation (F-18).
 const INVOCATION_TIME_MAX: Duration = Duration::from_secs(900);
 const PROJECT: &str = "x-bt-project-id";
 const ENDPOINT_NAME: &str = "x-bt-endpoint-name";
 const PARENT: &str = "x-bt-parent";
 
-/// Form of an answer.
+/// Form of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AnswerForm {
-    /// The value alone.
+    /// Value alone.
     Bare,
-    /// `{output, metadata}`.
+    /// Object with `output` and `metadata`.
     Wrapped,
 }
 
@@ -62,20 +62,20 @@ pub fn register(config: &mut Routes<'_>) {
     config.service(at("/v1/function/{id}/invoke").route(post().to(by_id)));
 }
 
-/// Returns whether requests to a path may take as long as calls of models.
+/// Returns whether requests to a path may take as long as model calls.
 pub fn is_invocation_path(path: &str) -> bool {
     let is_by_id = || path.strip_prefix("/v1/function/").is_some_and(|rest| rest.ends_with("/invoke"));
     INVOKE_PATHS.contains(&path) || path == "/v1/function" || is_by_id()
 }
 
-/// `POST /function/invoke`: the body names the function.
+/// Handles `POST /function/invoke`: invokes the function that the body names.
 async fn by_body(call: Call, payload: Payload) -> HandlerResult {
     let body = body_of(&call, payload).await?;
     let request = InvokeRequest::read(body, None).map_err(responses::refusal_of)?;
     invoked(call, request, AnswerForm::Bare).await
 }
 
-/// `POST /v1/function/{id}/invoke`.
+/// Handles `POST /v1/function/{id}/invoke`.
 async fn by_id(call: Call, payload: Payload) -> HandlerResult {
     let id = call.id()?.to_string();
     let body = body_of(&call, payload).await?;
@@ -83,7 +83,7 @@ async fn by_id(call: Call, payload: Payload) -> HandlerResult {
     invoked(call, request, AnswerForm::Bare).await
 }
 
-/// Returns the answer to `POST /v1/function` with the body of an invocation (F-07).
+/// Handles `POST /v1/function` with the body of an invocation (F-07).
 pub async fn by_slug(call: Call, body: Map<String, Value>) -> HandlerResult {
     let request = InvokeRequest::read(body, None).map_err(responses::refusal_of)?;
     invoked(call, request, AnswerForm::Wrapped).await
@@ -92,7 +92,7 @@ pub async fn by_slug(call: Call, body: Map<String, Value>) -> HandlerResult {
 async fn body_of(call: &Call, payload: Payload) -> Result<Map<String, Value>, Refusal> {
     let bytes_max = call.edge.gateway.settings().request_bytes_max;
     let body = call.packed_body_within(payload, bytes_max).await?;
-    // an invocation may need no arguments
+    // An invocation may need no arguments.
     if body.is_blank() { Ok(Map::new()) } else { body.object().await }
 }
 
@@ -139,7 +139,7 @@ async fn invoked(call: Call, mut request: InvokeRequest, form: AnswerForm) -> Ha
 
 type RunningInvocation = BoxFuture<'static, Result<InvokeOutcome, InvokeError>>;
 
-/// Prepares an invocation, and the receiver of its events if the caller wants them.
+/// Prepares an invocation. For a stream, also returns the receiver of its events.
 fn started(
     services: Arc<CallerServices>,
     models: DefaultModels,
@@ -164,7 +164,7 @@ fn started(
     (running.boxed(), receiver)
 }
 
-/// What an answer says of its function.
+/// Facts about the function for its response.
 struct AnsweredFunction {
     id: Option<String>,
     version: Option<String>,
@@ -191,7 +191,7 @@ fn project_id(text: &str) -> Result<Uuid, Refusal> {
     Uuid::parse_str(text).map_err(wrong)
 }
 
-/// Returns the text of a header; none if it is absent or empty.
+/// Returns the text of a header, or `None` if it is absent or empty.
 fn header_of(call: &Call, name: &str) -> Result<Option<String>, Refusal> {
     let Some(value) = call.request.headers().get(name) else { return Ok(None) };
     let text = str::from_utf8(value.as_bytes()).map_err(|_| Refusal::bad(format!("`{name}` is not valid UTF-8")))?;

@@ -1,22 +1,23 @@
-//! Routes of the API: handlers, their requests and responses, and the OpenAPI document that describes them. The frame around
-//! them is `assay-node-http`, which reads requests, authenticates callers and writes responses.
+//! Routes of the API: handlers, their requests and responses, and the OpenAPI document.
+//!
+//! `assay-node-http` reads requests, authenticates callers and writes responses.
 //!
 //! | module | contents |
 //! |---|---|
-//! | `routes`, `route_table` | which handler serves which path, and the handler of unknown paths |
+//! | `routes`, `route_table` | registration of routes, and the handler of unknown paths |
 //! | `records` | records of the catalog, with environments, snapshots, views, simulated users and secrets |
-//! | `access` | members, grants, invitations, tokens |
+//! | `access` | members, grants, invitations and tokens |
 //! | `rows` | insert, fetch, feedback and restore |
 //! | `functions`, `files`, `summaries` | prompts and functions; attachments; summaries of experiments and datasets |
-//! | `registering` | registration as earlier SDKs ask for it |
-//! | `gateway` | calls of models, lists of models, spans of calls |
-//! | `invocations` | invocations of functions, whole and streamed |
+//! | `registering` | registration for older SDKs |
+//! | `gateway` | model calls, lists of models, spans of calls |
+//! | `invocations` | invocations of functions, with whole and streamed responses |
 //! | `temporary_credentials` | temporary credentials of the AI gateway |
-//! | `identity` | the caller, logins over OAuth, first setup of a client |
+//! | `identity` | the caller, OAuth logins, first setup of a client |
 //! | `otlp` | exports of OpenTelemetry, over HTTP and over gRPC |
-//! | `service`, `guide` | health, version, metrics, the document; pages of the guide |
-//! | `openapi` | `/openapi.json`, `/docs`, and the table of operations that are not served yet |
-//! | `limits` | warnings about rules of rate limiting |
+//! | `service`, `guide` | health, version, metrics, the OpenAPI document; pages of the user guide |
+//! | `openapi` | `/openapi.json`, `/docs`, and the table of operations of the public API |
+//! | `limits` | warnings about rate limit rules |
 
 mod access;
 mod files;
@@ -45,7 +46,7 @@ use crate::otlp::ExportService;
 
 pub use limits::limits_warnings;
 
-/// The pure steps of reading a body, for `tests/fuzz`, which throws at them what a client can send.
+/// Pure steps of reading a request body, exported for `tests/fuzz`.
 pub mod pure {
     pub use crate::rows::bodies::{
         CrossPart, Logs3, cross_parts, feedback_items, fetch_body, fetch_query, logs3_rows, rows,
@@ -54,7 +55,7 @@ pub mod pure {
     pub use assay_node_http::responses::refusal::{ErrorKind, Refusal};
 }
 
-/// Returns the services of this crate for the listeners of the server.
+/// Returns the services of this crate for the server's listeners.
 pub fn services() -> Services {
     Services {
         api: routes::all,

@@ -1,11 +1,11 @@
-//! Warnings about rules of rate limiting: a rule about a path that does not exist limits nothing.
+//! Warnings about rate limit rules for paths that do not exist.
 
 use assay_node_limits::LimitsConfig;
 
 use crate::openapi::api_table::patterns;
 use crate::openapi::suggestions::nearest;
 
-/// Returns warnings about rules of rate limiting for paths that are not served.
+/// Returns warnings about rate limit rules for unknown paths.
 pub fn limits_warnings(limits: &LimitsConfig) -> Vec<String> {
     limits.warnings(&patterns().collect::<Vec<_>>(), nearest)
 }

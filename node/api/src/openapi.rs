@@ -1,8 +1,7 @@
-//! The OpenAPI 3.0.3 document of the served routes, and the page that shows it. Routes are described beside their handlers, in
-//! `routes` and `otlp`. A test compares the document with the registered routes.
+//! OpenAPI 3.0.3 document of the served routes, and the page that shows it.
 //!
-//! [`api_table`] has the operations of the public API, also those that are not served yet; [`suggestions`] are for unknown
-//! paths.
+//! A test compares the document with the registered routes. [`api_table`] lists the operations of the public API,
+//! including those that are not served yet. [`suggestions`] finds known paths that resemble an unknown path.
 
 pub mod api_table;
 pub mod suggestions;
@@ -18,17 +17,17 @@ use crate::routes::{registered, single_operations};
 
 pub use assay_node_api_descriptions::families::{definitions, records};
 
-/// The page of `GET /docs`. It asks for the document and for nothing else.
+/// Page of `GET /docs`, which requests only the document.
 pub const PAGE: &str = include_str!("openapi/page.html");
 
 const ABOUT: &str = "Assay stores traces of AI applications and answers queries about them. Every call needs an API \
                      key as a bearer token, unless it is marked otherwise. Unknown fields of a body are ignored, and \
                      so is null in an optional field. Lengths of strings are in bytes of UTF-8.";
 
-/// Version of the interface that is described, which is not the version of the program.
+/// Version of the described API, which differs from the version of the program.
 const CONTRACT_VERSION: &str = "1.0.0";
 
-/// Returns the document. It is the same for everybody, and made once.
+/// Returns the document, which is the same for all callers and is generated once.
 pub fn document() -> &'static [u8] {
     static DOCUMENT: OnceLock<Vec<u8>> = OnceLock::new();
     DOCUMENT.get_or_init(|| document_of(&operations()).to_string().into_bytes())
@@ -63,7 +62,7 @@ fn document_of(operations: &[Operation]) -> Value {
         "openapi": "3.0.3",
         "info": {"title": "Assay", "version": CONTRACT_VERSION, "description": ABOUT},
         "servers": [{"url": "/"}],
-        // Some operations take no credential, so the document as a whole allows it; each operation says what it takes.
+        // Some operations need no credential, so the default allows it. Each operation states its own requirement.
         "security": [{"bearer": []}, {}],
         "tags": tags.iter().map(|tag| json!({ "name": tag })).collect::<Vec<_>>(),
         "paths": paths,
@@ -75,7 +74,7 @@ fn document_of(operations: &[Operation]) -> Value {
     })
 }
 
-/// client-wire.md 11.2.
+/// Returns the schema of an error (client-wire.md 11.2).
 fn error_schema() -> Value {
     let text = json!({"type": "string"});
     let names: Vec<_> = ErrorKind::ALL.iter().map(|kind| kind.name()).collect();
@@ -89,7 +88,7 @@ fn error_schema() -> Value {
     })
 }
 
-/// One for each kind of refusal, under its name.
+/// Returns the responses by the name of their error kind.
 fn responses() -> Value {
     let each = ErrorKind::ALL.iter().map(|kind| {
         let mut response = json!({

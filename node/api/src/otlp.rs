@@ -1,11 +1,10 @@
-//! OTLP: exports of OpenTelemetry over HTTP and over gRPC, whose spans become rows.
+//! OpenTelemetry exports (OTLP) over HTTP and gRPC, whose spans become rows.
 //!
 //! | module | contents |
 //! |---|---|
-//! | `exports` | writes of an export's spans, whatever protocol it came by |
+//! | `exports` | writes of spans, for both protocols |
 //! | `http` | handlers of exports over HTTP |
-//! | `grpc_service` | handlers of exports over gRPC, and what each call passes first |
-//! | `openapi` | description of the routes over HTTP |
+//! | `grpc_service` | handlers of exports over gRPC, with their checks |
 
 pub(crate) mod exports;
 mod grpc_service;

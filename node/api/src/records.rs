@@ -1,5 +1,6 @@
-//! Records of the catalog: one family of handlers for every kind. The crate of records resolves the organization that a body or
-//! a query means.
+//! Handlers for records of the catalog, shared by all kinds.
+//!
+//! The crate `assay-node-records` resolves the organization that a body or a query names.
 
 pub mod budgets;
 pub mod environments;
@@ -17,7 +18,7 @@ use serde_json::{Value, json};
 
 pub(crate) const FOUND_EXISTING: &str = "x-bt-found-existing";
 
-/// Creates a record. One that exists under the same name is returned unmodified, with a header that says so.
+/// Creates a record. Returns an existing record of the same name unmodified, with a header that says so.
 pub async fn create(kind: &'static Kind, call: Call, payload: Payload) -> HandlerResult {
     let body = call.small_body(payload).await?.object().await?;
     let mut created = call.edge.records.create(&call.principal, kind, body).await?;
@@ -27,7 +28,7 @@ pub async fn create(kind: &'static Kind, call: Call, payload: Payload) -> Handle
     self::created(&created.object, created.found_existing)
 }
 
-/// Returns the response with a record that was created or existed.
+/// Returns the response with a new or existing record.
 pub fn created(object: &Value, found_existing: bool) -> HandlerResult {
     let mut answer = json_builder();
     if found_existing {
@@ -36,7 +37,7 @@ pub fn created(object: &Value, found_existing: bool) -> HandlerResult {
     Ok(answer.body(serde_json::to_vec(object).map_err(Refusal::internal)?))
 }
 
-/// Takes the place of what is there under the same name.
+/// Creates a record, or replaces the record of the same name.
 pub async fn replace(kind: &'static Kind, call: Call, payload: Payload) -> HandlerResult {
     let body = call.small_body(payload).await?.object().await?;
     json(&call.edge.records.replace(&call.principal, kind, body).await?)

@@ -1,5 +1,7 @@
-//! Registration for older SDKs and those in JavaScript: all by POST, projects by name, and responses that carry the project beside
-//! the object. The records and the rights are the same as at `/v1`.
+//! Handlers for the registration of objects by older SDKs and JavaScript SDKs.
+//!
+//! Requests name projects by name, and responses contain the project with the object. Records and permissions are the
+//! same as at `/v1`.
 
 use assay_node_http::requests::caller::Call;
 use assay_node_http::requests::error_texts::kind_of;
@@ -19,11 +21,11 @@ type Body = Map<String, Value>;
 
 /// Name of a project that is registered without one.
 pub(crate) const PROJECT_NAME: &str = "Global";
-/// Objects that one `get_object_info` may name.
+/// Upper bound of the ids in one request.
 const OBJECTS_MAX: usize = assay_node_records::IDS_MAX;
-/// Digits of an id that tell a generated name from others.
+/// Number of random digits in a generated name.
 const SUFFIX_DIGITS: usize = 8;
-/// Fields of a registration that are the experiment's own, as `POST /v1/experiment` takes them.
+/// Fields of a registration that become fields of the experiment, as in `POST /v1/experiment`.
 const OF_EXPERIMENT: [&str; 13] = [
     "description",
     "repo_info",
@@ -40,14 +42,14 @@ const OF_EXPERIMENT: [&str; 13] = [
     "tags",
 ];
 
-/// `POST /api/project/register`
+/// Handles `POST /api/project/register`.
 pub async fn project(call: Call, payload: Payload) -> HandlerResult {
     let body = read(&call, payload).await?;
     let (project, found) = named_project(&call, &body).await?;
     registered("project", &project, None, found)
 }
 
-/// `GET /api/project`: by its id, or else by its name.
+/// Handles `GET /api/project`: returns a project by its id, or else by its name.
 pub async fn one_project(call: Call) -> HandlerResult {
     let asked = call.query()?;
     let given = |name: &str| asked.iter().rev().find(|(known, value)| known == name && !value.is_empty());
@@ -63,7 +65,7 @@ pub async fn one_project(call: Call) -> HandlerResult {
     json(found.first().ok_or_else(missing)?)
 }
 
-/// `POST /api/project/get`: an array, empty where it is not there.
+/// Handles `POST /api/project/get`: returns an array of the projects found.
 pub async fn projects(call: Call, payload: Payload) -> HandlerResult {
     let body = read(&call, payload).await?;
     let mut filters = Vec::new();
@@ -72,7 +74,7 @@ pub async fn projects(call: Call, payload: Payload) -> HandlerResult {
     json(&by_id_or(&call, &kinds::PROJECT, &body, filters).await?)
 }
 
-/// `POST /api/experiment/register`: one that is new, unless `update` says that the one of the name will do.
+/// Handles `POST /api/experiment/register`: creates an experiment, or returns an existing one if `update` is set.
 pub async fn experiment(call: Call, payload: Payload) -> HandlerResult {
     let mut body = read(&call, payload).await?;
     let update = flag(&body, "update")?;
@@ -87,13 +89,13 @@ pub async fn experiment(call: Call, payload: Payload) -> HandlerResult {
     registered("experiment", &made.object, Some(&project), made.found_existing)
 }
 
-/// `POST /api/experiment/get`: an array, empty where it is not there.
+/// Handles `POST /api/experiment/get`: returns an array of the experiments found.
 pub async fn experiments(call: Call, payload: Payload) -> HandlerResult {
     let body = read(&call, payload).await?;
     let mut filters = Vec::new();
     let is_named = push(&mut filters, &body, "experiment_name", &["experiment_name", "name"])?;
     let is_placed = in_project(&mut filters, &body)?;
-    let is_said = body.contains_key("id") || is_named && is_placed;
+    let is_said = names_ids(&body) || is_named && is_placed;
     if !is_said {
         return Err(Refusal::bad(
             "the request names no experiment: add `id`, or `experiment_name` and one of `project_name` and \
@@ -103,7 +105,7 @@ pub async fn experiments(call: Call, payload: Payload) -> HandlerResult {
     json(&by_id_or(&call, &kinds::EXPERIMENT, &body, filters).await?)
 }
 
-/// `POST /api/base_experiment/get_id`: what it is compared with. 400 says that there is nothing.
+/// Handles `POST /api/base_experiment/get_id`: returns the base experiment, or 400 if there is none.
 pub async fn base_experiment(call: Call, payload: Payload) -> HandlerResult {
     let body = read(&call, payload).await?;
     let id = needed_id(&body, "id")?;
@@ -112,7 +114,9 @@ pub async fn base_experiment(call: Call, payload: Payload) -> HandlerResult {
     json(&json!({"base_exp_id": id, "base_exp_name": name}))
 }
 
-/// `POST /api/dataset/register`: the one that has the name, or a new one; without a name one of ours.
+/// Handles `POST /api/dataset/register`: returns the dataset of the name, or creates one.
+///
+/// Generates a name if the request has none.
 pub async fn dataset(call: Call, payload: Payload) -> HandlerResult {
     let mut body = read(&call, payload).await?;
     let (project, _) = project_of(&call, &body).await?;
@@ -128,19 +132,19 @@ pub async fn dataset(call: Call, payload: Payload) -> HandlerResult {
     registered("dataset", &made.object, Some(&project), made.found_existing)
 }
 
-/// `POST /api/dataset/get`: an array, empty where it is not there.
+/// Handles `POST /api/dataset/get`: returns an array of the datasets found.
 pub async fn datasets(call: Call, payload: Payload) -> HandlerResult {
     let body = read(&call, payload).await?;
     let mut filters = Vec::new();
     let is_named = push(&mut filters, &body, "dataset_name", &["dataset_name", "name"])?;
     let is_placed = in_project(&mut filters, &body)?;
-    if !(body.contains_key("id") || is_named || is_placed) {
+    if !(names_ids(&body) || is_named || is_placed) {
         return Err(Refusal::bad("the request names no dataset: add `id`, or `dataset_name` and the project"));
     }
     json(&by_id_or(&call, &kinds::DATASET, &body, filters).await?)
 }
 
-/// `POST /api/dataset_snapshot/register`; `update` moves the one that has the name.
+/// Handles `POST /api/dataset_snapshot/register`. With `update`, replaces an existing snapshot of the name.
 pub async fn snapshot(call: Call, payload: Payload) -> HandlerResult {
     let mut body = read(&call, payload).await?;
     let update = flag(&body, "update")?;
@@ -157,13 +161,13 @@ pub async fn snapshot(call: Call, payload: Payload) -> HandlerResult {
     registered("dataset_snapshot", &made.object, None, made.found_existing)
 }
 
-/// `POST /api/dataset_snapshot/get`: an array.
+/// Handles `POST /api/dataset_snapshot/get`: returns an array.
 pub async fn list_snapshots(call: Call, payload: Payload) -> HandlerResult {
     let body = read(&call, payload).await?;
     snapshots_like(&call, &body).await
 }
 
-/// `GET /api/dataset_snapshot/get`: the same in a query.
+/// Handles `GET /api/dataset_snapshot/get`, which takes the same fields as query parameters.
 pub async fn snapshots_by_query(call: Call) -> HandlerResult {
     let given = call.query()?.into_iter().filter(|(_, value)| !value.is_empty());
     let mut body: Body = given.map(|(name, value)| (name, Value::String(value))).collect();
@@ -181,7 +185,7 @@ async fn snapshots_like(call: &Call, body: &Body) -> HandlerResult {
     {
         push(&mut filters, body, filter, names)?;
     }
-    // Kept in decimal digits, and asked for in either form.
+    // Records store the version in decimal digits, and requests may use either form.
     if let Some((_, version)) = filters.iter_mut().find(|(name, _)| name == "xact_id") {
         *version = Xact::parse(version).map_err(|why| Refusal::bad(format!("`xact_id`: {why}")))?.to_string();
     }
@@ -194,7 +198,7 @@ async fn snapshots_like(call: &Call, body: &Body) -> HandlerResult {
     json(&call.edge.records.list(&call.principal, &kinds::DATASET_SNAPSHOT, &request).await?)
 }
 
-/// `POST /api/<kind>/patch_id`: the body says which one, and what is to be.
+/// Handles `POST /api/<kind>/patch_id`: patches the record whose id is in the body.
 pub async fn patch(kind: &'static RecordKind, call: Call, payload: Payload) -> HandlerResult {
     let mut body = read(&call, payload).await?;
     let id = needed_id(&body, "id")?;
@@ -202,13 +206,13 @@ pub async fn patch(kind: &'static RecordKind, call: Call, payload: Payload) -> H
     json(&call.edge.records.patch(&call.principal, kind, id, body).await?)
 }
 
-/// `POST /api/<kind>/delete_id`
+/// Handles `POST /api/<kind>/delete_id`.
 pub async fn delete(kind: &'static RecordKind, call: Call, payload: Payload) -> HandlerResult {
     let body = read(&call, payload).await?;
     json(&call.edge.records.delete(&call.principal, kind, needed_id(&body, "id")?).await?)
 }
 
-/// `POST /api/project_automation/register`; `update` replaces the one that has the name.
+/// Handles `POST /api/project_automation/register`. With `update`, replaces an existing automation of the name.
 pub async fn automation(call: Call, payload: Payload) -> HandlerResult {
     let mut body = read(&call, payload).await?;
     let update = flag(&body, "update")?;
@@ -225,7 +229,7 @@ pub async fn automation(call: Call, payload: Payload) -> HandlerResult {
     registered("project_automation", &made.object, None, made.found_existing)
 }
 
-/// `POST /api/organization/patch_id`
+/// Handles `POST /api/organization/patch_id`.
 pub async fn patch_organization(call: Call, payload: Payload) -> HandlerResult {
     let mut body = read(&call, payload).await?;
     let id = needed_id(&body, "id")?;
@@ -233,8 +237,9 @@ pub async fn patch_organization(call: Call, payload: Payload) -> HandlerResult {
     json(&call.edge.identity.patch_organization(&call.principal, id, body).await?)
 }
 
-/// `POST /api/self/get_object_info`: names of objects and of the projects that they are in. What the caller may not see is left
-/// out.
+/// Handles `POST /api/self/get_object_info`: returns the names of objects and their projects.
+///
+/// Omits objects that the caller may not see.
 pub async fn object_info(call: Call, payload: Payload) -> HandlerResult {
     let body = read(&call, payload).await?;
     let kind = match text(&body, "object_type")? {
@@ -271,7 +276,7 @@ fn named(record: &Value) -> Value {
     json!({"id": record["id"], "name": record["name"]})
 }
 
-/// Returns the response with an object under the name of its kind, and its project where it has one.
+/// Returns the response with an object under the name of its kind, and with its project if given.
 fn registered(name: &str, object: &Value, project: Option<&Value>, found_existing: bool) -> HandlerResult {
     let mut said = json!({"found_existing": found_existing});
     said[name] = object.clone();
@@ -285,9 +290,9 @@ fn registered(name: &str, object: &Value, project: Option<&Value>, found_existin
     Ok(answer.body(serde_json::to_vec(&said).map_err(Refusal::internal)?))
 }
 
-/// The project of an object that is registered. Whoever may make an experiment in a project and not see it is told its id.
+/// Returns the project of a registered object. If the caller may not see the project, its id serves as the name.
 async fn project_of(call: &Call, body: &Body) -> Result<(Value, bool), Refusal> {
-    // Also where the project says it: what is given is to be right.
+    // These fields must be valid even if `project_id` makes them redundant.
     let (_, _) = (id_of(body, "org_id")?, text(body, "org_name")?);
     text(body, "project_name")?;
     match id_of(body, "project_id")? {
@@ -299,7 +304,7 @@ async fn project_of(call: &Call, body: &Body) -> Result<(Value, bool), Refusal> 
     }
 }
 
-/// Returns the project that the body names, which is created where it does not exist.
+/// Returns the project that the body names, and creates it if it does not exist.
 async fn named_project(call: &Call, body: &Body) -> Result<(Value, bool), Refusal> {
     let mut wanted = Body::from_iter([("name".to_owned(), text(body, "project_name")?.unwrap_or(PROJECT_NAME).into())]);
     for name in ["org_id", "org_name"] {
@@ -311,7 +316,7 @@ async fn named_project(call: &Call, body: &Body) -> Result<(Value, bool), Refusa
     Ok((made.object, made.found_existing))
 }
 
-/// Adds a filter where one of these names has a text; says whether it did.
+/// Adds a filter from the first of these fields that has a text. Returns whether it added one.
 fn push(filters: &mut Vec<(String, String)>, body: &Body, filter: &str, names: &[&str]) -> Result<bool, Refusal> {
     for name in names {
         if let Some(value) = text(body, name)? {
@@ -322,7 +327,9 @@ fn push(filters: &mut Vec<(String, String)>, body: &Body, filter: &str, names: &
     Ok(false)
 }
 
-/// The project that a list is narrowed to, and its organization. An id says more than a name that comes with it.
+/// Adds filters for the project and its organization. Returns whether the body names a project.
+///
+/// An id takes precedence over a name.
 fn in_project(filters: &mut Vec<(String, String)>, body: &Body) -> Result<bool, Refusal> {
     let (id, name) = (id_of(body, "project_id")?, text(body, "project_name")?);
     let placed = id.map(|id| ("project_id", id.to_string())).or(name.map(|name| ("project_name", name.to_owned())));
@@ -331,7 +338,7 @@ fn in_project(filters: &mut Vec<(String, String)>, body: &Body) -> Result<bool, 
     Ok(id.is_some() || name.is_some())
 }
 
-/// The one with the id where an id is given; otherwise all that the filters let through.
+/// Returns the records with the given ids, or all records that match the filters.
 async fn by_id_or(
     call: &Call,
     kind: &'static RecordKind,
@@ -359,7 +366,7 @@ async fn read(call: &Call, payload: Payload) -> Result<Body, Refusal> {
     call.small_body(payload).await?.object().await
 }
 
-/// None where it is missing, null or empty.
+/// Returns the text of a field, or `None` if it is missing, null or empty.
 fn text<'b>(body: &'b Body, name: &str) -> Result<Option<&'b str>, Refusal> {
     match body.get(name) {
         None | Some(Value::Null) => Ok(None),
@@ -374,6 +381,11 @@ fn flag(body: &Body, name: &str) -> Result<bool, Refusal> {
         Some(Value::Bool(on)) => Ok(*on),
         Some(other) => Err(Refusal::bad(format!("`{name}` is {}; it should be true or false", kind_of(other)))),
     }
+}
+
+/// Returns whether the body has an `id` that is neither null nor empty.
+fn names_ids(body: &Body) -> bool {
+    body.get("id").is_some_and(|id| !id.is_null() && id != "")
 }
 
 fn id_of(body: &Body, name: &str) -> Result<Option<Uuid>, Refusal> {

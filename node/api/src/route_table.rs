@@ -1,19 +1,20 @@
-//! Table of routes: each is registered with actix-web and listed, so that the OpenAPI document cannot miss one. The functions
-//! are written like those of actix-web.
+//! Table of routes, which registers them with actix-web and lists them for the OpenAPI document.
+//!
+//! The functions resemble those of actix-web.
 
 use assay_node_http::openapi::Operation;
 use assay_node_http::web::{self, FromRequest, Handler, Resource, Responder, Route, ServiceConfig};
 
-/// Registers routes, or only lists them.
+/// Registry of routes, which may only list them.
 ///
-/// The router tries its paths one after the other, and a path with parameters is a regular expression. Those without any
-/// are registered first: they are found by comparisons of texts, and a pattern never takes a request from them.
+/// The router tries paths in order, and matches a path with parameters by a regular expression. Paths without
+/// parameters are registered first, because they match faster and take precedence.
 #[derive(Default)]
 pub struct Routes<'c> {
     config: Option<&'c mut ServiceConfig>,
     /// Paths with parameters, which [`Routes::finish`] registers.
     patterns: Vec<Resource>,
-    /// Method and path, as the router has them.
+    /// Methods and paths of the registered routes.
     pub served: Vec<(&'static str, String)>,
     pub described: Vec<Operation>,
 }
@@ -33,7 +34,7 @@ impl<'c> Routes<'c> {
         self
     }
 
-    /// Registers the paths with parameters, in the order in which they were added.
+    /// Registers the paths with parameters in their original order.
     pub fn finish(self) {
         let Some(config) = self.config else { return };
         for pattern in self.patterns {
@@ -55,20 +56,20 @@ impl<'c> Routes<'c> {
     }
 }
 
-/// A path with its methods.
+/// Path with its methods.
 pub struct RoutePath {
     path: String,
     methods: Vec<&'static str>,
     resource: Resource,
 }
 
-/// Makes a path, whose other methods are looked up in the table of the API.
+/// Makes a path. The table of the API decides the response to its other methods.
 pub fn at(path: &str) -> RoutePath {
     let resource = web::resource(path).default_service(web::to(crate::routes::unrouted));
     RoutePath { path: path.to_owned(), methods: Vec::new(), resource }
 }
 
-/// Makes all paths below one, whose other methods are looked up in the table of the API.
+/// Makes a pattern for all paths below a path. The table of the API decides the response to their other methods.
 pub fn at_all_below(path: &str) -> RoutePath {
     let resource = web::resource(format!("{path}/{{path:.*}}")).default_service(web::to(crate::routes::unrouted));
     RoutePath { path: format!("{path}/{{path+}}"), methods: Vec::new(), resource }
@@ -82,7 +83,7 @@ impl RoutePath {
     }
 }
 
-/// A method and its handler.
+/// Method and its handler.
 pub struct MethodRoute {
     method: &'static str,
     route: Route,

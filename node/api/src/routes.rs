@@ -1,5 +1,6 @@
-//! Registration of routes: which handler serves which path. A path without a route is looked up in the table of the API: 501,
-//! 405 or 404.
+//! Registration of routes, which maps each path to its handler.
+//!
+//! The table of the API decides whether the response to a path without a route is 501, 405 or 404.
 
 use assay_node_api_descriptions as descriptions;
 use assay_node_console as console;
@@ -23,7 +24,7 @@ use crate::openapi::{self, suggestions};
 use crate::otlp::http as otlp;
 use crate::records::{budgets, environments, secrets, simulated_users, snapshots, views};
 use crate::route_table::{Routes, at, at_all_below, delete, get, patch, post, put};
-use crate::rows::restore;
+use crate::rows::{bulk, restore, reviews};
 use crate::{
     access, files, functions, gateway, guide, identity, invocations, records, registering, rows, service, summaries,
     temporary_credentials,
@@ -37,8 +38,10 @@ pub fn all(config: &mut ServiceConfig) {
     register_pages(config);
 }
 
-/// Registers or lists all routes. A family of routes is described where it is registered; single routes are described by
-/// [`single_operations`]. A test in `openapi` compares both.
+/// Registers or lists all routes.
+///
+/// A family of routes is described at its registration, and [`single_operations`] describes single routes. A test in
+/// `openapi` compares both.
 pub fn registered(config: &mut Routes<'_>) {
     public(config);
     config.service(at("/openapi.json").route(get().to(service::document)));
@@ -73,7 +76,7 @@ pub fn registered(config: &mut Routes<'_>) {
     config.service(at("/otel/v1/traces").route(post().to(otlp::traces)));
     config.service(at("/otel/v1/logs").route(post().to(otlp::logs)));
     config.service(at("/otel/v1/metrics").route(post().to(otlp::metrics)));
-    // As exporters append it to an origin.
+    // OpenTelemetry exporters append these paths to an origin.
     config.service(at("/v1/traces").route(post().to(otlp::traces)));
     config.service(at("/v1/logs").route(post().to(otlp::logs)));
     config.service(at("/v1/metrics").route(post().to(otlp::metrics)));
@@ -85,6 +88,9 @@ pub fn registered(config: &mut Routes<'_>) {
     summaries_of(config);
     config.service(at("/v1/dataset/{id}/restore/preview").route(post().to(restore::preview)));
     config.service(at("/v1/dataset/{id}/restore").route(post().to(restore::restore)));
+    config.service(
+        at("/v1/review/{object_type}/{id}/{row_id}").route(put().to(reviews::put)).route(get().to(reviews::get)),
+    );
     config.service(at("/v1/insert").route(post().to(rows::cross_insert)));
     config.service(at("/btql").route(post().to(btql)));
     config.service(at("/btql/async").route(post().to(jobs::make)));
@@ -99,7 +105,7 @@ pub fn registered(config: &mut Routes<'_>) {
     config.default_service(to(unrouted));
 }
 
-/// Returns the descriptions of single routes. Families of routes are described where they are registered.
+/// Returns the descriptions of single routes. Families of routes are described at their registration.
 pub fn single_operations() -> Vec<Operation> {
     let mut all = service::operations();
     all.extend(guide::operations());
@@ -113,6 +119,8 @@ pub fn single_operations() -> Vec<Operation> {
     all.extend(environments::operations());
     all.extend(simulated_users::operations());
     all.extend(restore::operations());
+    all.extend(reviews::operations());
+    all.extend(bulk::operations());
     all.extend(descriptions::summaries::operations());
     all.extend(descriptions::access::acls());
     all.extend(descriptions::access::people());
@@ -134,7 +142,7 @@ pub fn single_operations() -> Vec<Operation> {
     all
 }
 
-/// Registers what pages of the console ask for beside the API.
+/// Registers the routes that pages of the console use in addition to the API.
 fn console_of(config: &mut Routes<'_>) {
     config.service(at("/console/about").route(get().to(console::about::about)));
     config.service(at("/console/projects").route(get().to(console::about::projects)));
@@ -147,6 +155,10 @@ fn console_of(config: &mut Routes<'_>) {
     config.service(at("/console/login").route(get().to(console::login::start)));
     config.service(at(CONSOLE_CALLBACK).route(get().to(console::login::finish)));
     config.service(at("/console/access").route(get().to(console::access::explain)));
+    config.service(at("/console/cluster").route(get().to(console::cluster::status)));
+    config.service(at("/console/jobs").route(post().to(bulk::start)).route(get().to(bulk::list)));
+    config.service(at("/console/jobs/{id}").route(get().to(bulk::get)).route(delete().to(bulk::cancel)));
+    config.service(at("/console/usage").route(get().to(console::cluster::usage)));
     config.service(at("/console/parse").route(post().to(parsing::parsed)));
     config.service(at("/v1/project_logs/{id}/tail").route(get().to(|call| tail(TailOf::ProjectLogs, call))));
     config.service(at("/v1/experiment/{id}/tail").route(get().to(|call| tail(TailOf::Experiment, call))));
@@ -155,7 +167,7 @@ fn console_of(config: &mut Routes<'_>) {
     config.service(at("/console/download/{ticket}").route(get().to(downloads::file)));
 }
 
-/// Registers what is served without a description: the page of the console, its files, and reports of browsers.
+/// Registers routes without a description: the console page, its files, and browser reports.
 fn register_pages(config: &mut ServiceConfig) {
     let of = |path: &str| resource(path.to_owned()).default_service(to(unrouted));
     config
@@ -165,7 +177,7 @@ fn register_pages(config: &mut ServiceConfig) {
         .service(of("/app/{path:.*}").route(web::get().to(console::page)));
 }
 
-/// Registers the paths of the AI gateway. One handler reads them, after all other routes.
+/// Registers the paths of the AI gateway, which share one handler and follow all other routes.
 fn gateway_of(config: &mut Routes<'_>) {
     for prefix in paths::PREFIXES {
         for path in ["chat/completions", "completions", "auto", "embeddings"] {
@@ -188,7 +200,7 @@ fn gateway_of(config: &mut Routes<'_>) {
     }
 }
 
-/// Versions of datasets under names.
+/// Registers the named versions of datasets.
 fn snapshots_of(config: &mut Routes<'_>) {
     config.service(
         at("/v1/dataset_snapshot")
@@ -206,7 +218,7 @@ fn snapshots_of(config: &mut Routes<'_>) {
     config.service(at("/xact-id").route(get().to(snapshots::current)));
 }
 
-/// Registers the routes of older SDKs and those in JavaScript, which serve the same records as `/v1`.
+/// Registers the routes of older SDKs and JavaScript SDKs, which serve the same records as `/v1`.
 fn registration_of(config: &mut Routes<'_>) {
     config
         .service(at("/api/project").route(get().to(registering::one_project)))
@@ -236,8 +248,9 @@ fn registration_of(config: &mut Routes<'_>) {
     }
 }
 
-/// Attachments, code of functions, and rows that one request is too small for. What stands in the last path lets in who has no
-/// other credential.
+/// Registers attachments, code of functions, and rows that are too large for one request.
+///
+/// The ticket in the last path is itself a credential, so callers need no other one.
 fn files_of(config: &mut Routes<'_>) {
     config
         .service(at("/attachment").route(post().to(files::ask)).route(get().to(files::look)))
@@ -262,7 +275,7 @@ fn environments_of(config: &mut Routes<'_>) {
     );
 }
 
-/// Views, which are addressed with their objects.
+/// Registers views, which are addressed together with their objects.
 fn views_of(config: &mut Routes<'_>) {
     config.service(
         at("/v1/view")
@@ -293,16 +306,16 @@ fn simulated_users_of(config: &mut Routes<'_>) {
     );
 }
 
-/// Summaries of experiments and datasets.
+/// Registers the summaries of experiments and datasets.
 fn summaries_of(config: &mut Routes<'_>) {
     config.service(at("/v1/experiment/{id}/summarize").route(get().to(summaries::experiment)));
     config.service(at("/v1/dataset/{id}/summarize").route(get().to(summaries::dataset)));
-    // As clients of earlier days ask for the same.
+    // Older clients request the same summaries at these paths.
     config.service(at("/experiment-comparison2").route(get().to(summaries::comparison)));
     config.service(at("/dataset-summary").route(get().to(summaries::dataset_total)));
 }
 
-/// Registers logins of people, who have no credential yet.
+/// Registers the logins of people, who have no credential yet.
 fn logins(config: &mut Routes<'_>) {
     config
         .service(at("/.well-known/oauth-authorization-server").route(get().to(oauth::metadata)))
@@ -317,7 +330,7 @@ fn logins(config: &mut Routes<'_>) {
         .service(at("/api/cli/wizard-session/poll").route(get().to(setup::poll)));
 }
 
-/// The port of its own that metrics may have.
+/// Registers the routes of the separate port for metrics.
 pub fn metrics_alone(config: &mut ServiceConfig) {
     let config = &mut Routes::of(config);
     public(config);
@@ -325,7 +338,7 @@ pub fn metrics_alone(config: &mut ServiceConfig) {
     config.default_service(to(unrouted));
 }
 
-/// Routes without a credential.
+/// Registers the routes that need no credential.
 fn public(config: &mut Routes<'_>) {
     config.service(at("/v1").route(get().to(service::greeting)));
     config.service(at("/healthz").route(get().to(service::healthz)));
@@ -362,7 +375,7 @@ fn definitions_of(config: &mut Routes<'_>, path: &str, definition: Definition) {
     config.describe(|| openapi::definitions(path, definition));
 }
 
-/// Keys of providers.
+/// Registers the keys of AI providers.
 fn secrets_of(config: &mut Routes<'_>) {
     let many = at("/v1/ai_secret")
         .route(post().to(|call, payload| records::create(&kinds::AI_SECRET, call, payload)))
@@ -377,7 +390,9 @@ fn secrets_of(config: &mut Routes<'_>) {
     config.service(at("/api/ai_secret/get").route(post().to(secrets::of_organization)));
 }
 
-/// Grants, users and organizations. Fixed words stand before the ids that they would be taken for.
+/// Registers grants, users and organizations.
+///
+/// Paths with fixed words precede paths with ids, which would match these words too.
 fn access_of(config: &mut Routes<'_>) {
     let acls = at("/v1/acl")
         .route(post().to(access::create_acl))
@@ -389,7 +404,7 @@ fn access_of(config: &mut Routes<'_>) {
     config
         .service(acls)
         .service(at("/v1/acl/batch_update").route(post().to(access::update_acls)))
-        // As one generated client spells it.
+        // One generated client uses this spelling.
         .service(at("/v1/acl/batch-update").route(post().to(access::update_acls)))
         .service(at("/v1/acl/list_org").route(get().to(access::acls_of_organization)))
         .service(acl)
@@ -410,7 +425,7 @@ fn access_of(config: &mut Routes<'_>) {
         .service(at("/v1/invitation/{id}/decline").route(post().to(access::decline_invitation)));
 }
 
-/// Registers service tokens. Names are not unique, so POST and PUT alike create another one.
+/// Registers service tokens. Names are not unique, so both POST and PUT create another token.
 fn tokens_of(config: &mut Routes<'_>) {
     let tokens = at("/v1/service_token")
         .route(post().to(|call, payload| records::create(&kinds::SERVICE_TOKEN, call, payload)))
@@ -438,7 +453,7 @@ fn rows_of(config: &mut Routes<'_>, path: &str, kind: ObjectKind) {
     config.describe(|| descriptions::rows::rows(path, kind));
 }
 
-/// Leads browsers to the console, and programs to the description of the API.
+/// Redirects browsers to the console, and programs to the description of the API.
 fn first_page(request: &HttpRequest) -> HttpResponse {
     let accepted = request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let is_served = request.app_data::<Data<Edge>>().is_some_and(|edge| edge.console.config.enabled);
@@ -448,7 +463,7 @@ fn first_page(request: &HttpRequest) -> HttpResponse {
     }
 }
 
-/// Answers paths without a route. Only authenticated callers learn which operations are not served yet.
+/// Handles paths without a route. Only authenticated callers learn which operations are not supported yet.
 pub async fn unrouted(request: HttpRequest) -> HandlerResult {
     let (method, path) = (request.method().clone(), request.path().to_owned());
     if path == "/" && (method == Method::GET || method == Method::HEAD) {

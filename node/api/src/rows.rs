@@ -1,7 +1,9 @@
-//! Rows of objects: insert, fetch and feedback of one object, and the two that write to many.
+//! Handlers for rows of objects: insert, fetch and feedback, and the writes to many objects.
 
 pub mod bodies;
+pub mod bulk;
 pub mod restore;
+pub mod reviews;
 
 use std::fmt::Display;
 use std::time::SystemTime;
@@ -18,7 +20,9 @@ use assay_node_http::responses::{HandlerResult, json, json_builder};
 use assay_node_http::web::{Bytes, BytesMut, Payload};
 use assay_node_objects::ingest::Group;
 use assay_node_objects::{FetchPage, FetchRequest, ObjectWrite, RowHome, WriteError, feedback, ingest};
+use assay_node_query_http::masks::masks;
 use assay_node_records::ObjectHome;
+use assay_node_reviews::Blindness;
 use assay_storage_model::ObjectKind;
 use assay_storage_model::event::SentItem;
 use futures::future::join;
@@ -29,10 +33,10 @@ use uuid::Uuid;
 use crate::files;
 use crate::files::Attachments;
 
-/// The version that a page was read at.
+/// Header with the version of a page.
 const VERSION: &str = "x-bt-version";
 
-/// Rows, and whether they name attachments.
+/// Rows with the result of the search for attachments.
 pub(crate) type SearchedRows = (Vec<SentItem>, Attachments);
 
 pub async fn insert(kind: ObjectKind, call: Call, payload: Payload) -> HandlerResult {
@@ -50,7 +54,7 @@ pub async fn feedback(kind: ObjectKind, call: Call, payload: Payload) -> Handler
     let body = call.body_of_rows(payload).await?;
     let repeat = repeat_of(&call, &body)?;
     let now = now_micros();
-    // While it is parsed: an item makes rows of several trees, and where they are many that is not on this worker.
+    // An item makes several rows, so large bodies are converted during parsing, outside of this worker.
     let made = move |bytes: &[u8]| Ok(searched(sent(feedback::rows(bodies::feedback_items(bytes)?, now)?)));
     let mut parsed = body.parsed(RowsAt::List, made).await?;
     let write = write_to(&call, kind, id, std::mem::take(&mut parsed.value), repeat.as_ref()).await?;
@@ -63,7 +67,7 @@ pub async fn fetch_by_query(kind: ObjectKind, call: Call) -> HandlerResult {
     fetch(kind, call, request).await
 }
 
-/// A body may be left out: then it is the first page.
+/// Returns a page of rows. A request without a body gets the first page.
 pub async fn fetch_by_body(kind: ObjectKind, call: Call, payload: Payload) -> HandlerResult {
     let body = call.small_body(payload).await?;
     let fields = if body.is_blank() { Map::new() } else { body.object().await? };
@@ -81,19 +85,35 @@ async fn fetch(kind: ObjectKind, call: Call, request: FetchRequest) -> HandlerRe
     };
     let (page, still) = join(call.objects().fetch(&home, request), still).await;
     still?;
-    let page = page?;
+    let mut page = page?;
+    let masks = masks(&call.edge.records, &call.principal, [(home.org, home.project_id)])?;
+    if let Some(mask) = masks.get(&home.project_id) {
+        page.events = masked(mask, &page.events)?;
+    }
     let mut answer = json_builder();
     answer.insert_header((VERSION, page.version.to_string()));
     let held = call.applicant().reserve(&call.edge.budgets.answers, page_bytes(&page) as u64).await?;
     Ok(answer.body(Sending::new(&call, page_body(&page)?, held)))
 }
 
-/// Returns the bytes of the events of a page, with their commas.
+/// Masks the events of a page, and omits hidden events.
+fn masked(mask: &Blindness, events: &[Bytes]) -> Result<Vec<Bytes>, Refusal> {
+    let mut shown = Vec::with_capacity(events.len());
+    for event in events {
+        let row: Map<String, Value> = serde_json::from_slice(event).map_err(Refusal::internal)?;
+        if let Some(row) = mask.masked(row) {
+            shown.push(serde_json::to_vec(&row).map_err(Refusal::internal)?.into());
+        }
+    }
+    Ok(shown)
+}
+
+/// Returns the bytes of the events of a page, including commas.
 fn page_bytes(page: &FetchPage) -> usize {
     page.events.iter().map(|event| event.len() + 1).sum()
 }
 
-/// The events are JSON already.
+/// Returns the response body of a page. The events are already JSON.
 fn page_body(page: &FetchPage) -> Result<Bytes, Refusal> {
     const AROUND: &[&[u8]] = &[b"{\"events\":[", b"],\"cursor\":", b"}"];
     let cursor = serde_json::to_vec(&page.cursor).map_err(Refusal::internal)?;
@@ -112,7 +132,7 @@ fn page_body(page: &FetchPage) -> Result<Bytes, Refusal> {
     Ok(body.freeze())
 }
 
-/// `POST /v1/insert`: one write an object, its events first and its feedback behind them.
+/// Handles `POST /v1/insert`: makes one write for each object, with its events before its feedback.
 pub async fn cross_insert(call: Call, payload: Payload) -> HandlerResult {
     let body = call.body_of_rows(payload).await?;
     let repeat = repeat_of(&call, &body)?;
@@ -139,7 +159,7 @@ pub async fn cross_insert(call: Call, payload: Payload) -> HandlerResult {
     json(&answer)
 }
 
-/// One object's part of a cross insert.
+/// Part of a cross insert for one object.
 struct CrossRows {
     kind: ObjectKind,
     name: String,
@@ -178,16 +198,16 @@ fn sent(rows: Vec<Value>) -> Vec<SentItem> {
     rows.into_iter().map(SentItem::from).collect()
 }
 
-/// `POST /logs3`: rows name their objects themselves. The answer's ids stand where their rows stood.
+/// Handles `POST /logs3`: writes rows that name their objects. The ids in the response have the order of the rows.
 pub async fn logs3(call: Call, payload: Payload) -> HandlerResult {
     let body = call.body_of_rows(payload).await?;
     let mut repeat = repeat_of(&call, &body)?;
     let mut parsed = body.parsed(RowsAt::List, searched_logs3).await?;
     if let (bodies::Logs3::Uploaded(key), _) = &mut parsed.value {
         let key = std::mem::take(key);
-        // What waits for a large part of a budget holds nothing of it meanwhile.
+        // A request that waits for a large reservation must not hold another one.
         drop(parsed);
-        // Whoever was not told that it was done names the same upload again.
+        // A client without a response tries again with the same upload.
         repeat = repeat.or_else(|| Some(IdempotencyKey::of_upload(&key)));
         let body = files::overflowed(&call, &key).await?;
         parsed = body.parsed(RowsAt::List, searched_logs3).await?;
@@ -224,7 +244,7 @@ pub async fn logs3(call: Call, payload: Payload) -> HandlerResult {
     json(&json!({ "row_ids": row_ids }))
 }
 
-/// Prompts and functions have slugs, which are taken before their rows are written.
+/// Reserves the slugs of prompts and functions before their rows are written.
 async fn admit(call: &Call, group: &mut Group) -> Result<Admitted, Refusal> {
     let home = call.edge.records.object(&call.principal, group.kind, group.id, Permission::Update).await?;
     Ok(call.edge.functions.admit(&home, group).await?)
@@ -234,7 +254,7 @@ fn repeat_of(call: &Call, body: &Body) -> Result<Option<IdempotencyKey>, Refusal
     IdempotencyKey::of(call.request.headers(), call.request.path(), &body.bytes)
 }
 
-/// Decides whether the caller may, and names where the rows go.
+/// Checks the caller's permission and returns the write.
 pub(crate) async fn write_to(
     call: &Caller,
     kind: ObjectKind,
@@ -252,7 +272,7 @@ pub(crate) async fn write_to(
     }
 }
 
-/// The ids of the rows of each write. A write without rows has nothing to order and is not sent.
+/// Sends the writes that have rows, and returns the row ids of each write.
 pub(crate) async fn send(call: &Caller, writes: Vec<ObjectWrite>) -> Result<Vec<Vec<String>>, WriteError> {
     let (mut row_ids, mut sent, mut places) = (vec![Vec::new(); writes.len()], Vec::new(), Vec::new());
     for (place, write) in writes.into_iter().enumerate().filter(|(_, write)| !write.rows.is_empty()) {
@@ -270,7 +290,7 @@ pub(crate) async fn send(call: &Caller, writes: Vec<ObjectWrite>) -> Result<Vec<
         WriteError::Row { write, error } => WriteError::Row { write: places[write], error },
         other => other,
     })?;
-    // Written to what may be gone: whoever asks again is told what holds.
+    // The object may be gone after the write, so the outcome is unknown.
     still.map_err(|why| WriteError::Unknown { why: why.to_string(), written: objects })?;
     for (place, written) in places.into_iter().zip(written) {
         record("xact", written.xact);
@@ -279,13 +299,13 @@ pub(crate) async fn send(call: &Caller, writes: Vec<ObjectWrite>) -> Result<Vec<
     Ok(row_ids)
 }
 
-/// Says in this request's span where its rows are; of several objects the last.
+/// Records the object and shard in the tracing span of the request. The last of several objects remains.
 fn record_home(home: &ObjectHome) {
     record("object", home.key);
     record("shard", home.shard);
 }
 
-/// Fills in a field of this request's span.
+/// Records a field in the tracing span of the request.
 fn record(name: &'static str, value: impl Display) {
     Span::current().record(name, tracing::field::display(value));
 }

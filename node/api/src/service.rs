@@ -1,4 +1,4 @@
-//! Routes about the server itself: greeting, version, health, metrics, the OpenAPI document.
+//! Handlers about the server itself: greeting, version, health, metrics and the OpenAPI document.
 
 use assay_node_http::openapi::{Operation, text};
 use assay_node_http::requests::caller::Call;
@@ -20,12 +20,12 @@ pub async fn greeting() -> HttpResponse {
     HttpResponse::Ok().insert_header((header::CONTENT_TYPE, "text/plain; charset=utf-8")).body("Hello, World!")
 }
 
-/// `GET /openapi.json`. It is public: it describes operations and no data.
+/// Handles `GET /openapi.json`. The document is public, because it contains no data.
 pub async fn document() -> HttpResponse {
     json_builder().body(openapi::document())
 }
 
-/// `GET /docs`: the document as a page. It runs its own scripts only and connects to this server only.
+/// Handles `GET /docs`: returns the page of the document, which connects only to this server.
 pub async fn docs() -> HttpResponse {
     const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; \
         base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -36,7 +36,7 @@ pub async fn docs() -> HttpResponse {
     answer.body(openapi::PAGE)
 }
 
-/// Upper bound of a body above which clients upload their rows. Some count letters, which have up to four bytes each.
+/// Upper bound of a body that clients send directly. Some clients count characters, which have up to four bytes.
 const PAYLOAD_BYTES_MAX: usize = 6 << 20;
 
 pub async fn version(call: Call) -> HandlerResult {
@@ -62,7 +62,7 @@ fn answered(well: bool, body: &Value, notes: &[String]) -> HandlerResult {
     if well { json(body) } else { Err(Refusal::new(ErrorKind::Unavailable, notes.join("; "))) }
 }
 
-/// Headers that a browser or a proxy adds. A caller that sends one of them is not a program on this machine.
+/// Headers that a browser or a proxy adds. A request with one of them does not come from a local program.
 const OF_BROWSERS_AND_PROXIES: [&str; 13] = [
     "origin",
     "referer",
@@ -79,9 +79,10 @@ const OF_BROWSERS_AND_PROXIES: [&str; 13] = [
     "cf-connecting-ip",
 ];
 
-/// On the clients' port only programs on this machine are shown metrics, for they need no credential: not pages in a browser,
-/// whose domain may be pointed at this machine, and nobody behind a proxy. Proxies that name no caller speak HTTP/1.0 or the
-/// domain that they were asked for.
+/// Returns metrics on the clients' port, only to programs on this machine.
+///
+/// Metrics need no credential. Therefore, pages in a browser, whose domain may resolve to this machine, and callers
+/// behind a proxy are refused. Proxies without forwarding headers use HTTP/1.0 or forward the requested domain.
 pub async fn metrics(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
     if edge.config.metrics_listen.is_some() || !is_program_here(&request) {
         let why = "metrics are served on their own port (`http.metrics_listen`). On this port they are only for \

@@ -1,28 +1,27 @@
-//! Summaries of experiments and datasets, also at the paths of older clients.
-
-mod statistics;
+//! Handlers for summaries of experiments and datasets, including the paths of older clients.
 
 use assay_node_auth::Permission;
 use assay_node_btql::values::Value as Cell;
+use assay_node_comparison::{KeyHasher, METRIC, SCORE, Tally, TooManyNumbers};
 use assay_node_http::requests::caller::Call;
 use assay_node_http::requests::error_texts::shortened;
 use assay_node_http::responses::refusal::{ErrorKind, Refusal};
 use assay_node_http::responses::{HandlerResult, json};
 use assay_node_query::{Home, QueryAnswer, Question};
+use assay_node_query_http::masks::masks;
 use assay_node_records::{Kind as RecordKind, ListRequest, kinds};
 use assay_storage_model::ObjectKind;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::identity::origin_of;
-use crate::summaries::statistics::{METRIC, Pairing, SCORE, Tally};
 
-/// Key that traces are paired by if the project names none.
+/// Default of the key that pairs traces.
 const COMPARISON_KEY: &str = "input";
-/// The newest experiments of a project, among which the one to compare with is looked for.
+/// Number of newest experiments to read for a base. One of them may be the compared experiment itself.
 const NEWEST_MAX: u64 = 2;
 
-/// `GET /v1/experiment/{id}/summarize`
+/// Handles `GET /v1/experiment/{id}/summarize`.
 pub async fn experiment(call: Call) -> HandlerResult {
     let asked = call.query()?;
     let id = call.id()?;
@@ -42,7 +41,7 @@ pub async fn experiment(call: Call) -> HandlerResult {
     json(&said)
 }
 
-/// `GET /experiment-comparison2`
+/// Handles `GET /experiment-comparison2`.
 pub async fn comparison(call: Call) -> HandlerResult {
     let asked = call.query()?;
     let id = uuid(&asked, "experiment_id")?.ok_or_else(|| Refusal::bad("`experiment_id` is missing"))?;
@@ -56,7 +55,7 @@ pub async fn comparison(call: Call) -> HandlerResult {
     json(&said)
 }
 
-/// `GET /v1/dataset/{id}/summarize`
+/// Handles `GET /v1/dataset/{id}/summarize`.
 pub async fn dataset(call: Call) -> HandlerResult {
     let asked = call.query()?;
     let id = call.id()?;
@@ -72,14 +71,14 @@ pub async fn dataset(call: Call) -> HandlerResult {
     }))
 }
 
-/// `GET /dataset-summary`
+/// Handles `GET /dataset-summary`.
 pub async fn dataset_total(call: Call) -> HandlerResult {
     let asked = call.query()?;
     let id = uuid(&asked, "dataset_id")?.ok_or_else(|| Refusal::bad("`dataset_id` is missing"))?;
     json(&json!({"total_records": total(&call, id).await?}))
 }
 
-/// An experiment that may be read.
+/// Experiment that the caller may read.
 struct ExperimentRecord {
     id: Uuid,
     name: String,
@@ -99,7 +98,7 @@ impl ExperimentRecord {
     }
 }
 
-/// The name of a project and where it is shown. Whoever may see an experiment and not its project is told the id.
+/// Returns the name and URL of a project. If the caller may not see the project, its id serves as the name.
 async fn project_of(call: &Call, project: Uuid) -> Result<(String, String), Refusal> {
     let found = visible(call, &kinds::PROJECT, project).await?;
     let name = found.as_ref().and_then(|project| project["name"].as_str()).map(str::to_owned);
@@ -117,22 +116,26 @@ pub(crate) async fn visible(call: &Call, kind: &'static RecordKind, id: Uuid) ->
     }
 }
 
-/// Id and name of what an experiment is compared with.
+/// Returns the id and name of the base experiment.
 pub(crate) async fn base(call: &Call, id: Uuid) -> Result<Option<(Uuid, String)>, Refusal> {
     let found = ExperimentRecord::experiment(call, id).await?;
     Ok(base_of(call, &found, None).await?.map(|base| (base.id, base.name)))
 }
 
-/// Returns the experiment to compare with: that of the caller, of the experiment, or the newest other one of the project.
+/// Returns the base experiment.
+///
+/// The request names it, or else the experiment, or else the project. The default is the newest other experiment.
 async fn base_of(call: &Call, of: &ExperimentRecord, named: Option<Uuid>) -> Result<Option<ExperimentRecord>, Refusal> {
     if let Some(named) = named {
         return ExperimentRecord::experiment(call, named).await.map(Some);
     }
-    let own = of.record["base_exp_id"].as_str().and_then(|id| Uuid::parse_str(id).ok());
-    if let Some(own) = own
-        && visible(call, &kinds::EXPERIMENT, own).await?.is_some()
-    {
-        return ExperimentRecord::experiment(call, own).await.map(Some);
+    let id = |value: &Value| value.as_str().and_then(|id| Uuid::parse_str(id).ok());
+    let project = visible(call, &kinds::PROJECT, of.project).await?.unwrap_or_default();
+    let chosen = [id(&of.record["base_exp_id"]), id(&project["settings"]["baseline_experiment_id"])];
+    for chosen in chosen.into_iter().flatten().filter(|chosen| *chosen != of.id) {
+        if visible(call, &kinds::EXPERIMENT, chosen).await?.is_some() {
+            return ExperimentRecord::experiment(call, chosen).await.map(Some);
+        }
     }
     let newest = ListRequest {
         limit: Some(NEWEST_MAX),
@@ -147,28 +150,32 @@ async fn base_of(call: &Call, of: &ExperimentRecord, named: Option<Uuid>) -> Res
     }
 }
 
-/// The entries of its scores and of its metrics.
+/// Returns the entries of the scores and metrics of an experiment.
 async fn sums(call: &Call, of: &ExperimentRecord, base: Option<&ExperimentRecord>) -> Result<(Value, Value), Refusal> {
     let settings = visible(call, &kinds::PROJECT, of.project).await?;
     let key = settings.as_ref().and_then(|project| project.pointer("/settings/comparison_key")?.as_str());
     let key = key.filter(|key| !key.trim().is_empty()).unwrap_or(COMPARISON_KEY);
-    let pairing = base.map(|_| Pairing::default());
-    let (scores, metrics) = tallies(call, of.id, key, pairing.as_ref()).await?;
+    let hasher = base.map(|_| KeyHasher::default());
+    let (scores, metrics) = tallies(call, of.id, key, hasher.as_ref()).await?;
     let Some(base) = base else {
         return Ok((scores.entries(SCORE, None), metrics.entries(METRIC, None)));
     };
-    let (before, metrics_before) = tallies(call, base.id, key, pairing.as_ref()).await?;
+    let (before, metrics_before) = tallies(call, base.id, key, hasher.as_ref()).await?;
     Ok((scores.entries(SCORE, Some(&before)), metrics.entries(METRIC, Some(&metrics_before))))
 }
 
-async fn tallies(call: &Call, id: Uuid, key: &str, pairing: Option<&Pairing>) -> Result<(Tally, Tally), Refusal> {
+fn too_many(why: TooManyNumbers) -> Refusal {
+    Refusal::new(ErrorKind::TooLarge, why.to_string())
+}
+
+async fn tallies(call: &Call, id: Uuid, key: &str, hasher: Option<&KeyHasher>) -> Result<(Tally, Tally), Refusal> {
     let column = |name: &str| json!({"alias": name, "expr": {"op": "ident", "name": [name]}});
     let mut query = json!({
         "select": [column("scores"), column("metrics")],
         "from": {"op": "function", "name": {"op": "ident", "name": ["experiment"]},
             "args": [{"op": "literal", "value": id.to_string()}], "shape": "summary"},
     });
-    if pairing.is_some() {
+    if hasher.is_some() {
         query["select"] = json!([column("scores"), column("metrics"), column("comparison_key")]);
         query["comparison_key"] = json!({"btql": key});
     }
@@ -184,16 +191,16 @@ async fn tallies(call: &Call, id: Uuid, key: &str, pairing: Option<&Pairing>) ->
     while let Some(table) = rows.next().await? {
         for row in table.rows() {
             let key = row.get(2).and_then(Cell::to_text);
-            let key = pairing.map(|pairing| (pairing, key.as_deref().unwrap_or("null")));
-            scores.add(&object(row.first()), key)?;
-            metrics.add(&object(row.get(1)), key)?;
+            let key = hasher.map(|hasher| (hasher, key.as_deref().unwrap_or("null")));
+            scores.add(&object(row.first()), key).map_err(too_many)?;
+            metrics.add(&object(row.get(1)), key).map_err(too_many)?;
         }
     }
     still(call, home).await?;
     Ok((scores, metrics))
 }
 
-/// Rows of a dataset.
+/// Returns the number of rows in a dataset.
 async fn total(call: &Call, id: Uuid) -> Result<u64, Refusal> {
     let query = json!({
         "measures": [{"alias": "n", "expr": {"op": "function", "name": {"op": "ident", "name": ["count"]},
@@ -218,14 +225,15 @@ async fn home(call: &Call, kind: ObjectKind, id: Uuid) -> Result<Home, Refusal> 
 async fn ask(call: &Call, query: Value, home: Home) -> Result<QueryAnswer, Refusal> {
     let queries = call.queries();
     let question = Question { query, disable_limit: true, now: queries.now(), ..Question::default() };
-    Ok(queries.ask(call.who(), question.read()?, &[home], None, None))
+    let masks = masks(&call.edge.records, &call.principal, [(home.org, home.project_id)])?;
+    Ok(queries.ask(call.who(), question.read()?, &[home], None, None).masked(&[home], &masks))
 }
 
 async fn still(call: &Call, home: Home) -> Result<(), Refusal> {
     Ok(call.edge.records.still(&call.principal, &[home.object], Permission::Read).await?)
 }
 
-/// A cell that is an object; what is null has nothing in it.
+/// Returns a cell as an object, which is empty if the cell is null.
 fn object(cell: Option<&Cell<'_>>) -> Map<String, Value> {
     let text = cell.filter(|cell| !cell.is_null()).and_then(Cell::to_text);
     text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
@@ -236,7 +244,7 @@ fn uuid_in(record: &Value, field: &str) -> Result<Uuid, Refusal> {
     id.ok_or_else(|| Refusal::internal(format!("a record has no {field}")))
 }
 
-/// The last value that is given for a name; none where it is empty.
+/// Returns the last value of a parameter that is not empty.
 fn given<'a>(asked: &'a [(String, String)], name: &str) -> Option<&'a str> {
     asked.iter().rev().find(|(known, value)| known == name && !value.is_empty()).map(|(_, value)| value.as_str())
 }
@@ -254,7 +262,7 @@ fn uuid(asked: &[(String, String)], name: &str) -> Result<Option<Uuid>, Refusal>
     given(asked, name).map(|text| Uuid::parse_str(text).map_err(wrong)).transpose()
 }
 
-/// A part of a path.
+/// Encodes a text as a segment of a URL path.
 fn encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {

@@ -1,7 +1,7 @@
-//! Temporary credentials of the AI gateway: `POST /v1/proxy/credentials` and its other paths (G-01, G-24).
+//! Handlers for temporary credentials of the AI gateway: `POST /v1/proxy/credentials` and its aliases (G-01, G-24).
 //!
-//! A refusal of what was asked for is a 400 in plain text, as clients of the gateway know it. Refusals that any request
-//! can meet, such as that of an unknown credential, are as everywhere.
+//! Gateway clients expect a 400 in plain text for an invalid request. Refusals that any request can get, such as for an
+//! unknown credential, have the usual form.
 
 use assay_node_auth::{LoggingTarget, TemporaryLogging, TemporaryTerms};
 use assay_node_http::openapi::{Operation, text};
@@ -17,15 +17,15 @@ use serde_json::{Map, Value, json};
 
 use crate::route_table::{Routes, at, post};
 
-/// Paths of the operation. The first one is canonical.
+/// Paths of the operation. The first path is canonical.
 const PATHS: [&str; 4] =
     ["/v1/proxy/credentials", "/v1/proxy/v1/credentials", "/gateway/credentials", "/gateway/v1/credentials"];
-/// Upper bound of the name of a model.
+/// Upper bound of the bytes in the name of a model.
 const MODEL_BYTES_MAX: usize = 1024;
-/// Upper bound of the name of a project, or of a parent of spans.
+/// Upper bound of the bytes in the name of a project or in a parent of spans.
 const TARGET_BYTES_MAX: usize = 4096;
 
-/// Floats below are whole numbers of their own.
+/// Upper bound of floats that represent every whole number exactly.
 const WHOLE_FLOAT_MAX: f64 = 9_007_199_254_740_992.0;
 
 const MODEL: &str = "model";
@@ -43,7 +43,7 @@ pub fn register(config: &mut Routes<'_>) {
     }
 }
 
-/// Issues a temporary credential. The response has the only copy of it.
+/// Issues a temporary credential. The response contains its only copy.
 pub async fn issue(ModelClientCall(call): ModelClientCall, payload: Payload) -> HandlerResult {
     let issued = async {
         let wanted = new_temporary(&call.small_body(payload).await?.object().await?)?;
@@ -55,7 +55,7 @@ pub async fn issue(ModelClientCall(call): ModelClientCall, payload: Payload) -> 
     }
 }
 
-/// Turns a refusal of what was asked for into its response.
+/// Turns the refusal of an invalid request into a plain text response, and returns other refusals as errors.
 fn in_plain_text(refusal: Refusal) -> HandlerResult {
     match refusal.kind {
         ErrorKind::BadRequest | ErrorKind::Forbidden | ErrorKind::NotFound | ErrorKind::Conflict => {
@@ -117,13 +117,13 @@ fn logging(body: &Map<String, Value>) -> Result<Option<TemporaryLogging>, Refusa
     Ok(Some(TemporaryLogging { target, compress_audio }))
 }
 
-/// Returns the member that a path ends with; `None` if it is absent or null.
+/// Returns the member at the end of a path, or `None` if it is absent or null.
 fn member<'b>(fields: &'b Map<String, Value>, path: &str) -> Option<&'b Value> {
     let name = path.rsplit('.').next().unwrap_or(path);
     fields.get(name).filter(|value| !value.is_null())
 }
 
-/// Returns a text that is neither empty nor too long.
+/// Returns the text of a member, which must be neither empty nor too long.
 fn named(fields: &Map<String, Value>, path: &str, bytes_max: usize) -> Result<Option<String>, Refusal> {
     match member(fields, path) {
         None => Ok(None),
@@ -153,7 +153,7 @@ fn number<T>(
     }
 }
 
-/// Returns a number without a fraction, also one in float notation.
+/// Returns a whole number, which may have float notation.
 fn whole(number: &serde_json::Number) -> Option<u64> {
     let is_whole = |float: &f64| float.fract() == 0.0 && (0.0..WHOLE_FLOAT_MAX).contains(float);
     number.as_u64().or_else(|| number.as_f64().filter(is_whole).map(|float| float as u64))

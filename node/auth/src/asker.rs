@@ -9,7 +9,9 @@ use uuid::Uuid;
 use crate::authorization::{Credential, Principal};
 use crate::rights::Rights;
 
-/// Frozen: nodes of several versions write and read it.
+/// Initiator of a request between nodes.
+///
+/// The encoding is frozen, because nodes of different versions exchange it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Asker {
@@ -23,21 +25,21 @@ pub enum Asker {
     Job(Job),
 }
 
-/// Job of the program itself, which has checked rights before or needs none.
+/// Internal job, which checked its rights earlier or needs none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Job {
     /// Writes the audit log.
     Audit,
-    /// Deletes rows that are older than a rule lets them be.
+    /// Deletes rows that a retention rule has expired.
     Retention,
-    /// Keeps files and takes away those that nothing names.
+    /// Stores files and deletes unreferenced ones.
     Files,
     /// Accesses prompts and functions, which have rights of their own.
     Functions,
     /// Exports and imports organizations.
     Transfer,
-    /// Answers queries that run on after their request.
+    /// Runs queries that continue after their request.
     LaterQueries,
 }
 
@@ -55,7 +57,7 @@ impl Asker {
         serde_json::from_slice(bytes).ok()
     }
 
-    /// The principal, with no rights yet; none of a job.
+    /// Returns the principal, without its rights; `None` for a job.
     pub fn principal(&self) -> Option<Principal> {
         let Asker::User { org, user, credential, impersonator } = self else { return None };
         Some(Principal {
@@ -71,7 +73,7 @@ impl Asker {
 }
 
 impl Job {
-    /// Whether the job has anything to do with objects of this kind, to write to them or to read them.
+    /// Returns whether the job may access objects of this kind. `writes` distinguishes writes from reads.
     pub fn may(self, writes: bool, kind: ObjectKind) -> bool {
         let is_rows = !matches!(kind, ObjectKind::AuditLog | ObjectKind::Files);
         match self {

@@ -1,4 +1,4 @@
-//! Authorization: the decision on every access. Pure; the caller provides the facts.
+//! Decision on every access, as a pure function of facts that the caller provides.
 
 use std::sync::Arc;
 
@@ -22,20 +22,20 @@ pub struct Principal {
     pub rights: Arc<Rights>,
 }
 
-/// A credential that was shown, by its record and never by the secret itself.
+/// Presented credential, identified by its record and never by the secret itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Credential {
     ApiKey(Uuid),
     ServiceToken(Uuid),
-    /// JWT of a trusted issuer, which is not stored: the id of its user.
+    /// JWT of a trusted issuer. It is not stored, so this is the id of its user.
     Jwt(Uuid),
     /// Access token of a login.
     Login(Uuid),
-    /// Temporary credential of the gateway. Only authentication for calls of models accepts it.
+    /// Temporary credential of the gateway, which only the authentication of model calls accepts.
     Temporary {
         id: Uuid,
-        /// The record of the credential that issued it.
+        /// Record of the credential that issued it.
         parent: Uuid,
     },
 }
@@ -49,8 +49,9 @@ impl Credential {
         }
     }
 
-    /// Returns the id that limits and shares of resources count for: a temporary credential counts for the one that issued
-    /// it, so that issuing many of them gains nothing.
+    /// Returns the id to which limits and resource shares apply.
+    ///
+    /// A temporary credential counts for its issuer, so that issuing many of them gains nothing.
     pub fn counted_as(self) -> Uuid {
         match self {
             Credential::Temporary { parent, .. } => parent,
@@ -65,11 +66,11 @@ pub enum Decision {
     Allowed,
     /// The object is visible, but the action is not allowed.
     Forbidden,
-    /// Answered as if there were no such thing.
+    /// The response must not reveal that the object exists.
     NotVisible,
 }
 
-/// Decides on an action by grants. Nothing outside of the principal's organization is allowed.
+/// Decides on an action by the grants of the principal. Objects of other organizations are not visible.
 pub fn decide(principal: &Principal, permission: Permission, target: &Target) -> Decision {
     if principal.org != target.org {
         return Decision::NotVisible;
@@ -107,7 +108,7 @@ mod tests {
         }
     }
 
-    /// The same once more, said as it is meant: a way from the user to the permission, no longer than there are holders.
+    /// Independent implementation of the decision, which searches for a path from the user to the permission.
     fn expected(access: &Access, user: Uuid, permission: Permission, target: &Target) -> bool {
         fn is_in(groups: &HashMap<Uuid, Group>, group: Uuid, user: Uuid, steps: u128) -> bool {
             let Some(Group { users, groups: members }) = groups.get(&group) else { return false };

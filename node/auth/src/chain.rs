@@ -1,8 +1,8 @@
-//! Hash chain of the audit log: every entry has the hash of the one before it, so that changes are detectable.
+//! Hash chain of the audit log, which makes changes of entries detectable.
 //!
-//! An entry's hash is over all that it says, its number and the hash before it included, as JSON with its keys in order.
-//! Whoever takes one out, puts one in or changes one has to change all that come after it, and so has to have the last one,
-//! which others may have kept.
+//! The hash of an entry covers all its fields, its number and the previous hash, as JSON with sorted keys. Whoever
+//! removes, inserts or changes an entry must rewrite all later ones. The last hash then differs from the copies that
+//! others may have kept.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,18 +10,18 @@ use std::pin::Pin;
 use assay_storage_model::OrgId;
 use serde_json::{Map, Value};
 
-/// Frozen: it is in every hash.
+/// Hash context. Frozen, because every hash depends on it.
 const CONTEXT: &str = "assay audit entry 1";
-/// Stands for the previous hash in the first entry.
+/// Previous hash of the first entry.
 pub const FIRST_HASH: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
 pub const SEQUENCE: &str = "sequence";
 pub const PREVIOUS_HASH: &str = "previous_hash";
 pub const HASH: &str = "hash";
 
-/// Storage of audit entries. A change without an entry must not be executed.
+/// Storage of audit entries. A change must not be executed before its entry is stored.
 pub trait Ledger: Send + Sync {
-    /// Appends an entry. Returns once it is durable.
+    /// Appends an entry and returns once it is durable.
     fn append<'l>(
         &'l self,
         org: OrgId,
@@ -29,7 +29,7 @@ pub trait Ledger: Send + Sync {
     ) -> Pin<Box<dyn Future<Output = Result<(), String>> + Send + 'l>>;
 }
 
-/// The entry with its number, the hash before it, and its own.
+/// Adds its number, the previous hash and its own hash to an entry.
 pub fn linked(mut entry: Map<String, Value>, sequence: u64, previous: &str) -> Map<String, Value> {
     entry.insert(SEQUENCE.into(), sequence.into());
     entry.insert(PREVIOUS_HASH.into(), previous.into());
@@ -38,7 +38,7 @@ pub fn linked(mut entry: Map<String, Value>, sequence: u64, previous: &str) -> M
     entry
 }
 
-/// Over everything but the hash itself.
+/// Returns the hash of all fields except the hash itself.
 fn hash_of(entry: &Map<String, Value>) -> String {
     let mut text = String::new();
     let own: Vec<_> = entry.iter().filter(|(name, _)| *name != HASH).collect();
@@ -78,7 +78,7 @@ fn put_object(text: &mut String, mut members: Vec<(&String, &Value)>) {
     text.push('}');
 }
 
-/// Verifies a chain of entries, oldest first, that follows `previous`. Returns the last hash, or the first problem.
+/// Verifies a chain of entries that follows `previous`, oldest first. Returns the last hash, or the first problem.
 pub fn verified<'e>(
     entries: impl IntoIterator<Item = &'e Map<String, Value>>,
     mut next: u64,
@@ -129,7 +129,7 @@ mod tests {
     fn the_order_of_keys_says_nothing() {
         let reversed: Map<_, _> = entry("a").into_iter().rev().collect();
         assert_eq!(linked(entry("a"), 1, FIRST_HASH)[HASH], linked(reversed, 1, FIRST_HASH)[HASH]);
-        // Frozen: what was written is looked at by later versions.
+        // Frozen, because later versions verify stored entries.
         let hash = linked(entry("a"), 1, FIRST_HASH)[HASH].clone();
         assert_eq!(hash, "419d3d7571a54a6faadf247fd8425ccc60e8ba3d6afd5ec2cd1869b8ebd5ce12");
     }

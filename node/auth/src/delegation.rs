@@ -1,8 +1,8 @@
 //! Delegation of rights: nobody can grant more than they have.
 //!
-//! A change of grants, groups, roles or groups of projects gives rights to somebody. The change is allowed where its author holds
-//! each of those rights on the object that it is given on, or on something the object is in. Whether the author may change
-//! the record at all is decided before, by `authorization`.
+//! A change of grants, groups, roles or project groups can give rights to users. Its author must hold each of these
+//! rights on the object of the grant or on a container. `authorization` decides earlier whether the author may change
+//! the record at all.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
@@ -15,17 +15,17 @@ use crate::rights::{Access, Acl, Gift, Granted, Rights, Subject};
 /// Part of a change that grants rights, relative to the state before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Giving {
-    /// A grant is made.
+    /// Creation of a grant.
     Grant(Acl),
-    /// A group gets a member, a user or another group, which gets the rights of the group.
+    /// Addition of a user or another group to a group. The member gets the rights of the group.
     Member { group: Uuid },
-    /// A role gets permissions, and so do its holders.
+    /// Addition of permissions to a role, which its holders get.
     Permissions { role: Uuid, gained: HashSet<Granted> },
-    /// A group of projects gets a project, which the grants on the group reach.
+    /// Addition of a project to a project group, whose grants then reach the project.
     Project { group: Uuid, project: Uuid },
 }
 
-/// A right that the author of a change grants without having it.
+/// Right that the author of a change grants without having it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Excess {
     pub object: (ObjectType, Uuid),
@@ -35,16 +35,17 @@ pub struct Excess {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Right {
     Permission(Permission, Option<ObjectType>),
-    /// The role itself, which means more than its permissions.
+    /// Role that confers more than its permissions.
     Role(Uuid),
 }
 
-/// Roles that mean more than their permissions on an organization. Only their holders can grant them.
+/// Roles that confer more than their permissions on an organization. Only their holders can grant them.
 #[derive(Clone, Copy, Debug)]
 pub struct Distinguished<'r>(pub &'r [Uuid]);
 
-/// Returns the first right of the change that its author lacks. `target` finds the containers of an object; a deleted
-/// one has none, and nothing is granted on it.
+/// Returns the first right of the change that its author lacks.
+///
+/// `target` finds the containers of an object. It returns `None` for a deleted object, on which nothing can be granted.
 pub fn excess(
     access: &Access,
     author: &Rights,
@@ -90,7 +91,7 @@ pub fn excess(
     }
 }
 
-/// The record itself, and those that have it as a member, directly or by way of others.
+/// Returns the record and all records that contain it, directly or through others.
 fn above<T>(id: Uuid, all: &HashMap<Uuid, T>, members: impl Fn(&T) -> &Vec<Uuid>) -> HashSet<Uuid> {
     let mut holders: HashMap<Uuid, Vec<Uuid>> = HashMap::new();
     for (holder, record) in all {

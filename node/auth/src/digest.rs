@@ -1,4 +1,4 @@
-//! SHA-256 of data in pieces: checksums that other programs compute, too.
+//! SHA-256 of data in pieces, for checksums that other programs compute as well.
 
 use std::fmt;
 
@@ -34,7 +34,7 @@ impl Sha256 {
     pub fn hex(self) -> String {
         use fmt::Write;
         self.finish().iter().fold(String::with_capacity(64), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}"); // memory takes it
+            let _ = write!(text, "{byte:02x}"); // writing to a string cannot fail
             text
         })
     }

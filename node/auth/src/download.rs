@@ -1,7 +1,7 @@
-//! Tickets of downloads: signed parts of URLs that allow one download without a header.
+//! Download tickets: signed parts of URLs that allow one download without a header.
 //!
-//! A ticket says all that there is to know and is signed with a secret of the cluster, so that any node reads it. Its
-//! content is no secret: whoever has it asked for it, or was given the link. Pure.
+//! A ticket is self-contained and signed with a secret of the cluster, so that any node can read it. Its content is not
+//! secret: its holder requested it or received the link. This module is pure.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -10,26 +10,26 @@ use uuid::Uuid;
 
 use crate::authorization::Credential;
 
-/// Bytes of the signature, which precedes the claims.
+/// Length of the signature, which precedes the claims.
 const SIGNATURE_BYTES: usize = 32;
-/// Upper bound of a ticket. A request line has room for it.
+/// Upper bound of the length of a ticket, which has to fit into a request line.
 const TICKET_BYTES_MAX: usize = 8 << 10;
 
-/// Download of a query's result by a link.
+/// Ticket for the download of a query result through a link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DownloadTicket {
-    /// Distinguishes the ticket from others, so that each is used once.
+    /// Unique id, so that each ticket is used once.
     pub id: Uuid,
-    /// Credential that asked for the ticket. The download has its rights, as they are then.
+    /// Credential that requested the ticket. The download has its rights at the time of the download.
     pub credential: Credential,
     pub organization: String,
     /// User whom the caller impersonates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub impersonated: Option<Uuid>,
-    /// Session of the console that asked for it, which has to send its cookie.
+    /// Console session that requested the ticket. The download must send its cookie.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Uuid>,
-    /// Request as JSON.
+    /// Request in JSON.
     pub request: String,
     /// Expiry in seconds since the epoch.
     pub until: i64,
@@ -45,14 +45,14 @@ impl DownloadTicket {
         (text.len() <= TICKET_BYTES_MAX).then_some(text)
     }
 
-    /// Reads a ticket; `None` if it was not signed with this secret, or has expired.
+    /// Verifies and decodes a ticket; `None` if another secret signed it or it has expired.
     pub fn verified(text: &str, secret: &[u8; 32], now: i64) -> Option<DownloadTicket> {
         if text.len() > TICKET_BYTES_MAX {
             return None;
         }
         let whole = URL_SAFE_NO_PAD.decode(text).ok()?;
         let (signature, claims) = whole.split_first_chunk::<SIGNATURE_BYTES>()?;
-        // compared in constant time
+        // The comparison takes constant time.
         if blake3::keyed_hash(secret, claims) != blake3::Hash::from(*signature) {
             return None;
         }

@@ -1,9 +1,9 @@
-//! JWTs as credentials: signed statements about a user, from an issuer whom the operator trusts.
+//! JWTs as credentials: signed claims about a user from a trusted issuer.
 //!
-//! Pure: who asks brings the keys and the time. A key decides which algorithm a token has to be signed with (HS256 for the
-//! shared secret, RS256 for RSA, ES256 for P-256); what the token's header says only has to agree, so that nobody has a
-//! public key taken for a shared secret, or no signature for one. A token without an end is refused. What is found out is
-//! an address and nothing else: rights are those that the user of the address has here.
+//! This module is pure: callers provide keys and the time. The key decides the algorithm: HS256 for the shared secret,
+//! RS256 for RSA, ES256 for P-256. The header of the token only has to agree. Therefore a public key is never used as a
+//! shared secret, and unsigned tokens are refused. Tokens must expire. The result is only an e-mail address; rights are
+//! those of its user in this cluster.
 
 use std::fmt;
 
@@ -19,13 +19,13 @@ use crate::secret_text::Secret;
 #[cfg(test)]
 mod tests;
 
-/// A longer token is not looked at.
+/// Upper bound of the length of a token.
 pub const JWT_BYTES_MAX: usize = 8 << 10;
-/// A longer set of keys is none.
+/// Upper bound of the length of a key set.
 pub const JWKS_BYTES_MAX: usize = 256 << 10;
 /// Lower bound of a shared secret: the output size of HS256. Shorter secrets can be guessed.
 pub const JWT_SECRET_BYTES_MIN: usize = 32;
-/// Keys of one set. A token that names none is held against each.
+/// Upper bound of the keys in one set. A token without a key id is verified against each.
 const KEYS_MAX: usize = 32;
 /// Accepted difference between the clocks of the issuer and of this node, in seconds.
 const LEEWAY: f64 = 60.0;
@@ -33,9 +33,9 @@ const LEEWAY: f64 = 60.0;
 const AUDIENCES_MAX: usize = 100;
 /// Accepted lengths of an RSA modulus in bytes: 2048 to 8192 bits.
 const MODULUS_BYTES: std::ops::RangeInclusive<usize> = 256..=1024;
-/// One coordinate of a point on P-256.
+/// Length of one coordinate of a point on P-256.
 const COORDINATE_BYTES: usize = 32;
-/// Both coordinates follow, none compressed.
+/// Tag of an uncompressed point, which both coordinates follow.
 const POINT_TAG: u8 = 4;
 
 /// Required issuer and audience of tokens.
@@ -48,7 +48,7 @@ pub struct JwtRules {
 /// Reason for the refusal of a token. It is only logged, and not returned to the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JwtRefusal {
-    /// The text is no token, or has invalid parts.
+    /// The text is not a token, or has invalid parts.
     Malformed(String),
     /// The header names an unknown key; the issuer may have new ones.
     UnknownKey,
@@ -96,7 +96,7 @@ enum Checker {
         modulus: Vec<u8>,
         exponent: Vec<u8>,
     },
-    /// A point on P-256, uncompressed.
+    /// Uncompressed point on P-256.
     Point(Vec<u8>),
 }
 
@@ -125,7 +125,7 @@ impl Checker {
 
 #[derive(Clone)]
 struct Key {
-    /// Id in the headers of tokens. A key without one is tried for all.
+    /// Id that token headers name. A key without an id applies to all tokens.
     id: Option<String>,
     checker: Checker,
 }
@@ -145,7 +145,7 @@ struct Set {
     keys: Vec<Value>,
 }
 
-/// Members of a set's keys, each as it may be there.
+/// Members of a JWK, all optional except the type.
 #[derive(Deserialize)]
 struct Jwk {
     kty: String,
@@ -174,8 +174,9 @@ impl JwtKeys {
         Ok(JwtKeys(vec![Key { id: None, checker }]))
     }
 
-    /// The public keys of a JWK set that are for signatures by RS256 or ES256; others in it are passed over, as sets hold
-    /// keys for other uses too. One that says it is for this and is broken is an error, and so is a set with none.
+    /// Returns the public keys of a JWK set that verify RS256 or ES256 signatures.
+    ///
+    /// Keys for other uses are ignored. Invalid signature keys are an error, and so is a set without usable keys.
     pub fn of_jwks(bytes: &[u8]) -> Result<JwtKeys, String> {
         if bytes.len() > JWKS_BYTES_MAX {
             return Err(format!("a key set may have at most {JWKS_BYTES_MAX} bytes, but this one has {}", bytes.len()));
@@ -201,13 +202,15 @@ impl JwtKeys {
         self
     }
 
-    /// The address of the user whom the token is about. `now` is in seconds since the epoch.
+    /// Returns the e-mail address of the user whom the token identifies. `now` is in seconds since the epoch.
     pub fn verify(&self, token: &str, rules: &JwtRules, now: i64) -> Result<String, JwtRefusal> {
         part::<Claims>(self.signed_claims(token)?, "claims")?.email(rules, now as f64)
     }
 
-    /// Returns the person of an ID token with this nonce. The caller has to check that the address is verified; a
-    /// provider that does not report this does not know.
+    /// Returns the identity claims of an ID token with this nonce.
+    ///
+    /// The caller must check that the address is verified. If the provider does not report this, the address counts as
+    /// unverified.
     pub fn identify(&self, token: &str, rules: &JwtRules, nonce: &str, now: i64) -> Result<IdTokenClaims, JwtRefusal> {
         let text = self.signed_claims(token)?;
         let (claims, login): (Claims, LoginClaims) = (part(text, "claims")?, part(text, "claims")?);
@@ -247,7 +250,7 @@ impl JwtKeys {
         Ok(claims)
     }
 
-    /// The keys that it may be signed with.
+    /// Returns the keys that may have signed the token.
     fn candidates(&self, header: &JwtHeader) -> Result<Vec<&Key>, JwtRefusal> {
         let algorithm = Algorithm::of(&header.alg).ok_or(JwtRefusal::Algorithm)?;
         let is_named = |key: &&Key| match (&key.id, &header.kid) {
@@ -259,7 +262,7 @@ impl JwtKeys {
         if !found.is_empty() {
             return Ok(found);
         }
-        // A key of that name that is for another algorithm is no reason to ask for new ones.
+        // A named key for another algorithm is no reason to fetch new keys.
         let has_other = named.iter().any(|key| key.id.is_some() && header.kid.is_some());
         let of_set = algorithm != Algorithm::Hs256;
         Err(if of_set && !has_other { JwtRefusal::UnknownKey } else { JwtRefusal::Algorithm })
@@ -279,7 +282,7 @@ fn checker_of(jwk: &Jwk) -> Result<Option<Checker>, String> {
     match jwk.kty.as_str() {
         "RSA" if is_for("RS256") => {
             let (modulus, exponent) = (bytes("n", &jwk.n)?, bytes("e", &jwk.e)?);
-            // Some write a zero in front, which the standard does not have.
+            // Some issuers write leading zeros, which the standard forbids.
             let zeros = modulus.iter().take_while(|byte| **byte == 0).count();
             let modulus = modulus[zeros..].to_vec();
             if !MODULUS_BYTES.contains(&modulus.len()) {
@@ -297,7 +300,7 @@ fn checker_of(jwk: &Jwk) -> Result<Option<Checker>, String> {
             }
             Ok(Some(Checker::Point([vec![POINT_TAG], x, y].concat())))
         }
-        // A secret in a set that is published is none.
+        // A published shared secret is not secret, so it is ignored.
         _ => Ok(None),
     }
 }
@@ -309,7 +312,9 @@ struct JwtHeader {
     crit: Option<Value>,
 }
 
-/// A claim that is there and of another type makes the whole token malformed: it is never as if it were not there.
+/// Checked claims of a token.
+///
+/// A claim of a wrong type makes the whole token malformed, so that it never counts as absent.
 #[derive(Deserialize)]
 struct Claims {
     iss: Option<String>,
@@ -327,7 +332,7 @@ enum Audience {
     Many(Vec<String>),
 }
 
-/// Claim that some issuers write as a text.
+/// Claim that some issuers encode as a string.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Verified {
@@ -397,7 +402,7 @@ impl Claims {
     }
 }
 
-/// Whether a credential has the form of a JWT: three parts of base64url, each with something in it.
+/// Returns whether a credential has the form of a JWT: three non-empty parts in base64url.
 pub fn looks_like_jwt(text: &str) -> bool {
     let is_part = |part: &str| {
         !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')

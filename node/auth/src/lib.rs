@@ -1,10 +1,12 @@
-//! Credentials and authorization, pure: `authorization` decides on access, by grants (`rights`) and delegation. The
-//! other modules are keys, tokens and tickets of callers. Authentication is in the crate `identity`.
+//! Credentials and authorization without side effects.
 //!
-//! Knows no HTTP, no store, no clock, and asks nothing: the caller brings the facts (the record behind a key, the groups,
-//! roles and grants of an organization, the containers of an object) and gets a decision. `authz` of the crate of records
-//! reads these facts from the catalog. What may not be read looks as if it were not there, so that nobody learns from a
-//! refusal what exists elsewhere. Encryption is a trait here, [`TicketCipher`]; the crate of secrets implements it.
+//! `authorization` decides on access by grants (`rights`) and delegation. The other modules implement keys, tokens and
+//! tickets of callers. Authentication is in the crate `identity`.
+//!
+//! This crate uses no HTTP, no storage and no clock. Callers provide the facts: the record of a key, the grants of an
+//! organization, the containers of an object. Module `authz` of the crate `records` reads them from the catalog.
+//! Objects that the caller may not read look nonexistent, so that a refusal reveals nothing. Encryption is the trait
+//! [`TicketCipher`], which the crate of secrets implements.
 
 mod asker;
 mod authorization;
@@ -30,7 +32,7 @@ pub use chain::Ledger;
 pub use delegation::{Distinguished, Excess, Giving, Right, excess};
 pub use digest::Sha256;
 pub use download::DownloadTicket;
-pub use explanation::GrantPath;
+pub use explanation::{Explainer, GrantPath};
 pub use jwt::{
     IdTokenClaims, JWKS_BYTES_MAX, JWT_BYTES_MAX, JWT_SECRET_BYTES_MIN, JwtKeys, JwtRefusal, JwtRules, looks_like_jwt,
 };

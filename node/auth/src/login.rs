@@ -1,12 +1,13 @@
-//! Logins of people by OAuth 2.1 with PKCE: the tickets in between, and the tokens at the end.
+//! Tickets and tokens of logins by OAuth 2.1 with PKCE.
 //!
 //! ```text
-//! login key = derived from the master key of secrets: the same on every node, written down nowhere
+//! login key = derived from the master key of secrets: the same on every node, never stored
 //! ticket    = <id of the master key>.<base64url of nonce, cipher, tag>       the state, the code, the refresh token
-//! access    = JWT, HS256, `kid` = login-<id of the master key>               shown as a bearer
+//! access    = JWT, HS256, `kid` = login-<id of the master key>               a bearer token
 //! ```
-//! A ticket opens for the one use that it was made for. Neither it nor an access token opens anything by itself: what each
-//! names has to be in the catalog still. Pure: who asks brings the time and the randomness.
+//! A ticket can be decrypted only for its own purpose. Neither a ticket nor an access token suffices by itself: the
+//! record that it names must still exist in the catalog. This module is pure: callers provide the time and the
+//! randomness.
 
 use std::sync::Arc;
 
@@ -25,27 +26,27 @@ use crate::signed_token::{TokenKey, TokenPurpose};
 pub const LOGIN_SECRET_BYTES: usize = 32;
 /// Random bytes of the encryption of a ticket.
 pub const TICKET_NONCE_BYTES: usize = 24;
-/// Upper bound of a ticket.
+/// Upper bound of the length of a ticket.
 const TICKET_BYTES_MAX: usize = 8 << 10;
 /// Accepted lengths of a code verifier and of a challenge (RFC 7636).
 const PKCE_LETTERS: std::ops::RangeInclusive<usize> = 43..=128;
-/// Frozen: tickets stay valid after a restart.
+/// Context of the derived cipher key. Frozen, because tickets stay valid after a restart.
 const SEAL_CONTEXT: &str = "assay 2026-11-28 tickets of logins 1";
 /// Prefix of the associated data of a ticket.
 const BOUND_TO: &[u8] = b"assay ticket 1\0";
 const ACCESS_TOKENS: TokenPurpose =
     TokenPurpose { key_name: "login-", context: "assay 2026-11-28 access tokens of logins 1", media_type: "at+jwt" };
 
-/// Settings of logins: clients, redirects, lifetimes.
+/// Settings of logins: clients, redirect URIs, lifetimes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoginRules {
-    /// Host of the provider, as people know it.
+    /// Host of the provider, for display.
     pub provider: String,
     /// Origin of this server: issuer and audience of access tokens.
     pub origin: String,
-    /// Allowed clients; all if it is empty.
+    /// Allowed client ids; an empty list allows all.
     pub clients: Vec<String>,
-    /// Beside the loopback addresses, letter by letter.
+    /// Allowed redirect URIs in addition to the loopback addresses, compared exactly.
     pub redirect_uris: Vec<String>,
     pub access_seconds: i64,
     pub login_seconds: i64,
@@ -56,13 +57,13 @@ impl LoginRules {
         self.clients.is_empty() || self.clients.iter().any(|known| known == client)
     }
 
-    /// Returns whether a redirect URI is allowed: a program on the machine of the browser, or a configured one.
+    /// Returns whether a redirect URI is allowed: a loopback address, or a configured URI.
     pub fn may_redirect(&self, uri: &str) -> bool {
         self.redirect_uris.iter().any(|known| known == uri) || is_loopback_callback(uri)
     }
 }
 
-/// `http://127.0.0.1:<any port>/callback`, and the same of `[::1]` and `localhost`.
+/// Returns whether a URI is `http://127.0.0.1:<port>/callback`, or the same with `[::1]` or `localhost`.
 fn is_loopback_callback(uri: &str) -> bool {
     let Some(authority) = uri.strip_prefix("http://").and_then(|rest| rest.strip_suffix("/callback")) else {
         return false;
@@ -78,9 +79,9 @@ fn is_loopback_callback(uri: &str) -> bool {
 
 /// Encrypted value that a client stores and returns.
 pub trait Ticket: Serialize + DeserializeOwned {
-    /// Another than that of any other ticket. Frozen.
+    /// Number that distinguishes this type of ticket from all others. Frozen.
     const USE: u8;
-    /// Expiry in seconds since the epoch; `None` if a record decides.
+    /// Returns the expiry in seconds since the epoch; `None` if a record decides.
     fn until(&self) -> Option<i64>;
 }
 
@@ -94,18 +95,18 @@ pub struct LoginAsked {
     /// Code challenge (S256).
     pub challenge: String,
     pub scope: String,
-    /// Id of the login for a program that waits outside of the browser. The person has to confirm such a login.
+    /// Id of the login for a program without a browser. The person has to confirm such a login.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Uuid>,
 }
 
-/// A login in progress at the provider, encoded in the `state` for the provider. The node stores nothing of it.
+/// Login in progress at the provider, encoded in its `state` parameter. The node stores nothing of it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingLogin {
     pub asked: LoginAsked,
     /// Nonce that the ID token must have.
     pub nonce: String,
-    /// Ours, towards the provider.
+    /// Code verifier of this server for the provider.
     pub verifier: String,
     pub until: i64,
 }
@@ -139,11 +140,11 @@ impl Ticket for CodeTicket {
     }
 }
 
-/// Session of a program that waits for authorization. The node stores nothing of it.
+/// Session of a program that waits for authorization. The node does not store it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SetupTicket {
     pub session: Uuid,
-    /// Challenge (S256) of the program's verifier.
+    /// Code challenge (S256) of the program's verifier.
     pub challenge: String,
     pub until: i64,
 }
@@ -156,13 +157,13 @@ impl Ticket for SetupTicket {
     }
 }
 
-/// Confirmation ticket of an authenticated person, who is asked about a waiting program.
+/// Ticket for the confirmation of a waiting program by an authenticated person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AskedTicket {
     pub asked: LoginAsked,
     pub email: String,
     pub is_verified: bool,
-    /// The login that the answer makes, where it is no program's setup.
+    /// Id of the login that the confirmation creates, unless a setup session has its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub login: Option<Uuid>,
     pub until: i64,
@@ -196,37 +197,38 @@ impl Ticket for RefreshTicket {
 pub struct AccessClaims {
     pub iss: String,
     pub aud: String,
-    /// The user's id.
+    /// Id of the user.
     pub sub: Uuid,
     pub name: String,
     pub email: String,
     pub iat: i64,
     pub exp: i64,
     pub jti: Uuid,
-    /// The login, which has to be there still.
+    /// Id of the login, whose record must still exist.
     pub sid: Uuid,
     pub client_id: String,
     pub scope: String,
 }
 
-/// Master key, as far as logins need it.
+/// Source of keys for logins: the master key of secrets.
 pub trait LoginKeySource {
-    /// Returns the id of the key, which reveals nothing of the key. It has no dot.
+    /// Returns the id of the key, which contains no dot and reveals nothing of the key.
     fn key_id(&self) -> String;
 
     /// Derives a key for one purpose, which reveals nothing of this one or of others.
     fn derived_key(&self, context: &str) -> [u8; 32];
 
-    /// Returns a cipher with a key that is derived likewise.
+    /// Returns a cipher whose key is derived in the same way.
     fn ticket_cipher(&self, context: &str) -> Arc<dyn TicketCipher>;
 }
 
-/// Authenticated encryption with one key and associated data.
+/// Cipher for authenticated encryption with associated data.
 pub trait TicketCipher: Send + Sync {
-    /// Returns the nonce and the encrypted bytes; `None` if there are too many. The nonce is drawn anew for every call.
+    /// Encrypts and returns the nonce and the encrypted bytes; `None` for too many bytes. Every call needs a new random
+    /// nonce.
     fn seal(&self, bound_to: &[u8], plain: &[u8], nonce: [u8; TICKET_NONCE_BYTES]) -> Option<Vec<u8>>;
 
-    /// Decrypts; `None` if the bytes were changed or have other associated data.
+    /// Decrypts bytes; `None` if they were changed or have other associated data.
     fn open(&self, bound_to: &[u8], sealed: &[u8]) -> Option<Vec<u8>>;
 }
 
@@ -248,7 +250,7 @@ impl LoginKey {
         LoginKey { cipher: master.ticket_cipher(SEAL_CONTEXT), tokens: TokenKey::of(ACCESS_TOKENS, master) }
     }
 
-    /// The nonce is drawn anew for every call. None where it would be too long to come back.
+    /// Encrypts a ticket; `None` if it is too long. Every call needs a new random nonce.
     pub fn seal<T: Ticket>(&self, ticket: &T, nonce: [u8; TICKET_NONCE_BYTES]) -> Option<String> {
         let plain = serde_json::to_vec(ticket).ok()?;
         let sealed = self.cipher.seal(&bound::<T>(), &plain, nonce)?;
@@ -256,13 +258,13 @@ impl LoginKey {
         (text.len() <= TICKET_BYTES_MAX).then_some(text)
     }
 
-    /// Decrypts a ticket; `None` if it is of another key or type, changed, or expired.
+    /// Decrypts a ticket; `None` if it has another key or type, was changed, or has expired.
     pub fn open<T: Ticket>(&self, text: &str, now: i64) -> Option<T> {
         if text.len() > TICKET_BYTES_MAX {
             return None;
         }
         let (key, sealed) = text.split_once('.')?;
-        // Letter by letter: one ticket has one text.
+        // An exact comparison, so that a ticket has only one encoding.
         if key != self.tokens.master() {
             return None;
         }
@@ -297,7 +299,7 @@ fn bound<T: Ticket>() -> Vec<u8> {
     [BOUND_TO, &[T::USE]].concat()
 }
 
-/// A verifier or a nonce of ours: 43 letters.
+/// Returns a new code verifier or nonce of 43 characters.
 pub fn new_login_secret(random: &[u8; LOGIN_SECRET_BYTES]) -> String {
     URL_SAFE_NO_PAD.encode(random)
 }
@@ -307,18 +309,18 @@ pub fn challenge_of(verifier: &str) -> String {
     URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, verifier.as_bytes()))
 }
 
-/// Whether a text has the form of a verifier or of a challenge.
+/// Returns whether a text has the form of a code verifier or challenge.
 pub fn is_pkce_text(text: &str) -> bool {
     PKCE_LETTERS.contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte))
 }
 
-/// Whether this verifier is that of the challenge. Comparing takes the same time whatever is shown.
+/// Returns whether a verifier matches a challenge, in constant time.
 pub fn proves(verifier: &str, challenge: &str) -> bool {
     is_pkce_text(verifier) && blake3::hash(challenge_of(verifier).as_bytes()) == blake3::hash(challenge.as_bytes())
 }
 
-/// `name=value&...`, as a query or a form has it.
+/// Encodes pairs as `name=value&...`, for queries and forms.
 pub fn form_encoded(pairs: &[(&str, &str)]) -> String {
     let mut text = String::new();
     for (name, value) in pairs {
@@ -342,7 +344,7 @@ fn encode(text: &mut String, part: &str) {
     }
 }
 
-/// Returns the value of `Authorization` of a client at its provider (RFC 6749, 2.3.1).
+/// Returns the `Authorization` value of a client at its provider (RFC 6749, 2.3.1).
 pub fn basic_credential(client: &str, secret: &Secret) -> Secret {
     let (mut text, mut encoded) = (String::new(), String::new());
     encode(&mut text, client);

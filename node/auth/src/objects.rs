@@ -42,7 +42,7 @@ words! {
 }
 
 words! {
-    /// Type of an object of grants, also as a restriction of a grant.
+    /// Type of an object of grants, also used as a restriction of grants.
     ObjectType {
         Organization = "organization",
         Project = "project",
@@ -52,23 +52,23 @@ words! {
         PromptSession = "prompt_session",
         Group = "group",
         Role = "role",
-        /// The members of an organization, under its id.
+        /// Members of an organization, with its id.
         OrgMember = "org_member",
-        /// The logs of a project, under its id.
+        /// Logs of a project, with its id.
         ProjectLog = "project_log",
-        /// All projects of an organization, under its id.
+        /// All projects of an organization, with its id.
         OrgProject = "org_project",
         /// Audit log of an organization, with its id.
         OrgAuditLogs = "org_audit_logs",
         ProjectGroup = "project_group",
         AiSecret = "ai_secret",
-        /// All AI secrets of an organization, under its id.
+        /// All AI secrets of an organization, with its id.
         OrgAiSecret = "org_ai_secret",
     }
 }
 
 impl ObjectType {
-    /// Returns the type whose members this type stands for.
+    /// Returns the type of the objects that this collective type stands for.
     pub fn members(self) -> Option<ObjectType> {
         match self {
             ObjectType::OrgProject => Some(ObjectType::Project),
@@ -77,7 +77,7 @@ impl ObjectType {
         }
     }
 
-    /// Whether a grant that is restricted to this type is about things of that one.
+    /// Returns whether a grant with this restriction applies to objects of the other type.
     pub fn covers(self, other: ObjectType) -> bool {
         self == other || self.members() == Some(other)
     }
@@ -98,14 +98,14 @@ impl ObjectType {
         }
     }
 
-    /// Whether things of this type are under the organization's own id: there is one of them in each.
+    /// Returns whether an organization has exactly one object of this type, under its own id.
     pub fn is_of_organization(self) -> bool {
         use ObjectType::{OrgAiSecret, OrgAuditLogs, OrgMember, OrgProject, Organization};
         matches!(self, Organization | OrgMember | OrgProject | OrgAuditLogs | OrgAiSecret)
     }
 }
 
-/// Object of an action: its type, and the objects whose grants reach it, itself first.
+/// Object of an action: its type, and the objects whose grants reach it, starting with itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     pub org: OrgId,
@@ -114,7 +114,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// Returns the organization as a target, or a singleton in it.
+    /// Returns the target for an organization, or for a singleton in it.
     pub fn of_organization(object: ObjectType, org: OrgId) -> Target {
         let mut reached_by = vec![(object, org.0)];
         if object != ObjectType::Organization {
@@ -123,8 +123,7 @@ impl Target {
         Target { org, object, reached_by }
     }
 
-    /// A thing directly within an organization: a project, a group, a role, a secret. Without an id it is one that is to be
-    /// made.
+    /// Returns the target for an object directly in an organization. Without an id the object is to be created.
     pub fn in_organization(object: ObjectType, id: Option<Uuid>, org: OrgId) -> Target {
         let all = ObjectType::ALL.iter().copied().find(|all| all.members() == Some(object));
         let own = id.map(|id| (object, id));
@@ -132,7 +131,7 @@ impl Target {
         Target { org, object, reached_by: own.into_iter().chain(all.map(|all| (all, org.0))).chain(above).collect() }
     }
 
-    /// A thing within a project; the same of an id.
+    /// Returns the target for an object in a project. Without an id the object is to be created.
     pub fn in_project(object: ObjectType, id: Option<Uuid>, project: Uuid, org: OrgId) -> Target {
         let above = Target::in_organization(ObjectType::Project, Some(project), org).reached_by;
         let own = id.map(|id| (object, id));

@@ -1,5 +1,5 @@
-//! Rights of one user from groups, roles and grants. They are computed once after each change, so that a decision takes
-//! a few lookups.
+//! Rights of one user from groups, roles and grants. They are computed once after each change, so that decisions are
+//! lookups.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::objects::{ObjectType, Permission, Target};
 
-/// A permission, and the type of things it is restricted to.
+/// Permission, and the object type to which it is restricted.
 pub type Granted = (Permission, Option<ObjectType>);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub enum Gift {
     Role(Uuid),
 }
 
-/// Grant of a record.
+/// Grant of a permission or role on an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Acl {
     pub object: (ObjectType, Uuid),
@@ -42,18 +42,18 @@ pub struct Acl {
     pub gift: Gift,
 }
 
-/// Groups, roles and grants of one organization, with system roles.
+/// Groups, roles and grants of one organization, with the system roles.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
     pub groups: HashMap<Uuid, Group>,
     pub roles: HashMap<Uuid, Role>,
-    /// The projects of each group of projects.
+    /// Projects of each project group.
     pub project_groups: HashMap<Uuid, Vec<Uuid>>,
     pub acls: Vec<Acl>,
 }
 
 impl Access {
-    /// Returns the rights of a user. Cycles of groups or roles are allowed.
+    /// Returns the rights of a user. Groups and roles may form cycles.
     pub fn rights_of(&self, user: Uuid) -> Rights {
         let groups = self.groups_of(user);
         let mut rights = Rights::default();
@@ -79,7 +79,7 @@ impl Access {
         rights
     }
 
-    /// Returns the objects that a grant reaches: a grant on a group of projects reaches each of them.
+    /// Returns the objects that a grant reaches. A grant on a project group also reaches its projects.
     pub(crate) fn reached_from(&self, object: (ObjectType, Uuid)) -> impl Iterator<Item = (ObjectType, Uuid)> {
         let projects = match object {
             (ObjectType::ProjectGroup, id) => self.project_groups.get(&id),
@@ -89,7 +89,7 @@ impl Access {
         std::iter::once(object).chain(projects)
     }
 
-    /// The groups that the user is in, directly or by way of groups in them.
+    /// Returns the groups of a user, including indirect ones.
     fn groups_of(&self, user: Uuid) -> HashSet<Uuid> {
         let mut holders: HashMap<Uuid, Vec<Uuid>> = HashMap::new();
         let mut found = HashSet::new();
@@ -110,11 +110,11 @@ impl Access {
         found
     }
 
-    /// Returns the permissions of a role, with its included roles.
+    /// Returns the permissions of a role, including those of its member roles.
     pub fn permissions_of(&self, role: Uuid) -> HashSet<Granted> {
         let (mut seen, mut open, mut given) = (HashSet::from([role]), vec![role], HashSet::new());
         while let Some(role) = open.pop() {
-            // One that was deleted gives nothing, and takes nothing from those beside it.
+            // A deleted role gives nothing and does not affect the others.
             let Some(role) = self.roles.get(&role) else { continue };
             given.extend(role.permissions.iter().copied());
             open.extend(role.roles.iter().copied().filter(|member| seen.insert(*member)));
@@ -130,7 +130,7 @@ pub struct Rights {
     roles: HashSet<((ObjectType, Uuid), Uuid)>,
 }
 
-/// For each permission the types that it is restricted to, as bits; all of them where it is not.
+/// Bit set of object types for each permission. An unrestricted permission has all bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Granting([u32; Permission::ALL.len()]);
 
@@ -145,7 +145,8 @@ impl Rights {
         granted.into_iter().any(|granting| granting.0[permission as usize] & wanted != 0)
     }
 
-    /// Whether the user has the permission on the target and on everything below it, as far as the restriction goes.
+    /// Returns whether the user has the permission on the target and on everything below it that the restriction
+    /// covers.
     pub fn holds(&self, (permission, restrict): Granted, target: &Target) -> bool {
         let wanted = types_of(restrict) & bits(target.object.below());
         let granted = target.reached_by().iter().filter_map(|on| self.granted.get(on));
@@ -153,28 +154,28 @@ impl Rights {
         wanted & !held == 0
     }
 
-    /// Whether anything at all was granted on the target or on what it is in, so that it is no secret that it is there.
+    /// Returns whether a grant exists on the target or a container, so that its existence is no secret.
     pub fn reaches(&self, target: &Target) -> bool {
         target.reached_by().iter().any(|on| self.granted.contains_key(on))
     }
 
-    /// Whether the role was given on this very object, to the user or to a group they are in.
+    /// Returns whether the user has the role on this exact object, directly or through a group.
     pub fn has_role(&self, on: (ObjectType, Uuid), role: Uuid) -> bool {
         self.roles.contains(&(on, role))
     }
 
-    /// Whether there is anything at all.
+    /// Returns whether there are no grants at all.
     pub fn is_empty(&self) -> bool {
         self.granted.is_empty()
     }
 }
 
-/// Returns whether a grant with this restriction is about things of a type.
+/// Returns whether a grant with this restriction applies to objects of a type.
 pub(crate) fn reaches_type(restrict: Option<ObjectType>, object: ObjectType) -> bool {
     types_of(restrict) & bits([object]) != 0
 }
 
-/// The types that a grant with this restriction is about.
+/// Returns the bit set of types to which a grant with this restriction applies.
 fn types_of(restrict: Option<ObjectType>) -> u32 {
     match restrict {
         None => u32::MAX,

@@ -1,4 +1,4 @@
-//! Random groups, roles and grants for the tests of decisions, and a master key for those of logins.
+//! Generators of random groups, roles and grants for tests, and a master key for tests of logins.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ pub fn ids(below: u128) -> impl Strategy<Value = Vec<Uuid>> {
     prop::collection::vec((0..below).prop_map(id), 0..3)
 }
 
-/// On what targets can be reached from, and on some that none is.
+/// Generates objects of grants, only some of which reach a target.
 pub fn on() -> impl Strategy<Value = (ObjectType, Uuid)> {
     let numbers = prop_oneof![Just(ORG), 10..10 + PROJECTS, 20..22_u128, 30..32_u128];
     (prop::sample::select(ObjectType::ALL), numbers.prop_map(id))
@@ -78,7 +78,7 @@ pub fn access() -> impl Strategy<Value = Access> {
         .prop_map(|(groups, roles, project_groups, acls)| Access { groups, roles, project_groups, acls })
 }
 
-/// Master key of the tests, which is also its cipher. Its id is its first bytes.
+/// Master key of the tests, which is also its cipher. Its id consists of its first bytes.
 pub struct SampleKey(pub [u8; 32]);
 
 impl LoginKeySource for SampleKey {

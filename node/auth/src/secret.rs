@@ -1,8 +1,8 @@
-//! API keys and service tokens: their creation, their stored form, and the part that is displayed later.
+//! API keys and service tokens: their creation, stored form and preview.
 //!
-//! Either has 256 random bits. What is kept is its fingerprint, a hash under a key of the cluster's own (the pepper), so
-//! that whoever reads a stolen catalog can neither use a key nor test a guess without the pepper. A key is found by
-//! its fingerprint: how long that takes tells nothing to who does not know the pepper.
+//! Both have 256 random bits. Only the fingerprint is stored: a hash under the pepper, which is a secret key of the
+//! cluster. A stolen catalog without the pepper neither reveals keys nor lets an attacker test guesses. Keys are found
+//! by their fingerprint, so the timing of a lookup reveals nothing without the pepper.
 
 use std::fmt;
 use std::hint::black_box;
@@ -14,44 +14,44 @@ pub const API_KEY_BYTES: usize = 32;
 pub const PEPPER_BYTES: usize = 32;
 
 const API_KEY_PREFIX: &str = "sk-";
-/// The same for service accounts, by which clients tell the two apart.
+/// Prefix of service tokens, by which clients distinguish them from API keys.
 const SERVICE_TOKEN_PREFIX: &str = "bt-st-";
-/// Tells one from an API key at a glance.
+/// Prefix of administrator tokens, which distinguishes them from API keys.
 const ADMIN_TOKEN_PREFIX: &str = "adm-";
 const CONSOLE_SESSION_PREFIX: &str = "cs-";
-/// An operator's own token has at least as many letters: what is shorter can be guessed.
+/// Lower bound of the length of an administrator token. Shorter tokens can be guessed.
 pub const ADMIN_TOKEN_LETTERS_MIN: usize = 32;
-/// More are no token but another file.
+/// Upper bound of the length of an administrator token. A longer text is likely another file.
 const ADMIN_TOKEN_LETTERS_MAX: usize = 512;
 const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-/// The least number of base-62 digits that hold 256 bits; every key has as many.
+/// Number of base-62 digits that hold 256 bits. Every key has exactly as many.
 const API_KEY_DIGITS: usize = 43;
-/// Prefix of hashed secrets, so that the pepper may have other uses later. Frozen: it is in every fingerprint.
+/// Prefix of hashed API keys, so that the pepper may have other uses. Frozen, because every fingerprint depends on it.
 const FINGERPRINT_CONTEXT: &[u8] = b"assay api key 1\0";
-/// The same before a service token, so that neither is ever found as the other. Frozen.
+/// Prefix of hashed service tokens, so that neither kind is ever found as the other. Frozen.
 const SERVICE_TOKEN_CONTEXT: &[u8] = b"assay service token 1\0";
-/// The same before the value of a session of the console. Frozen.
+/// Prefix of hashed values of console sessions. Frozen.
 const CONSOLE_SESSION_CONTEXT: &[u8] = b"assay console session 1\0";
-/// Letters that a preview shows of a key's end, and the length below which it shows none.
+/// Number of final characters in a preview. Secrets below the minimum length show none.
 const PREVIEW_LETTERS: usize = 4;
 const PREVIEW_LENGTH_MIN: usize = 16;
 
-/// `sk-` and 43 letters and digits.
+/// Returns an API key: `sk-` and 43 letters and digits.
 pub fn new_api_key(random: &[u8; API_KEY_BYTES]) -> Secret {
     prefixed(API_KEY_PREFIX, random)
 }
 
-/// `bt-st-` and 43 letters and digits.
+/// Returns a service token: `bt-st-` and 43 letters and digits.
 pub fn new_service_token(random: &[u8; API_KEY_BYTES]) -> Secret {
     prefixed(SERVICE_TOKEN_PREFIX, random)
 }
 
-/// `cs-` and 43 letters and digits.
+/// Returns the value of a console session: `cs-` and 43 letters and digits.
 pub fn new_console_session(random: &[u8; API_KEY_BYTES]) -> Secret {
     prefixed(CONSOLE_SESSION_PREFIX, random)
 }
 
-/// `adm-` and 43 letters and digits.
+/// Returns an administrator token: `adm-` and 43 letters and digits.
 pub fn new_admin_token(random: &[u8; API_KEY_BYTES]) -> Secret {
     prefixed(ADMIN_TOKEN_PREFIX, random)
 }
@@ -70,7 +70,7 @@ fn prefixed(prefix: &str, random: &[u8; API_KEY_BYTES]) -> Secret {
     Secret::new(text)
 }
 
-/// Divides a big-endian number in place and returns the rest.
+/// Divides a big-endian number in place and returns the remainder.
 fn divide_by_62(number: &mut [u8; API_KEY_BYTES]) -> u8 {
     let mut rest = 0_u16;
     for byte in number {
@@ -90,12 +90,12 @@ pub fn preview(secret: &str) -> String {
     format!("{prefix}***{}", secret.chars().skip(hidden).collect::<String>())
 }
 
-/// The token of a node's administrators, known by its hash alone. Comparing takes the same time whatever is shown.
+/// Administrator token of a node, stored as a hash. Comparisons take constant time.
 #[derive(Clone)]
 pub struct AdminToken(blake3::Hash);
 
 impl AdminToken {
-    /// Says what is wrong with a text that is no token for administrators.
+    /// Hashes a token, or explains why the text is invalid.
     pub fn new(token: &Secret) -> Result<AdminToken, String> {
         let text = token.expose();
         let letters = text.len();
@@ -130,7 +130,7 @@ impl fmt::Debug for AdminToken {
     }
 }
 
-/// The cluster's own key for fingerprints: made once, kept in the catalog.
+/// Secret key of the cluster for fingerprints, which is created once and stored in the catalog.
 #[derive(Clone)]
 pub struct Pepper([u8; PEPPER_BYTES]);
 
@@ -139,7 +139,7 @@ impl Pepper {
         Pepper(bytes)
     }
 
-    /// Returns the form in the catalog.
+    /// Returns the form that is stored in the catalog.
     pub fn to_hex(&self) -> String {
         self.0.iter().map(|byte| format!("{byte:02x}")).collect()
     }
@@ -171,7 +171,7 @@ impl Pepper {
         self.hashed(SERVICE_TOKEN_CONTEXT, secret)
     }
 
-    /// Returns the fingerprint of the value of a session of the console.
+    /// Returns the fingerprint of the value of a console session.
     pub fn fingerprint_of_console_session(&self, value: &str) -> String {
         self.hashed(CONSOLE_SESSION_CONTEXT, value)
     }

@@ -1,9 +1,9 @@
-//! A text that must not be displayed.
+//! Text that must not be displayed, such as a key or a token.
 
 use std::fmt;
 use std::hint::black_box;
 
-/// A text that must not be displayed. No formatter prints it, and its memory is wiped on drop.
+/// Text that must not be displayed. No formatter prints it, and its memory is wiped on drop.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -28,12 +28,12 @@ impl Drop for Secret {
     fn drop(&mut self) {
         let mut bytes = std::mem::take(&mut self.0).into_bytes();
         bytes.fill(0);
-        // Without a reader the compiler may leave the wiping out.
+        // Without this read the compiler may optimize the wiping away.
         black_box(&bytes);
     }
 }
 
-/// Returns the value of a hexadecimal digit, in lower case.
+/// Returns the value of a lowercase hexadecimal digit.
 pub fn hex_digit(digit: u8) -> Option<u8> {
     match digit {
         b'0'..=b'9' => Some(digit - b'0'),

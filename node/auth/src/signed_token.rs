@@ -1,4 +1,4 @@
-//! Tokens that this cluster signs and checks itself: JWTs with HS256, under keys derived from the master key of secrets.
+//! Tokens that this cluster signs and verifies itself: JWTs with HS256, under keys derived from the master key.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -12,12 +12,12 @@ use crate::login::LoginKeySource;
 
 const ALGORITHM: &str = "HS256";
 
-/// What distinguishes the tokens of one purpose from those of another.
+/// Parameters that distinguish the tokens of one purpose from those of another.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TokenPurpose {
-    /// Prefix of the master key's id in `kid`, another than that of any other purpose.
+    /// Prefix of the master key id in `kid`, unique to this purpose.
     pub key_name: &'static str,
-    /// Context in which the signing key is derived. Frozen: tokens stay valid after a restart.
+    /// Context for the derivation of the signing key. Frozen, because tokens stay valid after a restart.
     pub context: &'static str,
     /// `typ` of the header.
     pub media_type: &'static str,
@@ -54,7 +54,7 @@ impl TokenKey {
         (token.len() <= JWT_BYTES_MAX).then_some(token)
     }
 
-    /// Returns the claims of a token that this key signed. Whether it is in time is for the caller to check.
+    /// Returns the claims of a token that this key signed. The caller must check the expiry.
     pub fn verified<C: DeserializeOwned>(&self, token: &str) -> Option<C> {
         if self.purpose.master_of(token)? != self.master {
             return None;

@@ -1,7 +1,7 @@
-//! Temporary credentials of the AI gateway: JWTs that are good for calls of models only, and for a short time (G-24).
+//! Temporary credentials of the AI gateway: short-lived JWTs for model calls only (G-24).
 //!
-//! A token opens nothing by itself: its id names a record of the catalog, which says whose it is and what it allows. What
-//! the token repeats of the record is for clients, which decode tokens and never verify them. Pure.
+//! A token does not suffice by itself: its id names a catalog record with its owner and its terms. The claims that
+//! repeat the record are for clients, which decode tokens without verifying them. This module is pure.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -13,9 +13,9 @@ use crate::signed_token::{TokenKey, TokenPurpose};
 
 /// Random bytes of the secret in a token.
 pub const TEMPORARY_SECRET_BYTES: usize = 32;
-/// Issuer and audience of the tokens, as the clients of gateways know them.
+/// Issuer and audience of the tokens, which gateway clients expect.
 const ISSUER: &str = "braintrust_proxy";
-/// Prefix of the record's id in `jti`.
+/// Prefix of the record id in `jti`.
 const ID_PREFIX: &str = "bt_tmp:";
 const PURPOSE: TokenPurpose = TokenPurpose {
     key_name: "gateway-",
@@ -23,13 +23,13 @@ const PURPOSE: TokenPurpose = TokenPurpose {
     media_type: "JWT",
 };
 
-/// What a temporary credential allows, as its record says.
+/// Terms of a temporary credential in its record.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TemporaryTerms {
-    /// The only model that may be called; `None` allows all.
+    /// Only allowed model; `None` allows all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Where calls are logged, whatever the requests say.
+    /// Logging of calls, which requests cannot change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub logging: Option<TemporaryLogging>,
     /// Upper bound of the number of calls.
@@ -40,7 +40,7 @@ pub struct TemporaryTerms {
     pub max_cost: Option<f64>,
 }
 
-/// How the calls of a temporary credential are logged.
+/// Logging of the calls of a temporary credential.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TemporaryLogging {
     #[serde(flatten)]
@@ -54,12 +54,12 @@ pub struct TemporaryLogging {
 pub enum LoggingTarget {
     /// Logs of the project with this name.
     ProjectName(String),
-    /// A parent, as `x-bt-parent` names it.
+    /// Parent in the format of `x-bt-parent`.
     Parent(String),
 }
 
 impl LoggingTarget {
-    /// Returns the target as `x-bt-parent` names it.
+    /// Returns the target in the format of `x-bt-parent`.
     pub fn parent(&self) -> String {
         match self {
             LoggingTarget::ProjectName(name) => format!("project_name:{name}"),
@@ -68,10 +68,10 @@ impl LoggingTarget {
     }
 }
 
-/// A temporary credential that was presented, as the gateway needs it.
+/// Presented temporary credential, reduced to the fields that the gateway needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TemporaryGrant {
-    /// Id of its record, by which calls and their cost are counted.
+    /// Id of its record, under which calls and costs are counted.
     pub id: Uuid,
     /// Expiry in seconds since the epoch.
     pub until: i64,
@@ -101,7 +101,7 @@ struct TemporaryClaims {
     bt: GatewayClaims,
 }
 
-/// Claims that are ours.
+/// Claims of a token that are specific to the gateway.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct GatewayClaims {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -128,8 +128,7 @@ impl TemporaryKey {
         TemporaryKey(TokenKey::of(PURPOSE, master))
     }
 
-    /// Signs the token of a credential, issued at `now`; `None` if it would be too long to come back. The random bytes are
-    /// drawn anew for every call.
+    /// Signs the token of a credential, issued at `now`; `None` if it is too long. Every call needs new random bytes.
     pub fn sign(
         &self,
         grant: &TemporaryGrant,

@@ -1,12 +1,12 @@
-//! Amounts of calls: money in billionths of a dollar, and tokens.
+//! Amounts of money and tokens that calls use.
 
-/// Billionths of a dollar in one dollar.
+/// Number of billionths in one dollar.
 pub const NANOS_PER_USD: f64 = 1e9;
 
-/// Money and tokens of one call, or of several.
+/// Money and tokens of one or several calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BudgetAmounts {
-    /// Billionths of a US dollar. Zero for a call without a price.
+    /// Billionths of a US dollar, or zero for a call without a price.
     pub nano_usd: u64,
     pub tokens: u64,
 }
@@ -20,7 +20,7 @@ impl BudgetAmounts {
         }
     }
 
-    /// Returns the difference, or zero where it would be negative.
+    /// Returns the difference. Negative components become zero.
     #[must_use]
     pub fn minus(self, less: BudgetAmounts) -> BudgetAmounts {
         BudgetAmounts {
@@ -30,18 +30,18 @@ impl BudgetAmounts {
     }
 }
 
-/// Converts a price in dollars, rounded to the nearest billionth. Negative values and NaN are zero.
+/// Converts a price in dollars, rounded to the nearest billionth. Negative values and NaN become zero.
 pub fn nano_usd(usd: f64) -> u64 {
-    // A cast of a float saturates, and NaN becomes zero.
+    // A float cast saturates, and turns NaN into zero.
     (usd * NANOS_PER_USD).round() as u64
 }
 
-/// Converts an estimate in dollars, rounded up, so that it stays an upper bound.
+/// Converts an estimate in dollars, rounded up so that it remains an upper bound.
 pub fn nano_usd_up(usd: f64) -> u64 {
     (usd * NANOS_PER_USD).ceil() as u64
 }
 
-/// Converts to dollars for responses and metrics.
+/// Converts an amount to dollars, for responses and metrics.
 pub fn usd(nano_usd: u64) -> f64 {
     nano_usd as f64 / NANOS_PER_USD
 }

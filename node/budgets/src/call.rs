@@ -1,4 +1,4 @@
-//! Call of a model as budgets count it, and the refusal of one.
+//! Model call as budgets count it, and the reasons for refusing one.
 
 use std::time::Duration;
 
@@ -11,31 +11,31 @@ use crate::headers::RateLimitHeaders;
 use crate::ledger::ReachedLimit;
 use crate::rule::BudgetScope;
 
-/// Call that asks for admission.
+/// Call that requests admission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BudgetCall {
     pub org: OrgId,
-    /// Project that the caller named, if any.
+    /// Project named by the caller, if any.
     pub project: Option<Uuid>,
-    /// Person who calls; `None` for a service account.
+    /// Calling user, or `None` for a service account.
     pub user: Option<Uuid>,
     pub service_account: Option<Uuid>,
-    /// Record of the API key or the service token; `None` for other credentials.
+    /// Record of the API key or service token, or `None` for other credentials.
     pub api_key: Option<Uuid>,
-    /// Record of the temporary credential that the caller sent, if any.
+    /// Record of the temporary credential sent by the caller, if any.
     pub temporary: Option<Uuid>,
-    /// Model by the name in the request.
+    /// Name of the model in the request.
     pub model: String,
-    /// Upper estimate of the price, in billionths of a dollar; `None` for a model without a price.
+    /// Upper estimate of the price in billionths of a dollar, or `None` for a model without a price.
     pub estimate_nano_usd: Option<u64>,
-    /// Upper estimate of the tokens, input and output together.
+    /// Upper estimate of the sum of input and output tokens.
     pub estimate_tokens: u64,
-    /// Longest duration of the call. Its reservation expires then at the latest.
+    /// Maximum duration of the call, after which its reservation has expired.
     pub timeout: Duration,
 }
 
 impl BudgetCall {
-    /// Scopes that the call counts for, apart from the provider secret, which is chosen later.
+    /// Returns the scopes of the call, except for the provider secret, which is chosen later.
     pub(crate) fn scopes(&self) -> impl Iterator<Item = BudgetScope> {
         let optional = [
             self.project.map(BudgetScope::Project),
@@ -53,7 +53,7 @@ impl BudgetCall {
     }
 }
 
-/// Reason why a call is not made.
+/// Reason for refusing a call.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BudgetRefusal {
     #[error("the {rule} has used up its limit of {}; try again in {retry_after_seconds} s", limit_word(*.limit))]
@@ -68,7 +68,7 @@ pub enum BudgetRefusal {
 }
 
 impl BudgetRefusal {
-    /// Returns the HTTP status: 429, 403 for a model without a price, 503 without a catalog.
+    /// Returns the HTTP status of the refusal.
     pub fn status(&self) -> u16 {
         match self {
             BudgetRefusal::Exceeded { .. } => 429,
@@ -77,7 +77,7 @@ impl BudgetRefusal {
         }
     }
 
-    /// Returns the code in the error of the caller's dialect (G-17).
+    /// Returns the error code, which every API dialect uses (G-17).
     pub fn code(&self) -> &'static str {
         match self {
             BudgetRefusal::Exceeded { .. } => "budget_exceeded",
@@ -86,7 +86,7 @@ impl BudgetRefusal {
         }
     }
 
-    /// Returns the limits that the caller is told.
+    /// Returns the rate limit headers of the error response.
     pub fn rate_limits(&self) -> RateLimitHeaders {
         match self {
             BudgetRefusal::Exceeded { headers, .. } => *headers,
@@ -94,7 +94,7 @@ impl BudgetRefusal {
         }
     }
 
-    /// Returns the value of `Retry-After`; `None` where a retry cannot help.
+    /// Returns the value of `Retry-After`, or `None` if a retry cannot help.
     pub fn retry_after_seconds(&self) -> Option<u64> {
         match self {
             BudgetRefusal::Exceeded { retry_after_seconds, .. } => Some(*retry_after_seconds),

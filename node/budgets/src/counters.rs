@@ -1,20 +1,20 @@
-//! Counts of a node for `/metrics`.
+//! Counters of a node's budgets for `/metrics`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counts since the start of the process.
+/// Counters since the start of the process.
 #[derive(Debug, Default)]
 pub(crate) struct BudgetCounters {
-    /// Calls that a budget refused.
+    /// Number of calls that a budget refused.
     pub refused: AtomicU64,
-    /// Calls that were refused because a ledger could not be written.
+    /// Number of calls that were refused because a ledger could not be written.
     pub unavailable: AtomicU64,
     pub writes: AtomicU64,
-    /// Writes that lost to another node.
+    /// Number of writes that lost to another node.
     pub conflicts: AtomicU64,
-    /// Writes that failed, or whose outcome is unknown.
+    /// Number of writes that failed or have an unknown outcome.
     pub failures: AtomicU64,
-    /// Windows that used up a limit.
+    /// Number of windows that used up a limit.
     pub exhausted: AtomicU64,
 }
 

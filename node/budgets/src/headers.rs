@@ -1,8 +1,8 @@
-//! Rate limit headers of responses, from the limits with the least left (G-35).
+//! Rate limit headers of responses, which report the limits with the smallest remainder (G-35).
 
 use crate::ledger::BudgetStanding;
 
-/// Limits of requests and of tokens that bind a call first.
+/// Limits of requests and tokens with the smallest remainder among the budgets of a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RateLimitHeaders {
     requests: Option<HeaderLimit>,
@@ -13,12 +13,12 @@ pub struct RateLimitHeaders {
 struct HeaderLimit {
     limit: u64,
     remaining: u64,
-    /// Time until the window ends; `None` without an end.
+    /// Time until the end of the window, or `None` if the window never ends.
     resets_in_ms: Option<i64>,
 }
 
 impl RateLimitHeaders {
-    /// Takes the limits of another budget into account.
+    /// Includes the limits of another budget.
     pub(crate) fn add(&mut self, standing: &BudgetStanding) {
         let of = |known: &mut Option<HeaderLimit>, found: Option<(u64, u64)>| {
             let Some((limit, remaining)) = found else { return };
@@ -30,7 +30,9 @@ impl RateLimitHeaders {
         of(&mut self.tokens, standing.tokens);
     }
 
-    /// Returns names and values. Times are as in `59s`. A window without an end has no time.
+    /// Returns the names and values of the headers.
+    ///
+    /// Times have the form `59s`. A window without an end has no reset header.
     pub fn pairs(&self) -> Vec<(&'static str, String)> {
         const REQUESTS: [&str; 3] =
             ["x-ratelimit-limit-requests", "x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"];

@@ -1,9 +1,11 @@
-//! Ledger of one budget: what the current window has spent, and the reservations of calls under way on all nodes.
+//! Ledger of one budget: use in the current window, and reservations of the running calls of all nodes.
 //!
-//! A call is admitted while something is left of every limit, reservations included. So money and tokens exceed their
-//! limit by less than one call, provided that no call uses more than it reserved; requests and concurrent calls never
-//! exceed it. Reservations that expire at the same time are summed, so the size of a ledger is bounded by the number of
-//! nodes and not of calls.
+//! A call is admitted while every limit has a remainder after all reservations. Money and tokens therefore exceed
+//! their limits by less than one call, if no call uses more than it reserved. Requests and concurrent calls never
+//! exceed their limits.
+//!
+//! Reservations that expire at the same time are summed. The number of nodes therefore bounds the size of a ledger, and
+//! the number of calls does not matter.
 
 use std::collections::BTreeMap;
 
@@ -13,25 +15,25 @@ use crate::amounts::BudgetAmounts;
 use crate::rule::{BudgetLimits, BudgetRule};
 use crate::window::{BudgetWindow, WindowBounds};
 
-/// Upper bound of the processes with reservations in one ledger.
+/// Upper bound of the number of processes in one ledger.
 pub const WRITERS_MAX: usize = 64;
-/// Upper bound of the expiry times of one process in one ledger. The record stays below a megabyte.
+/// Upper bound of the number of expiry times per process, which keeps the record below a megabyte.
 pub const GROUPS_MAX: usize = 160;
-/// Time for which the last batch of a process without reservations is remembered.
+/// Time for which a ledger keeps the last batch number of a process without reservations.
 pub const WRITER_KEPT_MS: i64 = 10 * 60_000;
-/// Parts of a time limit: calls whose reservations expire within one of them expire together.
+/// Number of steps in a time limit. Reservations that expire within the same step expire together.
 const EXPIRY_PARTS: i64 = 64;
 const EXPIRY_STEP_MIN_MS: i64 = 1000;
-/// Wait after a refusal that the end of another call may change.
+/// Retry delay after a refusal that the end of another call may lift.
 const RETRY_SOON_SECONDS: u64 = 1;
-/// Wait after a refusal by a budget whose window never ends.
+/// Retry delay after a refusal by a budget whose window never ends.
 const RETRY_NEVER_SECONDS: u64 = 86_400;
 
-/// One run of a node's process.
+/// Identity of one run of a node's process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BudgetWriter(pub Uuid);
 
-/// Amounts of one window, and reservations.
+/// Use in one window, and reservations of all processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BudgetLedger {
     pub(crate) window: BudgetWindow,
@@ -44,10 +46,10 @@ pub struct BudgetLedger {
 /// Reservations of one process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WriterReservations {
-    /// Number of its last batch, by which it recognizes a write whose outcome it did not learn.
+    /// Number of the last batch, by which the process recognizes a write with an unknown outcome.
     pub batch: u64,
     pub wrote_ms: i64,
-    /// Sums by the time at which they expire.
+    /// Sums of reservations by expiry time.
     pub groups: BTreeMap<i64, ReservedGroup>,
 }
 
@@ -62,33 +64,33 @@ pub(crate) struct ReservedGroup {
 pub struct LedgerReservation {
     pub amounts: BudgetAmounts,
     pub until_ms: i64,
-    /// Begin of the window in which the request was counted.
+    /// Start of the window in which the request was counted.
     pub window_begins_ms: i64,
 }
 
-/// One step of a call.
+/// Change of a ledger by one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LedgerChange {
     Reserve {
         amounts: BudgetAmounts,
-        /// Duration after which the call no longer holds its reservation.
+        /// Duration after which the reservation has expired.
         timeout_ms: i64,
     },
     Settle {
         reservation: LedgerReservation,
         actual: BudgetAmounts,
     },
-    /// End of a call that used nothing.
+    /// Ends a call that used nothing.
     Release {
         reservation: LedgerReservation,
     },
-    /// Use of a call that reserved nothing.
+    /// Records the use of a call without a reservation.
     Count {
         actual: BudgetAmounts,
     },
 }
 
-/// Answer to one change.
+/// Result of one change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LedgerAnswer {
     Reserved { reservation: LedgerReservation, standing: BudgetStanding },
@@ -96,14 +98,14 @@ pub enum LedgerAnswer {
     Done,
 }
 
-/// Limit that refused a call.
+/// Limit that caused a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReachedLimit {
     Usd,
     Tokens,
     Requests,
     Concurrent,
-    /// The ledger itself has no space for another reservation.
+    /// The ledger has no space for another reservation.
     Reservations,
 }
 
@@ -113,13 +115,14 @@ pub struct LedgerRefusal {
     pub retry_after_seconds: u64,
 }
 
-/// What is left of the limits that response headers have.
+/// Remainders of the limits that response headers report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BudgetStanding {
-    /// Limit and remainder.
+    /// Limit and remainder of requests.
     pub requests: Option<(u64, u64)>,
+    /// Limit and remainder of tokens.
     pub tokens: Option<(u64, u64)>,
-    /// Time until the window ends; `None` without an end.
+    /// Time until the end of the window, or `None` if the window never ends.
     pub resets_in_ms: Option<i64>,
 }
 
@@ -127,9 +130,9 @@ pub struct BudgetStanding {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LedgerOutcome {
     pub answers: Vec<LedgerAnswer>,
-    /// Whether there is something to store.
+    /// Whether the ledger has to be stored.
     pub changed: bool,
-    /// Whether the batch spent the last of a limit.
+    /// Whether the batch used up a limit.
     pub exhausted: bool,
 }
 
@@ -140,7 +143,7 @@ pub struct LedgerTotals {
     pub spent: BudgetAmounts,
     pub requests: u64,
     pub reserved: BudgetAmounts,
-    /// Calls with reservations.
+    /// Number of calls with reservations.
     pub calls: u64,
 }
 
@@ -160,7 +163,7 @@ impl BudgetLedger {
         self.writers.get(&writer).map(|own| own.batch)
     }
 
-    /// Applies the changes in their order. Expired reservations and a past window are removed first.
+    /// Applies the changes in order, after it removes expired reservations and a past window.
     pub fn apply(
         &mut self,
         rule: &BudgetRule,
@@ -182,7 +185,9 @@ impl BudgetLedger {
         LedgerOutcome { answers, changed, exhausted: !before && totals.is_exhausted(&rule.limits) }
     }
 
-    /// Moves to the window of this moment, and removes what expired. A clock that is behind does not move it back.
+    /// Moves to the current window, and removes expired reservations.
+    ///
+    /// A slow clock never moves the ledger back to an earlier window.
     fn advance(&mut self, rule: &BudgetRule, now_ms: i64, writer: BudgetWriter) {
         let begins_ms = rule.window.around(now_ms).begins_ms;
         if begins_ms > self.begins_ms {
@@ -209,10 +214,10 @@ impl BudgetLedger {
         LedgerTotals { bounds, spent: self.spent, requests: self.requests, reserved, calls }
     }
 
-    /// Returns the sums at a moment, without what expired by then.
+    /// Returns the sums at a moment, without the reservations and the use that have expired by then.
     pub fn totals_at(&self, rule: &BudgetRule, now_ms: i64) -> LedgerTotals {
         let mut then = self.clone();
-        // Which process asks matters only to what is remembered of it.
+        // The writer only selects the batch number to keep, so any id serves here.
         then.advance(rule, now_ms, BudgetWriter(Uuid::nil()));
         then.totals()
     }
@@ -271,7 +276,7 @@ impl BudgetLedger {
         *totals = self.totals_with(totals, totals.calls, totals.reserved);
     }
 
-    /// Takes a call out of its group. An expired reservation is gone already.
+    /// Removes a call from its group, unless its reservation has already expired.
     fn end(&mut self, writer: BudgetWriter, reservation: &LedgerReservation, totals: &mut LedgerTotals) {
         let Some(own) = self.writers.get_mut(&writer) else { return };
         let Some(group) = own.groups.get_mut(&reservation.until_ms) else { return };
@@ -294,7 +299,7 @@ impl BudgetLedger {
 }
 
 impl LedgerTotals {
-    /// Returns the first limit of which nothing is left.
+    /// Returns the first limit without a remainder.
     pub fn reached(&self, limits: &BudgetLimits) -> Option<ReachedLimit> {
         let used = self.spent.plus(self.reserved);
         let is_reached = |limit: Option<u64>, used: u64| limit.is_some_and(|limit| used >= limit);
@@ -307,7 +312,7 @@ impl LedgerTotals {
         all.into_iter().find_map(|(limit, reached)| reached.then_some(limit))
     }
 
-    /// Returns whether the window has used up a limit, reservations aside.
+    /// Returns whether the window has used up a limit, not counting reservations.
     pub fn is_exhausted(&self, limits: &BudgetLimits) -> bool {
         self.without_calls().reached(&BudgetLimits { concurrent: None, ..*limits }).is_some()
     }
@@ -316,7 +321,9 @@ impl LedgerTotals {
         LedgerTotals { reserved: BudgetAmounts::default(), calls: 0, ..*self }
     }
 
-    /// A refusal lasts until the window ends, except that calls under way may use less than they reserved.
+    /// Returns the seconds after which a retry may succeed.
+    ///
+    /// A refusal lasts until the window ends, unless running calls may still free a part of the limit.
     fn retry_after(&self, rule: &BudgetRule, now_ms: i64, limit: ReachedLimit) -> u64 {
         let is_final = limit != ReachedLimit::Reservations && self.is_exhausted(&rule.limits);
         match self.bounds.ends_ms {
@@ -337,7 +344,7 @@ impl LedgerTotals {
     }
 }
 
-/// Returns when a reservation of this moment expires: within the time limit, rounded down to a step.
+/// Returns the expiry time of a new reservation, which is its time limit rounded down to a step.
 fn expiry(now_ms: i64, timeout_ms: i64) -> i64 {
     let step = (timeout_ms / EXPIRY_PARTS).max(EXPIRY_STEP_MIN_MS);
     let until_ms = now_ms.saturating_add(timeout_ms);

@@ -1,20 +1,22 @@
-//! Budgets of model calls: money, tokens, requests and concurrent calls of an organization, a project, a user, a service
-//! account, a key, a provider secret or a model, in windows of time (G-34, G-35).
+//! Budgets of model calls, which limit money, tokens, requests and concurrent calls within time windows (G-34, G-35).
+//!
+//! The scope of a budget is an organization, project, user, service account, credential, provider secret or model.
 //!
 //! | module | subject |
 //! |---|---|
-//! | [`window`], [`amounts`], [`rule`] | windows, amounts, and the rules that records of the kind `gateway_budget` have |
-//! | [`ledger`], [`stored`] | the pure core: reservations and settlements of one budget, and its record |
+//! | [`window`], [`amounts`], [`rule`] | windows, amounts, and the rules in records of the kind `gateway_budget` |
+//! | [`ledger`], [`stored`] | reservations and settlements of one budget without I/O, and the form of its record |
 //! | [`queue`] | batches of changes as conditional writes of one ledger |
-//! | [`catalog`], [`ReplicatedBudgets`] | what budgets need of a catalog, and the replicated one |
+//! | [`catalog`], [`ReplicatedBudgets`] | interface to the catalog, and its replicated implementation |
 //! | [`service`] | admission and settlement of calls, for the gateway |
-//! | [`usage`], [`headers`], [`metrics`] | what is left: for the API, for response headers, for operators |
+//! | [`usage`], [`headers`], [`metrics`] | use and remainders, for the API, for response headers, and for operators |
 //!
-//! Each budget has one ledger in the catalog, which all nodes change by conditional writes. So reservations of all nodes
-//! count against one limit, and what is settled survives every crash of a minority. A reservation expires with its call's
-//! time limit, whatever happens to the node.
+//! Each budget has one ledger in the catalog, which all nodes change by conditional writes. The reservations of all
+//! nodes therefore count against the same limits, and settlements survive the crash of any minority. A reservation
+//! expires with the time limit of its call, even if the node crashes.
 //!
-//! A call is admitted while something is left of each limit: a window exceeds money and tokens by less than one call.
+//! A call is admitted while each limit has a remainder. Money and tokens therefore exceed their limits by less than one
+//! call, if no call uses more than it reserved.
 
 pub mod amounts;
 mod call;

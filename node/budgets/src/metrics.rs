@@ -1,4 +1,4 @@
-//! Metrics of budgets in Prometheus text format. Every node has the same usage, and counts of its own.
+//! Metrics of budgets in Prometheus text format: the shared use of all nodes, and the counters of this node.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use crate::counters::BudgetCounters;
 use crate::rule::BudgetRule;
 use crate::usage::BudgetUsage;
 
-/// Upper bound of the budgets with metrics of their own, those with the lowest ids.
+/// Upper bound of the number of budgets with individual metrics. The budgets with the lowest ids come first.
 pub const BUDGETS_SHOWN_MAX: usize = 200;
 
-/// Family with one value for each budget; budgets without one are left out.
+/// Metric family with one value per budget. Budgets without a value are omitted.
 struct OfBudgets(&'static str, &'static str, fn(&BudgetUsage) -> Option<f64>);
 
 const OF_BUDGETS: [OfBudgets; 9] = [

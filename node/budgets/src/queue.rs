@@ -1,7 +1,8 @@
-//! Queue of one ledger on this node: all waiting changes go into one conditional write, and the next waits for it.
+//! Write queue of one ledger on this node, which combines waiting changes into one conditional write at a time.
 //!
-//! A write that lost to another node is made again from the newer ledger. A write whose outcome is unknown is sent again
-//! unchanged until the ledger shows its number, or a newer revision without it: so no change is made twice or lost.
+//! A write that lost to another node is repeated on the newer ledger. A write with an unknown outcome is sent again
+//! unchanged. The repetition ends when the ledger contains the batch number, or has a newer revision without it. No
+//! change is therefore applied twice or lost.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -24,18 +25,20 @@ use crate::ledger::{
 };
 use crate::rule_table::RuleCache;
 
-/// Upper bound of the changes in one write.
+/// Upper bound of the number of changes in one write.
 pub const BATCH_MAX: usize = 1024;
-/// Upper bound of the reservations that wait for one ledger. Ends of calls are bounded by their reservations.
+/// Upper bound of the number of waiting changes beyond which new reservations fail.
+///
+/// Settlements and releases need no bound, because each of them follows a reservation.
 pub const WAITING_MAX: usize = 10_000;
-/// Wait before another attempt after a lost write, at first and at most.
+/// Initial and maximum wait after a write that lost to another node.
 const CONFLICT_WAIT: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
-/// The same after a failed one.
+/// Initial and maximum wait after a failed write.
 const FAILURE_WAIT: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
-/// Doublings of a wait.
+/// Upper bound of the number of times a wait is doubled.
 const DOUBLINGS_MAX: u32 = 10;
 
-/// What the queues of a node share.
+/// State that the write queues of a node share.
 pub(crate) struct QueueParts {
     pub catalog: Arc<dyn BudgetCatalog>,
     pub rules: RuleCache,
@@ -55,7 +58,7 @@ pub(crate) struct LedgerQueue {
 #[derive(Default)]
 struct QueueState {
     waiting: VecDeque<QueuedChange>,
-    /// Whether a task writes batches.
+    /// Whether a task is writing batches.
     running: bool,
 }
 
@@ -79,18 +82,18 @@ pub(crate) enum ReserveAnswer {
     Failed(String),
 }
 
-/// Reservation of a call in one ledger. It is released when it is dropped without an end.
+/// Reservation of a call in one ledger, which is released if it is dropped without a settlement.
 pub(crate) struct LedgerHold {
     queue: Arc<LedgerQueue>,
     reservation: Option<LedgerReservation>,
 }
 
-/// Write of a batch.
+/// Prepared write of a batch.
 struct BatchWrite {
     put: LedgerPut,
     batch: u64,
     outcome: LedgerOutcome,
-    /// Whether it was sent before with an unknown outcome, so that it may be made at any time.
+    /// Whether an earlier attempt had an unknown outcome and may therefore still take effect.
     may_be_made: bool,
 }
 
@@ -99,11 +102,11 @@ enum AttemptEnd {
     Applied(LedgerOutcome),
     NoBudget,
     Unreadable(String),
-    /// Nothing was decided: try again after the wait.
+    /// The batch is undecided, and needs another attempt after this wait.
     Again(Duration),
 }
 
-/// State of the attempts at one batch.
+/// State of the attempts to write one batch.
 #[derive(Default)]
 struct Attempts {
     pending: Option<BatchWrite>,
@@ -124,8 +127,8 @@ impl LedgerQueue {
     ) -> oneshot::Receiver<ReserveAnswer> {
         let (reply, answer) = oneshot::channel();
         if self.state.lock().waiting.len() >= WAITING_MAX {
-            let why = format!("{WAITING_MAX} calls wait for their reservation already");
-            // The receiver is at hand, so it gets the answer.
+            let why = format!("{WAITING_MAX} calls already wait for a reservation");
+            // The receiver still exists, so the send cannot fail.
             let _ = reply.send(ReserveAnswer::Failed(why));
             return answer;
         }
@@ -134,7 +137,7 @@ impl LedgerQueue {
         answer
     }
 
-    /// Counts a call that reserved nothing. The receiver hears when it is durable.
+    /// Counts a call without a reservation. The receiver resolves when the change is durable.
     pub fn count(self: &Arc<LedgerQueue>, actual: BudgetAmounts) -> oneshot::Receiver<()> {
         let (reply, durable) = oneshot::channel();
         self.push(LedgerChange::Count { actual }, ChangeReply::Durable(reply));
@@ -152,7 +155,7 @@ impl LedgerQueue {
     async fn run(self: Arc<LedgerQueue>) {
         let (mut batch, mut attempts) = (Vec::new(), Attempts::default());
         loop {
-            // A batch with an unknown outcome has to stay as it is.
+            // A batch with an unknown outcome must not change.
             if attempts.pending.is_none() && !self.fill(&mut batch) {
                 return;
             }
@@ -172,8 +175,9 @@ impl LedgerQueue {
         }
     }
 
-    /// Adds waiting changes to a batch, ends of calls first, and drops reservations that nobody waits for any more.
-    /// Returns whether there is something to do.
+    /// Adds waiting changes to a batch, and returns whether there is work to do.
+    ///
+    /// Ends of calls come first. Reservations without a waiting caller are dropped.
     fn fill(&self, batch: &mut Vec<QueuedChange>) -> bool {
         let mut state = self.state.lock();
         let more = BATCH_MAX.saturating_sub(batch.len()).min(state.waiting.len());
@@ -208,7 +212,7 @@ impl LedgerQueue {
             if revision == pending.put.expect {
                 return self.write(pending, attempts).await;
             }
-            // The revision that it named is past, so it was not made and never will be.
+            // Its expected revision is past, so the write did not take effect and never will.
         }
         let number = parts.batches.fetch_add(1, Ordering::Relaxed);
         let changes: Vec<LedgerChange> = batch.iter().map(|queued| queued.change).collect();
@@ -217,7 +221,7 @@ impl LedgerQueue {
             if attempts.fenced || changes.is_empty() {
                 return AttemptEnd::Applied(outcome);
             }
-            // Another node may have freed what this copy does not show yet.
+            // Another node may have freed amounts that the local copy does not show yet.
             attempts.fenced = true;
             return match parts.catalog.fence().await {
                 Ok(()) => AttemptEnd::Again(Duration::ZERO),
@@ -240,12 +244,12 @@ impl LedgerQueue {
                 (self.wait(CONFLICT_WAIT, attempts.lost), false)
             }
             LedgerPutOutcome::NotWritten(why) => {
-                tracing::warn!(budget = %self.budget, why, "cannot write the ledger of a budget; it is tried again");
+                tracing::warn!(budget = %self.budget, why, "cannot write the ledger of a budget; retrying");
                 (self.failed(attempts), false)
             }
             LedgerPutOutcome::Unknown(why) => {
-                tracing::warn!(budget = %self.budget, why, "the outcome of a write of a budget is unknown");
-                // Without the fence the copy may not show the write; then it is sent again, which is harmless.
+                tracing::warn!(budget = %self.budget, why, "the write of a budget's ledger has an unknown outcome");
+                // If the fence fails, the copy may lack the write. Sending the write again is harmless.
                 let _ = self.parts.catalog.fence().await;
                 (self.failed(attempts), true)
             }
@@ -262,7 +266,7 @@ impl LedgerQueue {
         self.wait(FAILURE_WAIT, attempts.failed)
     }
 
-    /// Doubles the wait with every attempt. Nodes differ, so that one of them comes first.
+    /// Returns a wait that doubles with every attempt. Each process scales it differently, so that one of them wins.
     fn wait(&self, (first, most): (Duration, Duration), attempt: u32) -> Duration {
         let doubled = first.saturating_mul(1 << attempt.min(DOUBLINGS_MAX)).min(most);
         let share = (self.parts.writer.0.as_u128() >> (attempt % 16 * 8)) as u8;
@@ -278,7 +282,7 @@ impl LedgerQueue {
             match (queued.reply, answer) {
                 (ChangeReply::Reservation(reply), LedgerAnswer::Reserved { reservation, standing }) => {
                     let hold = LedgerHold { queue: Arc::clone(self), reservation: Some(reservation) };
-                    // Nobody waits any more: the hold comes back, and its drop releases it.
+                    // If the caller has given up, the send returns the hold, and dropping it releases it.
                     drop(reply.send(ReserveAnswer::Granted(hold, standing)));
                 }
                 (ChangeReply::Reservation(reply), LedgerAnswer::Refused { refusal, standing }) => {
@@ -290,7 +294,7 @@ impl LedgerQueue {
     }
 }
 
-// Whoever waits may have given up, so answers may find nobody.
+// Sends may fail, because the waiting caller may have given up.
 impl ChangeReply {
     fn done(self) {
         if let ChangeReply::Durable(reply) = self {
@@ -305,7 +309,7 @@ impl ChangeReply {
         }
     }
 
-    /// Refuses a reservation. The end of a call gets no answer, for it is not durable.
+    /// Fails a reservation. The end of a call gets no reply, because it is not durable.
     fn failed(self, why: &str) {
         if let ChangeReply::Reservation(reply) = self {
             drop(reply.send(ReserveAnswer::Failed(why.to_owned())));
@@ -314,7 +318,7 @@ impl ChangeReply {
 }
 
 impl LedgerHold {
-    /// Replaces the reservation by the actual use. The receiver hears when it is durable.
+    /// Replaces the reservation with the actual use. The receiver resolves when the change is durable.
     pub fn settle(mut self, actual: BudgetAmounts) -> oneshot::Receiver<()> {
         let (reply, durable) = oneshot::channel();
         if let Some(reservation) = self.reservation.take() {

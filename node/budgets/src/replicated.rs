@@ -1,4 +1,4 @@
-//! Rules and ledgers in the replicated catalog of the cluster.
+//! Storage of budget rules and ledgers in the replicated catalog.
 
 use std::fmt;
 
@@ -15,10 +15,10 @@ use uuid::Uuid;
 use crate::catalog::{BudgetCatalog, LedgerPut, LedgerPutOutcome, StoredLedger};
 use crate::rule::BudgetRule;
 
-/// Scope of the unique keys of ledgers. A record without a key would count as deleted.
+/// Scope of the unique keys of ledgers, which need a key because a record without one counts as deleted.
 const LEDGER_SCOPE: &str = "gateway_budget_ledger";
 
-/// The replicated catalog of the cluster.
+/// Storage of budgets in the replicated catalog of the cluster.
 #[derive(Clone)]
 pub struct ReplicatedBudgets(pub Catalog);
 
@@ -55,6 +55,12 @@ impl BudgetCatalog for ReplicatedBudgets {
             Some(record) => BudgetRule::read(record.id, record.org?, &record.body).ok(),
             None => of_temporary(view.get(RecordKind::TEMPORARY_CREDENTIAL, budget)?),
         })
+    }
+
+    fn exists(&self, budget: Uuid) -> bool {
+        let kinds = [RecordKind::GATEWAY_BUDGET, RecordKind::TEMPORARY_CREDENTIAL];
+        self.0
+            .peek(|view| kinds.iter().any(|kind| view.get(*kind, budget).is_some_and(|record| !record.keys.is_empty())))
     }
 
     fn ledger(&self, budget: Uuid) -> Option<StoredLedger> {
@@ -94,7 +100,7 @@ impl BudgetCatalog for ReplicatedBudgets {
     }
 }
 
-/// Returns the rule of a temporary credential that has limits.
+/// Returns the rule of a temporary credential, or `None` if the credential has no limits.
 fn of_temporary(record: &Record) -> Option<BudgetRule> {
     let credential = TemporaryCredential::read(record).ok()?;
     let limits = (credential.terms.max_requests, credential.terms.max_cost);

@@ -1,4 +1,4 @@
-//! Rules of budgets: whose calls one counts, in which windows, and how much it allows.
+//! Rules of budgets: scope, window, limits, and the effect of an exhausted limit.
 
 use assay_storage_model::OrgId;
 use serde_json::{Map, Value};
@@ -8,25 +8,25 @@ use uuid::Uuid;
 use crate::amounts::nano_usd;
 use crate::window::BudgetWindow;
 
-/// Calls that a budget counts together.
+/// Set of calls that a budget counts together.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum BudgetScope {
     Organization,
     Project(Uuid),
     User(Uuid),
     ServiceAccount(Uuid),
-    /// Record of an API key or of a service token.
+    /// Record of an API key or a service token.
     ApiKey(Uuid),
-    /// Record of a temporary credential whose terms have limits. No record of a budget has this scope.
+    /// Record of a temporary credential with limits. Stored budgets never have this scope.
     TemporaryCredential(Uuid),
-    /// Record of a provider secret: an AI secret, or a variable of a project.
+    /// Record of a provider secret, which is an AI secret or a project variable.
     Secret(Uuid),
-    /// Model by the name that callers use.
+    /// Name of the model in requests.
     Model(String),
 }
 
 impl BudgetScope {
-    /// Returns the `type` in records and metrics.
+    /// Returns the name of the scope in records and metrics.
     pub fn word(&self) -> &'static str {
         match self {
             BudgetScope::Organization => "org",
@@ -44,23 +44,23 @@ impl BudgetScope {
 /// Effect of an exhausted budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BudgetAction {
-    /// Calls are refused.
+    /// Refuses calls.
     Reject,
-    /// Calls go on. The log, metrics and the usage of the budget show it.
+    /// Admits calls, and only reports the exhaustion in the log, the metrics and the usage of the budget.
     Alert,
 }
 
-/// Limits of one window. `None` is no limit.
+/// Limits of one window, where `None` means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BudgetLimits {
     pub nano_usd: Option<u64>,
     pub tokens: Option<u64>,
     pub requests: Option<u64>,
-    /// Calls at the same time, independent of the window.
+    /// Number of concurrent calls, which does not depend on the window.
     pub concurrent: Option<u64>,
 }
 
-/// One budget, read from its record.
+/// Rule of one budget, read from its record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BudgetRule {
     pub id: Uuid,
@@ -69,7 +69,7 @@ pub struct BudgetRule {
     pub window: BudgetWindow,
     pub limits: BudgetLimits,
     pub action: BudgetAction,
-    /// Whether models without a price are allowed although there is a limit of money.
+    /// Whether models without a price are allowed despite a limit of money.
     pub allow_unpriced: bool,
 }
 
@@ -82,7 +82,7 @@ pub enum BudgetRuleError {
 }
 
 impl BudgetRule {
-    /// Returns the rule that keeps the limits of a temporary credential (G-24); none without limits.
+    /// Returns the rule that enforces the limits of a temporary credential (G-24), or `None` without limits.
     pub fn of_temporary(id: Uuid, org: OrgId, (requests, usd): (Option<u64>, Option<f64>)) -> Option<BudgetRule> {
         if requests.is_none() && usd.is_none() {
             return None;
@@ -98,7 +98,7 @@ impl BudgetRule {
         })
     }
 
-    /// Reads the body of a record.
+    /// Reads a rule from the body of its record.
     pub fn read(id: Uuid, org: OrgId, body: &[u8]) -> Result<BudgetRule, BudgetRuleError> {
         let body = serde_json::from_slice(body).map_err(|_| BudgetRuleError::NotAnObject(id))?;
         BudgetRule::of_fields(id, org, &body)
@@ -142,7 +142,7 @@ impl BudgetRule {
         })
     }
 
-    /// Returns what the budget counts, for callers and operators.
+    /// Returns a description of the budget for callers and operators.
     pub fn description(&self) -> String {
         let scope = match &self.scope {
             BudgetScope::Organization => "the organization".to_owned(),

@@ -1,4 +1,4 @@
-//! Rules by what they count, so that a call finds its own without a look at all others.
+//! Index of rules by scope, which finds the rules of a call without a scan of all rules.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::catalog::BudgetCatalog;
 use crate::rule::{BudgetRule, BudgetScope};
 
-/// All rules of one version of the catalog.
+/// Index of all rules in one version of the catalog.
 #[derive(Debug, Default)]
 pub(crate) struct RuleTable {
     version: Option<u64>,
@@ -37,7 +37,7 @@ impl RuleTable {
         self.by_id.contains_key(&budget)
     }
 
-    /// Returns the rules about one of these scopes.
+    /// Returns the rules that apply to any of these scopes.
     pub fn matching(&self, org: OrgId, scopes: impl IntoIterator<Item = BudgetScope>) -> Vec<Arc<BudgetRule>> {
         let of_scope = |scope| self.by_scope.get(&(org, scope)).into_iter().flatten().map(Arc::clone);
         scopes.into_iter().flat_map(of_scope).collect()
@@ -51,7 +51,7 @@ impl RuleTable {
     }
 }
 
-/// Table of the newest version that the local copy of the catalog has.
+/// Cached table for the newest version in the local copy of the catalog.
 #[derive(Debug, Default)]
 pub(crate) struct RuleCache(RwLock<Arc<RuleTable>>);
 
@@ -62,7 +62,7 @@ impl RuleCache {
         if known.version == Some(version) {
             return known;
         }
-        // Rules that change between the two reads are read again at the next call, for the version is older.
+        // The version is read first, so a concurrent change makes the next call read the rules again.
         let table = Arc::new(RuleTable::new(version, catalog.rules()));
         *self.0.write() = Arc::clone(&table);
         table

@@ -1,4 +1,4 @@
-//! Admission of calls by the budgets that match them, and the settlement of their cost.
+//! Admission of calls by all matching budgets, and settlement of their cost.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -26,14 +26,14 @@ use crate::queue::{LedgerHold, LedgerQueue, QueueParts, ReserveAnswer};
 use crate::rule::{BudgetAction, BudgetRule, BudgetScope};
 use crate::rule_table::RuleCache;
 
-/// Longest wait of a call for its reservations.
+/// Maximum time for which a call waits for its reservations.
 pub const ADMISSION_WAIT_MAX: Duration = Duration::from_secs(5);
-/// Longest wait of a response for its settlement.
+/// Maximum time for which a response waits for its settlement.
 pub const SETTLEMENT_WAIT_MAX: Duration = Duration::from_secs(30);
-/// Shortest and longest time for which a reservation is kept.
+/// Minimum and maximum lifetime of a reservation.
 const TIMEOUT_BOUNDS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(24 * 3600));
 
-/// Budgets of all organizations. A handle; clones share everything.
+/// Handle to the budgets of all organizations, whose clones share all state.
 #[derive(Clone)]
 pub struct Budgets {
     parts: Arc<QueueParts>,
@@ -46,12 +46,14 @@ impl fmt::Debug for Budgets {
     }
 }
 
-/// Admission of one call. Dropped without a settlement, it releases its reservations in the background.
+/// Admission of one call.
+///
+/// Dropping it without a settlement releases its reservations in the background.
 pub struct BudgetReservation {
     budgets: Budgets,
     call: BudgetCall,
     held: HeldBudgets,
-    /// Budgets of the provider secret of the current attempt.
+    /// Budgets of the provider secret that the current attempt uses.
     of_secret: HeldBudgets,
 }
 
@@ -61,22 +63,22 @@ impl fmt::Debug for BudgetReservation {
     }
 }
 
-/// Budgets that count one call.
+/// Reservations and write queues of the budgets that count one call.
 #[derive(Default)]
 struct HeldBudgets {
     holds: Vec<LedgerHold>,
-    /// Budgets that only count.
+    /// Queues of budgets that count the call without a reservation.
     counted: Vec<Arc<LedgerQueue>>,
     headers: RateLimitHeaders,
 }
 
-/// The cost of a call is not durable yet. It is still written in the background.
+/// Error for a settlement that is not durable yet. The node keeps writing it in the background.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the cost of the call could not be stored within {} s; this node still tries", SETTLEMENT_WAIT_MAX.as_secs())]
 pub struct SettlementPending;
 
 impl Budgets {
-    /// Returns the budgets of a catalog. Ledgers are written by tasks of this runtime.
+    /// Creates the budgets of a catalog. Tasks of the runtime write the ledgers.
     pub fn new(catalog: Arc<dyn BudgetCatalog>, runtime: Handle) -> Budgets {
         let parts = QueueParts {
             catalog,
@@ -89,8 +91,9 @@ impl Budgets {
         Budgets { parts: Arc::new(parts), queues: Arc::default() }
     }
 
-    /// Admits a call and reserves its estimate in all budgets that match it, or in none. Without a budget that rejects
-    /// nothing is read or written.
+    /// Admits a call, and reserves its estimate in all matching budgets or in none.
+    ///
+    /// Without a matching budget that rejects calls, this performs no I/O.
     pub async fn admit(&self, call: BudgetCall) -> Result<BudgetReservation, BudgetRefusal> {
         let table = self.parts.rules.table(&*self.parts.catalog);
         let rules = if table.is_empty() { Vec::new() } else { table.matching(call.org, call.scopes()) };
@@ -119,7 +122,7 @@ impl Budgets {
         }
         let time = call.timeout.clamp(TIMEOUT_BOUNDS.0, TIMEOUT_BOUNDS.1);
         let waits = rejecting.iter().map(|rule| self.queue(rule).reserve(call.estimate(), time));
-        // A reservation that arrives too late finds its receiver gone, and is released.
+        // After a timeout the receivers are gone, so late reservations are released.
         let answers = timeout(ADMISSION_WAIT_MAX, join_all(waits)).await.map_err(|_| {
             let waited = ADMISSION_WAIT_MAX.as_secs();
             BudgetRefusal::Unavailable(format!("the reservation was not stored within {waited} s"))
@@ -161,29 +164,34 @@ impl Budgets {
         Arc::clone(self.queues.lock().entry(rule.id).or_insert_with(make))
     }
 
-    /// Returns metrics in Prometheus text format.
+    /// Returns the metrics in Prometheus text format.
     pub fn metrics_text(&self) -> String {
         let rules = self.parts.rules.table(&*self.parts.catalog).all();
         metrics::text(&rules, &*self.parts.catalog, &self.parts.counters)
     }
 
-    /// Deletes ledgers of deleted budgets, and logs what was done.
+    /// Deletes ledgers of deleted budgets, and logs the result.
     pub async fn sweep_and_say(&self) {
         match self.sweep().await {
             Ok(0) => {}
             Ok(ledgers) => tracing::info!(ledgers, "deleted ledgers of deleted budgets"),
-            Err(why) => tracing::warn!(why, "ledgers of deleted budgets stay; a later sweep deletes them"),
+            Err(why) => tracing::warn!(why, "could not delete ledgers of deleted budgets; a later sweep retries"),
         }
     }
 
-    /// Deletes ledgers of deleted budgets. Returns their number. To be called now and then on every node.
+    /// Deletes ledgers of deleted budgets, and returns their number.
+    ///
+    /// Every node has to call this periodically.
     pub async fn sweep(&self) -> Result<usize, String> {
         let table = self.parts.rules.table(&*self.parts.catalog);
         self.queues.lock().retain(|budget, queue| table.has(*budget) || Arc::strong_count(queue) > 1);
-        // A ledger is younger than its budget, so one without a budget here is one whose budget is gone.
+        // A ledger is younger than its budget, so a ledger without a budget belongs to a deleted one. The table has to
+        // be read after the ledgers.
         let (ledgers, table) = (self.parts.catalog.ledgers(), self.parts.rules.table(&*self.parts.catalog));
         let mut deleted = 0;
-        for (budget, revision) in ledgers.into_iter().filter(|(budget, _)| !table.has(*budget)) {
+        // A newer version may have written a rule that this one cannot read. Its ledger stays.
+        let is_gone = |budget: Uuid| !table.has(budget) && !self.parts.catalog.exists(budget);
+        for (budget, revision) in ledgers.into_iter().filter(|(budget, _)| is_gone(*budget)) {
             self.parts.catalog.delete(budget, revision).await?;
             deleted += 1;
         }
@@ -191,7 +199,7 @@ impl Budgets {
     }
 }
 
-/// Returns the refusal with the longer wait, the first of equal ones.
+/// Returns the refusal with the longer wait, or the known one if the waits are equal.
 fn longer<R>(
     known: Option<(R, crate::ledger::LedgerRefusal)>,
     found: (R, crate::ledger::LedgerRefusal),
@@ -203,8 +211,9 @@ fn longer<R>(
 }
 
 impl BudgetReservation {
-    /// Reserves in the budgets of the provider secret of the next attempt, and releases those of the one before. After a
-    /// refusal another secret may be tried.
+    /// Releases the reservations of the previous provider secret, and reserves in the budgets of this one.
+    ///
+    /// After a refusal, the caller may try another secret.
     pub async fn use_secret(&mut self, secret: Uuid) -> Result<(), BudgetRefusal> {
         self.of_secret = HeldBudgets::default();
         let table = self.budgets.parts.rules.table(&*self.budgets.parts.catalog);
@@ -214,18 +223,20 @@ impl BudgetReservation {
         Ok(())
     }
 
-    /// Returns the rate limit headers of the response. Budgets of provider secrets are no business of the caller.
+    /// Returns the rate limit headers of the response, which do not reveal budgets of provider secrets.
     pub fn headers(&self) -> RateLimitHeaders {
         self.held.headers
     }
 
-    /// Returns whether a budget counts this call.
+    /// Returns whether any budget counts this call.
     pub fn is_counted(&self) -> bool {
         [&self.held, &self.of_secret].into_iter().any(|held| !held.holds.is_empty() || !held.counted.is_empty())
     }
 
-    /// Replaces the reservations by the actual use. It is written whether the future is awaited or not; the future ends
-    /// when it is durable. A response ends only after that.
+    /// Replaces the reservations with the actual use.
+    ///
+    /// The use is written even if the future is not awaited. The future resolves when the use is durable, and a
+    /// response must not end before that.
     pub fn settle(self, actual: BudgetAmounts) -> impl Future<Output = Result<(), SettlementPending>> + Send + 'static {
         let BudgetReservation { held, of_secret, .. } = self;
         let mut waits = Vec::new();

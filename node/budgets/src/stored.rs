@@ -1,4 +1,4 @@
-//! JSON form of a ledger in its record.
+//! JSON encoding of ledgers in their records.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::amounts::BudgetAmounts;
 use crate::ledger::{BudgetLedger, BudgetWriter, ReservedGroup, WriterReservations};
 use crate::window::BudgetWindow;
 
-/// Stored ledger that cannot be read: a fault of this program or its disk.
+/// Error for an unreadable ledger, which indicates a fault of the program or its disk.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("the ledger of the budget cannot be read: `{path}` is missing or invalid")]
 pub struct LedgerError {

@@ -1,4 +1,4 @@
-//! Usage of one budget, for the API and metrics.
+//! Usage of one budget, for the API and the metrics.
 
 use assay_storage_model::event::format_micros;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::ledger::{BudgetLedger, LedgerTotals};
 use crate::rule::BudgetRule;
 use crate::stored::LedgerError;
 
-/// Limits of a budget, and what its current window has used of them.
+/// Limits of a budget, and the use in its current window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BudgetUsage {
     pub rule: BudgetRule,
@@ -18,7 +18,7 @@ pub struct BudgetUsage {
 }
 
 impl BudgetUsage {
-    /// Reads the ledger of a budget from the local copy of the catalog.
+    /// Reads the usage of a budget from the local copy of the catalog.
     pub fn read(rule: BudgetRule, catalog: &dyn BudgetCatalog) -> Result<BudgetUsage, LedgerError> {
         let now_ms = catalog.now_ms();
         let ledger = match catalog.ledger(rule.id) {
@@ -28,7 +28,7 @@ impl BudgetUsage {
         Ok(BudgetUsage { totals: ledger.totals_at(&rule, now_ms), rule })
     }
 
-    /// Returns the budget of this id and its usage; `None` if there is no such budget.
+    /// Returns the usage of the budget with this id, or `None` if no such budget exists.
     pub fn find(budget: Uuid, catalog: &dyn BudgetCatalog) -> Option<Result<BudgetUsage, LedgerError>> {
         let rule = catalog.rule(budget)?;
         Some(BudgetUsage::read(rule, catalog))
@@ -39,7 +39,7 @@ impl BudgetUsage {
         self.totals.is_exhausted(&self.rule.limits)
     }
 
-    /// Returns the body of the response. Limits that the budget does not have are null.
+    /// Returns the usage as the body of a response, in which absent limits are null.
     pub fn to_json(&self) -> Value {
         let LedgerTotals { bounds, spent, requests, reserved, calls } = self.totals;
         let limits = &self.rule.limits;

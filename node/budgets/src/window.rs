@@ -1,13 +1,15 @@
-//! Windows of budgets: spans of time in UTC after which a budget begins anew.
+//! Time windows of budgets in UTC, at whose end the use of a budget is reset.
 
 const MINUTE_MS: i64 = 60_000;
 const HOUR_MS: i64 = 60 * MINUTE_MS;
 const DAY_MS: i64 = 24 * HOUR_MS;
 const WEEK_MS: i64 = 7 * DAY_MS;
-/// Days from the Monday before 1970-01-01 to that day, a Thursday.
+/// Number of days from the preceding Monday to 1970-01-01, which was a Thursday.
 const DAYS_FROM_MONDAY: i64 = 3;
 
-/// Length of the windows of a budget. Weeks begin on Monday, months on their first day.
+/// Length of the windows of a budget.
+///
+/// Weeks begin on Monday, and months on their first day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BudgetWindow {
     Minute,
@@ -15,15 +17,15 @@ pub enum BudgetWindow {
     Day,
     Week,
     Month,
-    /// One window without an end.
+    /// Single window without an end.
     Total,
 }
 
-/// Begin and end of one window, in milliseconds since 1970.
+/// Start and end of one window, in milliseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowBounds {
     pub begins_ms: i64,
-    /// First moment after the window; `None` for the window without an end.
+    /// First moment after the window, or `None` if the window never ends.
     pub ends_ms: Option<i64>,
 }
 
@@ -37,7 +39,7 @@ impl BudgetWindow {
         BudgetWindow::Total,
     ];
 
-    /// Returns the name in records and responses.
+    /// Returns the name of the window in records and responses.
     pub fn word(self) -> &'static str {
         match self {
             BudgetWindow::Minute => "minute",
@@ -78,7 +80,9 @@ fn month_around(now_ms: i64) -> WindowBounds {
     WindowBounds { begins_ms: first * DAY_MS, ends_ms: Some(next * DAY_MS) }
 }
 
-/// Year, month and day of a day since 1970-01-01 in the Gregorian calendar, after Howard Hinnant's `civil_from_days`.
+/// Returns the Gregorian year, month and day of a day number since 1970-01-01.
+///
+/// The algorithm is Howard Hinnant's `civil_from_days`.
 fn date_of(day: i64) -> (i64, i64, i64) {
     let shifted = day + 719_468;
     let era = shifted.div_euclid(146_097);

@@ -1,24 +1,24 @@
-//! Rows of the same comparison key side by side: their order, and which of them are shown.
+//! Pairs of rows with the same comparison key, their order and their selection.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use crate::row::ComparedRow;
 
-/// Difference below which two numbers count as the same.
+/// Difference up to which two numbers count as equal.
 pub(crate) const SAME_WITHIN: f64 = 1e-9;
 
-/// Kind of a pair, of the first experiment against the base.
+/// Kind of a pair, which compares the first experiment with the base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Up,
     Down,
     Same,
-    /// The base has no row of the key.
+    /// Pair without a row of the base.
     New,
-    /// The first experiment has none.
+    /// Pair without a row of the first experiment.
     Missing,
-    /// A trial of the first experiment has an error.
+    /// Pair with an error in a trial of the first experiment.
     Errors,
 }
 
@@ -37,7 +37,7 @@ impl Kind {
     }
 }
 
-/// What pairs are ordered by. Those without a value come last.
+/// Sort key of pairs. Pairs without a value come last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     Delta,
@@ -57,17 +57,17 @@ impl Order {
     }
 }
 
-/// Which pairs are shown, and in what order.
+/// Selection and order of the pairs to show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
-    /// Score or metric that kinds and order are about.
+    /// Score or metric that determines the kind and the order of pairs.
     pub score: Option<String>,
     pub only: Option<Kind>,
     pub order: Order,
     pub is_descending: bool,
 }
 
-/// Rows of one key, by experiment.
+/// Rows with the same key, by experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pair<'r> {
     pub key: &'r str,
@@ -76,13 +76,13 @@ pub struct Pair<'r> {
 }
 
 impl Pair<'_> {
-    /// Returns the mean over the trials of an experiment.
+    /// Returns the mean over the trials of an experiment, or `None` if no trial has a value.
     pub fn mean(&self, experiment: usize, name: &str) -> Option<f64> {
         let values: Vec<f64> = self.cells[experiment].iter().filter_map(|row| row.value(name)).collect();
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     }
 
-    /// Returns by how much an experiment differs from the base.
+    /// Returns the mean of an experiment minus the mean of the base.
     pub fn delta(&self, experiment: usize, base: usize, name: &str) -> Option<f64> {
         Some(self.mean(experiment, name)? - self.mean(base, name)?)
     }
@@ -100,14 +100,14 @@ impl Pair<'_> {
     }
 }
 
-/// All rows, paired by their keys.
+/// Pairs of all rows, sorted by key.
 #[derive(Clone, Debug)]
 pub struct Pairing<'r> {
     pairs: Vec<Pair<'r>>,
 }
 
 impl<'r> Pairing<'r> {
-    /// Pairs rows of so many experiments. Pairs are in the order of their keys.
+    /// Pairs the rows of the given number of experiments.
     pub fn of(rows: &'r [ComparedRow], experiments: usize) -> Pairing<'r> {
         let mut by_key: BTreeMap<&str, Vec<Vec<&ComparedRow>>> = BTreeMap::new();
         for row in rows {
@@ -120,7 +120,7 @@ impl<'r> Pairing<'r> {
         &self.pairs
     }
 
-    /// Returns the pairs of a selection, against an experiment as the base.
+    /// Returns the selected pairs, compared with the experiment `base`.
     pub fn selected(&self, base: usize, selection: &Selection) -> Vec<&Pair<'r>> {
         let score = selection.score.as_deref();
         let is_shown = |pair: &&Pair<'_>| selection.only.is_none_or(|kind| pair.is_of(kind, base, score));
@@ -130,7 +130,7 @@ impl<'r> Pairing<'r> {
             Order::Score => pair.mean(0, score?),
             Order::Key => None,
         };
-        // stable: equal pairs stay in the order of their keys
+        // The sort is stable, so equal pairs stay in the order of their keys.
         match selection.order {
             Order::Key if selection.is_descending => shown.reverse(),
             Order::Key => {}

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-/// Before the name of a metric, where a score or a metric is named.
+/// Prefix of a metric's name in fields that accept both scores and metrics.
 pub const METRIC_PREFIX: &str = "metrics.";
 
-/// Numbers by their names.
+/// Numbers by name.
 pub type Measured = BTreeMap<String, f64>;
 
-/// One trial: the trace of one input in one experiment.
+/// Trial: the trace of one input in one experiment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ComparedRow {
     /// Index of the experiment in the request.
@@ -26,7 +26,7 @@ pub struct ComparedRow {
 }
 
 impl ComparedRow {
-    /// Reads a row of a query. Scores and metrics that are no numbers are left out.
+    /// Reads a row of a query result. Scores and metrics that are not numbers are omitted.
     pub fn read(experiment: usize, row: &Value) -> ComparedRow {
         let text = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
         ComparedRow {
@@ -43,7 +43,7 @@ impl ComparedRow {
         }
     }
 
-    /// Returns a score, or with [`METRIC_PREFIX`] a metric.
+    /// Returns the score with this name, or the metric if the name starts with [`METRIC_PREFIX`].
     pub fn value(&self, name: &str) -> Option<f64> {
         match name.strip_prefix(METRIC_PREFIX) {
             Some(metric) => self.metrics.get(metric).copied(),

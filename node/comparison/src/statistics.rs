@@ -1,22 +1,22 @@
-//! Means, deviations, percentiles and intervals.
+//! Statistics of a sample: mean, deviation, percentiles and confidence interval.
 
 use serde::Serialize;
 
-/// Quantiles of Student's distribution for a two-sided interval of 95 %, by degrees of freedom from 1.
+/// Quantiles of Student's t-distribution for a two-sided 95 % interval, by degrees of freedom from 1.
 const STUDENT_95: [f64; 30] = [
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
     2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 ];
-/// Quantile of the normal distribution, which that approaches.
+/// Quantile of the normal distribution, which Student's t-distribution approaches.
 const NORMAL_95: f64 = 1.960;
-/// Slope of the approach: above the table, the quantile is about `NORMAL_95 + STUDENT_SLOPE / degrees`.
+/// Slope of that approach. Beyond the table, the quantile is about `NORMAL_95 + STUDENT_SLOPE / degrees`.
 const STUDENT_SLOPE: f64 = 2.46;
 
-/// Interval of a mean, with a confidence of 95 %.
+/// Confidence interval of a mean, at a level of 95 %.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Interval(pub f64, pub f64);
 
-/// Numbers of which some figures are wanted.
+/// Sample of numbers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sample(Vec<f64>);
 
@@ -31,26 +31,28 @@ impl Sample {
         self.0.len()
     }
 
-    /// Returns the mean, or none of no numbers.
+    /// Returns the mean, or `None` for an empty sample.
     pub fn mean(&self) -> Option<f64> {
         (!self.0.is_empty()).then(|| self.0.iter().sum::<f64>() / self.0.len() as f64)
     }
 
-    /// Returns the standard deviation of the sample, or none of fewer than two numbers.
+    /// Returns the sample standard deviation, or `None` for fewer than two numbers.
     pub fn deviation(&self) -> Option<f64> {
         let mean = self.mean().filter(|_| self.0.len() > 1)?;
         let squares: f64 = self.0.iter().map(|number| (number - mean).powi(2)).sum();
         Some((squares / (self.0.len() - 1) as f64).sqrt())
     }
 
-    /// Returns the interval of the mean, or none of fewer than two numbers.
+    /// Returns the confidence interval of the mean, or `None` for fewer than two numbers.
     pub fn interval(&self) -> Option<Interval> {
         let (mean, deviation) = (self.mean()?, self.deviation()?);
         let half = student_95(self.0.len() - 1) * deviation / (self.0.len() as f64).sqrt();
         Some(Interval(mean - half, mean + half))
     }
 
-    /// Returns the smallest number that at least this share of the numbers does not exceed.
+    /// Returns the smallest number of the sample that at least this share of the numbers does not exceed.
+    ///
+    /// Returns `None` for an empty sample.
     pub fn percentile(&self, share: f64) -> Option<f64> {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);
@@ -58,11 +60,13 @@ impl Sample {
         sorted.get(rank.max(1) - 1).copied()
     }
 
-    /// Counts the numbers that are 0, and those in each tenth up to 1. Numbers outside count for the nearest end.
+    /// Returns the count of zeros, followed by the count of numbers in each tenth up to 1.
+    ///
+    /// Numbers outside this range count at its nearest end.
     pub fn distribution(&self) -> [u64; 11] {
         let mut counts = [0; 11];
         for number in &self.0 {
-            // a tenth is written with an error, which must not lift a number into the next one
+            // The rounding error of a tenth must not lift a number into the next one.
             let tenth = (number * 10.0 - 1e-9).ceil().clamp(0.0, 10.0);
             counts[tenth as usize] += 1;
         }

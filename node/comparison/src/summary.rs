@@ -1,4 +1,4 @@
-//! What experiments have as wholes, pair by pair against the base, and by groups.
+//! Summaries of experiments: as a whole, in pairs with the base, and by group.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use crate::pairing::{Pairing, SAME_WITHIN};
 use crate::row::{ComparedRow, METRIC_PREFIX};
 use crate::statistics::{Interval, Sample};
 
-/// Figures of a score.
+/// Statistics of a score.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ScoreSummary {
     pub mean: Option<f64>,
@@ -16,7 +16,7 @@ pub struct ScoreSummary {
     pub deviation: Option<f64>,
 }
 
-/// Figures of a metric.
+/// Statistics of a metric.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MetricSummary {
     pub mean: Option<f64>,
@@ -25,7 +25,7 @@ pub struct MetricSummary {
     pub p95: Option<f64>,
 }
 
-/// Figures of one experiment.
+/// Statistics of one experiment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ExperimentSummary {
     pub rows: usize,
@@ -47,7 +47,7 @@ pub struct PairedChange {
     pub interval: Option<Interval>,
 }
 
-/// One experiment against the base.
+/// Comparison of one experiment with the base.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ComparisonSummary {
     pub scores: BTreeMap<String, PairedChange>,
@@ -56,15 +56,15 @@ pub struct ComparisonSummary {
     pub missing: usize,
 }
 
-/// Rows of one value of the group, by experiment.
+/// Statistics of the rows with one group value, by experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupSummary<'r> {
-    /// Value as compact JSON.
+    /// Group value as compact JSON.
     pub value: &'r str,
     pub experiments: Vec<ExperimentSummary>,
 }
 
-/// Returns the figures of rows of one experiment.
+/// Returns the statistics of the rows of one experiment.
 pub fn summary_of<'r>(rows: impl Iterator<Item = &'r ComparedRow> + Clone) -> ExperimentSummary {
     let names = |of: fn(&ComparedRow) -> &crate::Measured| -> BTreeSet<String> {
         rows.clone().flat_map(|row| of(row).keys().cloned()).collect()
@@ -135,7 +135,9 @@ impl PairedChange {
     }
 }
 
-/// Returns the groups of the rows, the largest first, and of equal ones in the order of their values.
+/// Returns at most `groups_max` groups of the rows, largest first.
+///
+/// Groups of equal size are in the order of their values.
 pub fn groups(rows: &[ComparedRow], experiments: usize, groups_max: usize) -> Vec<GroupSummary<'_>> {
     let mut by_value: BTreeMap<&str, Vec<Vec<&ComparedRow>>> = BTreeMap::new();
     for row in rows {
@@ -143,7 +145,7 @@ pub fn groups(rows: &[ComparedRow], experiments: usize, groups_max: usize) -> Ve
     }
     let size = |cells: &[Vec<&ComparedRow>]| cells.iter().map(Vec::len).sum::<usize>();
     let mut by_size: Vec<(&str, Vec<Vec<&ComparedRow>>)> = by_value.into_iter().collect();
-    // stable: equal groups stay in the order of their values
+    // The sort is stable, so equal groups stay in the order of their values.
     by_size.sort_by_key(|(_, cells)| std::cmp::Reverse(size(cells)));
     by_size
         .into_iter()

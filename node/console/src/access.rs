@@ -1,4 +1,4 @@
-//! `GET /console/access`: who may do what on an object, and through which grant.
+//! Handler of `GET /console/access`, which explains permissions on an object and the grants behind them.
 
 use assay_node_auth::ObjectType;
 use assay_node_http::requests::caller::Call;

@@ -1,4 +1,4 @@
-//! Files of the console: packed into the program, or read from a folder while it is developed.
+//! Files of the console, packed into the program or, during development, read from a folder.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -7,18 +7,18 @@ use flate2::read::GzDecoder;
 
 include!(concat!(env!("OUT_DIR"), "/packed.rs"));
 
-/// Path of the page that every address of the console has.
+/// Path of the page that every address of the console serves.
 pub const INDEX: &str = "index.html";
-/// Files that are bigger than this are not read from a folder.
+/// Upper bound of the size of a file that is read from a folder.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
-/// A file inside the program.
+/// File that is packed into the program.
 #[derive(Clone, Copy, Debug)]
 pub struct PackedFile {
     pub path: &'static str,
-    /// Entity tag, with its quotes.
+    /// Entity tag, including its quotes.
     pub tag: &'static str,
-    /// Length before compression.
+    /// Length before compression, in bytes.
     pub bytes: usize,
     pub gzip: &'static [u8],
 }
@@ -28,7 +28,7 @@ impl PackedFile {
         PACKED.binary_search_by(|file| file.path.cmp(path)).ok().map(|found| &PACKED[found])
     }
 
-    /// Returns the content for clients that do not take gzip.
+    /// Returns the uncompressed content, for clients that do not accept gzip.
     pub fn unpacked(&self) -> io::Result<Vec<u8>> {
         let mut content = Vec::with_capacity(self.bytes);
         GzDecoder::new(self.gzip).read_to_end(&mut content)?;
@@ -36,7 +36,10 @@ impl PackedFile {
     }
 }
 
-/// Reads a file below a folder. None if there is none, or the path leads elsewhere.
+/// Reads a file below a folder.
+///
+/// Returns `None` if the file is absent or too large. A path with unusual segments also yields `None`, which keeps
+/// reads inside the folder.
 pub fn read_from(folder: &Path, path: &str) -> Option<Vec<u8>> {
     let is_plain = |part: &str| !part.is_empty() && !part.starts_with('.') && part.bytes().all(is_path_byte);
     if !path.split('/').all(is_plain) {
@@ -51,7 +54,7 @@ fn is_path_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)
 }
 
-/// Returns the content type of a file by the ending of its name.
+/// Returns the content type of a file according to its extension.
 pub fn content_type(path: &str) -> &'static str {
     match path.rsplit_once('.').map(|(_, ending)| ending) {
         Some("html") => "text/html; charset=utf-8",

@@ -1,6 +1,6 @@
-//! `POST /console/compare`: pairs the rows of experiments by the comparison key of their project.
+//! Handler of `POST /console/compare`, which pairs the rows of experiments by the comparison key of their project.
 //!
-//! All rows are read without their contents and compared. The contents are read for the rows of the page alone.
+//! The comparison reads all rows without their contents. Contents are read only for the rows of the requested page.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,24 +22,24 @@ use uuid::Uuid;
 use crate::query_trees::select_from;
 
 const EXPERIMENTS_MAX: usize = 8;
-/// Upper bound of the rows of one experiment that are compared.
+/// Upper bound of the number of compared rows of one experiment.
 const ROWS_MAX: usize = 20_000;
-/// Upper bound of the bytes of the rows of one experiment, without their contents.
+/// Upper bound of the size of one experiment's rows without their contents, in bytes.
 const ROWS_BYTES_MAX: usize = 64 << 20;
-/// Upper bound of the bytes of one page.
+/// Upper bound of the size of one page, in bytes.
 const PAGE_BYTES_MAX: usize = 64 << 20;
 const PAGE_DEFAULT: usize = 100;
 const PAGE_MAX: usize = 1000;
 const PREVIEW_DEFAULT: u64 = 400;
 const GROUPS_MAX: usize = 200;
-/// Key that rows are paired by if the project names none.
+/// Comparison key of projects that define none.
 const KEY_DEFAULT: &str = "input";
 
-/// A request, checked.
+/// Validated request.
 #[derive(Clone, Debug, PartialEq)]
 struct CompareRequest {
     experiments: Vec<Uuid>,
-    /// Index of the base.
+    /// Index of the base among `experiments`, or `None` without a base.
     base: Option<usize>,
     filter: Option<String>,
     group: Option<String>,
@@ -50,7 +50,7 @@ struct CompareRequest {
     version: Option<String>,
 }
 
-/// An experiment of the request, as its record has it.
+/// Experiment of the request, read from its record.
 struct Compared {
     id: Uuid,
     name: Value,
@@ -69,7 +69,7 @@ pub async fn compare(call: Call, payload: Payload) -> HandlerResult {
         truncated |= found.len() > ROWS_MAX;
         rows.extend(found.iter().take(ROWS_MAX).map(|row| ComparedRow::read(index, row)));
     }
-    // pairing takes a while for many rows, and this thread serves other requests
+    // Pairing many rows would block the other requests of this thread.
     let (compared, request) = (Arc::new(compared), Arc::new(request));
     let paired = {
         let (compared, request) = (Arc::clone(&compared), Arc::clone(&request));
@@ -96,7 +96,7 @@ pub async fn compare(call: Call, payload: Payload) -> HandlerResult {
     }))
 }
 
-/// What the response says of all rows, and the pairs of its page.
+/// Summaries of all rows, and the pairs of the requested page.
 struct PairedPage {
     score: Option<String>,
     experiments: Vec<Value>,
@@ -106,7 +106,7 @@ struct PairedPage {
     page: Vec<OwnedPair>,
 }
 
-/// A pair that outlives the rows that it was made of.
+/// Pair that owns its rows, so it outlives the pairing.
 struct OwnedPair {
     key: String,
     cells: Vec<Vec<ComparedRow>>,
@@ -224,14 +224,16 @@ async fn experiments(call: &Call, request: &CompareRequest) -> Result<Vec<Compar
     Ok(compared)
 }
 
-/// Returns the comparison key of a project. A caller who may not read the project gets the default.
+/// Returns the comparison key of a project, or the default if the caller may not read the project.
 async fn comparison_key(call: &Call, project: Uuid) -> Result<String, Refusal> {
     let may_read = call.edge.records.get(&call.principal, &kinds::PROJECT, project).await.ok();
     let key = may_read.as_ref().and_then(|project| project.pointer("/settings/comparison_key")?.as_str());
     Ok(key.filter(|key| !key.trim().is_empty()).unwrap_or(KEY_DEFAULT).to_owned())
 }
 
-/// Returns the traces of an experiment without their contents, at most one more than are compared.
+/// Returns the traces of an experiment without their contents.
+///
+/// The limit is one more than the compared rows, which reveals a truncation.
 async fn light_rows(call: &Call, request: &CompareRequest, experiment: Uuid, key: &str) -> Result<Vec<Value>, Refusal> {
     let mut select = vec![
         ("root_span_id", "root_span_id"),
@@ -249,10 +251,11 @@ async fn light_rows(call: &Call, request: &CompareRequest, experiment: Uuid, key
     if let Some(filter) = &request.filter {
         query["filter"] = json!({"btql": filter});
     }
-    rows_of(call, query, &QueryOptions { bytes_max: ROWS_BYTES_MAX, version: request.version.clone() }).await
+    rows_of(call, query, &QueryOptions { version: request.version.clone(), ..QueryOptions::newest(ROWS_BYTES_MAX) })
+        .await
 }
 
-/// Returns the contents of the traces of a page, by their experiment and root span.
+/// Returns the contents of a page's traces, by experiment and root span.
 async fn contents(
     call: &Call,
     request: &CompareRequest,
@@ -284,7 +287,7 @@ async fn contents(
         "op": "in", "left": {"op": "ident", "name": ["root_span_id"]}, "right": {"op": "literal", "value": roots},
     });
     query["preview_length"] = request.preview.into();
-    let options = QueryOptions { bytes_max: PAGE_BYTES_MAX, version: request.version.clone() };
+    let options = QueryOptions { version: request.version.clone(), ..QueryOptions::newest(PAGE_BYTES_MAX) };
     for row in rows_of(call, query, &options).await? {
         let id = row["experiment_id"].as_str().and_then(|id| Uuid::parse_str(id).ok());
         if let (Some(id), Some(root)) = (id, row["root_span_id"].as_str()) {
@@ -335,7 +338,10 @@ fn grouped(compared: &[Compared], rows: &[ComparedRow], is_asked: bool) -> Vec<V
     groups(rows, compared.len(), GROUPS_MAX).into_iter().map(one).collect()
 }
 
-/// Describes a pair: the input and the expected output of its first trial, and all trials of each experiment.
+/// Returns a pair as JSON.
+///
+/// The input and the expected output come from its first trial with contents. The cells hold all trials of each
+/// experiment.
 fn row(compared: &[Compared], pair: &Pair<'_>, base: usize, contents: &HashMap<(Uuid, String), Value>) -> Value {
     let content = |experiment: usize, root: &str| contents.get(&(compared[experiment].id, root.to_owned()));
     let first = pair.cells.iter().flatten().find_map(|row| content(row.experiment, &row.root_span_id));

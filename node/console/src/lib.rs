@@ -1,17 +1,18 @@
-//! Server side of the web console: the page and its assets inside the program, sessions of browsers, and what the pages
-//! ask for beside the API.
+//! Server side of the web console: its page and assets, browser sessions, and endpoints outside the public API.
 //!
 //! | module | subject |
 //! |---|---|
 //! | `assets` | files of the console, packed at build time or read from `console.dir` |
-//! | `page` | responses with these files, and the headers that keep them safe |
+//! | `page` | responses with these files, and their security headers |
 //! | `about` | facts about this server, and an overview of projects |
-//! | `access` | `/console/access`: who may do what, and why |
+//! | `access` | `/console/access`: permissions on an object, and the grants behind them |
+//! | `cluster` | `/console/cluster` and `/console/usage`: state of the cluster, and storage of an organization |
 //! | `comparison` | `/console/compare`: experiments side by side |
-//! | `sessions` | `/console/session`: sign in with a key, ask, sign out |
-//! | `login` | `/console/login`: sign in with the provider |
-//! | `tail` | rows of a project or an experiment as they arrive |
-//! | `reports` | `/console/csp`: reports of browsers about violations of the policy |
+//! | `query_trees` | query trees that keep the expressions of callers apart from the query |
+//! | `sessions` | `/console/session`: sign-in with a key, current session, and sign-out |
+//! | `login` | `/console/login`: sign-in with the OpenID provider |
+//! | `tail` | live stream of the rows of a project or an experiment |
+//! | `reports` | `/console/csp`: browser reports of policy violations |
 
 mod assets;
 mod page;
@@ -19,6 +20,7 @@ mod query_trees;
 
 pub mod about;
 pub mod access;
+pub mod cluster;
 pub mod comparison;
 pub mod login;
 pub mod reports;

@@ -1,6 +1,7 @@
-//! `/console/login`: a browser signs in with the provider, by a login of this server whose client is the console.
+//! Handlers of `/console/login`, with which a browser signs in through the OpenID provider.
 //!
-//! The verifier of the login is in a cookie of the browser, so that a code that somebody else started opens nothing here.
+//! The console is a client of this server's own login flow. A browser cookie holds the PKCE verifier of the login. An
+//! authorization code from a login in another browser is therefore useless here.
 
 use assay_node_auth::{Secret, form_encoded};
 use assay_node_http::requests::console_session::ConsoleCookie;
@@ -13,22 +14,22 @@ use assay_node_records::mechanism::new_id;
 
 use crate::sessions::check_enabled;
 
-/// First page of the console.
+/// Path of the first page of the console.
 const APP: &str = "/app";
 const SIGN_IN: &str = "/app/sign-in";
-/// Time from the start of a sign-in until the browser is back.
+/// Time limit from the start of a sign-in until the browser returns.
 const LOGIN_SECONDS: i64 = 600;
-/// Upper bound of an address to go to after the sign-in. It travels to the provider and back.
+/// Upper bound of the length of the address after the sign-in, which the provider receives and returns.
 const NEXT_BYTES_MAX: usize = 2048;
 
-/// Reason why a sign-in failed, as the page is told.
+/// Reason for a failed sign-in, as reported to the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Problem {
-    /// The provider does not answer.
+    /// The provider does not respond, or returned an error other than a denial.
     Unavailable,
-    /// The person or the provider denied the login.
+    /// The user or the provider denied the login.
     Denied,
-    /// The login was started in another browser or at another address, is too old, or was used before.
+    /// The login started in another browser or at another address, expired, or was already used.
     NotHere,
 }
 
@@ -42,7 +43,7 @@ impl Problem {
     }
 }
 
-/// `GET /console/login?next=`: sends a browser to the provider.
+/// Handles `GET /console/login?next=`: redirects the browser to the provider.
 pub async fn start(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
     check_enabled(&edge)?;
     let passed = pass(edge.logins.as_ref(), &edge.identity)?;
@@ -62,7 +63,7 @@ pub async fn start(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
     Ok(sent_to(&url, Some(&[cookie])))
 }
 
-/// `GET /console/login/callback`: a browser that comes back from the login. Opens its session.
+/// Handles `GET /console/login/callback`: opens a session for a browser that returns from the login.
 pub async fn finish(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
     check_enabled(&edge)?;
     let _passed = pass(edge.logins.as_ref(), &edge.identity)?;
@@ -98,11 +99,13 @@ fn value<'a>(asked: &'a [(String, String)], name: &str) -> Option<&'a str> {
     asked.iter().find(|(known, value)| known == name && !value.is_empty()).map(|(_, value)| value.as_str())
 }
 
-/// Returns an address of the console, or its first page in the place of any other.
+/// Returns `next` if it is an address of the console, and the first page otherwise.
 fn internal(next: &str) -> &str {
     let is_below = next == APP || next.strip_prefix(APP).is_some_and(|rest| rest.starts_with(['/', '?']));
     let is_plain = next.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
     let path = next.split(['?', '#']).next().unwrap_or_default();
+    // Browsers read an encoded dot as a dot.
+    let path = path.to_ascii_lowercase().replace("%2e", ".");
     let has_one_root = !path.contains("//") && !path.split('/').any(|part| part == "." || part == "..");
     match is_below && is_plain && has_one_root && next.len() <= NEXT_BYTES_MAX {
         true => next,
@@ -141,6 +144,8 @@ mod tests {
             "https://evil.test/app",
             "/application",
             "/app/../x",
+            "/app/%2E%2e/x",
+            "/app/.%2e/x",
             "/app/\n",
             "/app/ä",
             "app",

@@ -1,4 +1,4 @@
-//! Responses with the page and its assets, and the headers that keep them safe.
+//! Responses with the page and its assets, and their security headers.
 
 use assay_node_http::responses::HandlerResult;
 use assay_node_http::responses::refusal::{ErrorKind, Refusal};
@@ -8,7 +8,7 @@ use assay_node_http::web::{Bytes, Data, HttpRequest, HttpResponse, HttpResponseB
 
 use crate::assets::{INDEX, PackedFile, content_type, read_from};
 
-/// Policy of the page: nothing but its own files runs, loads or is connected to.
+/// Content security policy of the page, which only permits its own origin.
 pub const POLICY: &str = concat!(
     "default-src 'none'; ",
     "script-src 'self'; ",
@@ -26,23 +26,25 @@ pub const POLICY: &str = concat!(
     "trusted-types assay-worker; ",
     "report-uri /console/csp",
 );
-/// Features of browsers that the console does not use.
+/// Permissions policy that disables the browser features that the console does not use.
 const PERMISSIONS: &str = "accelerometer=(), autoplay=(), camera=(), display-capture=(), encrypted-media=(), \
     fullscreen=(), geolocation=(), gyroscope=(), magnetometer=(), microphone=(), midi=(), payment=(), \
     picture-in-picture=(), publickey-credentials-get=(), screen-wake-lock=(), serial=(), usb=(), \
     xr-spatial-tracking=()";
-/// Assets have their hash in their name.
+/// Caching of assets, whose names contain their hashes.
 const FOR_EVER: &str = "public, max-age=31536000, immutable";
-/// A page may be kept, but is asked for again with its tag.
+/// Caching of the page, which browsers revalidate with its entity tag.
 const ASK_AGAIN: &str = "no-cache";
 const YEAR: &str = "max-age=31536000";
 
-/// `GET /app` and everything below it that is no asset: the same page. The address says what it shows.
+/// Handles `GET /app` and every path below it that is not an asset.
+///
+/// All these paths serve the same page, which selects its screen by the address.
 pub async fn page(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
     answer(&edge, &request, INDEX, ASK_AGAIN)
 }
 
-/// `GET /app/assets/{name}`.
+/// Handles `GET /app/assets/{name}`.
 pub async fn asset(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
     let name = request.match_info().get("path").unwrap_or_default();
     answer(&edge, &request, &format!("assets/{name}"), FOR_EVER)
@@ -77,7 +79,7 @@ fn answer(edge: &Edge, request: &HttpRequest, path: &str, caching: &str) -> Hand
     Ok(finished(response, content.into()))
 }
 
-/// Starts a response with all headers that a file of the console has.
+/// Starts a response with the headers that all files of the console have.
 fn dressed(edge: &Edge, path: &str, caching: &str) -> HttpResponseBuilder {
     let mut response = HttpResponse::Ok();
     response
@@ -100,7 +102,7 @@ fn finished(mut response: HttpResponseBuilder, content: Bytes) -> HttpResponse {
     response
 }
 
-/// Returns whether `If-None-Match` names the tag. Proxies that compress make it a weak one.
+/// Returns whether `If-None-Match` contains the tag, also as a weak tag, which compressing proxies produce.
 fn knows(known: &str, tag: &str) -> bool {
     known.split(',').map(|one| one.trim().trim_start_matches("W/")).any(|one| one == tag || one == "*")
 }

@@ -1,9 +1,9 @@
-//! Queries of this crate as trees, so that texts of callers stay expressions and nothing else.
+//! Query trees, in which a text from a caller can only be an expression.
 
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-/// Returns a query for some columns, each an alias and its expression, over objects of one kind.
+/// Returns a query over objects of one kind. Each column is a pair of alias and expression.
 pub fn select_from(kind: &str, ids: &[Uuid], shape: &str, columns: &[(&str, &str)]) -> Value {
     let ids: Vec<Value> = ids.iter().map(|id| json!({"op": "literal", "value": id})).collect();
     let columns: Vec<Value> =
@@ -14,7 +14,7 @@ pub fn select_from(kind: &str, ids: &[Uuid], shape: &str, columns: &[(&str, &str
     })
 }
 
-/// Returns the conjunction of expressions; `None` of none.
+/// Returns the conjunction of expressions, or `None` if there are none.
 pub fn all_of(expressions: &[&str]) -> Option<Value> {
     let trees = expressions.iter().map(|text| json!({"btql": text}));
     trees.reduce(|left, right| json!({"op": "and", "left": left, "right": right}))

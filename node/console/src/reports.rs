@@ -1,4 +1,4 @@
-//! `POST /console/csp`: reports of browsers about violations of the page's policy. They are counted, and few are logged.
+//! Handler of `POST /console/csp`, which counts browser reports of policy violations and logs a few of them.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,13 +12,13 @@ use assay_node_http::web::{Data, HttpRequest, HttpResponse, Payload};
 use serde_json::Value;
 
 const REPORT_BYTES_MAX: usize = 16 << 10;
-/// Reports that are logged in one period. Anyone can send them.
+/// Upper bound of the number of logged reports per period, because anyone can send reports.
 const LOGGED_MAX: u32 = 10;
 const PERIOD: Duration = Duration::from_secs(60);
-/// Upper bound of the letters of a report's field that are logged.
+/// Upper bound of the number of logged characters of each field.
 const LETTERS_LOGGED: usize = 200;
 
-/// Start of the current period, and the reports logged in it.
+/// Start of the current period, and the number of reports in it.
 static LOGGED: Mutex<Option<(Instant, u32)>> = Mutex::new(None);
 
 pub async fn report(edge: Data<Edge>, request: HttpRequest, payload: Payload) -> HandlerResult {
@@ -34,7 +34,7 @@ pub async fn report(edge: Data<Edge>, request: HttpRequest, payload: Payload) ->
             directive = field("violated-directive"),
             blocked = field("blocked-uri"),
             page = field("document-uri"),
-            "a browser reports a violation of the console's policy"
+            "a browser reported a violation of the console's policy"
         );
     }
     Ok(HttpResponse::NoContent().finish())

@@ -1,4 +1,4 @@
-//! `/console/session`: a browser signs in with a key, asks who it is, and signs out.
+//! Handlers of `/console/session`, with which a browser signs in, renews its session, and signs out.
 
 use assay_node_http::requests::caller::Call;
 use assay_node_http::requests::console_session::{
@@ -11,25 +11,31 @@ use assay_node_http::web::{Data, HttpRequest, Query, header};
 use assay_node_identity::{ConsoleSessionTimes, is_login};
 use serde_json::{Value, json};
 
-/// `POST /console/session`: opens a session for the credential of the request, and sets its cookie. The page forgets the
-/// credential.
+/// Handles `POST /console/session`: opens a session for the credential of the request, and sets its cookie.
+///
+/// The page discards the credential afterwards.
 pub async fn open(call: Call) -> HandlerResult {
     let (edge, request) = (&call.edge, &call.request);
     check_enabled(edge)?;
     if !has_console_header(request.headers()) {
         let why = format!(
-            "a session is for pages of this server only: send the header `{CONSOLE_HEADER}: {CONSOLE_HEADER_VALUE}`"
+            "only pages of this server may open a session: send the header `{CONSOLE_HEADER}: {CONSOLE_HEADER_VALUE}`"
         );
         return Err(Refusal::bad(why));
     }
     check_origin(request, edge)?;
+    if session_value(request, edge)?.is_some() {
+        // Otherwise a stolen cookie would outlive the end of its session.
+        let why = "a session cannot open another one: send an API key or a token in `Authorization`";
+        return Err(Refusal::new(ErrorKind::Unauthorized, why));
+    }
     let opened = edge.identity.open_console_session(&call.principal).await?;
     let body = described(&call, opened.times).await?;
     let cookie = ConsoleCookie::of_session(request, edge).set(&opened.value, opened.times.seconds_left());
     Ok(json_builder().insert_header((header::SET_COOKIE, cookie)).body(body.to_string()))
 }
 
-/// `GET /console/session`: who is signed in. Keeps the session from ending, and replaces an old value of its cookie.
+/// Handles `GET /console/session`: describes the user, extends the session, and replaces an old cookie value.
 pub async fn get(call: Call) -> HandlerResult {
     let (edge, request) = (&call.edge, &call.request);
     let Some(value) = session_value(request, edge)? else {
@@ -45,8 +51,9 @@ pub async fn get(call: Call) -> HandlerResult {
     Ok(response.body(body.to_string()))
 }
 
-/// `DELETE /console/session`: signs this browser out, or with `everywhere=true` all browsers of the user. Succeeds also
-/// without a session, and removes the cookie.
+/// Handles `DELETE /console/session`: signs out this browser, or all browsers of the user with `everywhere=true`.
+///
+/// The request succeeds and removes the cookie even without a session.
 pub async fn end(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
     check_enabled(&edge)?;
     let asked = Query::<Vec<(String, String)>>::from_query(request.query_string());
@@ -72,7 +79,7 @@ pub(crate) fn check_enabled(edge: &Edge) -> Result<(), Refusal> {
     }
 }
 
-/// Describes the caller and the end of its session.
+/// Returns the caller and the end of the session as JSON.
 async fn described(call: &Call, times: ConsoleSessionTimes) -> Result<Value, Refusal> {
     let who = &call.principal;
     let organizations = call.edge.identity.organizations(who).await?;

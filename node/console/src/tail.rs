@@ -1,7 +1,7 @@
-//! `/v1/project_logs/{id}/tail` and the same of experiments: rows as they arrive, as server-sent events.
+//! Handler of `/v1/project_logs/{id}/tail` and of its counterpart for experiments, which stream new rows as events.
 //!
-//! A reader that was cut off goes on behind the last transaction id that it saw. The caller is authenticated again for
-//! every read, so that a stream ends soon after its credential.
+//! A disconnected reader resumes after the last transaction id that it received. Every read authenticates the caller
+//! again, so a stream ends soon after its credential.
 
 use std::time::Duration;
 
@@ -11,7 +11,8 @@ use assay_node_http::requests::wait::Wait;
 use assay_node_http::responses::HandlerResult;
 use assay_node_http::responses::refusal::{ErrorKind, Refusal};
 use assay_node_http::responses::response_body::{Part, Sending};
-use assay_node_http::web::{Bytes, HttpRequest, HttpResponse, header};
+use assay_node_http::server::edge::Edge;
+use assay_node_http::web::{Bytes, Data, HttpRequest, HttpResponse, header};
 use assay_node_query_http::{QueryOptions, rows_of};
 use futures::{StreamExt, stream};
 use serde_json::{Value, json};
@@ -21,19 +22,21 @@ use uuid::Uuid;
 
 use crate::query_trees::{all_of, select_from};
 
-/// Time between two reads.
+/// Interval between two reads.
 const READ_EVERY: Duration = Duration::from_millis(500);
-/// Silence after which a comment is sent, so that proxies keep the connection.
+/// Idle time after which a comment is sent, so that proxies keep the connection open.
 const COMMENT_AFTER: Duration = Duration::from_secs(15);
-/// Upper bound of the streams of one node. Each reads twice a second.
+/// Upper bound of the number of streams on one node, each of which reads twice a second.
 const STREAMS_MAX: usize = 500;
-/// Lifetime of one stream. Its reader continues with another one.
+/// Maximum lifetime of a stream, after which its reader opens another one.
 const STREAM_MAX: Duration = Duration::from_secs(600);
-/// Rows of one event, unless one transaction has more.
+/// Upper bound of the number of rows in one event, unless a single transaction has more.
 const ROWS_MAX: usize = 500;
-/// Upper bound of the rows of one transaction that are sent.
+/// Lower bound of the number of rows in one read. A read whose rows are too large is repeated with fewer rows.
+const ROWS_MIN: usize = 5;
+/// Upper bound of the number of rows that are sent of one transaction.
 const TRANSACTION_ROWS_MAX: usize = 50_000;
-/// Upper bound of the bytes of the rows of one event.
+/// Upper bound of the size of the rows in one event, in bytes.
 const ROWS_BYTES_MAX: usize = 16 << 20;
 const COLUMNS: [&str; 14] = [
     "id",
@@ -51,13 +54,13 @@ const COLUMNS: [&str; 14] = [
     "output",
     "error",
 ];
-/// Letters of contents of a row.
+/// Number of characters to which contents of a row are shortened.
 const PREVIEW_LETTERS: u64 = 160;
 
-/// Places of streams on this node.
+/// Permits for streams on this node.
 static STREAMS: Semaphore = Semaphore::const_new(STREAMS_MAX);
 
-/// Kind of the object whose rows arrive.
+/// Kind of the object whose rows are streamed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TailOf {
     ProjectLogs,
@@ -73,23 +76,26 @@ impl TailOf {
     }
 }
 
-/// Position of a stream.
+/// State of a stream.
 struct Tail {
+    edge: Data<Edge>,
     request: HttpRequest,
     of: TailOf,
     id: Uuid,
     filter: Option<String>,
-    /// Last transaction id that was sent.
+    /// Transaction id of the last sent row.
     after: u64,
     began: Instant,
     sent: Instant,
-    /// Rows that were read when the stream was opened.
+    /// Rows that were read before the response started.
     first: Option<Vec<Value>>,
     is_over: bool,
     _place: SemaphorePermit<'static>,
 }
 
-/// Streams rows behind `after`, a transaction id; without it those that arrive from now on.
+/// Streams the rows of an object.
+///
+/// The stream begins after the transaction id `after`. Without it, the stream contains only future rows.
 pub async fn tail(of: TailOf, call: Call) -> HandlerResult {
     let id = call.id()?;
     let asked = call.query()?;
@@ -107,9 +113,20 @@ pub async fn tail(of: TailOf, call: Call) -> HandlerResult {
     })?;
     let now = Instant::now();
     let request = call.request.clone();
-    let mut tail =
-        Tail { request, of, id, filter, after, began: now, sent: now, first: None, is_over: false, _place: place };
-    // an error of the filter is the response, and not an event
+    let mut tail = Tail {
+        edge: call.edge.clone(),
+        request,
+        of,
+        id,
+        filter,
+        after,
+        began: now,
+        sent: now,
+        first: None,
+        is_over: false,
+        _place: place,
+    };
+    // The first read precedes the response, so an invalid filter gets an error status.
     tail.first = Some(tail.read(&call).await?);
     let mut response = HttpResponse::Ok();
     response.insert_header((header::CONTENT_TYPE, "text/event-stream"));
@@ -122,7 +139,7 @@ pub async fn tail(of: TailOf, call: Call) -> HandlerResult {
     Ok(response.body(Sending::streamed(&call, parts.boxed_local())))
 }
 
-/// Returns the newest transaction id of an object; 0 if it has no row.
+/// Returns the newest transaction id of an object, or 0 if the object has no rows.
 async fn newest(call: &Call, of: TailOf, id: Uuid) -> Result<u64, Refusal> {
     let query = format!("select: _xact_id | from: {}('{id}') spans | sort: _xact_id desc | limit: 1", of.source());
     let rows = rows_of(call, query, &QueryOptions::newest(ROWS_BYTES_MAX)).await?;
@@ -136,12 +153,17 @@ fn xact_of(row: &Value) -> u64 {
     }
 }
 
+/// Returns whether a later read may succeed, because the caller or the node is only busy.
+fn is_passing(refusal: &Refusal) -> bool {
+    matches!(refusal.kind, ErrorKind::Busy | ErrorKind::Unavailable)
+}
+
 fn event(name: &str, data: &Value) -> String {
     format!("event: {name}\ndata: {data}\n\n")
 }
 
 impl Tail {
-    /// Returns the next events; none behind the end.
+    /// Returns the next events, or `None` after the end of the stream.
     async fn next(&mut self) -> Option<String> {
         if self.is_over {
             return None;
@@ -156,19 +178,18 @@ impl Tail {
         }
         loop {
             sleep(READ_EVERY).await;
-            let call = match self.authenticated().await {
-                Ok(call) => call,
-                Err(refusal) => return Some(self.end(&refusal)),
-            };
-            if call.edge.is_draining() || self.began.elapsed() > STREAM_MAX {
+            if self.edge.is_draining() || self.began.elapsed() > STREAM_MAX {
                 self.is_over = true;
                 return Some(event("end", &json!({"after": self.after.to_string()})));
             }
-            match self.read(&call).await {
+            let rows = match self.authenticated().await {
+                Ok(call) => self.read(&call).await,
+                Err(refusal) => Err(refusal),
+            };
+            match rows {
                 Ok(rows) if !rows.is_empty() => return Some(self.said(rows)),
                 Ok(_) => {}
-                // another node or the next moment may have room
-                Err(refusal) if matches!(refusal.kind, ErrorKind::Busy | ErrorKind::Unavailable) => {}
+                Err(refusal) if is_passing(&refusal) => {}
                 Err(refusal) => return Some(self.end(&refusal)),
             }
             if self.sent.elapsed() > COMMENT_AFTER {
@@ -178,24 +199,30 @@ impl Tail {
         }
     }
 
-    /// Authenticates the caller again, with the time of a new request.
+    /// Authenticates the caller again, with the time limit of a new request.
     async fn authenticated(&self) -> Result<Call, Refusal> {
         let mut call = Call::of(self.request.clone()).await?;
         call.caller.wait = Wait::of_request(Instant::now(), self.request.path(), None);
         Ok(call)
     }
 
-    /// Reads the next rows, the oldest first.
+    /// Reads the next rows, oldest first.
     async fn read(&self, call: &Call) -> Result<Vec<Value>, Refusal> {
-        let mut rows = self.rows(call, &format!("_xact_id > '{}'", self.after), ROWS_MAX).await?;
-        if rows.len() < ROWS_MAX {
+        let mut limit = ROWS_MAX;
+        let mut rows = loop {
+            match self.rows(call, &format!("_xact_id > '{}'", self.after), limit).await {
+                Err(refusal) if refusal.kind == ErrorKind::TooLarge && limit > ROWS_MIN => limit /= 10,
+                rows => break rows?,
+            }
+        };
+        if rows.len() < limit {
             return Ok(rows);
         }
         let last = rows.last().map_or(self.after, xact_of);
         if rows.first().map(xact_of) == Some(last) {
             return self.rows(call, &format!("_xact_id = '{last}'"), TRANSACTION_ROWS_MAX).await;
         }
-        // the last transaction may have more rows than were read: they come with the next read
+        // The last transaction may be incomplete, so the next read returns it as a whole.
         rows.retain(|row| xact_of(row) != last);
         Ok(rows)
     }
@@ -210,7 +237,7 @@ impl Tail {
         rows_of(call, query, &QueryOptions::newest(ROWS_BYTES_MAX)).await
     }
 
-    /// Returns the event of rows, and goes on behind them.
+    /// Returns the event for the rows, and moves the position of the stream behind them.
     fn said(&mut self, rows: Vec<Value>) -> String {
         if rows.is_empty() {
             return String::new();

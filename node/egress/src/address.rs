@@ -1,36 +1,36 @@
-//! Classes of IP addresses, and the IPv4 addresses that hide in IPv6 ones.
+//! Classes of IP addresses, including IPv4 addresses embedded in IPv6 ones.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::network::IpNetwork;
 
-/// Class of an address, from its registered purpose.
+/// Class of an address according to its registered purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AddressClass {
-    /// Reachable from the whole Internet.
+    /// Address that is reachable from the whole Internet.
     Public,
-    /// Networks of an organization: RFC 1918 and unique local addresses.
+    /// Address of an organization's network: RFC 1918 or unique local.
     Private,
     Loopback,
-    /// Shared by the customers of a carrier: 100.64.0.0/10.
+    /// Address shared by the customers of a carrier, in 100.64.0.0/10.
     CarrierShared,
     Documentation,
     Benchmarking,
-    /// Addresses that carry an IPv4 address through a tunnel or a translator of a network of its own.
+    /// Address that carries an IPv4 address through a tunnel or a translator.
     Tunnel,
-    /// Neither assigned nor routed in general.
+    /// Address that is not assigned or not generally routed.
     Reserved,
     Unspecified,
     Multicast,
     Broadcast,
     LinkLocal,
-    /// A service that gives credentials to the machine that asks.
+    /// Address of a service that hands out credentials to the machine that asks.
     CloudMetadata,
 }
 
 impl AddressClass {
-    /// Returns whether no setting makes such an address a target.
+    /// Returns whether such an address is never a target, independent of the settings.
     pub fn is_never_allowed(self) -> bool {
         use AddressClass::{Broadcast, CloudMetadata, LinkLocal, Multicast, Unspecified};
         matches!(self, Broadcast | CloudMetadata | LinkLocal | Multicast | Unspecified)
@@ -57,9 +57,9 @@ impl fmt::Display for AddressClass {
     }
 }
 
-/// Networks and their classes. The first that has an address decides.
+/// Networks and their classes. The first network that contains an address decides.
 const IPV4_CLASSES: &[(IpNetwork, AddressClass)] = &[
-    // Alibaba, Oracle, Azure; those in 169.254.0.0/16 are link-local as well
+    // These belong to Alibaba, Oracle and Azure. Those in 169.254.0.0/16 are also link-local.
     (IpNetwork::v4(169, 254, 169, 254, 32), AddressClass::CloudMetadata),
     (IpNetwork::v4(169, 254, 170, 2, 32), AddressClass::CloudMetadata),
     (IpNetwork::v4(100, 100, 100, 200, 32), AddressClass::CloudMetadata),
@@ -88,7 +88,7 @@ const IPV4_CLASSES: &[(IpNetwork, AddressClass)] = &[
 ];
 
 const IPV6_CLASSES: &[(IpNetwork, AddressClass)] = &[
-    // AWS, Google, Scaleway, Oracle
+    // These belong to AWS, Google, Scaleway and Oracle.
     (IpNetwork::v6([0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0x254], 128), AddressClass::CloudMetadata),
     (IpNetwork::v6([0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0x23], 128), AddressClass::CloudMetadata),
     (IpNetwork::v6([0xfd20, 0x00ce, 0, 0, 0, 0, 0, 0x254], 128), AddressClass::CloudMetadata),
@@ -111,50 +111,53 @@ const IPV6_CLASSES: &[(IpNetwork, AddressClass)] = &[
     (IpNetwork::v6([0; 8], 0), AddressClass::Reserved),
 ];
 
-/// Returns the class of an address as it is written; see [`CheckedForms`] for those within it.
+/// Returns the class of an address itself. [`CheckedForms`] also covers embedded addresses.
 pub fn class_of(address: IpAddr) -> AddressClass {
     let classes = if address.is_ipv4() { IPV4_CLASSES } else { IPV6_CLASSES };
     let entry = classes.iter().find(|(network, _)| network.contains(address));
     entry.expect("the last network of each table has every address").1
 }
 
-/// Forms of one address that a policy has to check.
+/// Forms of one address that a policy must check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckedForms {
-    /// The address that decides whether a target is listed or public.
+    /// Address that decides whether a target is listed or public.
     pub main: IpAddr,
-    /// IPv4 addresses that the address may lead to. None of them may be of a class that is never allowed.
+    /// IPv4 addresses to which the address may lead. None of them may have a class that is never allowed.
     pub within: Vec<Ipv4Addr>,
 }
 
 impl CheckedForms {
-    /// Splits an address. A mapped or NAT64 address counts as the IPv4 address in it. An address of a tunnel or of an old
-    /// form keeps its own class: none of them is public.
+    /// Splits an address into its forms.
+    ///
+    /// A mapped or NAT64 address counts as its IPv4 address. Addresses of tunnels and obsolete forms keep their own
+    /// class, which is never public.
     pub fn of(address: IpAddr) -> CheckedForms {
         let IpAddr::V6(six) = address else { return CheckedForms { main: address, within: Vec::new() } };
         let as_v4 = |four: Ipv4Addr| CheckedForms { main: IpAddr::V4(four), within: Vec::new() };
         match six.segments() {
             [0, 0, 0, 0, 0, 0, 0, 0 | 1] => CheckedForms { main: address, within: Vec::new() },
-            // mapped, and NAT64 with the prefix of all networks
+            // These are mapped addresses, and NAT64 with the well-known prefix.
             [0, 0, 0, 0, 0, 0xffff, high, low] | [0x0064, 0xff9b, 0, 0, 0, 0, high, low] => as_v4(joined(high, low)),
-            // translated, compatible, 6to4
+            // These are translated, compatible and 6to4 addresses.
             [0, 0, 0, 0, 0xffff, 0, high, low] | [0, 0, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => {
                 CheckedForms { main: address, within: vec![joined(high, low)] }
             }
-            // Teredo: the server, and the client with all bits flipped
+            // Teredo contains the server, and the client with inverted bits.
             [0x2001, 0, high, low, _, _, client_high, client_low] => {
                 CheckedForms { main: address, within: vec![joined(high, low), joined(!client_high, !client_low)] }
             }
-            // NAT64 with a prefix of the network, whose length is unknown
+            // NAT64 with a local prefix, whose length is unknown, may embed one of several addresses.
             [0x0064, 0xff9b, 1, ..] => CheckedForms { main: address, within: translated(six) },
-            // ISATAP
+            // ISATAP contains its IPv4 address at the end.
             [.., 0 | 0x0200, 0x5efe, high, low] => CheckedForms { main: address, within: vec![joined(high, low)] },
             _ => CheckedForms { main: address, within: Vec::new() },
         }
     }
 
-    /// Returns the class that decides: of a form that is never allowed, or else of the main one. An address that carries
-    /// another is not public.
+    /// Returns the deciding class: that of a form that is never allowed, or else that of the main form.
+    ///
+    /// An address that embeds another one is never public.
     pub fn class(&self) -> AddressClass {
         let mut classes = self.within.iter().map(|address| class_of(IpAddr::V4(*address)));
         if let Some(never) = classes.find(|class| class.is_never_allowed()) {
@@ -171,7 +174,7 @@ fn joined(high: u16, low: u16) -> Ipv4Addr {
     Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low))
 }
 
-/// Returns the IPv4 addresses in a translated address by RFC 6052, for prefixes of 48, 56, 64 and 96 bits.
+/// Returns the IPv4 addresses of a translated address by RFC 6052, for prefixes of 48, 56, 64 and 96 bits.
 fn translated(address: Ipv6Addr) -> Vec<Ipv4Addr> {
     let o = address.octets();
     let forms = [
@@ -180,7 +183,7 @@ fn translated(address: Ipv6Addr) -> Vec<Ipv4Addr> {
         [o[9], o[10], o[11], o[12]],
         [o[12], o[13], o[14], o[15]],
     ];
-    // A form of zeros is only padding.
+    // A form that begins with zero is only padding.
     forms.into_iter().map(Ipv4Addr::from).filter(|form| form.octets()[0] != 0).collect()
 }
 

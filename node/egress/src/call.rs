@@ -17,25 +17,25 @@ use crate::purpose::EgressPurpose;
 use crate::tls::TlsOptions;
 use crate::url::EgressUrl;
 
-/// Headers of a request, and of a response.
+/// Upper bound of the headers of a request or a response.
 pub(crate) const HEADERS_MAX: usize = 128;
-/// Bytes of the names and values of all headers of a request.
+/// Upper bound of the names and values of all headers of a request, in bytes.
 pub const REQUEST_HEAD_BYTES_MAX: usize = 64 << 10;
-/// Time to resolve, connect and agree on TLS. A call waits as long for others to end.
+/// Time limit to resolve, connect and establish TLS. A call may also wait this long for a permit.
 pub const CONNECT_MAX: Duration = Duration::from_secs(5);
-/// Time to the head of a response that is a stream.
+/// Time limit until the head of a streamed response.
 pub const FIRST_BYTE_STREAM: Duration = Duration::from_secs(120);
-/// Time to the head of a response that comes whole.
+/// Time limit until the head of a response in one piece.
 pub const FIRST_BYTE_WHOLE: Duration = Duration::from_secs(600);
 pub const BETWEEN_CHUNKS: Duration = Duration::from_secs(120);
-/// Time of a whole call.
+/// Time limit of a whole call.
 pub const CALL_MAX: Duration = Duration::from_secs(30 * 60);
 /// Upper bound of every time limit that a caller sets.
 pub const TIME_LIMIT_MAX: Duration = Duration::from_secs(24 * 3600);
-/// Bytes of a response body, where a caller asks for nothing else.
+/// Default upper bound of a response body, in bytes.
 pub const RESPONSE_BYTES_MAX: u64 = 64 << 20;
 
-/// Headers that belong to a connection, or that this client sets.
+/// Headers that are specific to a connection or set by this client.
 const OWN_HEADERS: [HeaderName; 10] = [
     header::CONNECTION,
     header::CONTENT_LENGTH,
@@ -54,24 +54,24 @@ const OWN_HEADER_NAMES: [&str; 2] = ["keep-alive", "proxy-connection"];
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EgressTimes {
     pub connect: Duration,
-    /// From the request to the head of the response.
+    /// Time limit from the request to the head of the response.
     pub first_byte: Duration,
     pub between_chunks: Duration,
     pub total: Duration,
 }
 
 impl EgressTimes {
-    /// Limits for a response that is a stream.
+    /// Limits for a streamed response.
     pub const STREAM: EgressTimes = EgressTimes {
         connect: CONNECT_MAX,
         first_byte: FIRST_BYTE_STREAM,
         between_chunks: BETWEEN_CHUNKS,
         total: CALL_MAX,
     };
-    /// Limits for a response that comes whole.
+    /// Limits for a response in one piece.
     pub const WHOLE: EgressTimes = EgressTimes { first_byte: FIRST_BYTE_WHOLE, ..EgressTimes::STREAM };
 
-    /// Returns the limits, none above [`TIME_LIMIT_MAX`].
+    /// Returns the limits, with [`TIME_LIMIT_MAX`] as their upper bound.
     pub(crate) fn bounded(self) -> EgressTimes {
         EgressTimes {
             connect: self.connect.min(TIME_LIMIT_MAX),
@@ -86,7 +86,7 @@ impl EgressTimes {
 #[derive(Clone, Debug)]
 pub struct EgressOptions {
     pub purpose: EgressPurpose,
-    /// Connections are shared within an organization only.
+    /// Organization of the call. Connections are shared only within an organization.
     pub organization: Uuid,
     pub times: EgressTimes,
     pub response_bytes_max: u64,
@@ -100,7 +100,7 @@ impl EgressOptions {
     }
 }
 
-/// Request of one call. Headers of the connection, and `Host`, are set by the client.
+/// Request of one call. The client sets `Host` and the headers of the connection.
 #[derive(Clone)]
 pub struct EgressRequest {
     pub method: Method,
@@ -118,7 +118,7 @@ impl EgressRequest {
         EgressRequest { method: Method::POST, url, headers: HeaderMap::new(), body }
     }
 
-    /// Returns the request as it is sent.
+    /// Returns the request in the form in which it is sent.
     pub(crate) fn to_http(&self) -> Result<Request<WholeBody>, EgressError> {
         let refused = |why: &str| EgressError::nothing_sent(EgressFailure::Refused, why);
         if self.method == Method::CONNECT {
@@ -136,7 +136,7 @@ impl EgressRequest {
         }
         let has_content = matches!(self.method, Method::POST | Method::PUT | Method::PATCH);
         if has_content && self.body.is_empty() {
-            // Servers refuse a POST that says nothing of its length.
+            // Servers refuse a POST without a length.
             headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
         let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
@@ -152,7 +152,7 @@ impl EgressRequest {
     }
 }
 
-/// Shows neither values of headers nor the body.
+/// Prints neither header values nor the body.
 impl fmt::Debug for EgressRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EgressRequest")
@@ -164,7 +164,7 @@ impl fmt::Debug for EgressRequest {
     }
 }
 
-/// Body of a request, in one chunk.
+/// Body of a request in a single chunk.
 #[derive(Debug)]
 pub(crate) struct WholeBody(Option<Bytes>);
 

@@ -1,4 +1,4 @@
-//! The client: takes a request through the policy to a connection, and returns its response.
+//! Client for outbound calls, which passes a request through the policy to a connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::response::{BodyLimits, EgressResponse, with_causes};
 use crate::tls::TrustedRoots;
 use crate::url::UrlScheme;
 
-/// Parts of a client that do not change.
+/// Immutable parts of a client.
 #[derive(Debug)]
 pub struct EgressConfig {
     pub roots: TrustedRoots,
@@ -28,7 +28,7 @@ pub struct EgressConfig {
 }
 
 impl EgressConfig {
-    /// Returns a configuration with the resolver of the system, without a proxy.
+    /// Returns a configuration with the system's resolver and without a proxy.
     pub fn new(roots: TrustedRoots) -> EgressConfig {
         EgressConfig { roots, resolver: Arc::new(SystemResolver::default()), proxy: None, pool: PoolLimits::default() }
     }
@@ -42,14 +42,14 @@ pub struct EgressClient {
     pool: Arc<ConnectionPool>,
 }
 
-/// A policy, and how many there were before.
+/// Policy with the number of its predecessors.
 #[derive(Clone, Debug)]
 struct NumberedPolicy {
     number: u64,
     policy: Arc<EgressPolicy>,
 }
 
-/// Time limits of a call under way.
+/// Time limits of a call in progress.
 #[derive(Clone, Copy, Debug)]
 struct CallEnds {
     total: Instant,
@@ -57,7 +57,7 @@ struct CallEnds {
 }
 
 impl CallEnds {
-    /// Returns the end of a step that begins now.
+    /// Returns the deadline of a step that begins now.
     fn step(&self, limit: Duration) -> Instant {
         self.total.min(Instant::now() + limit)
     }
@@ -70,7 +70,7 @@ impl EgressClient {
         EgressClient { config: Arc::new(config), policy: Arc::new(RwLock::new(policy)), pool }
     }
 
-    /// Replaces the policy. Calls under way continue, and their connections are not used again.
+    /// Replaces the policy. Calls in progress continue, but their connections are not reused.
     pub fn set_policy(&self, policy: EgressPolicy) {
         let mut current = self.policy.write();
         *current = NumberedPolicy { number: current.number + 1, policy: Arc::new(policy) };
@@ -78,14 +78,14 @@ impl EgressClient {
         self.pool.clear();
     }
 
-    /// Returns the authorities that calls trust; also checks certificates that someone wants to save.
+    /// Returns the authorities that calls trust, which also check certificates before they are saved.
     pub fn roots(&self) -> &TrustedRoots {
         &self.config.roots
     }
 
-    /// Sends a request, and returns when the head of the response is there. Redirects are not followed.
+    /// Sends a request and returns once the head of the response is available. Redirects are not followed.
     ///
-    /// Dropping the future, or the body of the response, closes the connection.
+    /// Dropping the future or the body of the response closes the connection.
     pub async fn send(&self, request: &EgressRequest, options: &EgressOptions) -> Result<EgressResponse, EgressError> {
         let times = options.times.bounded();
         let ends = CallEnds { total: Instant::now() + times.total, times };
@@ -107,12 +107,12 @@ impl EgressClient {
             None => (permit, http),
             Some(connection) => match exchange(connection, permit, http, options, ends).await {
                 Ok(response) => return Ok(response),
-                // It was closed while it was idle: once more, on a new one.
+                // The connection was closed while it was idle, so the request is repeated on a new one.
                 Err(FailedExchange::NothingSent { permit, .. }) => (permit, request.to_http()?),
                 Err(FailedExchange::Error(error)) => return Err(error),
             },
         };
-        // boxed: most calls have a connection
+        // The future is boxed, because most calls already have a connection.
         let connection = Box::pin(self.dial(request, options, &current.policy, ends)).await?;
         exchange(connection, permit, http, options, ends).await.map_err(EgressError::from)
     }
@@ -154,7 +154,7 @@ impl EgressClient {
     }
 }
 
-/// Why an exchange has no response.
+/// Failure of an exchange without a response.
 enum FailedExchange {
     /// The connection was closed before anything was written.
     NothingSent {
@@ -186,7 +186,7 @@ async fn exchange(
     let response = match timeout_at(until, connection.requests.try_send_request(http)).await {
         Ok(Ok(response)) => response,
         Ok(Err(mut error)) => {
-            // The request comes back if it was not taken. One that was taken may still not have been written.
+            // Hyper returns a request that it did not accept. An accepted one may still be unwritten.
             let nothing_sent = error.take_message().is_some() || connection.written.get() == before;
             let reason = format!("{origin}: {}", with_causes(&error.into_error()));
             return Err(if nothing_sent {
@@ -224,7 +224,7 @@ mod tests {
     use super::*;
     use crate::{EgressPurpose, EgressSettings, OwnEndpoints};
 
-    /// A connection that takes one request and, before it looks at it, sees that the other side has closed.
+    /// Creates a connection that accepts a request and then finds that the peer has closed it.
     async fn closing_connection() -> HttpConnection {
         let (near, far) = tokio::io::duplex(1024);
         let (requests, driver) = handshake(TokioIo::new(near)).await.unwrap();

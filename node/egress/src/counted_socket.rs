@@ -1,4 +1,4 @@
-//! A socket that counts the bytes written: it tells a request of which nothing was sent from one that may be executed.
+//! Socket that counts written bytes, to tell an unsent request from one that may be executed.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// Number of bytes that a socket has taken.
+/// Number of bytes that a socket has accepted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WrittenBytes(Arc<AtomicU64>);
 

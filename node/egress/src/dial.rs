@@ -1,4 +1,4 @@
-//! New connections to checked addresses: TCP, through the proxy where there is one, then TLS, then HTTP/1.1.
+//! New connections to checked addresses: TCP or a proxy tunnel, then TLS, then HTTP/1.1.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -23,25 +23,25 @@ use crate::proxy::OutboundProxy;
 use crate::resolver::NameResolver;
 use crate::url::UrlOrigin;
 
-/// Addresses of one host to which a connection is tried.
+/// Upper bound of the addresses of a host that are tried.
 const ADDRESSES_TRIED_MAX: usize = 4;
-/// Bytes of the head of a response.
+/// Upper bound of the head of a response, in bytes.
 const RESPONSE_HEAD_BYTES_MAX: usize = 64 << 10;
-/// Bytes that are read ahead of who takes the body. Not below the largest head.
+/// Upper bound of the bytes that are read ahead. It is at least the largest head.
 const READ_BUFFER_BYTES_MAX: usize = 128 << 10;
 
-/// A connection under TLS or without it.
+/// Connection with or without TLS.
 trait ByteStream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> ByteStream for S {}
 
-/// An open connection. Dropping it closes it at once.
+/// Open connection. Dropping it closes it at once.
 #[derive(Debug)]
 pub(crate) struct HttpConnection {
     pub(crate) requests: SendRequest<WholeBody>,
     pub(crate) written: WrittenBytes,
     pub(crate) opened: Instant,
-    /// Thread that opened it.
+    /// Thread that opened the connection.
     pub(crate) thread: ThreadId,
     driver: AbortHandle,
 }
@@ -60,13 +60,13 @@ impl Drop for HttpConnection {
     }
 }
 
-/// Target of a new connection, and the means to reach it.
+/// Target of a new connection, with the means to reach it.
 #[derive(Debug)]
 pub(crate) struct DialTarget<'a> {
     pub(crate) origin: &'a UrlOrigin,
-    /// Checked by the policy; at least one.
+    /// Addresses that passed the policy, at least one.
     pub(crate) addresses: &'a [SocketAddr],
-    /// Set for https.
+    /// TLS configuration for https.
     pub(crate) tls: Option<Arc<ClientConfig>>,
     pub(crate) proxy: Option<&'a OutboundProxy>,
     pub(crate) resolver: &'a dyn NameResolver,
@@ -74,13 +74,13 @@ pub(crate) struct DialTarget<'a> {
 }
 
 impl DialTarget<'_> {
-    /// Tries one address after the other. Each gets an equal part of the time that is left.
+    /// Tries the addresses in order. Each attempt gets an equal part of the remaining time.
     pub(crate) async fn dial(&self) -> Result<HttpConnection, String> {
         let tried = &self.addresses[..self.addresses.len().min(ADDRESSES_TRIED_MAX)];
         let mut reasons = Vec::new();
         for (index, address) in tried.iter().enumerate() {
             let until = part_of(self.until, tried.len() - index);
-            // Boxed: a handshake is large.
+            // The future is boxed, because a handshake is large.
             match timeout_at(until, self.dial_address(*address).boxed()).await {
                 Ok(Ok(connection)) => return Ok(connection),
                 Ok(Err(why)) => reasons.push(format!("{address}: {why}")),
@@ -108,7 +108,7 @@ impl DialTarget<'_> {
             .handshake(TokioIo::new(stream))
             .await;
         let (requests, driver) = made.map_err(|error| error.to_string())?;
-        // An error of the connection reaches the call that waits for it.
+        // The waiting call receives any error of the connection.
         let driver = tokio::spawn(driver.map(drop)).abort_handle();
         Ok(HttpConnection { requests, written, opened: Instant::now(), thread: thread::current().id(), driver })
     }
@@ -150,7 +150,7 @@ async fn connect(address: SocketAddr) -> Result<CountedSocket, String> {
     Ok(CountedSocket::new(socket))
 }
 
-/// Returns the end of the next of `parts` equal parts of the time that is left.
+/// Returns the end of the next of `parts` equal parts of the remaining time.
 fn part_of(until: Instant, parts: usize) -> Instant {
     let now = Instant::now();
     let parts = u32::try_from(parts).expect("at most ADDRESSES_TRIED_MAX");

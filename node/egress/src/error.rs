@@ -1,8 +1,8 @@
-//! Errors: of URLs, and of outbound calls with what is known about the request.
+//! Errors of URLs and of outbound calls.
 
 use std::fmt;
 
-/// Why a text is no URL for an outbound call. Depends on the text alone.
+/// Error for a text that is not a URL for an outbound call. It depends only on the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
     #[error("the URL has more than 8192 bytes")]
@@ -27,44 +27,44 @@ pub enum UrlError {
     Port,
 }
 
-/// What is known about a request that failed.
+/// State of a request that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EgressProgress {
-    /// Not a byte of the request left this machine: it may be repeated freely.
+    /// No byte of the request left this machine, so it may be repeated freely.
     NothingSent,
     /// The request may have been executed.
     NoResponse,
-    /// The head of a response came, and its body is not whole.
+    /// The head of a response arrived, but its body is incomplete.
     ResponseCut,
 }
 
 /// Step at which a call failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EgressFailure {
-    /// The policy refuses the target, or the request exceeds a limit of ours.
+    /// The policy refuses the target, or the request exceeds a limit.
     Refused,
-    /// No address for the name, no connection, or no TLS.
+    /// The name has no address, or there is no connection or no TLS.
     NotReached,
-    /// All connections that the limits allow are in use.
+    /// All permitted connections are in use.
     Busy,
-    /// The connection ended before the head of a response, or its head is invalid.
+    /// The connection ended before the head of a response, or the head is invalid.
     NoHead,
-    /// No head of a response within the time limit.
+    /// No head of a response arrived within the time limit.
     HeadLate,
     /// The connection ended within the body.
     BodyCut,
-    /// The body paused for longer than the limit, or all time is over.
+    /// The body paused for longer than the limit, or the total time is over.
     BodyLate,
-    /// The body is larger than the caller takes.
+    /// The body exceeds the caller's limit.
     BodyLarge,
-    /// More redirects than are followed, or one without a valid target.
+    /// There are more redirects than are followed, or a redirect has no valid target.
     Redirects,
 }
 
 /// Error of an outbound call.
 ///
-/// Its text is one and the same for every failure before a response: whoever sees it cannot tell a refused target from a
-/// closed port. [`EgressError::operator_reason`] has the reason, for the operator's log only.
+/// Every failure before a response has the same text, so a refused target looks like a closed port.
+/// [`EgressError::operator_reason`] returns the reason, for the operator's log only.
 pub struct EgressError {
     failure: EgressFailure,
     progress: EgressProgress,
@@ -87,7 +87,7 @@ impl EgressError {
         EgressError { failure, progress: EgressProgress::ResponseCut, reason: reason.into() }
     }
 
-    /// Returns the error of a request that followed a response to one before it.
+    /// Converts the error of a request that followed an earlier response.
     pub(crate) fn behind_response(self) -> EgressError {
         EgressError { progress: EgressProgress::ResponseCut, ..self }
     }
@@ -96,7 +96,7 @@ impl EgressError {
         self.progress
     }
 
-    /// Returns the step that failed, for decisions and metrics. Must not reach the author of a URL.
+    /// Returns the failed step for decisions and metrics. It must not be revealed to the author of a URL.
     pub fn failure(&self) -> EgressFailure {
         self.failure
     }
@@ -123,12 +123,12 @@ impl fmt::Display for EgressError {
     }
 }
 
-/// Shows no reason either: errors are also shown in this form.
+/// Hides the reason, because errors are also printed in this form.
 impl fmt::Debug for EgressError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "EgressError({self})")
     }
 }
 
-/// Has no source: the cause would tell more than the text.
+/// Has no source, because the cause would reveal more than the text.
 impl std::error::Error for EgressError {}

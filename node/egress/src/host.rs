@@ -1,4 +1,4 @@
-//! Hosts of URLs in their normal form: a name in lower case, or an address.
+//! Hosts of URLs in normal form: a name in lower case, or an address.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
@@ -7,11 +7,11 @@ use std::str::FromStr;
 use crate::error::UrlError;
 use crate::ipv4_spelling::{ends_in_number, parse_ipv4};
 
-/// Longest name in the DNS, without its trailing dot.
+/// Length of the longest DNS name without its trailing dot.
 const NAME_BYTES_MAX: usize = 253;
 const LABEL_BYTES_MAX: usize = 63;
 
-/// A DNS name in lower case without a trailing dot. It never looks like an address.
+/// DNS name in lower case without a trailing dot. It never looks like an address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HostName(String);
 
@@ -64,7 +64,7 @@ impl FromStr for UrlHost {
     }
 }
 
-/// Underscores are no letters of host names, yet names of containers have them.
+/// Returns whether a label is valid. Host names have no underscores, but names of containers do.
 fn is_label(label: &str) -> bool {
     (1..=LABEL_BYTES_MAX).contains(&label.len())
         && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')

@@ -1,24 +1,24 @@
-//! Spellings of IPv4 addresses that resolvers accept: one to four parts in decimal, octal or hexadecimal digits.
+//! Spellings of IPv4 addresses that resolvers accept: one to four decimal, octal or hexadecimal parts.
 
 use std::net::Ipv4Addr;
 
 const PARTS_MAX: usize = 4;
 
-/// Returns whether a host in lower case ends in a number. Such a host is an IPv4 address or nothing.
+/// Returns whether a lower-case host ends in a number. Such a host is an IPv4 address or invalid.
 pub(crate) fn ends_in_number(host: &str) -> bool {
     let last = host.rsplit('.').next().unwrap_or_default();
     let is_hex = last.strip_prefix("0x").is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
     is_hex || (!last.is_empty() && last.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Reads an address in any spelling; none where a part is no number or too large.
+/// Reads an address in any spelling. Returns `None` if a part is not a number or too large.
 pub(crate) fn parse_ipv4(host: &str) -> Option<Ipv4Addr> {
     let parts = host.split('.').map(part).collect::<Option<Vec<u32>>>()?;
     let (last, first) = parts.split_last()?;
     if parts.len() > PARTS_MAX || first.iter().any(|part| *part > 0xff) {
         return None;
     }
-    // The last part fills all bytes that the others leave.
+    // The last part fills all remaining bytes.
     let last_bits = u32::try_from(8 * (PARTS_MAX - first.len())).expect("at most 32");
     if u64::from(*last) >> last_bits != 0 {
         return None;
@@ -35,7 +35,7 @@ fn part(text: &str) -> Option<u32> {
     } else {
         (text, 10)
     };
-    // `from_str_radix` accepts a sign
+    // `from_str_radix` accepts a sign, so the digits are checked first.
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
     }

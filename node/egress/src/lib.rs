@@ -1,11 +1,13 @@
-//! The one client for outbound HTTP calls: to models, webhooks, MCP servers and media. It is safe against requests that
-//! are forged to reach what only the server can reach.
+//! Client for all outbound HTTP calls, to models, webhooks, MCP servers and media.
+//!
+//! It is protected against forged requests to targets that only the server can reach.
 //!
 //! ```text
-//! URL -> normal form -> resolver -> policy on all addresses -> pool or new connection -> TLS -> HTTP/1.1 -> body in chunks
+//! URL -> normal form -> resolver -> policy on all addresses -> pool or new connection
+//!     -> TLS -> HTTP/1.1 -> body in chunks
 //! ```
-//! The policy is pure. The client connects only to addresses that the policy has checked, and never resolves a name twice
-//! for one call.
+//! The policy does no input or output. The client connects only to addresses that passed the policy, and resolves a
+//! name only once per call.
 
 mod address;
 mod call;

@@ -1,4 +1,4 @@
-//! Media by URL: a GET that follows a few redirects, each checked like a call of its own.
+//! Media by URL: a GET that follows a few redirects, each checked like a separate call.
 
 use std::time::Duration;
 
@@ -14,19 +14,19 @@ use crate::purpose::EgressPurpose;
 use crate::url::EgressUrl;
 
 pub const MEDIA_REDIRECTS_MAX: usize = 3;
-/// Time for all redirects and the body together.
+/// Time limit for all redirects and the body together.
 pub const MEDIA_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// Headers that go to another origin as well. All others may be credentials.
+/// Headers that are also sent to another origin. All others may be credentials.
 const HARMLESS: [HeaderName; 3] = [header::ACCEPT, header::ACCEPT_LANGUAGE, header::USER_AGENT];
 
-/// The last response of a fetch, whole.
+/// Last response of a fetch, with its complete body.
 #[derive(Clone)]
 pub struct MediaResponse {
     pub status: StatusCode,
     pub headers: HeaderMap,
     pub body: Bytes,
-    /// The URL that responded.
+    /// URL of the response after all redirects.
     pub url: EgressUrl,
 }
 
@@ -37,7 +37,7 @@ impl std::fmt::Debug for MediaResponse {
 }
 
 impl EgressClient {
-    /// Fetches media. The purpose of the call is media, whatever the options say.
+    /// Fetches media. The purpose of the call is always media, independent of the options.
     pub async fn fetch_media(
         &self,
         url: EgressUrl,
@@ -65,7 +65,7 @@ impl EgressClient {
             let next = request.url.join(location).map_err(|error| failed(error.to_string()))?;
             if next.origin() != request.url.origin() {
                 request.headers = harmless(&request.headers);
-                // Certificates of the call are for the first origin.
+                // The certificates of the call are only for the first origin.
                 options.tls = None;
             }
             request.url = next;

@@ -1,4 +1,4 @@
-//! IP networks in CIDR notation, and ranges of ports.
+//! IP networks in CIDR notation, and port ranges.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 const IPV4_BITS: u8 = 32;
 const IPV6_BITS: u8 = 128;
 
-/// Why a text is no network or no range of ports.
+/// Error for a text that is not a network or a port range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NetworkError {
     #[error("`{0}` is no network: write an address and a prefix length, such as 10.1.0.0/16")]
@@ -22,7 +22,7 @@ pub enum NetworkError {
     Ports(String),
 }
 
-/// An IPv4 or IPv6 network.
+/// IPv4 or IPv6 network.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct IpNetwork {
     address: IpAddr,
@@ -30,7 +30,7 @@ pub struct IpNetwork {
 }
 
 impl IpNetwork {
-    /// Returns the network of a single address; of the IPv4 address where it is a mapped one.
+    /// Returns the network of a single address. A mapped address counts as its IPv4 address.
     pub fn single(address: IpAddr) -> IpNetwork {
         let address = address.to_canonical();
         IpNetwork { address, prefix: if address.is_ipv4() { IPV4_BITS } else { IPV6_BITS } }
@@ -45,7 +45,7 @@ impl IpNetwork {
         IpNetwork { address: IpAddr::V6(Ipv6Addr::new(a, b, c, d, e, f, g, h)), prefix }
     }
 
-    /// Returns whether an address of the same family lies in this network.
+    /// Returns whether the network contains an address of the same family.
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.address, address) {
             (IpAddr::V4(network), IpAddr::V4(address)) => {
@@ -60,7 +60,7 @@ impl IpNetwork {
         }
     }
 
-    /// Returns the network without the bits behind its prefix.
+    /// Returns the network without the bits after its prefix.
     fn masked(self) -> IpNetwork {
         let address = match self.address {
             IpAddr::V4(address) => {
@@ -79,7 +79,7 @@ impl IpNetwork {
 impl FromStr for IpNetwork {
     type Err = NetworkError;
 
-    /// Reads `address/prefix`, or an address alone. Bits behind the prefix are an error: they hint at a mistake.
+    /// Reads `address/prefix` or a single address. Bits after the prefix are an error, because they indicate a mistake.
     fn from_str(text: &str) -> Result<IpNetwork, NetworkError> {
         let wrong = || NetworkError::Syntax(text.to_owned());
         let (address, prefix) = text.split_once('/').map_or((text, None), |(address, prefix)| (address, Some(prefix)));
@@ -116,7 +116,7 @@ impl fmt::Debug for IpNetwork {
     }
 }
 
-/// One port, or a range with both ends in it.
+/// Single port, or an inclusive range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "PortText", into = "PortText")]
 pub struct PortRange {
@@ -133,7 +133,7 @@ enum PortText {
 }
 
 impl PortRange {
-    /// Every port.
+    /// Range of all ports.
     pub const ALL: PortRange = PortRange { first: 1, last: u16::MAX };
 
     pub fn contains(self, port: u16) -> bool {

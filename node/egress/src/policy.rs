@@ -1,9 +1,9 @@
-//! The pure decision on every outbound call, from a URL and all addresses of its host.
+//! Decision about an outbound call, from its URL and all addresses of its host.
 //!
 //! ```text
 //! URL -> normal form -> all addresses of the host -> for each: never? ours? listed? public? -> addresses to connect to
 //! ```
-//! One address that is refused refuses the call: who controls a name could otherwise mix in one of ours.
+//! A single refused address refuses the call. Otherwise, the owner of a name could mix in an internal address.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -13,7 +13,7 @@ use crate::purpose::EgressPurpose;
 use crate::settings::{AllowRule, AllowTarget, EgressSettings, OwnEndpoints, SettingsError};
 use crate::url::{EgressUrl, UrlScheme};
 
-/// Addresses that one name may have.
+/// Upper bound of the addresses of one name.
 pub const ADDRESSES_MAX: usize = 64;
 
 /// Rules for outbound calls.
@@ -24,7 +24,7 @@ pub struct EgressPolicy {
     own: OwnEndpoints,
 }
 
-/// Why a call is refused. For the operator's log only.
+/// Reason why a call is refused, for the operator's log only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EgressRefusal {
     #[error("the name has no address")]
@@ -50,14 +50,14 @@ impl EgressPolicy {
         Ok(EgressPolicy { rules: settings.rules()?, public: settings.public, own })
     }
 
-    /// Returns a policy that refuses every call, for a client whose listeners are not known yet.
+    /// Returns a policy that refuses every call, for a client whose listeners are not yet known.
     pub fn closed() -> EgressPolicy {
         EgressPolicy { rules: Vec::new(), public: false, own: OwnEndpoints::default() }
     }
 
-    /// Decides on a call, and returns the addresses to connect to, in their order and each once.
+    /// Decides about a call, and returns the distinct addresses to connect to, in order.
     ///
-    /// `addresses` are all addresses of the host; those of a URL with an address are not looked at.
+    /// `addresses` are all addresses of the host. They are ignored if the URL itself contains an address.
     pub fn check(
         &self,
         purpose: EgressPurpose,
@@ -85,7 +85,7 @@ impl EgressPolicy {
         Ok(checked)
     }
 
-    /// Returns the address to connect to: a mapped address as the IPv4 address that it is, else the address itself.
+    /// Returns the address to connect to. A mapped address becomes its IPv4 address.
     fn check_address(&self, purpose: EgressPurpose, url: &EgressUrl, address: IpAddr) -> Result<IpAddr, EgressRefusal> {
         let forms = CheckedForms::of(address);
         let class = forms.class();
@@ -129,7 +129,9 @@ impl EgressPolicy {
         named || address.is_loopback()
     }
 
-    /// Whether an entry lists this target. A suffix never leads to loopback: zones are edited by many.
+    /// Returns whether an entry lists this target.
+    ///
+    /// A suffix never permits loopback, because many people edit DNS zones.
     fn is_listed(
         &self,
         purpose: EgressPurpose,
@@ -152,7 +154,7 @@ impl EgressPolicy {
     }
 }
 
-/// All loopback addresses lead to one machine, and a listener at one of them may take connections to another.
+/// Compares two addresses. All loopback addresses count as equal, because they lead to one machine.
 fn same_address(own: IpAddr, target: IpAddr) -> bool {
     let own = own.to_canonical();
     own == target || (own.is_loopback() && target.is_loopback())

@@ -1,4 +1,4 @@
-//! Connections that are kept for the next call, and the bounds of calls under way.
+//! Pool of connections for later calls, with bounds of concurrent calls.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -15,23 +15,23 @@ use crate::purpose::EgressPurpose;
 use crate::tls::TlsOptions;
 use crate::url::{UrlOrigin, UrlScheme};
 
-/// Shortest pause between two looks for connections that were idle for too long.
+/// Minimum time between two searches for expired idle connections.
 const SWEEP_EVERY_MIN: Duration = Duration::from_millis(50);
-/// Time in which a kept connection has to take a request. It needs some after the body before has ended.
+/// Time within which a kept connection must accept a request. It needs some time after the previous body.
 const READY_MAX: Duration = Duration::from_millis(50);
 
-/// Bounds of connections. Open ones are those of calls under way and idle ones.
+/// Bounds of connections. Open connections belong to calls in progress or are idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolLimits {
     pub calls_max: usize,
-    /// For one organization and origin.
+    /// Upper bound for one organization and origin.
     pub calls_per_origin_max: usize,
     pub idle_max: usize,
-    /// For one organization and origin.
+    /// Upper bound for one organization and origin.
     pub idle_per_origin_max: usize,
-    /// Time that a connection may be idle.
+    /// Maximum idle time of a connection.
     pub idle_time: Duration,
-    /// Age up to which a connection is used again: then the name is resolved anew.
+    /// Age up to which a connection is reused. Afterwards, the name is resolved again.
     pub age_max: Duration,
 }
 
@@ -48,23 +48,23 @@ impl Default for PoolLimits {
     }
 }
 
-/// Numbers of calls and connections at one moment.
+/// Current numbers of calls and connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolCounts {
-    /// Organizations and origins with calls under way or idle connections.
+    /// Number of organizations and origins with calls in progress or idle connections.
     pub origins: usize,
     pub calls: usize,
     pub idle: usize,
 }
 
-/// Calls that may share connections: all that the check of their addresses and certificates depends on.
+/// Key of calls that may share connections: everything that determines their checks and certificates.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PoolKey {
     pub(crate) organization: Uuid,
     pub(crate) purpose: EgressPurpose,
     pub(crate) origin: UrlOrigin,
     pub(crate) tls: Option<Arc<TlsOptions>>,
-    /// Number of the policy: with a new one, no connection of an old one is used.
+    /// Number of the policy, so that connections of an older policy are not reused.
     pub(crate) policy: u64,
 }
 
@@ -77,7 +77,7 @@ struct IdleConnection {
 #[derive(Debug)]
 struct PoolSlot {
     calls: Arc<Semaphore>,
-    /// The one that was used last is at the end.
+    /// Idle connections, the most recently used one last.
     idle: Vec<IdleConnection>,
 }
 
@@ -95,7 +95,7 @@ pub(crate) struct ConnectionPool {
     slots: Mutex<PoolSlots>,
 }
 
-/// Permit of one call under way.
+/// Permit of one call in progress.
 #[derive(Debug)]
 pub(crate) struct CallPermit {
     pool: Arc<ConnectionPool>,
@@ -112,10 +112,10 @@ impl Drop for CallPermit {
 }
 
 impl CallPermit {
-    /// Returns a kept connection that takes a request now.
+    /// Returns a kept connection that accepts a request now.
     pub(crate) async fn kept_connection(&self) -> Option<HttpConnection> {
         loop {
-            // Ends: each turn takes a connection out of the pool.
+            // The loop ends, because each iteration takes a connection out of the pool.
             let mut connection = self.pool.take(&self.key)?;
             let ready = timeout_at(Instant::now() + READY_MAX, connection.requests.ready()).await;
             if matches!(ready, Ok(Ok(()))) {
@@ -138,7 +138,7 @@ impl ConnectionPool {
         Arc::new(ConnectionPool { limits, calls, slots: Mutex::default() })
     }
 
-    /// Waits until a call may begin; none if that takes too long.
+    /// Waits until a call may begin. Returns `None` after the deadline.
     pub(crate) async fn permit(self: &Arc<Self>, key: PoolKey, until: Instant) -> Option<CallPermit> {
         let of_origin = {
             let mut slots = self.slots.lock();
@@ -157,9 +157,10 @@ impl ConnectionPool {
         Some(CallPermit { pool: Arc::clone(self), key, of_origin: Some(of_origin), _of_all: of_all })
     }
 
-    /// Takes the newest idle connection that this thread opened. A connection is driven by the thread that opened it, so that
-    /// a call of another thread waits for that one at each step. With TLS, whose handshake takes longer, the newest of
-    /// another thread serves as well.
+    /// Takes the newest idle connection that this thread opened.
+    ///
+    /// The opening thread drives a connection, so a call on another thread would wait for it at each step. TLS
+    /// handshakes take longer, so with TLS, a connection of another thread also serves.
     fn take(&self, key: &PoolKey) -> Option<HttpConnection> {
         let thread = thread::current().id();
         let takes_others = key.origin.scheme == UrlScheme::Https;
@@ -182,7 +183,7 @@ impl ConnectionPool {
         let now = Instant::now();
         let entry = IdleConnection { connection, since: now };
         let mut slots = self.slots.lock();
-        // A slot is there as long as its call holds a permit.
+        // The slot exists as long as its call holds a permit.
         let Some(slot) = slots.by_key.get_mut(key) else { return };
         if !entry.is_usable(&self.limits, now) || self.limits.idle_max == 0 || self.limits.idle_per_origin_max == 0 {
             return;
@@ -224,7 +225,7 @@ impl IdleConnection {
 
 impl PoolSlots {
     fn remove_unused(&mut self, key: &PoolKey) {
-        // Who waits holds the semaphore as well.
+        // Waiting calls hold a reference to the semaphore, too.
         if self.by_key.get(key).is_some_and(|slot| slot.idle.is_empty() && Arc::strong_count(&slot.calls) == 1) {
             self.by_key.remove(key);
         }
@@ -248,7 +249,7 @@ impl PoolSlots {
     }
 }
 
-/// Removes a slot that a wait has made, also if the wait is dropped.
+/// Guard that removes an unused slot, even if the wait is dropped.
 struct UnusedSlot<'a> {
     pool: &'a ConnectionPool,
     key: &'a PoolKey,
@@ -260,7 +261,7 @@ impl Drop for UnusedSlot<'_> {
     }
 }
 
-/// Closes connections that were idle for too long; ends when none is left.
+/// Closes connections that are idle for too long. Ends when none is left.
 async fn sweep(pool: Weak<ConnectionPool>, idle_time: Duration) {
     loop {
         tokio::time::sleep((idle_time / 4).max(SWEEP_EVERY_MIN)).await;

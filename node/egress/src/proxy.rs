@@ -1,4 +1,4 @@
-//! The outbound proxy of the server's configuration, which is asked for tunnels with HTTP CONNECT.
+//! Outbound proxy of the server's configuration, which opens tunnels with HTTP CONNECT.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -10,11 +10,11 @@ use crate::counted_socket::CountedSocket;
 use crate::host::UrlHost;
 use crate::url::{EgressUrl, UrlScheme};
 
-/// Head of the response to CONNECT.
+/// Upper bound of the head of the response to CONNECT, in bytes.
 const PROXY_HEAD_BYTES_MAX: usize = 16 << 10;
 const READ_BYTES: usize = 1 << 10;
 
-/// Why there is no proxy.
+/// Error for an invalid proxy configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProxyError {
     #[error("the URL of the proxy is not of the form http://host:port")]
@@ -32,7 +32,7 @@ pub struct OutboundProxy {
 }
 
 impl OutboundProxy {
-    /// `authorization` is the value of the header `Proxy-Authorization`.
+    /// Creates a proxy. `authorization` is the value of the header `Proxy-Authorization`.
     pub fn new(url: &str, authorization: Option<&str>) -> Result<OutboundProxy, ProxyError> {
         let url: EgressUrl = url.parse().map_err(|_| ProxyError::Url)?;
         if url.origin().scheme != UrlScheme::Http || url.path_and_query() != "/" {
@@ -43,7 +43,7 @@ impl OutboundProxy {
         Ok(OutboundProxy { host: url.host().clone(), port: url.port(), authorization })
     }
 
-    /// Asks for a tunnel to a checked address. The proxy resolves nothing, so that it cannot be led elsewhere.
+    /// Requests a tunnel to a checked address. The proxy resolves no name, so it cannot be misled.
     pub(crate) async fn tunnel(&self, socket: &mut CountedSocket, target: SocketAddr) -> Result<(), String> {
         let mut head = format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n").into_bytes();
         if let Some(authorization) = &self.authorization {
@@ -65,7 +65,7 @@ impl OutboundProxy {
     }
 }
 
-/// Reads up to the blank line. Nothing may follow: the other side of a tunnel waits for our first byte.
+/// Reads up to the blank line. Nothing may follow, because the peer of a tunnel waits for the first byte.
 async fn read_head(socket: &mut CountedSocket) -> Result<Vec<u8>, String> {
     const END: &[u8] = b"\r\n\r\n";
     let (mut head, mut part) = (Vec::new(), [0; READ_BYTES]);

@@ -1,10 +1,10 @@
-//! Purposes of outbound calls, by which an operator lists targets.
+//! Purposes of outbound calls, for which an operator lists targets.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What an outbound call is for.
+/// Purpose of an outbound call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EgressPurpose {

@@ -1,4 +1,4 @@
-//! Resolution of names, behind a trait so that tests decide what a name resolves to.
+//! Resolution of names, behind a trait so that tests can replace it.
 
 use std::fmt::Debug;
 use std::io;
@@ -9,17 +9,19 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::sync::Semaphore;
 
-/// Resolutions under way. Each occupies a thread until the system gives up, whatever its caller does: names whose servers
-/// do not answer must not occupy all.
+/// Upper bound of concurrent resolutions.
+///
+/// Each one occupies a thread until the system gives up, even without its caller. Names with silent servers must not
+/// occupy all threads.
 const RESOLUTIONS_MAX: usize = 64;
 
-/// Source of the addresses of names. Asked once for each call that opens a connection.
+/// Source of the addresses of names. It is asked once for each call that opens a connection.
 pub trait NameResolver: Debug + Send + Sync {
     /// Returns all addresses of a name.
     fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
 }
 
-/// The resolver of the system.
+/// Resolver of the system.
 #[derive(Clone, Debug)]
 pub struct SystemResolver {
     permits: Arc<Semaphore>,
@@ -36,7 +38,7 @@ impl NameResolver for SystemResolver {
         async move {
             let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(io::Error::other)?;
             let name = name.to_owned();
-            // As `tokio::net::lookup_host` does it, with the permit held as long as the thread.
+            // This is similar to `tokio::net::lookup_host`, but holds the permit as long as the thread.
             let resolving = tokio::task::spawn_blocking(move || {
                 let found = (name.as_str(), 0).to_socket_addrs()?;
                 let addresses = found.map(|address| address.ip()).collect();

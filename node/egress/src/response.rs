@@ -1,4 +1,4 @@
-//! Responses of outbound calls: status, headers, and a body in chunks with limits of size and time.
+//! Responses of outbound calls, with bodies in chunks that have limits of size and time.
 
 use std::fmt;
 use std::pin::Pin;
@@ -16,7 +16,7 @@ use crate::dial::HttpConnection;
 use crate::error::{EgressError, EgressFailure};
 use crate::pool::CallPermit;
 
-/// Head of a response, and its body to come. Redirects are responses like others.
+/// Head of a response, with its pending body. Redirects are ordinary responses.
 pub struct EgressResponse {
     pub status: StatusCode,
     pub headers: HeaderMap,
@@ -33,11 +33,11 @@ pub(crate) struct BodyLimits {
 
 /// Body of a response. Dropping it before its end closes the connection.
 pub struct EgressBody {
-    /// None behind the end of the body, and behind an error.
+    /// Open body, or `None` after its end or an error.
     open: Option<OpenBody>,
     limits: BodyLimits,
     taken: u64,
-    /// When a chunk has to be there, since the caller waits for one.
+    /// Deadline of the next chunk while the caller waits for it.
     chunk_until: Option<Instant>,
 }
 
@@ -63,10 +63,10 @@ impl EgressResponse {
 }
 
 impl EgressBody {
-    /// Returns the next chunk; none behind the last, and behind an error.
+    /// Returns the next chunk, or `None` after the last one or an error.
     ///
-    /// The future may be dropped and made again, as a caller does who has to say something in a pause: no byte is lost,
-    /// and the limit of the pause counts from the first time.
+    /// The future may be dropped and created again, for example to send something during a pause. No byte is lost, and
+    /// the limit of the pause counts from the first call.
     pub async fn next(&mut self) -> Result<Option<Bytes>, EgressError> {
         let next = self.next_chunk().await;
         self.chunk_until = None;
@@ -95,7 +95,7 @@ impl EgressBody {
                 return Ok(None);
             };
             let frame = frame.map_err(|error| EgressError::cut(EgressFailure::BodyCut, with_causes(&error)))?;
-            // Trailers are passed over. Only one block of them comes.
+            // Trailers are skipped. There is at most one block of them.
             let Ok(chunk) = frame.into_data() else { continue };
             self.taken = self.taken.saturating_add(chunk.len() as u64);
             if self.taken > limit {
@@ -106,7 +106,7 @@ impl EgressBody {
         }
     }
 
-    /// Returns the rest of the body, in one piece.
+    /// Returns the rest of the body in one piece.
     pub async fn collect(mut self) -> Result<Bytes, EgressError> {
         let Some(first) = self.next().await? else { return Ok(Bytes::new()) };
         let Some(second) = self.next().await? else { return Ok(first) };
@@ -118,7 +118,7 @@ impl EgressBody {
         Ok(whole.freeze())
     }
 
-    /// Returns the chunks as a stream. It ends behind an error.
+    /// Returns the chunks as a stream, which ends after an error.
     pub fn into_stream(self) -> impl Stream<Item = Result<Bytes, EgressError>> + Send {
         futures::stream::unfold(self, async |mut body| {
             let chunk = body.next().await.transpose()?;
@@ -126,7 +126,7 @@ impl EgressBody {
         })
     }
 
-    /// Gives the connection back as soon as the last byte is taken, not only when the caller asks for more.
+    /// Returns the connection to the pool once the last byte is taken, before the caller asks for more.
     fn finish_at_end(&mut self) {
         if self.open.as_ref().is_some_and(|open| open.incoming.is_end_stream()) {
             self.finish();
@@ -146,14 +146,14 @@ impl fmt::Debug for EgressBody {
     }
 }
 
-/// Shows no values of headers: some are secrets, such as cookies.
+/// Prints no header values, because some are secret, such as cookies.
 impl fmt::Debug for EgressResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "EgressResponse {{ status: {}, headers: {}, {:?} }}", self.status, self.headers.len(), self.body)
     }
 }
 
-/// Returns the text of an error with those of its causes.
+/// Returns the text of an error with its causes.
 pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     const CAUSES_MAX: usize = 8;
     let causes = std::iter::successors(Some(error), |error| error.source()).take(CAUSES_MAX);

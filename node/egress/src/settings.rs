@@ -1,4 +1,4 @@
-//! Settings of the operator: listed targets, public ones, proxy and authorities; and what belongs to the cluster.
+//! Settings of the operator for outbound calls, and endpoints of the cluster itself.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -12,14 +12,14 @@ use crate::pool::PoolLimits;
 use crate::proxy::{OutboundProxy, ProxyError};
 use crate::purpose::EgressPurpose;
 
-/// Entries that a policy may have.
+/// Upper bound of the entries of a policy.
 pub const ALLOW_ENTRIES_MAX: usize = 1024;
-/// Ranges of ports that an entry may have.
+/// Upper bound of the port ranges of an entry.
 pub const PORT_RANGES_MAX: usize = 64;
-/// Upper bound of the settings of calls at the same time.
+/// Upper bound of the settings for concurrent calls.
 const CALLS_MAX: usize = 1 << 20;
 
-/// Entry of `egress.allow`, as it is written. Exactly one of `cidr`, `host` and `suffix` is set.
+/// Entry of `egress.allow` in its original form. Exactly one of `cidr`, `host` and `suffix` is set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AllowEntry {
@@ -35,7 +35,7 @@ pub struct AllowEntry {
     pub purposes: Vec<EgressPurpose>,
 }
 
-/// The table `egress` of the configuration.
+/// Table `egress` of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct EgressSettings {
@@ -77,7 +77,7 @@ impl Default for EgressSettings {
 }
 
 impl EgressSettings {
-    /// Checks what the settings say by themselves, without files.
+    /// Checks the settings without reading files.
     pub fn check(&self) -> Result<(), SettingsError> {
         self.rules()?;
         if let Some(url) = &self.proxy {
@@ -93,7 +93,7 @@ impl EgressSettings {
         Ok(())
     }
 
-    /// Returns the entries, checked.
+    /// Returns the checked entries.
     pub(crate) fn rules(&self) -> Result<Vec<AllowRule>, SettingsError> {
         if self.allow.len() > ALLOW_ENTRIES_MAX {
             return Err(SettingsError::Entries(self.allow.len()));
@@ -101,7 +101,7 @@ impl EgressSettings {
         self.allow.iter().enumerate().map(|(index, entry)| entry.checked(index)).collect()
     }
 
-    /// Upper bound of the connections that are kept for later calls.
+    /// Returns the upper bound of the connections that are kept for later calls.
     pub fn idle_max(&self) -> usize {
         PoolLimits::default().idle_max.min(self.calls_max)
     }
@@ -113,19 +113,19 @@ impl EgressSettings {
     }
 }
 
-/// What belongs to the cluster itself, and is never a target.
+/// Endpoints of the cluster itself, which are never a target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnEndpoints {
-    /// Addresses of listeners of this node, and of those known of other nodes. An unspecified address means loopback and all
-    /// of `addresses`.
+    /// Listener addresses of this node, and known ones of other nodes. An unspecified address means loopback and all of
+    /// `addresses`.
     pub listeners: Vec<SocketAddr>,
-    /// Addresses of the interfaces of this machine. Loopback need not be named.
+    /// Addresses of the interfaces of this machine. Loopback may be omitted.
     pub addresses: Vec<IpAddr>,
-    /// Ports on which nodes of the cluster listen for each other. They are refused at every address.
+    /// Ports of the connections between nodes. They are refused at every address.
     pub cluster_ports: Vec<u16>,
 }
 
-/// Why settings make no policy.
+/// Error of settings that do not form a policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
     #[error("egress.allow has {0} entries, at most 1024 are allowed")]
@@ -153,11 +153,11 @@ pub enum SettingsError {
 pub(crate) enum AllowTarget {
     Network(IpNetwork),
     Host(HostName),
-    /// A name and all names below it.
+    /// Name with all names below it.
     Suffix(HostName),
 }
 
-/// Entry of `egress.allow`, checked.
+/// Checked entry of `egress.allow`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AllowRule {
     pub(crate) target: AllowTarget,
@@ -179,7 +179,7 @@ impl AllowEntry {
             }
             (None, Some(host), None) => match host.parse::<UrlHost>() {
                 Ok(UrlHost::Name(name)) => AllowTarget::Host(name),
-                // Both are the same target, in the form of a single address.
+                // An address as host is the same target as a network of a single address.
                 Ok(UrlHost::Address(address)) => AllowTarget::Network(IpNetwork::single(address)),
                 Err(_) => return Err(SettingsError::Name { entry, field: "host", text: host.clone() }),
             },

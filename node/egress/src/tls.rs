@@ -1,4 +1,4 @@
-//! TLS of outbound calls: the authorities that the system trusts, and certificates of a call.
+//! TLS of outbound calls: trusted authorities, and certificates of a call.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,21 +11,21 @@ use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 
-/// Files in which systems keep the certificates of the authorities they trust.
+/// Files in which systems keep the certificates of trusted authorities.
 const SYSTEM_FILES: [&str; 4] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
     "/etc/ssl/ca-bundle.pem",
     "/etc/ssl/cert.pem",
 ];
-/// Certificates that options of a call may have, of authorities or in a chain.
+/// Upper bound of the certificates in a list of a call's options.
 const CERTIFICATES_MAX: usize = 64;
-/// Bytes of a PEM text in options of a call.
+/// Upper bound of a PEM text in a call's options, in bytes.
 const PEM_BYTES_MAX: usize = 256 << 10;
-/// Configurations that are kept; they hold the sessions that shorten the next handshake.
+/// Upper bound of the cached configurations, which hold sessions that shorten later handshakes.
 const CONFIGS_MAX: usize = 256;
 
-/// Why there is no TLS configuration.
+/// Error for a missing or invalid TLS configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     #[error("this system has no file of trusted authorities")]
@@ -51,15 +51,15 @@ pub enum TlsError {
 /// Certificates of one call, as PEM texts.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct TlsOptions {
-    /// Authorities that are trusted besides those of the system.
+    /// Authorities that are trusted in addition to those of the system.
     pub ca: Option<String>,
     pub identity: Option<ClientIdentity>,
 }
 
-/// Certificate that shows a server who calls.
+/// Certificate that identifies the caller to a server.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct ClientIdentity {
-    /// The certificate, and those of intermediate authorities behind it.
+    /// Certificate, followed by those of intermediate authorities.
     pub chain: String,
     pub key: String,
 }
@@ -77,14 +77,16 @@ impl fmt::Debug for TlsOptions {
     }
 }
 
-/// Authorities that all calls trust, and the configurations made from them.
+/// Authorities that all calls trust, with cached configurations.
 pub struct TrustedRoots {
     roots: RootCertStore,
     configs: Mutex<HashMap<Option<TlsOptions>, Arc<ClientConfig>>>,
 }
 
 impl TrustedRoots {
-    /// Reads the authorities of the system, without those that cannot be used: nobody chose them one by one. Blocks.
+    /// Reads the authorities of the system, and skips unusable ones because nobody chose them individually.
+    ///
+    /// This blocks the thread.
     pub fn system() -> Result<TrustedRoots, TlsError> {
         let file = SYSTEM_FILES.iter().map(Path::new).find(|file| file.exists()).ok_or(TlsError::NoSystemFile)?;
         let mut roots = RootCertStore::empty();
@@ -98,12 +100,12 @@ impl TrustedRoots {
         Ok(TrustedRoots::from_store(roots))
     }
 
-    /// Reads the authorities in a PEM file. Blocks.
+    /// Reads the authorities in a PEM file. This blocks the thread.
     pub fn from_file(file: &Path) -> Result<TrustedRoots, TlsError> {
         TrustedRoots::none().with_file(file)
     }
 
-    /// Trusts the authorities in a PEM file as well. Blocks.
+    /// Adds the authorities in a PEM file. This blocks the thread.
     pub fn with_file(self, file: &Path) -> Result<TrustedRoots, TlsError> {
         let mut roots = self.roots;
         let before = roots.len();
@@ -118,7 +120,7 @@ impl TrustedRoots {
         Ok(TrustedRoots::from_store(roots))
     }
 
-    /// Trusts no authority, but those of a call.
+    /// Returns roots without authorities, so that only those of a call are trusted.
     pub fn none() -> TrustedRoots {
         TrustedRoots::from_store(RootCertStore::empty())
     }
@@ -127,7 +129,7 @@ impl TrustedRoots {
         TrustedRoots { roots, configs: Mutex::default() }
     }
 
-    /// Returns the configuration for a call. Also the check of options that someone wants to save.
+    /// Returns the configuration for a call. It also checks options before they are saved.
     pub fn client_config(&self, options: Option<&TlsOptions>) -> Result<Arc<ClientConfig>, TlsError> {
         let key = options.cloned();
         if let Some(config) = self.configs.lock().get(&key) {

@@ -1,4 +1,4 @@
-//! URLs of outbound calls in their normal form: `http` or `https`, a checked host, a port, a path with its query.
+//! URLs of outbound calls in normal form: scheme, checked host, port, and path with query.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use crate::error::UrlError;
 use crate::host::UrlHost;
 
-/// Longest URL. Signed URLs of object stores have up to some 4 KiB.
+/// Upper bound of a URL in bytes. Signed URLs of object stores have about 4 KiB.
 pub const URL_BYTES_MAX: usize = 8 << 10;
 
 /// Scheme of a URL.
@@ -41,7 +41,7 @@ pub struct UrlOrigin {
 }
 
 impl UrlOrigin {
-    /// Returns the value of the `Host` header: the port is in it if it is not that of the scheme.
+    /// Returns the value of the `Host` header, which omits the default port of the scheme.
     pub fn authority(&self) -> String {
         if self.port == self.scheme.default_port() {
             self.host.to_string()
@@ -57,11 +57,11 @@ impl fmt::Display for UrlOrigin {
     }
 }
 
-/// A URL that can be called. Only its origin is ever shown: paths and queries of webhooks have secrets in them.
+/// Callable URL. Only its origin is printed, because paths and queries of webhooks contain secrets.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct EgressUrl {
     origin: UrlOrigin,
-    /// Begins with a slash, and has no fragment.
+    /// Path with query. It begins with a slash and has no fragment.
     path_and_query: String,
 }
 
@@ -78,17 +78,17 @@ impl EgressUrl {
         self.origin.port
     }
 
-    /// Returns the path with the query behind it. May contain secrets.
+    /// Returns the path with the query, which may contain secrets.
     pub fn path_and_query(&self) -> &str {
         &self.path_and_query
     }
 
-    /// Returns the whole URL in its normal form. May contain secrets.
+    /// Returns the complete URL in normal form, which may contain secrets.
     pub fn to_text(&self) -> String {
         format!("{}://{}{}", self.origin.scheme.name(), self.origin.authority(), self.path_and_query)
     }
 
-    /// Returns the URL that a `Location` header of a response of this one leads to.
+    /// Returns the target of a `Location` header in a response of this URL.
     pub fn join(&self, location: &str) -> Result<EgressUrl, UrlError> {
         check_characters(location)?;
         let location = without_fragment(location);
@@ -140,7 +140,7 @@ impl FromStr for EgressUrl {
     }
 }
 
-/// Printable ASCII without the characters that parsers of URLs read differently.
+/// Checks for printable ASCII without characters that URL parsers interpret differently.
 fn check_characters(text: &str) -> Result<(), UrlError> {
     if text.len() > URL_BYTES_MAX {
         return Err(UrlError::Long);
@@ -155,7 +155,7 @@ fn without_fragment(text: &str) -> &str {
     text.split('#').next().unwrap_or_default()
 }
 
-/// Whether a reference begins with a scheme, which then has to be one of ours.
+/// Returns whether a reference begins with a scheme, which must then be a supported one.
 fn has_scheme(reference: &str) -> bool {
     let end = reference.find([':', '/', '?']).filter(|end| reference[*end..].starts_with(':'));
     end.is_some_and(|end| end > 0)
@@ -181,7 +181,7 @@ fn parse_port(text: &str) -> Result<u16, UrlError> {
     port.ok_or(UrlError::Port)
 }
 
-/// Follows `.` and `..` in a path; the query stays as it is.
+/// Resolves `.` and `..` in a path. The query stays unchanged.
 fn without_dots(path_and_query: &str) -> String {
     let (path, query) = path_and_query.split_at(path_and_query.find('?').unwrap_or(path_and_query.len()));
     let mut parts: Vec<&str> = Vec::new();

@@ -1,4 +1,4 @@
-//! Corpus of URLs and DNS tricks: each is allowed or refused, and says why.
+//! Tests of the policy against a corpus of URL and DNS tricks, with the expected decisions.
 
 mod cases;
 
@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use assay_node_egress::{EgressPolicy, EgressPurpose, EgressSettings, EgressUrl, OwnEndpoints};
 use cases::{CASES, Expected, PolicyName};
 
-/// Settings of an installation with a private network, from which each case takes one policy.
+/// Settings of an installation with a private network. Each case uses one of their policies.
 fn policy(name: PolicyName) -> EgressPolicy {
     let settings = match name {
         PolicyName::Closed => "public = false",
@@ -56,7 +56,7 @@ fn policy(name: PolicyName) -> EgressPolicy {
     EgressPolicy::new(&settings, own).expect("a policy of a test")
 }
 
-/// What the policy says in words: the addresses, or the reason.
+/// Returns the decision of the policy in words: the addresses, or the reason.
 fn decision(case: &cases::PolicyCase) -> Result<String, String> {
     let url: EgressUrl = case.url.parse().map_err(|error| format!("{error}"))?;
     let addresses = case.dns.iter().map(|text| text.parse().expect("an address of a test")).collect::<Vec<IpAddr>>();

@@ -1,4 +1,4 @@
-//! Failures of queries.
+//! Errors of queries.
 
 use assay_storage_shard::ShardError;
 use thiserror::Error;
@@ -22,20 +22,20 @@ pub enum EngineError {
     Groups(usize),
     #[error("the pivot has more than {0} columns: pivot fewer values")]
     PivotedColumns(usize),
-    /// The question asks for something that this source does not have.
+    /// The query requires something that its source does not have.
     #[error("{0}")]
     Refused(String),
     #[error(transparent)]
     Shard(#[from] ShardError),
     #[error(transparent)]
     Expression(assay_node_expressions::Error),
-    /// A part of another node does not decode.
+    /// A part from another node cannot be decoded.
     #[error("a part of a result cannot be decoded")]
     Damaged,
 }
 
 impl From<assay_node_expressions::Error> for EngineError {
-    /// Unwraps the reason of a watch that stopped an expression.
+    /// Unwraps the reason for which a watch stopped an expression.
     fn from(error: assay_node_expressions::Error) -> EngineError {
         match error {
             assay_node_expressions::Error::Stopped(stop) => stop.downcast().map_or(EngineError::Stopped, |of| *of),

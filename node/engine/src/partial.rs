@@ -1,4 +1,4 @@
-//! Parts of an answer: their encoding between nodes, and their merge.
+//! Parts of a result: their encoding between nodes, and their merge.
 
 use assay_node_btql::bound::{Bound, Order, Output};
 use assay_node_expressions::codec::{self, Reader};
@@ -12,24 +12,24 @@ use crate::results::ipc;
 use crate::rows::output::{Part, order_of};
 use crate::rows::rank::Rank;
 
-/// Rows as values, one after the other, for nodes of releases before 0.6.
+/// Tag of rows as values, for nodes of releases before 0.6.
 const ROWS: u8 = 1;
 const GROUPS: u8 = 2;
-/// Rows as an Arrow IPC stream.
+/// Tag of rows as an Arrow IPC stream.
 const COLUMNS: u8 = 3;
-/// Bytes before the IPC stream: the tag, and zeros.
+/// Number of bytes before the IPC stream: the tag and zeros.
 const COLUMNS_OFFSET: usize = 8;
 
 /// Encoding of the rows of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartialFormat {
-    /// Values one after the other, which all releases read.
+    /// Consecutive values, which all releases can read.
     Values,
-    /// An Arrow IPC stream.
+    /// Arrow IPC stream.
     Columns,
 }
 
-/// A part of an answer.
+/// Part of a result.
 #[derive(Debug)]
 pub struct Partial(PartialKind);
 
@@ -40,9 +40,9 @@ enum PartialKind {
     Groups(GroupTable),
 }
 
-/// Merge of all parts.
+/// Merged parts.
 pub(crate) enum Whole {
-    /// Rows, each batch in its order.
+    /// Batches of rows, each in its order.
     Rows(Vec<RankedBatch>),
     Groups(FinishedGroups),
 }
@@ -69,7 +69,7 @@ impl Partial {
         }
     }
 
-    /// Returns the number of rows as a limit counts them, and the bytes of their texts.
+    /// Returns the number of rows as counted by a limit, and the bytes of their texts.
     pub fn measure(&self, bound: &Bound) -> (u64, usize) {
         match &self.0 {
             PartialKind::Rows(batch) => (counted(bound, batch), batch.text_bytes()),
@@ -77,7 +77,7 @@ impl Partial {
         }
     }
 
-    /// Returns whether the part is groups, which come as a whole.
+    /// Returns whether the part has groups, which are never split.
     pub fn is_groups(&self) -> bool {
         matches!(self.0, PartialKind::Groups(_))
     }
@@ -88,7 +88,7 @@ impl Partial {
             (PartialKind::Rows(batch), PartialFormat::Columns) => {
                 out.resize(COLUMNS_OFFSET, 0);
                 out[0] = COLUMNS;
-                // Without rows nothing tells the types of columns.
+                // Without rows, the types of the columns are unknown.
                 if !batch.ranks.is_empty() {
                     out = ipc::encode(batch, out)?;
                 }
@@ -181,7 +181,7 @@ mod tests {
 
     use super::*;
 
-    /// Rows as releases before 0.6 send them, and as a stream of columns. Written once; both stay readable.
+    /// Rows in the format of releases before 0.6, and as a stream of columns. Both must stay readable.
     const GOLDEN: [&[u8]; 2] =
         [include_bytes!("results/golden/values.bin"), include_bytes!("results/golden/columns.bin")];
 

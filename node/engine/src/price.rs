@@ -1,13 +1,13 @@
-//! Prices of tokens (D-73): a built-in table with a date, an operator's table over it, and the formula of costs.
+//! Prices of tokens (D-73): a built-in table, an operator's table that overrides it, and the formula of costs.
 //!
 //! ```json
 //! {"about": "any text", "date": "2026-11-27", "models": {
 //!     "some-model": {"input": 2.5, "output": 10, "cached": 1.25, "also": ["some-model-2"]},
 //!     "model-without-a-price": null}}
 //! ```
-//! Prices are in USD per million tokens. `cached` and `cache_write` are for tokens read from a cache and written to one;
-//! without them such tokens cost as much as other input. A model is named exactly as in `metadata.model`; `also` has its
-//! other names. `prices/refresh.py` writes the built-in table.
+//! Prices are in USD per million tokens. `cached` and `cache_write` apply to tokens that are read from or written to a
+//! cache. Without them, such tokens cost as much as other input. A model has exactly the name in `metadata.model`, and
+//! `also` lists its other names. `prices/refresh.py` writes the built-in table.
 
 use std::fmt;
 use std::fs;
@@ -33,10 +33,10 @@ static STANDARD: LazyLock<Prices> = LazyLock::new(|| {
     Prices::parse("prices.json", include_str!("../prices/prices.json")).expect("the table here is sound")
 });
 
-/// Tokens of a span: prompt, completion, prompt tokens read from a cache, and prompt tokens written to one.
+/// Tokens of a span: prompt, completion, prompt tokens read from a cache, and prompt tokens written to a cache.
 pub type Tokens = [Option<f64>; 4];
 
-/// USD per million tokens.
+/// Price of a model in USD per million tokens.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Price {
     pub input: f64,
@@ -47,7 +47,7 @@ pub struct Price {
 
 #[derive(Clone, Debug, Default)]
 pub struct Prices {
-    /// Prices by model. `None` takes a price away where this table is over another.
+    /// Prices by model. `None` removes the price of the table below.
     by_model: AHashMap<String, Option<Price>>,
 }
 
@@ -61,7 +61,7 @@ pub enum PriceError {
 }
 
 impl Price {
-    /// Returns the cost in USD; `None` without tokens.
+    /// Returns the cost in USD, or `None` without tokens.
     pub fn cost(&self, [prompt, completion, cached, written]: Tokens) -> Option<f64> {
         if prompt.is_none() && completion.is_none() {
             return None;
@@ -77,7 +77,7 @@ impl Price {
 }
 
 impl Prices {
-    /// Returns the prices that come with the program.
+    /// Returns the built-in prices.
     pub fn standard() -> &'static Prices {
         &STANDARD
     }
@@ -101,7 +101,7 @@ impl Prices {
         Prices { by_model: prices.into_iter().map(|(model, price)| (model, Some(price))).collect() }
     }
 
-    /// Returns these prices, and those of `base` for the models that this table does not name.
+    /// Returns these prices, and those of `base` for models that this table does not name.
     #[must_use]
     pub fn over(mut self, base: &Prices) -> Prices {
         for (model, price) in &base.by_model {
@@ -114,7 +114,7 @@ impl Prices {
         self.by_model.get(model)?.as_ref()
     }
 
-    /// Returns the cost of a span; null if its type has no costs or its price is unknown.
+    /// Returns the cost of a span, or `None` if its type has no costs or its price is unknown.
     pub fn cost(&self, model: &str, kind: &str, tokens: Tokens) -> Option<f64> {
         if kind != PAID {
             return None;
@@ -122,14 +122,15 @@ impl Prices {
         self.price(model)?.cost(tokens)
     }
 
-    /// Cost of a span from its stored `metadata.model`, `span_attributes.type` and metrics.
+    /// Returns the cost of a span from its stored `metadata.model`, `span_attributes.type` and metrics.
     pub fn cost_of(&self, model: &Value<'_>, kind: &Value<'_>, tokens: [&Value<'_>; 4]) -> Value<'static> {
         let (Value::Text(model), Value::Text(kind)) = (model, kind) else { return Value::Null };
         self.cost(model, kind, tokens.map(Value::as_f64)).map_or(Value::Null, Value::float)
     }
 
-    /// Returns the costs of many spans; a logged cost takes precedence. The columns have one length. Each distinct pair of model
-    /// and type is looked up once.
+    /// Returns the costs of many spans. A logged cost takes precedence.
+    ///
+    /// The columns have the same length. Each distinct model and type is looked up once.
     pub fn costs(
         &self,
         [models, types]: [(&ArrayRef, Type); 2],
@@ -168,7 +169,7 @@ struct PriceTable {
     /// Source of the prices.
     #[serde(default, rename = "about")]
     _about: Option<String>,
-    /// Day from which the prices are.
+    /// Date of the prices.
     #[serde(default, rename = "date")]
     _date: Option<String>,
     models: Models,
@@ -280,7 +281,7 @@ mod tests {
         assert_eq!(a([Some(0.0), None, None, None]), Some(0.0));
         assert_eq!(a([None, None, Some(1.0), Some(1.0)]), None);
         assert_eq!(a([Some(f64::MAX), Some(f64::MAX), None, None]), None, "what is not finite is null");
-        // Of what is not said, the price of input.
+        // Without a special price, the price of input applies.
         assert_eq!(table().cost("b", "llm", [Some(1e6), None, Some(5e5), Some(5e5)]), Some(1.0));
         assert_eq!(table().cost("a", "tool", [Some(1.0); 4]), None);
         assert_eq!(table().cost("c", "llm", [Some(1.0); 4]), None);

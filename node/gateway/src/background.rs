@@ -1,4 +1,4 @@
-//! Tasks that go on behind responses, so that a shutdown can wait for them.
+//! Background tasks that continue after responses, so that a shutdown can wait for them.
 
 use std::future::Future;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// Tasks on a runtime that outlives the workers of the HTTP server.
+/// Background tasks on a runtime that outlives the workers of the HTTP server.
 #[derive(Debug)]
 pub(crate) struct BackgroundTasks {
     handle: Handle,
@@ -37,7 +37,7 @@ impl BackgroundTasks {
         });
     }
 
-    /// Waits until no task runs, for at most so long.
+    /// Waits for at most `within` until no task runs.
     pub async fn settle(&self, within: Duration) {
         let mut running = self.running.subscribe();
         drop(timeout(within, running.wait_for(|running| *running == 0)).await);

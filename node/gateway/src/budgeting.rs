@@ -1,4 +1,4 @@
-//! Budgets of calls: what a call may cost at most, and what it cost.
+//! Costs of calls for budgets: the reservation before a call, and the amounts after it.
 
 use std::time::Duration;
 
@@ -12,8 +12,9 @@ use crate::call::ModelCall;
 use crate::outcome::CallOutcome;
 use crate::upstream::output_bound;
 
-/// Returns what a call reserves: the most that any of its candidates may cost. A call that is not settled within `timeout`
-/// releases it.
+/// Returns the reservation of a call: the highest cost among its candidates.
+///
+/// A call that is not settled within `timeout` releases its reservation.
 pub(crate) fn budget_call(
     catalog: &Catalog,
     call: &ModelCall,
@@ -47,7 +48,7 @@ pub(crate) fn budget_call(
     }
 }
 
-/// Returns what a call cost. A call without a price costs nothing.
+/// Returns the cost and the tokens of a call. A call without a price costs nothing.
 pub(crate) fn amounts_of(outcome: &CallOutcome) -> BudgetAmounts {
     let tokens = outcome.usage.as_ref().map_or(0, |usage| usage.input.saturating_add(usage.output));
     BudgetAmounts { nano_usd: nano_usd(outcome.cost_usd.unwrap_or(0.0)), tokens }

@@ -1,4 +1,4 @@
-//! Calls that may be answered from the response cache (1.8): keys, entries, and replays.
+//! Use of the response cache for calls (1.8): keys, entries, and replays.
 
 use assay_node_dialects::form::{FinishReason, TokenUsage};
 use assay_node_models::headers::GatewayHeaders;
@@ -18,10 +18,10 @@ use crate::outcome::{CallAnswer, CallOutcome, TakenRoute};
 use crate::reply::{ModelReply, ReplyBody};
 use crate::span::output;
 
-/// Headers of clients that change answers.
+/// Headers of clients that affect the response.
 const ANSWER_HEADERS: [&str; 3] = ["anthropic-beta", "anthropic-version", "openai-beta"];
 
-/// Answer that is stored when it is complete.
+/// Cache entry in the making, which is stored when the response is complete.
 #[derive(Debug)]
 pub(crate) struct CacheEntry {
     lead: CacheLead,
@@ -29,17 +29,17 @@ pub(crate) struct CacheEntry {
     is_too_large: bool,
 }
 
-/// What the cache says of a call.
+/// Result of a cache lookup.
 #[derive(Debug)]
 pub(crate) enum CacheAnswer {
     /// The call does not use the cache.
     NotAsked,
     Hit(Box<CachedResponse>),
-    /// The call goes upstream, and its answer may be stored.
+    /// The call goes upstream, and its response may be stored.
     Miss(Option<CacheEntry>),
 }
 
-/// Asks the cache for the answer of a call. Identical calls under way wait for the first one.
+/// Looks up the response to a call. Concurrent identical calls wait for the first one.
 pub(crate) async fn ask(
     cache: Option<&ResponseCache>,
     call: &ModelCall,
@@ -68,7 +68,7 @@ pub(crate) async fn ask(
         body: call.body.bytes(),
     });
     let key = key.map_err(|error| GatewayError::invalid(error.to_string()))?;
-    // boxed: it is large, and most calls do not come here
+    // The future is boxed because it is large, and most calls do not use the cache.
     Ok(match Box::pin(cache.begin(&key, plan)).await {
         CacheStart::Hit(response) => CacheAnswer::Hit(Box::new(response)),
         CacheStart::Lead(lead) => {
@@ -93,7 +93,7 @@ fn endpoint_of(endpoint: &ClientEndpoint) -> Option<CacheEndpoint> {
     }
 }
 
-/// Names the servers that may answer: types, addresses and models, each once.
+/// Returns a text that identifies the possible servers: their types, addresses, models and system prompts, each once.
 fn candidate_class(candidates: &[Candidate]) -> String {
     let name = |candidate: &Candidate| {
         let provider = &candidate.provider;
@@ -112,7 +112,7 @@ impl CacheEntry {
         self.lead.ttl_s().map(u64::from)
     }
 
-    /// Keeps bytes that went to the client.
+    /// Adds bytes that were sent to the client.
     pub fn add(&mut self, bytes: &[u8]) {
         self.is_too_large |= self.bytes.len() + bytes.len() > ENTRY_BYTES_MAX;
         if self.is_too_large {
@@ -122,7 +122,7 @@ impl CacheEntry {
         }
     }
 
-    /// Stores the answer, if it is complete and of a kind that is kept.
+    /// Stores the response, unless it is too large, failed, or was filtered.
     pub async fn store(self, call: (&ClientEndpoint, bool), content_type: String, outcome: CallOutcome) {
         if self.is_too_large
             || outcome.error.is_some()
@@ -139,7 +139,7 @@ impl CacheEntry {
     }
 }
 
-/// Returns whether a filter ended the answer.
+/// Returns whether a content filter ended the response.
 fn is_filtered(answer: &CallAnswer) -> bool {
     match answer {
         CallAnswer::Conversation(response) => {
@@ -150,7 +150,7 @@ fn is_filtered(answer: &CallAnswer) -> bool {
     }
 }
 
-/// Returns what a hit needs beside its bytes: its route, tokens and logged output.
+/// Returns the data of an entry besides its bytes: its route, tokens and logged output.
 fn note_of(endpoint: &ClientEndpoint, outcome: &CallOutcome) -> Value {
     let mut note = json!({ "output": output(endpoint, &outcome.answer) });
     if let Some(route) = &outcome.route {
@@ -164,7 +164,7 @@ fn note_of(endpoint: &ClientEndpoint, outcome: &CallOutcome) -> Value {
     note
 }
 
-/// Makes the outcome of a call that the cache answered. It cost nothing.
+/// Fills in the outcome of a cache hit, which costs nothing.
 pub(crate) fn outcome_of_hit(hit: &CachedResponse, outcome: &mut CallOutcome, now_ms: u64) {
     let (route, usage) = (&hit.note["route"], &hit.note["usage"]);
     let text = |name: &str| route[name].as_str().unwrap_or_default().to_owned();
@@ -188,7 +188,7 @@ pub(crate) fn outcome_of_hit(hit: &CachedResponse, outcome: &mut CallOutcome, no
     });
 }
 
-/// Returns the response to a call that the cache answered.
+/// Returns the response of a cache hit.
 pub(crate) fn replay(call: &ModelCall, hit: CachedResponse, outcome: &CallOutcome, now_ms: u64) -> ModelReply {
     let route = outcome.route.as_ref();
     let ours = GatewayHeaders {

@@ -1,4 +1,4 @@
-//! A call as the gateway takes it: caller, endpoint, body, providers.
+//! Input of the gateway for one call: caller, endpoint, body, and providers.
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -15,43 +15,40 @@ use crate::endpoint::{ClientEndpoint, GeminiVerb};
 use crate::error::GatewayError;
 use crate::upstream::output_bound;
 
-/// Bytes of a form that are searched for the name of the model.
-const FORM_SEARCH_BYTES_MAX: usize = 64 << 10;
-
-/// Who calls, as far as routes and headers depend on it.
+/// Owner of a call, as far as routes, headers, budgets and caches depend on it.
 #[derive(Clone, Debug)]
 pub struct CallOwner {
     pub organization: Uuid,
     /// Project whose providers are used besides those of the organization.
     pub project: Option<Uuid>,
-    /// Id of the user or the service account, whatever credential was sent.
+    /// Id of the user or the service account, independent of the credential.
     pub principal: Uuid,
     pub email: Option<String>,
     /// Whether the principal is a service account.
     pub is_service_account: bool,
-    /// Record of the API key or the service token; `None` for other credentials.
+    /// Id of the API key or the service token, or `None` for other credentials.
     pub credential: Option<Uuid>,
-    /// Record of the temporary credential that was sent, if any.
+    /// Id of the temporary credential, if the caller sent one.
     pub temporary: Option<Uuid>,
 }
 
-/// Access to the keys of provider secrets. No answer ever shows one.
+/// Access to the keys of provider secrets. No response may contain such a key.
 pub trait ProviderKeys: Send + Sync + fmt::Debug {
-    /// Returns the key of a secret; none if it was not set. The error says why it cannot be read.
+    /// Returns the key of a secret, or `None` if it was not set. The error says why the key is unreadable.
     fn key(&self, secret_id: &str) -> BoxFuture<'_, Result<Option<Secret>, String>>;
 }
 
 /// Body of a request.
 #[derive(Clone, Debug)]
 pub enum CallBody {
-    /// A JSON object, and its text as it came.
+    /// JSON object, with its original text.
     Json { value: Arc<Value>, bytes: Bytes },
-    /// Bytes that pass as they are, such as a form with an audio file.
+    /// Bytes that pass unmodified, such as a form with an audio file.
     Opaque { bytes: Bytes, content_type: String },
 }
 
 impl CallBody {
-    /// Returns the JSON value; null for another body.
+    /// Returns the JSON value, or null for other bodies.
     pub fn json(&self) -> &Value {
         match self {
             CallBody::Json { value, .. } => value,
@@ -59,14 +56,14 @@ impl CallBody {
         }
     }
 
-    /// Returns the bytes of the body as they came.
+    /// Returns the original bytes of the body.
     pub fn bytes(&self) -> &Bytes {
         match self {
             CallBody::Json { bytes, .. } | CallBody::Opaque { bytes, .. } => bytes,
         }
     }
 
-    /// Makes a body of a value.
+    /// Creates a body from a JSON value.
     pub fn of_value(value: Value) -> CallBody {
         let bytes = Bytes::from(value.to_string());
         CallBody::Json { value: Arc::new(value), bytes }
@@ -92,12 +89,12 @@ pub struct ModelCall {
 }
 
 impl ModelCall {
-    /// Returns the upper bound of the tokens of the answer, as the client asks for it.
+    /// Returns the upper bound of output tokens that the client requests.
     pub fn output_bound(&self) -> Option<u64> {
         output_bound(self.body.json())
     }
 
-    /// Returns a random number for one purpose, derived from the id, which is random.
+    /// Returns a random number for one purpose, derived from the random id of the request.
     pub(crate) fn random_number(&self, purpose: &str) -> u64 {
         let mut hasher = DefaultHasher::new();
         (purpose, &self.request_id).hash(&mut hasher);
@@ -116,7 +113,7 @@ pub struct CallTarget {
     pub stream: bool,
 }
 
-/// Returns what a body asks for. `model_in_path` is the model in the path of Gemini's API.
+/// Returns the model and mode of a request. `model_in_path` is the model from a path of Gemini's API.
 pub fn read_target(
     endpoint: &ClientEndpoint,
     body: &CallBody,
@@ -131,9 +128,9 @@ pub fn read_target(
             None | Some(Value::Null) => None,
             Some(_) => return Err(of_model("`model` has to be the name of a model, as a string that is not empty")),
         },
-        CallBody::Opaque { bytes, .. } => model_in_form(bytes),
+        CallBody::Opaque { bytes, content_type } => model_in_form(bytes, content_type),
     };
-    // servers of this endpoint have a default model, as OpenAI's
+    // Like OpenAI's own server, this endpoint has a default model.
     let usual = || (*endpoint == ClientEndpoint::Moderations).then(|| "omni-moderation-latest".to_owned());
     let model = model.or_else(usual).ok_or_else(|| of_model("`model` is missing: name the model to call"))?;
     let stream = match body.json().get("stream") {
@@ -150,14 +147,52 @@ fn of_model(message: &str) -> GatewayError {
     refusal
 }
 
-/// Finds the field `model` near the begin of a form.
-fn model_in_form(bytes: &[u8]) -> Option<String> {
-    const FIELD: &[u8] = b"name=\"model\"\r\n\r\n";
-    let begin = &bytes[..bytes.len().min(FORM_SEARCH_BYTES_MAX)];
-    let at = begin.windows(FIELD.len()).position(|window| window == FIELD)? + FIELD.len();
-    let length = begin[at..].iter().position(|byte| *byte == b'\r')?;
-    let model = str::from_utf8(&begin[at..at + length]).ok()?.trim();
-    (!model.is_empty()).then(|| model.to_owned())
+/// Returns the field `model` of a multipart form.
+///
+/// Servers disagree on which one of several such fields counts, so a form with more than one has no model.
+fn model_in_form(bytes: &[u8], content_type: &str) -> Option<String> {
+    const END_OF_HEAD: &[u8] = b"\r\n\r\n";
+    let boundary = format!("--{}", parameter(content_type, "boundary").filter(|boundary| !boundary.is_empty())?);
+    let mut model = None;
+    let (mut rest, mut next) = (bytes, position(bytes, boundary.as_bytes()));
+    while let Some(at) = next {
+        rest = &rest[at + boundary.len()..];
+        next = position(rest, boundary.as_bytes());
+        let part = &rest[..next.unwrap_or(rest.len())];
+        let Some(end) = position(part, END_OF_HEAD).filter(|end| names_model(&part[..*end])) else { continue };
+        let content = part[end + END_OF_HEAD.len()..].strip_suffix(b"\r\n")?;
+        if model.replace(str::from_utf8(content).ok()?.trim()).is_some() {
+            return None;
+        }
+    }
+    model.filter(|model| !model.is_empty()).map(str::to_owned)
+}
+
+/// Returns the first position of a text that is not empty. Forms have megabytes, of which few bytes match the first one.
+fn position(bytes: &[u8], sought: &[u8]) -> Option<usize> {
+    let (first, mut from) = (sought.first()?, 0);
+    loop {
+        from += bytes[from..].iter().position(|byte| byte == first)?;
+        if bytes[from..].starts_with(sought) {
+            return Some(from);
+        }
+        from += 1;
+    }
+}
+
+/// Returns a parameter of a header value, without quotes.
+fn parameter<'h>(header: &'h str, name: &str) -> Option<&'h str> {
+    let pairs = header.split(';').skip(1).filter_map(|pair| pair.split_once('='));
+    let mut named = pairs.filter(|(known, _)| known.trim().eq_ignore_ascii_case(name));
+    named.next().map(|(_, value)| value.trim().trim_matches('"'))
+}
+
+/// Returns whether the head of a part names the field `model`.
+fn names_model(head: &[u8]) -> bool {
+    String::from_utf8_lossy(head).split("\r\n").any(|line| {
+        let value = line.split_once(':').filter(|(name, _)| name.trim().eq_ignore_ascii_case("content-disposition"));
+        value.is_some_and(|(_, value)| parameter(value, "name") == Some("model"))
+    })
 }
 
 #[cfg(test)]
@@ -177,8 +212,16 @@ mod tests {
 
     #[test]
     fn a_form_names_its_model_in_a_field() {
-        let form = "--b\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nwhisper-1\r\n--b--";
-        assert_eq!(model_in_form(form.as_bytes()).as_deref(), Some("whisper-1"));
-        assert_eq!(model_in_form(b"name=\"model\"\r\n\r\n"), None);
+        let part =
+            |name: &str, content: &str| format!("--b\r\nContent-Disposition: form-data; {name}\r\n\r\n{content}\r\n");
+        let model = |parts: &[String]| {
+            model_in_form(format!("{}--b--\r\n", parts.concat()).as_bytes(), "multipart/form-data; boundary=\"b\"")
+        };
+        let (named, decoy) = ("name=\"model\"", "x name=\"model\"\r\n\r\nwhisper-1\r\n");
+        assert_eq!(model(&[part(named, "whisper-1")]).as_deref(), Some("whisper-1"));
+        assert_eq!(model(&[part("name=prompt", decoy), part("name=model", "m")]).as_deref(), Some("m"));
+        assert_eq!(model(&[part(named, "m"), part("NAME=model", "n")]), None);
+        assert_eq!(model(&[part(named, "")]), None);
+        assert_eq!(model_in_form(b"name=\"model\"\r\n\r\n", "multipart/form-data; boundary=b"), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Calls of models by this node itself: what came back, read instead of passed on.
+//! Model calls by this node itself, whose responses are read instead of passed on.
 
 use assay_node_dialects::Dialect;
 use assay_node_dialects::form::{FoldLimits, ModelError, ResponseFold, StreamEvent};
@@ -13,7 +13,7 @@ use crate::outcome::CallObserver;
 use crate::reply::{ModelReply, ReplyBody};
 use crate::translation::{StreamReader, TranslationError, event_bytes_max, read_error, stream_reader};
 
-/// Answer to a call of this node in the format of OpenAI's API. Dropping it cancels the call.
+/// Response to a call by this node, in the format of OpenAI's API. Dropping it cancels the call.
 #[derive(Debug)]
 pub struct Conversation {
     /// Headers of the response, with names in lower case.
@@ -21,14 +21,14 @@ pub struct Conversation {
     answer: ReadAnswer,
 }
 
-/// An answer as it is read.
+/// Response, whole or streamed.
 #[derive(Debug)]
 enum ReadAnswer {
     Whole(Value),
     Streamed(Box<StreamedAnswer>),
 }
 
-/// A streamed answer as far as it came.
+/// Streamed response in progress.
 #[derive(Debug)]
 struct StreamedAnswer {
     body: ReplyBody,
@@ -39,7 +39,7 @@ struct StreamedAnswer {
 }
 
 impl Gateway {
-    /// Calls a model and reads its answer. Refusals of model servers are errors with their status.
+    /// Calls a model and reads its response. An error response of a model server becomes an error with its status.
     pub async fn converse(
         &self,
         call: ModelCall,
@@ -56,7 +56,7 @@ impl Gateway {
                 let read = serde_json::from_slice(&bytes);
                 ReadAnswer::Whole(read.map_err(|why| unreadable(format!("the response is no JSON: {why}")))?)
             }
-            // whole bytes of events come from the cache, or from a server that does not stream
+            // A whole body of events comes from the cache, or from a server that does not stream.
             body => ReadAnswer::Streamed(Box::new(StreamedAnswer {
                 body,
                 parser: SseParser::with_limit(event_bytes_max(Dialect::Chat)),
@@ -75,7 +75,7 @@ impl Conversation {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Returns the next events of a stream; none behind the last ones. An answer that is no stream has none.
+    /// Returns the next events of a stream, or `None` at its end. A whole response has no events.
     pub async fn next_events(&mut self) -> Result<Option<Vec<StreamEvent>>, GatewayError> {
         match &mut self.answer {
             ReadAnswer::Whole(_) => Ok(None),
@@ -83,7 +83,7 @@ impl Conversation {
         }
     }
 
-    /// Returns the whole response: of a stream, what its events add up to.
+    /// Returns the whole response. For a stream, it is composed of the events so far.
     pub fn into_response(self) -> Value {
         match self.answer {
             ReadAnswer::Whole(value) => value,
@@ -148,7 +148,7 @@ fn failed(error: ModelError) -> GatewayError {
     GatewayError { status: error.kind.status(), error: Box::new(error), retry_after_s: None, limits: Vec::new() }
 }
 
-/// Returns the error that a response of a model server reports.
+/// Returns the error in an error response of a model server.
 fn refusal_of(reply: ModelReply) -> GatewayError {
     let body = match &reply.body {
         ReplyBody::Whole(bytes) => serde_json::from_slice(bytes).unwrap_or_default(),

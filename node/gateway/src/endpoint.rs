@@ -1,8 +1,8 @@
-//! Endpoints that clients call, each in the wire format of one model API.
+//! Endpoints for clients, each in the wire format of one model API.
 
 use assay_node_dialects::Dialect;
 
-/// Operation on a model of Gemini, named behind the colon of the path.
+/// Operation on a Gemini model, named after the colon in the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GeminiVerb {
     Generate,
@@ -44,17 +44,17 @@ pub enum ClientEndpoint {
     Embeddings,
     Moderations,
     Responses,
-    /// Messages of Anthropic.
+    /// Messages in the format of Anthropic.
     Messages,
-    /// Number of tokens of a request for messages of Anthropic.
+    /// Token count of a messages request in the format of Anthropic.
     CountTokens,
     Gemini(GeminiVerb),
-    /// Another path below the base URL of a server of OpenAI's format, with a slash at its begin.
+    /// Another path below the base URL of an OpenAI-compatible server, with a leading slash.
     Path(String),
 }
 
 impl ClientEndpoint {
-    /// Returns the wire format of errors, and of conversations where the endpoint has some.
+    /// Returns the wire format of errors, and of conversations if the endpoint has any.
     pub fn dialect(&self) -> Dialect {
         match self {
             ClientEndpoint::Responses => Dialect::Responses,
@@ -64,7 +64,7 @@ impl ClientEndpoint {
         }
     }
 
-    /// Returns whether a call is a conversation, which is translated between all wire formats.
+    /// Returns whether a call is a conversation, which can be translated between all wire formats.
     pub fn is_conversation(&self) -> bool {
         matches!(
             self,
@@ -75,8 +75,9 @@ impl ClientEndpoint {
         )
     }
 
-    /// Returns whether a repeated call has no other effect than its price: it may be tried again although the first attempt
-    /// may have been executed.
+    /// Returns whether repeating a call has no effect besides its price.
+    ///
+    /// Such a call may be retried although the first attempt may have been executed.
     pub fn is_repeatable(&self) -> bool {
         matches!(
             self,
@@ -87,7 +88,7 @@ impl ClientEndpoint {
         )
     }
 
-    /// Returns the name of the span of a call (1.9).
+    /// Returns the name of a call's span (1.9).
     pub fn span_name(&self) -> &'static str {
         match self {
             ClientEndpoint::Chat | ClientEndpoint::Messages => "Chat Completion",

@@ -1,4 +1,4 @@
-//! Errors of the gateway itself, in terms of all wire formats.
+//! Errors of the gateway itself, which can be written in all wire formats.
 
 use assay_node_budgets::BudgetRefusal;
 use assay_node_dialects::form::{Extra, ModelError, ModelErrorKind};
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::translation::write_error;
 
-/// Refusal or failure of a call, without a response of a model server.
+/// Refusal or failure of a call by the gateway.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{}", error.message)]
 pub struct GatewayError {
@@ -32,12 +32,12 @@ impl GatewayError {
         GatewayError { status, error: Box::new(error), retry_after_s: None, limits: Vec::new() }
     }
 
-    /// Refuses a request that cannot be read.
+    /// Returns the error for an invalid request.
     pub fn invalid(message: impl Into<String>) -> GatewayError {
         GatewayError::new(400, "invalid_request", message)
     }
 
-    /// Returns the error of a call that a budget refuses.
+    /// Returns the error for a call that a budget refuses.
     pub(crate) fn of_budget(refusal: &BudgetRefusal) -> GatewayError {
         let mut error = GatewayError::new(refusal.status(), refusal.code(), refusal.to_string());
         error.retry_after_s = refusal.retry_after_seconds();
@@ -50,7 +50,7 @@ impl GatewayError {
         write_error(dialect, self.status, &self.error)
     }
 
-    /// Returns the error that ends a call, as the attempts of it say.
+    /// Returns the error for a call whose attempts ended with a reason.
     pub(crate) fn of_reason(reason: GiveUpReason, now_ms: u64) -> GatewayError {
         let (status, code) = reason.response().unwrap_or((502, "upstream_error"));
         let message = match reason {

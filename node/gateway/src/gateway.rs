@@ -1,4 +1,4 @@
-//! The gateway: takes calls, finds servers for them, and returns their responses.
+//! AI gateway, which finds servers for model calls and returns their responses.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -31,15 +31,15 @@ use crate::settings::GatewaySettings;
 use crate::translation::error_status;
 use crate::upstream::{ActiveCall, Arrival, CallSignatures, CredentialSource, ServerResponse};
 
-/// Bytes of an error of a server that are read.
+/// Number of bytes of a server's error response after which reading stops.
 const ERROR_BYTES_MAX: usize = 1 << 20;
-/// Delay that a call is told that finds the node busy.
+/// `Retry-After` of a call that is refused because the node is busy.
 const BUSY_RETRY_S: u64 = 1;
 
-/// Time that a call waits until others end, where as many are under way as there may be.
+/// Time limit for the wait of a call while the maximum number of calls is active.
 const SLOT_WAIT: Duration = Duration::from_secs(30);
 
-/// Receiver of changes to cooling, which other nodes want to know.
+/// Receiver of changes to cooling states, for other nodes.
 pub type CoolingListener = Box<dyn Fn(&CoolingKey) + Send + Sync>;
 
 /// Parts of a gateway.
@@ -47,19 +47,19 @@ pub struct GatewayParts {
     pub egress: EgressClient,
     pub settings: GatewaySettings,
     pub catalog: Catalog,
-    /// None without a cache.
+    /// `None` without a cache.
     pub cache: Option<ResponseCache>,
-    /// None without budgets.
+    /// `None` without budgets.
     pub budgets: Option<Budgets>,
-    /// Cooling states, which other nodes share.
+    /// Cooling states, shared with other nodes.
     pub cooling: Arc<Mutex<CoolingTable>>,
     pub on_cooling: Option<CoolingListener>,
-    /// Runtime of the tasks that go on behind responses.
+    /// Runtime of the background tasks that continue after responses.
     pub runtime: Handle,
 }
 
 impl GatewayParts {
-    /// Returns the parts of a gateway without a cache, without budgets and without other nodes.
+    /// Creates the parts of a gateway without a cache, budgets, and other nodes.
     pub fn new(egress: EgressClient, settings: GatewaySettings, catalog: Catalog, runtime: Handle) -> GatewayParts {
         let (cache, budgets, on_cooling) = (None, None, None);
         GatewayParts { egress, settings, catalog, cache, budgets, cooling: Arc::default(), on_cooling, runtime }
@@ -72,7 +72,7 @@ impl fmt::Debug for GatewayParts {
     }
 }
 
-/// The AI gateway of a node. Clones share everything.
+/// AI gateway of a node. Clones share all state.
 #[derive(Clone, Debug)]
 pub struct Gateway(Arc<GatewayCore>);
 
@@ -87,11 +87,11 @@ pub(crate) struct GatewayCore {
     pub counters: Arc<CallCounters>,
     pub credentials: CredentialSource,
     pub signatures: Mutex<CallSignatures>,
-    /// None without a cache.
+    /// `None` without a cache.
     pub cache: Option<ResponseCache>,
-    /// None without budgets.
+    /// `None` without budgets.
     budgets: Option<Budgets>,
-    /// Calls at the same time.
+    /// Permits that bound the concurrent calls.
     slots: Arc<Semaphore>,
     background: BackgroundTasks,
 }
@@ -109,7 +109,7 @@ impl GatewayCore {
         }
     }
 
-    /// Stores an answer in the cache behind the response.
+    /// Stores a response in the cache, in the background.
     pub fn store(&self, entry: CacheEntry, call: &Arc<ModelCall>, content_type: String, outcome: CallOutcome) {
         let call = Arc::clone(call);
         self.background.spawn(async move {
@@ -141,12 +141,12 @@ impl Gateway {
         }))
     }
 
-    /// Runs a task that goes on behind a response, such as the writing of a span.
+    /// Runs a background task that continues after a response, such as writing a span.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.0.background.spawn(task);
     }
 
-    /// Waits for the tasks that go on behind responses, for at most so long.
+    /// Waits for the background tasks, for at most `within`.
     pub async fn settle(&self, within: Duration) {
         self.0.background.settle(within).await;
     }
@@ -169,18 +169,19 @@ impl Gateway {
         &self.0.egress
     }
 
-    /// Puts kept items of earlier answers where a request of the Responses API only names them. What is not kept stays a
-    /// reference.
+    /// Replaces item references in a request of the Responses API by the kept items of earlier responses.
+    ///
+    /// Items that are not kept remain references.
     pub async fn restore_items(&self, call: &mut ModelCall) {
         if let Some(cache) = &self.0.cache
             && call.endpoint == ClientEndpoint::Responses
         {
-            // boxed: reads of the cache are large, and most calls name no items
+            // The future is boxed because it is large, and most calls have no references.
             Box::pin(kept_items::restore(cache, call)).await;
         }
     }
 
-    /// Calls a model. The observer learns of the end of the call in any case.
+    /// Calls a model. The observer is always notified of the end of the call.
     pub async fn call(
         &self,
         call: ModelCall,
@@ -229,7 +230,7 @@ impl Gateway {
         }
     }
 
-    /// Finds servers for a call, asks the cache, and admits it.
+    /// Finds servers for a call, queries the cache, and admits the call.
     async fn begin(&self, call: Arc<ModelCall>, recorder: &mut CallRecorder) -> Result<BegunCall, GatewayError> {
         let started_ms = recorder.outcome.started_ms;
         let (candidates, all_cooling) = self.candidates(&call, started_ms)?;
@@ -253,7 +254,7 @@ impl Gateway {
         Ok(BegunCall::Upstream(active))
     }
 
-    /// Counts and reports a call that is refused before it is made.
+    /// Counts and reports a call that a guardrail refuses before it begins.
     pub fn refused(&self, observer: Option<Box<dyn CallObserver>>, error: &GatewayError) {
         let now = now_ms();
         let mut recorder = CallRecorder::new(observer, Arc::clone(&self.0.counters), (now, 0));
@@ -261,7 +262,7 @@ impl Gateway {
         recorder.fail(error.status, error.to_string(), now);
     }
 
-    /// Waits until the call may begin.
+    /// Waits for a permit to begin the call.
     async fn slot(&self) -> Result<OwnedSemaphorePermit, GatewayError> {
         let permit = tokio::time::timeout(SLOT_WAIT, Arc::clone(&self.0.slots).acquire_owned()).await;
         permit.ok().and_then(Result::ok).ok_or_else(|| {
@@ -272,7 +273,7 @@ impl Gateway {
         })
     }
 
-    /// Reserves the estimated price of a call in the budgets that count it.
+    /// Reserves the estimated price of a call in its budgets.
     async fn admitted(
         &self,
         call: &ModelCall,
@@ -309,7 +310,7 @@ impl Gateway {
         Ok((resolved.candidates, resolved.all_cooling))
     }
 
-    /// Returns the models that some secrets serve, each with the name of a secret, in the order of their names.
+    /// Returns the models that the providers serve, sorted by name, each with the name of one provider secret.
     pub fn models(&self, providers: &Arc<[Arc<Provider>]>) -> Vec<(String, String)> {
         let (catalog, cooling, now_ms) = (self.catalog(), CoolingTable::new(), now_ms());
         let custom = providers.iter().flat_map(|provider| provider.metadata.custom_models.keys().map(String::as_str));
@@ -333,7 +334,7 @@ impl Gateway {
         served.collect()
     }
 
-    /// Notes which server answered.
+    /// Records the server that responded.
     fn took(&self, active: &ActiveCall, recorder: &mut CallRecorder, response: &ServerResponse) {
         let candidate = &active.candidates[response.candidate];
         let model = candidate.upstream_model().to_owned();
@@ -355,7 +356,7 @@ impl Gateway {
         });
     }
 
-    /// Returns metrics in the text format of Prometheus.
+    /// Returns metrics in Prometheus text format.
     pub fn metrics_text(&self) -> String {
         let counters = &self.0.counters;
         let mut text = String::new();
@@ -378,15 +379,15 @@ impl Gateway {
     }
 }
 
-/// A call that was admitted.
+/// Admitted call.
 #[derive(Debug)]
 enum BegunCall {
-    /// The cache has its answer.
+    /// The response is in the cache.
     Cached(ModelReply),
     Upstream(Box<ActiveCall>),
 }
 
-/// What the head of a response becomes.
+/// Status and headers of a response for the client.
 #[derive(Debug)]
 struct ResponseHead {
     status: u16,
@@ -404,7 +405,7 @@ impl ResponseHead {
         ResponseHead { status: response.response.status.as_u16(), passed, content_type }
     }
 
-    /// Returns whether the response is a stream. Some servers answer whole although they were asked for a stream.
+    /// Returns whether the response is a stream. Some servers do not stream although the request asks for a stream.
     fn is_stream(&self, response: &ServerResponse) -> bool {
         response.plan.server_streams && !self.content_type.to_ascii_lowercase().contains("json")
     }
@@ -435,7 +436,7 @@ impl ResponseHead {
         headers.push(("content-type".to_owned(), content_type.to_owned()));
         headers.extend(ours.to_headers().into_iter().map(|(name, value)| (name.to_owned(), value)));
         if !recorder.limits.is_empty() {
-            // those of our budgets say more to the caller than those of the provider's account
+            // Limits of the caller's budgets are more useful than those of the provider's account.
             headers.retain(|(name, _)| !name.starts_with("x-ratelimit-"));
             headers.extend(recorder.limits.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
         }
@@ -452,11 +453,11 @@ impl ResponseHead {
     }
 }
 
-/// Tries again after a response that broke before its content.
+/// Retries a call whose response broke before its content.
 async fn again(broken: BrokenStream) -> (Box<ActiveCall>, CallRecorder, Result<Arrival, GatewayError>) {
     let BrokenStream { status, error, mut active, recorder } = broken;
     let mut arrival = active.broken(status).await;
-    // the server said more than that it failed
+    // The error of the server is more specific than the gateway's.
     if let (Err(failure), Some(error)) = (&mut arrival, error)
         && failure.error.code.as_deref() == Some("upstream_error")
     {
@@ -511,7 +512,7 @@ async fn whole(
     Ok(ModelReply { status: head.status, headers, body: ReplyBody::Whole(reply.bytes) })
 }
 
-/// Passes the response of a server that failed.
+/// Returns the error response of a server to the client.
 async fn failed(
     active: &ActiveCall,
     mut recorder: CallRecorder,
@@ -527,7 +528,7 @@ async fn failed(
     Ok(ModelReply { status, headers, body: ReplyBody::Whole(bytes) })
 }
 
-/// Returns the begin of a body. What cannot be read counts as empty: the status says enough.
+/// Returns the start of a body, or the part before a read error. The status alone is sufficient.
 async fn error_body(mut body: assay_node_egress::EgressBody) -> Bytes {
     let mut bytes = bytes::BytesMut::new();
     while bytes.len() < ERROR_BYTES_MAX

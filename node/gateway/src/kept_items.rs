@@ -1,7 +1,7 @@
-//! Items of answers that clients of the Responses API only name in later requests (G-31).
+//! Items of responses to which clients of the Responses API refer in later requests (G-31).
 //!
-//! Unless `store` is false, clients such as the AI SDK send the id of an item of an earlier answer instead of the item. A
-//! server of that API has stored it. For answers of other servers, the response cache keeps the items.
+//! Unless `store` is false, clients such as the AI SDK send the id of an earlier item instead of the item. Servers of
+//! that API store the items. For responses of other servers, the response cache keeps them.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -17,21 +17,21 @@ use crate::call::{CallBody, CallOwner, ModelCall};
 use crate::endpoint::ClientEndpoint;
 use crate::gateway::now_ms;
 
-/// Upper bound of the items of one answer that are kept.
+/// Upper bound of the kept items of one response.
 const ITEMS_MAX: usize = 128;
-/// Upper bound of the items that one request may name. A request with more is sent as it came.
+/// Upper bound of the distinct references in one request. A request with more is sent unmodified.
 const REFERENCES_MAX: usize = 512;
-/// Upper bound of the bytes of the items that one request gets. Items beyond it stay references.
+/// Upper bound of the bytes of restored items in one request. Items beyond it remain references.
 const RESTORED_BYTES_MAX: usize = 16 << 20;
 /// Time for which an item is kept.
 const LIFE_S: u32 = 24 * 3600;
 
-/// Bytes of items that a request may still get.
+/// Number of bytes of items that may still be restored in a request.
 #[derive(Debug)]
 struct RestoreBudget(usize);
 
 impl RestoreBudget {
-    /// Returns whether an item fits, and counts it: its bytes as often as the request names it.
+    /// Returns whether an item fits, and counts its bytes once for each reference.
     fn takes(&mut self, bytes: usize, times: usize) -> bool {
         let left = bytes.checked_mul(times).and_then(|bytes| self.0.checked_sub(bytes));
         if let Some(left) = left {
@@ -41,12 +41,12 @@ impl RestoreBudget {
     }
 }
 
-/// Returns whether the client may name items of the answer later.
+/// Returns whether the client may refer to items of the response later.
 pub(crate) fn may_be_named(call: &ModelCall) -> bool {
     call.endpoint == ClientEndpoint::Responses && call.body.json()["store"] != false
 }
 
-/// Puts kept items where a request only names them. What is not kept stays a reference.
+/// Replaces references in a request by kept items. Items that are not kept remain references.
 pub(crate) async fn restore(cache: &ResponseCache, call: &mut ModelCall) {
     let mut names: BTreeMap<&str, usize> = BTreeMap::new();
     for name in input(call.body.json()).iter().filter_map(named) {
@@ -77,7 +77,7 @@ pub(crate) async fn restore(cache: &ResponseCache, call: &mut ModelCall) {
     call.body = CallBody::of_value(body);
 }
 
-/// Keeps the items of an answer. Returns when they are kept, or cannot be.
+/// Stores the items of a response. Failures are ignored.
 pub(crate) async fn keep(cache: ResponseCache, owner: CallOwner, response: Box<ModelResponse>) {
     let written = responses::write_response(&response);
     let items = written["output"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -105,7 +105,7 @@ fn input(body: &Value) -> &[Value] {
     body["input"].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Returns the id that a reference names; none for an item.
+/// Returns the id of a reference, or `None` for a whole item.
 fn named(item: &Value) -> Option<&str> {
     (item["type"] == "item_reference").then(|| item["id"].as_str()).flatten()
 }

@@ -1,4 +1,4 @@
-//! The AI gateway: requests of clients in the wire format of one model API, served by servers that may speak another.
+//! AI gateway, which serves requests in the wire format of any model API from servers that may use another format.
 //!
 //! ```text
 //! ModelCall -> candidates -> attempts (plan, credentials, outbound client) -> response, translated or passed -> ModelReply
@@ -6,18 +6,19 @@
 //! ```
 //! | module | subject |
 //! |---|---|
-//! | [`paths`] | which endpoint a path is for |
-//! | [`endpoint`], [`call`] | what clients call, and with what |
-//! | [`gateway`] | the calls themselves |
-//! | `conversation` | calls by this node itself, whose answers are read |
-//! | `kept_items` | items of answers that later requests only name |
+//! | [`paths`] | mapping of paths to endpoints |
+//! | [`endpoint`], [`call`] | endpoints and their calls |
+//! | [`gateway`] | processing of calls |
+//! | `conversation` | calls by this node itself, whose responses are read |
+//! | `kept_items` | items of responses to which later requests refer |
 //! | [`translation`] | requests, responses and streams between any two wire formats |
 //! | [`reply`] | responses to clients |
-//! | [`outcome`] | what came of a call |
-//! | [`span`], [`span_media`] | the span of a call, as a row |
+//! | [`outcome`] | outcomes of calls |
+//! | [`span`], [`span_media`] | rows for the spans of calls |
 //! | [`settings`] | the table `gateway` of the configuration |
 //!
-//! The crate knows neither HTTP servers nor records: routes hand in the caller, the providers and access to their keys.
+//! The crate depends neither on the HTTP server nor on records. Routes pass in the caller, the providers, and access to
+//! their keys.
 
 mod background;
 mod budgeting;

@@ -1,4 +1,4 @@
-//! What came of a call: for its span, its usage record, budgets and metrics.
+//! Outcomes of calls, for spans, the usage log, budgets and metrics.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,25 +10,25 @@ use serde_json::Value;
 use crate::cached::CacheEntry;
 use crate::call::ModelCall;
 
-/// Answer of a model, in the form that spans show.
+/// Answer of a model, in the form for spans.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum CallAnswer {
-    /// There is none, or nobody reads it.
+    /// No answer, or an answer that is not read.
     #[default]
     None,
     Conversation(Box<ModelResponse>),
-    /// Choices as the server sent them.
+    /// Unmodified choices of the server.
     Choices(Vec<Value>),
-    /// Output items of Responses, as the server sent them.
+    /// Unmodified output items of a Responses server.
     Output(Value),
     EmbeddingLength(usize),
     /// Results of a moderation.
     Results(Value),
-    /// Output of a cached answer, as its first span showed it.
+    /// Output of a cached response, as logged in its first span.
     Logged(Value),
 }
 
-/// Server that answered, or was tried last.
+/// Server whose response came last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TakenRoute {
     pub provider_type: String,
@@ -37,15 +37,15 @@ pub struct TakenRoute {
     pub model: String,
 }
 
-/// What came of a call.
+/// Outcome of a call.
 #[derive(Clone, Debug, Default)]
 pub struct CallOutcome {
     pub status: u16,
-    /// Why the call failed, or its answer is not whole.
+    /// Reason why the call failed or its answer is incomplete.
     pub error: Option<String>,
     pub answer: CallAnswer,
     pub usage: Option<TokenUsage>,
-    /// Whether the usage is estimated from bytes, as the server named none (G-33).
+    /// Whether the usage is estimated from bytes, because the server reported none (G-33).
     pub is_estimated: bool,
     pub cost_usd: Option<f64>,
     pub route: Option<TakenRoute>,
@@ -57,12 +57,12 @@ pub struct CallOutcome {
     pub dropped: Vec<String>,
 }
 
-/// Receiver of the outcome of one call. It is called exactly once, also for a client that left.
+/// Receiver of the outcome of one call. It is called exactly once, even if the client disconnects.
 pub trait CallObserver: Send + fmt::Debug {
     fn ended(self: Box<Self>, outcome: CallOutcome);
 }
 
-/// Price of a call: that of its model when the call began.
+/// Source of the price of a call.
 #[derive(Clone, Debug)]
 pub(crate) struct CallPrice {
     pub catalog: Arc<Catalog>,
@@ -90,24 +90,24 @@ impl CallPrice {
     }
 }
 
-/// Outcome in the making. Reports it when it is dropped, as a call that its client left.
+/// Recorder of a call's outcome. Dropping it before the end reports that the client disconnected.
 #[derive(Debug)]
 pub(crate) struct CallRecorder {
     observer: Option<Box<dyn CallObserver>>,
     pub outcome: CallOutcome,
     pub price: Option<CallPrice>,
-    /// Bytes of the request, for an estimate of its tokens.
+    /// Size of the request, for an estimate of its tokens. After the end of the call, it is `u64::MAX`.
     request_bytes: u64,
     counters: Arc<CallCounters>,
-    /// Entry of the cache that the answer becomes.
+    /// Cache entry for the response.
     pub entry: Option<CacheEntry>,
-    /// Whose call it is, for the log.
+    /// Call, for the usage log.
     pub call: Option<Arc<ModelCall>>,
-    /// Headers that say what budgets have left.
+    /// Headers with the remaining amounts of the budgets.
     pub limits: Vec<(&'static str, String)>,
 }
 
-/// Counts of calls, for metrics.
+/// Counters of calls, for metrics.
 #[derive(Debug, Default)]
 pub struct CallCounters {
     pub calls: Counter,
@@ -123,7 +123,7 @@ pub struct CallCounters {
     pub cost_micros: Counter,
 }
 
-/// Number that only grows.
+/// Monotonic counter.
 #[derive(Debug, Default)]
 pub struct Counter(std::sync::atomic::AtomicU64);
 
@@ -157,12 +157,12 @@ impl CallRecorder {
         }
     }
 
-    /// Returns whether the answer itself is logged or stored.
+    /// Returns whether the answer is logged or stored in the cache.
     pub fn has_reader(&self) -> bool {
         self.observer.is_some() || self.entry.is_some()
     }
 
-    /// Completes the usage and computes the cost. Called when the answer is there.
+    /// Completes the usage and computes the cost. The answer must be set before.
     pub fn reckon(&mut self) {
         if self.outcome.usage.is_none()
             && matches!(self.outcome.answer, CallAnswer::Conversation(_) | CallAnswer::Choices(_))
@@ -221,7 +221,7 @@ impl CallRecorder {
     }
 }
 
-/// Logs what a call used, without its content (G-23).
+/// Logs the usage of a call without its content (G-23).
 fn log_usage(call: &ModelCall, outcome: &CallOutcome) {
     let (usage, route) = (outcome.usage.as_ref(), outcome.route.as_ref());
     tracing::info!(
@@ -255,7 +255,7 @@ impl Drop for CallRecorder {
     }
 }
 
-/// Bytes of the texts of an answer.
+/// Returns the number of bytes in the texts of an answer.
 fn answer_bytes(answer: &CallAnswer) -> u64 {
     let bytes = match answer {
         CallAnswer::Conversation(response) => {

@@ -1,10 +1,10 @@
-//! Paths of the gateway: which endpoint a request is for, below any of its prefixes (1.1). Pure.
+//! Pure mapping of gateway paths to endpoints, below any of the prefixes (1.1).
 
 use crate::endpoint::{ClientEndpoint, GeminiVerb};
 
-/// Prefixes of the gateway's paths. Clients are given any of them as the base URL.
+/// Prefixes of the gateway's paths. Clients may use any of them as the base URL.
 pub const PREFIXES: [&str; 2] = ["/v1/proxy", "/gateway"];
-/// Paths of model APIs that are served without a prefix, so that their SDKs need only the address of the server.
+/// Paths of model APIs without a prefix, so that SDKs need only the address of the server.
 pub const ROOT_PATHS: [&str; 9] = [
     "/v1/chat/completions",
     "/v1/completions",
@@ -16,17 +16,17 @@ pub const ROOT_PATHS: [&str; 9] = [
     "/v1/models",
     "/v1beta/models",
 ];
-/// Begin of a path below a prefix that names the organization.
+/// Start of a path, after the prefix, that names the organization.
 const ORGANIZATION: &str = "btorg/";
 
-/// What a request to the gateway is for.
+/// Target of a request to the gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GatewayPath {
     Greeting,
     Call(CallPath),
-    /// Chat or text completion, by the model.
+    /// Chat or text completion, depending on the model.
     Auto,
-    /// Models that the caller can use, or one of them.
+    /// List of the models that the caller can use, or one of them.
     Models {
         form: ModelsForm,
         id: Option<String>,
@@ -35,7 +35,7 @@ pub enum GatewayPath {
     Unknown,
 }
 
-/// A call, and the model that its path names.
+/// Endpoint of a call, and the model in its path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallPath {
     pub endpoint: ClientEndpoint,
@@ -50,7 +50,7 @@ pub enum ModelsForm {
     Gemini,
 }
 
-/// A path of the gateway, with the organization that it names.
+/// Parsed path of the gateway, with the organization in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParsedPath {
     pub organization: Option<String>,
@@ -64,8 +64,7 @@ pub fn is_gateway_path(path: &str) -> bool {
     PREFIXES.into_iter().chain(ROOT_PATHS).any(is_below)
 }
 
-/// Reads a path, whose percent-encoded characters are decoded already. `is_anthropic` says that the client sends the headers
-/// of Anthropic's API.
+/// Parses a percent-decoded path. `is_anthropic` says whether the client sends the headers of Anthropic's API.
 pub fn parse(path: &str, is_anthropic: bool) -> ParsedPath {
     let below = PREFIXES.iter().find_map(|prefix| path.strip_prefix(prefix));
     let mut rest = below.unwrap_or(path).trim_start_matches('/');
@@ -113,7 +112,7 @@ fn deeper(path: &str, form: ModelsForm) -> GatewayPath {
         return gemini(rest);
     }
     match path.strip_prefix("models/") {
-        // as clients of Gemini call models below `/v1`
+        // Clients of Gemini also call models below `/v1`.
         Some(rest) if rest.rsplit_once(':').is_some_and(|(_, verb)| GeminiVerb::parse(verb).is_some()) => gemini(rest),
         Some(id) => GatewayPath::Models { form, id: Some(id.to_owned()) },
         None => {
@@ -123,7 +122,7 @@ fn deeper(path: &str, form: ModelsForm) -> GatewayPath {
     }
 }
 
-/// Reads `{model}:{verb}`, or a model alone.
+/// Parses `{model}:{verb}`, or only a model.
 fn gemini(rest: &str) -> GatewayPath {
     let Some((model, verb)) = rest.rsplit_once(':').filter(|(model, _)| !model.is_empty()) else {
         return GatewayPath::Models { form: ModelsForm::Gemini, id: Some(rest.to_owned()) };

@@ -1,4 +1,4 @@
-//! Settings of the operator: the table `gateway` of the configuration.
+//! Settings of the gateway: the table `gateway` of the configuration.
 
 mod header_names;
 mod path_patterns;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub use header_names::{FORWARD_HEADERS_MAX, HEADER_NAME_BYTES_MAX, NeverForwarded};
 pub use path_patterns::{PASSTHROUGH_PATHS_MAX, PATTERN_BYTES_MAX};
 
-/// Paths that pass as they are unless the operator names others (G-03). Objects that outlive a call are not among them.
+/// Default of `passthrough_paths` (G-03). It contains no paths of objects that outlive a call.
 const PASSTHROUGH_PATHS: [&str; 6] = ["images/**", "audio/**", "rerank", "tokenize", "detokenize", "score"];
 /// Upper bound of `retry_budget_seconds`.
 const RETRY_BUDGET_SECONDS_MAX: u64 = 600;
@@ -23,42 +23,44 @@ const CALLS_MAX: usize = 1 << 20;
 /// Upper bound of `request_bytes_max`.
 const REQUEST_BYTES_MAX: usize = 1 << 30;
 
-/// The table `gateway` of the configuration.
+/// Table `gateway` of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct GatewaySettings {
     /// Whether this node serves model calls of clients.
     pub enabled: bool,
-    /// Time within which a call whose providers have all failed is tried again. With 0 each provider is tried once.
+    /// Time within which a call is retried after all of its providers have failed. With 0, each provider is tried once.
     pub retry_budget_seconds: u64,
-    /// Time after which a model call ends, with all its attempts. Budgets hold what it reserves for at most so long.
+    /// Time limit of a model call with all its attempts. Budgets hold its reservation for at most this time.
     pub call_seconds_max: u64,
-    /// Whether a call is tried again although a provider may have processed it already.
+    /// Whether a call is retried although a provider may have processed it already.
     pub retry_uncertain: bool,
-    /// Whether calls of one session go to the same provider while it works, for the sake of its caches.
+    /// Whether calls of one session go to the same provider while it works, so that its caches are effective.
     pub affinity: bool,
-    /// Names of further request headers that providers are sent.
+    /// Names of further request headers that are forwarded to providers.
     pub forward_headers: Vec<String>,
-    /// Whether providers are sent the trace headers of requests: `traceparent`, `tracestate` and `baggage`.
+    /// Whether the trace headers of requests are forwarded to providers: `traceparent`, `tracestate` and `baggage`.
     pub forward_trace_headers: bool,
-    /// Paths that a provider is asked for as they are. `*` stands for one part of a path, and `**` at the end for one or
-    /// more. Do not add files, batches and the like: with a shared key all its users see them.
+    /// Paths that are passed to providers unmodified.
+    ///
+    /// `*` matches one part of a path, and `**` at the end matches one or more parts. Do not add files, batches and
+    /// similar objects: all users of a shared key see them.
     pub passthrough_paths: Vec<String>,
-    /// Whether responses are cached for calls that ask for it.
+    /// Whether responses are cached for calls that request it.
     pub cache: bool,
-    /// Upper bound of the cached responses of this node.
+    /// Upper bound of the bytes of cached responses on this node.
     pub cache_bytes_max: u64,
-    /// The same bound for one organization.
+    /// Upper bound of the bytes of cached responses of one organization.
     pub cache_organization_bytes_max: u64,
-    /// Upper bound of the model calls of this node at the same time. A call beyond it gets a 429.
+    /// Upper bound of the concurrent model calls of this node. A call beyond it waits, and receives a 429 after 30 s.
     pub calls_max: usize,
-    /// Upper bound of the body of a model call. It has to be within `http.bodies_bytes_max`.
+    /// Upper bound of the body of a model call. It must not exceed `http.bodies_bytes_max`.
     pub request_bytes_max: usize,
-    /// Whether the logs of calls that ask for one have the messages. If false, they have times, tokens and costs only.
+    /// Whether logged calls include the messages. Otherwise, they include no inputs and outputs.
     pub log_content: bool,
-    /// Model of judges and scorers that name none.
+    /// Model for judges and scorers without a model.
     pub scorer_model: String,
-    /// Embedding model of scorers that name none.
+    /// Embedding model for scorers without one.
     pub scorer_embedding_model: String,
     /// JSON file with models, which take precedence over the built-in ones.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -89,7 +91,7 @@ impl Default for GatewaySettings {
     }
 }
 
-/// Why settings of the gateway are refused.
+/// Reason why settings of the gateway are invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GatewaySettingsError {
     #[error("gateway.{setting} is {value}; set it to {min} to {max}")]
@@ -119,7 +121,7 @@ pub enum GatewaySettingsError {
 }
 
 impl GatewaySettings {
-    /// Checks the settings. `bodies_bytes_max` is the upper bound of all request bodies of the server together.
+    /// Checks the settings. `bodies_bytes_max` is the upper bound of all request bodies of the server.
     pub fn check(&self, bodies_bytes_max: usize) -> Result<(), GatewaySettingsError> {
         let range = |setting, value: u64, min, max| match (min..=max).contains(&value) {
             true => Ok(()),
@@ -167,12 +169,12 @@ impl GatewaySettings {
         Duration::from_secs(self.call_seconds_max)
     }
 
-    /// Returns whether a provider may be asked for a path, as the client wrote it, without a slash in front (G-03).
+    /// Returns whether a path may be passed to a provider (G-03). It must have no leading slash, and is not decoded.
     pub fn passes_through(&self, path: &str) -> bool {
         self.passthrough_paths.iter().any(|pattern| path_patterns::matches(pattern, path))
     }
 
-    /// Returns whether a request header is sent on because of these settings, by its name in any case (G-14).
+    /// Returns whether these settings forward a request header (G-14). The name is case-insensitive.
     pub fn forwards_header(&self, name: &str) -> bool {
         let is_named = self.forward_headers.iter().any(|header| header.eq_ignore_ascii_case(name));
         is_named || (self.forward_trace_headers && header_names::is_trace(name))

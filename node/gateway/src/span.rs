@@ -1,4 +1,4 @@
-//! Span of a call, as a row (1.9). Pure.
+//! Pure conversion of calls to rows for their spans (1.9).
 
 use assay_node_dialects::WriteOptions;
 use assay_node_dialects::form::{ModelResponse, TokenUsage};
@@ -11,17 +11,17 @@ use crate::endpoint::ClientEndpoint;
 use crate::outcome::{CallAnswer, CallOutcome};
 use crate::translation::{RequestTarget, read_request};
 
-/// Identity of a span, and where it is in its trace.
+/// Ids of a span and its place in the trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpanIdentity {
     pub row_id: String,
     pub span_id: String,
     pub root_span_id: String,
-    /// Span that the call is under; none for the first span of a trace.
+    /// Parent span, or `None` for the root of a trace.
     pub parent_span_id: Option<String>,
 }
 
-/// What a span says of the request.
+/// Request of a call, in the form for spans.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoggedRequest {
     pub name: &'static str,
@@ -29,7 +29,8 @@ pub struct LoggedRequest {
     pub metadata: Map<String, Value>,
 }
 
-/// Returns what a span says of the request. Requests of Anthropic's and Gemini's formats are shown in OpenAI's (G-22).
+/// Returns the request in the form for spans. Requests in the formats of Anthropic and Gemini use OpenAI's format
+/// (G-22).
 pub fn logged_request(call: &ModelCall, with_content: bool) -> LoggedRequest {
     let name = call.endpoint.span_name();
     let Some(body) = call.body.json().as_object() else {
@@ -87,7 +88,7 @@ pub fn start_row(identity: &SpanIdentity, request: LoggedRequest, started_ms: u6
     row
 }
 
-/// Returns what the end of a call adds to its row.
+/// Returns the members that the end of a call adds to its row.
 pub fn end_row(call: (&str, &ClientEndpoint), outcome: &CallOutcome, with_content: bool) -> Map<String, Value> {
     let (request_id, endpoint) = call;
     let mut row = Map::new();
@@ -115,7 +116,7 @@ pub fn end_row(call: (&str, &ClientEndpoint), outcome: &CallOutcome, with_conten
     row
 }
 
-/// Returns the answer in the form that spans of the endpoint show.
+/// Returns the answer in the form for spans of the endpoint.
 pub(crate) fn output(endpoint: &ClientEndpoint, answer: &CallAnswer) -> Option<Value> {
     match answer {
         CallAnswer::None => None,

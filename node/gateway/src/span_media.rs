@@ -1,4 +1,4 @@
-//! Media in the rows of spans: data URLs, which become attachments so that rows stay small (1.9). Pure.
+//! Pure conversion of data URLs in span rows to attachments, so that rows stay small (1.9).
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -7,11 +7,11 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
-/// Upper bound of the media of one row that become attachments. The others stay in the row.
+/// Upper bound of the media of one row that become attachments. Further media remain in the row.
 pub const ROW_MEDIA_MAX: usize = 64;
 /// Upper bound of the bytes of a media type.
 const TYPE_BYTES_MAX: usize = 128;
-/// Members of a row that have media.
+/// Members of a row that may contain media.
 const MEMBERS: [&str; 2] = ["input", "output"];
 
 /// Content of a data URL.
@@ -23,7 +23,7 @@ pub struct LoggedMedia {
 }
 
 impl LoggedMedia {
-    /// Reads a text that is a data URL as a whole; none for other texts.
+    /// Parses a text that consists of a data URL. Returns `None` for other texts.
     pub fn of_data_url(text: &str) -> Option<LoggedMedia> {
         let (content_type, data) = text.strip_prefix("data:")?.split_once(";base64,")?;
         let (_, subtype) = content_type.split_once('/')?;
@@ -36,7 +36,7 @@ impl LoggedMedia {
         Some(LoggedMedia { filename, content_type, bytes: bytes.into() })
     }
 
-    /// Returns what a row has instead of the data URL.
+    /// Returns the attachment reference that replaces the data URL in a row.
     pub fn reference(&self, key: &str) -> Value {
         json!({
             "type": "braintrust_attachment",
@@ -47,7 +47,7 @@ impl LoggedMedia {
     }
 }
 
-/// Returns the texts of a row that begin as data URLs, each once.
+/// Returns the distinct texts of a row that begin like data URLs, up to [`ROW_MEDIA_MAX`].
 pub fn data_urls(row: &Map<String, Value>) -> Vec<&str> {
     let mut found = BTreeSet::new();
     for member in MEMBERS.iter().filter_map(|name| row.get(*name)) {
@@ -65,7 +65,7 @@ fn collect<'r>(value: &'r Value, found: &mut BTreeSet<&'r str>) {
     }
 }
 
-/// Puts references where a row has the data URLs.
+/// Replaces data URLs of a row by references.
 pub fn replace_data_urls(row: &mut Map<String, Value>, references: &HashMap<String, Value>) {
     if references.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! The pages of the guide, as they are built into the program.
+//! Pages and images of the guide, built into the program.
 
 /// Page of the guide.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +16,7 @@ macro_rules! page {
     };
 }
 
-/// All pages.
+/// Pages of the guide.
 pub(crate) const PAGES: &[Page] = &[
     page!("introduction"),
     page!("quickstart"),
@@ -62,5 +62,41 @@ pub(crate) const PAGES: &[Page] = &[
     page!("errors/UnsupportedMediaTypeError"),
 ];
 
-/// All images, by path below the root of the guide.
-pub(crate) const IMAGES: &[(&str, &str)] = &[("images/architecture.svg", include_str!("../images/architecture.svg"))];
+/// Image of the guide.
+#[derive(Clone, Copy, Debug)]
+pub struct Image {
+    /// Path below the root of the guide.
+    path: &'static str,
+    pub content_type: &'static str,
+    pub bytes: &'static [u8],
+}
+
+macro_rules! picture {
+    ($name:literal) => {
+        Image {
+            path: concat!("images/", $name, ".webp"),
+            content_type: "image/webp",
+            bytes: include_bytes!(concat!("../images/", $name, ".webp")),
+        }
+    };
+}
+
+/// Images of the guide. The command `npm run pictures` in `node/console` produces the screenshots of the console.
+const IMAGES: &[Image] = &[
+    Image {
+        path: "images/architecture.svg",
+        content_type: "image/svg+xml",
+        bytes: include_bytes!("../images/architecture.svg"),
+    },
+    picture!("console-logs-light"),
+    picture!("console-logs-dark"),
+    picture!("console-trace-light"),
+    picture!("console-trace-dark"),
+    picture!("console-comparison-light"),
+    picture!("console-comparison-dark"),
+];
+
+/// Returns the image at a path below the root of the guide.
+pub fn image(path: &str) -> Option<&'static Image> {
+    IMAGES.iter().find(|image| image.path == path)
+}

@@ -1,4 +1,4 @@
-//! Rendering of a page: navigation, text and links.
+//! Rendering of guide pages as HTML documents.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -9,12 +9,14 @@ use crate::ROOT;
 use crate::pages::{PAGES, Page, SUMMARY};
 
 const FIRST_PAGE: &str = "introduction";
-/// Style sheet that each page contains.
+/// Style sheet that is embedded in each page.
 const STYLE: &str = include_str!("style.css");
 
-/// Returns a page as an HTML document, or none if there is no page of this path. The empty path is the first page.
+/// Returns a page as an HTML document, or `None` if no page has this path.
+///
+/// The empty path means the first page.
 pub fn page(path: &str) -> Option<&'static str> {
-    /// Pages never change, and anybody may ask for them: each is rendered once.
+    /// Documents by path, rendered only once because pages never change and anyone may request them.
     static RENDERED: LazyLock<BTreeMap<&str, String>> =
         LazyLock::new(|| PAGES.iter().map(|page| (page.path, rendered(page))).collect());
     let path = if path.is_empty() { FIRST_PAGE } else { path };
@@ -39,7 +41,7 @@ fn rendered(page: &Page) -> String {
     document
 }
 
-/// Renders the list of pages, with the current one marked.
+/// Renders the list of pages, in which the current page is marked.
 fn navigation(current: &str) -> String {
     let mut rendered =
         format!("<p class=\"home\"><a href=\"{ROOT}\">Assay guide</a> <a href=\"/docs\">API reference</a></p>\n");
@@ -69,13 +71,15 @@ fn navigation(current: &str) -> String {
     rendered
 }
 
-/// Title and path of the page that a line of `SUMMARY.md` links to.
+/// Returns the title and the path of the page to which a line of `SUMMARY.md` links.
 pub(crate) fn link_of(line: &str) -> Option<(&str, &str)> {
     let (title, rest) = line.trim_start_matches([' ', '-']).strip_prefix('[')?.split_once("](")?;
     Some((title, rest.strip_suffix(')')?.strip_suffix(".md")?))
 }
 
-/// Renders Markdown. Headings get anchors, and links to other pages lose the extension. Raw HTML is dropped.
+/// Renders Markdown without raw HTML.
+///
+/// Headings get anchors, and links to other pages lose the extension.
 fn body(text: &str, folder: &str) -> String {
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH;
     let mut events: Vec<Event<'_>> = Vec::new();
@@ -98,7 +102,7 @@ fn body(text: &str, folder: &str) -> String {
     rendered
 }
 
-/// Gives each heading an identifier that is made of its text, as repositories' browsers do.
+/// Gives each heading an identifier derived from its text, as repository browsers do.
 fn with_anchors(events: Vec<Event<'_>>) -> Vec<Event<'_>> {
     let mut anchored = Vec::with_capacity(events.len());
     let mut heading: Option<(usize, String)> = None;
@@ -126,23 +130,25 @@ fn with_anchors(events: Vec<Event<'_>>) -> Vec<Event<'_>> {
     anchored
 }
 
-/// Identifier of a heading: lower case, with hyphens for spaces and without other punctuation.
+/// Returns the identifier of a heading: lower case, with hyphens for spaces, and without other punctuation.
 pub(crate) fn anchor(heading: &str) -> String {
     let kept = heading.to_lowercase();
     let kept = kept.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
     kept.map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
-/// Address of a link in a page of a folder. Links to pages are absolute; those to other files and places stay.
+/// Returns the address of a link on a page in a folder.
+///
+/// Links to pages become absolute, and all other links remain unchanged.
 fn address(link: &str, folder: &str) -> CowStr<'static> {
     let (file, rest) =
         link.split_once('#').map_or((link, String::new()), |(file, anchor)| (file, format!("#{anchor}")));
     let Some(page) = file.strip_suffix(".md").filter(|_| !link.contains("://")) else { return link.to_owned().into() };
     match page.strip_prefix("../") {
         None => format!("{ROOT}/{folder}{page}{rest}").into(),
-        // Folders are one deep, so one step up is the root.
+        // Folders are not nested, so one step up is the root.
         Some(page) if !folder.is_empty() && !page.starts_with("../") => format!("{ROOT}/{page}{rest}").into(),
-        Some(_) => link.to_owned().into(), // it leads out of the guide
+        Some(_) => link.to_owned().into(), // The link leaves the guide.
     }
 }
 

@@ -1,10 +1,10 @@
-//! The access log: one span and one line for each request, over HTTP and gRPC.
+//! Access log: one span and one line for each request, over HTTP and gRPC.
 
 use std::time::Duration;
 
 use tracing::{Level, Span, field};
 
-/// Writes the line about a response. Called in the span of its request.
+/// Logs a response. The span of its request must be active.
 pub fn log_response(status: u16, took: Duration) {
     let micros = took.as_micros();
     match level_of(status) {
@@ -14,8 +14,10 @@ pub fn log_response(status: u16, took: Duration) {
     }
 }
 
-/// Returns the level of a response. A client that was told to retry, or that the server failed, may name its trace id, which
-/// an operator looks for.
+/// Returns the log level of a response.
+///
+/// Responses that ask the client to retry, and internal errors, are visible at the usual log level. Their clients may
+/// report a trace id that an operator has to find.
 fn level_of(status: u16) -> Level {
     match status {
         500 => Level::WARN,
@@ -24,7 +26,7 @@ fn level_of(status: u16) -> Level {
     }
 }
 
-/// Returns the span of a request. Its handler fills in the empty fields.
+/// Returns the span of a request. The handler fills in the empty fields.
 pub fn request_span(trace: &str, method: &str, path: &str) -> Span {
     tracing::info_span!(
         "request",

@@ -1,4 +1,4 @@
-//! Settings of the HTTP server. Every limit has its name, its unit and its reason here.
+//! Settings of the HTTP server: listeners, limits and timeouts.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -12,51 +12,57 @@ use serde::{Deserialize, Serialize};
 use crate::server::METRICS_CONNECTIONS_MAX;
 use crate::server::admin::CONNECTIONS_MAX;
 
-/// Share of the connections that there are beside them for health, as a divisor, and the bounds of it.
+/// Divisor that yields the size of the reserve for health checks from the number of connections.
 const RESERVE: usize = 32;
 const RESERVE_MIN: usize = 4;
 const RESERVE_MAX: usize = 64;
-/// A listener with fewer connections serves nobody.
+/// Lowest number of connections to which a listener is reduced.
 const CONNECTIONS_MIN: usize = 8;
-/// OpenTelemetry's own for gRPC.
+/// Default port of OpenTelemetry over gRPC.
 const OTLP_PORT: u16 = 4317;
 const OFF: &str = "off";
 
-/// Read once by the program; what is left out has the default that stands below.
+/// Settings of the HTTP server, read at startup. Missing settings take the values of [`Default`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HttpConfig {
-    /// Address and port for clients. With port 0 the system chooses a port.
+    /// Address and port for clients. With port 0, the system chooses a port.
     pub listen: String,
-    /// Origin at which clients reach this server, such as `https://assay.example.com`. Login hands it out. Without it,
-    /// a caller is given the address that it used; one that used a domain is refused unless `http.tls` is set.
+    /// Origin at which clients reach this server, such as `https://assay.example.com`.
+    ///
+    /// Login returns this origin to the client. Without it, login returns the address that the caller used. A caller
+    /// that used a domain is then refused unless `http.tls` is set.
     pub public_url: Option<String>,
-    /// Address and port for `/metrics` alone. Without it, only programs on this machine may read metrics, over a
-    /// loopback address and without a proxy.
+    /// Address and port of a listener that serves only `/metrics`.
+    ///
+    /// Without it, only programs on this machine may read metrics, over a loopback address and without a proxy.
     pub metrics_listen: Option<String>,
-    /// Address and port for OTLP over gRPC, or `off`. The default is port 4317 of the host of `listen`, or a port that
-    /// the system chooses if `listen` has port 0.
+    /// Address and port for OTLP over gRPC, or `off`.
+    ///
+    /// The default is port 4317 of the host of `listen`. If `listen` has port 0, the system chooses the port.
     pub otlp_listen: Option<String>,
-    /// Without it clients are spoken to in plain text.
+    /// Certificate files. Without them, the server speaks plain HTTP.
     pub tls: Option<TlsFiles>,
-    /// Threads that serve requests; 0 means one for each processor.
+    /// Number of worker threads. 0 means one for each processor.
     pub workers: usize,
-    /// Upper bound of the open connections of `listen`. A newcomer beyond it replaces the connection that was idle
-    /// longest. If none is idle, it is served `/healthz` and `/readyz` only. The limit of open files lowers this bound.
+    /// Upper bound of the open connections of `listen`.
+    ///
+    /// A new connection beyond it replaces the connection that was idle longest. If none is idle, the new one serves
+    /// only `/healthz` and `/readyz`. The limit of open files lowers this bound.
     pub connections_max: usize,
     /// Upper bound of the open connections of `otlp_listen`.
     pub otlp_connections_max: usize,
-    /// Upper bound of the connections of one address to each listener. Addresses in `trusted_proxies` are exempt.
+    /// Upper bound of the connections from one address to each listener. Addresses in `trusted_proxies` are exempt.
     pub connections_per_address_max: usize,
-    /// Networks of proxies that forward requests of many clients, such as `10.0.0.0/8`, or single addresses.
+    /// Addresses of proxies that forward requests of many clients, or their networks, such as `10.0.0.0/8`.
     pub trusted_proxies: Vec<String>,
-    /// Connections that the system queues until they are accepted.
+    /// Number of connections that the system queues until they are accepted.
     pub backlog: u32,
-    /// Upper bound of the request line and headers.
+    /// Upper bound of the bytes of the request line and headers.
     pub head_bytes_max: usize,
-    /// Time after which a connection without complete headers is closed.
+    /// Time limit for the headers of a request, after which the connection is closed.
     pub head_seconds_max: u64,
-    /// Time after which an unfinished TLS handshake is abandoned.
+    /// Time limit for a TLS handshake.
     pub tls_handshake_seconds_max: u64,
     /// Time after which an idle connection is closed.
     pub keep_alive_seconds: u64,
@@ -64,49 +70,55 @@ pub struct HttpConfig {
     pub body_bytes_max: usize,
     /// Upper bound of the body of any other request. A record of the catalog has at most 1 MiB.
     pub small_body_bytes_max: usize,
-    /// Upper bound of a file: an attachment, or the code of a function. It has to arrive within `request_seconds_max`.
+    /// Upper bound of a file: an attachment, or the code of a function. The upload must end within
+    /// `request_seconds_max`.
     pub file_bytes_max: u64,
-    /// Upper bound of all request bodies in progress. Requests beyond it wait, fairly by organization and credential,
-    /// and get a 429 after their wait. The default is a 32nd of the memory of the machine or control group, from 48 MiB
-    /// to 512 MiB.
+    /// Upper bound of all request bodies in progress.
+    ///
+    /// Requests beyond it wait, fairly by organization and credential, and receive a 429 when their wait ends. The
+    /// default is 1/32 of the memory of the machine or control group, from 48 MiB to 512 MiB.
     pub bodies_bytes_max: usize,
-    /// Upper bound of the estimated memory of all parsed bodies. The others wait as bytes. The default follows
-    /// `bodies_bytes_max`, from 64 MiB to 512 MiB.
+    /// Upper bound of the estimated memory of all parsed bodies. Further bodies wait unparsed.
+    ///
+    /// The default is the same share of memory as for `bodies_bytes_max`, from 64 MiB to 512 MiB.
     pub parsed_bytes_max: usize,
-    /// Upper bound of the files that are uploaded at the same time. Others wait.
+    /// Upper bound of concurrent file uploads. Further uploads wait.
     pub uploads_max: usize,
-    /// Upper bound of the responses with rows that are being sent. A response beyond it waits, and gets a 429 after 30
-    /// s.
+    /// Upper bound of the bytes of responses with rows that are being sent.
+    ///
+    /// A response beyond it waits, and becomes a 429 after at most 30 s.
     pub answers_bytes_max: usize,
-    /// Time after which a client that reads nothing of a response is disconnected. Each part that it reads earns it
-    /// more time, up to this.
+    /// Time after which a client that reads nothing of a response is disconnected.
+    ///
+    /// Each part that the client reads extends the remaining time, up to this value.
     pub answer_grace_seconds: u64,
-    /// Lowest rate at which a client has to read a response, after the grace.
+    /// Minimum rate at which a client must read a response, after the grace period.
     pub answer_bytes_per_second_min: u64,
-    /// Time after which a connection is closed if its client acknowledges nothing of what was sent.
+    /// Time after which a connection is closed if its client acknowledges none of the sent bytes.
     pub unread_seconds_max: u32,
-    /// Time within which a whole body has to arrive.
+    /// Time limit for a whole body.
     pub body_seconds_max: u64,
-    /// Lowest rate at which a body has to arrive, after the grace.
+    /// Minimum rate at which a body must arrive, after the grace period.
     pub body_bytes_per_second_min: u64,
-    /// Time that a body may stall before its rate counts.
+    /// Grace period of a body before its minimum rate applies.
     pub body_grace_seconds: u64,
-    /// Time after which an unanswered request gets a 503. Its write may have been done.
+    /// Time limit for the response to a request. A request beyond it receives a 503, although its write may have been
+    /// done.
     pub request_seconds_max: u64,
-    /// Time that a shutdown waits for requests in progress.
+    /// Time limit of a shutdown for requests in progress.
     pub stop_seconds_max: u64,
 }
 
-/// Default of a budget that is a share of the machine's memory.
+/// Returns the default of a budget that is a share of the machine's memory.
 fn share(min: u64) -> usize {
     usize::try_from(memory_share(32, min, 512 << 20)).unwrap_or(usize::MAX)
 }
 
-/// PEM files. They are looked at again from time to time, so that a renewed certificate needs no restart.
+/// PEM files of a TLS listener. The server rereads them regularly, so a renewed certificate needs no restart.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TlsFiles {
-    /// File with the certificate of this server, followed by the certificates that signed it.
+    /// File with the certificate of this server, followed by its intermediate certificates.
     pub certificates: PathBuf,
     /// File with the private key of the certificate.
     pub private_key: PathBuf,
@@ -150,7 +162,7 @@ impl Default for HttpConfig {
 }
 
 impl HttpConfig {
-    /// What the limits must be to each other, with a sentence that says what to change.
+    /// Checks the settings, also against each other. The error says what to change.
     pub fn check(&self) -> Result<(), String> {
         let positive = [
             ("connections_max", self.connections_max as u64),
@@ -197,19 +209,19 @@ impl HttpConfig {
         }
     }
 
-    /// The networks of `trusted_proxies`: an address and the bits that count.
+    /// Returns the networks of `trusted_proxies`, each as an address and a prefix length.
     fn networks(&self) -> Result<Vec<(IpAddr, u8)>, String> {
         self.trusted_proxies.iter().map(|text| network(text)).collect()
     }
 
-    /// Who decides about the connections of a listener that may have so many.
+    /// Returns the gate of a listener, which admits up to `connections` connections.
     pub(crate) fn gate(&self, listener: &str, connections: usize) -> Arc<Gate> {
         let limits =
             Limits { connections, reserve: reserve_of(connections), per_address: self.connections_per_address_max };
         Gate::new(listener, limits, self.networks().unwrap_or_default())
     }
 
-    /// Files that connections of all listeners may take.
+    /// Returns the number of files that the connections of all listeners may take.
     pub fn connection_files(&self) -> usize {
         let metrics = if self.metrics_listen.is_some() { METRICS_CONNECTIONS_MAX } else { 0 };
         let listeners = [self.connections_max, self.otlp_connections_max, metrics, CONNECTIONS_MAX];
@@ -217,8 +229,9 @@ impl HttpConfig {
         listeners.map(|connections| connections + 2 * reserve_of(connections)).sum()
     }
 
-    /// Lowers the numbers of connections, alike, until they take no more than `files`, or are as low as they may be; whether
-    /// that was necessary.
+    /// Lowers the numbers of connections proportionally until they take at most `files` files, or reach their minimum.
+    ///
+    /// Returns whether the settings exceeded `files`.
     pub fn fit_connections(&mut self, files: usize) -> bool {
         let fits = self.connection_files() <= files;
         let less = |connections: usize| (connections - connections.div_ceil(16)).max(CONNECTIONS_MIN.min(connections));
@@ -232,7 +245,7 @@ impl HttpConfig {
         }
     }
 
-    /// Where gRPC is served; none where it is not.
+    /// Returns the address of the gRPC listener, or `None` if it is off.
     pub fn otlp_address(&self) -> Option<String> {
         match self.otlp_listen.as_deref() {
             Some(OFF) => None,
@@ -245,7 +258,7 @@ impl HttpConfig {
         }
     }
 
-    /// `public_url` as it is handed out: paths are put behind it.
+    /// Returns `public_url` without a trailing slash, so that a path can follow.
     pub fn public_origin(&self) -> Option<&str> {
         self.public_url.as_deref().map(|url| url.trim_end_matches('/'))
     }
@@ -259,12 +272,12 @@ impl HttpConfig {
     }
 }
 
-/// Places from which health is answered though all others are taken.
+/// Returns the number of connections that are reserved for health checks.
 fn reserve_of(connections: usize) -> usize {
     (connections / RESERVE).clamp(RESERVE_MIN, RESERVE_MAX)
 }
 
-/// `10.0.0.0/8`, or an address alone.
+/// Parses a network such as `10.0.0.0/8`, or a single address.
 fn network(text: &str) -> Result<(IpAddr, u8), String> {
     let wrong =
         || format!("http.trusted_proxies has `{text}`; write an address or a network, such as 10.0.0.7 or 10.0.0.0/8");
@@ -275,7 +288,7 @@ fn network(text: &str) -> Result<(IpAddr, u8), String> {
     if bits > most { Err(wrong()) } else { Ok((address, bits)) }
 }
 
-/// Whether text is an address and a port, or a name and a port; else what to write instead.
+/// Checks that a text is an address or name with a port. The error says what to write instead.
 fn check_listen(listen: &str) -> Result<(), String> {
     let port = |text: &str| text.parse::<u16>().is_ok();
     if listen.parse::<std::net::SocketAddr>().is_ok() {

@@ -1,14 +1,17 @@
-//! gRPC with one message each way, served to clients over HTTP/2. It knows connections, frames and statuses, and neither the
-//! contents of a message nor who may send it.
+//! Server of unary gRPC calls over HTTP/2.
+//!
+//! The module handles connections, frames and statuses. The contents of messages and the permissions of callers are up
+//! to the service.
 //!
 //! ```text
 //! socket -> TLS, if there is any -> HTTP/2 -> call (path, metadata) -> the service -> message behind five bytes, status
 //!                                                                        |
 //!                                                                        +-> takes the message in at its own pace
 //! ```
-//! The message of a call is not read before the service asks for it: the caller is authenticated by the metadata first.
+//! The server reads the message of a call only on demand, so a service can authenticate the caller by its metadata
+//! first.
 //!
-//! A graceful shutdown accepts no connection, tells every client that its connection ends, and answers calls under way.
+//! A graceful shutdown accepts no connections, tells every client that its connection ends, and completes active calls.
 
 mod message;
 mod reply;

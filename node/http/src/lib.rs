@@ -1,5 +1,6 @@
-//! Frame of the HTTP server: listeners, requests, responses and the middleware between them. It knows no route of the API: those
-//! are in the crate `assay-node-api`, which hands in its [`Services`].
+//! Framework of the HTTP server: listeners, requests, responses and the middleware between them.
+//!
+//! The crate defines no route of the API. The crate `assay-node-api` passes in the routes as [`Services`].
 //!
 //! ```text
 //! socket -> listener -> edge (id, span, limits, panic, CORS) -> route -> call (who is it) -> body (limits, pace, one parse)
@@ -8,15 +9,16 @@
 //! ```
 //! | module | contents |
 //! |---|---|
-//! | [`server`] | listening sockets, TLS, workers, the edge, graceful shutdown, the listener of administrators |
-//! | [`requests`] | callers, bodies, admission, rate limits and quotas, headers that requests are read by |
-//! | [`responses`] | error responses, headers, CORS, compression, bodies on their way |
-//! | [`grpc`] | gRPC with one message each way: connections, frames, statuses |
+//! | [`server`] | listening sockets, TLS, workers, the edge, graceful shutdown, the administration listener |
+//! | [`requests`] | callers, bodies, admission, rate limits and quotas, request headers |
+//! | [`responses`] | error responses, headers, CORS, compression, streamed bodies |
+//! | [`grpc`] | unary gRPC calls: connections, frames, statuses |
 //! | [`openapi`] | builder of operations for the OpenAPI document |
-//! | [`access_log`] | the log of requests |
+//! | [`access_log`] | log of requests |
 //! | [`web`] | types of actix-web that handlers use |
 //!
-//! A panic in a handler ends its request with a 500 and a count, never the process (decision 11 of the design).
+//! A panic in a handler ends its request with a 500 and is counted. It never ends the process (decision 11 of the
+//! design).
 
 pub mod access_log;
 mod config;
@@ -42,53 +44,55 @@ use crate::grpc::GrpcService;
 use crate::server::edge::Edge;
 
 pub use config::{HttpConfig, TlsFiles};
-pub use console::{Console, ConsoleConfig};
+pub use console::{ClusterReadings, Console, ConsoleConfig};
 pub use server::admin::{Admin, AdminAnswer, AdminConfig, AdminRefusal, AdminRequest};
 pub use server::sockets::Sockets;
 pub use server::{Handle, Server};
 
-/// Dependencies of the server.
+/// Dependencies and settings of the server.
 #[derive(Clone)]
 pub struct App {
     pub identity: Identity,
     pub objects: Objects,
     pub queries: Queries,
     pub health: Arc<dyn Fn() -> Health + Send + Sync>,
-    /// More metrics in Prometheus text format, put behind those of the server.
+    /// Source of further metrics in Prometheus text format, which follow those of the server.
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
     pub config: HttpConfig,
     pub rates: RateLimiter,
     pub quotas: Quotas,
-    /// None: there is no listener for administrators.
+    /// `None` without an administration listener.
     pub admin: Option<Admin>,
-    /// None: nobody logs in.
+    /// `None` if login is disabled.
     pub provider: Option<Arc<dyn Provider>>,
     pub gateway: Gateway,
     pub console: Console,
     pub services: Services,
 }
 
-/// Services that the listeners serve. The crate of the routes provides them: this one knows no route of the API.
+/// Services that the listeners serve. The crate of the routes provides them.
 #[derive(Clone, Copy, Debug)]
 pub struct Services {
-    /// Registers the routes of the API, and the handler of unknown paths.
+    /// Registers the routes of the API and the handler for unknown paths.
     pub api: fn(&mut ServiceConfig),
-    /// Registers the routes of the port that metrics may have of their own.
+    /// Registers the routes of the separate metrics listener.
     pub metrics: fn(&mut ServiceConfig),
-    /// Returns whether a path is one of model calls, which last as long as a model does and end with their client.
+    /// Returns whether a path belongs to model calls. They have a longer time limit and end with their client.
     pub calls_models: fn(&str) -> bool,
-    /// Makes the service of exports over gRPC.
+    /// Creates the service for exports over gRPC.
     pub exports: fn(Data<Edge>) -> Arc<dyn GrpcService>,
 }
 
-/// Health of the node. A node that is not live should be restarted; one that is not ready should not be sent requests.
+/// Health of the node.
+///
+/// A node that is not live should be restarted. A node that is not ready should receive no requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Health {
     pub live: bool,
     pub ready: bool,
-    /// Reasons why it is not live or not ready, and other notes for operators.
+    /// Reasons why the node is not live or not ready, and other notes for operators.
     pub notes: Vec<String>,
-    /// Tasks left to an operator, in words. The node serves all the same.
+    /// Tasks for an operator. They do not prevent the node from serving.
     pub shortfalls: Vec<String>,
 }
 

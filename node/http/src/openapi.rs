@@ -1,10 +1,11 @@
-//! Builder of one operation of the document: its parameters, body and responses.
+//! Builder of operations for the OpenAPI document: parameters, bodies and responses.
 
 use serde_json::{Map, Value, json};
 
 use crate::responses::refusal::ErrorKind;
 
-/// Names that do not follow from method and path: those that clients made from the API's own document have.
+/// Operation names that do not follow from method and path. Clients generated from the original API's document use
+/// them.
 const NAMED: [(&str, &str, &str); 17] = [
     ("get", "/v1", "getIndex"),
     ("post", "/v1/insert", "postCrossObjectInsert"),
@@ -25,7 +26,7 @@ const NAMED: [(&str, &str, &str); 17] = [
     ("post", "/gateway/v1/credentials", "postGatewayV1Credentials"),
 ];
 
-/// Refusals of every call with a credential.
+/// Error responses of every operation that takes a credential.
 const ALWAYS: [ErrorKind; 8] = [
     ErrorKind::BadRequest,
     ErrorKind::Unauthorized,
@@ -41,25 +42,25 @@ const WRITES: [ErrorKind; 2] = [ErrorKind::Conflict, ErrorKind::NoSpace];
 
 #[derive(Clone, Debug)]
 pub struct Operation {
-    /// Method in small letters, as the document has it.
+    /// Method in lower case, as in the document.
     pub method: &'static str,
-    /// Path with `{id}`, as the router has it.
+    /// Path with `{id}`, as in the router.
     pub path: String,
     pub tag: String,
     summary: String,
-    /// Name of the `{id}` of the path in the document.
+    /// Name that replaces `{id}` in the document's path.
     id_name: Option<String>,
     parameters: Vec<Value>,
     body: Option<Value>,
     content: Map<String, Value>,
     headers: Map<String, Value>,
     refusals: Vec<ErrorKind>,
-    /// Responses by status, which replace the standard ones.
+    /// Responses by status, which replace the standard responses.
     others: Vec<(u16, Value)>,
     redirects: bool,
-    /// Credentials that the operation takes.
+    /// Security requirements of the operation.
     security: Value,
-    /// Schemas that it refers to.
+    /// Schemas that the operation refers to.
     pub schemas: Vec<(String, Value)>,
 }
 
@@ -92,7 +93,7 @@ impl Operation {
         }
     }
 
-    /// The `{id}` of its path is of one of these.
+    /// Adds the parameter for the `{id}` of the path, named after the kind of object.
     pub fn of(mut self, what: &str) -> Operation {
         let name = format!("{what}_id");
         let schema = json!({"type": "string", "format": "uuid"});
@@ -101,13 +102,13 @@ impl Operation {
         self
     }
 
-    /// Another hole of its path.
+    /// Adds another path parameter.
     pub fn part(mut self, name: &str, schema: Value) -> Operation {
         self.parameters.push(json!({"name": name, "in": "path", "required": true, "schema": schema}));
         self
     }
 
-    /// An empty value means "not given".
+    /// Adds an optional query parameter. An empty value counts as missing.
     pub fn asks(mut self, name: &str, schema: Value) -> Operation {
         let (place, empty) = ("query", true);
         self.parameters
@@ -126,7 +127,7 @@ impl Operation {
         self
     }
 
-    /// Adds a header that has to be sent, with its only value.
+    /// Adds a required header with its only valid value.
     pub fn must_send(mut self, name: &str, value: &str, about: &str) -> Operation {
         let schema = json!({"type": "string", "enum": [value]});
         let header = json!({"name": name, "in": "header", "required": true, "description": about, "schema": schema});
@@ -134,14 +135,14 @@ impl Operation {
         self
     }
 
-    /// A JSON body.
+    /// Adds a JSON body.
     pub fn takes(mut self, schema: Value) -> Operation {
         self.body = Some(json!({"required": true, "content": {"application/json": {"schema": schema}}}));
         self.refusals.extend(WITH_BODY);
         self
     }
 
-    /// A body as forms have it.
+    /// Adds a form body.
     pub fn takes_form(mut self, schema: Value) -> Operation {
         let content = json!({"application/x-www-form-urlencoded": {"schema": schema}});
         self.body = Some(json!({"required": true, "content": content}));
@@ -149,7 +150,7 @@ impl Operation {
         self
     }
 
-    /// JSON, or protobuf of the same, of which nothing at all is the empty message.
+    /// Adds a body in JSON or the equivalent protobuf. An empty body is the empty protobuf message.
     pub fn takes_either(mut self, schema: Value) -> Operation {
         let bytes = json!({"type": "string", "format": "binary"});
         let content = json!({"application/json": {"schema": schema}, "application/x-protobuf": {"schema": bytes}});
@@ -158,7 +159,7 @@ impl Operation {
         self
     }
 
-    /// A body that is kept as it comes.
+    /// Adds a binary body.
     pub fn takes_bytes(mut self) -> Operation {
         let bytes = json!({"type": "string", "format": "binary"});
         self.body = Some(json!({"required": true, "content": {"application/octet-stream": {"schema": bytes}}}));
@@ -166,20 +167,20 @@ impl Operation {
         self
     }
 
-    /// Replaces the response 200 with a redirect by 302.
+    /// Replaces the 200 response with a 302 redirect.
     pub fn redirects(mut self) -> Operation {
         self.redirects = true;
         self
     }
 
-    /// Adds a response with another status, in a form of its own.
+    /// Adds a response with another status and its own content type.
     pub fn answers_with(mut self, status: u16, about: &str, content_type: &str, schema: Value) -> Operation {
         let content = Map::from_iter([(content_type.to_owned(), json!({ "schema": schema }))]);
         self.others.push((status, json!({"description": about, "content": content})));
         self
     }
 
-    /// A refusal in JSON, or in protobuf of the same.
+    /// Adds an error response in JSON or the equivalent protobuf.
     pub fn answers_with_either(mut self, kind: ErrorKind, json_schema: &Value, binary: &Value) -> Operation {
         let content =
             json!({"application/json": {"schema": json_schema}, "application/x-protobuf": {"schema": binary}});
@@ -187,7 +188,7 @@ impl Operation {
         self
     }
 
-    /// A JSON body that may be left out.
+    /// Adds an optional JSON body.
     pub fn may_take(self, schema: Value) -> Operation {
         let mut operation = self.takes(schema);
         if let Some(body) = &mut operation.body {
@@ -215,7 +216,7 @@ impl Operation {
         self
     }
 
-    /// Needs no credential.
+    /// Removes the credential requirement and the error responses that belong to it.
     pub fn public(mut self) -> Operation {
         self.security = json!([]);
         self.refusals
@@ -223,20 +224,20 @@ impl Operation {
         self
     }
 
-    /// Needs no credential but what stands in its path.
+    /// Removes the credential requirement, because the path contains a ticket.
     pub fn by_ticket(mut self) -> Operation {
         self.security = json!([{}]);
         self
     }
 
-    /// Adds a schema under a name that references lead to. It replaces one of the same name.
+    /// Adds a named schema for references. It replaces a schema of the same name.
     pub fn with(mut self, name: &str, schema: Value) -> Operation {
         self.schemas.retain(|(known, _)| known != name);
         self.schemas.push((name.to_owned(), schema));
         self
     }
 
-    /// Returns the path as the document has it, with a name for its id.
+    /// Returns the path for the document, with a name for its id.
     pub fn public_path(&self) -> String {
         match &self.id_name {
             Some(name) => self.path.replace("{id}", &format!("{{{name}}}")),
@@ -284,7 +285,7 @@ impl Operation {
     }
 }
 
-/// `project_score` as `ProjectScore`.
+/// Converts a name such as `project_score` to `ProjectScore`.
 pub fn pascal(name: &str) -> String {
     let words = name.split(['_', '-', '.']).filter(|word| !word.is_empty());
     words.map(|word| word[..1].to_ascii_uppercase() + &word[1..]).collect()
@@ -300,12 +301,12 @@ pub fn objects(item: &Value) -> Value {
     json!({"type": "object", "required": ["objects"], "properties": {"objects": objects}, "additionalProperties": false})
 }
 
-/// Returns the names of the fields of a schema, such as for `required`.
+/// Returns the names of a schema's fields, for example for `required`.
 pub fn names(fields: &Value) -> Vec<&String> {
     fields.as_object().map(|fields| fields.keys().collect()).unwrap_or_default()
 }
 
-/// Returns the schema of an id that may be left out, also by an empty text.
+/// Returns the schema of an optional id. Null and an empty string count as missing.
 pub fn maybe_id() -> Value {
     json!({"anyOf": [{"type": "string", "format": "uuid", "nullable": true}, {"type": "string", "maxLength": 0}]})
 }
@@ -318,17 +319,17 @@ pub fn uuid() -> Value {
     json!({"type": "string", "format": "uuid"})
 }
 
-/// A text that is refused where it is empty.
+/// Returns the schema of a string that must not be empty.
 pub fn some_text() -> Value {
     json!({"type": "string", "minLength": 1})
 }
 
-/// A transaction, in decimal or in its 16 hexadecimal digits.
+/// Returns the schema of a transaction id, in decimal or as 16 hexadecimal digits.
 pub fn version() -> Value {
     json!({"type": "string", "pattern": "^([0-9]{1,19}|[0-9a-fA-F]{16})$"})
 }
 
-/// Returns the schema of a transaction that may be left out, also by an empty text or null.
+/// Returns the schema of an optional transaction id. Null and an empty string count as missing.
 pub fn maybe_version() -> Value {
     json!({"type": "string", "nullable": true, "pattern": "^([0-9]{0,19}|[0-9a-fA-F]{16})$"})
 }

@@ -1,4 +1,4 @@
-//! Requests as they are read: callers, bodies, admission, and the headers that decide how a request is served.
+//! Reading of requests: callers, bodies, admission, and the headers that decide how a request is served.
 
 pub mod admission;
 pub mod background;

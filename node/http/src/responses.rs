@@ -1,4 +1,4 @@
-//! Responses as they are written: error responses, headers, compression, and bodies on their way to their readers.
+//! Writing of responses: error responses, headers, compression, and streamed bodies.
 
 pub mod compression;
 pub(crate) mod cors;
@@ -17,13 +17,13 @@ use crate::responses::refusal::Refusal;
 /// Result of a handler.
 pub type HandlerResult = Result<HttpResponse, Refusal>;
 
-/// Returns a 200 with a JSON body, as every success is answered.
+/// Returns a 200 with a JSON body.
 pub fn json(value: &impl Serialize) -> HandlerResult {
     let body = serde_json::to_vec(value).map_err(Refusal::internal)?;
     Ok(json_builder().body(body))
 }
 
-/// Returns the builder of a 200 whose body is JSON.
+/// Returns the builder of a 200 with a JSON body.
 pub fn json_builder() -> HttpResponseBuilder {
     let mut answer = HttpResponse::Ok();
     answer.insert_header((header::CONTENT_TYPE, "application/json"));

@@ -1,5 +1,6 @@
-//! The server: listening sockets, workers, and the shutdown of both. The middleware is in `edge`; the handlers are those of
-//! the services that the server is given.
+//! HTTP server: listening sockets, workers, and the shutdown of both.
+//!
+//! The middleware is in [`edge`]. The handlers come from the [`Services`] that the server receives.
 
 pub(crate) mod admin;
 pub mod edge;
@@ -32,13 +33,13 @@ use crate::server::sockets::{Reserved, Sockets};
 use crate::server::tls::Certificates;
 use crate::{App, Services};
 
-/// Metrics are read by one collector or two.
+/// Number of workers of the metrics listener. Only a collector or two read metrics.
 const METRICS_WORKERS: usize = 1;
 pub(crate) const METRICS_CONNECTIONS_MAX: usize = 32;
-/// Calls of one connection. An exporter sends one batch at a time; a collector sends several.
+/// Upper bound of the concurrent calls of one connection. A collector sends several batches at a time.
 const OTLP_CALLS_AT_ONCE_MAX: u32 = 32;
 
-/// A bound server. Connections wait from `bind` on and are served from `run` on.
+/// Server with bound sockets. Connections queue after [`Server::bind`]; [`Server::run`] drives the server.
 pub struct Server {
     edge: Data<Edge>,
     workers: Vec<Workers>,
@@ -50,7 +51,7 @@ pub struct Server {
     certificates: Vec<Arc<Certificates>>,
 }
 
-/// Stops a server from anywhere.
+/// Handle that drains and stops a server.
 #[derive(Clone)]
 pub struct Handle {
     edge: Data<Edge>,
@@ -106,17 +107,17 @@ impl Server {
         self.addresses.clone()
     }
 
-    /// Returns the addresses of metrics, if they have a port of their own.
+    /// Returns the addresses of the separate metrics listener, if there is one.
     pub fn metrics_addresses(&self) -> Vec<SocketAddr> {
         self.metrics_addresses.clone()
     }
 
-    /// Returns the addresses of the listener of administrators, if there is one.
+    /// Returns the addresses of the administration listener, if there is one.
     pub fn admin_addresses(&self) -> Vec<SocketAddr> {
         self.admin_addresses.clone()
     }
 
-    /// Returns the addresses of OTLP over gRPC, if it is served.
+    /// Returns the addresses of the listener for OTLP over gRPC, if there is one.
     pub fn otlp_addresses(&self) -> Vec<SocketAddr> {
         self.otlp.as_ref().map(GrpcServer::addresses).unwrap_or_default()
     }
@@ -127,7 +128,7 @@ impl Server {
         Handle { edge: self.edge.clone(), workers, otlp, doors: Arc::clone(&self.doors) }
     }
 
-    /// Serves until it is stopped. Needs a tokio runtime; the workers have threads of their own.
+    /// Serves until the server is stopped. It needs a Tokio runtime, although the workers have their own threads.
     pub async fn run(self) -> io::Result<()> {
         let looking: Vec<_> =
             self.certificates.into_iter().map(|certificates| tokio::spawn(certificates.keep_fresh())).collect();
@@ -144,13 +145,14 @@ impl Server {
 }
 
 impl Handle {
-    /// Makes `/readyz` answer 503 from now on, so that load balancers stop to route here. Requests are still served.
+    /// Makes `/readyz` return 503, so that load balancers stop routing to this node. The server still accepts requests.
     pub fn drain(&self) {
         self.edge.drain();
     }
 
-    /// Takes no more connections and returns when what is under way is answered, or the time for that is over. Clients
-    /// that send all the while lose no request by it.
+    /// Stops accepting connections, and returns when active requests have ended or the time limit has passed.
+    ///
+    /// Clients that keep sending requests during the shutdown lose none of them.
     pub async fn stop(&self) {
         self.drain();
         graceful_shutdown::quiet(&self.edge).await;
@@ -161,7 +163,7 @@ impl Handle {
                 otlp.stop(within).await;
             }
         };
-        // A worker is told when its future is made, which is not to be before those who just came are served.
+        // Creating the future signals the worker, so it must not happen before recent connections are served.
         let stopping = async {
             let workers = join_all(self.workers.iter().map(|workers| workers.stop(true)));
             drop(join(workers, otlp).await);
@@ -170,7 +172,7 @@ impl Handle {
     }
 }
 
-/// The listener of gRPC, if there is one. It has the certificate of the other.
+/// Binds the gRPC listener, if there is one. It shares the certificate of the main listener.
 fn bind_otlp(
     edge: &Data<Edge>,
     services: Services,

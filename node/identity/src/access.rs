@@ -1,8 +1,8 @@
-//! Explanation of access: who may do what on an object, and through which grant, groups and roles.
+//! Explanation of access: the rights of users on an object, with the grant, groups and roles that confer them.
 
 use std::sync::Arc;
 
-use assay_node_auth::{Access, Acl, Decision, Gift, GrantPath, ObjectType, Permission, Principal, Subject, Target};
+use assay_node_auth::{Acl, Decision, Explainer, Gift, GrantPath, ObjectType, Permission, Principal, Subject, Target};
 use assay_node_records::kinds::organization::{member_key, members};
 use assay_node_records::mechanism::{Body, CatalogView, decide_of_acls, known, read_body, target_of, text_in, within};
 use assay_node_records::{Kind, RecordsError, kinds};
@@ -14,12 +14,12 @@ use uuid::Uuid;
 use crate::Identity;
 use crate::logins::names_in;
 
-/// Upper bound of the people that one explanation has.
+/// Upper bound of the users in one explanation.
 const PEOPLE_MAX: usize = 1000;
 
 impl Identity {
-    /// Explains the access to an object: of everybody who has any, or of one user. The caller has to be allowed to read the
-    /// grants on the object; everybody may ask about themselves.
+    /// Explains the access of one user, or of all users with any access, to an object. The caller must be allowed to
+    /// read the grants on the object, except for an explanation of their own access.
     pub async fn explain_access(
         &self,
         who: &Principal,
@@ -40,17 +40,18 @@ fn explained(
     let missing = || RecordsError::NotFound(format!("no {} {id} is visible to this credential", object.word()));
     let here = within(view, who, who.org)?.ok_or_else(missing)?;
     let target = target_of(view, here.org, object, id).ok_or_else(missing)?;
+    let access = view.access(here.org)?;
+    let explainer = Explainer::new(&access, &target);
     let is_own = user == Some(here.user);
     match decide_of_acls(&here, Permission::Read, &target) {
         Decision::Allowed => {}
-        _ if is_own && !view.access(here.org)?.explain(here.user, &target).is_empty() => {}
+        _ if is_own && !explainer.paths_of(here.user).is_empty() => {}
         Decision::NotVisible => return Err(missing()),
         Decision::Forbidden => {
             let why = format!("this credential is not granted `read_acls` on the {} {id}", object.word());
             return Err(RecordsError::Forbidden(why));
         }
     }
-    let access = view.access(here.org)?;
     let asked = match user {
         Some(user) if view.find(&member_key(here.org, user)).is_none() => {
             return Err(RecordsError::NotFound(format!("no user {user} is in the organization")));
@@ -60,7 +61,7 @@ fn explained(
     };
     let (mut people, mut truncated) = (Vec::new(), false);
     for member in asked {
-        let paths = access.explain(member, &target);
+        let paths = explainer.paths_of(member);
         if paths.is_empty() && user.is_none() {
             continue;
         }
@@ -68,7 +69,7 @@ fn explained(
             truncated = true;
             break;
         }
-        people.push(person(view, here.org, (&access, &target), member, &paths)?);
+        people.push(person(view, here.org, &target, member, &paths)?);
     }
     Ok(json!({"object_type": object.word(), "object_id": id, "people": people, "truncated": truncated}))
 }
@@ -76,7 +77,7 @@ fn explained(
 fn person(
     view: &CatalogView<'_>,
     org: OrgId,
-    (access, target): (&Access, &Target),
+    target: &Target,
     member: Uuid,
     paths: &[GrantPath],
 ) -> Result<Value, RecordsError> {
@@ -84,8 +85,7 @@ fn person(
     let body = body.unwrap_or_default();
     let [given, family] = names_in(view, member)?;
     let grants: Vec<Value> = paths.iter().map(|path| grant(view, org, target, path)).collect();
-    let rights = access.rights_of(member);
-    let held = Permission::ALL.iter().filter(|permission| rights.allow(**permission, target));
+    let held = Permission::ALL.iter().filter(|permission| paths.iter().any(|path| path.permission == **permission));
     Ok(json!({
         "user": {"id": member, "email": text_in(&body, "email"), "given_name": given, "family_name": family},
         "permissions": held.map(|permission| permission.word()).collect::<Vec<_>>(),
@@ -93,7 +93,7 @@ fn person(
     }))
 }
 
-/// Describes one way to a permission, with the names of what it leads through.
+/// Returns the description of one path to a permission, with the names of its groups and roles.
 fn grant(view: &CatalogView<'_>, org: OrgId, target: &Target, path: &GrantPath) -> Value {
     let named = |kind: &'static Kind| move |id: &Uuid| json!({"id": id, "name": name_in(view, org, kind, *id)});
     let (on, on_id) = path.acl.object;
@@ -113,7 +113,7 @@ fn grant(view: &CatalogView<'_>, org: OrgId, target: &Target, path: &GrantPath) 
     })
 }
 
-/// Returns the record of a grant. Owners of an organization from before there were groups have none.
+/// Returns the record of a grant; `None` for implicit owners of organizations that predate groups.
 fn acl_record(view: &CatalogView<'_>, org: OrgId, acl: &Acl) -> Option<Arc<Record>> {
     let (object, id) = acl.object;
     let mut body: Body = [("object_type", json!(object.word())), ("object_id", json!(id))]
@@ -136,7 +136,7 @@ fn acl_record(view: &CatalogView<'_>, org: OrgId, acl: &Acl) -> Option<Arc<Recor
     view.find(&kinds::ACL.key_of(org.0, &body)?).cloned()
 }
 
-/// Returns the name of a record of the organization, or of the system.
+/// Returns the name of a record of the organization or of a system record.
 fn name_in(view: &CatalogView<'_>, org: OrgId, kind: &Kind, id: Uuid) -> Option<String> {
     let record = known(view, kind, org, id)?;
     Some(text_in(&read_body(&record).ok()?, "name")).filter(|name| !name.is_empty())

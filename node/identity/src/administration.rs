@@ -1,4 +1,5 @@
-//! Administration by the owner of the data directory, without a key: organizations, users, keys. Responses are JSON.
+//! Administration of organizations, users and keys by the owner of the data directory, without a key. Responses are
+//! JSON.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use uuid::Uuid;
 
 use crate::Identity;
 
-/// Upper bound of attempts against concurrent administrators.
+/// Upper bound of attempts with concurrent administrators.
 const ATTEMPTS_MAX: usize = 8;
 
 impl Identity {
@@ -26,8 +27,10 @@ impl Identity {
         orgs.iter().map(|org| described(org, "name")).collect::<Result<_, _>>().map(Value::Array)
     }
 
-    /// Creates an organization with its owner, who may exist, and a key for the owner. When two administrators create
-    /// the same one at once, the later gets an error; the leftover membership and key are useless.
+    /// Creates an organization with its owner, who may exist already, and a key for the owner.
+    ///
+    /// If two administrators concurrently create the same organization, the later one gets an error. Its leftover
+    /// membership and key are useless.
     pub async fn admin_create_organization(&self, name: &str, owner_email: &str) -> Result<Value, RecordsError> {
         organization::check_name(name)?;
         user::check_email(owner_email)?;
@@ -65,7 +68,7 @@ impl Identity {
         users.iter().map(|user| described(user, "email")).collect::<Result<_, _>>().map(Value::Array)
     }
 
-    /// Makes the user an owner of the organization, if the user is none.
+    /// Adds a user to the owners of an organization, and creates the user if necessary.
     pub async fn admin_create_user(&self, organization: &str, email: &str) -> Result<Value, RecordsError> {
         user::check_email(email)?;
         let org = self.records.organization_named(organization).await?;
@@ -80,7 +83,7 @@ impl Identity {
         Ok(json!({ "id": id.to_string(), "email": email, "organization": organization }))
     }
 
-    /// Adds a user to the group of owners, which is made again where it was deleted.
+    /// Adds a user to the group of owners, which is created again if it was deleted.
     pub(crate) async fn add_owner(&self, org: OrgId, user: Uuid) -> Result<(), RecordsError> {
         for _ in 0..ATTEMPTS_MAX {
             self.catalog.fence().await?;
@@ -95,7 +98,7 @@ impl Identity {
                     }
                     None => organization::put_groups(org, &[user], mechanism::now_micros()),
                 };
-            // Whether it is done is for the next look to say.
+            // The next iteration checks whether the change succeeded.
             self.catalog.propose(By::Operator, commands.into_iter().map(CatalogCommand::Put).collect()).await?;
         }
         Err(busy())
@@ -118,7 +121,7 @@ impl Identity {
         Ok(Value::Array(found))
     }
 
-    /// Creates a key for a user. The response has the key itself, which cannot be read later.
+    /// Creates a key for a user. Only this response contains the key itself.
     pub async fn admin_create_key(&self, organization: &str, email: &str, name: &str) -> Result<Value, RecordsError> {
         mechanism::check_created(&API_KEY, Body::from_iter([("name".to_owned(), Value::from(name))]))?;
         let org = self.records.organization_named(organization).await?;
@@ -158,7 +161,7 @@ impl Identity {
         Err(busy())
     }
 
-    /// Returns the user with this address, made where there is none.
+    /// Returns the user with this address, and creates the user if there is none.
     pub(crate) async fn user_of(&self, by: By<'_>, email: &str) -> Result<Uuid, RecordsError> {
         if let Some(id) = self.catalog.peek(|state| state.find(&user::email_key(email)).map(|user| user.id)) {
             return Ok(id);

@@ -1,4 +1,4 @@
-//! Authentication: from a credential to a principal, and the organizations that it may act in.
+//! Authentication: resolves a credential to a principal and its organizations.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,17 +21,19 @@ use uuid::Uuid;
 use crate::temporary_credentials::models_only;
 use crate::{Identity, OrganizationRef};
 
-/// Upper bound of the difference between the clocks of two nodes, for comparisons of their times.
+/// Tolerated difference between the clocks of two nodes.
 const CLOCKS_APART_SECONDS: i64 = 10;
-/// Time between two entries of the audit log about the same impersonation.
+/// Minimum time between two audit entries about the same impersonation.
 const IMPERSONATION_KEPT_EVERY: Duration = Duration::from_secs(600);
-/// Upper bound of the pairs that are remembered; above it all are forgotten.
+/// Upper bound of remembered impersonations, above which all are forgotten.
 const IMPERSONATIONS_MAX: usize = 10_000;
 
 impl Identity {
-    /// Returns the principal of a credential: an API key, a service token, the access token of a login, or a JWT of a
-    /// trusted issuer. `org_name` selects one of several organizations of the user; the default is the one that the
-    /// user joined first. Temporary credentials are refused: see [`Identity::authenticate_model_caller`].
+    /// Returns the principal of a credential: an API key, a service token, an access token, or a JWT of a trusted
+    /// issuer.
+    ///
+    /// `org_name` selects one organization of the user; the default is the one that the user joined first. Temporary
+    /// credentials are refused: see [`Identity::authenticate_model_caller`].
     pub async fn authenticate(&self, secret: &str, org_name: Option<&str>) -> Result<Principal, RecordsError> {
         self.authenticate_as(secret, org_name, None).await
     }
@@ -51,7 +53,7 @@ impl Identity {
         }
     }
 
-    /// Returns the principal of any credential, also of a temporary one, which is for calls of models only.
+    /// Returns the principal of any credential, including temporary ones, which are for model calls only.
     pub(crate) async fn known(
         &self,
         secret: &str,
@@ -73,14 +75,14 @@ impl Identity {
         self.known_by(look).await
     }
 
-    /// Returns the principal that a look at the catalog finds, and puts an impersonation on record.
+    /// Returns the principal that `look` finds in the catalog, and logs an impersonation.
     pub(crate) async fn known_by(
         &self,
         look: impl Fn(&CatalogView<'_>) -> Result<Principal, RecordsError>,
     ) -> Result<Principal, RecordsError> {
         let known = match self.catalog.peek(&look) {
             Err(refusal) if refusal.may_be_stale() => {
-                // Paced, since anyone may knock.
+                // Rate-limited, because anyone can cause this fence.
                 self.catalog.paced_fence().await?;
                 self.catalog.peek(&look)
             }
@@ -90,7 +92,7 @@ impl Identity {
         Ok(known)
     }
 
-    /// Logs an impersonation, at intervals. Changes during it are logged with both users.
+    /// Writes an audit entry about an impersonation, at intervals. Changes during it are logged with both users.
     async fn keep_impersonation(&self, who: &Principal) -> Result<(), RecordsError> {
         if who.impersonator.is_none() || self.impersonations.is_kept(who) {
             return Ok(());
@@ -101,8 +103,8 @@ impl Identity {
         Ok(())
     }
 
-    /// Refuses the URL of a file of a user who has left the organization since, even one who is back, or of an
-    /// impersonator without the right any more. `given` is the time of its creation, in seconds since the epoch.
+    /// Refuses a file URL if its user has left the organization since, even after a return. It also refuses an
+    /// impersonator who lost the right. `given` is the time of creation in seconds since the epoch.
     pub async fn check_ticket(
         &self,
         org: OrgId,
@@ -135,7 +137,7 @@ impl Identity {
             .await
     }
 
-    /// Returns the organizations that this principal's credential speaks for, the one that its user joined first at the front.
+    /// Returns the organizations of the credential, starting with the one that its user joined first.
     pub async fn organizations(&self, who: &Principal) -> Result<Vec<OrganizationRef>, RecordsError> {
         self.catalog.fresh().await?;
         self.catalog
@@ -155,11 +157,11 @@ impl Identity {
 struct PresentedCredential<'a> {
     key: UniqueKey,
     token: UniqueKey,
-    /// The login that it names, where it is an access token of ours.
+    /// Login that an access token of this cluster names.
     login: Option<Uuid>,
-    /// The record that it names, where it is a temporary credential of ours.
+    /// Record that a temporary credential of this cluster names.
     temporary: Option<Uuid>,
-    /// The address that it proves, where it is a JWT of another issuer.
+    /// E-mail address that a JWT of another issuer proves.
     email: Option<&'a str>,
 }
 
@@ -172,7 +174,7 @@ fn identify(
     within_scope(state, scope_of(state, shown)?, org_name, other)
 }
 
-/// Returns the principal in one of the organizations of a scope, or of a user whom its owner acts as.
+/// Returns the principal in one organization of a scope, for its user or for an impersonated user.
 pub(crate) fn within_scope(
     state: &CatalogView<'_>,
     own: CredentialScope,
@@ -180,7 +182,7 @@ pub(crate) fn within_scope(
     other: Option<&str>,
 ) -> Result<Principal, RecordsError> {
     let scope = match other.map(|named| user_named(state, named)) {
-        // Whoever names themselves acts as themselves.
+        // Impersonation of oneself has no effect.
         Some(Some(user)) if user != own.user => own.acting_as(state, user)?,
         Some(None) => return Err(no_impersonation()),
         _ => own,
@@ -198,8 +200,10 @@ pub(crate) fn within_scope(
     Err(no_organization(wanted))
 }
 
-/// Returns the user of an address that an issuer asserts. Issuers authenticate people only; service accounts have
-/// tokens. Non-ASCII letters may coincide in lower case although the mailboxes differ.
+/// Returns the user of an address that an issuer asserts.
+///
+/// Issuers authenticate people only; service accounts have tokens. Only ASCII letters are compared without case,
+/// because other letters can coincide in lower case although the mailboxes differ.
 pub(crate) fn person<'s>(state: &'s CatalogView<'_>, email: &str) -> Option<&'s Arc<Record>> {
     let is_theirs = |user: &&Arc<Record>| {
         let same = |body: mechanism::Body| mechanism::text_in(&body, "email").eq_ignore_ascii_case(email);
@@ -237,7 +241,7 @@ fn scope_of(state: &CatalogView<'_>, shown: &PresentedCredential<'_>) -> Result<
     user.map(|user| CredentialScope::of_user(user.id)).ok_or_else(unknown_credential)
 }
 
-/// Impersonations that this node put on record lately.
+/// Impersonations that this node has recently logged.
 #[derive(Debug, Default)]
 pub(crate) struct Impersonations(Mutex<HashMap<(Uuid, Uuid, OrgId), Instant>>);
 

@@ -1,7 +1,7 @@
-//! Sign-in of a browser to the console with the provider.
+//! Sign-in of a browser to the console through the provider.
 //!
-//! The console is a client of this server's own logins: its browser has the verifier in a cookie, and the code that the
-//! login gives it becomes a session. So invitations, refusals and the audit log are those of every login.
+//! The console is a client of the logins of this server. Its browser holds the verifier in a cookie, and the code of
+//! the login is exchanged for a session. Therefore invitations, refusals and audit entries work as for every login.
 
 use assay_node_auth::{LoginAsked, Secret, challenge_of, new_login_secret};
 use assay_node_records::RecordsError;
@@ -13,20 +13,20 @@ use crate::logins::{GrantRefusal, StartedLogin};
 
 /// Client id of the console.
 pub(crate) const CONSOLE_CLIENT: &str = "assay-console";
-/// Path that the login of a browser comes back to.
+/// Path to which the login redirects the browser.
 pub const CONSOLE_CALLBACK: &str = "/console/login/callback";
 const SCOPE: &str = "console";
 
-/// A sign-in that was started.
+/// Started sign-in.
 #[derive(Clone, Debug)]
 pub struct StartedConsoleLogin {
     pub started: StartedLogin,
-    /// What only this browser has, until it comes back.
+    /// Code verifier that only this browser has until it returns.
     pub verifier: Secret,
 }
 
 impl Identity {
-    /// Starts a sign-in. `state` comes back to the browser unchanged.
+    /// Starts a sign-in. `state` is returned to the browser unchanged.
     pub fn begin_console_login(&self, state: String) -> Result<StartedConsoleLogin, RecordsError> {
         let verifier = new_login_secret(&mechanism::random()?);
         let asked = LoginAsked {

@@ -1,13 +1,13 @@
-//! Sessions of the console: how a browser gets one, what it opens, how its value rotates, and its end.
+//! Console sessions: how they are opened, used, renewed and ended.
 //!
 //! ```text
-//! open    an API key, a service token or a login -> a record, put on record in the audit log, and a cookie value
-//! use     value -> record -> the credential that signed in: everything that this credential opens
-//! renew   the page asks for its session: the time of use is kept, and an old value is replaced
-//! end     signed out, not used for twelve hours, at its end, or with the credential that signed in
+//! open    an API key, a service token or a login -> an audit entry, a record, and a cookie value
+//! use     value -> record -> the credential that signed in, with its access
+//! renew   the page requests its session: the time of use is stored, and an old value is replaced
+//! end     on sign-out, after twelve hours without use, at the expiry, or with the credential
 //! ```
-//! The value is no credential of the API: [`Identity::authenticate`] does not know it. The crate of HTTP accepts it only
-//! from pages of this server.
+//! The value is not a credential of the API: [`Identity::authenticate`] does not accept it. The HTTP crate accepts it
+//! only from pages of this server.
 
 use std::sync::Arc;
 
@@ -29,15 +29,15 @@ use crate::authentication::within_scope;
 use crate::console_login::CONSOLE_CLIENT;
 use crate::logins::{deleted, names_in, now};
 
-/// Longest lifetime of a session where logins have no settings.
+/// Maximum lifetime of a session if logins are disabled.
 const SESSION_SECONDS_MAX: i64 = 30 * 86_400;
 /// Age at which a value is replaced.
 const ROTATE_AFTER_SECONDS: i64 = 86_400;
-/// Time for which the value before still opens the session.
+/// Time for which the previous value remains valid.
 const PREVIOUS_SECONDS: i64 = 60;
-/// Uses are kept at most this often, since each is a write.
+/// Minimum time between two writes of the time of use.
 const USE_KEPT_EVERY_SECONDS: i64 = 600;
-/// Upper bound of attempts. Each loses only to another writer that won.
+/// Upper bound of attempts. An attempt fails only if another writer succeeded.
 const ATTEMPTS_MAX: usize = 8;
 /// Upper bound of the records that one sweep deletes.
 const SWEPT_MAX: usize = 10_000;
@@ -60,23 +60,23 @@ impl ConsoleSessionTimes {
     }
 }
 
-/// A session that was opened, with the value of its cookie.
+/// Opened session, with the value of its cookie.
 #[derive(Clone, Debug)]
 pub struct OpenedConsoleSession {
     pub value: Secret,
     pub times: ConsoleSessionTimes,
 }
 
-/// A session that its page asked for.
+/// Result of a renewal.
 #[derive(Clone, Debug)]
 pub struct RenewedConsoleSession {
     pub times: ConsoleSessionTimes,
-    /// The next value of the cookie, where the value was replaced.
+    /// New value of the cookie, if it was replaced.
     pub value: Option<Secret>,
 }
 
 impl Identity {
-    /// Opens a session for the caller's browser. It ends with the caller's credential.
+    /// Opens a session for the browser of the caller. It ends with the credential of the caller.
     pub async fn open_console_session(&self, who: &Principal) -> Result<OpenedConsoleSession, RecordsError> {
         check_may_sign_in(who)?;
         let begin = now();
@@ -110,7 +110,7 @@ impl Identity {
         Err(busy())
     }
 
-    /// Returns the principal of a session, as [`Identity::authenticate_as`] does for other credentials.
+    /// Returns the principal of a session, like [`Identity::authenticate_as`] for other credentials.
     pub async fn authenticate_console_session(
         &self,
         value: &str,
@@ -126,8 +126,7 @@ impl Identity {
         self.known_by(look).await
     }
 
-    /// Renews a session whose page was authenticated by it: keeps the time of use, and replaces a value that is older
-    /// than a day.
+    /// Renews an authenticated session: stores the time of use, and replaces a value that is older than a day.
     pub async fn renew_console_session(&self, value: &str) -> Result<RenewedConsoleSession, RecordsError> {
         for _ in 0..ATTEMPTS_MAX {
             let found = self.catalog.peek(|view| self.session_in(view, value))?;
@@ -160,7 +159,8 @@ impl Identity {
         Err(busy())
     }
 
-    /// Ends a session, or all sessions of its user. A value that opens nothing has ended already.
+    /// Ends a session, or all sessions of its user. An invalid value is no error, because its session has ended
+    /// already.
     pub async fn end_console_session(&self, value: &str, everywhere: bool) -> Result<(), RecordsError> {
         let who = match self.authenticate_console_session(value, None, None).await {
             Ok(who) => who,
@@ -184,7 +184,7 @@ impl Identity {
         Ok(())
     }
 
-    /// Ends the login of a session that was opened with the provider: nothing else uses it.
+    /// Ends the login of a session that was opened with the provider, because nothing else uses it.
     async fn end_login_of(&self, session: &ConsoleSession) -> Result<(), RecordsError> {
         let Credential::Login(id) = session.parent else { return Ok(()) };
         match self.login(id)? {
@@ -193,25 +193,25 @@ impl Identity {
         }
     }
 
-    /// Returns the given name and the family name of a user; `None` for each that there is not.
+    /// Returns the given name and the family name of a user, each `None` if missing.
     pub fn names_of(&self, user: Uuid) -> Result<[Option<String>; 2], RecordsError> {
         let names = self.catalog.peek(|view| names_in(view, user))?;
         Ok(names.map(|name| Some(name).filter(|name| !name.is_empty())))
     }
 
-    /// Returns the id of the session that a value opens.
+    /// Returns the id of the session with this value.
     pub(crate) fn console_session_id(&self, value: &str) -> Result<Option<Uuid>, RecordsError> {
         let found = self.catalog.peek(|view| self.session_in(view, value))?;
         Ok(found.map(|(record, _)| record.id))
     }
 
-    /// Returns whether there is a session of the console, or a login with the provider.
+    /// Returns whether any console session or login exists.
     pub fn has_sessions(&self) -> bool {
         let kinds = [RecordKind::CONSOLE_SESSION, RecordKind::LOGIN];
         self.catalog.peek(|view| kinds.into_iter().any(|kind| view.all(kind).next().is_some()))
     }
 
-    /// Deletes sessions that are over, and those whose credential is gone. Returns their number.
+    /// Deletes expired sessions and those whose credential no longer exists. Returns their number.
     pub(crate) async fn sweep_console_sessions(&self) -> Result<u64, RecordsError> {
         let now = now();
         let over: Vec<Arc<Record>> = self.catalog.peek(|view| {
@@ -224,7 +224,7 @@ impl Identity {
         self.delete_swept(&over).await
     }
 
-    /// Writes an entry of the audit log into every organization that the credential opens.
+    /// Writes an audit entry into every organization of the credential.
     async fn log_session(&self, who: &Principal, action: &str) -> Result<(), RecordsError> {
         let principals = self.catalog.peek(|view| {
             let scope = CredentialScope::of(view, who.credential)?;
@@ -245,7 +245,7 @@ impl Identity {
         Ok((value, fingerprint))
     }
 
-    /// Returns the session that a value opens, and its record.
+    /// Returns the session with this value, and its record.
     fn session_in(
         &self,
         view: &CatalogView<'_>,
@@ -258,12 +258,12 @@ impl Identity {
     }
 }
 
-/// Returns whether a caller came by a login with the provider.
+/// Returns whether a caller authenticated by a login with the provider.
 pub fn is_login(who: &Principal) -> bool {
     matches!(who.credential, Credential::Login(_))
 }
 
-/// Returns what the session opens now: what the credential opens that signed in.
+/// Returns the current scope of a session, which is that of its credential.
 fn scope_of(view: &CatalogView<'_>, session: &ConsoleSession) -> Result<CredentialScope, RecordsError> {
     let scope = CredentialScope::of(view, session.parent)?;
     match scope.user == session.user_id {
@@ -272,7 +272,7 @@ fn scope_of(view: &CatalogView<'_>, session: &ConsoleSession) -> Result<Credenti
     }
 }
 
-/// Refuses credentials that cannot sign in. Only one with a record of its own can be checked at every use.
+/// Refuses credentials that cannot sign in. Only credentials with a record can be checked at every use.
 fn check_may_sign_in(who: &Principal) -> Result<(), RecordsError> {
     let refuse = |why: &str| Err(RecordsError::Forbidden(why.into()));
     match who.credential {
@@ -286,7 +286,7 @@ fn check_may_sign_in(who: &Principal) -> Result<(), RecordsError> {
     }
 }
 
-/// Returns the end of a session that the caller opens: not later than the end of the caller's login.
+/// Returns the expiry of a session that the caller opens, at most that of the login of the caller.
 fn end_of(view: &CatalogView<'_>, who: &Principal, latest: i64) -> Result<i64, RecordsError> {
     within(view, who, who.org)?.ok_or_else(unknown_credential)?;
     match who.credential {
@@ -298,7 +298,7 @@ fn end_of(view: &CatalogView<'_>, who: &Principal, latest: i64) -> Result<i64, R
     }
 }
 
-/// Returns a free index for a session, and the session that it replaces.
+/// Returns a free index for a session, or the index of the session to replace.
 fn free_index(view: &CatalogView<'_>, user: Uuid, now: i64) -> Result<(u32, Option<Arc<Record>>), RecordsError> {
     let mut idlest: Option<(i64, u32, &Arc<Record>)> = None;
     for index in 0..CONSOLE_SESSIONS_PER_USER_MAX {

@@ -1,7 +1,7 @@
-//! Tickets of downloads: a link that a browser follows without a header, for one download within a minute.
+//! Download tickets: links that browsers follow without a header, for one download within a minute.
 //!
-//! The server keeps nothing: the ticket is signed and names the credential that asked for it. The download has the
-//! rights of that credential at the time of the download.
+//! The server does not store tickets. A ticket is signed and names the credential that requested it. The download has
+//! the rights of that credential at the time of the download.
 
 use std::collections::HashMap;
 
@@ -17,17 +17,17 @@ use crate::logins::now;
 
 /// Lifetime of a ticket.
 pub const DOWNLOAD_SECONDS: i64 = 60;
-/// Context that the key of tickets is derived for. Frozen.
+/// Context of the derived signing key. Frozen.
 const TICKET_CONTEXT: &str = "assay 2026-11 tickets of downloads";
 /// Upper bound of the used tickets that a node remembers.
 const USED_MAX: usize = 100_000;
 
-/// Tickets that were used on this node and have not expired, with their expiry.
+/// Tickets that were used on this node, with their expiry. Expired ones are removed when the map is full.
 #[derive(Debug, Default)]
 pub(crate) struct UsedTickets(Mutex<HashMap<Uuid, i64>>);
 
 impl UsedTickets {
-    /// Marks a ticket as used. Refused if it was used before.
+    /// Marks a ticket as used, and refuses a repeated use.
     fn mark(&self, ticket: &DownloadTicket, now: i64) -> Result<(), RecordsError> {
         let mut used = self.0.lock();
         if used.len() >= USED_MAX {
@@ -44,7 +44,7 @@ impl UsedTickets {
 }
 
 impl Identity {
-    /// Makes a ticket for the caller. With a session of the console, the download has to send its cookie.
+    /// Creates a ticket for the caller. For a console session, the download must send its cookie.
     pub fn download_ticket(
         &self,
         who: &Principal,
@@ -76,7 +76,7 @@ impl Identity {
         Ok((text, until))
     }
 
-    /// Uses a ticket: returns its principal and its request. `session` is the cookie that the request has.
+    /// Redeems a ticket and returns its principal and request. `session` is the cookie of the request.
     pub async fn use_download_ticket(
         &self,
         text: &str,

@@ -1,11 +1,10 @@
 //! Invitations: users who belong to another organization decide whether they join.
 //!
 //! ```text
-//! PATCH members -> a pending invitation, which gives nothing     accept  -> a membership, and the groups that were named
-//!                                                                decline -> gone          removed by the inviter -> gone
+//! PATCH members -> a pending invitation without rights           accept  -> a membership, and the named groups
+//!                                                                decline or withdrawal -> deletion
 //! ```
-//! Until it is accepted, nothing of the inviting organization counts for the person, and the organization learns nothing of
-//! them.
+//! Before acceptance, the invitation gives no rights to the person and the organization learns nothing about them.
 
 use std::sync::Arc;
 
@@ -25,10 +24,10 @@ use crate::Identity;
 use crate::authentication::person;
 use crate::members::may_invite;
 
-/// Upper bound of attempts. Each loses only to another writer that won.
+/// Upper bound of attempts. An attempt fails only if another writer succeeded.
 const ATTEMPTS_MAX: usize = 8;
 
-/// Rule for people who are invited and belong to another organization.
+/// Rule for invited people who belong to another organization.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Invitations {
@@ -39,7 +38,7 @@ pub enum Invitations {
     Join,
 }
 
-/// A pending invitation as a page of the login shows it.
+/// Pending invitation, as login pages show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingInvitation {
     pub id: Uuid,
@@ -55,7 +54,7 @@ pub enum InvitationReply {
 }
 
 impl Identity {
-    /// Returns the caller's own pending invitations, of all organizations.
+    /// Returns the pending invitations of the caller from all organizations.
     pub async fn invitations(&self, who: &Principal) -> Result<Vec<Value>, RecordsError> {
         check_self(who)?;
         self.catalog.fresh().await?;
@@ -67,7 +66,7 @@ impl Identity {
             .await
     }
 
-    /// Accepts or declines one of the caller's own invitations.
+    /// Accepts or declines an invitation of the caller.
     pub async fn reply_to_invitation(
         &self,
         who: &Principal,
@@ -127,7 +126,7 @@ impl Identity {
         self.catalog.peek(|view| of_organization(view, lister.org)?.iter().map(shown_to_inviter).collect())
     }
 
-    /// Returns the pending invitations of an organization or a user; of everybody where neither is named.
+    /// Returns the pending invitations of an organization or a user, or all invitations.
     pub async fn admin_invitations(
         &self,
         organization: Option<&str>,
@@ -165,7 +164,7 @@ impl Identity {
         self.replied(By::Operator, id, None, reply).await
     }
 
-    /// `user` restricts it to the invitations of one person.
+    /// Accepts or declines an invitation. `user` restricts the operation to invitations of one person.
     async fn replied(
         &self,
         by: By<'_>,
@@ -197,7 +196,7 @@ impl Identity {
             let status = match self.catalog.propose_one(by, command).await? {
                 CatalogOutcome::Put { .. } => "accepted",
                 CatalogOutcome::Deleted { .. } => "declined",
-                // A member already, by another way.
+                // The person has become a member in another way.
                 CatalogOutcome::Taken { .. } => {
                     self.catalog.delete_record(by, RecordKind::ORG_MEMBER, id).await?;
                     "accepted"
@@ -218,7 +217,7 @@ impl Identity {
         Err(RecordsError::Busy("concurrent changes to this invitation prevented the request: try again".into()))
     }
 
-    /// Invites a person, or adds to the groups of the invitation that is pending. Returns its id.
+    /// Invites a person, or adds groups to the pending invitation. Returns its id.
     pub(crate) async fn invite(
         &self,
         there: &Principal,
@@ -263,7 +262,7 @@ impl Identity {
         Err(RecordsError::Busy("concurrent changes to this invitation prevented the request: try again".into()))
     }
 
-    /// Takes an invitation back.
+    /// Withdraws an invitation.
     pub(crate) async fn withdraw(&self, there: &Principal, invitation: Uuid) -> Result<(), RecordsError> {
         let is_one = |view: &CatalogView<'_>| {
             view.get(RecordKind::ORG_MEMBER, invitation).is_some_and(|one| invitation::is_one(one))

@@ -1,4 +1,4 @@
-//! Trusted issuer of JWTs, from the settings.
+//! Settings of the trusted issuer of JWTs, and its startup.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use crate::jwt_keys::{KeySource, is_url};
 use crate::jwts::{ASKED_AGAIN_AFTER, Jwts};
 use crate::outward::{OutwardClient, parse_url};
 
-/// Accepted ages of a key set. Below the lower bound, keys that could not be had would be asked for sooner than others.
+/// Accepted refresh intervals. A shorter interval would fetch keys more often than after a failure.
 const REFRESH_SECONDS: std::ops::RangeInclusive<u64> = ASKED_AGAIN_AFTER.as_secs()..=86_400;
 
-/// Settings of JWTs. Without `jwks` and `hs256_secret_file` no JWT is taken.
+/// Settings of JWTs. Without `jwks` and `hs256_secret_file`, no JWT is accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct JwtConfig {
@@ -56,7 +56,7 @@ impl Default for JwtConfig {
 }
 
 impl JwtConfig {
-    /// Refuses settings that contradict each other, in a sentence that says what to change.
+    /// Refuses contradictory settings, with a message that tells what to change.
     pub fn check(&self) -> Result<(), String> {
         let has_keys = self.jwks.is_some() || self.hs256_secret_file.is_some();
         let named = [("jwt.issuer", &self.issuer), ("jwt.audience", &self.audience)];
@@ -91,7 +91,7 @@ impl JwtConfig {
     }
 }
 
-/// The issuer that is trusted, and the task that keeps its keys fresh.
+/// Trusted issuer, and the task that refreshes its keys.
 #[derive(Debug)]
 pub struct TrustedIssuer {
     pub jwts: Arc<Jwts>,
@@ -106,8 +106,8 @@ impl Drop for TrustedIssuer {
     }
 }
 
-/// Returns the issuer that the settings name, if they name one. A file that cannot be read is an error now; a server
-/// may answer later than this node starts.
+/// Opens the issuer of the settings, if there is one. An unreadable file is an error, but a server may become reachable
+/// later.
 pub async fn open_issuer(config: &JwtConfig, client: &dyn OutwardClient) -> anyhow::Result<Option<TrustedIssuer>> {
     let (Some(issuer), Some(audience)) = (&config.issuer, &config.audience) else { return Ok(None) };
     let rules = JwtRules { issuer: issuer.clone(), audience: audience.clone() };
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
     use crate::outward::OutwardServer;
 
-    /// Asks nobody: these tests read files.
+    /// Client for tests that only read files.
     #[derive(Debug)]
     struct NoClient;
 

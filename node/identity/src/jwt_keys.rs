@@ -1,5 +1,5 @@
-//! Sources of the keys of a JWT issuer: a file, or the issuer's server. Control over these keys is control over all
-//! users.
+//! Sources of the keys of a JWT issuer: a file, or the server of the issuer. Control over these keys is control over
+//! all users.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use assay_node_auth::{JWKS_BYTES_MAX, JwtKeys};
 
 use crate::outward::{OutwardClient, OutwardServer};
 
-/// Upper bound of one fetch: resolving a name has no limit of its own.
+/// Time limit for one fetch, because name resolution has no limit of its own.
 const GIVEN_UP_AFTER: Duration = Duration::from_secs(20);
 
 /// Source of keys.
@@ -22,7 +22,7 @@ pub enum KeySource {
 }
 
 impl KeySource {
-    /// Makes a source of an address or a path. `ca` is a file with the authorities to trust instead of the system's.
+    /// Creates a source from a URL or a path. `ca` is a file with the authorities to trust instead of the system ones.
     pub fn of(text: &str, ca: Option<&Path>, client: &dyn OutwardClient) -> anyhow::Result<KeySource> {
         if !is_url(text) {
             return Ok(KeySource::File(text.into()));
@@ -30,7 +30,7 @@ impl KeySource {
         Ok(KeySource::Server(client.server(text, ca)?))
     }
 
-    /// Returns the keys that are there now.
+    /// Fetches the current keys.
     pub async fn get(&self) -> Result<JwtKeys, String> {
         let source = self.clone();
         let got = tokio::task::spawn_blocking(move || source.bytes());
@@ -46,7 +46,7 @@ impl KeySource {
                 let doing = || format!("reading {}", file.display());
                 let opened = std::fs::File::open(file).with_context(doing)?;
                 let mut bytes = Vec::new();
-                // One more than is taken, so that more is seen.
+                // One more byte than allowed, so that a longer file is detected.
                 opened.take(JWKS_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).with_context(doing)?;
                 Ok(bytes)
             }
@@ -55,7 +55,7 @@ impl KeySource {
     }
 }
 
-/// Returns whether a text is an address, not a path.
+/// Returns whether a text is a URL and not a path.
 pub(crate) fn is_url(text: &str) -> bool {
     text.contains("://")
 }

@@ -1,7 +1,7 @@
-//! JWTs of a trusted issuer: its cached keys, and when they are fetched again.
+//! JWTs of a trusted issuer: its cached keys, and their refresh.
 //!
-//! Keys are got beside the requests, by one task. A token that names a key which is not known has them asked for early, once
-//! in a while, and is answered that it may be shown again; the last keys that were good stay until there are new ones.
+//! A background task fetches the keys. A token with an unknown key triggers an early fetch, at a limited rate. Its
+//! response asks for a retry. The last valid keys stay in use until new ones arrive.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
-/// Least time between two fetches, whatever is shown.
+/// Minimum time between two fetches, whatever tokens are presented.
 pub(crate) const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(30);
-/// Upper bound of the letters of a reason in the log: anyone may make it up.
+/// Upper bound of the characters of a logged reason, because anyone can choose it.
 const WHY_LETTERS_MAX: usize = 200;
 const SAID_EVERY: Duration = Duration::from_secs(1);
 
-/// The trusted issuer.
+/// Trusted issuer of JWTs.
 #[derive(Debug)]
 pub struct Jwts {
     rules: JwtRules,
@@ -33,18 +33,18 @@ pub struct Jwts {
 /// State of fetching keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum KeyRequests {
-    /// Idle: the keys never change, or were fetched a moment ago.
+    /// Idle: the keys never change, or were fetched recently.
     Not,
-    /// Fetch if a token has an unknown key.
+    /// The next token with an unknown key triggers a fetch.
     IfWanted,
-    /// New ones are on their way.
+    /// A fetch is in progress.
     Now,
     /// No fetch has succeeded yet.
     StillFirst,
 }
 
 impl Jwts {
-    /// Makes an issuer with keys that stay as they are.
+    /// Creates an issuer with constant keys.
     pub fn with_keys(rules: JwtRules, keys: JwtKeys) -> Jwts {
         Jwts {
             rules,
@@ -55,12 +55,12 @@ impl Jwts {
         }
     }
 
-    /// Makes an issuer with keys beside those that [`Jwts::keep`] gets.
+    /// Creates an issuer with initial keys, for [`Jwts::keep`] to refresh.
     pub fn waiting(rules: JwtRules, keys: JwtKeys) -> Jwts {
         Jwts { asking: Mutex::new(KeyRequests::StillFirst), ..Jwts::with_keys(rules, keys) }
     }
 
-    /// Gets keys now, and again once they are as old as `refresh`. Never returns.
+    /// Fetches keys immediately, and again after `refresh`. Never returns.
     pub async fn keep<F, Got>(&self, refresh: Duration, get: F)
     where
         F: Fn() -> Got + Send,
@@ -98,7 +98,7 @@ impl Jwts {
         *self.asking.lock() = asking;
     }
 
-    /// Returns the address that a token proves; `None` if it proves nothing. Only the log has the reason.
+    /// Returns the address that a token proves; `None` for an invalid token. The reason is only logged.
     pub(crate) fn email_of(&self, shown: &str) -> Result<Option<String>, RecordsError> {
         if !looks_like_jwt(shown) {
             return Ok(None);
@@ -117,7 +117,7 @@ impl Jwts {
         }
     }
 
-    /// Logs a refusal, at a limited rate, since anyone can cause it.
+    /// Logs a refusal at a limited rate, because anyone can cause it.
     fn say(&self, why: &JwtRefusal) {
         let mut said = self.said.lock();
         if said.is_none_or(|said| said.elapsed() >= SAID_EVERY) {

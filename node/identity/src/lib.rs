@@ -1,22 +1,22 @@
-//! Identity: authentication of callers and membership of organizations. Logins of people with their provider, members
-//! and invitations, service accounts, and administration without a key.
+//! Identity: authentication of callers, membership of organizations, logins, service accounts, and administration
+//! without a key.
 //!
 //! | module | subject |
 //! |---|---|
-//! | `authentication` | from an API key, a token or a JWT to a principal |
-//! | `jwts`, `jwt_issuer`, `jwt_keys` | JWTs of a trusted issuer, and where its keys come from |
-//! | `logins`, `setup` | logins of people by OAuth 2.1, and of programs that a person lets in |
-//! | `provider`, `oidc`, `outward` | the OpenID provider that identifies people, and how it is asked |
-//! | `members`, `invitations`, `service_accounts` | who is in an organization, who joins and who leaves |
-//! | `organizations` | organizations as their members read and change them |
-//! | `access` | who may do what on an object, and why |
-//! | `console_sessions`, `console_login` | browsers that are signed in to the console, by a credential or with the provider |
-//! | `downloads` | links to one download, for a browser |
-//! | `temporary_credentials` | credentials for calls of models alone, for a short time |
-//! | `administration` | the same for the owner of the data directory |
+//! | `authentication` | resolution of an API key, a token or a JWT to a principal |
+//! | `jwts`, `jwt_issuer`, `jwt_keys` | JWTs of a trusted issuer, and the sources of its keys |
+//! | `logins`, `setup` | logins of people by OAuth 2.1, and authorization of programs by a person |
+//! | `provider`, `oidc`, `outward` | the OpenID provider that identifies people, and requests to it |
+//! | `members`, `invitations`, `service_accounts` | membership of organizations, and its changes |
+//! | `organizations` | reads and changes of organizations by their members |
+//! | `access` | explanation of access to an object |
+//! | `console_sessions`, `console_login` | console sessions of browsers, by a credential or with the provider |
+//! | `downloads` | links for one download by a browser |
+//! | `temporary_credentials` | short-lived credentials for model calls only |
+//! | `administration` | administration by the owner of the data directory |
 //!
-//! Stands above records, which keep all of it and decide who may do what. Knows no HTTP: requests come from the crate of HTTP,
-//! and servers of others are asked through [`OutwardClient`].
+//! This crate builds on `records`, which stores all of this and decides on access. It uses no HTTP: requests come from
+//! the HTTP crate, and requests to external servers go through [`OutwardClient`].
 
 mod access;
 mod administration;
@@ -64,12 +64,12 @@ pub use provider::{LoginGate, LoginPermit, Provider, ProviderRefusal};
 pub use setup::{Setup, SetupState};
 pub use temporary_credentials::{ModelCaller, NewTemporary, TEMPORARY_SECONDS_DEFAULT, TEMPORARY_SECONDS_MAX};
 
-/// A handle; clones share everything.
+/// Handle of the identity service. Clones share all state.
 #[derive(Clone)]
 pub struct Identity {
     records: Records,
     catalog: Catalog,
-    /// The trusted issuer of JWTs, if there is one.
+    /// Trusted issuer of JWTs, if configured.
     jwts: Option<Arc<Jwts>>,
     /// Rules of logins; `None` disables logins.
     logins: Option<Arc<LoginRules>>,
@@ -99,19 +99,19 @@ impl Identity {
         }
     }
 
-    /// Takes JWTs of this issuer as well.
+    /// Accepts JWTs of this issuer as well.
     #[must_use]
     pub fn trusting(self, jwts: Arc<Jwts>) -> Identity {
         Identity { jwts: Some(jwts), ..self }
     }
 
-    /// Has people log in.
+    /// Enables logins with these rules.
     #[must_use]
     pub fn with_logins(self, rules: LoginRules) -> Identity {
         Identity { logins: Some(Arc::new(rules)), ..self }
     }
 
-    /// Has people join by this rule in the place of the default one.
+    /// Replaces the default rule for invitations.
     #[must_use]
     pub fn with_invitations(self, invitations: Invitations) -> Identity {
         Identity { invitations, ..self }
@@ -123,7 +123,7 @@ impl Identity {
     }
 }
 
-/// An organization by its id and name.
+/// Organization with its id and name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrganizationRef {
     pub id: OrgId,

@@ -1,14 +1,14 @@
-//! Logins of people with their provider, from the request of a client to tokens and to the end of the login.
+//! Logins of people with their provider, from the request of a client to the end of the login.
 //!
 //! ```text
-//! begin    nothing is kept: the state is a sealed ticket                                any node
-//! finish   the user of the address; a login is made, its code goes to the client        put on record first
-//! redeem   code + verifier -> tokens, once                                              a second time ends the login
-//! refresh  refresh token -> tokens, and the next refresh token                          one from before ends the login
+//! begin    nothing is stored: the state is a sealed ticket                              any node
+//! finish   a login of the user with the address is created, the client gets its code    audited first
+//! redeem   code + verifier -> tokens, once                                              a repetition ends the login
+//! refresh  refresh token -> tokens, and the next refresh token                         an earlier token ends the login
 //! end      revoked, or the user leaves the last organization that it opens
 //! ```
-//! Each step looks behind a fence and changes the record at the revision that it saw, so that of two who show the same thing on
-//! two nodes at once one wins. A token opens nothing without the record.
+//! Each step reads behind a fence and writes at the revision that it read. Of two concurrent requests on two nodes,
+//! only one succeeds. A token is useless without the record.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -33,20 +33,20 @@ use uuid::Uuid;
 use crate::Identity;
 use crate::authentication::person;
 
-/// Lifetime of a started login: to the provider and back, with a person in between.
+/// Lifetime of a started login, which covers the visit of a person to the provider.
 pub(crate) const PENDING_SECONDS: i64 = 600;
-/// Lifetime of a code: from the browser to its client and back.
+/// Lifetime of a code, which covers its way from the browser to the client and back.
 const CODE_SECONDS: i64 = 60;
-/// Upper bound of attempts. Each loses only to another writer that won.
+/// Upper bound of attempts. An attempt fails only if another writer succeeded.
 const ATTEMPTS_MAX: usize = 8;
-/// Time between two entries of the audit log about refusals of the same user.
+/// Minimum time between two audit entries about refusals of the same user.
 const REFUSAL_KEPT_EVERY: Duration = Duration::from_secs(60);
-/// Upper bound of the users that are remembered; above it all are forgotten.
+/// Upper bound of remembered users, above which all are forgotten.
 const REFUSALS_MAX: usize = 10_000;
-/// Upper bound of the letters of an address that are repeated to a person.
+/// Upper bound of the characters of an address in messages to a person.
 const EMAIL_LETTERS_TOLD: usize = 200;
 
-/// Parameters for the browser of a login that was started.
+/// Parameters of a started login for the browser.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StartedLogin {
     pub state: String,
@@ -59,12 +59,12 @@ pub struct StartedLogin {
 pub struct LoginTokens {
     pub access: Secret,
     pub refresh: Secret,
-    /// Seconds that the access token is good for.
+    /// Lifetime of the access token in seconds.
     pub expires_in: i64,
     pub scope: String,
 }
 
-/// Refusal of tokens, in a sentence for the client, or a failure.
+/// Refusal of tokens with a message for the client, or a failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GrantRefusal {
     Invalid(&'static str),
@@ -77,7 +77,7 @@ impl<E: Into<RecordsError>> From<E> for GrantRefusal {
     }
 }
 
-/// Refusals that this node put on record lately.
+/// Refusals that this node has recently logged.
 #[derive(Debug, Default)]
 pub(crate) struct RecentRefusals(Mutex<HashMap<Uuid, Instant>>);
 
@@ -108,18 +108,17 @@ impl Identity {
         Ok(StartedLogin { state: sealed(&self.login_key()?, &pending)?, nonce, challenge })
     }
 
-    /// Returns the login of a state; `None` if it is foreign or too old.
+    /// Returns the login of a state; `None` if the state is foreign or expired.
     pub fn pending_login(&self, state: &str) -> Result<Option<PendingLogin>, RecordsError> {
         self.ticket_in(state)
     }
 
-    /// Returns the code for the client if the address belongs to a user here. The text of `Forbidden` is for the
-    /// person.
+    /// Returns the code for the client if the address belongs to a user. The text of `Forbidden` is for the person.
     pub async fn finish_login(&self, asked: &LoginAsked, who: &IdTokenClaims) -> Result<String, RecordsError> {
         self.finish_login_as(asked, who, asked.session.unwrap_or_else(mechanism::new_id)).await
     }
 
-    /// Refuses a repeated confirmation: its login exists, or the mark of its finished setup.
+    /// Refuses a repeated confirmation, whose login or mark of a finished setup exists.
     pub async fn check_unanswered(&self, login: Uuid) -> Result<(), RecordsError> {
         self.catalog.fresh().await?;
         match self.login(login)? {
@@ -128,7 +127,7 @@ impl Identity {
         }
     }
 
-    /// Finishes a login with a given id, so that a repeated confirmation creates one login only.
+    /// Finishes a login with a given id, so that repeated confirmations create only one login.
     pub async fn finish_login_as(
         &self,
         asked: &LoginAsked,
@@ -170,7 +169,7 @@ impl Identity {
         Err(busy())
     }
 
-    /// Returns the user who logs in, after a log entry about it.
+    /// Returns the user who logs in, after an audit entry.
     async fn look_for(&self, asked: &LoginAsked, who: &IdTokenClaims, login: Uuid) -> Result<Uuid, RecordsError> {
         let told: String = who.email.chars().take(EMAIL_LETTERS_TOLD).collect();
         let user = self.catalog.peek(|view| person(view, &who.email).map(|user| user.id));
@@ -209,7 +208,7 @@ impl Identity {
         }
     }
 
-    /// Redeems a code for tokens, once. A mismatch spends the code, since a third party has seen it.
+    /// Redeems a code for tokens, once. A mismatch invalidates the code, because a third party has seen it.
     pub async fn redeem_code(
         &self,
         code: &str,
@@ -251,8 +250,8 @@ impl Identity {
         Err(busy().into())
     }
 
-    /// Returns the next tokens. Only the last refresh token is valid; use of an earlier one ends the login, since one
-    /// of the two parties is a thief.
+    /// Returns the next tokens. Only the last refresh token is valid. Use of an earlier one ends the login, because one
+    /// of the two parties must be a thief.
     pub async fn refresh_login(&self, token: &str, client: &str) -> Result<LoginTokens, GrantRefusal> {
         const UNKNOWN: GrantRefusal =
             GrantRefusal::Invalid("the refresh token is unknown, or its login has ended: log in again");
@@ -279,7 +278,8 @@ impl Identity {
         Err(busy().into())
     }
 
-    /// Ends the login of a token, whether it is one to refresh or to show. One that is nothing here is ended already.
+    /// Ends the login of a refresh token or an access token. An unknown token is no error, because its login has ended
+    /// already.
     pub async fn end_login(&self, token: &str, client: Option<&str>) -> Result<(), GrantRefusal> {
         let refresh: Option<RefreshTicket> = self.ticket_in(token)?;
         let id = match refresh {
@@ -295,7 +295,8 @@ impl Identity {
         Ok(self.end(&record, &login, "logout").await?)
     }
 
-    /// Returns the next tokens of a login; none where it changed meanwhile. They are made before it is written that they are.
+    /// Returns the next tokens of a login; `None` if it changed concurrently. The tokens are created before the record
+    /// is written, so that a failure cannot lose them.
     async fn go_on(&self, record: &Record, login: Login) -> Result<Option<LoginTokens>, GrantRefusal> {
         let Some(there) = self.catalog.peek(|view| by_login(view, record.id, login.user_id))?.into_iter().next() else {
             self.end(record, &login, "logout").await?;
@@ -335,7 +336,7 @@ impl Identity {
         }
     }
 
-    /// Ends a login, whatever it is by now, after that was put on record.
+    /// Writes an audit entry and deletes a login at any revision.
     pub(crate) async fn end(&self, record: &Record, login: &Login, action: &str) -> Result<(), RecordsError> {
         self.keep_end(record, login, action).await?;
         self.catalog.delete_record(By::System, RecordKind::LOGIN, record.id).await
@@ -349,8 +350,9 @@ impl Identity {
         Ok(())
     }
 
-    /// Closes an organization to the logins of a user who has left it, even after a return. A login stays valid for its
-    /// other organizations, and ends without any.
+    /// Closes an organization to the logins of a user who has left it, even after a return.
+    ///
+    /// A login stays valid for its other organizations, and ends without any.
     pub(crate) async fn close_logins(&self, by: By<'_>, org: OrgId, user: Uuid) -> Result<(), RecordsError> {
         let theirs: Vec<Uuid> = self.catalog.peek(|view| {
             let places = (0..LOGINS_PER_USER_MAX).filter_map(|place| view.find(&place_key(user, place)));
@@ -401,7 +403,7 @@ impl Identity {
         Ok(swept)
     }
 
-    /// Sweeps logins, sessions of the console and temporary credentials, and logs the result. An error is only logged.
+    /// Sweeps logins, console sessions and temporary credentials, and logs the result. Errors are only logged.
     pub async fn sweep_and_say(&self) {
         match self.sweep().await {
             Ok(0) => {}
@@ -420,7 +422,7 @@ impl Identity {
         }
     }
 
-    /// Returns the login that an access token of ours names; none for anything else.
+    /// Returns the login that an access token of this cluster names; `None` for other tokens.
     pub(crate) fn login_of(&self, shown: &str) -> Result<Option<Uuid>, RecordsError> {
         let Some(rules) = &self.logins else { return Ok(None) };
         let master = LoginKey::of_token(shown).and_then(|id| KeyId::parse(&id));
@@ -438,12 +440,12 @@ impl Identity {
         self.login_rules().ok_or_else(|| RecordsError::NotFound("login is disabled on this server".into()))
     }
 
-    /// Returns the key of the cluster's master key, which every node has.
+    /// Returns the login key of the master key of the cluster, which every node has.
     pub(crate) fn login_key(&self) -> Result<LoginKey, RecordsError> {
         self.current_master_key().map(LoginKey::of)
     }
 
-    /// Returns the cluster's master key, which every node has.
+    /// Returns the master key of the cluster, which every node has.
     pub(crate) fn current_master_key(&self) -> Result<&VaultKey, RecordsError> {
         let recorded = self.records.secrets().recorded_master()?;
         let key = recorded.map(|id| self.master_key(id)).transpose()?.flatten();
@@ -477,7 +479,7 @@ pub(crate) fn sealed<T: Ticket>(key: &LoginKey, ticket: &T) -> Result<String, Re
     key.seal(ticket, mechanism::random()?).ok_or_else(too_long)
 }
 
-/// Returns a free index for a login, and the login that it replaces.
+/// Returns a free index for a login, or the index of the login to replace.
 fn free_place(view: &CatalogView<'_>, user: Uuid, now: i64) -> Result<(u32, Option<Arc<Record>>), RecordsError> {
     let mut oldest: Option<(u32, &Arc<Record>)> = None;
     for place in 0..LOGINS_PER_USER_MAX {
@@ -512,7 +514,7 @@ pub(crate) fn deleted(record: &Record) -> DeleteRecord {
     DeleteRecord { kind: record.kind, id: record.id, expect: Expect::Revision(record.revision) }
 }
 
-/// Seconds since the epoch.
+/// Returns the time in seconds since the epoch.
 pub(crate) fn now() -> i64 {
     mechanism::now_micros() / 1_000_000
 }
@@ -525,7 +527,7 @@ fn busy() -> RecordsError {
     RecordsError::Busy("concurrent changes to the logins of this user prevented the request: try again".into())
 }
 
-/// Returns the entry of a refused action of an unverified user, under the claimed identity.
+/// Returns the audit entry of a refused action by an unverified person, with the claimed identity.
 fn unverified_entry(action: &str, user: Uuid, email: &str, details: Value) -> Map<String, Value> {
     let entry = json!({
         "action": action,

@@ -1,8 +1,9 @@
 //! Members of an organization, and requests that add and remove them.
 //!
-//! A membership is one record. Whoever has none in an organization may do nothing there, whatever was granted to them; so the
-//! membership goes first, and then what named them: keys, tokens, logins, groups, grants. Nobody who comes back finds what they
-//! had. People who belong to another organization are invited, and come when they accept (`invitations`).
+//! A membership is one record. A user without a membership has no rights in an organization, whatever the grants say.
+//! Therefore a removal deletes the membership first, and then the keys, tokens, logins, group entries and grants. A
+//! returning user has none of these. People who belong to another organization are invited, and join when they accept
+//! (`invitations`).
 
 use std::sync::Arc;
 
@@ -23,12 +24,12 @@ use crate::Identity;
 use crate::invitations::Invitations;
 use crate::service_accounts::ServiceAccount;
 
-/// Upper bound of attempts. Each loses only to another writer that won.
+/// Upper bound of attempts. An attempt fails only if another writer succeeded.
 const ATTEMPTS_MAX: usize = 8;
-/// Upper bound of the users that one request invites and removes.
+/// Upper bound of the users that one request can invite and remove.
 pub const MEMBERS_AT_ONCE_MAX: usize = 1000;
 
-/// A request that adds and removes members, as it was sent.
+/// Decoded request that adds and removes members.
 #[derive(Debug, Default)]
 struct MembershipChange {
     ids: Vec<Uuid>,
@@ -41,18 +42,18 @@ struct MembershipChange {
     sends_mail: bool,
 }
 
-/// A service account that is to be made.
+/// Requested service account.
 #[derive(Debug)]
 struct WantedAccount {
     name: String,
-    /// Name of its first token; none makes no token now.
+    /// Name of its first token; `None` for no token.
     token_name: Option<String>,
 }
 
-/// A member that was added, as the answer shows it.
+/// Added member, as the response shows it.
 #[derive(Debug)]
 struct AddedMember {
-    /// Id of the user, or of a pending invitation: until it is accepted the organization learns nothing of the user.
+    /// Id of the user, or of a pending invitation. Before acceptance the organization learns nothing about the user.
     id: Uuid,
     email: String,
     came: Joining,
@@ -64,7 +65,7 @@ enum Joining {
     Member,
     /// Invited, subject to acceptance.
     Invited,
-    /// A service account that was made now.
+    /// A new service account.
     Account,
 }
 
@@ -72,12 +73,12 @@ enum Joining {
 #[derive(Debug, Default)]
 struct Removal {
     members: Vec<Uuid>,
-    /// Invitations that are not accepted yet.
+    /// Pending invitations.
     invitations: Vec<Uuid>,
 }
 
 impl Identity {
-    /// Returns the users of an organization. A principal who cannot read its members gets itself only.
+    /// Returns the users of an organization. A principal who cannot read its members gets only themselves.
     pub async fn users(&self, who: &Principal, request: &ListRequest) -> Result<Vec<Value>, RecordsError> {
         self.catalog.fresh().await?;
         let lister = match self.records.lister(who, request.organization()).await {
@@ -97,7 +98,7 @@ impl Identity {
         found.iter().map(|record| shown(record)).collect()
     }
 
-    /// Returns one user of the organization that the caller acts in.
+    /// Returns one user of the organization of the caller.
     pub async fn user(&self, who: &Principal, id: Uuid) -> Result<Value, RecordsError> {
         self.catalog.fresh().await?;
         let missing = || RecordsError::NotFound(format!("no user with the id {id} is visible to this credential"));
@@ -113,7 +114,7 @@ impl Identity {
         shown(&record)
     }
 
-    /// Invites and removes members. Repeated changes are no errors. After a refusal the earlier changes stay.
+    /// Invites and removes members. Repeated changes are no errors. After a refusal the earlier changes remain.
     pub async fn change_members(&self, who: &Principal, body: Map<String, Value>) -> Result<Value, RecordsError> {
         let (name, id) =
             (mechanism::text_of(&body, "org_name")?.map(str::to_owned), mechanism::uuid_of(&body, "org_id")?);
@@ -155,7 +156,7 @@ impl Identity {
         }))
     }
 
-    /// Checks the rights to all changes before the first one.
+    /// Checks the permissions for all changes before the first one.
     async fn check_change(
         &self,
         who: &Principal,
@@ -213,7 +214,7 @@ impl Identity {
         Ok(added)
     }
 
-    /// Returns whether a user decides themselves whether they join.
+    /// Returns whether a user has to accept an invitation.
     fn is_asked(&self, view: &CatalogView<'_>, org: OrgId, user: Uuid) -> bool {
         let is_member = view.find(&organization::member_key(org, user)).is_some();
         let is_account = view.get(RecordKind::USER, user).is_some_and(|user| user::is_service_account(user));
@@ -223,7 +224,7 @@ impl Identity {
             && organization::is_member_elsewhere(view, org, user)
     }
 
-    /// Returns the address of a user by id. A user outside of the organization is as unknown as a missing id.
+    /// Returns the address of a user by id. A user outside of the organization is treated like a missing id.
     fn known_email(&self, view: &CatalogView<'_>, org: OrgId, id: Uuid) -> Result<String, RecordsError> {
         let is_member = view.find(&organization::member_key(org, id)).is_some();
         let is_known =
@@ -237,7 +238,7 @@ impl Identity {
         Ok(text_in(&mechanism::read_body(record)?, "email"))
     }
 
-    /// Returns the response. Tokens of accounts are created last, since a token that is not returned is useless.
+    /// Returns the response. Tokens of accounts are created last, because a token that is not returned is useless.
     async fn told(
         &self,
         there: &Principal,
@@ -277,6 +278,11 @@ impl Identity {
                 }
                 for group in &groups {
                     visible(view, who, &GROUP, *group, Permission::Update)?;
+                    // A caller may also see groups of other organizations, whose rights are not checked here.
+                    if view.get(RecordKind::GROUP, *group).is_none_or(|record| record.org != Some(who.org)) {
+                        let said = format!("`group_ids`: no group {group} is in the organization");
+                        return Err(RecordsError::BadRequest(said));
+                    }
                     if change.comes() {
                         view.check_giving(who, "invite_users", &Giving::Member { group: *group })?;
                     }
@@ -297,14 +303,14 @@ impl Identity {
             CatalogOutcome::Put { .. } | CatalogOutcome::Taken { .. } => {}
             other => return Err(unexpected(&other)),
         }
-        // Invited once, and out of every other organization since.
+        // An earlier invitation may remain if the person has left all other organizations since.
         match self.catalog.peek(|view| view.find(&invitation::key(who.org, user)).map(|pending| pending.id)) {
             Some(pending) => self.catalog.delete_record(By::System, RecordKind::ORG_MEMBER, pending).await,
             None => Ok(()),
         }
     }
 
-    /// Returns the members to remove. At least one owner has to stay.
+    /// Returns the members to remove. At least one owner must remain.
     fn leaving(&self, who: &Principal, change: &MembershipChange) -> Result<Removal, RecordsError> {
         self.catalog.peek(|view| {
             let mut leaving = change.removed_ids.clone();
@@ -335,13 +341,7 @@ impl Identity {
     }
 
     async fn remove_member(&self, who: &Principal, user: Uuid) -> Result<(), RecordsError> {
-        let key = organization::member_key(who.org, user);
-        if let Some(member) = self.catalog.peek(|view| view.find(&key).map(|member| member.id)) {
-            self.catalog.delete_record(By::Caller(who), RecordKind::ORG_MEMBER, member).await?;
-        }
-        self.take_tokens(By::Caller(who), who.org, user).await?;
-        self.take_keys(who, user).await?;
-        self.close_logins(By::Caller(who), who.org, user).await?;
+        self.take_credentials(who, user).await?;
         for group in self.naming(who.org, &GROUP, |body| {
             assay_node_records::kinds::group::ids(body, "member_users").any(|id| id == user)
         })? {
@@ -350,7 +350,19 @@ impl Identity {
         for acl in self.naming(who.org, &ACL, |body| mechanism::id_in(body, "user_id") == Some(user))? {
             self.catalog.delete_record(By::Caller(who), RecordKind::ACL, acl).await?;
         }
-        Ok(())
+        // The membership goes last, so that a removal that was interrupted can be repeated.
+        let key = organization::member_key(who.org, user);
+        if let Some(member) = self.catalog.peek(|view| view.find(&key).map(|member| member.id)) {
+            self.catalog.delete_record(By::Caller(who), RecordKind::ORG_MEMBER, member).await?;
+        }
+        // The member may have made credentials in the meantime.
+        self.take_credentials(who, user).await
+    }
+
+    async fn take_credentials(&self, who: &Principal, user: Uuid) -> Result<(), RecordsError> {
+        self.take_tokens(By::Caller(who), who.org, user).await?;
+        self.take_keys(who, user).await?;
+        self.close_logins(By::Caller(who), who.org, user).await
     }
 
     /// Returns the records of a kind with a matching body.
@@ -366,7 +378,7 @@ impl Identity {
         Ok(found)
     }
 
-    /// Deletes the API keys of a user who leaves. A key for all organizations of its user stays, without this one.
+    /// Deletes the API keys of a leaving user. A key for all organizations remains valid for the others.
     async fn take_keys(&self, who: &Principal, user: Uuid) -> Result<(), RecordsError> {
         for key in self.naming(who.org, &API_KEY, |body| mechanism::id_in(body, "user_id") == Some(user))? {
             self.catalog.delete_record(By::Caller(who), RecordKind::API_KEY, key).await?;
@@ -405,7 +417,7 @@ impl Identity {
         Err(RecordsError::Busy("concurrent changes to an API key prevented the request: try again".into()))
     }
 
-    /// Adds a user to a group or removes it, without a check of rights. A missing group is no error.
+    /// Adds a user to a group or removes it, without a permission check. A missing group is no error.
     pub(crate) async fn change_group(
         &self,
         by: By<'_>,
@@ -470,7 +482,7 @@ impl MembershipChange {
     }
 }
 
-/// Returns whether a principal may invite to their organization.
+/// Returns whether a principal may invite users to its organization.
 pub(crate) fn may_invite(who: &Principal) -> bool {
     may(who, Permission::Create)
 }
@@ -491,7 +503,7 @@ fn texts(fields: &Map<String, Value>, within: &str, name: &str) -> Result<Vec<St
     }
 }
 
-/// An empty name of a token is none.
+/// Reads requested accounts. An empty token name counts as absent.
 fn accounts(fields: &Map<String, Value>) -> Result<Vec<WantedAccount>, RecordsError> {
     const PATH: &str = "invite_users.service_accounts";
     let wrong = |path: String, what: &str| RecordsError::BadRequest(format!("`{path}` has to be {what}"));
@@ -523,7 +535,7 @@ fn ids(fields: &Map<String, Value>, within: &str, name: &str) -> Result<Vec<Uuid
     texts(fields, within, name)?.iter().map(|text| Uuid::parse_str(text).map_err(wrong)).collect()
 }
 
-/// Several values of one filter are alternatives.
+/// Returns whether a record matches the filters. Several values of one filter are alternatives.
 fn keeps(request: &ListRequest, record: &Record) -> bool {
     let Ok(body) = mechanism::read_body(record) else { return true };
     let is = |field: &str| {

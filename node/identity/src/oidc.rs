@@ -1,7 +1,7 @@
-//! The OpenID provider for logins: its metadata, its keys, and the validation of its tokens.
+//! OpenID provider for logins: its metadata, its keys, and the validation of its tokens.
 //!
-//! It is asked when somebody logs in and never before, so that a node starts without it. What it says of itself is kept for a
-//! while; where it cannot be asked again the last that was good stays.
+//! The provider is contacted only for logins, so that a node can start without it. Its metadata is cached. If a refresh
+//! fails, the last valid metadata stays in use.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -21,25 +21,25 @@ use crate::logins::StartedLogin;
 use crate::outward::{BadStatus, OutwardClient, parse_url};
 use crate::provider::{Provider, ProviderRefusal};
 
-/// Variable of the environment that takes the place of the secret in the file.
+/// Environment variable that overrides the secret of the file.
 pub const CLIENT_SECRET_VARIABLE: &str = "ASSAY_OIDC_CLIENT_SECRET";
-/// Path of the metadata of a provider.
+/// Path of the metadata below the issuer.
 const DISCOVERY: &str = "/.well-known/openid-configuration";
 /// Age at which metadata is fetched again.
 const ASKED_EVERY: Duration = Duration::from_secs(300);
-/// Least time between two fetches, whatever key a token names.
+/// Minimum time between two fetches, whatever keys tokens name.
 const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(30);
-/// Shortest time between two fetches before the first success.
+/// Minimum time between two fetches before the first success.
 const FIRST_AGAIN_AFTER: Duration = Duration::from_secs(5);
-/// Upper bound of one request: resolving a name has no limit of its own.
+/// Time limit for one request, because name resolution has no limit of its own.
 const GIVEN_UP_AFTER: Duration = Duration::from_secs(30);
-/// Lifetime of access tokens, in seconds. Whoever is not let go on by the record is out at once; this is for who reads
-/// the token alone.
+/// Accepted lifetimes of access tokens in seconds. The record is checked at each use, so this matters only for readers
+/// of the token alone.
 const ACCESS_SECONDS: std::ops::RangeInclusive<u64> = 60..=900;
-/// Lifetime of logins: an hour to ninety days.
+/// Accepted lifetimes of logins in seconds: an hour to ninety days.
 const LOGIN_SECONDS: std::ops::RangeInclusive<u64> = 3600..=90 * 24 * 3600;
 
-/// Settings of logins. Without `issuer` and `client_id` nobody does.
+/// Settings of logins. Without `issuer` and `client_id`, logins are disabled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OidcConfig {
@@ -86,7 +86,7 @@ impl Default for OidcConfig {
 }
 
 impl OidcConfig {
-    /// Refuses settings that contradict each other, in a sentence that says what to change.
+    /// Refuses contradictory settings, with a message that tells what to change.
     pub fn check(&self, public_url: Option<&str>) -> Result<(), String> {
         let (issuer, client) = match (&self.issuer, &self.client_id) {
             (Some(issuer), Some(client)) => (issuer, client),
@@ -142,15 +142,18 @@ impl OidcConfig {
     }
 }
 
-/// Returns whether browsers may be sent to addresses of this scheme. Programs register a scheme of their own; never one that
-/// a browser runs.
+/// Returns whether browsers may be redirected to URLs of this scheme.
+///
+/// Programs register schemes of their own. Schemes that a browser executes are refused.
 fn is_scheme(scheme: &str) -> bool {
     let letters = scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
     letters && !scheme.is_empty() && !["javascript", "data", "file"].contains(&scheme.to_ascii_lowercase().as_str())
 }
 
-/// Returns the rules of logins and their provider; none where nobody logs in. The provider need not answer yet. `origin` is
-/// that of this server, `secret` the one of [`CLIENT_SECRET_VARIABLE`].
+/// Returns the rules of logins and their provider; `None` if logins are disabled.
+///
+/// The provider need not be reachable yet. `origin` is the origin of this server, and `secret` is the value of
+/// [`CLIENT_SECRET_VARIABLE`].
 pub fn open_provider(
     config: &OidcConfig,
     origin: Option<&str>,
@@ -173,7 +176,7 @@ pub fn open_provider(
         access_seconds: i64::try_from(config.access_seconds)?,
         login_seconds: i64::try_from(config.login_seconds)?,
     };
-    // An authority that is not there is an error now.
+    // This detects a missing authority file at startup.
     client.server(issuer, config.ca.as_deref()).context("oidc.issuer")?;
     let asking = ProviderClient {
         rules: JwtRules { issuer: issuer.clone(), audience: client_id.clone() },
@@ -193,7 +196,7 @@ fn host_of(url: &str) -> &str {
     rest.split('/').next().unwrap_or(rest)
 }
 
-/// The provider, with its cached metadata. Clones share the cache.
+/// Provider with cached metadata. Clones share the cache.
 #[derive(Clone)]
 pub struct OpenId {
     asking: Arc<ProviderClient>,
@@ -208,9 +211,9 @@ impl fmt::Debug for OpenId {
     }
 }
 
-/// Requests to the provider.
+/// Client of the provider.
 struct ProviderClient {
-    /// The issuer that counts, and this server as the audience.
+    /// Expected issuer, and the client id of this server as the audience.
     rules: JwtRules,
     secret: Option<Secret>,
     scopes: String,
@@ -219,7 +222,7 @@ struct ProviderClient {
     client: Arc<dyn OutwardClient>,
 }
 
-/// Metadata that was fetched last, and the time of the last fetch.
+/// Metadata of the last successful fetch, and the state of the last attempt.
 #[derive(Default)]
 struct CachedMetadata {
     last: Option<Arc<ProviderMetadata>>,
@@ -270,7 +273,7 @@ impl ProviderClient {
             anyhow::ensure!(place.is_tls || !is_tls, "the provider uses https, but names an endpoint without https");
         }
         let keys = JwtKeys::of_jwks(&self.client.server(&said.jwks_uri, ca)?.get()?).map_err(anyhow::Error::msg)?;
-        // What is not said is `client_secret_basic`.
+        // The default method is `client_secret_basic`.
         let ways = said.token_endpoint_auth_methods_supported;
         let takes = |way: &str| ways.as_ref().is_some_and(|ways| ways.iter().any(|known| known == way));
         Ok(ProviderMetadata {
@@ -319,7 +322,7 @@ impl ProviderClient {
 }
 
 impl OpenId {
-    /// Returns the metadata, not older than that may be; for an unknown key it is fetched earlier.
+    /// Returns the metadata, and refreshes it if it is too old. An unknown key allows an earlier refresh.
     async fn known(&self, has_new_key: bool) -> Result<Arc<ProviderMetadata>, ProviderRefusal> {
         let mut kept = self.kept.lock().await;
         let wait = match (&kept.last, &kept.failed) {
@@ -392,7 +395,7 @@ impl Provider for OpenId {
     }
 }
 
-/// Seconds since the epoch.
+/// Returns the time in seconds since the epoch.
 fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
@@ -478,7 +481,7 @@ mod tests {
         assert!(url.starts_with("https://i.example/a?t=1&response_type=code"), "{url}");
     }
 
-    /// A provider with one fixed response.
+    /// Provider with one fixed response.
     #[derive(Debug)]
     struct Answering(String);
 

@@ -15,11 +15,11 @@ use uuid::Uuid;
 
 use crate::Identity;
 
-/// Upper bound of attempts. Each loses only to another writer that won.
+/// Upper bound of attempts. An attempt fails only if another writer succeeded.
 const ATTEMPTS_MAX: usize = 8;
 
 impl Identity {
-    /// Returns the organizations that the caller's credential speaks for.
+    /// Returns the organizations of the credential of the caller.
     pub async fn list_organizations(&self, who: &Principal, request: &ListRequest) -> Result<Vec<Value>, RecordsError> {
         self.catalog.fresh().await?;
         let found = self
@@ -44,7 +44,7 @@ impl Identity {
         organization::shown(&record, &mechanism::read_body(&record)?)
     }
 
-    /// Changes an organization, if the principal may.
+    /// Changes an organization, if the principal has the permission.
     pub async fn patch_organization(
         &self,
         who: &Principal,

@@ -1,5 +1,4 @@
-//! Client of external servers, as a trait: the implementation and its TLS are in the program. Also the URLs that are
-//! allowed.
+//! Client of external servers as a trait, and the URLs that it accepts. The program implements it with TLS.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -8,22 +7,22 @@ use std::sync::Arc;
 
 use assay_node_secrets::Secret;
 
-/// A client for servers of others: https, or plain http on this machine alone.
+/// Client for external servers: https, or plain http to this machine only.
 pub trait OutwardClient: fmt::Debug + Send + Sync {
-    /// Returns the place at a server that an address names. `ca` is a file with the authorities to trust instead of the
-    /// system's. A file that cannot be read is an error.
+    /// Returns the endpoint of a URL. `ca` is a file with the authorities to trust instead of the system ones. An
+    /// unreadable file is an error.
     fn server(&self, url: &str, ca: Option<&Path>) -> anyhow::Result<Arc<dyn OutwardServer>>;
 }
 
-/// One place at a server. Calls block, within limits of time and size; no redirects are followed.
+/// Endpoint of a server. Calls block, within limits of time and size, and follow no redirects.
 pub trait OutwardServer: fmt::Debug + Send + Sync {
     fn get(&self) -> anyhow::Result<Vec<u8>>;
 
-    /// Sends a form, with the credential that `Authorization` is to have.
+    /// Sends a form with this `Authorization` value.
     fn post(&self, form: &str, authorization: Option<&Secret>) -> anyhow::Result<Vec<u8>>;
 }
 
-/// An address of a server, in its parts.
+/// Parsed URL of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerUrl {
     pub is_tls: bool,
@@ -33,7 +32,7 @@ pub struct ServerUrl {
     pub path: String,
 }
 
-/// Error of a server that answered with another status than 200.
+/// Error for a response with another status than 200.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadStatus(pub String);
 
@@ -56,7 +55,7 @@ pub fn parse_url(url: &str) -> Result<ServerUrl, String> {
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);
     let (host, port) = match authority.rsplit_once(':') {
-        // The colons within brackets are those of an address.
+        // Colons in brackets belong to an IPv6 address.
         Some((host, port)) if !port.ends_with(']') => match port.parse() {
             Ok(port) => (host, port),
             Err(_) => return wrong("its port is not a number"),

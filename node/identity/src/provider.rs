@@ -1,4 +1,4 @@
-//! Interface of logins to the OpenID provider, and an upper bound of concurrent login requests.
+//! Interface of the OpenID provider, and the limit of concurrent login requests.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,13 +9,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::logins::StartedLogin;
 
-/// Upper bound of the requests of logins that are worked on at once, all of them together: anybody may send them, and some
-/// wait for the provider.
+/// Upper bound of concurrent login requests. Anybody can send them, and some wait for the provider.
 const LOGIN_REQUESTS_AT_ONCE_MAX: usize = 64;
 
-/// An OpenID provider: identifies people.
+/// OpenID provider, which identifies people.
 pub trait Provider: Send + Sync {
-    /// Returns the address at which a browser logs in.
+    /// Returns the URL at which a browser logs in.
     fn authorize(&self, begun: StartedLogin) -> BoxFuture<'static, Result<String, ProviderRefusal>>;
 
     /// Returns the claims about the person who returned with this code.
@@ -26,16 +25,16 @@ pub trait Provider: Send + Sync {
     ) -> BoxFuture<'static, Result<IdTokenClaims, ProviderRefusal>>;
 }
 
-/// Error of an identification; for the log.
+/// Error of an identification, for the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProviderRefusal {
-    /// The provider does not answer, or not as it should.
+    /// The provider does not respond, or the response is invalid.
     Unavailable(String),
-    /// The code, or the answer of the provider, is not taken.
+    /// The provider refused the code, or its token is invalid.
     Refused(String),
 }
 
-/// The gate that every request of a login passes.
+/// Gate for all requests of logins.
 pub struct LoginGate {
     pub provider: Arc<dyn Provider>,
     places: Arc<Semaphore>,
@@ -47,7 +46,7 @@ impl fmt::Debug for LoginGate {
     }
 }
 
-/// The right to work on one request of a login; dropped when it is done.
+/// Permit for one login request, released on drop.
 #[derive(Debug)]
 pub struct LoginPermit {
     _place: OwnedSemaphorePermit,
@@ -58,7 +57,7 @@ impl LoginGate {
         LoginGate { provider, places: Arc::new(Semaphore::new(LOGIN_REQUESTS_AT_ONCE_MAX)) }
     }
 
-    /// Returns the permit for one request; none where too many are worked on.
+    /// Returns a permit for one request; `None` if the limit is reached.
     pub fn enter(&self) -> Option<LoginPermit> {
         Some(LoginPermit { _place: Arc::clone(&self.places).try_acquire_owned().ok()? })
     }

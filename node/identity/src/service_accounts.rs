@@ -1,6 +1,6 @@
-//! Service accounts: users that are programs, each in one organization, and their tokens.
+//! Service accounts: programs as users of one organization, and their tokens.
 //!
-//! Tokens are created with the service token of an owner; an administrator creates the first one of an organization.
+//! The service token of an owner can create tokens. An administrator creates the first one of an organization.
 
 use assay_node_records::RecordsError;
 use assay_node_records::kinds::service_token::{ACCOUNT, check_account};
@@ -13,12 +13,12 @@ use uuid::Uuid;
 
 use crate::Identity;
 
-/// Upper bound of attempts. Each loses only to another account that got the same address by chance.
+/// Upper bound of attempts. An attempt fails only if another account got the same random address.
 const ATTEMPTS_MAX: usize = 8;
-/// Upper bound of the characters of an account's name in its address.
+/// Upper bound of the characters of an account name in its address.
 const SLUG_LETTERS_MAX: usize = 40;
 
-/// A new service account.
+/// New service account.
 #[derive(Clone, Debug)]
 pub(crate) struct ServiceAccount {
     pub id: Uuid,
@@ -39,7 +39,7 @@ impl Identity {
             let outcomes = self.catalog.propose(by, puts.into_iter().map(CatalogCommand::Put).collect()).await?;
             match outcomes.into_iter().find(|outcome| !matches!(outcome, CatalogOutcome::Put { made: true, .. })) {
                 None => return Ok(ServiceAccount { id, email }),
-                // The membership is of an id that nobody has.
+                // The id of the user is new, so only the address can be taken.
                 Some(CatalogOutcome::Taken { .. }) => {}
                 Some(other) => return Err(unexpected(&other)),
             }
@@ -49,7 +49,7 @@ impl Identity {
         ))
     }
 
-    /// Refuses to take a service account into an organization that is not its own.
+    /// Refuses to add a service account to an organization other than its own.
     pub(crate) fn check_may_join(&self, org: OrgId, user: Uuid) -> Result<(), RecordsError> {
         let home = self.catalog.peek(|view| view.get(RecordKind::USER, user).and_then(|user| user.org));
         match home.filter(|home| *home != org) {
@@ -60,7 +60,8 @@ impl Identity {
         }
     }
 
-    /// Makes a service account with its first token. It owns the organization, as users do that an administrator makes.
+    /// Creates a service account with its first token. Like users that an administrator creates, it owns the
+    /// organization.
     pub async fn admin_create_service_account(&self, organization: &str, name: &str) -> Result<Value, RecordsError> {
         check_name("name", name)?;
         let org = self.records.organization_named(organization).await?;
@@ -74,7 +75,7 @@ impl Identity {
         }))
     }
 
-    /// Creates a token for a service account. The response has the token itself, which cannot be read later.
+    /// Creates a token for a service account. Only this response contains the token itself.
     pub async fn admin_create_service_token(
         &self,
         organization: &str,
@@ -110,7 +111,7 @@ impl Identity {
         self.admin_delete(&SERVICE_TOKEN, "service token", id).await
     }
 
-    /// Deletes the tokens of an account that leaves.
+    /// Deletes the tokens of a leaving account.
     pub(crate) async fn take_tokens(&self, by: By<'_>, org: OrgId, account: Uuid) -> Result<(), RecordsError> {
         let (mut walk, mut theirs) = (Walk::from_newest(&SERVICE_TOKEN, org), Vec::new());
         while !walk.is_over() {
@@ -127,7 +128,7 @@ impl Identity {
     }
 }
 
-/// Returns an address that receives no mail: nobody can own the domain `.invalid`.
+/// Returns an address that cannot receive mail, because nobody can own the domain `.invalid`.
 fn account_email(name: &str, org: OrgId, random: [u8; 4]) -> String {
     let mut slug = String::new();
     for letter in name.chars().take(SLUG_LETTERS_MAX) {

@@ -1,14 +1,14 @@
-//! Authorization of programs without a browser: the session of the program, the confirmation by a person, and the API
-//! key at the end.
+//! Authorization of programs without a browser: their sessions, the confirmation by a person, and the resulting API
+//! key.
 //!
 //! ```text
-//! begin    nothing is kept: the session is a sealed ticket, and holds what the program shows when it asks
-//! login    as everybody's, at the provider; behind it the person is asked, by the code that the program shows them
-//! allow    a login is made, whose id is the session's                                      put on record first
-//! ask      the login is spent, an API key is made, a mark stays for a while                once
+//! begin    nothing is stored: the session is a sealed ticket with the challenge of the program
+//! login    at the provider; then the person confirms the code that the program displays
+//! allow    a login with the id of the session is created                                   audited first
+//! poll     the login is spent, an API key is created, a mark remains for a while           once
 //! ```
-//! A key is made when the program asks, so that no secret is kept for it. One that is lost on its way is not given again: the
-//! program begins another session, and the key is in the list of its user's.
+//! The key is created when the program polls, so that no secret is stored for it. A lost response cannot be repeated.
+//! The program then starts another session, and the lost key remains in the list of its user.
 
 use assay_node_auth::{
     AskedTicket, IdTokenClaims, LoginAsked, Principal, Secret, SetupTicket, challenge_of, new_login_secret, proves,
@@ -23,11 +23,11 @@ use uuid::Uuid;
 use crate::Identity;
 use crate::logins::{PENDING_SECONDS, now, put, sealed};
 
-/// Lifetime of a session: to the browser, to the provider and back.
+/// Lifetime of a session, which covers the way to the browser, to the provider and back.
 const SESSION_SECONDS: i64 = 600;
-/// Lifetime of the question on a page, which a person reads and compares.
+/// Lifetime of the confirmation page.
 const ASKED_SECONDS: i64 = 300;
-/// The longest time between a session and the last answer to it: to begin the login, to come back from it, to answer.
+/// Maximum time between a session and its last possible confirmation: start of the login, its return, confirmation.
 const MARK_SECONDS: i64 = SESSION_SECONDS + PENDING_SECONDS + ASKED_SECONDS;
 const KEY_NAME: &str = "setup of a program";
 
@@ -35,7 +35,7 @@ const KEY_NAME: &str = "setup of a program";
 #[derive(Debug)]
 pub struct Setup {
     pub session: String,
-    /// Shown when it asks.
+    /// Code verifier that the program presents when it polls.
     pub token: Secret,
     pub code: String,
     /// Seconds since the epoch.
@@ -59,7 +59,7 @@ pub enum SetupState {
 }
 
 impl Identity {
-    /// Begins a setup.
+    /// Starts a setup.
     pub fn begin_setup(&self) -> Result<Setup, RecordsError> {
         let token = new_login_secret(&mechanism::random()?);
         let ticket = SetupTicket {
@@ -71,7 +71,7 @@ impl Identity {
         Ok(Setup { session, token: Secret::new(token), code: code_of(ticket.session), until: ticket.until })
     }
 
-    /// Returns the ticket of a session; none where it is none of ours, or too old.
+    /// Returns the ticket of a session; `None` if it is foreign or expired.
     pub fn setup(&self, session: &str) -> Result<Option<SetupTicket>, RecordsError> {
         self.ticket_in(session)
     }
@@ -85,13 +85,15 @@ impl Identity {
         Ok((sealed(&self.login_key()?, &ticket)?, code))
     }
 
-    /// Returns the ticket of a confirmation; `None` if it is foreign or too old.
+    /// Returns the ticket of a confirmation; `None` if it is foreign or expired.
     pub fn allowed(&self, answer: &str) -> Result<Option<AskedTicket>, RecordsError> {
         self.ticket_in(answer)
     }
 
-    /// Returns the state of a session to its program. The key is created in the first organization of the confirming
-    /// person, together with the project of this name if it is missing.
+    /// Returns the state of a session to its program.
+    ///
+    /// The key is created in the first organization of the confirming person. A missing project of this name is created
+    /// as well.
     pub async fn poll_setup(
         &self,
         ticket: &SetupTicket,
@@ -115,15 +117,16 @@ impl Identity {
         made
     }
 
-    /// Replaces the login by a mark until confirmations of the session expire, so that a repeated confirmation creates
-    /// no second login or key. The mark has no tokens.
+    /// Replaces the login by a mark until confirmations of the session expire.
+    ///
+    /// The mark prevents a second login or key after a repeated confirmation. It has no tokens.
     async fn mark_spent(&self, record: &Record, login: Login) -> Result<(), RecordsError> {
         let mark = Login { until: now() + MARK_SECONDS, code: None, ..login };
         let expect = Expect::Revision(record.revision);
         let put =
             PutRecord { keys: vec![spent_key(record.id)], ..put(record.id, expect, &mark, mechanism::now_micros())? };
         match self.catalog.propose_one(By::System, CatalogCommand::Put(put)).await? {
-            // It may be gone where its user left.
+            // The record is gone if its user left.
             CatalogOutcome::Put { .. } | CatalogOutcome::Stale { .. } => Ok(()),
             other => Err(unexpected(&other)),
         }
@@ -154,11 +157,11 @@ impl Identity {
     }
 }
 
-/// Returns the code of a session, of letters and digits that are not taken for one another.
+/// Returns the code of a session, with letters and digits that are hard to confuse.
 fn code_of(session: Uuid) -> String {
     const SIGNS: &[u8; 32] = b"ABCDEFGHJKLMNPQRSTUVWXYZ23456789";
     let bytes = session.as_bytes();
-    // Not those that say which form of UUID it is.
+    // These bytes exclude the version and the variant of the UUID.
     let sign = |place: usize| char::from(SIGNS[usize::from(bytes[place] % 32)]);
     let (first, second): (String, String) = ((0..4).map(sign).collect(), (10..14).map(sign).collect());
     format!("{first}-{second}")

@@ -1,12 +1,12 @@
-//! Temporary credentials of the AI gateway: how they are issued, what a presented one allows, and their end (G-24).
+//! Temporary credentials of the AI gateway: how they are issued, used and ended (G-24).
 //!
 //! ```text
-//! issue   an API key, a service token or a login -> a record, put on record in the audit log, and a signed token
-//! use     token -> record -> the credential that issued it -> its user: for calls of models, and for nothing else
+//! issue   an API key, a service token or a login -> an audit entry, a record, and a signed token
+//! use     token -> record -> the credential that issued it -> its user, for model calls only
 //! end     at the expiry, or with the credential that issued it
 //! ```
-//! [`Identity::authenticate`] refuses a temporary credential, so that a route that does not ask for one cannot be called
-//! with it.
+//! [`Identity::authenticate`] refuses temporary credentials, so that only routes that explicitly accept them can be
+//! called.
 
 use std::sync::Arc;
 
@@ -27,29 +27,29 @@ use uuid::Uuid;
 use crate::Identity;
 use crate::logins::{deleted, now};
 
-/// Lifetime of a temporary credential whose request names none.
+/// Default lifetime of a temporary credential.
 pub const TEMPORARY_SECONDS_DEFAULT: u32 = 600;
-/// Longest lifetime of a temporary credential.
+/// Maximum lifetime of a temporary credential.
 pub const TEMPORARY_SECONDS_MAX: u32 = 86_400;
-/// Upper bound of attempts. Each loses only to another writer that won.
+/// Upper bound of attempts. An attempt fails only if another writer succeeded.
 const ATTEMPTS_MAX: usize = 8;
 /// Upper bound of the records that one sweep deletes.
 const SWEPT_MAX: usize = 10_000;
 /// Upper bound of the deletes in one log entry.
 const SWEPT_AT_ONCE_MAX: usize = 100;
 
-/// A temporary credential that is to be issued.
+/// Parameters of a new temporary credential.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewTemporary {
     pub terms: TemporaryTerms,
     pub seconds: u32,
 }
 
-/// A caller of models.
+/// Authenticated caller of models.
 #[derive(Clone, Debug)]
 pub struct ModelCaller {
     pub principal: Principal,
-    /// The terms of a temporary credential; `None` for all other credentials.
+    /// Terms of a temporary credential; `None` for other credentials.
     pub temporary: Option<TemporaryGrant>,
 }
 
@@ -69,7 +69,7 @@ impl Identity {
         Ok(ModelCaller { principal, temporary })
     }
 
-    /// Issues a temporary credential for the caller in its organization, and returns the token.
+    /// Issues a temporary credential for the caller in its organization and returns the token.
     pub async fn issue_temporary(&self, who: &Principal, wanted: NewTemporary) -> Result<Secret, RecordsError> {
         check_may_issue(who)?;
         let key = TemporaryKey::of(self.current_master_key()?);
@@ -86,11 +86,11 @@ impl Identity {
         Ok(Secret::new(token))
     }
 
-    /// Refuses one more temporary credential where the organization has as many records of them as it may have.
+    /// Refuses another temporary credential if the organization has the maximum number of records.
     async fn check_temporary_count(&self, org: OrgId) -> Result<(), RecordsError> {
         let check = || self.records.check_record_count(RecordKind::TEMPORARY_CREDENTIAL, org);
         match check() {
-            // Those that are over count until they are swept.
+            // Expired records count until a sweep deletes them.
             Err(full) if self.sweep_temporary().await? == 0 => Err(full),
             Err(_) => check(),
             Ok(()) => Ok(()),
@@ -117,7 +117,7 @@ impl Identity {
         Err(RecordsError::Busy(said.into()))
     }
 
-    /// Deletes temporary credentials that are over. Returns their number.
+    /// Deletes expired temporary credentials. Returns their number.
     pub(crate) async fn sweep_temporary(&self) -> Result<u64, RecordsError> {
         let now = now();
         let is_over =
@@ -128,7 +128,7 @@ impl Identity {
         self.delete_swept(&over).await
     }
 
-    /// Deletes records, in several log entries if there are many. Returns the number of those that were still there.
+    /// Deletes records, in several log entries if necessary. Returns the number of deleted records.
     pub(crate) async fn delete_swept(&self, records: &[Arc<Record>]) -> Result<u64, RecordsError> {
         let mut swept = 0;
         for part in records.chunks(SWEPT_AT_ONCE_MAX) {
@@ -137,7 +137,7 @@ impl Identity {
         Ok(swept)
     }
 
-    /// Deletes records at the revision that was read. Returns the number of those that were still there.
+    /// Deletes records at the revision that was read. Returns the number of deleted records.
     async fn delete_records(&self, records: &[Arc<Record>]) -> Result<u64, RecordsError> {
         let deletes = records.iter().map(|record| CatalogCommand::Delete(deleted(record))).collect();
         let mut count = 0;
@@ -166,13 +166,13 @@ impl Identity {
     }
 }
 
-/// Returns the refusal of a temporary credential by all but calls of models.
+/// Returns the error for temporary credentials in requests other than model calls.
 pub(crate) fn models_only() -> RecordsError {
     let said = "a temporary credential can only call models: send an API key or another token for this request";
     RecordsError::Forbidden(said.into())
 }
 
-/// Refuses credentials that cannot issue others. Only one with a record of its own can be checked at every use.
+/// Refuses credentials that cannot issue others. Only credentials with a record can be checked at every use.
 fn check_may_issue(who: &Principal) -> Result<(), RecordsError> {
     let refuse = |why: &str| Err(RecordsError::Forbidden(why.into()));
     match who.credential {
@@ -186,7 +186,7 @@ fn check_may_issue(who: &Principal) -> Result<(), RecordsError> {
     }
 }
 
-/// Returns the end of a credential that the caller issues: not later than the end of the caller's login.
+/// Returns the expiry of a new credential, at most that of the login of the caller.
 fn end_of(view: &CatalogView<'_>, who: &Principal, begin: i64, latest: i64) -> Result<i64, RecordsError> {
     within(view, who, who.org)?.ok_or_else(unknown_credential)?;
     let until = match who.credential {
@@ -202,8 +202,8 @@ fn end_of(view: &CatalogView<'_>, who: &Principal, begin: i64, latest: i64) -> R
     Ok(until)
 }
 
-/// Returns a free index for a credential of the caller, and the record that is over and has it. The search begins at a
-/// random index, so that concurrent requests rarely take the same one.
+/// Returns a free index for a credential of the caller, or an index with its expired record. The search starts at a
+/// random index, so that concurrent requests rarely choose the same one.
 fn free_index(
     view: &CatalogView<'_>,
     who: &Principal,

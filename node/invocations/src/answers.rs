@@ -1,4 +1,4 @@
-//! Answers of models on their way: which of their pieces go out at once, and which wait for the whole answer.
+//! Streaming of model answers: which pieces are sent at once, and which wait for the whole answer.
 
 use assay_node_prompts::{InvokeMode, is_structured};
 use serde_json::{Map, Value};
@@ -9,13 +9,13 @@ use crate::invoker::{FunctionRun, Invoker};
 use crate::services::{CacheUse, ModelDelta, ModelRequest};
 use assay_node_scorers::ModelOperation;
 
-/// What becomes of the pieces of an answer.
+/// Treatment of the pieces of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LivePieces {
     Text,
-    /// Fragments of the JSON text that the request asks for.
+    /// Pieces are sent as fragments of the requested JSON text.
     Json,
-    /// They wait: a call of a tool may follow, which makes something else of the answer.
+    /// Pieces wait for the whole answer, because a later tool call may change the value.
     Held,
 }
 
@@ -27,14 +27,14 @@ impl LivePieces {
             (true, _) => LivePieces::Held,
             (false, InvokeMode::Text) => LivePieces::Text,
             (false, _) if is_structured(request) => LivePieces::Json,
-            // a text that is no JSON becomes a JSON string
+            // A text that is not JSON becomes a JSON string.
             (false, InvokeMode::Json) => LivePieces::Held,
             (false, InvokeMode::Auto | InvokeMode::Parallel) => LivePieces::Text,
         }
     }
 }
 
-/// Returns whether the value of an answer is sent as a text.
+/// Returns whether the value of an answer is sent as text.
 pub(crate) fn is_text_answer(request: &Map<String, Value>, message: &Value, mode: InvokeMode) -> bool {
     match mode {
         InvokeMode::Text => true,
@@ -47,18 +47,18 @@ pub(crate) fn has_calls(message: &Value) -> bool {
     message.get("tool_calls").and_then(Value::as_array).is_some_and(|calls| !calls.is_empty())
 }
 
-/// A chat request of a function.
+/// Chat request of a function.
 #[derive(Clone, Debug)]
 pub(crate) struct ChatCall {
     pub body: Map<String, Value>,
     pub cache: CacheUse,
     pub endpoint_name: Option<String>,
     pub prompt: Option<Value>,
-    /// How the answer is streamed; none if it is needed whole only.
+    /// Treatment of the pieces, or `None` if only the whole answer is needed.
     pub live: Option<LivePieces>,
 }
 
-/// The message of an answer, and whether its pieces went out.
+/// Message of an answer, and whether its pieces were sent.
 #[derive(Debug)]
 pub(crate) struct ChatMessage {
     pub message: Value,
@@ -66,7 +66,7 @@ pub(crate) struct ChatMessage {
 }
 
 impl Invoker {
-    /// Asks a chat model.
+    /// Calls a chat model, and sends the pieces of its answer as events.
     pub(crate) async fn ask(&self, run: &FunctionRun, call: ChatCall) -> Result<ChatMessage, InvokeError> {
         let request = ModelRequest {
             operation: ModelOperation::ChatCompletions,

@@ -1,12 +1,12 @@
-//! Failures of invocations, by what the caller can do about them (functions.md 2.5).
+//! Errors of invocations, classified by the action that the caller can take (functions.md 2.5).
 
 use assay_node_prompts::{AnswerError, PromptError};
 use assay_node_scorers::ScorerError;
 
-/// Kind of a failure, which decides on the status of the response.
+/// Kind of an error, which determines the status of the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InvokeErrorKind {
-    /// The request or the function is wrong: 400.
+    /// The request or the function is invalid: 400.
     Invalid,
     /// 403.
     Forbidden,
@@ -14,27 +14,27 @@ pub enum InvokeErrorKind {
     NotFound,
     /// 413.
     TooLarge,
-    /// The function failed, or its model answered nothing usable: 500.
+    /// The function failed, or the answer of its model is unusable: 500.
     Failed,
-    /// This version does not run such functions: 501.
+    /// This version does not support such functions: 501.
     NotServed,
-    /// The model server cannot be reached, or failed: 502.
+    /// The model server is unreachable or failed: 502.
     Upstream,
     /// A limit of the model server or of this node is reached: 429.
     RateLimited,
-    /// The node cannot serve it now: 503.
+    /// The node is temporarily unavailable: 503.
     Unavailable,
     /// 504.
     TooLate,
 }
 
-/// Failure of an invocation. The message begins with what a person needs.
+/// Error of an invocation, with a message for people.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct InvokeError {
     pub kind: InvokeErrorKind,
     pub message: String,
-    /// Seconds until a retry makes sense, if that is known.
+    /// Seconds until a retry makes sense, if known.
     pub retry_after_s: Option<u64>,
 }
 
@@ -51,13 +51,14 @@ impl InvokeError {
         InvokeError::new(InvokeErrorKind::NotFound, message)
     }
 
-    /// Refuses functions of code.
+    /// Returns the error for code functions.
     pub fn code_is_not_served() -> InvokeError {
         InvokeError::new(InvokeErrorKind::NotServed, "code functions are not served by this version")
     }
 
-    /// Returns the failure that a status of a model call stands for. Refusals of a provider secret are no refusals of the
-    /// caller: clients would ask for another login.
+    /// Returns the error for the status of a model call.
+    ///
+    /// A refused provider secret does not become a 401 or 403, because clients would ask for another login.
     pub fn of_model_status(status: u16, message: impl Into<String>, retry_after_s: Option<u64>) -> InvokeError {
         let kind = match status {
             413 => InvokeErrorKind::TooLarge,

@@ -1,14 +1,14 @@
-//! Events of a streamed invocation, and their text as server-sent events (functions.md 3).
+//! Events of streamed invocations, and their encoding as server-sent events (functions.md 3).
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 /// Comment that keeps a silent connection open.
 pub const PING: &str = ": ping\n\n";
-/// Events that wait for their reader.
+/// Upper bound of the events that wait for their reader.
 pub const EVENTS_WAITING_MAX: usize = 64;
 
-/// One event of a streamed invocation.
+/// Event of a streamed invocation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum InvokeEvent {
     Start,
@@ -18,20 +18,20 @@ pub enum InvokeEvent {
     JsonDelta(String),
     /// Piece of the reasoning of a model.
     ReasoningDelta(String),
-    /// What goes on inside, such as a call of a tool.
+    /// Event of an inner step, such as a tool call.
     Progress {
         frame: ProgressFrame,
         inner: Box<InvokeEvent>,
     },
     Error(String),
-    /// Nothing follows.
+    /// End of the stream.
     Done,
 }
 
-/// What a progress event is about.
+/// Subject of a progress event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgressFrame {
-    /// Id of the row of its span, or a random one.
+    /// Row id of the inner step's span, or a random id.
     pub id: String,
     pub object_type: &'static str,
     pub format: &'static str,
@@ -55,11 +55,11 @@ impl InvokeEvent {
     fn data(&self) -> String {
         match self {
             InvokeEvent::Start | InvokeEvent::Done => String::new(),
-            // Clients show the data of a text or an error after they parsed it as a JSON string.
+            // Clients parse the data of a text or an error as a JSON string.
             InvokeEvent::TextDelta(text) | InvokeEvent::ReasoningDelta(text) | InvokeEvent::Error(text) => {
                 Value::from(text.as_str()).to_string()
             }
-            // A line break between tokens of JSON may be a space; within a string there is none (F-21).
+            // A line break between JSON tokens may become a space, and JSON strings contain no line breaks (F-21).
             InvokeEvent::JsonDelta(fragment) => fragment.replace(['\n', '\r'], " "),
             InvokeEvent::Progress { frame, inner } => {
                 let ProgressFrame { id, object_type, format, output_type, name } = frame;
@@ -70,16 +70,16 @@ impl InvokeEvent {
         }
     }
 
-    /// Returns the event as it is sent: one line for its name, one for its data, and an empty one.
+    /// Encodes the event as three lines: its name, its data, and an empty line.
     pub fn encode(&self) -> String {
         format!("event: {}\ndata: {}\n\n", self.name(), self.data())
     }
 }
 
-/// Sender of the events of an invocation. Those of an invocation inside another become progress of it.
+/// Sender for the events of an invocation. Events of an inner invocation become progress events of the outer one.
 #[derive(Clone, Debug, Default)]
 pub struct EventOutput {
-    /// None where the caller wants no events.
+    /// `None` if the caller requests no events.
     sender: Option<mpsc::Sender<InvokeEvent>>,
     frame: Option<ProgressFrame>,
 }
@@ -89,17 +89,17 @@ impl EventOutput {
         EventOutput { sender: Some(sender), frame: None }
     }
 
-    /// Returns whether anybody wants the events.
+    /// Returns whether the caller requests events.
     pub fn is_wanted(&self) -> bool {
         self.sender.is_some()
     }
 
-    /// Returns the output of an invocation inside this one.
+    /// Returns the output for an inner invocation.
     pub fn inside(&self, frame: ProgressFrame) -> EventOutput {
         EventOutput { sender: self.sender.clone(), frame: Some(frame) }
     }
 
-    /// Sends an event. A reader that left ends the invocation elsewhere.
+    /// Sends an event. The event is lost if the reader has disconnected, which ends the invocation elsewhere.
     pub async fn send(&self, event: InvokeEvent) {
         let Some(sender) = &self.sender else { return };
         let event = match &self.frame {
@@ -109,7 +109,7 @@ impl EventOutput {
         drop(sender.send(event).await);
     }
 
-    /// Sends a value whole.
+    /// Sends a whole value as one event.
     pub async fn send_value(&self, value: &Value, is_text: bool) {
         let event = match value {
             Value::String(text) if is_text => InvokeEvent::TextDelta(text.clone()),

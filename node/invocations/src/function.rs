@@ -1,4 +1,4 @@
-//! Functions as invocations see them, with what their stored form says of names, types and spans.
+//! Functions for invocations, with the names, types and spans from their stored form.
 
 use serde_json::{Map, Value, json};
 
@@ -6,9 +6,9 @@ use crate::error::InvokeError;
 use crate::events::ProgressFrame;
 use crate::request::InlineFunction;
 
-/// Name of a function of the request that has none.
+/// Default name of an inline function.
 const INLINE_NAME: &str = "inline function";
-/// Types of functions that progress events may name.
+/// Function types that clients know in progress events.
 const PROGRESS_TYPES: [&str; 10] = [
     "prompt",
     "tool",
@@ -22,10 +22,10 @@ const PROGRESS_TYPES: [&str; 10] = [
     "parameters",
 ];
 
-/// A function that was found, at one version.
+/// Resolved function at one version.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct InvokedFunction {
-    /// Absent for functions that are not stored.
+    /// `None` for functions that are not stored.
     pub id: Option<String>,
     pub project_id: Option<String>,
     pub version: Option<String>,
@@ -38,7 +38,7 @@ pub struct InvokedFunction {
     pub function_schema: Value,
 }
 
-/// What runs.
+/// Kind of a function, which determines how it runs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FunctionKind {
     Prompt,
@@ -47,7 +47,7 @@ pub enum FunctionKind {
 }
 
 impl InvokedFunction {
-    /// Reads a stored row.
+    /// Reads a function from its stored row.
     pub fn of_row(mut row: Value) -> InvokedFunction {
         let mut taken = |name: &str| row.get_mut(name).map(Value::take).unwrap_or_default();
         let mut text = |name: &str| match taken(name) {
@@ -88,7 +88,7 @@ impl InvokedFunction {
         }
     }
 
-    /// Returns what runs. Refuses what cannot be invoked.
+    /// Returns the kind of the function, or an error if it cannot be invoked.
     pub fn kind(&self) -> Result<FunctionKind, InvokeError> {
         if let Some(kind @ ("custom_view" | "parameters" | "sandbox")) = self.function_type.as_deref() {
             return Err(InvokeError::invalid(format!("functions of the type `{kind}` cannot be invoked")));
@@ -108,17 +108,17 @@ impl InvokedFunction {
         }
     }
 
-    /// Returns whether its results are scores.
+    /// Returns whether the results of the function are scores.
     pub fn is_scorer(&self) -> bool {
         self.function_type.as_deref() == Some("scorer")
     }
 
-    /// Returns whether its results are classes or tags.
+    /// Returns whether the results of the function are classes or tags.
     pub fn is_classifier(&self) -> bool {
         matches!(self.function_type.as_deref(), Some("classifier" | "tag"))
     }
 
-    /// Returns the type of its span (F-19).
+    /// Returns the type of the function's span (F-19).
     pub fn span_type(&self) -> &'static str {
         match self.function_type.as_deref() {
             Some("scorer") => "score",
@@ -131,7 +131,7 @@ impl InvokedFunction {
         }
     }
 
-    /// Returns what progress events say of it.
+    /// Returns the subject of the function's progress events.
     pub fn progress_frame(&self, id: String) -> ProgressFrame {
         let is_prompt = matches!(self.kind(), Ok(FunctionKind::Prompt));
         let function_type = self.function_type.as_deref();

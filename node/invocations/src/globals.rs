@@ -1,4 +1,4 @@
-//! Global functions: scorers that are computed, scorers with model calls, judges, and preprocessors (functions.md 6, 7.5).
+//! Global functions: native scorers, scorers with model calls, judges, and preprocessors (functions.md 6, 7.5).
 
 use assay_node_prompts::{TraceReference, code_value, take_trace};
 use assay_node_scorers::{
@@ -16,7 +16,7 @@ use crate::services::{CacheUse, ModelRequest};
 use crate::threads::thread_of_spans;
 use crate::tools::saved_reference;
 
-/// Package whose names and details the scorers have, as the hosted service.
+/// Package whose names and details the scorers follow, like the hosted service.
 const PACKAGE: AutoevalsPackage = AutoevalsPackage::TypeScript;
 
 impl Invoker {
@@ -58,7 +58,7 @@ impl Invoker {
         Ok(value)
     }
 
-    /// Runs a scorer that calls models.
+    /// Runs a scorer with model calls.
     async fn stepwise(&self, run: &FunctionRun, name: &str, config: &Map<String, Value>) -> Result<Value, InvokeError> {
         let input = scorer_input(run)?;
         let mut step = start_scorer(name, &ScorerArguments::new(&input, config)?, PACKAGE, &self.models)?;
@@ -78,7 +78,7 @@ impl Invoker {
         let Value::Object(body) = call.body else {
             return Err(InvokeError::new(InvokeErrorKind::Failed, "a scorer's request is no object"));
         };
-        // Some scorers ask the same several times, for several answers.
+        // Some scorers send the same request several times to get different answers.
         let cache = match call.operation {
             ModelOperation::ChatCompletions => CacheUse::Never,
             ModelOperation::Embeddings | ModelOperation::Moderations => CacheUse::AsRequested,
@@ -97,7 +97,7 @@ impl Invoker {
         Ok(response)
     }
 
-    /// Returns what a preprocessor makes of a trace: a given one, else that of the project, else `thread`.
+    /// Runs a preprocessor on a trace: the given one, or else the project's default, or else `thread`.
     pub(crate) async fn preprocessed(&self, trace: &TraceReference, own: Option<&Value>) -> Result<Value, InvokeError> {
         let mut preprocessor = own.cloned().unwrap_or_default();
         if preprocessor.is_null() || is_project_default(&preprocessor) {
@@ -106,7 +106,7 @@ impl Invoker {
         if preprocessor.get("type").and_then(Value::as_str) == Some("inline") {
             return Err(InvokeError::code_is_not_served());
         }
-        // a project whose default is its default has none
+        // A default that refers to the project default counts as no default.
         if !(preprocessor.is_null() || is_project_default(&preprocessor) || is_thread(&preprocessor)) {
             let named = saved_reference(&preprocessor);
             let (reference, version) =
@@ -133,7 +133,7 @@ fn is_project_default(preprocessor: &Value) -> bool {
     is_named(preprocessor, "project_default")
 }
 
-/// Returns the global function of a name, or what there is instead.
+/// Returns a global function by name. The error names the alternatives.
 fn known(name: &str, function_type: &str) -> Result<&'static GlobalFunction, InvokeError> {
     let function_type = match function_type {
         "scorer" => GlobalFunctionType::Scorer,
@@ -148,7 +148,7 @@ fn known(name: &str, function_type: &str) -> Result<&'static GlobalFunction, Inv
     global_function(function_type, name).map_err(|error| InvokeError::not_found(error.to_string()))
 }
 
-/// Returns the arguments of a scorer. What the request has beside its input counts where the input has none.
+/// Returns the arguments of a scorer. Members missing in the input are taken from the request.
 fn scorer_input(run: &FunctionRun) -> Result<Map<String, Value>, InvokeError> {
     let mut input = run.arguments.input.clone();
     drop(take_trace(&mut input));

@@ -1,4 +1,4 @@
-//! The invoker: runs a function, whatever it is, and logs its span.
+//! Invoker, which runs functions of all kinds and logs their spans.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +17,7 @@ use crate::request::InvokeArguments;
 use crate::services::{InvocationServices, OpenSpan};
 use crate::usage::InvokeUsage;
 
-/// Runs functions for one caller.
+/// Invoker of functions for one caller.
 #[derive(Clone)]
 pub struct Invoker {
     pub(crate) services: Arc<dyn InvocationServices>,
@@ -30,14 +30,14 @@ impl fmt::Debug for Invoker {
     }
 }
 
-/// A function to run, and with what.
+/// Function to run, with its arguments.
 #[derive(Clone, Debug)]
 pub struct InvokeCall {
     pub function: InvokedFunction,
     pub arguments: InvokeArguments,
-    /// Trace of the parent, for scorers whose input names none (F-31).
+    /// Trace of the parent, for scorers without a trace in their input (F-31).
     pub trace: Option<TraceReference>,
-    /// Span of the function; none if nothing is logged.
+    /// Span of the function, or `None` if nothing is logged.
     pub scope: Option<LogScope>,
 }
 
@@ -48,16 +48,16 @@ pub struct InvokeOutcome {
     pub usage: InvokeUsage,
 }
 
-/// A function under way.
+/// Running function.
 #[derive(Clone, Debug)]
 pub(crate) struct FunctionRun {
     pub function: InvokedFunction,
     pub arguments: InvokeArguments,
     pub trace: Option<TraceReference>,
     pub scope: Option<LogScope>,
-    /// Type of its span.
+    /// Type of the function's span.
     pub span_type: &'static str,
-    /// Prompts that this one is a tool of.
+    /// Number of nested tool calls around this function.
     pub depth: usize,
     pub output: EventOutput,
     pub usage: Arc<Mutex<InvokeUsage>>,
@@ -78,7 +78,7 @@ impl Invoker {
         Invoker { services, models }
     }
 
-    /// Runs a function. Events go to `output` meanwhile; the last of them, `done` or `error`, is up to the caller.
+    /// Runs a function, and sends events to `output`. The caller sends the last event, `done` or `error`.
     pub async fn invoke(&self, call: InvokeCall, output: EventOutput) -> Result<InvokeOutcome, InvokeError> {
         let usage = Arc::<Mutex<InvokeUsage>>::default();
         let span_type = call.function.span_type();

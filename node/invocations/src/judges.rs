@@ -1,4 +1,4 @@
-//! Judges: prompts that choose one of several answers (functions.md 4.6).
+//! Judges, which are prompts that choose one of several answers (functions.md 4.6).
 
 use assay_node_prompts::{ChatRequest, JUDGE_ATTEMPTS_MAX, Judge, JudgeForm};
 use serde_json::Value;
@@ -9,7 +9,7 @@ use crate::invoker::{FunctionRun, Invoker};
 use crate::services::CacheUse;
 
 impl Invoker {
-    /// Asks a judge, and once more if its answer cannot be used (F-34).
+    /// Asks a judge, and repeats the request if the answer is unusable (F-34).
     pub(crate) async fn judged(
         &self,
         run: &FunctionRun,
@@ -34,7 +34,7 @@ impl Invoker {
                 Err(_) if attempts < JUDGE_ATTEMPTS_MAX => attempts += 1,
                 Err(error) => return Err(error.into()),
             }
-            // the cache would give the same answer again
+            // The cache would return the same answer again.
             call.cache = CacheUse::Never;
         }
     }

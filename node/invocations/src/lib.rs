@@ -1,4 +1,4 @@
-//! Invocations of functions: prompts with their tools and judges, global functions, threads of traces (functions.md 2 to 7).
+//! Invocations of functions: prompts with tools and judges, global functions, threads of traces (functions.md 2 to 7).
 //!
 //! ```text
 //! InvokeRequest ── FunctionSource ──▶ InvokedFunction ── Invoker ──▶ value of the function
@@ -6,8 +6,8 @@
 //!                                                          ├─▶ SpanSink: a span for each function, tool and model call
 //!                                                          └─▶ EventOutput: events of a streamed invocation
 //! ```
-//! The crate knows neither HTTP nor storage nor the gateway: what it needs of them is behind the traits of [`services`].
-//! Functions of code are not run by this version.
+//! The crate depends neither on HTTP nor on storage nor on the gateway, but on the traits in [`services`]. This version
+//! does not run code functions.
 
 mod answers;
 mod error;

@@ -1,4 +1,4 @@
-//! Spans of invocations: their identity, and their rows (functions.md 2.6). Pure but for random ids.
+//! Spans of invocations: ids and rows (functions.md 2.6). The functions are pure except for random ids.
 
 use assay_node_scorers::results::{classifier_result, scorer_result};
 use serde_json::{Map, Value, json};
@@ -8,7 +8,7 @@ use crate::error::InvokeError;
 use crate::function::InvokedFunction;
 use crate::request::InvokeArguments;
 
-/// Identity of a span, and what is merged into it and everything below.
+/// Ids of a span, and the members that are merged into it and its descendants.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogScope {
     pub row_id: String,
@@ -19,7 +19,7 @@ pub struct LogScope {
 }
 
 impl LogScope {
-    /// Returns a new span below this one.
+    /// Returns a new child span.
     pub fn child(&self) -> LogScope {
         LogScope {
             row_id: Uuid::new_v4().to_string(),
@@ -30,7 +30,7 @@ impl LogScope {
         }
     }
 
-    /// Marks the span and everything below it, if the function scores or classifies.
+    /// Marks the span and its descendants as scoring, if the function scores or classifies.
     pub fn marked(mut self, function: &InvokedFunction) -> LogScope {
         if function.is_scorer() || function.is_classifier() {
             let attributes = self.propagated.entry("span_attributes").or_insert_with(|| json!({}));
@@ -60,7 +60,7 @@ pub(crate) fn function_row(
     row
 }
 
-/// Returns what the end of a function adds to its row.
+/// Returns the members that the end of a function adds to its row.
 pub(crate) fn end_of_function(
     function: &InvokedFunction,
     result: Result<&Value, &InvokeError>,
@@ -68,7 +68,7 @@ pub(crate) fn end_of_function(
 ) -> Map<String, Value> {
     let mut row = end_row(result.map_err(ToString::to_string), now);
     let Ok(value) = result else { return row };
-    // an unusual value is logged as it is: its check is up to who uses it
+    // An invalid value is logged unmodified. Its users check it.
     if function.is_scorer()
         && let Ok(scores) = scorer_result(&function.name, value)
     {
@@ -84,7 +84,7 @@ pub(crate) fn end_of_function(
     row
 }
 
-/// Returns what the end of any span adds to its row.
+/// Returns the members that the end of a span adds to its row.
 pub(crate) fn end_row(result: Result<&Value, String>, now: f64) -> Map<String, Value> {
     let mut row = Map::new();
     match result {

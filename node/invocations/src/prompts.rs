@@ -1,4 +1,4 @@
-//! Prompts: rendered, sent to their model, and asked again with the results of tools (functions.md 4).
+//! Execution of prompts: rendering, model calls, and rounds of tool calls (functions.md 4).
 
 use assay_node_prompts::{
     ChatDraft, ChatRequest, Prompt, PromptArguments, PromptCacheMode, PromptInvocation, ToolLoop, ToolStep,
@@ -22,7 +22,7 @@ impl Invoker {
         self.prompt_of(run, &data).await
     }
 
-    /// Runs a prompt in its stored form.
+    /// Runs a prompt from its stored form.
     pub(crate) async fn prompt_of(&self, run: &FunctionRun, prompt_data: &Value) -> Result<Value, InvokeError> {
         let prompt = Prompt::read(prompt_data)?;
         let variables = self.variables(run, &prompt).await?;
@@ -49,7 +49,7 @@ impl Invoker {
         }
     }
 
-    /// Returns the variables of the templates.
+    /// Returns the variables for the templates.
     async fn variables(&self, run: &FunctionRun, prompt: &Prompt) -> Result<Value, InvokeError> {
         let given = |value: &Value| Some(value.clone()).filter(|value| !value.is_null());
         let arguments = PromptArguments {
@@ -66,7 +66,7 @@ impl Invoker {
         Ok(variables)
     }
 
-    /// Runs the preprocessor of a judge within a span of its own.
+    /// Runs the preprocessor of a prompt in its own span.
     async fn logged_thread(
         &self,
         run: &FunctionRun,
@@ -100,7 +100,7 @@ impl Invoker {
         draft.fill(|_| urls.next().ok_or_else(|| InvokeError::invalid("an attachment has no content")))
     }
 
-    /// Asks the model until it needs no more results of tools.
+    /// Calls the model until it requests no more tool calls.
     async fn conversed(
         &self,
         run: &FunctionRun,
@@ -130,14 +130,14 @@ impl Invoker {
     }
 }
 
-/// Sends the value of a prompt, unless its pieces went out.
+/// Sends the value of a prompt, unless its pieces were already sent.
 async fn finish(run: &FunctionRun, body: &Map<String, Value>, answer: &ChatMessage, value: &Value) {
     if !answer.is_sent || has_calls(&answer.message) {
         run.output.send_value(value, is_text_answer(body, &answer.message, run.mode())).await;
     }
 }
 
-/// Sends the text before a call of a tool as progress: it is no part of the value (F-23).
+/// Sends the text before a tool call as progress, because it is not part of the value (F-23).
 async fn tell_text(run: &FunctionRun, message: &Value) {
     if let Some(text) = message.get("content").and_then(Value::as_str).filter(|text| !text.is_empty()) {
         let frame = run.function.progress_frame(run.progress_id());
@@ -145,7 +145,7 @@ async fn tell_text(run: &FunctionRun, message: &Value) {
     }
 }
 
-/// Returns the member of the metadata of model calls that names the prompt.
+/// Returns the metadata member of model calls that identifies the prompt.
 fn prompt_metadata(run: &FunctionRun, variables: &Value) -> Value {
     let mut metadata = json!({ "variables": variables });
     let function = &run.function;

@@ -1,18 +1,18 @@
-//! Requests to invoke a function: bodies of all entry paths as one form (functions.md 2.1 and 2.2).
+//! Requests to invoke a function, read from the bodies of all entry paths (functions.md 2.1 and 2.2).
 
 use assay_node_prompts::InvokeMode;
 use serde_json::{Map, Value};
 
 use crate::error::InvokeError;
 
-/// Function type of global functions whose request names none.
+/// Default function type of global functions.
 const GLOBAL_TYPE_DEFAULT: &str = "scorer";
 
-/// Names a function.
+/// Reference to a function.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FunctionReference {
     Id(String),
-    /// A slug in a project of this name.
+    /// Slug in a project, by the project's name.
     ProjectName {
         project_name: String,
         slug: String,
@@ -25,7 +25,7 @@ pub enum FunctionReference {
         name: String,
         function_type: String,
     },
-    /// A row of a playground.
+    /// Row of a playground.
     PromptSession {
         session_id: String,
         row_id: String,
@@ -33,7 +33,7 @@ pub enum FunctionReference {
     Inline(Box<InlineFunction>),
 }
 
-/// A function that the request itself defines.
+/// Function that the request itself defines.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InlineFunction {
     pub name: Option<String>,
@@ -42,14 +42,14 @@ pub struct InlineFunction {
     pub prompt_data: Value,
 }
 
-/// Which version of a stored function runs.
+/// Version of a stored function.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FunctionVersion {
     pub version: Option<String>,
     pub environment: Option<String>,
 }
 
-/// What a function is called with.
+/// Arguments of a function.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct InvokeArguments {
     pub input: Value,
@@ -66,25 +66,25 @@ pub struct InvokeArguments {
     pub endpoint_name: Option<String>,
 }
 
-/// A request to invoke a function.
+/// Request to invoke a function.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InvokeRequest {
     pub function: FunctionReference,
     pub version: FunctionVersion,
     pub arguments: InvokeArguments,
-    /// Parent of the span, a slug or an object; null where nothing is logged.
+    /// Parent of the span as a slug or an object, or null if nothing is logged.
     pub parent: Value,
     pub is_stream: bool,
 }
 
-/// Returns whether a body that could create a function is an invocation instead (F-07).
+/// Returns whether a body sent to the path for creating functions is an invocation (F-07).
 pub fn is_invocation(body: &Map<String, Value>) -> bool {
     let has = |name: &str| body.get(name).is_some_and(|value| !value.is_null());
     has("slug") && body.contains_key("input") && !has("function_data") && !has("prompt_data") && !has("name")
 }
 
 impl InvokeRequest {
-    /// Reads a body. `id` is the function that the path names.
+    /// Reads a body. `id` is the function in the path.
     pub fn read(mut body: Map<String, Value>, id: Option<&str>) -> Result<InvokeRequest, InvokeError> {
         let function = match id {
             Some(id) => FunctionReference::Id(id.to_owned()),
@@ -127,7 +127,7 @@ impl InvokeRequest {
     }
 }
 
-/// Returns the function that a body names. Some clients send several names; the order decides.
+/// Returns the function that a body names. Some clients send several names, of which the first in order counts.
 fn reference(body: &Map<String, Value>) -> Result<FunctionReference, InvokeError> {
     if let Some(id) = text(body, "function_id")? {
         return Ok(FunctionReference::Id(id));
@@ -177,7 +177,7 @@ fn taken(body: &mut Map<String, Value>, name: &str) -> Value {
     body.get_mut(name).map(Value::take).unwrap_or_default()
 }
 
-/// Returns an object; an empty one counts as absent.
+/// Takes an object from the body. An empty object counts as absent.
 fn object(body: &mut Map<String, Value>, name: &str) -> Result<Value, InvokeError> {
     match taken(body, name) {
         Value::Object(members) if members.is_empty() => Ok(Value::Null),
@@ -186,7 +186,7 @@ fn object(body: &mut Map<String, Value>, name: &str) -> Result<Value, InvokeErro
     }
 }
 
-/// Returns a text; an empty one counts as absent.
+/// Returns a string of the body. An empty string counts as absent.
 fn text(body: &Map<String, Value>, name: &str) -> Result<Option<String>, InvokeError> {
     match body.get(name) {
         None | Some(Value::Null) => Ok(None),

@@ -1,4 +1,4 @@
-//! What invocations need from outside: functions, models, tools of other servers, spans, traces, attachments.
+//! External services of invocations: functions, models, tool servers, spans, traces, and attachments.
 
 use std::fmt;
 
@@ -21,19 +21,19 @@ pub trait FunctionSource: Send + Sync {
     ) -> BoxFuture<'a, Result<InvokedFunction, InvokeError>>;
 }
 
-/// Whether a model call may be answered from the cache of responses.
+/// Permission of a model call to use the response cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheUse {
-    /// As the request of the caller says.
+    /// Determined by the caller's request.
     AsRequested,
     Never,
 }
 
-/// A call of a model.
+/// Model call.
 #[derive(Clone, Debug)]
 pub struct ModelRequest {
     pub operation: ModelOperation,
-    /// Body in the form of OpenAI's API.
+    /// Body in the format of OpenAI's API.
     pub body: Map<String, Value>,
     pub is_stream: bool,
     pub cache: CacheUse,
@@ -52,12 +52,12 @@ pub enum ModelDelta {
     Reasoning(String),
 }
 
-/// An answer on its way.
+/// Answer of a model in progress.
 pub trait ModelAnswer: Send {
-    /// Returns the next piece; none behind the last one. An answer that is not streamed has none.
+    /// Returns the next piece, or `None` at the end. An answer that is not streamed has no pieces.
     fn next(&mut self) -> BoxFuture<'_, Result<Option<ModelDelta>, InvokeError>>;
 
-    /// Returns the whole response, in the form of OpenAI's API.
+    /// Returns the whole response in the format of OpenAI's API.
     fn into_response(self: Box<Self>) -> Value;
 }
 
@@ -66,10 +66,10 @@ pub trait ModelCaller: Send + Sync {
     fn call(&self, request: ModelRequest) -> BoxFuture<'_, Result<Box<dyn ModelAnswer>, InvokeError>>;
 }
 
-/// A tool of another server, as it is offered to a model.
+/// Tool of another server, in the form for models.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RemoteTool {
-    /// Name for the model.
+    /// Name of the tool for the model.
     pub name: String,
     pub description: Option<String>,
     pub parameters: Value,
@@ -79,15 +79,15 @@ pub struct RemoteTool {
     pub tool: String,
 }
 
-/// Connections to the tool servers of one prompt. Dropping it ends them.
+/// Connections to the tool servers of one prompt. Dropping the session closes them.
 pub trait ToolSession: Send + Sync {
     fn tools(&self) -> &[RemoteTool];
 
-    /// Calls a tool. The inner error is what the tool says, for the model.
+    /// Calls a tool. The error is a message for the model.
     fn call<'a>(&'a self, tool: &'a RemoteTool, arguments: &'a Value) -> BoxFuture<'a, Result<Value, String>>;
 }
 
-/// Servers of tools.
+/// Connector to tool servers.
 pub trait ToolServers: Send + Sync {
     /// Connects to the servers that a prompt names.
     fn connect<'a>(
@@ -97,7 +97,7 @@ pub trait ToolServers: Send + Sync {
     ) -> BoxFuture<'a, Result<Box<dyn ToolSession>, InvokeError>>;
 }
 
-/// A span under way. Dropping it logs that the invocation was cancelled.
+/// Open span. Dropping it logs that the invocation was cancelled.
 pub trait OpenSpan: Send + fmt::Debug {
     /// Ends the span. The members are merged into its row.
     fn end(self: Box<Self>, row: Map<String, Value>);
@@ -111,22 +111,22 @@ pub trait SpanSink: Send + Sync {
     fn now(&self) -> f64;
 }
 
-/// Traces that the caller may read.
+/// Source of traces that the caller may read.
 pub trait TraceSource: Send + Sync {
-    /// Returns the spans of a trace in their order.
+    /// Returns the spans of a trace in order.
     fn spans<'a>(&'a self, trace: &'a TraceReference) -> BoxFuture<'a, Result<Vec<Value>, InvokeError>>;
 
-    /// Returns the default preprocessor of the project of a trace; null if it has none.
+    /// Returns the default preprocessor of a trace's project, or null without one.
     fn default_preprocessor<'a>(&'a self, trace: &'a TraceReference) -> BoxFuture<'a, Result<Value, InvokeError>>;
 }
 
-/// Attachments that the caller may read.
+/// Source of attachments that the caller may read.
 pub trait AttachmentReader: Send + Sync {
-    /// Returns the content as a `data:` URL.
+    /// Returns the content of an attachment as a `data:` URL.
     fn data_url<'a>(&'a self, reference: &'a AttachmentReference) -> BoxFuture<'a, Result<String, InvokeError>>;
 }
 
-/// Everything that invocations need.
+/// All services of invocations.
 pub trait InvocationServices:
     FunctionSource + ModelCaller + ToolServers + SpanSink + TraceSource + AttachmentReader
 {

@@ -1,4 +1,4 @@
-//! Facts about invocations, with services that the tests script.
+//! Tests of invocations with scripted services.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -19,17 +19,17 @@ use crate::{
     InvokeErrorKind, InvokeEvent, InvokedFunction, Invoker, LogScope,
 };
 
-/// What a scripted model answers: pieces, and the message that they add up to; or a failure behind the pieces.
+/// Answer of a scripted model: pieces, followed by the whole message or an error.
 type ScriptedAnswer = (Vec<ModelDelta>, Result<Value, InvokeError>);
 
-/// Services whose models answer from a list.
+/// Services with scripted model answers.
 #[derive(Default)]
 struct ScriptedServices {
     answers: Mutex<VecDeque<ScriptedAnswer>>,
     requests: Mutex<Vec<ModelRequest>>,
     functions: Vec<InvokedFunction>,
     spans: Vec<Value>,
-    /// Rows of spans as they began and ended.
+    /// Rows of spans, from their starts and ends.
     rows: Arc<Mutex<Vec<Value>>>,
 }
 
@@ -84,7 +84,7 @@ impl ModelCaller for ScriptedServices {
     }
 }
 
-/// A server with one tool, which gives its arguments back.
+/// Server with one tool, which returns its arguments.
 struct EchoSession(Vec<RemoteTool>);
 
 impl ToolSession for EchoSession {
@@ -278,7 +278,7 @@ async fn tools_run_and_the_model_is_asked_again() {
     let results: Vec<&Value> = messages[2..].iter().map(|message| &message["content"]).collect();
     let exact = json!({"name": "ExactMatch", "score": 1}).to_string();
     assert_eq!(json!(results), json!(["inner", exact, "{\"echo\":{\"a\":1}}"]));
-    // the value of the whole is its last text; what happens inside is progress
+    // The value of the prompt is its last text. Inner steps are progress.
     assert_eq!(events.last(), Some(&InvokeEvent::TextDelta("done".into())));
     let named = |wanted: &str| {
         events
@@ -288,7 +288,7 @@ async fn tools_run_and_the_model_is_asked_again() {
     };
     assert_eq!((named("ExactMatch"), named("docs_echo")), (3, 3));
     assert!(named("inner") > 3);
-    // a row at the begin and at the end of each span
+    // Each span has a row at its start and at its end.
     let rows = services.rows.lock().expect("no panic");
     let types = rows.iter().filter_map(|row| row["span_attributes"]["type"].as_str());
     assert_eq!((rows.len(), types.filter(|kind| *kind == "tool").count()), (8, 3));
@@ -299,7 +299,7 @@ async fn prompts_are_tools_of_prompts_to_a_depth() {
     let mut data = prompt_data("q");
     data["tool_functions"] = json!([{"type": "function", "id": "self"}]);
     let function = prompt("self", data);
-    // each level calls itself, and answers when it has a result
+    // Each level calls itself, and answers when it has a result.
     let down = (0..=PROMPT_DEPTH_MAX).map(|_| calls(&[("self", json!({"input": "x"}))]));
     let up = (0..=PROMPT_DEPTH_MAX).map(|_| text("up"));
     let services = ScriptedServices { functions: vec![function.clone()], ..scripted(down.chain(up).collect()) };

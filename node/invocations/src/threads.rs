@@ -1,4 +1,4 @@
-//! Threads: the messages of a trace, whatever form its spans have them in (functions.md 7.5). Pure.
+//! Pure extraction of threads, which are the messages of a trace, from spans in many forms (functions.md 7.5).
 
 mod parts;
 mod shapes;
@@ -9,13 +9,12 @@ use serde_json::{Map, Value, json};
 
 use shapes::{Side, messages_of};
 
-/// Messages of one thread. Later ones are left out.
+/// Upper bound of the messages in one thread. Later messages are omitted.
 pub const THREAD_MESSAGES_MAX: usize = 10_000;
-/// Members of a request's metadata that hold the instructions.
+/// Members of a span's metadata that may hold the instructions.
 const INSTRUCTIONS: [&str; 2] = ["instructions", "system"];
 
-/// Returns the messages of a trace, from its spans in their order. Spans of scorers have none, and repeated messages count
-/// once.
+/// Returns the messages of a trace from its spans in order. Spans of scorers and repeated messages are omitted.
 pub fn thread_of_spans(spans: &[Value]) -> Vec<Value> {
     let (mut thread, mut known) = (Vec::new(), HashSet::new());
     for span in spans.iter().filter(|span| !is_scorer(span)) {
@@ -49,7 +48,7 @@ fn messages_of_span(span: &Value) -> Vec<Value> {
     messages
 }
 
-/// Returns what two equal messages have in common: role and content, where a text equals its only part.
+/// Returns the key by which messages are compared: role and content, where a text equals a single text part.
 fn identity(message: &Value) -> String {
     let content = match &message["content"] {
         Value::Array(parts) if parts.len() == 1 && parts[0]["type"] == "text" && is_plain(&parts[0]) => {
@@ -60,7 +59,7 @@ fn identity(message: &Value) -> String {
     json!([message["role"], content]).to_string()
 }
 
-/// Returns whether a text part has nothing beside its text.
+/// Returns whether a text part has no other members.
 fn is_plain(part: &Value) -> bool {
     part.as_object().is_some_and(|members: &Map<String, Value>| members.len() == 2)
 }

@@ -1,4 +1,4 @@
-//! Tools of prompts that run here: stored functions, global ones, and those of MCP servers (functions.md 4.7).
+//! Tools of prompts: stored functions, global functions, and tools of MCP servers (functions.md 4.7).
 
 use std::sync::Arc;
 
@@ -19,20 +19,20 @@ use crate::log::end_row;
 use crate::request::{FunctionReference, FunctionVersion, InvokeArguments};
 use crate::services::{RemoteTool, ToolSession};
 
-/// Tools of one prompt, and the connections to the servers of some.
+/// Tools of one prompt, with the connections to tool servers.
 pub(crate) struct PromptTools {
     pub catalog: ToolCatalog<Arc<ToolTarget>>,
     pub session: Option<Box<dyn ToolSession>>,
 }
 
-/// What a call of a tool runs.
+/// Target of a tool call.
 #[derive(Debug)]
 pub(crate) enum ToolTarget {
     Function(Box<InvokedFunction>),
     Remote(RemoteTool),
 }
 
-/// A call of a tool that waits for its run.
+/// Tool call that has not run yet.
 #[derive(Debug)]
 pub(crate) struct PendingCall {
     name: String,
@@ -47,14 +47,14 @@ impl PendingCall {
 }
 
 impl FunctionRun {
-    /// Returns the id of progress events: that of the row, or a random one.
+    /// Returns the id for progress events: the row id, or a random id.
     pub(crate) fn progress_id(&self) -> String {
         self.scope.as_ref().map_or_else(|| Uuid::new_v4().to_string(), |scope| scope.row_id.clone())
     }
 }
 
 impl Invoker {
-    /// Finds the tools of a prompt, and connects to the servers of some.
+    /// Finds the tools of a prompt, and connects to its tool servers.
     pub(crate) async fn tools_of(
         &self,
         run: &FunctionRun,
@@ -91,7 +91,7 @@ impl Invoker {
         self.services.resolve(&reference, &version).await
     }
 
-    /// Runs the calls of one round, some of them at once. Failures are results, from which the model may recover.
+    /// Runs the calls of one round with limited concurrency. Errors are results, from which the model may recover.
     pub(crate) async fn run_tools(
         &self,
         run: &FunctionRun,
@@ -187,7 +187,7 @@ impl Invoker {
     }
 }
 
-/// Returns the function that a stored reference names.
+/// Parses a stored reference to a function.
 pub(crate) fn saved_reference(saved: &Value) -> Option<(FunctionReference, FunctionVersion)> {
     let text = |name: &str| saved.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     let owned = |name: &str| text(name).map(str::to_owned);
@@ -206,7 +206,7 @@ pub(crate) fn saved_reference(saved: &Value) -> Option<(FunctionReference, Funct
     Some((reference, FunctionVersion { version: owned("version"), environment: None }))
 }
 
-/// Returns how a function is offered to a model.
+/// Returns the description of a function for a model.
 fn source_of(function: &InvokedFunction) -> ToolSource {
     let parameters = function.function_schema.get("parameters").filter(|schema| schema.is_object());
     let global = match function.kind() {

@@ -1,13 +1,13 @@
-//! Tokens and models of the model calls of one invocation.
+//! Usage of an invocation: the tokens and models of its model calls.
 
 use serde_json::{Map, Value, json};
 
-/// What the model calls of an invocation used.
+/// Usage of the model calls of an invocation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InvokeUsage {
     /// Model of the latest answer.
     pub model: Option<String>,
-    /// Sums over all answers that say their tokens; none if no answer does.
+    /// Sums over all answers that report their tokens, or `None` if no answer does.
     pub tokens: Option<InvokeTokens>,
 }
 
@@ -19,7 +19,7 @@ pub struct InvokeTokens {
 }
 
 impl InvokeUsage {
-    /// Adds a response in the form of OpenAI's API.
+    /// Adds a response in the format of OpenAI's API.
     pub(crate) fn add(&mut self, response: &Value) {
         if let Some(model) = response.get("model").and_then(Value::as_str).filter(|model| !model.is_empty()) {
             self.model = Some(model.to_owned());
@@ -31,7 +31,7 @@ impl InvokeUsage {
         tokens.completion = tokens.completion.saturating_add(number("completion_tokens"));
     }
 
-    /// Returns the members for the metadata of an answer.
+    /// Returns the members for the metadata of a response.
     pub fn metadata(&self) -> Map<String, Value> {
         let mut metadata = Map::new();
         metadata.extend(self.model.as_ref().map(|model| ("model".to_owned(), json!(model))));

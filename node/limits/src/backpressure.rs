@@ -1,7 +1,7 @@
-//! Backpressure: requests wait for room in a bounded [`Budget`], and are refused only at their deadline.
+//! Backpressure: requests wait for space in a bounded [`Budget`] and are refused only at their deadline.
 //!
-//! [`queue`] has the rules of fair admission and decides; [`Budget`] is what tasks wait on. [`Drain`] estimates when a refused
-//! client should try again, [`Refusals`] logs and counts refusals, and [`metrics`] reports the budgets.
+//! [`queue`] implements fair admission, and tasks wait on a [`Budget`]. [`Drain`] estimates when a refused client
+//! should retry. [`Refusals`] counts and logs refusals, and [`metrics`] reports the budgets.
 
 mod budget;
 mod drain;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::quotas::{QuotaRule, check_quotas};
 use crate::rate_limiting::{RateRule, check_rates, warnings};
 
-/// Limits of requests and of storage. Read once by the program.
+/// Limits of requests and of storage, which the program reads once.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LimitsConfig {
@@ -16,14 +16,15 @@ pub struct LimitsConfig {
 }
 
 impl LimitsConfig {
-    /// Returns what is wrong with the rules, in a sentence that says what to change.
+    /// Checks the rules. The error names the setting and the correction.
     pub fn check(&self) -> Result<(), String> {
         check_quotas(&self.quotas)?;
         check_rates(&self.rates)
     }
 
-    /// Returns warnings about rules for paths that do not exist. `patterns` has the paths that do, with ids in braces;
-    /// `nearest` suggests one of them.
+    /// Returns warnings about rules for paths that do not exist.
+    ///
+    /// `patterns` lists the existing paths, with ids in braces. `nearest` suggests one of them.
     pub fn warnings(&self, patterns: &[&str], nearest: impl Fn(&str) -> Option<&'static str>) -> Vec<String> {
         warnings(&self.rates, patterns, nearest)
     }

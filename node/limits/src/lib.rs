@@ -1,4 +1,4 @@
-//! Limits: how many requests are admitted, how much they hold at once, and how much is stored.
+//! Limits of request rates, of resources that requests hold at once, and of stored data.
 //!
 //! | subject | module |
 //! |---|---|
@@ -6,14 +6,14 @@
 //! | quotas: rows and bytes that organizations store, over all nodes | [`quotas`] |
 //! | backpressure: bounded budgets that requests wait for | [`backpressure`] |
 //! | settings of rate limiting and quotas | [`LimitsConfig`] |
-//! | memory of the machine, of which budgets are shares | [`memory_bytes`] |
+//! | size of the machine's memory, from which budgets are derived | [`memory_bytes`] |
 //!
-//! Knows no HTTP: its callers make a refusal of what is not admitted.
+//! The crate does not know HTTP. Its callers turn a refusal into a response.
 //!
 //! # Backpressure
 //!
-//! A request that does not fit waits until its deadline, and is refused only then. Requests are served fairly by
-//! organization, then by credential.
+//! A request that does not fit waits until its deadline and is only then refused. The queue is fair between
+//! organizations, then between credentials.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
@@ -50,5 +50,7 @@ pub use backpressure::{
 };
 pub use config::LimitsConfig;
 pub use memory::{memory_bytes, memory_share};
-pub use quotas::{ClusterUsage, QuotaExceeded, QuotaRule, Quotas, StorageUsage, UsageSource};
-pub use rate_limiting::{ClusterPeers, Per, RateExceeded, RateLimiter, RatePeers, RateRule, RateView, serve_leases};
+pub use quotas::{ClusterUsage, ObjectUsages, QuotaExceeded, QuotaRule, Quotas, StorageUsage, UsageSource};
+pub use rate_limiting::{
+    ClusterPeers, Per, RateExceeded, RateLimiter, RatePeers, RateReading, RateRule, RateView, serve_leases,
+};

@@ -1,20 +1,23 @@
-//! The machine's memory, by which default budgets are sized.
+//! Size of the machine's memory, from which default budgets are derived.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// Assumed where the system does not say.
+/// Size assumed if the system does not report one.
 const UNKNOWN_BYTES: u64 = 2 << 30;
 
-/// Returns the memory that this process may use: that of the machine, or the limit of its control group if that is lower.
-/// It is read once.
+/// Returns the memory that this process may use, in bytes.
+///
+/// This is the machine's memory or the limit of the control group, whichever is lower. It is read once.
 pub fn memory_bytes() -> u64 {
     static BYTES: OnceLock<u64> = OnceLock::new();
     *BYTES.get_or_init(|| read(Path::new("/")))
 }
 
-/// Returns a fraction of the memory within bounds: `memory_share(32, 64 << 20, 512 << 20)` is a 32nd of it.
+/// Returns a fraction of the memory within bounds.
+///
+/// For example, `memory_share(32, 64 << 20, 512 << 20)` is a 32nd of the memory, from 64 to 512 MiB.
 pub fn memory_share(parts: u64, min: u64, max: u64) -> u64 {
     (memory_bytes() / parts.max(1)).clamp(min, max.max(min))
 }
@@ -25,8 +28,10 @@ fn read(root: &Path) -> u64 {
     limits.chain(machine).min().unwrap_or(UNKNOWN_BYTES)
 }
 
-/// Files that may hold a limit, of versions 1 and 2 of control groups: those of the process's own group, and of the groups
-/// around it. In a container the own group is often mounted as the root.
+/// Returns the files that may hold a memory limit, for versions 1 and 2 of control groups.
+///
+/// They belong to the control group of the process and to its ancestors. In a container, the own group is often mounted
+/// as the root.
 fn groups(root: &Path) -> Vec<PathBuf> {
     let text = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
     let mut files = Vec::new();
@@ -44,7 +49,9 @@ fn groups(root: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// A limit in bytes; none where it says `max` or is not there. Version 1 says "no limit" with a number above any memory.
+/// Reads a limit in bytes. Returns `None` for `max` or a missing file.
+///
+/// Version 1 expresses "no limit" as a number above any memory size.
 fn limit(file: &Path) -> Option<u64> {
     fs::read_to_string(file).ok()?.trim().parse().ok()
 }
@@ -58,7 +65,7 @@ fn total(meminfo: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// A root directory with these files.
+    /// Creates a root directory with the given files.
     fn root(files: &[(&str, &str)]) -> tempfile::TempDir {
         let root = tempfile::tempdir().expect("a directory");
         for (name, text) in files {

@@ -1,7 +1,7 @@
-//! Quotas: upper bounds of the rows and bytes that an organization stores, over all nodes.
+//! Quotas: upper bounds of the rows and bytes that an organization stores on all nodes.
 //!
-//! Usage is measured every few seconds ([`UsageSource`]). What this node admitted since then is added to it. So a single node
-//! keeps to a quota, and several exceed it at most by what the others admit between two measurements.
+//! [`UsageSource`] measures the usage every few seconds. Writes that this node admitted since then are added. Several
+//! nodes together can exceed a quota by the writes that they admit between two measurements.
 
 mod cluster_usage;
 
@@ -16,18 +16,18 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-pub use cluster_usage::ClusterUsage;
+pub use cluster_usage::{ClusterUsage, ObjectUsages};
 
 const RULES_MAX: usize = 64;
 const ORGANIZATIONS_MAX: usize = 1000;
-/// Upper bound of organizations whose writes since the last measurement are counted.
+/// Upper bound of the organizations whose writes since the last measurement are counted.
 const COUNTED_MAX: usize = 100_000;
 
-/// Upper bounds of what each organization stores.
+/// Upper bounds of the rows and bytes that each organization stores.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QuotaRule {
-    /// Names of the organizations that it applies to; empty for all.
+    /// Names of the organizations to which the rule applies. An empty list means all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub organizations: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -36,7 +36,7 @@ pub struct QuotaRule {
     pub bytes: Option<u64>,
 }
 
-/// Rows and bytes of an organization.
+/// Number of rows and bytes of an organization.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StorageUsage {
     pub rows: u64,
@@ -45,11 +45,13 @@ pub struct StorageUsage {
 
 /// Source of the last measurement of usage.
 pub trait UsageSource: Send + Sync + fmt::Debug + 'static {
-    /// Returns the number of the last measurement and the usage of an organization. None before the first measurement.
+    /// Returns the number of the last measurement and the usage of an organization.
+    ///
+    /// Returns `None` before the first measurement.
     fn of(&self, org: OrgId) -> Option<(u64, StorageUsage)>;
 }
 
-/// Admits or refuses writes by the quotas of the configuration. Clones share everything.
+/// Admission of writes by the configured quotas. Clones share all state.
 #[derive(Clone, Debug, Default)]
 pub struct Quotas(Option<Arc<Ledger>>);
 
@@ -57,11 +59,11 @@ pub struct Quotas(Option<Arc<Ledger>>);
 struct Ledger {
     rules: Vec<QuotaRule>,
     usage: Arc<dyn UsageSource>,
-    /// Writes admitted since a measurement, with its number.
+    /// Usage admitted since a measurement, with the number of that measurement.
     since: Mutex<HashMap<OrgId, (u64, StorageUsage)>>,
 }
 
-/// Returns what is wrong with the rules.
+/// Checks the rules. The error names the rule and the problem.
 pub fn check_quotas(rules: &[QuotaRule]) -> Result<(), String> {
     if rules.len() > RULES_MAX {
         return Err(format!("limits.quotas has {} rules; the maximum is {RULES_MAX}", rules.len()));
@@ -86,7 +88,19 @@ impl Quotas {
         Quotas(Some(Arc::new(Ledger { rules, usage, since: Mutex::default() })))
     }
 
-    /// Admits writes that would add at most this usage, or refuses them all. `added` is called only if a rule applies.
+    /// Returns the upper bounds of the rows and bytes of an organization. `None` means unbounded.
+    pub fn bounds(&self, organization: &str) -> (Option<u64>, Option<u64>) {
+        let rules = self.0.iter().flat_map(|ledger| &ledger.rules);
+        let applies = |rule: &&QuotaRule| {
+            rule.organizations.is_empty() || rule.organizations.iter().any(|one| one == organization)
+        };
+        let rules: Vec<&QuotaRule> = rules.filter(applies).collect();
+        (rules.iter().filter_map(|rule| rule.rows).min(), rules.iter().filter_map(|rule| rule.bytes).min())
+    }
+
+    /// Admits all writes of a request or refuses them all.
+    ///
+    /// `added` returns the upper bound of their usage. It is called only if a rule applies.
     pub fn admit(&self, who: &Principal, added: impl FnOnce() -> StorageUsage) -> Result<(), QuotaExceeded> {
         let Some(ledger) = &self.0 else { return Ok(()) };
         let applies = |rule: &&QuotaRule| rule.organizations.is_empty() || rule.organizations.contains(&who.org_name);
@@ -127,7 +141,7 @@ impl StorageUsage {
     }
 }
 
-/// A write was refused by a quota.
+/// Error for a write that would exceed a quota.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "the organization `{org}` stores {held} {what} of at most {most} (limits.quotas), and this request would exceed \
@@ -141,7 +155,7 @@ pub struct QuotaExceeded {
 }
 
 impl QuotaExceeded {
-    /// Time after which a client may try again: something may have been deleted.
+    /// Time after which a client may retry, because data may have been deleted meanwhile.
     pub const RETRY_AFTER: Duration = Duration::from_secs(60);
 
     fn new(org: &str, what: &'static str, held: u64, most: u64) -> QuotaExceeded {

@@ -1,17 +1,18 @@
-//! Rate limiting: token buckets for the rules of the configuration, each shared by all nodes of the cluster.
+//! Rate limiting with a token bucket per rule and subject, shared by all nodes of the cluster.
 //!
 //! ```text
 //! caller known ──> rules that match the request ──> a token of each ──> body is read, request is served
 //!                                                     └─> none: 429, Retry-After
 //! ```
-//! A bucket counts what a rule counts together, such as an organization's requests. Each bucket has one home among the
-//! nodes (`key`), which holds the tokens (`bucket`). The other nodes, and the home's own requests, take tokens from there
-//! in small batches that are valid for a moment only (`lease`). A node alone takes them out of the bucket itself.
+//! A bucket counts the requests of one subject of a rule, such as an organization. Each bucket has one home among the
+//! nodes (`key`), which holds the tokens (`bucket`). In a cluster, every node takes tokens from the home in small
+//! batches that expire soon (`lease`). The home does the same for its own requests. A single node takes them directly
+//! from the bucket.
 //!
-//! A node that cannot reach a home admits its share of the limit, the limit divided by the nodes, and reports what it
-//! admitted when it reaches the home again. A home that was restarted begins with a burst.
+//! A node that cannot reach a home admits its share, which is the limit divided by the number of nodes. It reports the
+//! admitted requests when it reaches the home again. A restarted home begins with a full burst.
 //!
-//! The other nodes are reached through [`RatePeers`], which `cluster_peers` implements. Without rules nothing of this runs.
+//! [`RatePeers`] reaches the other nodes, and `cluster_peers` implements it. Without rules, none of this runs.
 
 mod bucket;
 mod cluster_peers;
@@ -19,6 +20,7 @@ mod counters;
 mod key;
 mod lease;
 mod mix;
+mod readings;
 mod rules;
 #[cfg(test)]
 mod simulation;
@@ -44,6 +46,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use uuid::Uuid;
 
 pub use cluster_peers::{ClusterPeers, serve_leases};
+pub use readings::RateReading;
 pub use rules::{Per, RateRule};
 pub(crate) use rules::{check_rates, warnings};
 
@@ -55,26 +58,26 @@ use lease::{Event, LEASE, Lease, Verdict};
 use rules::CompiledRule;
 use table::BoundedTable;
 
-/// The nodes of the cluster, as this node sees them.
+/// Nodes of the cluster, as this node sees them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RateView {
     pub own: NodeId,
     /// Number of all members, including silent ones.
     pub known: usize,
-    /// Nodes that homes are chosen among, including this one.
+    /// Nodes that can be homes, including this one.
     pub alive: Vec<NodeId>,
 }
 
-/// Access to the other nodes of the cluster.
+/// Connection to the other nodes of the cluster.
 pub trait RatePeers: Send + Sync + fmt::Debug + 'static {
-    /// Returns the nodes. Called for each request that a rule matches, so it must be cheap.
+    /// Returns the nodes. It is called for each request that matches a rule, so it must be cheap.
     fn view(&self) -> Arc<RateView>;
 
     /// Sends a request to another node, which passes it to [`RateLimiter::answer`].
     fn ask(&self, node: NodeId, body: Bytes, within: Duration) -> BoxFuture<'static, Result<Bytes, String>>;
 }
 
-/// Admits or refuses requests by the rules of the configuration. Clones share everything.
+/// Admission of requests by the configured rules. Clones share all state.
 #[derive(Clone, Debug, Default)]
 pub struct RateLimiter(Option<Arc<Limiter>>);
 
@@ -83,16 +86,16 @@ struct Limiter {
     rules: Vec<CompiledRule>,
     places: HashMap<u64, usize>,
     leases: Mutex<BoundedTable<HeldLease>>,
-    /// Never locked while waiting for `leases`.
+    /// Never held while locking `leases`, to prevent a deadlock.
     homes: Mutex<BoundedTable<Bucket>>,
     peers: Arc<dyn RatePeers>,
     counts: RateCounters,
     began: Instant,
-    /// Runs asks on after the request that made them is gone.
+    /// Runtime for requests to homes, which outlive the requests that caused them.
     runtime: Handle,
 }
 
-/// A lease, its home, and the requests that wait for it.
+/// Lease with its home and a channel to the requests that wait for it.
 #[derive(Debug)]
 struct HeldLease {
     lease: Lease,
@@ -100,7 +103,7 @@ struct HeldLease {
     told: watch::Sender<()>,
 }
 
-/// A request was refused by a rule, which the message names.
+/// Error for a request that a rule refused. The message names the rule.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("the rate limit {rule} is reached; try again in {retry_after_seconds} s")]
 pub struct RateExceeded {
@@ -108,7 +111,7 @@ pub struct RateExceeded {
     pub retry_after_seconds: u64,
 }
 
-/// One request that waits for one bucket. Dropping it ends the wait, also after the caller hung up.
+/// Request that waits for a bucket. Dropping it ends the wait, even after the caller hung up.
 struct PendingRequest {
     limiter: Arc<Limiter>,
     key: BucketKey,
@@ -121,7 +124,7 @@ enum Admission {
 }
 
 impl RateLimiter {
-    /// Makes a limiter for the rules. Without rules it admits everything.
+    /// Creates a limiter. Without rules, it admits everything.
     pub fn new(config: &LimitsConfig, peers: Arc<dyn RatePeers>, runtime: Handle) -> Result<RateLimiter, String> {
         config.check()?;
         if config.rates.is_empty() {
@@ -139,13 +142,18 @@ impl RateLimiter {
         self.0.is_some()
     }
 
-    /// Answers another node that asks for tokens of a bucket whose home is here, or says why it gets none.
+    /// Answers another node that asks for tokens of a bucket whose home is this node.
+    ///
+    /// The error says why it gets none.
     pub fn answer(&self, body: &[u8]) -> Result<Bytes, String> {
         let limiter = self.0.as_ref().ok_or("this node has no rules")?;
+        if let Some(key) = wire::read_reading(body) {
+            return limiter.answer_reading(key);
+        }
         let (key, ask) = wire::read_ask(body).ok_or("the request cannot be decoded")?;
         let place = limiter.places.get(&key.rule).ok_or("this node has no such rule")?;
         let view = limiter.peers.view();
-        // Whoever asks sees other nodes than this one does: as long as that is so nobody gives out the whole limit.
+        // While the nodes disagree about the home, neither of them hands out the whole limit.
         if key.home(&view.alive) != Some(view.own) {
             return Err("the home of this bucket is another node".into());
         }
@@ -157,11 +165,13 @@ impl RateLimiter {
     /// Returns the metrics in Prometheus text format.
     pub fn text(&self) -> String {
         let Some(limiter) = &self.0 else { return String::new() };
-        let (buckets, leases) = (limiter.homes.lock().len(), limiter.leases.lock().len());
+        // Each lock is released before the next one is taken: elsewhere `leases` is locked before `homes`.
+        let buckets = limiter.homes.lock().len();
+        let leases = limiter.leases.lock().len();
         limiter.counts.text(&limiter.rules, buckets, leases)
     }
 
-    /// Admits or refuses a request of an authenticated caller. `project` returns the project that it counts for.
+    /// Admits or refuses a request of an authenticated caller. `project` returns the project of the request.
     pub async fn admit(
         &self,
         method: &str,
@@ -196,7 +206,7 @@ impl Limiter {
         u64::try_from(self.began.elapsed().as_micros()).unwrap_or(Micros::MAX)
     }
 
-    /// Takes one token, or returns how long there will be none.
+    /// Takes one token. The error is the time until the next token.
     async fn take(self: &Arc<Limiter>, place: usize, key: BucketKey) -> Result<(), Micros> {
         let mut waits: Option<PendingRequest> = None;
         loop {
@@ -206,7 +216,7 @@ impl Limiter {
                 Admission::Wait { until, mut told } => {
                     waits.get_or_insert_with(|| PendingRequest { limiter: Arc::clone(self), key });
                     let until = self.began + Duration::from_micros(until);
-                    // Whichever comes first, it looks again.
+                    // The loop decides again after the message or the timeout.
                     let _ = timeout_at(until, told.changed()).await;
                 }
             }
@@ -262,7 +272,7 @@ impl Limiter {
         }
     }
 
-    /// Asks a bucket whose home is here. Returns none if there is no room for another bucket.
+    /// Requests tokens from a bucket whose home is this node. Returns `None` if there is no space for another bucket.
     fn at_home(&self, now: Micros, place: usize, key: BucketKey, ask: Ask) -> Option<Grant> {
         let terms = self.rules[place].terms;
         let is_idle = |key: &BucketKey, bucket: &Bucket| {
@@ -272,7 +282,9 @@ impl Limiter {
         homes.entry(now, key, || Bucket::new(now, terms), is_idle).map(|bucket| bucket.step(now, terms, ask))
     }
 
-    /// Asks the home in a task of its own, so that a request that is given up takes nobody's answer with it.
+    /// Sends a request to the home in a separate task.
+    ///
+    /// A cancelled request thus does not lose the response that others wait for.
     fn send(self: &Arc<Limiter>, home: NodeId, key: BucketKey, ask: Ask, sent: Micros) {
         RateCounters::add(&self.counts.asks);
         let within = Duration::from_micros(LEASE);
@@ -296,7 +308,7 @@ impl Limiter {
         });
     }
 
-    /// Gives back a token of a request that another rule refused.
+    /// Returns the token of a request that another rule refused.
     fn give_back(&self, place: usize, key: BucketKey) {
         let now = self.now();
         if self.peers.view().known <= 1 {

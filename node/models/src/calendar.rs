@@ -4,7 +4,7 @@ const DAY_MS: i64 = 86_400_000;
 const YEAR_MAX: i64 = 9999;
 const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// Returns the begin of a day in UTC; `None` unless the text is a date `YYYY-MM-DD`.
+/// Returns the start of a day in UTC, or `None` if the text is not a date `YYYY-MM-DD`.
 pub(crate) fn parse_date(text: &str) -> Option<i64> {
     let bytes = text.as_bytes();
     if bytes.len() != 10 || bytes[4] != b'-' || bytes[7] != b'-' {
@@ -14,7 +14,7 @@ pub(crate) fn parse_date(text: &str) -> Option<i64> {
     Some(day_number(year, month, day)? * DAY_MS)
 }
 
-/// Returns the time of an HTTP date such as `Sun, 06 Nov 1994 08:49:37 GMT`, the only form that servers may send.
+/// Returns the time of an HTTP date such as `Sun, 06 Nov 1994 08:49:37 GMT`. Servers may send only this form.
 pub(crate) fn parse_http_date(text: &str) -> Option<i64> {
     let (_, rest) = text.trim().split_once(", ")?;
     let mut words = rest.split(' ');
@@ -27,7 +27,7 @@ pub(crate) fn parse_http_date(text: &str) -> Option<i64> {
     let day = day_number(digits(year)?, i64::try_from(month).ok()? + 1, digits(day)?)?;
     let mut parts = time.split(':').map(digits);
     let (hours, minutes, seconds) = (parts.next()??, parts.next()??, parts.next()??);
-    // 60 is a leap second
+    // A value of 60 is a leap second.
     if parts.next().is_some() || hours > 23 || minutes > 59 || seconds > 60 {
         return None;
     }
@@ -41,7 +41,7 @@ fn digits(text: &str) -> Option<i64> {
     text.parse().ok()
 }
 
-/// Days since 1970-01-01 in the Gregorian calendar, after Howard Hinnant's `days_from_civil`.
+/// Returns the days since 1970-01-01 in the Gregorian calendar, using Howard Hinnant's `days_from_civil`.
 fn day_number(year: i64, month: i64, day: i64) -> Option<i64> {
     if !(1970..=YEAR_MAX).contains(&year) || !(1..=12).contains(&month) || !(1..=days_in(year, month)).contains(&day) {
         return None;

@@ -1,13 +1,13 @@
-//! Tolerant reading of JSON objects: an odd member counts as absent and leaves a complaint.
+//! Tolerant reading of JSON objects: an invalid member counts as absent and causes a complaint.
 
 use std::fmt;
 
 use serde_json::{Map, Value};
 
-/// Complaints that are kept of one object; the rest is only counted as one more.
+/// Upper bound of the complaints about one object. Further complaints are dropped.
 const COMPLAINTS_MAX: usize = 64;
 
-/// A member that has no valid value: where it is, and what would be valid.
+/// Complaint about a member without a valid value: its path, and the valid values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MetadataComplaint {
     /// Path of the member, such as `metadata.weight`.
@@ -21,7 +21,7 @@ impl fmt::Display for MetadataComplaint {
     }
 }
 
-/// Reads members of an object. A member that is null counts as absent.
+/// Reader for the members of an object. A null member counts as absent.
 #[derive(Debug)]
 pub(crate) struct FieldReader<'a> {
     path: &'a str,
@@ -66,7 +66,7 @@ impl<'a> FieldReader<'a> {
         self.read(name, "a string", |value| value.as_str().map(str::to_owned))
     }
 
-    /// Returns a text that is not empty; an empty one counts as absent.
+    /// Returns a text that is not empty. An empty text counts as absent.
     pub(crate) fn filled_text(&mut self, name: &str) -> Option<String> {
         self.text(name).filter(|text| !text.is_empty())
     }
@@ -98,7 +98,7 @@ impl<'a> FieldReader<'a> {
         self.read(name, "a list", Value::as_array)
     }
 
-    /// Returns the strings of a list. Other elements leave a complaint each.
+    /// Returns the strings of a list. Every other element causes a complaint.
     pub(crate) fn texts(&mut self, name: &str) -> Option<Vec<String>> {
         let list = self.list(name)?;
         let mut texts = Vec::with_capacity(list.len());
@@ -114,9 +114,9 @@ impl<'a> FieldReader<'a> {
     }
 }
 
-/// Reads a whole number that may be in float notation, as some clients write all numbers.
+/// Reads a whole number, even in float notation, which some clients use for all numbers.
 fn whole_of(value: &Value) -> Option<u64> {
-    /// Floats up to here are exact.
+    /// Largest number up to which floats represent whole numbers exactly.
     const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
     let float = |number: f64| (number.fract() == 0.0 && (0.0..=EXACT_MAX).contains(&number)).then_some(number as u64);
     value.as_u64().or_else(|| value.as_f64().and_then(float))

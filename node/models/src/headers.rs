@@ -1,25 +1,25 @@
-//! Headers that pass between client and upstream (1.6, G-14, G-15).
+//! Headers exchanged with clients and upstreams (1.6, G-14, G-15).
 
 use std::collections::HashSet;
 
 use crate::provider::is_hop_by_hop;
 
-/// Headers of one message that are looked at; more are dropped.
+/// Upper bound of the headers of a message. Further headers are dropped.
 const HEADERS_MAX: usize = 256;
-/// Bytes of a value that we add.
+/// Upper bound of a value that the gateway adds, in bytes.
 const ADDED_VALUE_BYTES_MAX: usize = 1024;
 
-/// Headers that clients' requests pass on without configuration.
+/// Request headers that are forwarded without configuration.
 const FORWARDED: [&str; 6] =
     ["accept", "content-type", "anthropic-version", "anthropic-beta", "openai-beta", "idempotency-key"];
 const TRACE: [&str; 2] = ["traceparent", "tracestate"];
 
-/// Headers that no configuration passes on: credentials of the caller, and what tells of the caller.
+/// Headers that no configuration forwards: credentials and traces of the caller.
 const NEVER_FORWARDED: [&str; 9] =
     ["authorization", "cookie", "forwarded", "origin", "referer", "via", "x-api-key", "x-goog-api-key", "x-real-ip"];
 const NEVER_FORWARDED_PREFIXES: [&str; 4] = ["x-forwarded-", "x-bt-", "x-amzn", "sec-"];
 
-/// Headers of upstream responses that do not reach the client.
+/// Headers of upstream responses that are not returned to the client.
 const NEVER_RETURNED: [&str; 13] = [
     "age",
     "alt-svc",
@@ -40,12 +40,12 @@ const NEVER_RETURNED_PREFIXES: [&str; 2] = ["access-control-", "x-bt-"];
 const REQUEST_ID: &str = "x-request-id";
 const UPSTREAM_REQUEST_ID: &str = "x-upstream-request-id";
 
-/// What passes to upstreams beside the usual headers.
+/// Headers that are forwarded to upstreams in addition to the usual ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ForwardPolicy {
-    /// Whether the headers of distributed tracing pass.
+    /// Whether headers of distributed tracing are forwarded.
     pub trace: bool,
-    /// Names of `gateway.forward_headers`, in lower case; one that ends in `*` stands for all that begin so.
+    /// Names of `gateway.forward_headers` in lower case. A trailing `*` matches any ending.
     pub names: Vec<String>,
 }
 
@@ -63,8 +63,10 @@ impl ForwardPolicy {
     }
 }
 
-/// Returns the headers of a request to an upstream, with names in lower case: those of the client that pass, then
-/// the `authentication`, then the `additional` ones of the secret, which win: some servers want a key in another form.
+/// Returns the headers of a request to an upstream, with names in lower case.
+///
+/// The client's forwarded headers come first, then `authentication`, then the `additional` headers of the secret. Later
+/// ones replace earlier ones, because some servers expect a key in another form.
 pub fn request_headers<'a>(
     client: impl IntoIterator<Item = (&'a str, &'a str)>,
     policy: &ForwardPolicy,
@@ -85,7 +87,7 @@ pub fn request_headers<'a>(
     headers
 }
 
-/// Returns the headers of an upstream's response that reach the client, with names in lower case.
+/// Returns the upstream's headers that are returned to the client, with names in lower case.
 pub fn response_headers<'a>(upstream: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<(String, String)> {
     let upstream = lower_case(upstream);
     let of_connection = named_by_connection(&upstream);
@@ -104,19 +106,19 @@ pub fn response_headers<'a>(upstream: impl IntoIterator<Item = (&'a str, &'a str
     renamed.collect()
 }
 
-/// What we say about a call in headers of its response.
+/// Headers of a response that describe the call.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct GatewayHeaders<'a> {
     pub request_id: &'a str,
-    /// Whether the response came from the cache; `None` if the cache was not asked.
+    /// Whether the response came from the cache, or `None` if the cache was not used.
     pub cached: Option<bool>,
     /// Name of the secret.
     pub used_endpoint: Option<&'a str>,
     pub used_model: Option<&'a str>,
     pub attempts: Option<u32>,
-    /// Cost in USD, of responses in one piece.
+    /// Cost in USD. Only responses in one piece report it.
     pub cost: Option<f64>,
-    /// Id of the row and the exported span, if the call is logged.
+    /// Id of the row. Like the exported span, it exists only if the call is logged.
     pub span_id: Option<&'a str>,
     pub span_export: Option<&'a str>,
     /// Names of parameters that were not sent, separated by commas.
@@ -129,7 +131,7 @@ pub struct GatewayHeaders<'a> {
 }
 
 impl GatewayHeaders<'_> {
-    /// Returns the headers that are added to a response.
+    /// Returns the headers to add to a response.
     pub fn to_headers(&self) -> Vec<(&'static str, String)> {
         let cache_control = match (self.ttl_s, self.is_stream) {
             (Some(ttl), true) => Some(format!("max-age={ttl}, no-transform")),
@@ -156,7 +158,7 @@ impl GatewayHeaders<'_> {
     }
 }
 
-/// Percent-encodes what may not be in a header: names of secrets and models are texts of users.
+/// Percent-encodes invalid characters of a header value, because users choose the names of secrets and models.
 fn visible(text: &str) -> String {
     use std::fmt::Write;
     let mut out = String::with_capacity(text.len());
@@ -174,7 +176,7 @@ fn lower_case<'a>(headers: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<
     headers.into_iter().take(HEADERS_MAX).map(|(name, value)| (name.to_ascii_lowercase(), value)).collect()
 }
 
-/// Names that a message itself declares to be of its connection.
+/// Returns the header names that the message itself declares as specific to its connection.
 fn named_by_connection(headers: &[(String, &str)]) -> HashSet<String> {
     let declared = headers.iter().filter(|(name, _)| name == "connection");
     declared.flat_map(|(_, value)| value.split(',')).map(|name| name.trim().to_ascii_lowercase()).collect()

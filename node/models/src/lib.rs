@@ -1,16 +1,16 @@
-//! Model calls without IO: from a model name to an ordered list of upstreams, and what to do when one fails.
+//! Model calls without input or output: choice of the upstreams for a model, and handling of failures.
 //!
 //! | module | subject |
 //! |---|---|
 //! | [`provider`] | typed view of a provider secret: URLs, authentication, header rules |
 //! | [`catalog`] | model names to specs and prices; costs and reservations |
 //! | [`resolution`] | candidates of a call and their order |
-//! | [`cooling`] | upstreams that are left alone for a while; nodes can exchange and join this state |
-//! | [`attempts`] | step machine of one call: which upstream is tried when, and what the caller gets |
-//! | [`headers`] | headers that pass between client and upstream |
+//! | [`cooling`] | upstreams that are avoided for a while, as a state that nodes can exchange and join |
+//! | [`attempts`] | state machine of a call: order of attempts, and response for the caller |
+//! | [`headers`] | headers exchanged with clients and upstreams |
 //!
-//! The time is always an argument, in milliseconds since 1970. Nothing here knows HTTP libraries, records or secrets'
-//! storage. Ids such as (G-10) name decisions of the contract.
+//! The time is always an argument, in milliseconds since 1970. This crate knows neither HTTP libraries nor records nor
+//! the storage of secrets. Ids such as (G-10) refer to decisions of the contract.
 
 pub mod attempts;
 mod calendar;

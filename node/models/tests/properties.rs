@@ -1,4 +1,4 @@
-//! Properties of orders, cooling and attempts, over many inputs.
+//! Property tests of orders, cooling and attempts.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -82,7 +82,7 @@ enum CoolingChange {
     Begin,
 }
 
-/// A state that some history has led to. Times are few, so that they coincide.
+/// Generates a state that results from a history. The times are few, so that they coincide.
 fn cooling_state() -> impl Strategy<Value = CoolingState> {
     let change = prop_oneof![
         3 => failure().prop_map(CoolingChange::Fail),
@@ -136,7 +136,7 @@ fn attempt_event() -> impl Strategy<Value = AttemptEvent> {
     ]
 }
 
-/// A simple record of what happened to a call, to hold the machine against.
+/// Simple record of a call, against which the machine is checked.
 #[derive(Default)]
 struct CallRecord {
     tries: Vec<(usize, u64)>,
@@ -269,14 +269,14 @@ proptest! {
                 break;
             }
             steps += 1;
-            // events that do not fit are left out; a call ends all the same
+            // Invalid events are skipped, and the call must still end.
             prop_assert!(steps < 20 * ATTEMPTS_MAX as usize * events.len(), "it does not end");
             let (event, at) = match effects.last() {
                 Some(AttemptEffect::WaitUntil { at_ms }) => (AttemptEvent::Woken, *at_ms),
                 _ => (*event, now + passed % 3_000),
             };
             let Ok(next) = machine.step(at, event) else {
-                // nothing of this list may fit any more
+                // It is possible that no event of the list fits any more.
                 if steps > events.len() {
                     effects = machine.step(now, AttemptEvent::ClientGone).expect("a client may always go");
                     prop_assert!(matches!(effects.last(), Some(AttemptEffect::GiveUp(_))));

@@ -1,9 +1,9 @@
-//! The audit log of an organization: a hash chain of changes to access, stored as rows of an object of its own. See
+//! Audit log of an organization: a hash chain of changes to access, stored as rows of its own object. See
 //! `auth::chain`.
 //!
 //! Entries that wait at the same time are written together, as rows of one write. The number of the first entry is the
-//! idempotency key of the write. When two nodes write at the same moment, one of them gets the answer that the key was used,
-//! reads the new last entry and appends behind it. Idempotency keys last far longer than the cached last entry.
+//! idempotency key of the write. If two nodes write concurrently, one of them learns that the key was used. It then
+//! reads the new last entry and appends after it. Idempotency keys live much longer than the cached last entry.
 
 use std::collections::{HashMap, VecDeque};
 use std::pin::Pin;
@@ -22,34 +22,34 @@ use tokio::time::{Instant, sleep};
 
 use crate::{FetchRequest, ObjectWrite, Objects, Patience, RowHome, WriteError};
 
-/// Upper bound of attempts against concurrent writers, each of which succeeds in between.
+/// Upper bound of the attempts against concurrent writers. Each failed attempt means that another writer succeeded.
 const ATTEMPTS_MAX: usize = 64;
 /// Upper bound of the entries of one write, and of their bytes. A larger entry is written alone.
 const TOGETHER_MAX: usize = 256;
 const TOGETHER_BYTES_MAX: usize = 256 << 10;
-/// Upper bound of the pause between two writes of one node, which lets other nodes write. The pause is as long as the write
-/// took.
+/// Upper bound of the pause between two writes of one node, which lets other nodes write. The pause is as long as the
+/// previous write.
 const TURN_MAX: Duration = Duration::from_millis(50);
 /// Time for which the last entry is cached.
 const REMEMBERED: Duration = Duration::from_secs(5);
-/// Digits of an entry's id, so that ids are in the order of their numbers.
+/// Number of digits in an entry's id, so that ids sort by their numbers.
 const DIGITS: usize = 12;
 
-/// Audit logs of all organizations.
+/// Handle of the audit logs of all organizations.
 #[derive(Clone, Debug)]
 pub struct AuditLog {
     objects: Objects,
     queues: Arc<Mutex<HashMap<OrgId, Arc<AuditQueue>>>>,
 }
 
-/// Entries of one organization that wait. One task at a time writes them for all callers.
+/// Waiting entries of one organization. One task at a time writes them for all callers.
 #[derive(Debug, Default)]
 struct AuditQueue {
     waiting: Mutex<VecDeque<PendingEntry>>,
     head: Arc<tokio::sync::Mutex<Option<LastEntry>>>,
 }
 
-/// An entry and the reply to its caller.
+/// Waiting entry with the reply to its caller.
 #[derive(Debug)]
 struct PendingEntry {
     entry: Map<String, Value>,
@@ -67,7 +67,7 @@ enum NotAdded {
     Failed(String),
 }
 
-/// The last entry of a log, as it was read.
+/// Last entry of a log.
 #[derive(Clone, Debug)]
 struct LastEntry {
     sequence: u64,
@@ -96,12 +96,12 @@ impl AuditLog {
             answer = &mut answer => return answer.map_err(cut_short)?,
             head = head => head,
         };
-        // In a task of its own: this caller may be dropped, but the entries of others must be written.
+        // A separate task writes the entries, because this caller may be dropped while others wait.
         tokio::spawn(self.clone().add_waiting(org, queue, head));
         answer.await.map_err(cut_short)?
     }
 
-    /// Writes waiting entries until there are none.
+    /// Writes waiting entries until none is left.
     async fn add_waiting(self, org: OrgId, queue: Arc<AuditQueue>, mut head: OwnedMutexGuard<Option<LastEntry>>) {
         loop {
             let batch = queue.next();
@@ -111,7 +111,7 @@ impl AuditLog {
             let (entries, waiting): (Vec<_>, Vec<_>) = batch.into_iter().map(|one| (one.entry, one.added)).unzip();
             let began = Instant::now();
             match self.add_together(org, &entries, &mut head).await {
-                // One entry is invalid; the others are written without it.
+                // One entry is invalid. The others are written without it.
                 Err(NotAdded::Refused(_)) if entries.len() > 1 => {
                     for (entry, one) in entries.iter().zip(waiting) {
                         one.tell(self.add_together(org, std::slice::from_ref(entry), &mut head).await);
@@ -208,7 +208,7 @@ impl Ledger for AuditLog {
     }
 }
 
-/// Returns the entries as rows behind the last one, and the number and hash of the new last one.
+/// Returns the entries as rows after the last one, and the number and hash of the new last entry.
 fn rows_behind(last: &LastEntry, created: &str, entries: &[Map<String, Value>]) -> (Vec<SentItem>, (u64, String)) {
     let mut end = (last.sequence, last.hash.clone());
     let mut rows = Vec::with_capacity(entries.len());
@@ -232,7 +232,8 @@ fn cut_short(_: oneshot::error::RecvError) -> String {
     "the node is stopping".into()
 }
 
-/// Returns the idempotency key of a write: its key is the number of the first entry, its content that of the write.
+/// Returns the idempotency key of a write. The key is derived from the number of the first entry, and the content from
+/// the last hash.
 fn request(org: OrgId, sequence: u64, hash: &str) -> RequestId {
     let key = (org.0.as_u128() ^ 0x6173_7361_7920_6175_6469_7420_6c6f_6731).wrapping_add(u128::from(sequence));
     let mut content = [0; 16];

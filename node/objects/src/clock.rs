@@ -1,11 +1,14 @@
-//! The clock of ids. The clock of a machine may jump, and an id years ahead would keep all later ids of its shard there:
-//! recent requests would count as old ones, and a repeated request would be written twice. So a time needs confirmation.
+//! Clock for ids.
 //!
-//! C1: at most `AHEAD_MAX` above the time of at least two other nodes, the later half of them.
-//! C2: with fewer nodes, at most that above both the other node and the time of the start plus the time since then.
-//! C3: a clock that is behind is used as it is, since ids increase in any case.
+//! A machine's clock may jump. An id years ahead would pin all later ids of its shard to that time. Recent requests
+//! would then count as old ones, and a repeated request would be written twice. So a time needs confirmation.
 //!
-//! Other nodes are asked every few seconds. C2 holds for the first moments after a start.
+//! C1: with at least two other nodes, a time is at most `AHEAD_MAX` above the upper median of their times.
+//! C2: with fewer nodes, it is at most that far above the larger of two times: that of the other node, and the start
+//!     time plus the elapsed time.
+//! C3: a clock that is behind is used unchanged, since ids increase in any case.
+//!
+//! Other nodes are queried every few seconds. C2 applies to the first moments after a start.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};

@@ -12,7 +12,7 @@ use crate::write_path::outcomes::RETRY_AFTER;
 /// Error of a write. Every variant but `Unknown` guarantees that nothing of the request is written, now or later.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum WriteError {
-    /// 400. `write` is the index among the writes of the call, `error.row` the index among its rows.
+    /// 400. `write` is the index of the write in the call, and `error.row` the index among its rows.
     #[error("{error}")]
     Row { write: usize, error: RowError },
     /// 413.
@@ -30,7 +30,7 @@ pub enum WriteError {
     /// 429 if a queue is full, 507 if a disk is, else 503. Nothing was written.
     #[error("{}", text_of(why, *retry_after))]
     NotWritten { why: NotWritten, retry_after: Duration },
-    /// 503. The writes to `written` are written; those to other objects are not, or it is unknown.
+    /// 503. The writes to `written` are written. The others are not written, or their outcome is unknown.
     #[error("it is unknown whether all of the request was written; a retry is safe: {why}")]
     Unknown { why: String, written: Vec<ObjectKey> },
 }
@@ -50,7 +50,7 @@ impl From<NotWritten> for WriteError {
 }
 
 impl WriteError {
-    /// Returns the error of a write that certainly failed, for this reason.
+    /// Returns the error of a write that certainly failed for this reason.
     pub(crate) fn unavailable(why: String) -> WriteError {
         NotWritten::Failed(why).into()
     }
@@ -96,7 +96,7 @@ pub enum ReadError {
     /// 429.
     #[error("busy: {why}; try again in {} s", retry_after.as_secs())]
     Busy { why: String, retry_after: Duration },
-    /// 507: a read at a version ahead of the last write has to write to the log, and the disk is full.
+    /// 507: a read at a version ahead of the last write must write to the log, and the disk is full.
     #[error("the disk has no room: {0}")]
     NoSpace(String),
     /// 503.

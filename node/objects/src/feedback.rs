@@ -1,6 +1,7 @@
-//! Feedback on logged rows as rows of a write: a merge for scores, expected and tags, and a row for the comment. Pure.
+//! Conversion of feedback on logged rows to writes: a merge of scores, expected and tags, and a row for a comment.
+//! Pure.
 //!
-//! An item's `metadata` and `source` go to the audit record of what it makes, never into the row.
+//! An item's `metadata` and `source` are stored in the audit record of its rows, never in the rows.
 
 use assay_storage_model::ObjectKind;
 use assay_storage_model::event::{PrepareContext, RowError, format_micros, prepare};
@@ -10,10 +11,10 @@ const SOURCES: [&str; 3] = ["app", "api", "external"];
 const SOURCE_DEFAULT: &str = "external";
 /// Fields that an item may change in its row.
 const MERGED: [&str; 3] = ["scores", "expected", "tags"];
-/// Kind whose rows have all fields of feedback; others drop missing ones.
+/// Kind whose rows have all fields of feedback. Other kinds drop fields that they lack.
 const WIDEST_KIND: ObjectKind = ObjectKind::Experiment;
 
-/// Converts items to rows. An empty item makes none. An error names the item by its index.
+/// Converts items to rows. An empty item creates no row. An error contains the index of its item.
 pub fn rows(items: Vec<Value>, now_micros: i64) -> Result<Vec<Value>, RowError> {
     let mut rows = Vec::with_capacity(items.len());
     for (index, item) in items.into_iter().enumerate() {
@@ -23,7 +24,8 @@ pub fn rows(items: Vec<Value>, now_micros: i64) -> Result<Vec<Value>, RowError> 
         };
         let named = json!({"id": item.get("id"), "_is_merge": true});
         let made = rows_of(item, now_micros).map_err(|(path, problem)| refuse(path, problem))?;
-        // Said here with the item's place: one item may make two rows or none, and then its id is looked at all the same.
+        // The check is here, because only here the index of the item is known. The id of an item without rows is
+        // checked as well.
         let checked = if made.is_empty() { std::slice::from_ref(&named) } else { &made };
         for row in checked {
             let context = &mut PrepareContext { now_micros, new_id: &mut || "new".to_owned() };

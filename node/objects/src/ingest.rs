@@ -1,9 +1,9 @@
-//! The rows of one `POST /logs3` by the object they belong to (client-wire.md 4.1). Pure.
+//! Grouping of the rows of one `POST /logs3` by their objects (client-wire.md 4.1). Pure.
 //!
-//! | a row with | goes to |
+//! | row with | object |
 //! |---|---|
-//! | `experiment_id` | the experiment; a `project_id` beside it says nothing |
-//! | `dataset_id` | the dataset; the same |
+//! | `experiment_id` | the experiment; a `project_id` is ignored |
+//! | `dataset_id` | the dataset; a `project_id` is ignored |
 //! | `prompt_session_id` and `log_id: "x"` | the playground's logs |
 //! | `project_id` and `log_id: "p"`, or with `function_data` or `prompt_data` and no `log_id` | the project's prompts |
 //! | `project_id` and `log_id: "g"`, or none | the project's logs |
@@ -16,17 +16,17 @@ use serde_json::Value;
 use thiserror::Error;
 use uuid::Uuid;
 
-/// Objects that one request may write to: each has its own entry, and its own outcome.
+/// Upper bound of the objects that one request may write to. Each has its own entry and outcome.
 pub const GROUPS_MAX: usize = 256;
 
-/// Rows of one object, in the order in which they were sent.
+/// Rows of one object, in the order of the request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
     pub kind: ObjectKind,
-    /// The project's for its logs, prompts and functions.
+    /// Id of the object. For logs, prompts and functions, it is the id of the project.
     pub id: Uuid,
     pub rows: Vec<SentItem>,
-    /// The place in the request of each row.
+    /// Index of each row in the request.
     pub indexes: Vec<usize>,
 }
 
@@ -49,7 +49,7 @@ pub enum IngestError {
     TooMany { row: usize },
 }
 
-/// Groups in the order of their first rows.
+/// Groups rows by their objects, in the order of their first rows.
 pub fn group(rows: Vec<SentItem>) -> Result<Vec<Group>, IngestError> {
     let mut groups: Vec<Group> = Vec::new();
     let mut places: HashMap<(ObjectKind, Uuid), usize> = HashMap::new();
@@ -106,7 +106,7 @@ fn object_of(row: usize, fields: &SentRow) -> Result<(ObjectKind, Uuid), IngestE
     }
 }
 
-/// Absent and null are the same.
+/// Returns a field. A null counts as absent.
 fn given<'a>(fields: &'a SentRow, name: &str) -> Option<&'a Value> {
     fields.get(name).filter(|value| !value.is_null())
 }

@@ -1,7 +1,7 @@
 //! Objects that own rows: ordered writes (`write_path`), reads (`read_path`), audit entries and the history of writes.
 //!
-//! One actor for each object orders its writes. Decisions are pure code, apart from actors and I/O; see [`pure`]. The crate
-//! depends on no HTTP library and does not authenticate callers.
+//! One actor per object orders its writes. Decisions are pure code, separate from actors and I/O; see [`pure`]. The
+//! crate depends on no HTTP library and does not authenticate callers.
 
 mod audit;
 mod clock;
@@ -47,7 +47,7 @@ use crate::write_path::registry::{Counters, ObjectRegistry};
 use crate::write_path::reservations::{self, Capacity, ReservationLimits};
 use crate::write_path::work::Work;
 
-/// The pure steps of a write and of a page, for fuzz tests and simulations.
+/// Pure steps of a write and of a page, for fuzz tests and simulations.
 pub mod pure {
     pub use crate::read_path::fetch::{PageQuery, Start, page, page_query};
     pub use crate::read_path::page::Cursor;
@@ -59,36 +59,37 @@ pub mod pure {
     pub use crate::write_path::write_queue::{Enqueued, WriteQueue};
 }
 
-/// Upper bound of the rows that one request by ids returns.
+/// Upper bound of the bytes of rows that one request by ids returns.
 const ROWS_BYTES_MAX: usize = 64 << 20;
 
-/// Default time that a write waits for its reservation: about half of the time that clients wait.
+/// Default time that a write waits for its reservation: about half of a client's timeout.
 pub const WAIT_MAX: Duration = Duration::from_secs(30);
 /// Time that a shutdown waits for the outcomes of writes that have a reservation.
 const SHUTDOWN_WAIT_MAX: Duration = Duration::from_secs(40);
 
-/// Limits of the writes that actors hold at once. A write beyond them waits in the reservation queue. A write with a
-/// reservation takes about twice its bytes of memory: its rows, then its command.
+/// Limits of the writes that actors hold at once. Further writes wait in the reservation queue.
+///
+/// A write with a reservation uses about twice its size in memory: its rows, then its command.
 #[derive(Clone, Debug)]
 pub struct ObjectLimits {
-    /// Threads that actors run on. One orders some ten thousand writes a second.
+    /// Number of actor threads. One thread orders some ten thousand writes per second.
     pub threads: usize,
-    /// Unanswered writes of one object and their bytes. Half of those of its shard, so that one object cannot block the
-    /// others.
+    /// Upper bound of the unanswered writes of one object, and of their bytes. It is below the limit of a shard, so
+    /// that one object cannot block others.
     pub object_writes: usize,
     pub object_bytes: usize,
-    /// Unanswered writes of one shard and their bytes. More than two log entries, so that a shard is never idle while writes
-    /// wait, and less than its committer takes.
+    /// Upper bound of the unanswered writes of one shard, and of their bytes. It exceeds two log entries, so that a
+    /// shard is never idle while writes wait. It is below the capacity of the committer.
     pub shard_writes: usize,
     pub shard_bytes: usize,
-    /// Unanswered writes of the node and their bytes.
+    /// Upper bound of the unanswered writes of the node, and of their bytes.
     pub node_writes: usize,
     pub node_bytes: usize,
-    /// Writes on the way to one other node and their bytes. Half of the capacity of a connection, so that the messages of
-    /// consensus find room.
+    /// Upper bound of the writes on the way to one other node, and of their bytes. Half of a connection's capacity
+    /// remains for consensus messages.
     pub peer_writes: usize,
     pub peer_bytes: usize,
-    /// Objects with an actor: a few kilobytes each.
+    /// Upper bound of the objects with an actor. An actor takes a few kilobytes.
     pub objects: usize,
     /// Time without a write after which an actor is stopped.
     pub idle: Duration,
@@ -112,13 +113,13 @@ impl Default for ObjectLimits {
     }
 }
 
-/// Bytes of all writes with a reservation: a share of the machine's memory.
+/// Returns the default bound of the bytes of all reserved writes, which is a share of the machine's memory.
 fn node_bytes_of_memory() -> usize {
     usize::try_from(memory_share(64, 32 << 20, 256 << 20)).unwrap_or(32 << 20)
 }
 
 impl ObjectLimits {
-    /// Limits of the reservations on this node.
+    /// Returns the limits of the reservations on this node.
     pub fn reservation_limits(&self) -> ReservationLimits {
         let capacity = |writes, bytes| Capacity { writes, bytes };
         ReservationLimits {
@@ -129,7 +130,7 @@ impl ObjectLimits {
         }
     }
 
-    /// Limits of the writes on the way to other nodes.
+    /// Returns the limits of the writes on the way to other nodes.
     fn outbound(&self) -> ReservationLimits {
         let peer = Capacity { writes: self.peer_writes, bytes: self.peer_bytes };
         let all = Capacity { writes: usize::MAX, bytes: usize::MAX };
@@ -137,42 +138,42 @@ impl ObjectLimits {
     }
 }
 
-/// Deadline of the wait for a reservation, and the credential that the wait is accounted to.
+/// Deadline for a reservation, and the credential that the wait is accounted to.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
     pub until: Instant,
-    /// Record of the caller's credential; nil for writes of the node itself.
+    /// Record id of the caller's credential. It is nil for writes of the node itself.
     pub credential: Uuid,
 }
 
 impl Patience {
-    /// Returns the default for writes of the node itself.
+    /// Returns the default patience for writes of the node itself.
     pub fn usual() -> Patience {
         Patience { until: Instant::now() + WAIT_MAX, credential: Uuid::nil() }
     }
 }
 
-/// One client request to one object.
+/// Client request that writes to one object.
 #[derive(Clone, Debug)]
 pub struct ObjectWrite {
     pub object: ObjectKey,
     /// Rows as the client sent them.
     pub rows: Vec<SentItem>,
-    /// Hashes of the idempotency key and the content, if the client sent a key.
+    /// Hashes of the idempotency key and of the content, if the client sent a key.
     pub request: Option<RequestId>,
 }
 
 /// Result of one [`ObjectWrite`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// One id for each row, in their order.
+    /// Id of each row, in the order of the rows.
     pub row_ids: Vec<String>,
     pub xact: Xact,
-    /// Whether the same request was written before and nothing changed.
+    /// Whether the same request was written before, so that nothing changed.
     pub duplicate: bool,
 }
 
-/// An object, and the ids of its organization and project that its rows contain.
+/// Object with the ids of its organization and project, which its rows contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RowHome {
     pub object: ObjectKey,
@@ -188,10 +189,11 @@ pub struct FetchRequest {
     /// Cursor of the previous page.
     pub cursor: Option<String>,
     pub version: Option<Xact>,
-    /// Deprecated cursor, together with `max_root_span_id`.
+    /// Deprecated cursor, used together with `max_root_span_id`.
     pub max_xact_id: Option<Xact>,
     pub max_root_span_id: Option<String>,
-    /// Whether the replica of the receiving node may serve the page without asking the leader. The page has its version.
+    /// Whether the replica of the receiving node may serve the page without asking the leader. The page reports its
+    /// version.
     pub stale: bool,
 }
 
@@ -207,7 +209,7 @@ pub struct RowsRequest {
 pub struct FetchPage {
     /// Rows as JSON objects.
     pub events: Vec<Bytes>,
-    /// Cursor of the next page; none on the last one.
+    /// Cursor of the next page. The last page has none.
     pub cursor: Option<String>,
     /// Version at which the page was read.
     pub version: Xact,
@@ -216,18 +218,18 @@ pub struct FetchPage {
 /// Counts for metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ObjectCounts {
-    /// Actors that run.
+    /// Number of running actors.
     pub active: u64,
-    /// Unanswered writes with a reservation, and their bytes.
+    /// Number of unanswered writes with a reservation, and their bytes.
     pub waiting_writes: u64,
     pub waiting_bytes: u64,
-    /// Calls that wait for their reservations, and the bytes of their writes.
+    /// Number of calls that wait for their reservations, and the bytes of their writes.
     pub queued_calls: u64,
     pub queued_bytes: u64,
-    /// Calls that had to wait since the start, and the sum of their waits.
+    /// Number of calls that had to wait since the start, and the sum of their waits.
     pub waits: u64,
     pub wait_seconds: f64,
-    /// Counts since the start: writes, rows, repeated requests, refusals without a reservation, unknown outcomes.
+    /// Counts since the start: writes, rows, repeated requests, busy refusals, unknown outcomes.
     pub writes: u64,
     pub rows: u64,
     pub duplicates: u64,
@@ -244,7 +246,8 @@ pub struct ObjectCounts {
 #[derive(Clone)]
 pub struct Objects {
     shared: Arc<Shared>,
-    /// Encoded [`Asker`] of requests to other nodes, which check its rights; empty where there is none.
+    /// Encoded [`Asker`] of requests to other nodes, which check its rights. It is empty for a handle without a
+    /// principal.
     asker: Bytes,
 }
 
@@ -261,7 +264,7 @@ impl fmt::Debug for Objects {
 }
 
 impl Objects {
-    /// Starts the threads of the actors. May be called from any runtime or from none.
+    /// Starts the actor threads and the services for other nodes. It may be called inside or outside of a runtime.
     pub fn start(cluster: Arc<Cluster>, limits: ObjectLimits, clock: Clock) -> Objects {
         let threads = Arc::new(ActorThreads::start(limits.threads));
         let registry = Arc::new(ObjectRegistry::new(Arc::clone(&cluster), &limits, clock, threads.spawner()));
@@ -277,13 +280,16 @@ impl Objects {
         Objects { shared: Arc::new(Shared { registry, threads, readers }), asker: Bytes::new() }
     }
 
-    /// Returns a handle whose requests to other nodes name this principal. The nodes with the rows check its rights again.
+    /// Returns a handle whose requests to other nodes name this principal. The nodes that hold the rows check its
+    /// rights again.
     pub fn on_behalf_of(&self, asker: &Asker) -> Objects {
         Objects { shared: Arc::clone(&self.shared), asker: asker.to_bytes().into() }
     }
 
-    /// Writes rows to objects. Prepares every row and reserves capacity for every write before it sends the first one. It
-    /// waits for the reservations until the deadline, and is refused as busy only then.
+    /// Writes rows to objects.
+    ///
+    /// Prepares every row and reserves capacity for every write before it sends the first one. It waits for the
+    /// reservations until the deadline, and only then fails as busy.
     ///
     /// Dropping the future while it waits leaves the queue, and nothing is written.
     pub async fn write(&self, mut writes: Vec<ObjectWrite>, patience: Patience) -> Result<Vec<Written>, WriteError> {
@@ -318,7 +324,7 @@ impl Objects {
         let stored = if ids.is_empty() {
             Vec::new()
         } else {
-            // Only ids are read of these rows, whatever project they are in.
+            // Only the ids of these rows are used, so the project does not matter.
             let home = RowHome { object: write.object, org: write.object.org, project_id: Uuid::nil() };
             self.rows(&home, ids, None).await.map_err(|why| WriteError::parents_unread(write.object, why))?
         };
@@ -326,7 +332,7 @@ impl Objects {
         Ok(())
     }
 
-    /// Returns one page of whole traces, newest first. Sees every write acknowledged before the call.
+    /// Returns one page of whole traces, newest first. The page includes every write acknowledged before the call.
     pub async fn fetch(&self, home: &RowHome, request: FetchRequest) -> Result<FetchPage, ReadError> {
         let Shared { registry, readers, .. } = &*self.shared;
         let page = fetch::fetch(registry, readers, *home, Reading::Page(request), &self.asker).await?;
@@ -335,7 +341,8 @@ impl Objects {
         Ok(page)
     }
 
-    /// Returns the rows that exist of these ids, in the order of the ids. Sees every write acknowledged before the call.
+    /// Returns the existing rows of these ids, in the order of the ids. Every write acknowledged before the call is
+    /// visible.
     pub async fn rows(&self, home: &RowHome, ids: Vec<String>, version: Option<Xact>) -> Result<Vec<Bytes>, ReadError> {
         let Shared { registry, readers, .. } = &*self.shared;
         let (mut rows, mut bytes, mut request) = (Vec::new(), 0, RowsRequest { ids, version });
@@ -349,12 +356,12 @@ impl Objects {
                 let why = format!("the rows have more than {ROWS_BYTES_MAX} bytes: request fewer of them");
                 return Err(ReadError::BadRequest(why));
             }
-            // What comes later is of the same version, as if all had been read at once.
+            // All pages are read at one version, as if in a single read.
             request = RowsRequest { ids: request.ids.split_off(next), version: Some(page.version) };
         }
     }
 
-    /// Deletes an object with all of its rows for good. Later writes to it are refused.
+    /// Deletes an object and all of its rows permanently. Later writes to it are refused.
     pub async fn drop_object(&self, object: ObjectKey) -> Result<(), WriteError> {
         let cluster = &self.shared.registry.cluster;
         let command = Bytes::from(Command::DropObject { object }.encode());
@@ -369,7 +376,7 @@ impl Objects {
         self.shared.registry.counts()
     }
 
-    /// Refuses new writes, waits for the outcomes of those with a reservation, and stops the threads.
+    /// Refuses new writes, waits for the outcomes of reserved writes, and stops the threads.
     pub async fn shutdown(&self) {
         self.shared.registry.close();
         if tokio::time::timeout(SHUTDOWN_WAIT_MAX, self.shared.registry.emptied()).await.is_err() {
@@ -386,7 +393,7 @@ impl Objects {
         }
     }
 
-    /// Counts a refusal at the deadline, and adds the time after which a retry is worthwhile.
+    /// Counts a busy refusal, and sets the time after which a retry is worthwhile.
     fn late(&self, org: Option<OrgId>, error: WriteError) -> WriteError {
         let WriteError::NotWritten { why: NotWritten::Busy(why), .. } = error else { return error };
         let registry = &self.shared.registry;
@@ -396,7 +403,7 @@ impl Objects {
     }
 }
 
-/// Returns the setting behind a refusal, for the log and metrics.
+/// Returns the setting that caused a refusal, for the log and metrics.
 fn setting_of(why: &str) -> &'static str {
     match why {
         reservations::OBJECT_FULL => "objects.object_bytes_max",
@@ -406,8 +413,8 @@ fn setting_of(why: &str) -> &'static str {
     }
 }
 
-/// Combines the outcomes of a call in the order of its writes. Where one is refused, a write without rows counts as not
-/// written either.
+/// Combines the outcomes of a call in the order of its writes. A write without rows does not count as written if
+/// another one is refused.
 fn together(
     sent_to: Vec<(usize, ObjectKey)>,
     outcomes: Vec<WriteOutcome>,
@@ -428,7 +435,8 @@ fn together(
     Ok(done.into_iter().map(|(_, done)| done).collect())
 }
 
-/// Returns whether the object is deleted as far as the replica here has applied. The leader of the shard decides later.
+/// Returns whether the local replica knows that the object is deleted. The leader of the shard makes the final
+/// decision.
 fn is_gone(registry: &ObjectRegistry, object: &ObjectKey) -> bool {
     let shard = registry.cluster.shard(registry.cluster.locate(object));
     shard.is_some_and(|shard| shard.object(object).is_some_and(|record| record.dropped))

@@ -1,6 +1,6 @@
-//! The history of writes to an object, and writing it again to another one.
+//! History of writes to an object, and its replay to another object.
 //!
-//! An operation is a line of JSON with its documents as they are stored: parsing and printing numbers would change some.
+//! An operation is a line of JSON with its documents as stored, because parsing and printing would change some numbers.
 
 use std::fmt;
 
@@ -22,12 +22,12 @@ use crate::write_path::prepare::Prepared;
 use crate::write_path::work::Work;
 use crate::{FetchPage, Objects, Patience, ReadError, RowHome, WriteError, together};
 
-/// Operations of the first read, and the upper bound of one read.
+/// Number of operations in the first read, and upper bound of later reads.
 const OPS_READ_FIRST: usize = 16;
 const OPS_READ_MAX: usize = 1024;
 /// Intended size of one read.
 const READ_BYTES: usize = 2 << 20;
-/// Upper bound of a line without its documents and ids.
+/// Upper bound of the bytes of a line without its documents and ids.
 const FRAME_BYTES: usize = 256;
 
 /// Position in the history: after this many operations of a write.
@@ -40,23 +40,23 @@ pub struct HistoryPosition {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistoryRequest {
     pub from: HistoryPosition,
-    /// Version to read at; `None` for every write acknowledged before the call.
+    /// Version to read at. `None` includes every write acknowledged before the call.
     pub version: Option<Xact>,
 }
 
 /// Page of operations in the order of the writes. A write may continue on the next page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryPage {
-    /// Lines without line ends; see [`HistoryOp::parse`].
+    /// Lines without line breaks; see [`HistoryOp::parse`].
     pub lines: Vec<Bytes>,
     pub next: Option<HistoryPosition>,
     pub version: Xact,
 }
 
-/// One operation of a write.
+/// Operation of a write.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HistoryOp {
-    /// Id of its write.
+    /// Id of the write.
     pub xact: Xact,
     pub row: PreparedRow,
 }
@@ -95,7 +95,7 @@ impl HistoryOp {
         Ok(HistoryOp { xact: Xact::parse(&xact).map_err(|why| why.to_string())?, row })
     }
 
-    /// Returns its approximate size in memory and in a command.
+    /// Returns the approximate size of the operation in memory and in a command.
     pub fn bytes(&self) -> usize {
         let PreparedRow { id, span_id, root_span_id, doc, rules, audit, .. } = &self.row;
         FRAME_BYTES + id.len() + span_id.len() + root_span_id.len() + doc.len() + rules.len() + audit.len()
@@ -106,7 +106,7 @@ fn plain<'t, T: Deserialize<'t>>(text: &'t [u8], name: &str) -> Result<T, String
     serde_json::from_slice(text).map_err(|why| format!("`{name}` of an operation: {why}"))
 }
 
-/// Checks what the state machine and readers rely on.
+/// Checks the invariants that the state machine and readers rely on.
 fn check(row: &PreparedRow) -> Result<(), String> {
     let PreparedRow { id, span_id, root_span_id, doc, rules, audit, action, .. } = row;
     let long = [id, span_id, root_span_id].into_iter().any(|id| id.len() > ID_BYTES_MAX);
@@ -154,12 +154,12 @@ fn line_of(op: &WrittenOp) -> Bytes {
     Bytes::from(line)
 }
 
-/// Appends a JSON text on one line: line ends, which occur between tokens only, become spaces.
+/// Appends a JSON text on one line. Line breaks, which occur only between tokens, become spaces.
 fn put_on_one_line(line: &mut Vec<u8>, text: &[u8]) {
     line.extend(text.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }));
 }
 
-/// The lines of a page; the cursor is the place of the next one.
+/// Returns the lines of a page. The cursor is the position of the next page.
 pub(crate) fn past(view: &View, home: &RowHome, asked: &HistoryRequest) -> Result<FetchPage, ReadError> {
     let object = &home.object;
     let explain = |why| explain(object, why);
@@ -195,15 +195,15 @@ fn place_of(cursor: &str) -> Option<HistoryPosition> {
 }
 
 impl Objects {
-    /// Returns a page of the history of an object from a position. Sees every write acknowledged before the call. Later
-    /// pages are read at the version of the first.
+    /// Returns a page of the history of an object from a position. The page includes every write acknowledged before
+    /// the call. Later pages are read at the version of the first.
     pub async fn past(
         &self,
         object: ObjectKey,
         from: HistoryPosition,
         version: Option<Xact>,
     ) -> Result<HistoryPage, ReadError> {
-        // Which project it is in stands in no line.
+        // The lines do not contain the project, so its id does not matter.
         let home = RowHome { object, org: object.org, project_id: Uuid::nil() };
         let reading = Reading::Past(HistoryRequest { from, version });
         let FetchPage { events: lines, cursor, version } =
@@ -213,7 +213,8 @@ impl Objects {
         Ok(HistoryPage { lines, next, version })
     }
 
-    /// Writes operations again as one write with an idempotency key. They are stored documents, and not prepared again.
+    /// Writes operations again as one write with an idempotency key. Their documents are stored forms, so they are not
+    /// prepared again.
     pub async fn write_again(
         &self,
         object: ObjectKey,

@@ -1,6 +1,7 @@
 //! Writes that restore the rows of an object to an earlier version. Pure.
 //!
-//! Rows that changed or were deleted are written whole, and rows that were added are deleted. History is not changed.
+//! Rows that were changed or deleted since are written completely, and rows that were added since are deleted. The
+//! history is not changed.
 
 use std::collections::HashMap;
 
@@ -19,7 +20,7 @@ const NOT_WRITTEN: [&str; 9] = [
     "audit_data",
 ];
 
-/// Rows to write, and how many of them bring something back and take something away.
+/// Rows to write, with the numbers of restored and of deleted rows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Restoring {
     pub rows: Vec<Value>,
@@ -27,7 +28,7 @@ pub struct Restoring {
     pub deleted: usize,
 }
 
-/// Returns the writes, given the rows at the version and the current ones, in any order.
+/// Returns the writes for the rows at the version and the current rows, which may be in any order.
 pub fn restoring(then: Vec<Value>, now: Vec<Value>) -> Restoring {
     let mut now: HashMap<String, Map<String, Value>> = now.into_iter().filter_map(written).collect();
     let mut restoring = Restoring::default();

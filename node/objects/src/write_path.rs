@@ -1,4 +1,4 @@
-//! The write path, from a client's rows to the outcome of the shard:
+//! Write path, from a client's rows to the outcome of the shard:
 //!
 //! ```text
 //! parents, prepare ──> deliver ──> registry (reservation_queue, reservations) ──> actor (write_queue) ──> committer

@@ -6,17 +6,17 @@ use serde_json::{Map, Value, json};
 use crate::decode::{Encoding, Signal};
 use crate::proto::{Any, Delay, ExportResponse, PartialSuccess, RetryInfo, RpcStatus};
 
-/// A span that was not taken: its place among the spans of the export, and why.
+/// Span that was not taken, with its position in the export and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejected {
     pub index: usize,
     pub why: String,
 }
 
-/// Upper bound of the reasons in a response, which always has the number of rejected spans.
+/// Upper bound of the reasons in a response. The number of rejected spans is always complete.
 pub const REASONS_TOLD_MAX: usize = 5;
 
-/// The answer to an export of spans that was taken, in whole or in part. Empty where all was taken.
+/// Encodes the response to an export of spans. It is empty if all spans were taken.
 pub fn encode_response(rejected: &[Rejected], encoding: Encoding) -> Vec<u8> {
     let told: Vec<String> =
         rejected.iter().take(REASONS_TOLD_MAX).map(|one| format!("span {}: {}", one.index, one.why)).collect();
@@ -27,7 +27,7 @@ pub fn encode_response(rejected: &[Rejected], encoding: Encoding) -> Vec<u8> {
     answer(Signal::Traces, rejected.len() as u64, message, encoding)
 }
 
-/// The answer to an export of a signal that is not stored, which has so many items: none of them was taken.
+/// Encodes the response to an export of a signal that is not stored. All its items are rejected.
 pub fn encode_not_stored(signal: Signal, items: u64, encoding: Encoding) -> Vec<u8> {
     let what = match signal {
         Signal::Traces => "spans",
@@ -54,7 +54,7 @@ fn answer(signal: Signal, rejected: u64, message: String, encoding: Encoding) ->
             };
             let mut body = Map::new();
             if !all_taken {
-                // numbers of 64 bits are text in the JSON of protobuf
+                // The JSON encoding of protobuf represents 64-bit numbers as text.
                 body.insert(
                     "partialSuccess".to_owned(),
                     json!({ name: rejected.to_string(), "errorMessage": message }),
@@ -65,7 +65,7 @@ fn answer(signal: Signal, rejected: u64, message: String, encoding: Encoding) ->
     }
 }
 
-/// The body of an answer that is a refusal: `google.rpc.Status`, with a code of gRPC.
+/// Encodes a refusal as `google.rpc.Status`, with a gRPC code.
 pub fn encode_status(code: i32, message: &str, encoding: Encoding) -> Vec<u8> {
     match encoding {
         Encoding::Protobuf => RpcStatus { code, message: message.to_owned(), details: Vec::new() }.encode_to_vec(),
@@ -73,7 +73,7 @@ pub fn encode_status(code: i32, message: &str, encoding: Encoding) -> Vec<u8> {
     }
 }
 
-/// Encodes the detail of a gRPC status that allows a retry. Without it exporters treat some codes as final.
+/// Encodes the detail of a gRPC status that allows a retry. Without it, exporters treat some codes as final.
 pub fn encode_retry(code: i32, message: &str, after_seconds: u64) -> Vec<u8> {
     let seconds = i64::try_from(after_seconds).unwrap_or(i64::MAX);
     let value = RetryInfo { retry_delay: Some(Delay { seconds }) }.encode_to_vec();
@@ -134,7 +134,7 @@ mod tests {
         );
     }
 
-    /// As the public definitions of all three signals write it.
+    /// Compares with the public definitions of all three signals.
     #[test]
     fn answers_of_all_signals_are_one_message_in_protobuf() {
         for signal in [Signal::Traces, Signal::Logs, Signal::Metrics] {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use crate::proto::KeyValue;
 use crate::value;
 
-/// Names are columns of rows later, and no instrumentation has longer ones.
+/// Upper bound of an attribute's name. Names become columns of rows, and no instrumentation has longer ones.
 pub const ATTRIBUTE_NAME_BYTES_MAX: usize = 1024;
 /// Upper bound of the parts of a structured name, such as `llm.input_messages.0.message.role`.
 const PARTS_MAX: usize = 16;
@@ -26,7 +26,7 @@ struct Attribute {
 }
 
 impl Attributes {
-    /// Collects attributes. Of two with the same name the later one counts.
+    /// Collects attributes. Among attributes with the same name, the last one counts.
     pub fn of(pairs: Vec<KeyValue>, depth: usize) -> Result<Attributes, String> {
         let mut items = Vec::with_capacity(pairs.len());
         for KeyValue { key: name, value } in pairs {
@@ -38,7 +38,7 @@ impl Attributes {
             };
             items.push(Attribute { name, value, is_taken: false });
         }
-        // stable, so that the later of two stands behind the earlier
+        // The sort is stable, so the later of two equal names comes last.
         items.sort_by(|one, other| one.name.cmp(&other.name));
         items.dedup_by(|later, earlier| {
             let is_one = later.name == earlier.name;
@@ -63,7 +63,7 @@ impl Attributes {
         self.get(name).and_then(Value::as_str)
     }
 
-    /// The value, which then is where it was put and no longer among the rest.
+    /// Takes a value, so that it is no longer among the rest.
     pub fn take(&mut self, name: &str) -> Option<Value> {
         let place = self.place(name)?;
         let item = &mut self.items[place];
@@ -88,7 +88,7 @@ impl Attributes {
         Some(read)
     }
 
-    /// Whether there is this name, or, where it ends with a dot, one that begins so.
+    /// Returns whether there is an attribute with this name, or with this prefix if the name ends with a dot.
     pub fn has(&self, name: &str) -> bool {
         if name.ends_with('.') {
             return self.beginning(name).any(|item| !item.is_taken);
@@ -111,8 +111,9 @@ impl Attributes {
             .map(move |item| (&item.name[beginning.len()..], &item.value))
     }
 
-    /// Takes a list whose elements are an attribute for each part: `<beginning>0.role`, `<beginning>0.content`. Names
-    /// without an index after the prefix stay, and so do attributes that contradict the others.
+    /// Takes a list whose elements have an attribute for each part: `<beginning>0.role`, `<beginning>0.content`.
+    ///
+    /// Names without an index after the prefix stay, and so do attributes that contradict others.
     pub fn take_list(&mut self, beginning: &str) -> Option<Vec<Value>> {
         let (from, preserves) = (self.from(beginning), self.preserves);
         let mut list = Map::new();
@@ -136,13 +137,13 @@ impl Attributes {
         }
     }
 
-    /// All that was not taken.
+    /// Returns all attributes that were not taken.
     pub fn rest(self) -> impl Iterator<Item = (String, Value)> {
         self.items.into_iter().filter(|item| !item.is_taken).map(|item| (item.name, item.value))
     }
 }
 
-/// The empty place in nested objects that the parts lead to; none where something else is on the way.
+/// Returns the empty place at a path in nested objects, or `None` if another value is in the way.
 fn slot<'a>(map: &'a mut Map<String, Value>, parts: &str) -> Option<&'a mut Value> {
     match parts.split_once('.') {
         Some((part, rest)) => match map.entry(part).or_insert_with(|| Value::Object(Map::new())) {
@@ -156,8 +157,9 @@ fn slot<'a>(map: &'a mut Map<String, Value>, parts: &str) -> Option<&'a mut Valu
     }
 }
 
-/// Converts objects with numeric keys to lists in the order of the numbers. The numbers are no indexes, so that a large
-/// one costs nothing.
+/// Converts objects with numeric keys to lists in the order of the numbers.
+///
+/// The numbers are not indexes, so a large number needs no memory.
 fn lists(value: Value) -> Value {
     let Value::Object(map) = value else { return value };
     if map.is_empty() || !map.keys().all(|key| is_number(key)) {

@@ -1,4 +1,4 @@
-//! Decoding of messages, within limits.
+//! Decoding of messages within limits.
 
 use prost::Message;
 use serde::Deserialize;
@@ -9,7 +9,7 @@ use crate::json;
 use crate::proto::ExportTraceServiceRequest;
 use crate::wire::{self, Counted};
 
-/// The two encodings of OTLP over HTTP.
+/// Encodings of OTLP over HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
     Protobuf,
@@ -43,21 +43,22 @@ impl Signal {
     }
 }
 
-/// Spans of one request. Exporters send 512 at once by default, collectors 8192.
+/// Upper bound of the spans of one request. Exporters send 512 at once by default, and collectors 8192.
 pub const SPANS_MAX: usize = 20_000;
-/// Resources and scopes of one request: one of each for every span.
+/// Upper bound of the resources and scopes of one request: one of each per span.
 pub const GROUPS_MAX: usize = 2 * SPANS_MAX;
-/// Messages of one request, the smallest counted: what a hostile body of empty ones takes in memory.
+/// Upper bound of the messages of one request. It bounds the memory that a hostile body of empty messages needs.
 pub const MESSAGES_MAX: usize = 2_000_000;
-/// Attributes of a span, an event, a link or a resource. Exporters stop at 128 unless they are told otherwise; messages
-/// of long conversations are several attributes each.
+/// Upper bound of the attributes of a span, an event, a link or a resource.
+///
+/// Exporters stop at 128 by default. Long conversations use several attributes for each message.
 pub const ATTRIBUTES_MAX: usize = 8_192;
 pub const EVENTS_MAX: usize = 4_096;
 pub const LINKS_MAX: usize = 1_024;
-/// Levels of an attribute's value. JSON of more levels than this is above what its reader takes.
+/// Upper bound of the nesting of an attribute's value. The JSON parser accepts no deeper nesting.
 pub const VALUE_DEPTH_MAX: usize = 24;
 
-/// Limits of one request. Exceeding one of the first three refuses the request, otherwise the span.
+/// Limits of one request. The first three apply to the request, and the others to each span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     pub spans: usize,
@@ -83,7 +84,7 @@ impl Default for Limits {
     }
 }
 
-/// Decoded export of spans, and its limits.
+/// Decoded export of spans with its limits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Export {
     pub(crate) request: ExportTraceServiceRequest,
@@ -106,7 +107,7 @@ impl Export {
     }
 }
 
-/// Reads an export of spans.
+/// Decodes an export of spans.
 pub fn decode(bytes: &[u8], encoding: Encoding, limits: Limits) -> Result<Export, OtelError> {
     let malformed = |why: String| malformed(Signal::Traces, encoding, why);
     match encoding {
@@ -116,7 +117,7 @@ pub fn decode(bytes: &[u8], encoding: Encoding, limits: Limits) -> Result<Export
             Ok(Export { request, limits })
         }
         Encoding::Json => {
-            // what is in it is counted first, as of the other encoding: a span of two bytes takes hundreds in memory
+            // Objects are counted before they are parsed, because a span of two bytes needs hundreds in memory.
             let all = objects_of(bytes);
             check(Counted { items: 0, groups: 0, all }, limits)?;
             let traces: TraceCounts = from_json(bytes).map_err(malformed)?;
@@ -145,7 +146,7 @@ pub fn count(bytes: &[u8], encoding: Encoding, signal: Signal) -> Result<u64, Ot
 }
 
 fn from_json<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, String> {
-    // nothing at all is the empty message, as in the other encoding
+    // An empty body is the empty message, as in the other encoding.
     if bytes.trim_ascii().is_empty() {
         return serde_json::from_slice(b"{}").map_err(|why| why.to_string());
     }
@@ -178,7 +179,7 @@ fn objects_of(bytes: &[u8]) -> usize {
             objects += 1;
             continue;
         }
-        // to the end of the text, over what is escaped in it
+        // The scan continues after the end of the string and skips escaped characters.
         loop {
             let Some(at) = memchr::memchr2(b'"', b'\\', rest) else { return objects };
             let is_end = rest[at] == b'"';
@@ -386,7 +387,7 @@ mod tests {
         assert!(refused.to_string().contains("at byte"), "{refused}");
     }
 
-    /// Written with the public definitions: two points of each kind of metric, and three records of two resources.
+    /// Tests bodies from the public definitions: two points of each kind of metric, and three records of two resources.
     #[test]
     fn what_others_write_of_logs_and_metrics_is_counted() {
         let metrics = "0a8f01128c0112160a0567617567652a0d0a000a0931040000000000000012140a0373756d3a0d0a000a093104000000\

@@ -1,5 +1,5 @@
-//! A row while conventions fill it, and the declaration of a convention. A field keeps its first value; the precedence
-//! is in [`crate::conventions`].
+//! Row that conventions fill, and declaration of a convention. A field keeps its first value. [`crate::conventions`]
+//! defines the precedence.
 
 use serde_json::{Map, Number, Value};
 
@@ -17,23 +17,23 @@ pub(crate) struct Draft {
     pub metadata: Map<String, Value>,
     pub tags: Vec<Value>,
     pub context: Map<String, Value>,
-    /// `span_attributes` of the exporter.
+    /// Value of `span_attributes` from the exporter.
     pub given: Map<String, Value>,
     pub span_type: Option<&'static str>,
 }
 
-/// Source of a value, and its conversion.
+/// Source of a value, with its conversion.
 #[derive(Clone, Copy)]
 pub(crate) enum Source {
-    /// The value of an attribute, unchanged.
+    /// Unchanged value of an attribute.
     Plain(&'static str),
-    /// Text that is meant as JSON becomes it.
+    /// Value of an attribute, parsed if it is a text with JSON.
     Json(&'static str),
-    /// A list of texts that are JSON, each by itself.
+    /// List of texts, each parsed separately if it contains JSON.
     JsonEach(&'static str),
-    /// A list written as an attribute for each part of an element.
+    /// List with an attribute for each part of an element.
     List(&'static str, fn(Value) -> Value),
-    /// The result of a function over several attributes.
+    /// Result of a function over several attributes.
     Several(fn(&mut Attributes) -> Option<Value>),
 }
 
@@ -58,10 +58,12 @@ impl Source {
 /// Attribute with a number, the name of its metric, and a factor.
 pub(crate) struct MetricAttribute(pub &'static str, pub &'static str, pub f64);
 
-/// Mapping of a convention from span attributes to fields. Payloads, which may be large, are moved into their field. Small
-/// values are copied and stay under their original name, too.
+/// Mapping of a convention from span attributes to fields.
+///
+/// Payloads, which may be large, are moved into their field. Small values are copied, and stay under their original
+/// name, too.
 pub(crate) struct Convention {
-    /// Names, or beginnings that end with a dot, without any of which a span is not of this convention.
+    /// Names, or prefixes that end with a dot, of which spans of this convention have at least one.
     pub signs: &'static [&'static str],
     /// Returns the type of a span from its attributes.
     pub span_type: fn(&Attributes) -> Option<&'static str>,
@@ -69,9 +71,9 @@ pub(crate) struct Convention {
     pub llm: &'static [&'static str],
     pub input: &'static [Source],
     pub output: &'static [Source],
-    /// Small values, by the attribute's name and the key in `metadata`; the first that is there wins.
+    /// Small values, by the attribute's name and the key in `metadata`. The first existing one wins.
     pub metadata: &'static [(&'static str, &'static str)],
-    /// Payloads for a key in `metadata`.
+    /// Payloads with their key in `metadata`.
     pub payloads: &'static [(Source, &'static str)],
     pub metrics: &'static [MetricAttribute],
     /// Code that runs before the tables and takes precedence.
@@ -146,7 +148,7 @@ impl Draft {
         self.metrics.extend(number.map(|number| (name.to_owned(), Value::Number(number))));
     }
 
-    /// The sum that some leave to the reader.
+    /// Adds the total of tokens, which some libraries omit.
     pub fn add_up_tokens(&mut self) {
         let count = |name: &str| self.metrics.get(name).and_then(Value::as_i64);
         if let (false, Some(prompt), Some(completion)) =
@@ -156,7 +158,7 @@ impl Draft {
         }
     }
 
-    /// Adds tags, each once, in their order.
+    /// Adds tags without duplicates, in order.
     pub fn tag(&mut self, tags: Vec<Value>) {
         for tag in tags {
             if !self.tags.contains(&tag) {
@@ -173,7 +175,7 @@ impl Draft {
     }
 }
 
-/// The object that a value is, or its text.
+/// Returns the object that a value contains directly or as JSON text.
 pub(crate) fn object(value: &Value) -> Option<Map<String, Value>> {
     match value {
         Value::Object(map) => Some(map.clone()),
@@ -185,7 +187,7 @@ pub(crate) fn object(value: &Value) -> Option<Map<String, Value>> {
     }
 }
 
-/// Returns an object of numbers; `true` counts as one.
+/// Returns an object of numbers. The value `true` counts as one.
 pub(crate) fn numbers(value: &Value) -> Option<Map<String, Value>> {
     let is_number = |text: &str| matches!(text, "NaN" | "Infinity" | "-Infinity");
     object(value)?
@@ -199,7 +201,7 @@ pub(crate) fn numbers(value: &Value) -> Option<Map<String, Value>> {
         .collect()
 }
 
-/// A list of texts, or the text of one.
+/// Returns a list of texts that a value contains directly or as JSON text.
 pub(crate) fn texts(value: &Value) -> Option<Vec<Value>> {
     let list = match value {
         Value::Array(list) => list.clone(),

@@ -4,19 +4,19 @@ use thiserror::Error;
 
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum OtelError {
-    /// The bytes are no message of the signal in the encoding they came in.
+    /// The bytes are not a message of the signal in the given encoding.
     #[error("the body is not an OTLP {signal} export in {encoding}: {why}")]
     Malformed { signal: &'static str, encoding: &'static str, why: String },
-    /// More of something than is taken in one request.
+    /// The request contains too many items of a kind.
     #[error("the export has more than {max} {what}: send it in several requests")]
     TooMany { what: &'static str, max: usize },
-    /// A parent, in a header or an attribute.
+    /// The parent from a header or an attribute is invalid.
     #[error(
         "the parent {given:?} {why}; a parent is `project_id:<id>`, `project_name:<name>`, `experiment_id:<id>`, \
          `playground_id:<id>` or the slug of an exported span"
     )]
     Parent { given: String, why: String },
-    /// A slug; where the reader stopped is part of why.
+    /// The slug is invalid. The reason includes the position where the reader stopped.
     #[error("the slug of an exported span {0}")]
     Slug(String),
 }
@@ -33,5 +33,5 @@ impl OtelError {
     }
 }
 
-/// Characters of a parent in error texts.
+/// Number of characters of a parent in error texts.
 const GIVEN_CHARS_SHOWN: usize = 64;

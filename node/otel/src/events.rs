@@ -7,7 +7,7 @@ use crate::draft::Draft;
 use crate::proto::{Event, KeyValue};
 use crate::value;
 
-/// Events of a span that is being decoded.
+/// Events of a span that is being converted.
 #[derive(Debug, Default)]
 pub(crate) struct Messages {
     events: Vec<MessageEvent>,
@@ -22,7 +22,7 @@ struct MessageEvent {
     is_taken: bool,
 }
 
-/// Moves attributes that were written as events to the span. They precede those of the span, which win.
+/// Moves attributes of certain events to the span. They precede those of the span, which win.
 pub(crate) fn move_to_span(events: &mut Vec<Event>, attributes: &mut Vec<KeyValue>) {
     if !events.iter().any(|event| moves_to_span(&event.name)) {
         return;
@@ -115,7 +115,7 @@ impl Messages {
     }
 }
 
-/// Scores of rows are between 0 and 1; others are of another scale and stay in the event.
+/// Adds an evaluation as a score if it is between 0 and 1. Other scales stay in the event.
 fn score(attributes: &Map<String, Value>, draft: &mut Draft) {
     let name = attributes.get("gen_ai.evaluation.name").and_then(Value::as_str);
     let score = attributes

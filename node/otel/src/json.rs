@@ -14,18 +14,18 @@ use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor
 use crate::proto::any_value::Value;
 use crate::proto::{AnyValue, ArrayValue, KeyValueList};
 
-/// Both alphabets' users forget padding.
+/// Base64 with optional padding, because some exporters omit it.
 pub(crate) const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// `null` is what is not there.
+/// Deserializes a value, with the default for `null`.
 pub(crate) fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(from: D) -> Result<T, D::Error> {
     Ok(Option::deserialize(from)?.unwrap_or_default())
 }
 
-/// A message: of lists, what is derived would make one too, field by field.
+/// Message that must be an object. Derived implementations would also accept a list of its fields.
 pub(crate) struct Object<T>(pub T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
@@ -46,14 +46,16 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
-/// Messages; `null` is what is not there.
+/// Deserializes a list of messages. `null` is an empty list.
 pub(crate) fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Vec<T>, D::Error> {
     let items: Option<Vec<Object<T>>> = Option::deserialize(from)?;
     Ok(items.unwrap_or_default().into_iter().map(|Object(item)| item).collect())
 }
 
-/// Text that is not hexadecimal becomes one byte, which is the length of no identifier: the span is refused alone, with
-/// a reason, and the others are taken.
+/// Deserializes hexadecimal digits.
+///
+/// Any other text becomes a single byte, which is not a valid id. So only this span is refused, and the others are
+/// taken.
 pub(crate) fn hex<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
     let text: Option<Text> = Option::deserialize(from)?;
     Ok(text.map_or_else(Vec::new, |text| from_hex(&text.0).unwrap_or_else(|| vec![0])))
@@ -89,7 +91,7 @@ pub(crate) fn count<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error>
     u32::try_from(number).map_err(|_| D::Error::custom(format!("{number} is not an unsigned 32-bit number")))
 }
 
-/// In the order of their numbers.
+/// Names of span kinds in the order of their numbers.
 pub(crate) const SPAN_KINDS: [&str; 6] = [
     "SPAN_KIND_UNSPECIFIED",
     "SPAN_KIND_INTERNAL",
@@ -161,7 +163,7 @@ impl Visitor<'_> for EnumValueVisitor {
     }
 }
 
-/// Text that is borrowed where nothing is escaped in it.
+/// Text that is borrowed unless it contains escapes.
 struct Text<'a>(Cow<'a, str>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
@@ -188,7 +190,7 @@ impl<'de> Visitor<'de> for TextVisitor {
     }
 }
 
-/// A whole number, as a number or as text.
+/// Whole number, as a number or as text.
 struct Integer(i128);
 
 impl<'de> Deserialize<'de> for Integer {
@@ -214,7 +216,7 @@ impl Visitor<'_> for IntegerVisitor {
         Ok(Integer(number.into()))
     }
 
-    /// Some writers have one kind of number, and write nanoseconds with an exponent.
+    /// Accepts whole floats, because some writers only have floats and write nanoseconds with an exponent.
     fn visit_f64<E: Error>(self, number: f64) -> Result<Integer, E> {
         if number.fract() != 0.0 || number.abs() > WHOLE_F64_MAX {
             return Err(E::custom(format!("{number} is not a whole number")));
@@ -227,10 +229,10 @@ impl Visitor<'_> for IntegerVisitor {
     }
 }
 
-/// Beyond it no number is one of 64 bits.
+/// Bound beyond which no number fits into 64 bits.
 const WHOLE_F64_MAX: f64 = 18_446_744_073_709_551_615.0;
 
-/// A number, or the names that numbers have which JSON cannot write.
+/// Floating-point number, including the named values that JSON lacks.
 struct Double(f64);
 
 impl<'de> Deserialize<'de> for Double {

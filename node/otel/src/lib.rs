@@ -1,15 +1,17 @@
-//! Conversion of OpenTelemetry exports to rows: bytes in, rows out. Depends on no HTTP, storage or clock.
+//! Conversion of OpenTelemetry exports to rows. It depends on no HTTP, storage or clock.
 //!
-//! | step | what it does |
+//! | step | task |
 //! |---|---|
-//! | [`decode`] | bytes of either encoding to messages, within [`Limits`] |
-//! | [`Export::rows`] | each span to a row and where the row goes; spans that cannot be rows, with why |
-//! | [`encode_response`] | the answer, which says what was not taken |
+//! | [`decode`] | decodes the bytes of either encoding to messages, within [`Limits`] |
+//! | [`Export::rows`] | converts each span to a row with its destination, and returns reasons for other spans |
+//! | [`encode_response`] | encodes the response, which names the rejected spans |
 //!
-//! A span is always sent whole, so its row replaces what was there: a span that is sent again adds nothing. Where several
-//! conventions name one thing, `conventions` says who wins. What became a field of the row and may be large (messages,
-//! answers, lists of tools) is not kept in `metadata` as well, because it would be stored twice; small values are, so
-//! that they are found by the names they came with. `braintrust.otel.preserve_attributes` keeps all.
+//! A span is always sent completely, so its row replaces an earlier one. A repeated span thus adds nothing.
+//! `conventions` defines the precedence of conventions.
+//!
+//! A large value that becomes a field of the row is not kept in `metadata`, because it would be stored twice. Examples
+//! are messages, answers and lists of tools. Small values stay in `metadata`, so that they are found by their original
+//! names. `braintrust.otel.preserve_attributes` keeps all attributes.
 
 mod answer;
 mod attributes;
@@ -45,12 +47,15 @@ pub use slug::{ObjectType, SLUG_BYTES_MAX, Slug, SlugObject, SpanIds};
 
 use span::Around;
 
-/// A span as a row, without the ids of the object it is of: those are its parent's.
+/// Upper bound of the bytes of resource attributes that all rows of an export repeat.
+const COPIED_BYTES_MAX: usize = 64 << 20;
+
+/// Span as a row, without the ids of its object, which belong to its parent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mapped {
-    /// The place of the span among those of the export.
+    /// Position of the span in the export.
     pub index: usize,
-    /// Parent of the span, or else of the request. Spans of one parent share it.
+    /// Parent of the span, or else of the request. Spans with the same parent share it.
     pub parent: Option<Arc<Parent>>,
     pub row: Value,
 }
@@ -63,14 +68,19 @@ pub struct Rows {
 }
 
 impl Export {
-    /// The rows of all spans. `request` is the parent that the request names, if it names one.
+    /// Converts all spans to rows. `request` is the parent that the request names.
     pub fn rows(self, request: Option<Parent>) -> Rows {
         let Export { request: export, limits } = self;
         let mut parents = Parents { request: request.map(Arc::new), named: HashMap::new() };
-        let (mut rows, mut index) = (Rows::default(), 0);
+        let (mut rows, mut index, mut copied) = (Rows::default(), 0, 0_usize);
         for resource in export.resource_spans {
             let attributes = resource.resource.unwrap_or_default().attributes;
-            let mut around = Around::of_resource(attributes, &limits);
+            let spans: usize = resource.scope_spans.iter().map(|scope| scope.spans.len()).sum();
+            let mut around = Around::of_resource(attributes, &limits).and_then(|around| {
+                copied = around.repeated_bytes().saturating_mul(spans).saturating_add(copied);
+                let said = || format!("{spans} spans would repeat the attributes of their resource, which is too much");
+                if copied > COPIED_BYTES_MAX { Err(said()) } else { Ok(around) }
+            });
             for scope in resource.scope_spans {
                 if let Ok(around) = &mut around {
                     let said = scope.scope.unwrap_or_default();
@@ -95,7 +105,7 @@ impl Export {
     }
 }
 
-/// Parents that spans name, each read once.
+/// Parents that spans name, each parsed once.
 struct Parents {
     request: Option<Arc<Parent>>,
     named: HashMap<String, Result<Arc<Parent>, String>>,

@@ -5,24 +5,24 @@ use serde_json::{Map, Value};
 use crate::error::OtelError;
 use crate::slug::{ObjectType, Slug, SlugObject, SpanIds};
 
-/// The object that the rows are of.
+/// Object that contains the rows.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ParentObject {
-    /// The logs of a project.
+    /// Logs of the project with this id.
     Project(String),
-    /// The logs of a project that is created where there is none of this name.
+    /// Logs of the project with this name, which is created if it does not exist.
     ProjectNamed(String),
     Experiment(String),
-    /// The logs of a playground.
+    /// Logs of the playground with this id.
     Playground(String),
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parent {
     pub object: ParentObject,
-    /// The span under which spans without a parent of their own are.
+    /// Parent of the spans that have no parent of their own.
     pub span: Option<SpanIds>,
-    /// Merged into every span.
+    /// Event that is merged into every span.
     pub propagated_event: Option<Map<String, Value>>,
 }
 

@@ -1,7 +1,7 @@
-//! Messages of OTLP with only the fields that are read or answered. Unknown fields are skipped.
+//! Messages of OTLP, with only the fields that are read or written. Unknown fields are skipped.
 //!
-//! Declared here and not taken from a library, because the one there is brings the whole SDK of exporters with it, and
-//! its JSON takes neither snake case nor numbers as text. Numbers and names are those of the public definitions.
+//! The existing library is not used, because it includes the whole SDK of exporters. Its JSON accepts neither snake
+//! case nor numbers as text. Field numbers and names are those of the public definitions.
 
 use serde::Deserialize;
 
@@ -131,7 +131,7 @@ pub struct Link {
     pub attributes: Vec<KeyValue>,
 }
 
-/// Status of the span; `code` is 0 for unset, 1 for ok, 2 for error.
+/// Status of the span. `code` is 0 for unset, 1 for ok, and 2 for error.
 #[derive(Clone, PartialEq, prost::Message, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Status {
@@ -155,7 +155,7 @@ pub struct KeyValue {
     pub value: Option<AnyValue>,
 }
 
-/// Read from JSON in a way of its own, for each kind has a key of its own.
+/// Value of any kind. Its JSON form is read manually, because each kind has its own key.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct AnyValue {
     #[prost(oneof = "any_value::Value", tags = "1, 2, 3, 4, 5, 6, 7")]
@@ -163,7 +163,7 @@ pub struct AnyValue {
 }
 
 pub mod any_value {
-    //! The kinds of a value.
+    //! Kinds of values.
 
     use super::{ArrayValue, KeyValueList};
 
@@ -202,7 +202,7 @@ pub struct KeyValueList {
     pub values: Vec<KeyValue>,
 }
 
-/// The answer to an export, of any signal: their messages differ in the names of fields alone, which protobuf does not
+/// Response to an export of any signal. The messages of the signals differ only in field names, which protobuf does not
 /// send.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ExportResponse {
@@ -218,7 +218,7 @@ pub struct PartialSuccess {
     pub error_message: String,
 }
 
-/// `google.rpc.Status`: the body of an answer that is a refusal.
+/// Body of a refusal, the message `google.rpc.Status`.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct RpcStatus {
     #[prost(int32, tag = "1")]
@@ -229,7 +229,7 @@ pub struct RpcStatus {
     pub details: Vec<Any>,
 }
 
-/// `google.protobuf.Any`
+/// The message `google.protobuf.Any`.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Any {
     #[prost(string, tag = "1")]
@@ -238,14 +238,14 @@ pub struct Any {
     pub value: Vec<u8>,
 }
 
-/// `google.rpc.RetryInfo`
+/// The message `google.rpc.RetryInfo`.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct RetryInfo {
     #[prost(message, optional, tag = "1")]
     pub retry_delay: Option<Delay>,
 }
 
-/// `google.protobuf.Duration`
+/// The message `google.protobuf.Duration`.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Delay {
     #[prost(int64, tag = "1")]

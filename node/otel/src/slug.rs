@@ -1,4 +1,4 @@
-//! Slugs of exported spans: the position of a span, as text that services exchange. Four versions are read; the two
+//! Slugs of exported spans: the position of a span, as text that services exchange. Four versions are read, and the two
 //! newest are written.
 
 use base64::Engine as _;
@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::error::OtelError;
 use crate::json::{BASE64, from_hex, to_hex};
 
-/// A slug carries a few ids and, rarely, an event to be merged into spans.
+/// Upper bound of a slug, which contains a few ids and sometimes an event to merge into spans.
 pub const SLUG_BYTES_MAX: usize = 64 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -38,14 +38,14 @@ impl ObjectType {
     }
 }
 
-/// The object that the span is in: its id, or what it is found by.
+/// Object that contains the span: its id, or the arguments to find it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SlugObject {
     Id(String),
     Args(Map<String, Value>),
 }
 
-/// The span itself; a slug has all of them or none.
+/// Ids of the span itself. A slug has all of them or none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpanIds {
     pub row_id: String,
@@ -58,11 +58,11 @@ pub struct Slug {
     pub object_type: ObjectType,
     pub object: SlugObject,
     pub span: Option<SpanIds>,
-    /// Merged into every span under it.
+    /// Event that is merged into every span below this one.
     pub propagated_event: Option<Map<String, Value>>,
 }
 
-/// Names of the packed fields, by their bytes, which begin at 1.
+/// Names of the packed fields. Their bytes begin at 1.
 const FIELDS: [&str; 4] = ["object_id", "row_id", "span_id", "root_span_id"];
 const ARGS: &str = "compute_object_metadata_args";
 const EVENT: &str = "propagated_event";
@@ -78,13 +78,13 @@ impl Slug {
             1 => read_first(&mut reader),
             2 => read_second(&mut reader),
             3 => read_packed(&mut reader, |_| 16, |_, bytes| uuid_of(bytes)),
-            // of object and row ids none are packed by writers; readers take sixteen bytes of them
+            // Writers pack no object or row ids, but readers accept sixteen bytes of them.
             4 => read_packed(&mut reader, |field| if field == 3 { 8 } else { 16 }, |_, bytes| Ok(to_hex(bytes))),
             version => Err(OtelError::slug(format!("has the version {version}, which is not 1 to 4"))),
         }
     }
 
-    /// Ids that are UUIDs, as they are written, are packed.
+    /// Encodes the slug in version 3, which packs ids that are canonical UUIDs.
     pub fn encode_v3(&self) -> Result<String, OtelError> {
         self.encode(3, |_, id| {
             let uuid = Uuid::try_parse(id).ok().filter(|uuid| uuid.hyphenated().to_string() == id)?;
@@ -92,7 +92,7 @@ impl Slug {
         })
     }
 
-    /// Span ids of 16 digits and root span ids of 32 are packed.
+    /// Encodes the slug in version 4, which packs span ids of 16 digits and root span ids of 32 digits.
     pub fn encode_v4(&self) -> Result<String, OtelError> {
         self.encode(4, |field, id| {
             let digits = [0, 0, 16, 32][field];
@@ -101,7 +101,10 @@ impl Slug {
         })
     }
 
-    /// `pack` is given the place of the field and the id, and none is what cannot be packed without loss.
+    /// Encodes the slug.
+    ///
+    /// `pack` receives the position of the field and its id. It returns `None` for ids that cannot be packed without
+    /// loss.
     fn encode(&self, version: u8, pack: impl Fn(usize, &str) -> Option<Vec<u8>>) -> Result<String, OtelError> {
         self.check()?;
         let mut tail = Map::new();
@@ -136,7 +139,7 @@ impl Slug {
         Ok(STANDARD.encode(bytes))
     }
 
-    /// Checks the invariants of slugs, on reading and writing.
+    /// Checks the invariants of slugs, for reading and writing.
     fn check(&self) -> Result<(), OtelError> {
         match &self.object {
             SlugObject::Id(id) if id.is_empty() => return Err(OtelError::slug("has an empty object_id")),
@@ -156,7 +159,7 @@ impl Slug {
     }
 }
 
-/// Version 1: all ids are UUIDs but that of the row, which is the rest.
+/// Reads version 1. All ids are UUIDs, except possibly the row id, which is the rest.
 fn read_first(reader: &mut Reader<'_>) -> Result<Slug, OtelError> {
     let object_type = ObjectType::of(reader.byte()?)?;
     let (has_span, row_is_uuid) = (reader.flag()?, reader.flag()?);
@@ -164,7 +167,7 @@ fn read_first(reader: &mut Reader<'_>) -> Result<Slug, OtelError> {
     read_span_at_end(reader, object_type, object, has_span, row_is_uuid)
 }
 
-/// Version 2: as 1, but the object may also be found by its name.
+/// Reads version 2, which is like version 1, but may also name the object by arguments.
 fn read_second(reader: &mut Reader<'_>) -> Result<Slug, OtelError> {
     let object_type = ObjectType::of(reader.byte()?)?;
     let (has_id, has_args) = (reader.flag()?, reader.flag()?);
@@ -206,7 +209,7 @@ fn read_span_at_end(
     Ok(slug)
 }
 
-/// Versions 3 and 4: packed fields, then an object of the others, which wins where both have one.
+/// Reads versions 3 and 4: packed fields, then a JSON object with further fields, which take precedence.
 fn read_packed(
     reader: &mut Reader<'_>,
     length_of: impl Fn(u8) -> usize,
@@ -254,7 +257,7 @@ fn read_packed(
     Ok(Slug { object_type, object, span, propagated_event })
 }
 
-/// Empty ones say nothing, as with other readers.
+/// Takes an object from the tail. An empty object counts as absent, as with other readers.
 fn map_of(tail: &mut Map<String, Value>, name: &str) -> Result<Option<Map<String, Value>>, OtelError> {
     match tail.remove(name) {
         None | Some(Value::Null) => Ok(None),

@@ -17,14 +17,14 @@ use crate::value;
 /// Common data of the spans of a resource and a scope.
 #[derive(Debug, Default)]
 pub(crate) struct Around {
-    /// Attributes of the resource that are kept with each of its spans.
+    /// Attributes of the resource that are stored with each of its spans.
     pub resource: Map<String, Value>,
     pub sdk_version: Option<Value>,
     pub scope_name: String,
     pub scope_version: String,
 }
 
-/// Not kept: the SDK is told of in `context`, and a process' command line is long and may hold secrets.
+/// Prefixes of omitted attributes. `context` describes the SDK, and the command line of a process may contain secrets.
 const RESOURCE_LEFT_OUT: [&str; 2] = ["telemetry.", "process."];
 
 impl Around {
@@ -35,6 +35,11 @@ impl Around {
         let sdk_version = all.get("telemetry.sdk.version").cloned();
         all.retain(|name, _| !RESOURCE_LEFT_OUT.iter().any(|left_out| name.starts_with(left_out)));
         Ok(Around { resource: all, sdk_version, ..Around::default() })
+    }
+
+    /// Returns the size of the attributes that each row of the resource repeats, in bytes of JSON.
+    pub fn repeated_bytes(&self) -> usize {
+        serde_json::to_vec(&self.resource).map_or(0, |bytes| bytes.len())
     }
 
     fn context(&self) -> Map<String, Value> {
@@ -53,7 +58,7 @@ impl Around {
     }
 }
 
-/// Attributes of the source location, in old and new names, and the keys in rows.
+/// Attributes of the source location, in old and new names, with their keys in rows.
 const CALLERS: [(&str, &str); 6] = [
     ("code.function.name", "caller_functionname"),
     ("code.function", "caller_functionname"),
@@ -63,7 +68,7 @@ const CALLERS: [(&str, &str); 6] = [
     ("code.lineno", "caller_lineno"),
 ];
 
-/// A validated span.
+/// Validated span.
 pub(crate) struct Checked {
     span: Span,
     attributes: Attributes,
@@ -73,11 +78,11 @@ pub(crate) struct Checked {
 const TRACE_ID_BYTES: usize = 16;
 const SPAN_ID_BYTES: usize = 8;
 
-/// Whether the span can be a row, or why not.
+/// Checks whether the span can become a row. The error is the reason.
 pub(crate) fn check(mut span: Span, limits: &Limits) -> Result<Checked, String> {
     id("trace id", &span.trace_id, TRACE_ID_BYTES)?;
     id("span id", &span.span_id, SPAN_ID_BYTES)?;
-    // some exporters write the id that none has for no parent
+    // Some exporters write an all-zero id for a missing parent.
     if span.parent_span_id.iter().all(|byte| *byte == 0) && span.parent_span_id.len() != 1 {
         span.parent_span_id.clear();
     }
@@ -119,7 +124,7 @@ fn within(what: &str, there: usize, max: usize) -> Result<(), String> {
     if there > max { Err(format!("it has {there} {what}; the maximum is {max}")) } else { Ok(()) }
 }
 
-/// The row of a span under a parent.
+/// Returns the row of a span under a parent.
 pub(crate) fn row(
     checked: Checked,
     parent: Option<&Arc<Parent>>,
@@ -147,7 +152,7 @@ pub(crate) fn row(
     Ok(Value::Object(row))
 }
 
-/// One key of `metadata` has what spans have and rows have no field for. Where the application uses it, that stays.
+/// Stores the parts of a span without a field under one key of `metadata`. Values of the application stay.
 fn keep(metadata: &mut Map<String, Value>, mut left: Map<String, Value>) {
     if left.is_empty() {
         return;
@@ -162,16 +167,17 @@ fn keep(metadata: &mut Map<String, Value>, mut left: Map<String, Value>) {
 
 const LEFT: &str = "otel";
 
-/// Which row it is, and where it hangs. The id is made of the trace's and the span's, as they are: a span that is sent
-/// again is the same row, no two spans are one, and whoever sees the row can name the span. The span's alone would not
-/// do: in a project of a billion spans two have the same.
+/// Returns the fields for the identity and position of the row.
+///
+/// The id consists of the ids of the trace and the span. So a repeated span is the same row, and the span can be
+/// derived from the row. The span id alone would not suffice, because a project with a billion spans has duplicates.
 fn identity(span: &Span, parent: Option<&Arc<Parent>>) -> Map<String, Value> {
     let (trace_id, span_id) = (to_hex(&span.trace_id), to_hex(&span.span_id));
     let mut row = Map::with_capacity(ROW_FIELDS);
     row.insert("id".to_owned(), Value::from(format!("{trace_id}-{span_id}")));
     row.insert("span_id".to_owned(), Value::from(span_id));
     let under = parent.and_then(|parent| parent.span.as_ref());
-    // all spans under another trace's span are of its trace, for a trace in two halves is none
+    // Spans below a span of another trace belong to that trace, so that no trace is split.
     row.insert("root_span_id".to_owned(), Value::from(under.map_or(trace_id, |under| under.root_span_id.clone())));
     let of = match (span.parent_span_id.is_empty(), under) {
         (false, _) => json!([to_hex(&span.parent_span_id)]),
@@ -186,7 +192,7 @@ const ROW_FIELDS: usize = 16;
 
 fn fields(row: &mut Map<String, Value>, span: Span, mut draft: Draft, error: Option<String>) {
     let mut metrics = Map::new();
-    // a time of zero is none
+    // A time of zero means that the time is missing.
     if span.start_time_unix_nano > 0 {
         row.insert("created".to_owned(), Value::from(value::iso(span.start_time_unix_nano)));
         metrics.insert("start".to_owned(), value::seconds(span.start_time_unix_nano));
@@ -272,7 +278,7 @@ fn link(link: Link, limits: &Limits) -> Option<Value> {
     Some(shown)
 }
 
-/// Fields of a row that a slug may set: none of its identity, position or write mode.
+/// Fields of a row that a slug may set. Identity, position and write mode are excluded.
 const PROPAGATED: [&str; 11] = [
     "span_attributes",
     "input",

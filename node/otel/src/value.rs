@@ -1,4 +1,4 @@
-//! Values of attributes as JSON, text that is JSON, and times.
+//! Values of attributes as JSON, JSON in texts, and times.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -6,10 +6,10 @@ use serde_json::{Map, Number, Value};
 
 use crate::proto::{AnyValue, KeyValue, any_value};
 
-/// Text of more levels stays text: a row is of 64 at most, and the field it is in has some of them.
+/// Upper bound of the nesting of parsed texts. A row has at most 64 levels, and its fields need some of them.
 const PARSED_DEPTH_MAX: usize = 48;
 
-/// Converts a value; `None` if it is nested deeper than `depth` levels.
+/// Converts a value. Returns `None` if it is nested deeper than `depth` levels.
 pub(crate) fn of_any(value: Option<AnyValue>, depth: usize) -> Option<Value> {
     use any_value::Value as Any;
     let Some(value) = value.and_then(|value| value.value) else { return Some(Value::Null) };
@@ -32,7 +32,7 @@ pub(crate) fn of_pairs(pairs: Vec<KeyValue>, depth: usize) -> Option<Map<String,
     pairs.into_iter().map(|pair| Some((pair.key, of_any(pair.value, depth)?))).collect()
 }
 
-/// Converts a double; values that JSON lacks become texts.
+/// Converts a double. Values that JSON lacks become texts.
 fn of_double(number: f64) -> Value {
     match Number::from_f64(number) {
         Some(number) => Value::Number(number),
@@ -41,7 +41,7 @@ fn of_double(number: f64) -> Value {
     }
 }
 
-/// The JSON that a text is.
+/// Parses a text that contains JSON within the nesting limit.
 pub(crate) fn parse(text: &str) -> Option<Value> {
     serde_json::from_str(text).ok().filter(|value| is_within(value, PARSED_DEPTH_MAX))
 }
@@ -62,7 +62,7 @@ fn is_within(value: &Value, depth: usize) -> bool {
     }
 }
 
-/// Returns a number, also one in a text.
+/// Returns a number, which may also be in a text.
 pub(crate) fn number(value: &Value) -> Option<Number> {
     match value {
         Value::Number(number) => Some(number.clone()),
@@ -74,7 +74,7 @@ pub(crate) fn number(value: &Value) -> Option<Number> {
     }
 }
 
-/// Merges `over` into `under`, nested objects likewise.
+/// Merges `over` into `under`, including nested objects.
 pub(crate) fn merge(under: &mut Map<String, Value>, over: Map<String, Value>) {
     for (key, value) in over {
         match (under.get_mut(&key), value) {
@@ -89,11 +89,11 @@ const NANOS_OF_SECOND: u64 = 1_000_000_000;
 const SECONDS_OF_DAY: u64 = 86_400;
 
 pub(crate) fn seconds(nanos: u64) -> Value {
-    // the whole seconds first: nanoseconds of today have more digits than a float
+    // Whole seconds are converted separately, because current nanoseconds have more digits than a float.
     Value::from((nanos / NANOS_OF_SECOND) as f64 + (nanos % NANOS_OF_SECOND) as f64 / NANOS_OF_SECOND as f64)
 }
 
-/// `2024-01-31T23:59:59.000001Z`.
+/// Formats a time as `2024-01-31T23:59:59.000001Z`.
 pub(crate) fn iso(nanos: u64) -> String {
     let (seconds, micros) = (nanos / NANOS_OF_SECOND, nanos % NANOS_OF_SECOND / 1000);
     let (year, month, day) = date(seconds / SECONDS_OF_DAY);
@@ -102,7 +102,7 @@ pub(crate) fn iso(nanos: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z")
 }
 
-/// The date of a day since 1970, in years that begin in March: so a leap day is the last of its year.
+/// Returns the date of a day since 1970. Its years begin in March, so a leap day is the last of its year.
 fn date(day: u64) -> (u64, u64, u64) {
     let day = day + 719_468;
     let (era, of_era) = (day / 146_097, day % 146_097);

@@ -1,5 +1,6 @@
-//! Counts of the items in a protobuf body before it is decoded: two bytes of an empty message take a hundred in memory.
-//! Signals that are not stored are only counted.
+//! Counts of the items in a protobuf body before it is decoded.
+//!
+//! An empty message of two bytes needs a hundred bytes in memory. Signals that are not stored are only counted.
 
 /// Shape of a message for counting: its fields with messages, and its own class.
 #[derive(Debug)]
@@ -10,7 +11,7 @@ pub(crate) struct Shape {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Counts {
-    /// Spans, log records, data points.
+    /// Span, log record or data point.
     Item,
     /// Group of items: a resource or a scope.
     Group,
@@ -22,11 +23,11 @@ pub(crate) enum Counts {
 pub(crate) struct Counted {
     pub items: usize,
     pub groups: usize,
-    /// Messages of every kind, the two above among them.
+    /// Number of messages of every kind, including items and groups.
     pub all: usize,
 }
 
-/// Upper bound of the nesting, the same as that of the decoder.
+/// Upper bound of the nesting, equal to that of the decoder.
 const DEPTH_MAX: usize = 100;
 
 macro_rules! shapes {
@@ -46,7 +47,7 @@ shapes! {
     KEY_VALUE Other [(2, ANY_VALUE)];
     ANY_VALUE Other [(5, ARRAY_VALUE), (6, ATTRIBUTES_FIRST)];
     ARRAY_VALUE Other [(1, ANY_VALUE)];
-    // resources and lists of pairs: both have pairs in their first field
+    // This shape covers resources and lists of pairs, which have pairs in their first field.
     ATTRIBUTES_FIRST Other [(1, KEY_VALUE)];
     LOGS Other [(1, RESOURCE_LOGS)];
     RESOURCE_LOGS Group [(2, SCOPE_LOGS)];
@@ -54,13 +55,13 @@ shapes! {
     METRICS Other [(1, RESOURCE_METRICS)];
     RESOURCE_METRICS Group [(2, SCOPE_METRICS)];
     SCOPE_METRICS Group [(2, METRIC)];
-    // gauge, sum, histogram, exponential histogram, summary
+    // The fields are gauge, sum, histogram, exponential histogram and summary.
     METRIC Other [(5, POINTS), (7, POINTS), (9, POINTS), (10, POINTS), (11, POINTS)];
     POINTS Other [(1, LEAF)];
     LEAF Item [];
 }
 
-/// Counts the messages in a body, or returns where it is malformed.
+/// Counts the messages in a body. The error names the position of malformed bytes.
 pub(crate) fn count(bytes: &[u8], shape: &Shape) -> Result<Counted, String> {
     let mut counted = Counted::default();
     let mut scan = Scan { bytes, at: 0 };
@@ -162,7 +163,7 @@ mod tests {
     fn nesting_ends_with_an_error_and_not_with_the_stack() {
         let mut bytes = Vec::new();
         for _ in 0..2 * DEPTH_MAX {
-            // a pair in a list, a list in a value, a value in a pair: the inner message first
+            // A pair is in a list, a list in a value, and a value in a pair. The innermost message comes first.
             for tag in [0x0a_u8, 0x32, 0x12] {
                 let mut outer = vec![tag];
                 prost::encoding::encode_varint(bytes.len() as u64, &mut outer);

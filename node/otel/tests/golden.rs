@@ -1,5 +1,5 @@
-//! Exports as instrumentations send them, and the rows they are, in a file for each convention. Each is also sent as
-//! protobuf, and sent twice.
+//! Tests of exports from instrumentations against the expected rows, in a file for each convention. Each export is also
+//! sent as protobuf, and sent twice.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,9 +17,9 @@ use serde_json::Value;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Golden {
-    /// The parent that the request names.
+    /// Parent that the request names.
     parent: Option<String>,
-    /// The export as JSON; or, written by an exporter, as protobuf in base64.
+    /// Export as JSON, or as protobuf in base64 if an exporter wrote it.
     export: Option<Value>,
     protobuf: Option<String>,
     rows: Vec<Value>,

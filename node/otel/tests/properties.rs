@@ -1,4 +1,4 @@
-//! Exports of every kind: the same rows in both encodings, and never a panic.
+//! Property tests of exports: both encodings result in the same rows, and nothing panics.
 
 use assay_node_otel::proto::any_value::Value as Any;
 use assay_node_otel::proto::{
@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use prost::Message;
 use serde_json::{Value, json};
 
-/// Names that are read, and beginnings of lists that are.
+/// Names that are read, including parts of lists.
 const NAMES: [&str; 34] = [
     "braintrust.input_json",
     "braintrust.output",
@@ -60,7 +60,7 @@ const EVENTS: [&str; 5] = [
     "gen_ai.client.inference.operation.details",
 ];
 
-/// Texts that mean something where they are read.
+/// Texts with a meaning for the reader.
 const TEXTS: [&str; 9] =
     ["{\"role\":\"user\"}", "[1,[2]]", "\"a\"", "{", "chat", "LLM", "true", "project_id:p", "[{\"type\":\"text\"}]"];
 
@@ -138,7 +138,7 @@ fn exports() -> impl Strategy<Value = ExportTraceServiceRequest> {
     vec(resources, 0..3).prop_map(|resource_spans| ExportTraceServiceRequest { resource_spans })
 }
 
-/// As the encoding in JSON says, written apart from the reader of it. `snake` is how some write names.
+/// Encodes an export as JSON, independently of the reader. `snake` selects snake case for names.
 fn to_json(export: &ExportTraceServiceRequest, snake: bool) -> Value {
     let name = |camel: &str| {
         let mut name = String::new();
@@ -335,6 +335,21 @@ fn a_span_beyond_a_limit_is_refused_alone() {
 }
 
 #[test]
+fn large_attributes_of_a_resource_are_not_repeated_without_end() {
+    let rows_of = |attribute: usize, spans: u8| {
+        let resource = Resource { attributes: vec![text("large", "x".repeat(attribute))] };
+        let scope_spans = vec![ScopeSpans { scope: None, spans: (1..=spans).map(span).collect() }];
+        let resource_spans = vec![ResourceSpans { resource: Some(resource), scope_spans }];
+        let export = ExportTraceServiceRequest { resource_spans }.encode_to_vec();
+        decode(&export, Encoding::Protobuf, Limits::default()).expect("decodes").rows(None)
+    };
+    assert_eq!(rows_of(1 << 20, 60).taken.len(), 60);
+    let many = rows_of(1 << 20, 70);
+    assert_eq!((many.taken.len(), many.rejected.len()), (0, 70));
+    assert!(many.rejected[0].why.contains("attributes of their resource"), "{}", many.rejected[0].why);
+}
+
+#[test]
 fn json_as_deep_as_its_reader_goes_is_a_row_that_can_be_stored() {
     let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
     let attributes = vec![
@@ -353,9 +368,9 @@ fn json_as_deep_as_its_reader_goes_is_a_row_that_can_be_stored() {
     assert_eq!(row["metadata"]["braintrust.output_json"], json!(deep(49)));
 }
 
-/// How much one core does; run it in release: `cargo test --release -p assay-node-otel -- --ignored --nocapture speed`.
+/// Measures the speed of one core: `cargo test --release -p assay-node-otel -- --ignored --nocapture speed`.
 #[test]
-#[ignore = "measures; says nothing of what is right"]
+#[ignore = "a measurement, on demand"]
 fn speed_of_decoding_and_mapping() {
     const SPANS: usize = 5_000;
     let content = "The quick brown fox jumps over the lazy dog. ".repeat(20);

@@ -1,4 +1,4 @@
-//! Slugs of all versions, as clients write them, and bytes that are none.
+//! Tests of slugs of all versions, as clients write them, and of invalid bytes.
 
 use assay_node_otel::{ObjectType, Parent, ParentObject, Slug, SlugObject, SpanIds};
 use proptest::prelude::*;
@@ -41,7 +41,7 @@ fn known_slugs_are_read_and_written_byte_for_byte() {
     assert_eq!(Slug::decode(text.trim_end_matches('=')).as_ref(), Ok(&experiment), "padding is forgotten by some");
 }
 
-/// Written by the public client in Python, whose readers of these versions are the model for ours.
+/// Tests slugs from the public Python client, on whose readers these are modelled.
 #[test]
 fn slugs_of_the_first_two_versions_are_read() {
     for (text, expected) in OLD {

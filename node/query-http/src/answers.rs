@@ -1,4 +1,4 @@
-//! `POST /btql`: a query over rows in any of the three forms, and its response in any of four formats.
+//! Handler of `POST /btql`, which runs a query over rows and responds in the requested format.
 
 use assay_node_http::requests::admission::Applicant;
 use assay_node_http::requests::caller::{Call, Caller};
@@ -28,12 +28,12 @@ const FRESHNESS: &str = "x-bt-freshness-state";
 const DURATION: &str = "x-bt-api-duration-ms";
 const PLAN: &str = "x-bt-query-plan";
 const PLAN_BYTES_MAX: usize = 8 << 10;
-/// Bytes of rows up to which the thread of the request parses them. It serves other requests too.
+/// Upper bound of the bytes of rows that the request's thread parses, since it also serves other requests.
 const PARSED_HERE_BYTES_MAX: usize = 1 << 20;
-/// Context that the key of cursors is derived for.
+/// Derivation context of the key that signs cursors.
 const CURSOR_CONTEXT: &str = "assay 2026-11 cursors of queries";
 
-/// `POST /btql`: runs a query and returns its rows.
+/// Handles `POST /btql`: runs a query and returns its rows.
 pub async fn btql(call: Call, payload: Payload) -> HandlerResult {
     let began = Instant::now();
     let body = call.small_body(payload).await?.object().await?;
@@ -41,15 +41,15 @@ pub async fn btql(call: Call, payload: Payload) -> HandlerResult {
     answer(&ResponseTo { call: &call, began, attachment: None }, asked).await
 }
 
-/// What the headers of a response are made from.
+/// Inputs for the headers of a response.
 pub(crate) struct ResponseTo<'c> {
     pub call: &'c Call,
     pub began: Instant,
-    /// `Content-Disposition` of a response that becomes a file.
+    /// `Content-Disposition` header of a response that the browser saves as a file.
     pub attachment: Option<String>,
 }
 
-/// Runs a query and returns its rows.
+/// Runs a query and returns the response with its rows.
 pub(crate) async fn answer(to: &ResponseTo<'_>, asked: QueryRequest) -> HandlerResult {
     let call = to.call;
     let bounded = asked.question.clone().read()?;
@@ -61,8 +61,10 @@ pub(crate) async fn answer(to: &ResponseTo<'_>, asked: QueryRequest) -> HandlerR
     let plan = asked.include_plan.then(|| call.edge.queries.plan(&bounded, homes));
     let notes = bounded.notes().to_vec();
     let columns = bounded.columns();
-    let mut rows = call.queries().ask(call.who(), bounded, homes, after, asked.seconds);
-    // An endless answer reserves its memory before anything is read, so that one that is not taken holds nothing else.
+    let masks = sources.masks(&call.edge.records, &call.principal)?;
+    let mut rows = call.queries().ask(call.who(), bounded, homes, after, asked.seconds).masked(homes, &masks);
+    // A streamed response reserves its memory before it reads any rows. A request that waits for the reservation then
+    // holds nothing else.
     let reservation = match is_endless {
         true => {
             Some(call.applicant().reserve(&call.edge.budgets.answers, part_bytes(&call.edge.budgets.answers)).await?)
@@ -82,14 +84,14 @@ pub(crate) async fn answer(to: &ResponseTo<'_>, asked: QueryRequest) -> HandlerR
     }
 }
 
-/// An answer without its end, and the memory that it takes.
+/// Rendered response without its end, and the reservation of its memory.
 struct RenderedRows {
     response: WholeResponse,
     body: Vec<u8>,
     reservation: Reservation,
 }
 
-/// Renders all rows of an answer, of at most so many bytes.
+/// Renders all rows of a response, up to `bytes_max` bytes.
 async fn rendered(
     caller: &Caller,
     envelope: Envelope,
@@ -114,7 +116,7 @@ async fn rendered(
     Ok(RenderedRows { response, body, reservation })
 }
 
-/// Sends an answer as one body.
+/// Sends a response as one body.
 async fn whole(
     to: &ResponseTo<'_>,
     envelope: Envelope,
@@ -136,39 +138,72 @@ async fn whole(
     Ok(answer.body(Sending::new(to.call, Bytes::from(body), reservation)))
 }
 
-/// Options of a query of this server.
+/// Options of a query that the server runs itself.
 #[derive(Clone, Debug)]
 pub struct QueryOptions {
     /// Upper bound of the bytes of all rows.
     pub bytes_max: usize,
-    /// Version at which the rows are read; the newest if it is none.
+    /// Version at which the rows are read, or `None` for the newest version.
     pub version: Option<String>,
+    /// Whether the query ignores the masks of blind projects, because the server itself needs all data.
+    pub unmasked: bool,
 }
 
 impl QueryOptions {
-    /// Returns options for the newest rows, of at most so many bytes.
+    /// Returns options for the newest rows, with at most `bytes_max` bytes.
     pub fn newest(bytes_max: usize) -> QueryOptions {
-        QueryOptions { bytes_max, version: None }
+        QueryOptions { bytes_max, version: None, unmasked: false }
     }
 }
 
-/// Returns the rows of a query of this server on the caller's behalf. The query is a text or a tree.
+/// Page of the rows of a query.
+#[derive(Clone, Debug)]
+pub struct RowsPage {
+    pub rows: Vec<Value>,
+    /// Cursor of the next page, or `None` for the last page and for a result without pages.
+    pub cursor: Option<String>,
+    /// Version at which the page was read.
+    pub version: String,
+}
+
+/// Returns the rows of a query that the server runs on the caller's behalf.
+///
+/// `query` is a text or a tree.
 pub async fn rows_of(caller: &Caller, query: impl Into<Value>, options: &QueryOptions) -> Result<Vec<Value>, Refusal> {
+    Ok(page_of(caller, query.into(), options, true).await?.rows)
+}
+
+/// Returns one page of the rows of a query that the server runs on the caller's behalf.
+///
+/// `query` is a text or a tree.
+pub async fn rows_page(caller: &Caller, query: impl Into<Value>, options: &QueryOptions) -> Result<RowsPage, Refusal> {
+    page_of(caller, query.into(), options, false).await
+}
+
+async fn page_of(caller: &Caller, query: Value, options: &QueryOptions, whole: bool) -> Result<RowsPage, Refusal> {
     let version = options.version.clone().map(|version| ("version".to_owned(), version.into()));
-    let body: Map<String, Value> = [("query".to_owned(), query.into())].into_iter().chain(version).collect();
+    let body: Map<String, Value> = [("query".to_owned(), query)].into_iter().chain(version).collect();
     let asked = query_request(body, caller.edge.queries.now())?;
-    let bounded = Question { whole: true, ..asked.question }.read()?;
+    let bounded = Question { whole, ..asked.question }.read()?;
     let sources = sources(&caller.edge.identity, &caller.principal, &bounded).await?;
+    let is_short = bounded.is_by_key() && sources.homes.len() == 1;
+    let secrets = secrets(&caller.edge.records)?;
+    let after = bounded.cursor().map(|text| position(text, is_short, &secrets)).transpose()?;
     let columns = bounded.columns();
-    let mut rows = caller.queries().ask(caller.who(), bounded, &sources.homes, None, None);
+    let mut rows = caller.queries().ask(caller.who(), bounded, &sources.homes, after, None);
+    if !options.unmasked {
+        rows = rows.masked(&sources.homes, &sources.masks(&caller.edge.records, &caller.principal)?);
+    }
     let first = rows.next().await?.unwrap_or_default();
     sources.still(&caller.edge.records, &caller.principal).await?;
     let columns = columns_of(columns, &first);
     let envelope = Envelope { format: Format::Json, columns, notes: Vec::new(), plan: None, realtime: true };
-    // the reservation is held until the rows are parsed
+    // The reservation is held until the rows are parsed.
     let RenderedRows { response, mut body, reservation: _reservation } =
         rendered(caller, envelope, (&mut rows, first), options.bytes_max).await?;
     body.extend_from_slice(&response.end(rows.version(), None).await?.bytes);
+    let (cursor, version) =
+        (rows.end().map(|end| page_cursor(&end, is_short, &secrets.sign)), rows.version().to_string());
     let mut answer: Value = match body.len() > PARSED_HERE_BYTES_MAX {
         true => {
             let parsed = tokio::task::spawn_blocking(move || serde_json::from_slice(&body)).await;
@@ -177,12 +212,14 @@ pub async fn rows_of(caller: &Caller, query: impl Into<Value>, options: &QueryOp
         false => serde_json::from_slice(&body).map_err(Refusal::internal)?,
     };
     match answer["data"].take() {
-        Value::Array(rows) => Ok(rows),
+        Value::Array(rows) => Ok(RowsPage { rows, cursor, version }),
         _ => Err(Refusal::internal("the answer to a query has no rows")),
     }
 }
 
-/// Sends an answer part by part. None is made before its reader took half of the one before.
+/// Sends a response part by part.
+///
+/// A part is rendered only after the client has read half of the previous part.
 fn streamed(to: &ResponseTo<'_>, envelope: Envelope, rows: QueryAnswer, first: (Table, Reservation)) -> HandlerResult {
     let call = to.call;
     let mut answer = builder(to, &envelope, None);
@@ -199,7 +236,7 @@ fn streamed(to: &ResponseTo<'_>, envelope: Envelope, rows: QueryAnswer, first: (
     Ok(answer.body(Sending::streamed(call, sent.boxed_local())))
 }
 
-/// Returns the compression of a response. A Parquet file is compressed already.
+/// Returns the compression of a response. A Parquet file is already compressed.
 fn packing(call: &Call, format: Format) -> Packing {
     match format {
         Format::Parquet => Packing::Plain,
@@ -211,7 +248,7 @@ fn builder(to: &ResponseTo<'_>, envelope: &Envelope, cursor: Option<&str>) -> Ht
     let accept = header_of(to.call.request.headers(), header::ACCEPT.as_str());
     let mut answer = HttpResponse::Ok();
     answer.insert_header((header::CONTENT_TYPE, envelope.format.content_type(accept)));
-    answer.append_header((header::VARY, "Accept-Encoding"));
+    answer.append_header((header::VARY, "Accept, Accept-Encoding"));
     answer.insert_header((FRESHNESS, "complete"));
     answer.insert_header((DURATION, to.began.elapsed().as_millis().to_string()));
     if let Some(cursor) = cursor {
@@ -228,7 +265,7 @@ fn builder(to: &ResponseTo<'_>, envelope: &Envelope, cursor: Option<&str>) -> Ht
     answer
 }
 
-/// Share of this node's budget for answers that one request applies for.
+/// Access of one request to this node's memory budget for responses.
 struct AnswersBudget {
     edge: Data<Edge>,
     applicant: Applicant,
@@ -260,7 +297,7 @@ fn header_of<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     headers.get(name)?.to_str().ok()
 }
 
-/// Reads the cursor of the page before.
+/// Reads the position from the cursor of the previous page.
 pub(crate) fn position(text: &str, is_short: bool, secrets: &SigningSecrets) -> Result<Position, Refusal> {
     let invalid = |_| Refusal::bad("Invalid cursor: pass the cursor of the previous page, with the same query");
     page_position(text, is_short, secrets.accepted()).map_err(invalid)

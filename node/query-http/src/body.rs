@@ -1,4 +1,6 @@
-//! Bodies of queries (btql.md, section 1.1). Pure. Unknown fields are ignored: clients send many.
+//! Request bodies of queries (btql.md, section 1.1).
+//!
+//! Unknown fields are ignored, because clients send many of them. This module performs no I/O.
 
 use assay_node_http::requests::error_texts::{kind_of, shortened};
 use assay_node_http::responses::refusal::Refusal;
@@ -7,16 +9,16 @@ use assay_node_query::{Lint, Question};
 use assay_storage_model::Xact;
 use serde_json::{Map, Value};
 
-/// The largest offsets there are, and a day for good measure.
+/// Upper bound of the absolute time zone offset, which exceeds every offset in use.
 const OFFSET_MINUTES_MAX: i64 = 24 * 60;
 
-/// Query with the format and the options of its response.
+/// Query with the format and options of its response.
 #[derive(Clone, Debug)]
 pub struct QueryRequest {
     pub question: Question,
     pub format: Format,
     pub include_plan: bool,
-    /// Asks for rows of a moment ago, which the result has in either case.
+    /// Whether the client asks for the most recent rows. The result contains them in either case.
     pub realtime: bool,
     pub seconds: Option<u64>,
 }
@@ -32,7 +34,7 @@ pub fn query_request(mut body: Map<String, Value>, now: i64) -> Result<QueryRequ
     };
     let strict = flag(&body, "strict_lint_mode")?.unwrap_or(false);
     let tz_offset = match whole(&body, "tz_offset")? {
-        Some(minutes) if minutes.abs() > OFFSET_MINUTES_MAX => {
+        Some(minutes) if !(-OFFSET_MINUTES_MAX..=OFFSET_MINUTES_MAX).contains(&minutes) => {
             return Err(Refusal::bad(format!(
                 "`tz_offset` is {minutes} minutes; the maximum is one day ({OFFSET_MINUTES_MAX})"
             )));
@@ -87,7 +89,7 @@ fn version(body: &Map<String, Value>) -> Result<Option<Xact>, Refusal> {
     Ok(Some(Xact::parse(text)?))
 }
 
-/// Returns a field, or none if it is null.
+/// Returns a field, or `None` if it is missing or null.
 fn said<'b>(body: &'b Map<String, Value>, name: &str) -> Option<&'b Value> {
     body.get(name).filter(|value| !value.is_null())
 }
@@ -150,6 +152,7 @@ mod tests {
             ),
             (json!({"query": "x", "tz_offset": "8"}), "`tz_offset` is a string"),
             (json!({"query": "x", "tz_offset": 5000}), "one day (1440)"),
+            (json!({"query": "x", "tz_offset": i64::MIN}), "one day (1440)"),
             (json!({"query": "x", "lint_mode": "hard"}), "`lint_mode` is `hard`"),
             (json!({"query": "x", "version": "yesterday"}), "yesterday"),
             (json!({"query": "x", "disable_limit": 1}), "`disable_limit` is a number; it should be a boolean"),

@@ -1,6 +1,7 @@
-//! `/console/download`: the result of a query as a file, which a browser saves while it arrives.
+//! Handlers of `/console/download`, which send the result of a query as a file.
 //!
-//! A link carries no header. So the page first asks for a link, which is good for one download within a minute.
+//! The browser saves the file while it arrives. A link cannot carry an authorization header, so the page first requests
+//! a link with a ticket. The ticket is valid for one download within a minute.
 
 use assay_node_http::requests::caller::{Call, Caller, wait_of};
 use assay_node_http::requests::console_session::{cookie_value, session_value};
@@ -19,13 +20,14 @@ use crate::sources::sources;
 
 const PATH: &str = "/console/download";
 const FILE_NAME: &str = "filename";
-/// Name of a file whose request has no name.
+/// Default file name.
 const FILE_NAME_DEFAULT: &str = "assay-export";
-/// Upper bound of a file name.
+/// Upper bound of the number of characters in a file name.
 const FILE_NAME_CHARS_MAX: usize = 100;
 
-/// `POST /console/download`: checks a query, and returns the link to its result. The body is that of `/btql`, with the
-/// name of the file beside it.
+/// Handles `POST /console/download`: checks a query and returns a link to its result.
+///
+/// The body is the same as for `/btql`, with an additional file name.
 pub async fn link(call: Call, payload: Payload) -> HandlerResult {
     let body = call.small_body(payload).await?.object().await?;
     let request = Value::Object(body.clone()).to_string();
@@ -38,7 +40,7 @@ pub async fn link(call: Call, payload: Payload) -> HandlerResult {
     json(&json!({"url": format!("{PATH}/{ticket}"), "expires_at": until}))
 }
 
-/// `GET /console/download/{ticket}`: the result of a query as a file.
+/// Handles `GET /console/download/{ticket}`: returns the result of a query as a file.
 pub async fn file(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
     let began = Instant::now();
     let ticket = request.match_info().get("ticket").unwrap_or_default();
@@ -52,7 +54,7 @@ pub async fn file(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
     answer(&ResponseTo { call: &call, began, attachment: Some(disposition(&name, asked.format)) }, asked).await
 }
 
-/// Reads a request for a download.
+/// Reads the file name and the query of a download request.
 fn download(mut body: Map<String, Value>, edge: &Edge) -> Result<(String, QueryRequest), Refusal> {
     let name = match body.remove(FILE_NAME) {
         None | Some(Value::Null) => FILE_NAME_DEFAULT.to_owned(),
@@ -65,7 +67,7 @@ fn download(mut body: Map<String, Value>, edge: &Edge) -> Result<(String, QueryR
     Ok((name, query_request(body, edge.queries.now())?))
 }
 
-/// Returns the header that gives a file its name. Letters beyond ASCII are encoded as in RFC 8187.
+/// Returns the `Content-Disposition` header for a file. Non-ASCII characters are encoded as in RFC 8187.
 fn disposition(name: &str, format: Format) -> String {
     let is_safe = |letter: &char| letter.is_alphanumeric() || " -_.()".contains(*letter);
     let name: String = name.chars().filter(is_safe).take(FILE_NAME_CHARS_MAX).collect();

@@ -1,6 +1,7 @@
-//! `/btql/async`: queries as jobs. A job is made, its status is polled, and its result is read page by page.
+//! Handlers of `/btql/async`, which run queries as jobs.
 //!
-//! A caller sees a job while it may read its objects; for all others the job does not exist.
+//! A client creates a job, polls its status, and reads its result page by page. A caller sees a job only while the
+//! caller may read its objects. For all other callers the job does not exist.
 
 use assay_node_auth::Permission;
 use assay_node_http::requests::caller::Call;
@@ -18,9 +19,10 @@ use uuid::Uuid;
 
 use crate::answers::{position, secrets};
 use crate::body::query_request;
+use crate::masks::masks;
 use crate::sources::sources;
 
-/// Format of stored results, and so the only one that a request may name.
+/// Format of stored results, which is the only one that a request may name.
 const FORMAT: &str = "jsonl";
 
 pub async fn make(call: Call, payload: Payload) -> HandlerResult {
@@ -29,7 +31,9 @@ pub async fn make(call: Call, payload: Payload) -> HandlerResult {
     let mut asked = query_request(body, call.edge.queries.now())?;
     asked.question.whole = true;
     let bounded = asked.question.clone().read()?;
-    let homes = sources(&call.edge.identity, &call.principal, &bounded).await?.homes;
+    let sources = sources(&call.edge.identity, &call.principal, &bounded).await?;
+    let masks = sources.masks(&call.edge.records, &call.principal)?;
+    let homes = sources.homes;
     let is_short = bounded.is_by_key() && homes.len() == 1;
     let secrets = secrets(&call.edge.records)?;
     let after = bounded.cursor().map(|text| position(text, is_short, &secrets)).transpose()?;
@@ -41,6 +45,7 @@ pub async fn make(call: Call, payload: Payload) -> HandlerResult {
         user: call.principal.user,
         question: asked.question,
         homes,
+        masks,
         after,
         seconds: asked.seconds,
         batch,
@@ -64,7 +69,7 @@ pub async fn result(call: Call) -> HandlerResult {
     let wanted = wanted(&call.query()?)?;
     let JobView { status, error, lines, next, .. } = look(&call, id, Some(wanted)).await?;
     let mut body = format!("{{\"status\":{},\"rows\":[", json!(status.name())).into_bytes();
-    // Lines have one break each, at their end.
+    // Each line contains a single line break at its end, so the other breaks become commas.
     let lines = lines.strip_suffix(b"\n").unwrap_or(&lines);
     body.extend(lines.iter().map(|byte| if *byte == b'\n' { b',' } else { *byte }));
     let mut end = json!({"cursor": next.map(cursors::short)});
@@ -78,7 +83,7 @@ pub async fn result(call: Call) -> HandlerResult {
     Ok(json_builder().body(Sending::new(&call, Bytes::from(body), held)))
 }
 
-/// Returns the id that all objects have in common, or null.
+/// Returns the id that all objects share, or null.
 fn alike(homes: &[Home], of: fn(&Home) -> Uuid) -> Value {
     match homes {
         [first, others @ ..] if others.iter().all(|home| of(home) == of(first)) => of(first).to_string().into(),
@@ -86,7 +91,7 @@ fn alike(homes: &[Home], of: fn(&Home) -> Uuid) -> Value {
     }
 }
 
-/// Returns the rows of a page of results, which the body has beside the query.
+/// Returns the number of rows per result page, which the body may specify beside the query.
 fn said(body: &Map<String, Value>) -> Result<Option<u64>, Refusal> {
     match body.get("format") {
         None | Some(Value::Null) => {}
@@ -108,7 +113,9 @@ fn said(body: &Map<String, Value>) -> Result<Option<u64>, Refusal> {
     }
 }
 
-/// A `limit` beyond the most that a page has is no mistake: the rest comes with the next page.
+/// Reads the requested range of rows.
+///
+/// A `limit` above the page maximum is not an error, because the next page contains the remaining rows.
 fn wanted(pairs: &[(String, String)]) -> Result<ResultRange, Refusal> {
     let last = |name: &str| {
         let found = pairs.iter().rev().find(|(found, value)| found == name && !value.is_empty());
@@ -125,11 +132,13 @@ fn wanted(pairs: &[(String, String)]) -> Result<ResultRange, Refusal> {
     Ok(ResultRange { row: row.unwrap_or(0), limit: last("limit").map(limit).transpose()? })
 }
 
-/// Returns a job. Jobs that do not exist, those of other organizations, and those with an unreadable object are alike 404.
+/// Returns a job that the caller may see.
+///
+/// The response is 404 for missing jobs, jobs of other organizations, and jobs with an unreadable object.
 async fn look(call: &Call, id: Uuid, wanted: Option<ResultRange>) -> Result<JobView, Refusal> {
     let missing = || Refusal::not_found(format!("the query {id}"));
     let seen = call.queries().look_at_job(call.principal.org, id, wanted).await?.ok_or_else(missing)?;
-    // Who sees a project and may not read its logs is not told either what was asked of them.
+    // A caller who sees a project but not its logs must not learn about queries over these logs.
     let hidden = |why| match why {
         RecordsError::NotFound(_) | RecordsError::Forbidden(_) => missing(),
         other => other.into(),
@@ -137,7 +146,7 @@ async fn look(call: &Call, id: Uuid, wanted: Option<ResultRange>) -> Result<JobV
     let mut objects = Vec::new();
     for object in seen.homes.iter().map(|home| home.object) {
         if object.kind == ObjectKind::AuditLog {
-            // Asked behind a fence of its own.
+            // `audit_log` refreshes the catalog itself, so `still` does not check this object.
             call.edge.records.audit_log(&call.principal, object.org).await.map_err(hidden)?;
             continue;
         }
@@ -145,6 +154,10 @@ async fn look(call: &Call, id: Uuid, wanted: Option<ResultRange>) -> Result<JobV
         objects.push(object);
     }
     call.edge.records.still(&call.principal, &objects, Permission::Read).await.map_err(hidden)?;
+    let own = masks(&call.edge.records, &call.principal, seen.homes.iter().map(|home| (home.org, home.project_id)))?;
+    if own.iter().any(|(project, mask)| seen.masks.get(project) != Some(mask)) {
+        return Err(missing());
+    }
     Ok(seen)
 }
 

@@ -1,13 +1,14 @@
-//! Queries over HTTP: at once, as a job, and as a download; and what their texts mean.
+//! HTTP handlers for queries: direct queries, query jobs, downloads, and the parsing of query texts.
 //!
 //! | module | subject |
 //! |---|---|
-//! | `body` | bodies of queries |
-//! | `sources` | objects that a query names, and whether the caller may read them |
-//! | `answers` | `/btql`, and queries of the server on a caller's behalf |
-//! | `jobs` | `/btql/async` |
-//! | `downloads` | `/console/download`: the result of a query as a file, by a link |
-//! | `parsing` | `/console/parse`: from a text to a tree and back |
+//! | `body` | request bodies of queries |
+//! | `sources` | objects that a query names, and the caller's permission to read them |
+//! | `answers` | `/btql`, and queries that the server runs on a caller's behalf |
+//! | `jobs` | `/btql/async`: queries as jobs |
+//! | `downloads` | `/console/download`: the result of a query as a file |
+//! | `masks` | masks of blind projects |
+//! | `parsing` | `/console/parse`: conversion between texts and trees |
 
 mod answers;
 mod body;
@@ -15,6 +16,7 @@ mod sources;
 
 pub mod downloads;
 pub mod jobs;
+pub mod masks;
 pub mod parsing;
 
-pub use answers::{QueryOptions, btql, rows_of};
+pub use answers::{QueryOptions, RowsPage, btql, rows_of, rows_page};

@@ -1,5 +1,6 @@
-//! `POST /console/parse`: from the text of an expression or a query to its tree, and from a tree to its text. Pages and
-//! scripts need no grammar of their own.
+//! Handler of `POST /console/parse`, which converts query texts to trees and trees to texts.
+//!
+//! Pages and scripts therefore need no grammar of their own.
 
 use assay_node_btql::ast::{Expr, Query};
 use assay_node_btql::{
@@ -16,7 +17,7 @@ const EXPRESSION: &str = "expression";
 const TREE: &str = "tree";
 const QUERY: &str = "query";
 
-/// What a request has parsed.
+/// Input of a parse request.
 #[derive(Clone, Debug, PartialEq)]
 enum ParseRequest {
     /// Text of an expression.
@@ -27,7 +28,9 @@ enum ParseRequest {
     Query(String),
 }
 
-/// `POST /console/parse`. A text that is wrong is no failed request: the response has the error and its position.
+/// Handles `POST /console/parse`.
+///
+/// A syntax error does not fail the request. The response contains the error and its position.
 pub async fn parsed(call: Call, payload: Payload) -> HandlerResult {
     let body = call.small_body(payload).await?.object().await?;
     let request = parse_request(body)?;
@@ -89,7 +92,7 @@ fn failed(text: &str, error: &QueryError) -> Value {
     json!({"error": described})
 }
 
-/// Returns the byte offset of a position.
+/// Returns the byte offset of a line and column in a text.
 fn offset_of(text: &str, line: usize, column: usize) -> usize {
     let begin: usize = text.split_inclusive('\n').take(line - 1).map(str::len).sum();
     let rest = &text[begin..];

@@ -1,19 +1,21 @@
-//! Sources of a query: the objects that it names, which its caller has to be allowed to read.
+//! Sources of a query: the objects that it names and that its caller must be allowed to read.
 
 use assay_node_auth::{Permission, Principal};
 use assay_node_btql::columns::{Kind as SourceKind, Named};
 use assay_node_http::requests::error_texts::shortened;
 use assay_node_http::responses::refusal::{ErrorKind, Refusal};
 use assay_node_identity::Identity;
-use assay_node_query::{AskError, Bounded, Home};
+use assay_node_query::{AskError, Bounded, Home, Masks};
 use assay_node_records::{Kind as RecordKind, ObjectHome, Records, RecordsError, kinds};
 use assay_storage_model::{ObjectKind, OrgId};
 use uuid::Uuid;
 
-/// Upper bound of the objects of one query.
+use crate::masks::masks;
+
+/// Upper bound of the number of objects in one query.
 const OBJECTS_MAX: usize = 1000;
 
-/// Maps missing objects to the same refusal as objects that may not be read, as clients know it from queries.
+/// Maps a missing object to the refusal for an unreadable object, as clients of queries expect.
 fn unseen(why: RecordsError) -> Refusal {
     match why {
         RecordsError::NotFound(why) => Refusal::new(ErrorKind::Forbidden, why),
@@ -21,7 +23,9 @@ fn unseen(why: RecordsError) -> Refusal {
     }
 }
 
-/// Sources of a query: objects, each once and in its order, and single prompts in them. The caller may read all of them.
+/// Sources of a query, all of which the caller may read.
+///
+/// They are distinct objects in the order of the query, and single prompts in these objects.
 pub(crate) struct Sources {
     pub homes: Vec<Home>,
     prompts: Vec<Uuid>,
@@ -29,7 +33,7 @@ pub(crate) struct Sources {
 }
 
 impl Sources {
-    /// Checks once more that the caller may read everything, after the rows were read.
+    /// Checks again, after the rows were read, that the caller may read all sources.
     pub async fn still(&self, records: &Records, who: &Principal) -> Result<(), Refusal> {
         for org in &self.audited {
             records.audit_log(who, *org).await.map_err(unseen)?;
@@ -42,6 +46,11 @@ impl Sources {
             records.prompt(who, *prompt, Permission::Read).await.map_err(unseen)?;
         }
         Ok(())
+    }
+
+    /// Returns the caller's masks for the projects of the sources.
+    pub fn masks(&self, records: &Records, who: &Principal) -> Result<Masks, Refusal> {
+        masks(records, who, self.homes.iter().map(|home| (home.org, home.project_id)))
     }
 
     fn add(&mut self, home: &ObjectHome) -> Result<(), Refusal> {
@@ -114,7 +123,7 @@ fn unread(what: &str, id: Uuid, why: RecordsError) -> Refusal {
     }
 }
 
-/// Adds single prompts or functions by their ids; their names are not unique.
+/// Adds single prompts or functions by id, because their names are not unique.
 async fn prompts(records: &Records, who: &Principal, ids: &[String], sources: &mut Sources) -> Result<(), Refusal> {
     for id in ids {
         let wrong = |_| Refusal::bad(format!("`{}` is not the id of a prompt or function", shortened(id)));
@@ -126,7 +135,7 @@ async fn prompts(records: &Records, who: &Principal, ids: &[String], sources: &m
     Ok(())
 }
 
-/// Adds the prompts of all projects whose prompts the caller may read.
+/// Adds the prompts of all projects in the organizations whose prompts the caller may read.
 async fn prompts_of_organizations(
     identity: &Identity,
     who: &Principal,
@@ -155,7 +164,7 @@ async fn audit_logs(
     Ok(())
 }
 
-/// Returns organizations by id or name.
+/// Returns the organizations with the given ids or names.
 async fn organizations(identity: &Identity, who: &Principal, names: &[String]) -> Result<Vec<OrgId>, Refusal> {
     let own = identity.organizations(who).await?;
     let found = names.iter().map(|name| {
@@ -166,7 +175,9 @@ async fn organizations(identity: &Identity, who: &Principal, names: &[String]) -
     found.collect()
 }
 
-/// Resolves an id or a name (D-33): a UUID is an id, anything else the name of exactly one record.
+/// Resolves an id or a name (D-33).
+///
+/// A UUID is an id. Any other text must be the name of exactly one record.
 async fn id_of(
     records: &Records,
     who: &Principal,

@@ -7,9 +7,9 @@ use assay_node_btql::values::Value;
 use assay_node_query::Table;
 use assay_node_query::render::{Format, RowWriter};
 
-/// What a shard hands over at a time.
+/// Number of rows in a part of a shard.
 const AT_A_TIME: usize = 1000;
-/// Before the same rows come again.
+/// Number of distinct rows before they repeat.
 const PAGES: usize = 40;
 const ROWS: usize = 1_000_000;
 
@@ -57,7 +57,7 @@ fn processor_seconds() -> f64 {
     nanos as f64 / 1e9
 }
 
-/// splitmix64
+/// Returns the next number of splitmix64.
 fn mixed(seed: usize) -> u64 {
     let mut bits = (seed as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -98,7 +98,7 @@ fn spans() -> Vec<Column> {
     columns
 }
 
-/// About two kilobytes, half of it what was asked and answered.
+/// Returns a row of about two kilobytes, half of which are input and output.
 fn span(n: usize) -> Vec<Value<'static>> {
     let text = |text: String| Value::Text(text.into());
     let object = |json: String| Value::Object(json.into());

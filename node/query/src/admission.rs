@@ -1,5 +1,7 @@
-//! Admission of queries: a budget of permits, shared fairly between organizations and credentials. A query holds its
-//! permit while it works, and not while its client reads the response. Async jobs have the lowest priority.
+//! Admission of queries: a budget of permits, shared fairly between organizations and credentials.
+//!
+//! A query holds its permit while it works, but not while its client reads the response. Async jobs have the lowest
+//! priority.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,11 +14,11 @@ use uuid::Uuid;
 
 use crate::AskError;
 
-/// Name of the permits in metrics and log lines: the setting of their number.
+/// Name of the permits in metrics and log lines, which is that of their setting.
 const PERMITS: &str = "queries.running_max";
-/// Name of a refusal because too many wait already.
+/// Name of refusals because of too many waiting queries.
 const WAITING: &str = "queries.waiting_max";
-/// Pause between two checks of an async job for a free permit.
+/// Interval at which an async job checks for a free permit.
 const BEHIND_EVERY: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
@@ -24,7 +26,7 @@ pub(crate) struct Admission {
     permits: Budget,
     refusals: Refusals,
     waiting_max: usize,
-    /// Queries that wait, by organization.
+    /// Number of waiting queries by organization.
     waiting: Mutex<BTreeMap<Uuid, usize>>,
 }
 
@@ -41,7 +43,7 @@ impl Admission {
         })
     }
 
-    /// Name and state of the budget.
+    /// Returns the name and the state of the budget.
     pub fn reading(&self) -> (&'static str, Reading) {
         (self.permits.name(), self.permits.reading())
     }
@@ -76,14 +78,14 @@ pub(crate) fn retry_after(refused: &Refused) -> u64 {
     }
 }
 
-/// Position among the waiting queries, given up on drop.
+/// Place among the waiting queries, released on drop.
 struct WaitingPlace {
     admission: Arc<Admission>,
     organization: Uuid,
 }
 
 impl WaitingPlace {
-    /// An organization has at most half of the places, so that there is one for another.
+    /// Takes a place. An organization has at most half of the places, so that others find one.
     fn take(admission: &Arc<Admission>, organization: Uuid) -> Result<WaitingPlace, AskError> {
         let mut waiting = admission.waiting.lock();
         let (all, own) = (waiting.values().sum::<usize>(), waiting.get(&organization).copied().unwrap_or(0));

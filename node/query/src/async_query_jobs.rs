@@ -1,5 +1,4 @@
-//! Async query jobs (`POST /btql/async`): queries that run on after their request, when there is room, and whose results
-//! are kept for a day.
+//! Async query jobs (`POST /btql/async`), which run after their request and keep their results for a day.
 //!
 //! ```text
 //! make ── record written ── name      (queue: waiting and running jobs, kept results; directory: the files)
@@ -7,31 +6,30 @@
 //!         drive ── run ── Answer, part by part ── pages of JSON lines ── record with its end written
 //!
 //! look ── name says the node ─┬─ here: line, then pages
-//!                             └─ on another node: asked by the service `query.later`
+//!                             └─ on another node: requested from the service `query.later`
 //! ```
-//! A job is on one node, the one that took the request, in two files in `queries/` of its data directory:
+//! A job lives on the node that took its request. It consists of two files in `queries/` of the data directory:
 //!
 //! ```text
-//! <name>.query   the record: whose, what is asked, with which settings, at which moment; the versions it reads;
-//!                at last its end, which is why it failed, or the pages of its rows, each with a checksum
-//! <name>.rows    its rows, JSON lines and nothing else
+//! <name>.query   record: owner, query, settings and time; versions to read; finally the end, which is the error or the
+//!                pages of the rows, each with a checksum
+//! <name>.rows    rows as JSON lines
 //! ```
-//! The record is replaced whole (a new file, its sync, a rename, a sync of the folder), and that is done:
-//! 1. before the name is answered, so that a job that was promised is there after any crash;
-//! 2. before each run, which is counted: one that ended the process several times is not begun once more;
-//! 3. once the versions are known and before a row can be seen, so that a run after a crash reads the same and a reader who
-//!    has half of the rows goes on with the other half;
-//! 4. at the end, behind the sync of the rows.
+//! A record is replaced atomically: a new file, its sync, a rename, and a sync of the directory. That happens:
+//! 1. before the name is returned, so that an accepted job survives any crash;
+//! 2. before each run, which is counted, so that a job that crashed the process several times is not started again;
+//! 3. between the choice of the versions and the first visible row, so that later runs return the same rows;
+//! 4. at the end, after the sync of the rows.
 //!
-//! So a crash leaves a record without an end: the next start takes the rows away that are beside it, and runs the job from
-//! its beginning. A record with an end has all its rows. Damage is never taken for an end that is missing: a record that
-//! does not match its checksum, or rows that do not match theirs or their length, make the job `failed`, and its error says
-//! so. Results are in no consensus: they can be asked for again, and go with the disk of their node.
+//! After a crash, a record may lack an end. The next start then removes its rows and runs the job from the beginning. A
+//! record with an end has all of its rows. Damage is never mistaken for a missing end. A checksum or length that does
+//! not match makes the job `failed`, with an error that says so. Results are not replicated: they can be computed
+//! again, and are lost with the disk of their node.
 //!
-//! Jobs take turns with queries that somebody waits for, and come behind them, part by part; they have the memory and the
-//! limits of all others. What a job needs and does not find (a shard without a leader, no memory) is waited for.
+//! Jobs have a lower priority than interactive queries, part by part. The same memory and limits apply to both. A job
+//! waits for a missing resource, such as a shard leader or memory.
 //!
-//! Nothing in the API cancels a job, so none is ever `canceled`.
+//! The API cannot cancel a job, so no job is ever `canceled`.
 
 mod directory;
 mod pages;
@@ -60,7 +58,7 @@ use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
 
 use crate::context::QueryContext;
-use crate::{AskError, Home, Question};
+use crate::{AskError, Home, Masks, Question};
 use directory::JobDirectory;
 use pages::{PlacedPage, ResultSlice};
 use queue::{Job, JobQueue, JobState};
@@ -69,33 +67,33 @@ use service::JobsService;
 
 pub use queue::JobCounts;
 
-/// Rows of a page of results: by default, and at most.
+/// Default number of rows in a page of results.
 const RESULT_ROWS_DEFAULT: u64 = 1000;
 pub const RESULT_ROWS_MAX: u64 = 10_000;
-/// Bytes that end a page of results, after the row that reaches them.
+/// Size at which a page of results ends. The row that reaches it is included.
 const RESULT_BYTES_MAX: usize = 16 << 20;
-/// Time that a request waits for rows that are not there yet. Clients poll at once.
+/// Time that a request waits for rows that are not available yet. Clients then poll again at once.
 const WAIT_MAX: Duration = Duration::from_secs(1);
-/// Upper bound of runs of one job that end with the process.
+/// Upper bound of the runs of one job that crash the process.
 const STARTS_MAX: u32 = 5;
-/// Threads that read and write files, beside those that run jobs.
+/// Number of threads for file access, in addition to those that run jobs.
 const FILE_THREADS: usize = 4;
-/// Name of the threads. A panic in a query ends only the query, unlike one on threads with other names.
+/// Name of the threads. A panic on these threads ends only its query, not the process.
 const THREAD: &str = "assay-later";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobLimits {
-    /// Running jobs of this node.
+    /// Upper bound of the running jobs on this node.
     pub running_max: usize,
-    /// Waiting jobs of one organization on this node.
+    /// Upper bound of the waiting jobs of one organization on this node.
     pub waiting_max: usize,
-    /// Waiting, running and ended jobs on this node; one organization may have half of them.
+    /// Upper bound of all jobs on this node, including ended ones. One organization may have half of them.
     pub kept_max: usize,
-    /// Running time of one job, without its waits.
+    /// Upper bound of the running time of one job, without its waits.
     pub seconds_max: u64,
-    /// Bytes of results of one job.
+    /// Upper bound of the bytes of results of one job.
     pub job_bytes_max: u64,
-    /// Bytes of results of all jobs on this node; one organization may have half of them.
+    /// Upper bound of the bytes of all results on this node. One organization may have half of them.
     pub bytes_max: u64,
 }
 
@@ -112,15 +110,17 @@ impl Default for JobLimits {
     }
 }
 
-/// Request for a job, of a caller who may read all of its objects.
+/// Request for a job. The caller may read all of its objects.
 #[derive(Clone, Debug)]
 pub struct JobRequest {
     pub org: OrgId,
     pub user: Uuid,
     pub question: Question,
-    /// Objects of the query, in its order.
+    /// Objects of the query in its order.
     pub homes: Vec<Home>,
-    /// Position where the page before ended.
+    /// Review masks of the caller.
+    pub masks: Masks,
+    /// Position where the previous page ended.
     pub after: Option<Position>,
     pub seconds: Option<u64>,
     /// Default number of rows in a page of results.
@@ -148,23 +148,25 @@ impl JobStatus {
     }
 }
 
-/// Rows of the results that a reader asks for, from `row` on.
+/// Range of result rows that a reader requests, starting at `row`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResultRange {
     pub row: u64,
     pub limit: Option<u64>,
 }
 
-/// Job as its reader sees it.
+/// Job as shown to a reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobView {
     pub status: JobStatus,
     pub error: Option<String>,
-    /// Objects of the query: a reader must be allowed to read all of them.
+    /// Objects of the query. A reader must be allowed to read all of them.
     pub homes: Vec<Home>,
+    /// Masks that were applied to the rows. A reader's own masks must not hide more.
+    pub masks: Masks,
     /// JSON rows, each followed by a line break.
     pub lines: Bytes,
-    /// Number of the next row, which may be still to come.
+    /// Number of the next row, which may not be available yet.
     pub next: Option<u64>,
 }
 
@@ -174,7 +176,7 @@ pub(crate) struct AsyncJobs {
     context: Arc<QueryContext>,
     directory: JobDirectory,
     table: Mutex<JobTable>,
-    /// Counts changes that readers may be waiting for.
+    /// Counter of changes that readers may be waiting for.
     news: watch::Sender<u64>,
     /// Wakes the driver.
     woken: Notify,
@@ -187,16 +189,16 @@ pub(crate) struct AsyncJobs {
 #[derive(Debug)]
 struct JobTable {
     queue: JobQueue,
-    /// Files of rows of running jobs.
+    /// Row files of running jobs.
     files: BTreeMap<Uuid, Arc<dyn DiskFile>>,
 }
 
-/// View of a job, and the pages of results to read for it.
+/// View of a job with the pages of results to read for it.
 #[derive(Debug)]
 struct JobSnapshot {
     view: JobView,
     pages: Vec<PlacedPage>,
-    /// Open file of a running job; the file of an ended job is opened for each reader.
+    /// Open file of a running job. For an ended job, each reader opens the file itself.
     file: Option<Arc<dyn DiskFile>>,
     rows: u64,
     limit: u64,
@@ -244,7 +246,7 @@ impl AsyncJobs {
         self.news.send_modify(|count| *count += 1);
     }
 
-    /// Stops running jobs where they are.
+    /// Stops running jobs. Their records stay without an end, so that the next start runs them again.
     pub async fn close(&self) {
         self.closing.send_replace(true);
         let driver = self.driver.lock().take();
@@ -271,14 +273,14 @@ impl AsyncJobs {
         if *self.closing.borrow() {
             return Err(AskError::Unavailable("this node is shutting down".into()));
         }
-        // Whether or not anybody waits for it still: a place that was taken is given back.
+        // The task completes even if its caller is gone, so that the reserved place is never leaked.
         self.at_the_disk(|jobs| jobs.make_here(request)).await?
     }
 
     fn make_here(&self, request: JobRequest) -> Result<Uuid, AskError> {
         let name = record::name(self.context.cluster.node(), Uuid::new_v4());
         let record = JobRecord {
-            owner: JobOwner { org: request.org, user: request.user, homes: request.homes },
+            owner: JobOwner { org: request.org, user: request.user, homes: request.homes, masks: request.masks },
             made: self.now(),
             question: request.question,
             after: request.after.map(|Position { place, xact, object, write }| (place, xact, object, write)),
@@ -294,7 +296,7 @@ impl AsyncJobs {
         {
             let mut table = self.table.lock();
             table.queue.admit(request.org).map_err(|queue::QueueFull(why)| AskError::Busy(why))?;
-            // Its place is taken; it runs once it is written.
+            // The job reserves its place now, and becomes ready once its record is written.
             let state = JobState::Queued { not_before: i64::MAX, tries: 0 };
             table.queue.add(name, Job::new(Some(Arc::new(record.owner.clone())), record.batch, record.made, state));
         }
@@ -305,7 +307,7 @@ impl AsyncJobs {
             Err(why) => {
                 table.queue.remove(name);
                 drop(table);
-                // It may have its name already, and nobody knows it.
+                // The file may already have its final name, which nobody knows.
                 let _ = self.directory.remove(name);
                 tracing::error!(%why, "an asynchronous query could not be stored");
                 return Err(AskError::Internal(format!("the asynchronous query could not be stored: {why}")));
@@ -315,7 +317,7 @@ impl AsyncJobs {
         Ok(name)
     }
 
-    /// Looks at a job of this node. Waits a moment for rows that are not there yet.
+    /// Returns a job of this node. Waits briefly for rows that are not available yet.
     async fn look_here(
         self: &Arc<AsyncJobs>,
         org: OrgId,
@@ -338,7 +340,7 @@ impl AsyncJobs {
             }
             let cut = ResultSlice::new(row, limit, RESULT_BYTES_MAX);
             let read = self.at_the_disk(move |jobs| jobs.read(name, file, &pages, cut)).await?;
-            // What could not be read is gone by now, or failed.
+            // The job is gone or has failed since the snapshot.
             let Some(cut) = read else { continue };
             let is_last = view.status == JobStatus::Succeeded && cut.next >= rows;
             return Ok(Some(JobView { lines: cut.lines.into(), next: (!is_last).then_some(cut.next), ..view }));
@@ -348,7 +350,7 @@ impl AsyncJobs {
     fn snapshot(&self, org: OrgId, name: Uuid, wanted: Option<ResultRange>) -> Option<JobSnapshot> {
         let table = self.table.lock();
         let job = table.queue.get(name)?;
-        // Of a damaged record nobody knows whose it was: who knows its name is told that it failed, and nothing else.
+        // A damaged record has no known owner. A caller that knows its name only learns that it failed.
         let owner = job.owner.as_deref();
         if owner.is_some_and(|owner| owner.org != org) {
             return None;
@@ -365,8 +367,9 @@ impl AsyncJobs {
         let pages = all.filter(|_| wanted.is_some()).map(|all| all.from(row, limit, RESULT_BYTES_MAX));
         let is_to_come = matches!(status, JobStatus::Queued | JobStatus::Running);
         let homes = owner.map(|owner| owner.homes.clone()).unwrap_or_default();
+        let masks = owner.map(|owner| owner.masks.clone()).unwrap_or_default();
         Some(JobSnapshot {
-            view: JobView { status, error, homes, lines: Bytes::new(), next: is_to_come.then_some(row) },
+            view: JobView { status, error, homes, masks, lines: Bytes::new(), next: is_to_come.then_some(row) },
             pages: pages.unwrap_or_default(),
             file: table.files.get(&name).cloned(),
             rows: all.map_or(0, |all| all.rows()),
@@ -374,7 +377,7 @@ impl AsyncJobs {
         })
     }
 
-    /// Reads rows; none if the job is gone, or failed because its results are damaged.
+    /// Reads rows. Returns `None` if the job is gone, or has failed because its results are damaged.
     fn read(
         &self,
         name: Uuid,
@@ -402,7 +405,7 @@ impl AsyncJobs {
         }
     }
 
-    /// Marks a job as failed, durably if that is possible.
+    /// Marks a job as failed, and records that on disk if possible.
     fn failed(&self, name: Uuid, why: &str) {
         let at = self.now();
         let written = self.directory.get(name).and_then(|mut record| {
@@ -427,12 +430,12 @@ impl AsyncJobs {
 impl Drop for AsyncJobs {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.lock().take() {
-            runtime.shutdown_background(); // a runtime may not be dropped where one runs
+            runtime.shutdown_background(); // a runtime must not be dropped inside of another one
         }
     }
 }
 
-/// Restores a job that was found at the start.
+/// Restores a job from the record that was found at the start.
 fn of_before(name: Uuid, record: Result<JobRecord, String>, now: i64) -> Job {
     let record = match record {
         Ok(record) => record,

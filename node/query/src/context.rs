@@ -1,4 +1,4 @@
-//! Resources that all queries of a node share: threads that may block on the disk, memory, prices, admission.
+//! Resources that all queries of a node share: threads for blocking work, memory, prices and admission.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 use crate::admission::Admission;
 use crate::{AskError, Clock, QueryLimits};
 
-/// Name of the threads. A panic in a query ends only the query, unlike one on threads with other names.
+/// Name of the threads. A panic on these threads ends only its query, not the process.
 const THREAD: &str = "assay-query";
 /// Name of the threads in metrics and log lines.
 const THREADS: &str = "queries.threads";
@@ -31,7 +31,7 @@ pub(crate) struct QueryContext {
     /// Permits of streams from other nodes.
     pub streams: Arc<Semaphore>,
     pub clock: Clock,
-    /// Credential with which jobs ask other nodes.
+    /// Credential of jobs for requests to other nodes.
     pub job_asker: OnceLock<Bytes>,
 }
 
@@ -42,14 +42,14 @@ impl std::fmt::Debug for QueryContext {
 }
 
 impl QueryContext {
-    /// Resources for queries of this holder, whose threads take turns with those of others.
+    /// Returns the resources for queries of a holder, whose threads take turns with those of others.
     pub fn shared_by(&self, who: Holder) -> Shared {
         let asker = Asker { org: Some(OrgId(who.organization)), credential: who.credential.as_u128() };
         Shared { workers: self.shared.workers.of(asker), ..self.shared.clone() }
     }
 }
 
-/// Threads of queries, shared fairly by organization and by credential. The engine's workers bound their concurrency.
+/// Query threads, shared fairly by organization and by credential. The engine's workers bound their concurrency.
 #[derive(Debug)]
 pub(crate) struct Threads {
     places: Budget,
@@ -58,7 +58,11 @@ pub(crate) struct Threads {
 }
 
 impl Threads {
-    /// Starts the threads. Panics if the system has no resources; called once, at the start of the program.
+    /// Starts the threads. It is called once, at the start of the program.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the system has no resources for a runtime.
     pub fn start(threads: usize, refusals: &Refusals) -> Threads {
         let mut builder = Builder::new_current_thread();
         builder.thread_name(THREAD).thread_stack_size(DEEP_THREAD_STACK).max_blocking_threads(threads);
@@ -68,12 +72,12 @@ impl Threads {
         Threads { places, handle: runtime.handle().clone(), runtime: Mutex::new(Some(runtime)) }
     }
 
-    /// Name and state of the budget of threads.
+    /// Returns the name and the state of the thread budget.
     pub fn reading(&self) -> (&'static str, Reading) {
         (self.places.name(), self.places.reading())
     }
 
-    /// Runs work on a thread. If the future is dropped, the work still completes and frees its thread.
+    /// Runs work on a thread. If the future is dropped, the work still completes and releases its thread.
     pub async fn run<T: Send + 'static>(
         &self,
         who: Holder,
@@ -101,6 +105,6 @@ impl Threads {
 
 impl Drop for Threads {
     fn drop(&mut self) {
-        self.close(); // a runtime may not be dropped where one runs
+        self.close(); // a runtime must not be dropped inside of another one
     }
 }

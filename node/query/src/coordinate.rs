@@ -1,5 +1,7 @@
-//! Coordination of a query over all nodes with its shards. Each shard is read at its leader; if that fails, once more
-//! at the current leader or the replica here. A shard without an answer is an error that names it.
+//! Coordination of a query over all nodes that hold its shards.
+//!
+//! Each shard is read at its leader. After a failure it is read again at the current leader or at the local replica. A
+//! shard without a response is an error that names it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,22 +21,22 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::context::QueryContext;
 use crate::leaf::run::{LeafRun, PartForm};
-use crate::leaf::stream::{ChunkReader, FORMAT_OF_STREAMS, LeafChunk, RESULT_STREAM};
-use crate::leaf::{FORMAT, FORMAT_OF_WRITES, LeafObject, LeafPart, LeafRequest, What};
+use crate::leaf::stream::{ChunkReader, LeafChunk, RESULT_STREAM, format_of_stream};
+use crate::leaf::{LeafObject, LeafPart, LeafRequest, What, format_of};
 use crate::plan::NodeShards;
 use crate::request::Bounded;
 use crate::{AskError, BYTES_SENT_AT_ONCE};
 
-/// Attempts for one part without a wait, enough for one change of its leader.
+/// Number of attempts at one part without a wait, enough for one change of its leader.
 const TRIES: usize = 3;
-/// Rows of a page of a node that has no streams.
+/// Number of rows in a page from a node without a stream.
 const PAGE_ROWS: u64 = 4_000;
 /// Additional time for the transfer of a response.
 const ON_THE_WAY: Duration = Duration::from_secs(2);
 /// Additional time for the end of a part on this node.
 const HERE_LATE: Duration = Duration::from_secs(1);
 
-/// A question on its way through the cluster.
+/// Query that is distributed over the cluster.
 pub(crate) struct DistributedQuery<'e> {
     pub context: &'e Arc<QueryContext>,
     pub asker: &'e Bytes,
@@ -43,37 +45,37 @@ pub(crate) struct DistributedQuery<'e> {
     pub until: Instant,
     pub who: Holder,
     pub seed: u64,
-    /// Version at which each shard is read from now on.
+    /// Version at which each shard is read once it is known.
     pub versions: BTreeMap<ShardId, Xact>,
 }
 
-/// Rows that leaves are asked for.
+/// Rows to request from leaves.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowsWanted {
     pub limit: Option<u64>,
-    /// Bytes of texts of a part; none if the result has no pages.
+    /// Upper bound of the bytes of texts in a part, or `None` for a result without pages.
     pub bytes: Option<usize>,
     pub after: Option<Position>,
     /// Highest hash in the sample.
     pub until: Option<Hash>,
 }
 
-/// Rows of some shards from one node, part by part.
+/// Input of rows of some shards from one node, which returns them part by part.
 #[derive(Debug)]
 pub(crate) struct LeafInput {
     shards: Vec<ShardObjects>,
     source: LeafSource,
-    /// The first part, which came when the input was opened.
+    /// First part, received when the input was opened.
     first: Option<InputPart>,
 }
 
-/// Way in which the parts of an input come.
+/// Source of the parts of an input.
 #[derive(Debug)]
 enum LeafSource {
-    /// From replicas of this node.
+    /// Local replicas.
     Own(Box<LeafRun>),
     Stream(NodeId, ChunkReader),
-    /// Requested page by page, from a node of an earlier release or while too many streams are open.
+    /// Pages from a node without streams, or while too many streams are open.
     Pages(NodeId),
 }
 
@@ -84,19 +86,19 @@ pub(crate) struct InputPart {
     pub end: InputEnd,
 }
 
-/// What tells whether a part is the last one of its input.
+/// Rule that decides whether a part is the last one of its input.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum InputEnd {
-    /// The input itself.
+    /// The input reports it.
     Told(bool),
-    /// The size of the part: the last page has fewer rows and fewer bytes.
+    /// The size of the part decides: the last page has fewer rows and fewer bytes.
     BelowLimits { limit: u64, bytes: usize },
 }
 
 /// Failure of an input.
 #[derive(Debug)]
 pub(crate) enum InputError {
-    /// The rows behind the last part have to be requested again, maybe of another node.
+    /// The rows after the last part must be requested again, possibly from another node.
     OpenAgain,
     Failed(AskError),
 }
@@ -120,7 +122,7 @@ enum Opened {
 }
 
 impl DistributedQuery<'_> {
-    /// The last of the sample, of queries that have one of so many.
+    /// Returns the highest hash of a sample of fixed size, or `None` for other queries.
     pub async fn sampled(&mut self) -> Result<Option<Hash>, AskError> {
         let Some((Amount::Count(count), _)) = innermost(&self.asked.bound).sample else { return Ok(None) };
         let mut hashes = Vec::new();
@@ -158,7 +160,7 @@ impl DistributedQuery<'_> {
         for object in objects {
             by_shard.entry(cluster.locate(&object.key)).or_default().push(object);
         }
-        // Apart by node, so that a slow one does not hold up what is asked for again of another.
+        // Each node has its own task, so that a slow node does not delay retries at another one.
         let mut by_node: BTreeMap<Option<NodeId>, Vec<(GroupId, ShardObjects)>> = BTreeMap::new();
         for (shard, objects) in by_shard {
             let request = (GroupId::of_shard(shard), ShardObjects { shard, objects, tries: 0, last: None });
@@ -173,7 +175,7 @@ impl DistributedQuery<'_> {
         Ok(all)
     }
 
-    /// Returns the next part of an input. `wanted` is what is left of its rows.
+    /// Returns the next part of an input. `wanted` describes the remaining rows.
     pub async fn next_part(&self, input: &mut LeafInput, wanted: RowsWanted) -> Result<InputPart, InputError> {
         if let Some(first) = input.first.take() {
             return Ok(first);
@@ -186,7 +188,7 @@ impl DistributedQuery<'_> {
             LeafSource::Stream(node, chunks) => {
                 match tokio::time::timeout_at(self.latest().into(), chunks.next()).await {
                     Err(_) => return Err(InputError::Failed(too_late())),
-                    // The stream ended early, as it does when nobody reads for a while.
+                    // A stream also ends early if nobody reads it for a while.
                     Ok(None) => return Err(InputError::OpenAgain),
                     Ok(Some(chunk)) => {
                         if matches!(&chunk, Err(why) if is_of_the_place(why)) {
@@ -206,19 +208,19 @@ impl DistributedQuery<'_> {
         part.map_err(|why| if is_of_the_place(&why) { InputError::OpenAgain } else { InputError::Failed(why) })
     }
 
-    /// Latest time at which a part of this query may come.
+    /// Returns the latest time at which a part of this query may arrive.
     fn latest(&self) -> Instant {
         self.until + ON_THE_WAY
     }
 
-    /// Returns whether other nodes have some of the objects.
+    /// Returns whether other nodes hold some of the objects.
     pub fn asks_others(&self) -> bool {
         let cluster = &self.context.cluster;
         let mut shards = self.objects.iter().map(|object| cluster.locate(&object.key));
         shards.any(|shard| node_of(cluster, shard).is_some_and(|node| node != cluster.node()))
     }
 
-    /// Requests shards from their presumed leader, and after a failure from others, shard by shard.
+    /// Requests shards from their presumed leader. After a failure, requests each shard separately from other nodes.
     async fn of(&self, requests: Vec<(GroupId, ShardObjects)>, what: What) -> Result<Vec<OpenedAt>, AskError> {
         let cluster = &self.context.cluster;
         let until = RetryUntil::both(self.until.min(Instant::now() + ROUTE_WAIT_MAX).into());
@@ -248,7 +250,7 @@ impl DistributedQuery<'_> {
                 let mut answer = Some(answer);
                 return Ok(shards.into_iter().map(|one| (one.place, Attempt::Done(answer.take()))).collect());
             }
-            // The time went by while others were waited for.
+            // Earlier attempts may have used up the time, so the error includes their reason.
             Err(AskError::TooLate(why)) => {
                 let earlier = shards.iter().find_map(|one| Some((one.request.shard, one.request.last.as_ref()?)));
                 return Err(AskError::TooLate(match earlier {
@@ -264,7 +266,7 @@ impl DistributedQuery<'_> {
         for one in shards {
             let ShardObjects { shard, objects, tries, .. } = one.request;
             let tries = tries + 1;
-            // What is damaged, or not served by an earlier version, does not pass by waiting.
+            // Damage and missing support do not go away by waiting.
             if tries >= TRIES && !matches!(why, AskError::Unavailable(_)) {
                 return Err(AskError::Unavailable(missing(shard, why.to_string())));
             }
@@ -302,13 +304,13 @@ impl DistributedQuery<'_> {
         Ok((Opened::Rows(Box::new(input)), versions))
     }
 
-    /// Returns a permit for a stream from a node that has them.
+    /// Returns a permit for a stream, if the node supports streams and one is available.
     fn stream_permit(&self, node: Option<NodeId>) -> Option<OwnedSemaphorePermit> {
         let node = node.filter(|node| self.context.cluster.has_feature(*node, Feature::ResultStreams));
         node.and_then(|_| Arc::clone(&self.context.streams).try_acquire_owned().ok())
     }
 
-    /// Returns the time that is left.
+    /// Returns the remaining time.
     fn left(&self) -> Result<Duration, AskError> {
         let left = self.until.saturating_duration_since(Instant::now());
         if left.is_zero() { Err(too_late()) } else { Ok(left) }
@@ -322,8 +324,8 @@ impl DistributedQuery<'_> {
             let versions = run.versions.clone();
             Ok((LeafSource::Own(Box::new(run)), InputPart { part, end: InputEnd::Told(is_last) }, versions))
         };
-        // What is late is ended by the query's watch; what never begins, such as a view of a replica that has no leader,
-        // is asked for elsewhere.
+        // The query's watch ends late work. A part that never starts, as on a replica without a leader, is requested
+        // elsewhere.
         let first = tokio::time::timeout_at((self.until + HERE_LATE).into(), first).await;
         first.unwrap_or_else(|_| Err(no_answer_here()))
     }
@@ -337,7 +339,8 @@ impl DistributedQuery<'_> {
     ) -> Result<OpenedSource, AskError> {
         let left = self.left()?;
         let what = what.in_parts(BYTES_SENT_AT_ONCE);
-        let request = LeafRequest { format: FORMAT_OF_STREAMS, ..self.question(shards, what, left) };
+        let mut request = self.question(shards, what, left);
+        request.format = format_of_stream(&request.objects);
         let groups = groups_of(shards);
         let (cluster, body) = (&self.context.cluster, request.encode());
         let opened = cluster.stream_about(node, &groups, RESULT_STREAM, (self.asker, &body), left + ON_THE_WAY).await;
@@ -387,14 +390,15 @@ impl DistributedQuery<'_> {
     fn question(&self, shards: &[&ShardObjects], what: What, left: Duration) -> LeafRequest {
         let Bounded { inner, question, .. } = self.asked;
         let version = |shard: &ShardId| self.versions.get(shard).copied().or(question.version);
+        let objects: Vec<LeafObject> = shards.iter().flat_map(|one| &one.objects).cloned().collect();
         LeafRequest {
-            format: if question.audit_log { FORMAT_OF_WRITES } else { FORMAT },
+            format: format_of(&objects, question.audit_log),
             query: inner.clone(),
             now: question.now,
             tz_offset: question.tz_offset,
             audit_log: question.audit_log,
             inference_depth: question.inference_depth,
-            objects: shards.iter().flat_map(|one| &one.objects).cloned().collect(),
+            objects,
             versions: shards.iter().map(|one| one.shard).filter_map(|shard| Some((shard, version(&shard)?))).collect(),
             what,
             millis: u64::try_from(left.as_millis()).unwrap_or(u64::MAX),
@@ -404,7 +408,7 @@ impl DistributedQuery<'_> {
     }
 }
 
-/// Question to the nodes that lead some shards.
+/// Request to the leaders of some shards.
 struct ShardCall<'c, 'e> {
     query: &'c DistributedQuery<'e>,
     what: What,
@@ -412,16 +416,16 @@ struct ShardCall<'c, 'e> {
 
 impl LeaderCall for ShardCall<'_, '_> {
     type Request = ShardObjects;
-    /// Response of a batch of shards, stored at the first of them.
+    /// Response for a batch of shards, stored at the first of them.
     type Response = Option<OpenedAt>;
     type Error = AskError;
 
-    /// Prefers the replica of this node to a node that failed.
+    /// Prefers the local replica to a node that failed.
     fn prefer(&self, round: usize) -> Prefer {
         if round == 0 { Prefer::LeaderElseOwn } else { Prefer::Own }
     }
 
-    /// Requests the shards of one node together at first, then one by one.
+    /// Requests the shards of one node together in the first attempt, and separately afterwards.
     async fn attempt(&mut self, round: Round<ShardObjects>) -> Attempts<Self> {
         let mut messages: Vec<(Option<NodeId>, Vec<LeaderRequest<ShardObjects>>)> = Vec::new();
         let there = round.there.into_iter().map(|(node, shards)| (Some(node), shards));
@@ -435,9 +439,9 @@ impl LeaderCall for ShardCall<'_, '_> {
     }
 }
 
-/// Response of one node, and the versions at which it reads.
+/// Response of one node with the versions at which it reads.
 type OpenedAt = (Opened, Vec<(ShardId, Xact)>);
-/// Source of rows with its first part, and the versions at which it reads.
+/// Source of rows with its first part and the versions at which it reads.
 type OpenedSource = (LeafSource, InputPart, Vec<(ShardId, Xact)>);
 type ShardAttempt = Attempt<ShardObjects, Option<OpenedAt>>;
 
@@ -457,7 +461,7 @@ fn missing(shard: ShardId, why: String) -> String {
     format!("shard {shard} gave no answer, and this query needs it: {why}")
 }
 
-/// Returns the node to ask first for a shard.
+/// Returns the node to request a shard from first.
 fn node_of(cluster: &Cluster, shard: ShardId) -> Option<NodeId> {
     match cluster.route(GroupId::of_shard(shard), Prefer::LeaderElseOwn) {
         Route::Here => Some(cluster.node()),
@@ -466,7 +470,7 @@ fn node_of(cluster: &Cluster, shard: ShardId) -> Option<NodeId> {
     }
 }
 
-/// Returns the nodes to ask first for these objects.
+/// Returns the nodes to request these objects from first.
 pub(crate) fn places(cluster: &Cluster, objects: impl Iterator<Item = ObjectKey>) -> Vec<NodeShards> {
     let mut found: BTreeMap<Option<NodeId>, NodeShards> = BTreeMap::new();
     for object in objects {
@@ -479,7 +483,7 @@ pub(crate) fn places(cluster: &Cluster, objects: impl Iterator<Item = ObjectKey>
     found.into_values().collect()
 }
 
-/// Returns whether another node may succeed after this error.
+/// Returns whether a request to another node may succeed after this error.
 fn is_of_the_place(why: &AskError) -> bool {
     matches!(why, AskError::Unavailable(_) | AskError::Damaged(_) | AskError::NotServed(_))
 }

@@ -19,13 +19,13 @@ pub enum AskError {
     /// 410.
     #[error("version {asked} is older than the stored history; the oldest readable version is {floor}")]
     Past { asked: Xact, floor: Xact },
-    /// 413: more memory than one query may have.
+    /// 413: the query needs more memory than one query may have.
     #[error("{0}")]
     TooMuch(String),
     /// 429.
     #[error("busy: {0}")]
     Busy(String),
-    /// 429, after a wait until the deadline. Never sent between nodes.
+    /// 429, after a wait until the deadline. It is never sent between nodes.
     #[error("busy: {why}")]
     Refused { why: String, retry_after_seconds: u64 },
     /// 501.
@@ -40,7 +40,7 @@ pub enum AskError {
     /// 507.
     #[error("{0}")]
     NoSpace(String),
-    /// Files of a replica are damaged; another replica may have the rows.
+    /// Files of a replica are damaged. Another replica may have the rows.
     #[error("{0}")]
     Damaged(String),
     /// 500.
@@ -87,7 +87,7 @@ impl From<EngineError> for AskError {
 impl From<ShardError> for AskError {
     fn from(why: ShardError) -> AskError {
         match why {
-            // The object is named by who knows it.
+            // The caller adds the object to the error.
             ShardError::ObjectGone => AskError::BadRequest("an object of this query was deleted".into()),
             ShardError::Past { asked, floor } => AskError::Past { asked, floor },
             ShardError::NotYet { .. } => AskError::Unavailable(why.to_string()),

@@ -1,5 +1,7 @@
-//! Execution of a query's part over the objects of one node, on this node or on a coordinator's request. The request
-//! contains the text of the query, which each node binds itself, so that nodes need to agree only on the language.
+//! Execution of a query's part over the objects of one node, for a local or remote coordinator.
+//!
+//! The request contains the text of the query, which each node binds itself. So nodes need to agree only on the
+//! language.
 
 pub(crate) mod run;
 pub(crate) mod stream;
@@ -12,6 +14,7 @@ use assay_node_btql::bound::Bound;
 use assay_node_btql::{Env, bind, deep, parse};
 use assay_node_engine::{Ask, Hash, Partial, PartialFormat, Position, Shared, Source, Watch, lowest, run};
 use assay_node_limits::Holder;
+use assay_node_reviews::Blindness;
 use assay_storage_model::{GroupId, NodeId, ObjectKey, ShardId, Xact};
 use bytes::Bytes;
 use futures::FutureExt;
@@ -24,22 +27,27 @@ use crate::context::QueryContext;
 use crate::{AskError, packed};
 
 pub(crate) const LEAF: ServiceNames = ServiceNames { plain: "query.leaf", on_behalf: "query.leaf.for" };
-/// Format of parts with rows as values, for nodes of releases before 0.6. A node requests the format that it reads.
-pub(crate) const FORMAT: u16 = 1;
-/// Format of requests about writes (`audit_log`), which nodes with the first format only would misread.
-pub(crate) const FORMAT_OF_WRITES: u16 = 2;
+/// Format of parts with rows as values, for nodes of releases before 0.6. A node requests the format that it can read.
+const FORMAT: u16 = 1;
+/// Format of requests about writes (`audit_log`), which nodes with only the first format would misread.
+const FORMAT_OF_WRITES: u16 = 2;
+/// Format of requests with masked objects. Older nodes, which would not apply the masks, refuse it.
+const FORMAT_OF_MASKS: u16 = 4;
 
 /// Columns with the same value in all rows of an object.
 const CONSTANTS: [&str; 6] = ["org_id", "project_id", "log_id", "experiment_id", "dataset_id", "prompt_session_id"];
 
-/// An object that a query is about.
+/// Object of a query.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct LeafObject {
     pub key: ObjectKey,
     /// Index among all objects of the query.
     pub number: u32,
-    /// Indexes in `CONSTANTS`, and values.
+    /// Constant columns: indexes in `CONSTANTS`, with values.
     pub constants: Vec<(usize, String)>,
+    /// Review mask of the caller.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blind: Option<Arc<Blindness>>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -51,7 +59,7 @@ pub(crate) struct LeafRequest {
     pub audit_log: bool,
     pub inference_depth: Option<u64>,
     pub objects: Vec<LeafObject>,
-    /// Versions of shards that were requested or read before.
+    /// Requested versions of shards, or those of earlier reads.
     pub versions: Vec<(ShardId, Xact)>,
     pub what: What,
     pub millis: u64,
@@ -73,13 +81,13 @@ pub(crate) enum What {
         write: Option<u64>,
         until: Option<Hash>,
         seed: u64,
-        /// Bytes of texts after which a row may be cut; nodes before 0.5 send all of it.
+        /// Bytes of texts after which the part may end. Nodes before 0.5 ignore it and send all rows.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         bytes: Option<usize>,
     },
 }
 
-/// Part of one node, and the versions at which it was read.
+/// Part from one node, and the versions at which it was read.
 #[derive(Debug)]
 pub(crate) struct LeafResponse {
     pub versions: Vec<(ShardId, Xact)>,
@@ -109,7 +117,7 @@ impl LeafPart {
         })
     }
 
-    /// The part, read if it has travelled. `inner` is the query that it belongs to.
+    /// Returns the part, decoded if it came from another node. `inner` is the query that it belongs to.
     pub fn decoded(self, inner: &Bound, seed: u64) -> Result<Partial, AskError> {
         match self {
             LeafPart::Own(part) => Ok(part),
@@ -119,11 +127,25 @@ impl LeafPart {
     }
 }
 
+/// Returns whether the caller has a mask for some of the objects.
+pub(crate) fn has_masks(objects: &[LeafObject]) -> bool {
+    objects.iter().any(|object| object.blind.is_some())
+}
+
+/// Returns the format of a request about these objects, or about writes to them.
+pub(crate) fn format_of(objects: &[LeafObject], audit_log: bool) -> u16 {
+    match (has_masks(objects), audit_log) {
+        (true, _) => FORMAT_OF_MASKS,
+        (false, true) => FORMAT_OF_WRITES,
+        (false, false) => FORMAT,
+    }
+}
+
 impl LeafObject {
     pub fn with(key: ObjectKey, number: u32, constants: &[(&str, String)]) -> LeafObject {
         let place = |name: &str| CONSTANTS.iter().position(|known| *known == name);
         let constants = constants.iter().filter_map(|(name, value)| Some((place(name)?, value.clone())));
-        LeafObject { key, number, constants: constants.collect() }
+        LeafObject { key, number, constants: constants.collect(), blind: None }
     }
 }
 
@@ -142,7 +164,7 @@ impl What {
 }
 
 impl What {
-    /// Returns a request for at most so many rows, of results that come in pages.
+    /// Returns a request for at most this number of rows, if the result has pages.
     pub fn with_rows_max(self, most: u64) -> What {
         match self {
             What::Part { limit, after, write, until, seed, bytes: Some(bytes) } => {
@@ -153,7 +175,7 @@ impl What {
         }
     }
 
-    /// Returns a request for parts of about so many bytes. A stream has a result without pages in parts too.
+    /// Returns a request for parts of about this size. A stream also splits results without pages into parts.
     pub fn in_parts(self, most: usize) -> What {
         match self {
             What::Part { limit, after, write, until, seed, bytes } => {
@@ -164,7 +186,7 @@ impl What {
     }
 }
 
-/// Stops a query whose caller is gone.
+/// Guard that stops a query when its caller is gone.
 pub(crate) struct StopOnDrop(pub Watch);
 
 impl Drop for StopOnDrop {
@@ -174,7 +196,7 @@ impl Drop for StopOnDrop {
 }
 
 impl LeafRequest {
-    /// Answers from the replicas of this node.
+    /// Reads the part from the replicas of this node.
     pub async fn answer_here(self, context: &Arc<QueryContext>) -> Result<LeafResponse, AskError> {
         self.answer(context, Ok).await
     }
@@ -189,7 +211,7 @@ impl LeafRequest {
         context: &Arc<QueryContext>,
         then: impl FnOnce(LeafPart) -> Result<LeafPart, AskError> + Send + 'static,
     ) -> Result<LeafResponse, AskError> {
-        let known = if self.audit_log { FORMAT_OF_WRITES } else { FORMAT };
+        let known = format_of(&self.objects, self.audit_log);
         if self.format != known {
             let why =
                 format!("this node reads such questions of format {known}, and this one has format {}", self.format);
@@ -203,7 +225,7 @@ impl LeafRequest {
         let shared = context.shared_by(who);
         let shards: Vec<ShardId> = versions.iter().map(|(shard, _)| *shard).collect();
         let workers = shared.workers.clone();
-        // Bound there too: patterns take their time.
+        // The query is bound on the same thread, because patterns take time to compile.
         let made =
             move |watch: &Watch| deep(|| part(&self.bind()?, &sources, &shared, watch, self.what).and_then(then));
         let part = context.threads.run(who, until, move || workers.work(&watch, || made(&watch))).await;
@@ -262,6 +284,7 @@ impl LeafRequest {
                 constants: Arc::new(object.constants.iter().filter_map(constant).collect()),
                 view: Arc::clone(view),
                 at: at.unwrap_or_else(|| view.version()),
+                blind: object.blind.clone(),
             });
         }
         let versions = views.iter().map(|(shard, at, view)| (*shard, at.unwrap_or_else(|| view.version())));
@@ -310,7 +333,7 @@ impl LeaderMessage for LeafRequest {
     }
 }
 
-/// Decodes a response; `None` if it is invalid.
+/// Decodes a response. Returns `None` if it is invalid.
 fn unpack(answer: Bytes) -> Option<Result<LeafResponse, AskError>> {
     let (head, part): (Result<LeafHead, AskError>, Bytes) = packed::unpack(answer)?;
     Some(head.map(|LeafHead { versions, lowest }| LeafResponse {
@@ -319,7 +342,7 @@ fn unpack(answer: Bytes) -> Option<Result<LeafResponse, AskError>> {
     }))
 }
 
-/// Answers other nodes.
+/// Service that other nodes call.
 #[derive(Debug)]
 pub(crate) struct LeafService {
     pub context: Arc<QueryContext>,
@@ -348,7 +371,7 @@ impl DelegatedService for LeafService {
     }
 }
 
-/// A group of which this node has nothing.
+/// Returns a group without data on this node, if any.
 pub(super) fn missing(cluster: &Cluster, question: &LeafRequest) -> Option<GroupId> {
     let groups = question.objects.iter().map(|object| GroupId::of_shard(cluster.locate(&object.key)));
     groups.into_iter().find(|group| !cluster.has_data(*group))
@@ -358,7 +381,7 @@ pub(super) fn missing(cluster: &Cluster, question: &LeafRequest) -> Option<Group
 mod tests {
     use super::*;
 
-    /// The last page is told by its size, so that every page of a result has a limit.
+    /// The size of a page shows whether it is the last one, so every page must have a limit.
     #[test]
     fn every_page_of_a_result_has_a_limit() {
         let limit = |limit, bytes| match What::part(limit, bytes, None, None, 4).with_rows_max(100) {

@@ -1,13 +1,14 @@
-//! Queries over rows (`POST /btql`): parsed, sent to the nodes with the rows, answered page by page.
+//! Queries over rows (`POST /btql`). A query is parsed, sent to the nodes that hold the rows, and answered page by
+//! page.
 //!
 //! ```text
-//! Question ─ read ─ Bounded ─ (who may, where the objects are: at the rim) ─ Queries::ask ─ Answer ─ page ─ page ...
+//! Question ─ read ─ Bounded ─ (authorization, lookup: in callers) ─ Queries::ask ─ QueryAnswer ─ part ─ part ...
 //!                                                     │
-//!                      coordinate: each shard where it is led ─┬─ leaf here
-//!                                                              └─ leaf on another node
+//!                      coordinate: each shard at its leader ─┬─ leaf here
+//!                                                            └─ leaf on another node
 //! ```
-//! All pages of an answer are read at the versions of the first. A question may also be asked to be answered later, beside
-//! its request, as a job: `jobs`.
+//! All pages of a response are read at the versions of the first page. A query can also run as an async job after its
+//! request ends; see `async_query_jobs`.
 
 mod admission;
 mod async_query_jobs;
@@ -31,6 +32,7 @@ use assay_node_btql::bound::Kinds;
 use assay_node_btql::schema::Column;
 use assay_node_engine::{Limit, Memory, Shared, Workers, finish, innermost};
 use assay_node_limits::{Holder, Reading, Refusals};
+use assay_node_reviews::Blindness;
 use assay_storage_model::{ObjectKey, ObjectKind, OrgId, ShardId, Xact};
 use assay_storage_shard::ColumnCache;
 use bytes::Bytes;
@@ -52,22 +54,22 @@ pub use async_query_jobs::{JobCounts, JobLimits, JobRequest, JobStatus, JobView,
 pub use error::AskError;
 pub use request::{Bounded, GROUPS_DEFAULT, Lint, Meant, Question, ROWS_DEFAULT, ROWS_MAX};
 
-/// Values held at once of an answer that is longer.
+/// Bytes of values that a long response holds in memory at once.
 const BYTES_AT_ONCE: usize = 16 << 20;
-/// Bytes of one read if other nodes are involved, whose shared threads encrypt, send and receive them.
+/// Bytes of one read from other nodes. A small read keeps the shared threads that encrypt and send it available.
 const BYTES_SENT_AT_ONCE: usize = 1 << 20;
-/// Streams of results from other nodes, all queries together. Beyond them rows are requested page by page.
+/// Upper bound of the result streams from other nodes, over all queries. Further queries request rows page by page.
 const RESULT_STREAMS_MAX: usize = 32;
-/// Values of one page (D-17).
+/// Upper bound of the bytes of values in one page (D-17).
 const PAGE_BYTES_MAX: usize = 128 << 20;
-/// Time that a query of the program itself waits for its permit.
+/// Time that an internal query waits for its permit.
 const PERMIT_WAIT: Duration = Duration::from_secs(30);
 /// Time that a started response waits for the permit of its next part.
 const NEXT_PERMIT_WAIT: Duration = Duration::from_secs(120);
-/// Additional time for the end of a query, after which it is answered in any case.
+/// Additional time after the deadline, within which a query must end.
 const LATE: Duration = Duration::from_secs(5);
 
-/// Microseconds since the epoch.
+/// Clock in microseconds since the epoch.
 pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,15 +77,15 @@ pub struct QueryLimits {
     pub running_max: usize,
     pub waiting_max: usize,
     pub seconds_max: u64,
-    /// Memory of one query.
+    /// Upper bound of the memory of one query, in bytes.
     pub query_bytes_max: usize,
-    /// Memory of all queries.
+    /// Upper bound of the memory of all queries, in bytes.
     pub memory_bytes_max: usize,
-    /// Memory of cached columns.
+    /// Upper bound of the memory of cached columns, in bytes.
     pub cache_bytes_max: usize,
-    /// Units of rows that are worked on at once; 0 for as many as there are cores.
+    /// Upper bound of concurrently processed row units, or 0 for the number of cores.
     pub threads: usize,
-    /// Queries that run on after their request.
+    /// Limits of async jobs.
     pub jobs: JobLimits,
 }
 
@@ -102,7 +104,10 @@ impl Default for QueryLimits {
     }
 }
 
-/// An object of a query, and its organization and project.
+/// Review masks of a caller, by project. They hide other reviewers' scores from a blind reviewer.
+pub type Masks = BTreeMap<Uuid, Arc<Blindness>>;
+
+/// Object of a query with its organization and project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Home {
     pub object: ObjectKey,
@@ -110,12 +115,12 @@ pub struct Home {
     pub project_id: Uuid,
 }
 
-/// A handle; clones share everything.
+/// Handle of the queries of a node. Clones share all state.
 #[derive(Clone, Debug)]
 pub struct Queries {
     context: Arc<QueryContext>,
     jobs: Arc<AsyncJobs>,
-    /// Encoded principal of requests to other nodes; empty where there is none.
+    /// Encoded principal of requests to other nodes. It is empty for a handle without a principal.
     asker: Bytes,
 }
 
@@ -129,7 +134,7 @@ pub struct QueryCounts {
     pub jobs: JobCounts,
 }
 
-/// An answer under way.
+/// Response in progress, which returns its rows part by part.
 #[derive(Debug)]
 pub struct QueryAnswer {
     context: Arc<QueryContext>,
@@ -141,12 +146,12 @@ pub struct QueryAnswer {
     time: Duration,
     seed: u64,
     progress: Progress,
-    /// Rows under way, of a result that has pages.
+    /// Open row streams, for a result that has pages.
     rows: Option<RowStreams>,
     who: Holder,
-    /// Whether each part waits for a permit; the caller of one that runs on after its request waits itself.
+    /// Whether each part waits for a permit. An async job waits for its permits itself.
     takes_permits: bool,
-    /// Deadline of the wait of the first part for its permit; `None` after it.
+    /// Deadline for the permit of the first part. It is `None` after the first part.
     until: Option<tokio::time::Instant>,
 }
 
@@ -154,12 +159,12 @@ pub struct QueryAnswer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Who {
     pub holder: Holder,
-    /// Deadline of the wait for the permit of the first part.
+    /// Deadline for the permit of the first part.
     pub until: tokio::time::Instant,
 }
 
 impl Who {
-    /// Returns the organization itself, for queries of the program.
+    /// Returns the identity for internal queries on behalf of an organization.
     pub fn organization(org: OrgId) -> Who {
         Who { holder: Holder::new(org.0, Uuid::nil()), until: tokio::time::Instant::now() + PERMIT_WAIT }
     }
@@ -171,15 +176,18 @@ struct Progress {
     after: Option<Position>,
     /// Position of the last row so far.
     end: Option<Position>,
-    /// Rows that are still wanted; none where all are.
+    /// Number of rows still to return, or `None` for all rows.
     left: Option<u64>,
     bytes: usize,
     ended: bool,
 }
 
 impl Queries {
-    /// Starts the threads of queries and continues async jobs. May be called inside or outside of a runtime. An error
-    /// is one of the directory of jobs.
+    /// Starts the query threads and resumes async jobs. It may be called inside or outside of a runtime.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the directory of the jobs cannot be opened, or if a thread cannot be started.
     pub fn start(cluster: Arc<Cluster>, limits: QueryLimits, prices: Prices, clock: Clock) -> io::Result<Queries> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let workers = Workers::new(if limits.threads == 0 { cores } else { limits.threads });
@@ -190,7 +198,7 @@ impl Queries {
             shared,
             memory: Memory::new(limits.memory_bytes_max),
             admission: Admission::new(limits.running_max, limits.waiting_max, &refusals),
-            // Parts for other nodes run beside the queries of this one.
+            // Parts for other nodes run beside the queries of this node.
             threads: Threads::start(2 * limits.running_max.max(1), &refusals),
             streams: Arc::new(Semaphore::new(RESULT_STREAMS_MAX)),
             limits,
@@ -203,15 +211,15 @@ impl Queries {
         Ok(Queries { context, jobs, asker: Bytes::new() })
     }
 
-    /// Returns a handle whose requests to other nodes name this principal. The nodes with the rows check its rights
-    /// again.
+    /// Returns a handle whose requests to other nodes name this principal. The nodes that hold the rows check its
+    /// rights again.
     pub fn on_behalf_of(&self, asker: impl Into<Bytes>) -> Queries {
         Queries { asker: asker.into(), ..self.clone() }
     }
 
-    /// Sets the principal of async jobs. Until then they wait for other nodes.
+    /// Sets the principal of async jobs. Without a principal, jobs cannot read from other nodes.
     pub fn run_jobs_for(&self, asker: impl Into<Bytes>) {
-        // The start says it once; a second time it would be the same.
+        // The program sets the principal once at its start. A second value would be the same.
         drop(self.context.job_asker.set(asker.into()));
     }
 
@@ -227,13 +235,14 @@ impl Queries {
         QueryCounts { running, waiting, memory_bytes, cache_bytes, jobs: self.jobs.counts() }
     }
 
-    /// Budgets of this node's queries, by their names.
+    /// Returns the budgets of this node's queries with their names.
     pub fn budgets(&self) -> Vec<(&'static str, Reading)> {
         vec![self.context.admission.reading(), self.context.threads.reading()]
     }
 
-    /// Starts a response, whose parts wait for their permits. `after` is the end of the previous page; `objects` are
-    /// those of the query, in its order.
+    /// Starts a response. Each of its parts waits for a permit.
+    ///
+    /// `after` is the end of the previous page. `objects` lists the objects of the query in its order.
     pub fn ask(
         &self,
         who: Who,
@@ -256,14 +265,14 @@ impl Queries {
         asked.plan(&coordinate::places(&self.context.cluster, objects))
     }
 
-    /// Keeps a question that is answered beside its request; the name under which its answer is found. It is there after
-    /// any crash.
+    /// Stores an async job and returns its name. The job survives a crash of the node.
     pub async fn submit_job(&self, request: JobRequest) -> Result<Uuid, AskError> {
         self.jobs.make(request).await
     }
 
-    /// Returns the state of a job on any node; `None` if the organization has no such job. The caller must authorize
-    /// the reader for all of its objects.
+    /// Returns the state of a job on any node, or `None` if the organization has no such job.
+    ///
+    /// The caller must authorize the reader for all objects of the job.
     pub async fn look_at_job(
         &self,
         org: OrgId,
@@ -273,7 +282,7 @@ impl Queries {
         self.jobs.look(&self.asker, org, name, wanted).await
     }
 
-    /// Stops jobs, which start again after the next start.
+    /// Stops jobs and query threads. Unfinished jobs resume after the next start.
     pub async fn close(&self) {
         self.jobs.close().await;
         self.context.threads.close();
@@ -311,8 +320,18 @@ impl QueryAnswer {
         }
     }
 
-    /// The next rows, with the names of their columns; none where there are no more. The first is there always. Waits for
-    /// a permit, which is free again when the rows are there.
+    /// Applies the caller's review masks. `homes` lists the objects of the query in its order.
+    #[must_use]
+    pub fn masked(mut self, homes: &[Home], masks: &Masks) -> QueryAnswer {
+        for (object, home) in self.objects.iter_mut().zip(homes) {
+            object.blind = masks.get(&home.project_id).cloned();
+        }
+        self
+    }
+
+    /// Returns the next rows with their column names, or `None` after the last part.
+    ///
+    /// The first call always returns a table. The call waits for a permit and releases it when the rows are available.
     pub async fn next(&mut self) -> Result<Option<Table>, AskError> {
         if self.progress.ended {
             return Ok(None);
@@ -362,7 +381,7 @@ impl QueryAnswer {
         let parts = all_parts(&mut query, inner_limit).await?;
         self.versions = query.versions;
         let table = self.finish(parts, Limit { rows, bytes: PAGE_BYTES_MAX }, until).await?;
-        // Who wants all rows is not told that some are all.
+        // A caller that wants all rows must not get a truncated result without an error.
         let is_whole = self.asked.question.whole || self.asked.limit.is_none();
         if is_whole && table.cut {
             return Err(AskError::TooMuch(format!(
@@ -411,13 +430,13 @@ impl QueryAnswer {
         self.progress.end
     }
 
-    /// The last write that any of it may show.
+    /// Returns the version of the response: no later write is visible in it.
     pub fn version(&self) -> Xact {
         self.versions.values().copied().max().unwrap_or(Xact::ZERO)
     }
 }
 
-/// Runs work for the reader of an answer, on threads for queries and in their turns.
+/// Executor of work on a response, such as rendering. The work takes turns with queries on the query threads.
 #[derive(Debug)]
 pub struct Executor {
     context: Arc<QueryContext>,
@@ -426,8 +445,9 @@ pub struct Executor {
 }
 
 impl Executor {
-    /// Runs work that calls [`Watch::check`] between its steps, none of which takes long. It waits for a thread as long as
-    /// a part waits for its permit.
+    /// Runs work on a query thread. The work must call [`Watch::check`] between short steps.
+    ///
+    /// It waits for a thread as long as a part waits for its permit.
     pub async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(QueryThread<'_>) -> T + Send + 'static,
@@ -449,7 +469,7 @@ impl Executor {
     }
 }
 
-/// Thread for a query in its turn: what stops it, and workers that share its turns.
+/// Query thread that currently has its turn: the watch that can stop it, and the workers that share its turns.
 #[derive(Clone, Copy, Debug)]
 pub struct QueryThread<'a> {
     pub watch: &'a Watch,
@@ -469,7 +489,7 @@ fn seed(asked: &Bounded) -> u64 {
     asked.question.now.cast_unsigned()
 }
 
-/// The columns that all rows of an object share.
+/// Returns the columns that are constant for all rows of an object.
 fn constants(home: &Home) -> Vec<(&'static str, String)> {
     let (id, project, org) = (home.object.id.to_string(), home.project_id.to_string(), home.org.to_string());
     let logs = |log: &str| vec![("org_id", org.clone()), ("project_id", project.clone()), ("log_id", log.to_owned())];

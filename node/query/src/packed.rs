@@ -13,7 +13,7 @@ pub(crate) fn pack(head: &impl Serialize, body: &[u8]) -> Bytes {
     packed.into()
 }
 
-/// Decodes a message; `None` if it is invalid.
+/// Decodes a message. Returns `None` if it is invalid.
 pub(crate) fn unpack<H: DeserializeOwned>(mut packed: Bytes) -> Option<(H, Bytes)> {
     let length = packed.remaining().checked_sub(4).map(|_| packed.get_u32_le() as usize)?;
     if length > packed.remaining() {

@@ -9,7 +9,7 @@ use assay_storage_model::{NodeId, ShardId};
 
 use crate::request::Bounded;
 
-/// Node that is asked for some of a query's objects.
+/// Node with the shards and objects that are requested from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeShards {
     /// Leader of the shards, if it is known.
@@ -30,7 +30,7 @@ impl fmt::Display for NodeShards {
 }
 
 impl Bounded {
-    /// Formats a plan: one line for each step, the last one first, then the nodes and their shards.
+    /// Formats a plan: one line per step, the last step first, then the nodes and their shards.
     pub fn plan(&self, places: &[NodeShards]) -> String {
         let mut lines = Vec::new();
         steps(&self.bound, self.limit, &mut lines);
@@ -102,7 +102,7 @@ fn direction(descending: bool) -> &'static str {
     if descending { "descending" } else { "ascending" }
 }
 
-/// Describes the data that need not be read.
+/// Describes the bounds that exclude data from the scan.
 fn pruned(bounds: &Bounds) -> String {
     let mut by = Vec::new();
     let mut range = |name: &str, has: bool| by.extend(has.then(|| name.to_owned()));
@@ -134,7 +134,7 @@ mod tests {
         bounded.plan(&places)
     }
 
-    /// As they stand in `plans.txt`: a query, its plan, an empty line.
+    /// `plans.txt` has queries with their plans, separated by empty lines.
     #[test]
     fn plans_are_as_they_are_written_down() {
         let golden = include_str!("plans.txt");

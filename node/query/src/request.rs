@@ -1,4 +1,4 @@
-//! Request of a query, parsed and bound before any lookup: its objects, and errors that do not depend on data.
+//! Request for a query, parsed and bound before any lookup. It reports all errors that do not depend on data.
 
 use assay_node_btql::ast::{self, Binary, Logic, Node, Query};
 use assay_node_btql::bound::{Bound, Key, Note, Order, Output, Rows};
@@ -19,25 +19,25 @@ pub const ROWS_MAX: u64 = 10_000;
 /// Default limit of groups.
 pub const GROUPS_DEFAULT: u64 = 100_000;
 
-/// A question as a client asks it.
+/// Query request of a client.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Question {
-    /// A text or a tree.
+    /// Query as a text or a tree.
     pub query: Value,
     pub version: Option<Xact>,
-    /// Minutes that UTC is ahead of local time.
+    /// Minutes by which UTC is ahead of local time.
     pub tz_offset: i32,
     pub audit_log: bool,
     pub lint: Lint,
     pub disable_limit: bool,
     pub scope_to_root_span_id: Option<String>,
-    /// Beside the query's own, which wins (D-08).
+    /// Cursor of the request. A cursor in the query takes precedence (D-08).
     pub cursor: Option<String>,
     pub inference_depth: Option<u64>,
-    /// Whether the response has all rows up to the limit, since no client will request the rest with a cursor.
+    /// Whether the response must have all rows up to the limit, because no client will request the rest with a cursor.
     pub whole: bool,
-    /// Microseconds since the epoch.
+    /// Time of the request, in microseconds since the epoch.
     pub now: i64,
 }
 
@@ -46,23 +46,23 @@ pub enum Lint {
     Off,
     #[default]
     Default,
-    /// Warnings are errors, where D-91 requires it.
+    /// Warnings become errors as required by D-91.
     Strict,
 }
 
-/// A question that is understood.
+/// Query that is parsed and bound.
 #[derive(Clone, Debug)]
 pub struct Bounded {
     pub bound: Bound,
-    /// The innermost query in words that any node reads.
+    /// Innermost query in a form that every node can parse.
     pub(crate) inner: Value,
     pub(crate) question: Question,
-    /// Rows of the answer, or groups; none where all are wanted.
+    /// Upper bound of the rows or groups in the response, or `None` for all.
     pub(crate) limit: Option<u64>,
     pub(crate) cursor: Option<String>,
 }
 
-/// Objects that a query names.
+/// Objects named by a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Meant<'b> {
     pub kind: Kind,
@@ -136,13 +136,14 @@ impl Bounded {
         self.cursor.as_deref()
     }
 
-    /// Returns whether pages are ordered by key, so that a key can be their cursor. The writes of one row share a key.
+    /// Returns whether pages are ordered by key, so that a key can serve as their cursor. The writes of one row share a
+    /// key.
     pub fn is_by_key(&self) -> bool {
         let by_key = |by: &Key| *by == Key::Pagination && !self.bound.audit_log;
         matches!(&self.bound.output, Output::Rows { order: Order::Key { by, .. }, .. } if by_key(by))
     }
 
-    /// Whether all rows are wanted, however many there are.
+    /// Returns whether the query returns all rows, without a limit.
     pub fn is_endless(&self) -> bool {
         self.limit.is_none()
     }
@@ -159,7 +160,7 @@ impl Bounded {
     }
 }
 
-/// D-91.
+/// Returns an error if a lint blocks the query in strict mode (D-91).
 fn blocked(bound: &Bound, lint: Lint) -> Result<(), AskError> {
     let blocking: Vec<&Note> = bound.notes.iter().filter(|note| note.blocks_strict).collect();
     if lint != Lint::Strict || blocking.is_empty() {
@@ -173,7 +174,7 @@ fn blocked(bound: &Bound, lint: Lint) -> Result<(), AskError> {
     Err(AskError::BadRequest(message))
 }
 
-/// Only spans of this trace are meant.
+/// Restricts the innermost query to the spans of one trace.
 fn scope(query: &mut Query, root_span_id: &str) {
     if let Some(ast::Source::Query(inner)) = query.from.as_mut().map(|from| &mut from.source) {
         return scope(inner, root_span_id);
@@ -191,9 +192,9 @@ fn innermost_of(query: &Query) -> &Query {
     }
 }
 
-/// The query in a form that has words for it.
+/// Prints a query as SQL, as clauses or as a tree: the first of these that can express it.
 fn said(query: &Query) -> Result<Value, AskError> {
-    // Text first: a tree of many levels is more than a reader of JSON goes down.
+    // Texts are preferred, because a deep tree exceeds the recursion limit of JSON parsers.
     let text = in_sql(query).or_else(|_| in_clauses(query)).map(Value::String);
     text.or_else(|_| in_tree(query)).map_err(|why| AskError::Internal(format!("a query that cannot be said: {why}")))
 }

@@ -1,4 +1,4 @@
-//! Rows of a query as they come from its leaves, merged in their order.
+//! Rows of a query, merged in their order from the parts of its leaves.
 
 use assay_node_engine::{Hash, Limit, Position, RowMerge, Table, innermost};
 use futures::future::join_all;
@@ -6,18 +6,18 @@ use futures::future::join_all;
 use crate::coordinate::{DistributedQuery, InputEnd, InputError, InputPart, LeafInput, RowsWanted};
 use crate::{AskError, Executor, QueryThread};
 
-/// Rows of a result that has pages.
+/// Row streams of a result that has pages.
 #[derive(Debug)]
 pub(crate) struct RowStreams {
     inputs: Vec<RowInput>,
-    /// None while a thread works on it, and after an error.
+    /// Merge of the inputs. `None` while a thread works on it, and after an error.
     merge: Option<RowMerge>,
     /// Highest hash in the sample.
     sample: Option<Hash>,
     bytes: usize,
 }
 
-/// Input, its number in the merge, and the position of its last row. An input without a source has ended, or failed.
+/// Input with its number in the merge and the position of its last row. An input without a source has ended or failed.
 #[derive(Debug)]
 struct RowInput {
     number: usize,
@@ -25,14 +25,14 @@ struct RowInput {
     after: Option<Position>,
 }
 
-/// Part that came from an input.
+/// Part received from an input.
 struct NumberedPart {
     number: usize,
     part: InputPart,
 }
 
 impl RowStreams {
-    /// Opens the rows of a query behind `after`, in parts of about `bytes`.
+    /// Opens the rows of a query after `after`, in parts of about `bytes`.
     pub async fn open(
         query: &mut DistributedQuery<'_>,
         limit: Option<u64>,
@@ -63,7 +63,7 @@ impl RowStreams {
         self.merge.as_ref().is_some_and(RowMerge::has_ended)
     }
 
-    /// Returns the next rows: at least one unless all were returned.
+    /// Returns the next rows. There is at least one until all were returned.
     pub async fn next(
         &mut self,
         query: &mut DistributedQuery<'_>,
@@ -177,7 +177,7 @@ pub(crate) async fn all_parts(
                                 return Ok((parts, None));
                             }
                         }
-                        // Without pages there is no position to go on behind.
+                        // A result without pages has no position to continue from, so the input starts again.
                         Err(InputError::OpenAgain) => return Ok((Vec::new(), Some(input))),
                         Err(InputError::Failed(why)) => return Err(why),
                     }

@@ -1,5 +1,7 @@
-//! Audit entries: the changes that are logged, and the content of an entry. An entry is written before its change, so that
-//! there is no change without one; it has the intended change and the principal.
+//! Audit entries: the changes that are logged, and the content of their entries.
+//!
+//! An entry is written before its change, so that no change lacks an entry. It contains the intended change and the
+//! principal.
 //!
 //! | kinds | logged changes |
 //! |---|---|
@@ -7,7 +9,7 @@
 //! | temporary credentials | creation |
 //! | all others | deletion |
 //!
-//! Entries about secrets and keys have only their names. Entries about access have all fields.
+//! Entries about secrets and keys contain only the names of fields. Entries about access contain all fields.
 
 use assay_node_auth::{Credential, Principal};
 use assay_storage_model::OrgId;
@@ -19,18 +21,18 @@ use crate::authz::CatalogView;
 use crate::draft::Body;
 use crate::kinds::invitation;
 
-/// Upper bound of the content of a change in an entry. Of a larger change the entry has only the names of fields.
+/// Upper bound of the logged content of a change. Larger changes are logged with the names of fields only.
 const DETAILS_BYTES_MAX: usize = 64 << 10;
 
 /// Author of a change of the catalog.
 #[derive(Clone, Copy, Debug)]
 pub enum By<'p> {
     Caller(&'p Principal),
-    /// User who replies to an invitation. The organization learns the user only on acceptance.
+    /// User who replies to an invitation. The organization learns the identity only on acceptance.
     Invited,
     /// Owner of the data directory.
     Operator,
-    /// The program itself, which completes logged changes or creates what it needs.
+    /// Program itself, which completes logged changes or creates internal records.
     System,
 }
 
@@ -68,7 +70,7 @@ enum AuditDetail {
     Whole,
     /// The names of changed fields only.
     Names,
-    /// Only that it went.
+    /// The deletion only.
     Deletion,
 }
 
@@ -82,7 +84,7 @@ fn kept(kind: RecordKind) -> AuditDetail {
         | RecordKind::PROJECT_GROUP
         | RecordKind::TEMPORARY_CREDENTIAL
         | RecordKind::GATEWAY_BUDGET
-        // What deletes rows.
+        // Automations delete rows.
         | RecordKind::AUTOMATION
         | RecordKind::ORG_AUTOMATION => AuditDetail::Whole,
         RecordKind::USER
@@ -108,7 +110,7 @@ pub(crate) fn entry(
         _ => return None,
     };
     let before = view.get(kind, id);
-    // A record without keys is one that is being deleted.
+    // A put without keys starts a deletion.
     let put = put.filter(|put| !put.keys.is_empty());
     let kept = kept(kind);
     if kept == AuditDetail::Deletion && put.is_some() {
@@ -136,7 +138,7 @@ pub(crate) fn entry(
     if let Value::Object(entry) = entry { Some((org, entry)) } else { None }
 }
 
-/// The entry of an invitation that is made, changed, replied to or withdrawn; none where the change is of something else.
+/// Returns the entry of a new, changed, answered or withdrawn invitation; `None` for other changes.
 fn entry_of_invitation(
     by: By<'_>,
     id: Uuid,
@@ -194,7 +196,7 @@ fn org_of(
         return Some(OrgId(id));
     }
     let of_record = put.and_then(|put| put.org).or_else(|| before.and_then(|record| record.org));
-    // Users stand above organizations: what is done to one is done by somebody of one.
+    // Users belong to no organization, so the organization of the caller gets the entry.
     let of_caller = || if let By::Caller(who) = by { Some(who.org) } else { None };
     of_record.or_else(of_caller)
 }

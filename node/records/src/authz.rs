@@ -1,14 +1,15 @@
-//! Authorization that depends on the catalog: grants, the scope of credentials, and the grants that reach a record. The
-//! decision itself is pure, in `assay_node_auth::authorization`.
+//! Authorization that depends on the catalog: grants, the scope of credentials, and the grants that reach a record.
+//!
+//! The decision itself is pure, in `assay_node_auth::authorization`.
 //!
 //! | module | subject |
 //! |---|---|
 //! | `access` | groups, roles and grants of an organization, cached until one of them changes |
 //! | `scope` | the organizations that a credential opens, and the caller in each |
-//! | `guard` | which grants decide about a record |
-//! //! | `fences` | fences before a credential is refused, shared and paced |
-//! | `grants` | requests that list, make and delete grants |
-//! | `rechecked` | rights checked again on the node that holds the rows |
+//! | `guard` | the grants that decide on a record |
+//! | `fences` | shared and rate-limited fences before a credential is refused |
+//! | `grants` | requests that list, create and delete grants |
+//! | `rechecked` | second check of rights on the node with the rows |
 
 pub(crate) mod access;
 pub(crate) mod fences;

@@ -1,5 +1,4 @@
-//! Bootstrap of a cluster at its first start: an organization, its owner, an API key of the owner, and the pepper of
-//! key fingerprints.
+//! Bootstrap of a cluster at its first start: an organization, its owner, an API key, and the pepper.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +18,7 @@ use crate::kinds::{organization, user};
 use crate::pepper::pepper_key;
 use crate::{Records, edge};
 
-/// The least of a key that an operator brings: shorter ones are guessed.
+/// Lower bound of the length of a given API key. Shorter keys can be guessed.
 const OWN_KEY_LENGTH_MIN: usize = 16;
 const OWN_KEY_LENGTH_MAX: usize = 256;
 
@@ -31,7 +30,7 @@ const SAID_AGAIN_AFTER: Duration = Duration::from_secs(10);
 pub struct Founding {
     pub org_name: String,
     pub owner_email: String,
-    /// Takes the place of a key that is made.
+    /// API key to use instead of a generated one.
     pub api_key: Option<Secret>,
 }
 
@@ -49,18 +48,18 @@ impl Founding {
 }
 
 impl Records {
-    /// [`Records::found`], as soon as a majority of the catalog answers: on a node of several that may take a while.
+    /// Calls [`Records::found`] as soon as a majority of the catalog responds, which can take a while in a cluster.
     pub async fn found_when_heard(&self, founding: &Founding) -> Result<Option<Secret>, RecordsError> {
         when_heard(async || self.found(founding.clone()).await).await
     }
 
-    /// [`Secrets::master_key`] likewise.
+    /// Returns [`Secrets::master_key`] as soon as a majority responds.
     async fn master_key_when_heard(&self) -> Result<MasterKey, RecordsError> {
         when_heard(async || self.secrets.master_key().await).await
     }
 
-    /// Creates the master key of a cluster without one, once the catalog is reachable, and logs the secrets that this
-    /// node cannot decrypt.
+    /// Creates the master key of a cluster without one, once the catalog is reachable. Logs the secrets that this node
+    /// cannot decrypt.
     pub async fn settle_master_key(&self, keys: &NodeKeys) -> Result<(), RecordsError> {
         if self.master_key_when_heard().await? == MasterKey::ToMake {
             let made = keys.ring_made().map_err(|error| RecordsError::Internal(format!("{error:#}")))?;
@@ -70,9 +69,10 @@ impl Records {
         Ok(())
     }
 
-    /// Makes the first organization where there is none; a later call changes nothing. Answers the key if one was
-    /// made: it can be shown now and never again. One log entry, so a crash leaves all of it or nothing. One node of
-    /// a cluster founds.
+    /// Creates the first organization, unless the cluster has one. A later call changes nothing.
+    ///
+    /// Returns the key if one was generated, because it cannot be read later. All records share one log entry, so that
+    /// a crash leaves all or nothing. Only one node of a cluster may found it.
     pub async fn found(&self, founding: Founding) -> Result<Option<Secret>, RecordsError> {
         self.catalog.fence().await?;
         if self.catalog.peek(|state| state.find(&pepper_key()).is_some()) {
@@ -101,7 +101,7 @@ impl Records {
         ];
         puts.extend(organization::put_groups(org, &[owner], now));
         if let Some(ring) = self.secrets.ring() {
-            // Nothing was signed before, so nothing else is ever accepted.
+            // Nothing was signed before, so no older secret is accepted.
             puts.push(self.secrets.new_signing_key(ring, 0)?);
         }
         let outcomes = self.catalog.propose(By::System, puts.into_iter().map(CatalogCommand::Put).collect()).await?;
@@ -111,8 +111,10 @@ impl Records {
         }
     }
 
-    /// Adds default groups to organizations from before there were grants. Their members become owners, once, in one
-    /// log entry for each. The operation is deterministic, so that several nodes may execute it.
+    /// Adds default groups to organizations that predate grants.
+    ///
+    /// Their members become owners, in one log entry for each organization. The operation is deterministic, so that
+    /// several nodes may execute it.
     pub async fn give_groups(&self) -> Result<(), RecordsError> {
         let without: Vec<OrgId> = self.catalog.peek(|view| {
             let orgs = view.all(RecordKind::ORGANIZATION).map(|org| OrgId(org.id));
@@ -124,7 +126,7 @@ impl Records {
             for outcome in self.catalog.propose(By::System, puts.into_iter().map(CatalogCommand::Put).collect()).await?
             {
                 match outcome {
-                    // Where it is stale or taken, another node was faster.
+                    // Stale or taken means that another node was faster.
                     CatalogOutcome::Put { .. } | CatalogOutcome::Stale { .. } | CatalogOutcome::Taken { .. } => {}
                     other => return Err(unexpected(&other)),
                 }
@@ -134,7 +136,7 @@ impl Records {
         Ok(())
     }
 
-    /// Warns about an API key that is ignored because the cluster has one.
+    /// Warns about an API key that is ignored because the cluster already exists.
     fn compare(&self, founding: &Founding) {
         let Some(own) = &founding.api_key else {
             return;
@@ -151,7 +153,7 @@ impl Records {
         }
     }
 
-    /// Finishes interrupted deletes and logs the result. Leftovers only take space, so that an error is only logged.
+    /// Finishes interrupted deletes and logs the result. Errors are only logged, because leftovers only take space.
     pub async fn sweep_and_say(&self) {
         match self.sweep().await {
             Ok(swept) if swept.records == 0 => {}

@@ -1,5 +1,6 @@
-//! Access to the catalog: consistent views of the local copy, a fence before refusals that a newer write could change,
-//! and commands, each of which is logged before it is executed.
+//! Access to the catalog: consistent views, fences, and audited commands.
+//!
+//! A fence precedes refusals that a newer write could change. Each command is logged before it is executed.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -24,7 +25,7 @@ pub struct Catalog {
     pub(crate) cluster: Arc<Cluster>,
     fences: Arc<Fences>,
     access: Arc<AccessCache>,
-    /// Never changes once made, so it is read once.
+    /// Cached pepper, which never changes.
     pub(crate) pepper: Arc<OnceLock<Pepper>>,
     pub(crate) ledger: Arc<dyn Ledger>,
 }
@@ -41,7 +42,7 @@ impl Catalog {
         Catalog { cluster, fences, access: Arc::default(), pepper: Arc::default(), ledger }
     }
 
-    /// Refuses if this node is not connected to the catalog and cannot decide on access.
+    /// Refuses if this node is not connected to the catalog and therefore cannot decide on access.
     pub async fn check_heard(&self) -> Result<(), RecordsError> {
         if self.cluster.hears_catalog_soon().await {
             return Ok(());
@@ -50,13 +51,13 @@ impl Catalog {
         Err(RecordsError::Unavailable(format!("{why}, so this node cannot check permissions; try again")))
     }
 
-    /// Passes a fence that is shared and paced, since anyone may ask for it.
+    /// Passes a shared and rate-limited fence, for requests that anyone can send.
     pub async fn paced_fence(&self) -> Result<(), RecordsError> {
         Ok(self.fences.pass().await?)
     }
 
-    /// Evaluates `look` on the local catalog, and once more behind a fence before a refusal that newer state could
-    /// change.
+    /// Evaluates `look` on the local catalog. It is evaluated again behind a fence before a refusal that newer state
+    /// could change.
     pub async fn look<T>(&self, look: impl Fn(&CatalogView<'_>) -> Result<T, RecordsError>) -> Result<T, RecordsError> {
         match self.peek(&look) {
             Err(refusal) if refusal.may_be_stale() => {
@@ -73,7 +74,8 @@ impl Catalog {
         Ok(())
     }
 
-    /// Returns when what others acknowledged before the call can be seen here. Alone there are no others.
+    /// Returns when everything acknowledged by other nodes before the call can be read here. A single node returns
+    /// immediately.
     pub async fn fresh(&self) -> Result<(), RecordsError> {
         if !self.cluster.is_alone() {
             self.cluster.fence(GroupId::CATALOG).await?;
@@ -81,7 +83,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// One consistent view; a function, so that no lock lives across an await.
+    /// Evaluates `look` on one consistent view. The closure prevents a lock across an await.
     pub fn peek<T>(&self, look: impl FnOnce(&CatalogView<'_>) -> T) -> T {
         look(&CatalogView::new(&self.cluster.catalog().read(), &self.access))
     }

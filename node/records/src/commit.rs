@@ -20,7 +20,7 @@ impl Catalog {
         of_catalog(self.cluster.write_catalog(encoded).await?)
     }
 
-    /// One log entry: all of them are visible together. Each has an outcome of its own.
+    /// Proposes commands in one log entry, so that they become visible together. Each has its own outcome.
     pub async fn propose(
         &self,
         by: By<'_>,
@@ -37,7 +37,7 @@ impl Catalog {
         Ok(outcomes)
     }
 
-    /// Deletes a record; one that is gone already is fine.
+    /// Deletes a record. A missing one is no error.
     pub async fn delete_record(&self, by: By<'_>, kind: RecordKind, id: Uuid) -> Result<(), RecordsError> {
         let delete = DeleteRecord { kind, id, expect: Expect::Any };
         match self.propose_one(by, CatalogCommand::Delete(delete)).await? {
@@ -75,7 +75,7 @@ fn of_catalog(outcome: Outcome) -> Result<CatalogOutcome, RecordsError> {
     }
 }
 
-/// An outcome that the command should not have.
+/// Returns the error for an outcome that the command cannot have.
 pub fn unexpected(outcome: &CatalogOutcome) -> RecordsError {
     RecordsError::Internal(format!("the catalog returned an unexpected outcome: {outcome:?}"))
 }

@@ -1,4 +1,5 @@
-//! Creation of records. If the name exists, the existing record is returned unmodified.
+//! Creation of records, and replacement by name. A create with an existing name usually returns the existing record
+//! unmodified.
 
 use assay_node_auth::{
     API_KEY_BYTES, Decision, ObjectType, Permission, Principal, Secret, Target, new_api_key, preview,
@@ -26,7 +27,7 @@ use crate::read::{VisibleRecord, decided, never_changes, visible};
 use crate::sealed_values::{self, Writing};
 use crate::{Created, Records, edge};
 
-/// Upper bound of attempts when concurrent requests take or free the name.
+/// Upper bound of attempts while concurrent requests take or free the name.
 const ATTEMPTS_MAX: usize = 8;
 /// Upper bound of the experiments whose commits are compared, newest first.
 const BASES_MAX: usize = 10_000;
@@ -36,7 +37,7 @@ const BASES_MAX: usize = 10_000;
 struct CreationContext {
     who: Principal,
     org: OrgId,
-    /// The organization or the project that its name is unique in.
+    /// Id of the organization or project in which its name is unique.
     within: Uuid,
     /// Whether the principal may create it.
     may: bool,
@@ -47,9 +48,9 @@ struct CreationContext {
 /// Name of a new record.
 #[derive(Clone, Debug)]
 enum RequestedName {
-    /// This name. An existing record of this name is returned.
+    /// Exactly this name. An existing record of this name is returned.
     Exactly(String),
-    /// This name or, where it exists, a name with this prefix.
+    /// This name, or a longer name with this prefix if it exists.
     Fresh(String),
 }
 
@@ -89,7 +90,7 @@ impl Records {
         {
             return Ok(found);
         }
-        // Who may not make one is not told either which experiments there are to compare it with.
+        // A principal without permission must not learn which base experiments exist.
         if !place.may {
             return Err(forbidden_to_make(kind));
         }
@@ -98,8 +99,8 @@ impl Records {
         self.create_named(kind, &place, wanted, fields).await
     }
 
-    /// Replaces the fields of the record with this name, except those that the service sets. Creates a record if there
-    /// is none.
+    /// Replaces the fields of the record with this name, except those that the service sets. A missing record is
+    /// created.
     pub async fn replace(
         &self,
         who: &Principal,
@@ -158,8 +159,8 @@ impl Records {
         Err(RecordsError::Busy(format!("concurrent changes to this {} prevented the request: try again", kind.name)))
     }
 
-    /// Returns the owner of a new record, and whether the principal may create it. A principal who may not can still
-    /// get an existing record.
+    /// Returns the owner of a new record, and whether the principal may create it. Without permission the principal can
+    /// still get an existing record.
     async fn place(
         &self,
         who: &Principal,
@@ -186,7 +187,7 @@ impl Records {
             .await
     }
 
-    /// Returns the record of this name. The local copy is fenced first, since the record may have been deleted.
+    /// Returns the record of this name. A found record is confirmed behind a fence, since it may have been deleted.
     async fn existing(
         &self,
         kind: &Kind,
@@ -298,7 +299,7 @@ impl Records {
         Ok(Created { object, found_existing: false, secret: None })
     }
 
-    /// Creates a record that several of its fields make unique.
+    /// Creates a record that several fields identify.
     async fn create_whole(&self, kind: &Kind, place: &CreationContext, fields: Body) -> Result<Created, RecordsError> {
         let unnamed = || RecordsError::BadRequest("`name` is missing".into());
         let key = kind.key_of(place.within, &fields).ok_or_else(unnamed)?;
@@ -355,7 +356,7 @@ impl Records {
             visible(view, &place.who, &EXPERIMENT, found.id, Permission::Read).map(|seen| seen.record.id)
         };
         let found = self.catalog.look(look).await;
-        // Clients look for these two words, drop the field and ask again.
+        // Clients detect the words `base experiment`, and retry without the field.
         let said = || RecordsError::BadRequest(format!("the base experiment `{name}` is not in this project"));
         found.map_err(|error| if error.may_be_stale() { said() } else { error })
     }
@@ -401,8 +402,8 @@ pub(crate) fn in_organization(
     }
 }
 
-/// Returns the context in a project. The principal need not be able to read it: a grant may allow only the creation of
-/// records in it.
+/// Returns the context in a project. The principal need not be able to read it, because a grant may only allow the
+/// creation of records.
 fn in_project(
     view: &CatalogView<'_>,
     who: &Principal,
@@ -434,8 +435,9 @@ fn of_object(view: &CatalogView<'_>, who: &Principal, fields: &Body) -> Result<P
     if there.rights.reaches(&target) { Ok(there) } else { Err(missing()) }
 }
 
-/// Returns the error if an invisible record has the name. A principal who may create records learns that the name
-/// exists, others get the same error as for a free name.
+/// Returns the error if an invisible record has the name.
+///
+/// A principal who may create records learns that the name exists. Others get the same error as for a free name.
 fn unseen(kind: &Kind, place: &CreationContext, why: RecordsError) -> RecordsError {
     match why {
         RecordsError::NotFound(_) if place.may => RecordsError::Taken(format!(

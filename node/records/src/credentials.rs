@@ -17,10 +17,10 @@ use crate::kinds::service_token::{self, ACCOUNT, check_account, token_key};
 use crate::kinds::{SERVICE_TOKEN, role, user};
 use crate::{Created, Records, edge};
 
-/// Upper bound of the tokens that go into one log entry.
+/// Upper bound of the tokens in one log entry.
 const TOKENS_AT_ONCE_MAX: usize = 100;
 
-/// A token that is to be made.
+/// Parameters of a new service token.
 #[derive(Clone, Copy, Debug)]
 pub struct NewToken<'a> {
     pub org: OrgId,
@@ -28,10 +28,10 @@ pub struct NewToken<'a> {
     pub name: &'a str,
 }
 
-/// A key that is made without a principal.
+/// Parameters of an API key that is created without a principal.
 #[derive(Clone, Copy, Debug)]
 pub struct NewKey<'a> {
-    /// The organization that lists it, and that it speaks for unless it speaks for all.
+    /// Organization that lists the key. The key opens only this one unless `every_org` is set.
     pub org: OrgId,
     pub user: Uuid,
     pub name: &'a str,
@@ -39,7 +39,7 @@ pub struct NewKey<'a> {
 }
 
 impl Records {
-    /// Creates a token for the caller. Names are not unique, so every call creates one.
+    /// Creates a token for the caller. Names are not unique, so every call creates a new one.
     pub(crate) async fn create_token(
         &self,
         who: &Principal,
@@ -90,7 +90,7 @@ impl Records {
         Ok(made)
     }
 
-    /// Refuses API keys to a service account: they are people's.
+    /// Refuses API keys for service accounts, because API keys are for people.
     pub fn check_may_have_keys(&self, user: Uuid) -> Result<(), RecordsError> {
         let is_account = |view: &CatalogView<'_>| {
             view.get(RecordKind::USER, user).is_some_and(|user| user::is_service_account(user))
@@ -103,7 +103,7 @@ impl Records {
         Ok(())
     }
 
-    /// Returns the write that makes a key.
+    /// Returns the write that creates a key.
     pub fn key_of(&self, key: &NewKey<'_>, secret: &Secret, now: i64) -> Result<PutRecord, RecordsError> {
         self.catalog.peek(|state| Ok(put_key(key, self.catalog.pepper(state)?, secret, now)))
     }
@@ -129,7 +129,7 @@ pub(crate) fn put_key(key: &NewKey<'_>, pepper: &Pepper, secret: &Secret, at: i6
     }
 }
 
-/// Refuses to create a credential during impersonation: it would outlast the right to impersonate.
+/// Refuses to create a credential during an impersonation, because it would outlast the right to impersonate.
 pub fn check_is_self(who: &Principal) -> Result<(), RecordsError> {
     match who.impersonator {
         None => Ok(()),
@@ -142,7 +142,7 @@ pub fn check_is_self(who: &Principal) -> Result<(), RecordsError> {
 }
 
 /// Refuses to create tokens unless the caller is an owner with a service token. A stolen key of a person must not
-/// create credentials that outlast the person's membership.
+/// create credentials that outlast the membership.
 pub fn check_maker(who: &Principal) -> Result<(), RecordsError> {
     if !matches!(who.credential, Credential::ServiceToken(_)) {
         let why = "only the service token of an owner can create service tokens, not a user's credential. An \

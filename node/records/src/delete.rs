@@ -1,12 +1,12 @@
-//! Deletes: one write makes the record invisible and frees its name; then its rows and it go.
+//! Deletes of records, which take effect with one write and remove the rows afterwards.
 //!
 //! | step | after a crash |
 //! |---|---|
-//! | the record loses its unique keys | not deleted, or deleted for everyone, and found by `sweep` |
-//! | the shards drop the rows under its id, and under the ids of what is in it | told again: dropping twice is dropping |
-//! | the record goes | done; lists still go on from where it stood |
+//! | the record loses its unique keys | not deleted, or deleted for everyone and found by `sweep` |
+//! | the shards drop its rows and those of contained records | repeated, which is idempotent |
+//! | the record is removed | complete; list cursors at the record stay valid |
 //!
-//! An experiment that is made while its project goes is invisible with it, and `sweep` takes it away too.
+//! An experiment created during the delete of its project is invisible with it, and `sweep` removes it.
 
 use std::time::Duration;
 
@@ -32,21 +32,21 @@ use crate::list::Walk;
 use crate::read::{VisibleRecord, visible};
 use crate::{Records, edge};
 
-/// Each loses only to another writer that won.
+/// Upper bound of attempts. An attempt fails only if another writer succeeded.
 const ATTEMPTS_MAX: usize = 8;
-/// Objects or records that are taken away at once; their writes share flushes.
+/// Upper bound of concurrent removals of objects or records, whose writes share flushes.
 const DROPS_AT_ONCE_MAX: usize = 32;
-/// Upper bound of the time that a response waits for the rest of a delete, which continues without it.
+/// Time that a response waits for the rest of a delete, which continues in the background.
 const FINISH_WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// Counts of a sweep.
+/// Result of a sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
     pub records: u64,
 }
 
 impl Records {
-    /// The record as it was, with `deleted_at`.
+    /// Deletes a record and returns its last state with `deleted_at`.
     pub async fn delete(&self, who: &Principal, kind: &'static Kind, id: Uuid) -> Result<Value, RecordsError> {
         self.catalog.fresh().await?;
         for _ in 0..ATTEMPTS_MAX {
@@ -88,7 +88,7 @@ impl Records {
         Ok(Some(self.joined(kind, draft::shown(kind, &frame, draft::read(record)?))))
     }
 
-    /// Completes a delete in the background.
+    /// Completes a delete in the background, and waits for a limited time.
     async fn finish_behind(&self, kind: &'static Kind, org: OrgId, id: Uuid) {
         let records = self.clone();
         let finishing = tokio::spawn(async move {
@@ -105,17 +105,20 @@ impl Records {
         }
     }
 
-    /// Finishes deletes that were cut short: after every start, and whenever one could not be finished.
+    /// Finishes interrupted deletes. It runs after every start and then at intervals.
+    ///
+    /// A failure for one record does not stop the sweep for the others.
     pub async fn sweep(&self) -> Result<Swept, RecordsError> {
-        let mut swept = Swept::default();
+        let (mut swept, mut failure) = (Swept::default(), None);
         for kind in std::iter::once(&PROJECT).chain(kinds::within(Home::Project)) {
             let left: Vec<_> = self.catalog.peek(|state| {
                 let gone = state.all(kind.record).filter(|record| !kind.lives(state, record));
                 gone.filter_map(|record| Some((record.org?, record.id))).collect()
             });
             for (org, id) in left {
-                self.finish(kind, org, id).await?;
-                swept.records += 1;
+                let outcome = self.finish(kind, org, id).await;
+                swept.records += u64::from(outcome.is_ok());
+                failure = failure.or(outcome.err());
             }
         }
         for kind in kinds::within(Home::Object) {
@@ -124,11 +127,12 @@ impl Records {
                 orphans.map(|record| record.id).collect()
             });
             for id in left {
-                self.take_record(kind, id).await?;
-                swept.records += 1;
+                let outcome = self.take_record(kind, id).await;
+                swept.records += u64::from(outcome.is_ok());
+                failure = failure.or(outcome.err());
             }
         }
-        Ok(swept)
+        failure.map_or(Ok(swept), Err)
     }
 
     async fn finish(&self, kind: &'static Kind, org: OrgId, id: Uuid) -> Result<(), RecordsError> {
@@ -147,7 +151,7 @@ impl Records {
         self.take_away(kind, org, &[id]).await
     }
 
-    /// Deletes environment variables of deleted objects at once, since their values are secrets.
+    /// Deletes environment variables of deleted objects, because their values are secrets.
     async fn take_variables(&self, org: OrgId) -> Result<(), RecordsError> {
         let mut walk = Walk::from_newest(&ENV_VAR, org);
         while !walk.is_over() {
@@ -158,7 +162,7 @@ impl Records {
         Ok(())
     }
 
-    /// First the rows, then the records.
+    /// Removes rows and then records.
     async fn take_away(&self, kind: &'static Kind, org: OrgId, ids: &[Uuid]) -> Result<(), RecordsError> {
         let objects = ids.iter().flat_map(|id| kind.rows.iter().map(|rows| ObjectKey::new(org, *rows, *id)));
         let drops: Vec<_> = objects.map(|object| self.drop_rows(object)).collect();
@@ -187,7 +191,7 @@ impl Records {
     }
 }
 
-/// Returns whether the object that its fields name is deleted.
+/// Returns whether a record names a deleted object or environment.
 fn is_orphan(view: &CatalogView<'_>, record: &Record) -> bool {
     let on = draft::read(record).ok().as_ref().and_then(acl::object);
     match (record.org, on) {

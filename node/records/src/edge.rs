@@ -1,4 +1,4 @@
-//! Sources of time and randomness. The state machine of the catalog uses neither.
+//! Sources of time and randomness, which the state machine of the catalog must not use.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::error::RecordsError;
 
-/// Microseconds since the epoch, UTC.
+/// Returns the time in microseconds since the epoch, UTC.
 pub fn now_micros() -> i64 {
     match SystemTime::now().duration_since(UNIX_EPOCH) {
         Ok(since) => i64::try_from(since.as_micros()).unwrap_or(i64::MAX),

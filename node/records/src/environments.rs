@@ -1,5 +1,6 @@
-//! Versions of prompts and datasets that environments use. Requests name an environment by its slug, which may change;
-//! records have its id.
+//! Versions of prompts and datasets that environments use.
+//!
+//! Requests name an environment by its slug, which may change. Records contain its id.
 
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ use crate::kinds::{DATASET, ENVIRONMENT, ENVIRONMENT_OBJECT, PROMPT};
 use crate::read::visible;
 use crate::{Created, Records};
 
-/// A prompt or a dataset, as a path names it.
+/// Prompt or dataset that a request path names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pinned {
     object: ObjectType,
@@ -29,7 +30,7 @@ pub struct Pinned {
 }
 
 impl Pinned {
-    /// `object_type` and `object_id`.
+    /// Parses `object_type`, and combines it with `object_id`.
     pub fn of(object: &str, id: Uuid) -> Result<Pinned, RecordsError> {
         match object {
             "dataset" => Ok(Pinned { object: ObjectType::Dataset, id }),
@@ -44,7 +45,7 @@ impl Pinned {
 }
 
 impl Records {
-    /// The versions of it that environments use.
+    /// Returns the pinned versions of an object in all environments.
     pub async fn pins(&self, who: &Principal, of: &Pinned) -> Result<Vec<Value>, RecordsError> {
         self.catalog.fresh().await?;
         self.catalog
@@ -69,14 +70,14 @@ impl Records {
         shown(&record, &slug)
     }
 
-    /// A new one; one that is there is refused.
+    /// Pins a version. An existing pin is an error.
     pub async fn add_pin(&self, who: &Principal, of: &Pinned, mut body: Body) -> Result<Value, RecordsError> {
         let missing = || RecordsError::BadRequest("`environment_slug` is missing".into());
         let slug = draft::text_of(&body, "environment_slug")?.ok_or_else(missing)?.to_owned();
         self.put_pin(who, of, &slug, &mut body, false).await
     }
 
-    /// A new one, or another version in the place of the one that is there.
+    /// Pins a version, or replaces the pinned version.
     pub async fn set_pin(
         &self,
         who: &Principal,
@@ -147,7 +148,7 @@ impl Records {
     }
 }
 
-/// Returns the organization of an object, if the principal may access it.
+/// Returns the organization of an object, if the principal has the permission.
 fn org_of(view: &CatalogView<'_>, who: &Principal, of: &Pinned, permission: Permission) -> Result<OrgId, RecordsError> {
     visible(view, who, of.kind(), of.id, permission).map(|seen| seen.who.org)
 }
@@ -196,7 +197,7 @@ fn told(of: Value, slug: &str) -> Value {
     })
 }
 
-/// Whether the environment that a record names is there no more.
+/// Returns whether the environment of a record no longer exists.
 pub(crate) fn has_no_environment(view: &CatalogView<'_>, record: &Record) -> bool {
     let environment = draft::read(record).ok().and_then(|body| draft::id_in(&body, "environment_id"));
     record.kind == RecordKind::ENVIRONMENT_OBJECT

@@ -1,4 +1,4 @@
-//! Errors of reads and changes of records: one variant for each kind of refusal, with a message for the caller.
+//! Errors of reads and changes of records, with one variant for each kind of refusal.
 
 use assay_cluster::FenceError;
 use assay_node_secrets::SecretsError;
@@ -8,19 +8,19 @@ use thiserror::Error;
 
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RecordsError {
-    /// The request breaks a rule; the sentence names the field.
+    /// The request is invalid. The message names the field.
     #[error("{0}")]
     BadRequest(String),
     /// The credential is missing or unknown.
     #[error("{0}")]
     Unauthenticated(String),
-    /// The caller may see it, and not do this to it.
+    /// The object is visible to the caller, but the action is not allowed.
     #[error("{0}")]
     Forbidden(String),
-    /// There is no such thing, or the caller may not see it.
+    /// The object does not exist, or is not visible to the caller.
     #[error("{0}")]
     NotFound(String),
-    /// A part of the API that is not built yet.
+    /// The API does not implement this feature yet.
     #[error("{0}")]
     NotServed(String),
     /// Another record has the name.
@@ -28,7 +28,7 @@ pub enum RecordsError {
     Taken(String),
     #[error("{0}")]
     TooLarge(String),
-    /// Nothing was written; try again in a moment.
+    /// Nothing was written; a retry may succeed.
     #[error("{0}")]
     Busy(String),
     /// The node cannot serve the request at the moment. Nothing was written.
@@ -37,10 +37,10 @@ pub enum RecordsError {
     /// The outcome of a write is unknown; a retry is safe.
     #[error("{0}")]
     Unknown(String),
-    /// The disk takes no writes.
+    /// The disk has no space for writes.
     #[error("{0}")]
     NoSpace(String),
-    /// Stored data or a response is invalid: a fault of this program or its disk.
+    /// Stored data or a response is invalid, which is a fault of this program or its disk.
     #[error("{0}")]
     Internal(String),
 }
@@ -52,7 +52,7 @@ impl From<ShapeError> for RecordsError {
 }
 
 impl RecordsError {
-    /// Returns whether a look at fresher state could turn the refusal into an answer.
+    /// Returns whether newer state could turn the refusal into a success.
     pub fn may_be_stale(&self) -> bool {
         matches!(self, RecordsError::Unauthenticated(_) | RecordsError::NotFound(_) | RecordsError::Forbidden(_))
     }

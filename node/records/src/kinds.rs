@@ -1,8 +1,8 @@
-//! The kinds of records in the API, one file for each, and their list [`KINDS`]. Kinds above organizations, and kinds
+//! Kinds of records in the API, one file for each, and their list [`KINDS`]. Kinds above organizations, and kinds
 //! without lists, are in `access`.
 //!
-//! A new kind is a file here with its entry in [`KINDS`], and its id in `RecordKind` of the model. Routes, exports, deletes
-//! of projects and access follow from what the kind says of itself.
+//! A new kind needs a file here, an entry in [`KINDS`], and an id in `RecordKind` of the model. Routes, exports,
+//! deletes of projects and access rights follow from its declaration.
 
 pub(crate) mod access;
 mod agent;
@@ -68,9 +68,10 @@ pub use simulated_user::SIMULATED_USER;
 pub use span_iframe::SPAN_IFRAME;
 pub use view::VIEW;
 
-/// All kinds that the API shows, each after those that it depends on, so that an import in this order finds the records
-/// it names. Grants can be on any of them and come last. `RecordKind` of the model numbers these, and the records that
-/// have no kind here, such as users.
+/// All kinds of the API, in the order of an import.
+///
+/// Each kind follows those that it depends on, so that an import finds the records that it names. Grants can be on any
+/// kind and come last. `RecordKind` of the model numbers these kinds, and records without a kind here, such as users.
 pub static KINDS: [&Kind; 27] = [
     &ROLE,
     &GROUP,
@@ -101,24 +102,25 @@ pub static KINDS: [&Kind; 27] = [
     &ACL,
 ];
 
-/// Returns the kinds whose records belong to this home; those of a project are deleted with it.
+/// Returns the kinds whose records have this owner. Records in a project are deleted with it.
 pub(crate) fn within(home: Home) -> impl Iterator<Item = &'static Kind> {
     KINDS.into_iter().filter(move |kind| kind.home == home)
 }
 
-/// Returns the kind whose id names an object of rows. The audit log and files are found by their organization.
+/// Returns the kind of the record of an object of rows. The audit log and files have no record except their
+/// organization.
 pub fn of_object(rows: ObjectKind) -> Option<&'static Kind> {
     KINDS.into_iter().find(|kind| kind.rows.contains(&rows))
 }
 
-/// Returns the kind whose records are granted as this type of object. Logs of a project are granted apart from it and have
-/// no record but the project's.
+/// Returns the kind whose records are granted as this object type. Project logs are granted separately, but share the
+/// record of their project.
 pub(crate) fn of_object_type(object: ObjectType) -> Option<&'static Kind> {
     let object = if object == ObjectType::ProjectLog { ObjectType::Project } else { object };
     KINDS.into_iter().find(|kind| kind.guard == Guard::Own(object))
 }
 
-/// Returns the kind that a path of the API names, where that is a project or belongs to one.
+/// Returns the kind in a request path, if it is the project or belongs to one.
 pub(crate) fn in_project(named: &str) -> Option<&'static Kind> {
     match named {
         "project" | "project_logs" => Some(&PROJECT),
@@ -128,15 +130,15 @@ pub(crate) fn in_project(named: &str) -> Option<&'static Kind> {
 
 /// Shape of descriptions and messages.
 const PROSE: Shape = Shape::Text { bytes_min: 0, bytes_max: 64 << 10 };
-/// A label, a version, a path.
+/// Shape of labels, versions and paths.
 const LINE: Shape = Shape::Text { bytes_min: 0, bytes_max: 4 << 10 };
 pub(crate) const NAME: Shape = Shape::Text { bytes_min: 1, bytes_max: crate::kind::NAME_BYTES_MAX };
 const TAGS: Shape = Shape::Texts { items_max: 1000, bytes_max: 1024 };
-/// Metadata of one record; rows are the place for more.
+/// Shape of the metadata of one record. Larger data belongs into rows.
 const METADATA: Shape = Shape::Open { bytes_max: 256 << 10 };
 const TEXTS: Shape = Shape::Texts { items_max: 1000, bytes_max: 64 << 10 };
 const URL: Shape = Shape::Text { bytes_min: 1, bytes_max: 8 << 10 };
-/// Shape of a key of a provider, which may be a JSON file, or of an environment variable.
+/// Shape of an environment variable or a provider key, which may be a JSON file.
 const SECRET: Shape = Shape::Secret { bytes_max: 64 << 10 };
 /// Shape of the scope of a rule.
 const SCOPE: Shape = Shape::Tagged(
@@ -158,11 +160,11 @@ const SCOPE: Shape = Shape::Tagged(
 );
 const SECONDS: Shape = Shape::Number { min: 0.0, max: MOST_POSITIVE };
 
-/// Letters of a slug that come from the name.
+/// Upper bound of the characters of a name in a slug.
 const SLUG_LETTERS_MAX: usize = 48;
 
-/// Returns a slug for URLs: the letters and digits of the name, and a part of the id, since names can have the same
-/// letters. It does not change with the name.
+/// Returns a slug for URLs from the name and a part of the id, which makes it unique. A slug does not change with the
+/// name.
 pub(crate) fn slug(name: &str, id: Uuid) -> String {
     let mut slug = String::new();
     for letter in name.chars().take(SLUG_LETTERS_MAX) {

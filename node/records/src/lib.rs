@@ -1,17 +1,17 @@
-//! Records of the catalog in the API: organizations, keys, tokens, projects, experiments, datasets. There is one
-//! mechanism, and a short file for each kind under `kinds/`. `authz` reads access rights; authentication is in the
-//! crate `identity`.
+//! Records of the catalog in the API: organizations, keys, tokens, projects, experiments, datasets.
 //!
-//! Reads look at this node's copy of the catalog. Before one answers that something is not there or not known, it asks
-//! the catalog once for a fence and looks again, so that what another node acknowledged a moment ago is never denied.
-//! Writes go through consensus and name the revision they change; they are tried again a few times where another
-//! writer was faster.
+//! All kinds share one mechanism, and each has a short file under `kinds/`. `authz` reads access rights. Authentication
+//! is in the crate `identity`.
 //!
-//! A delete takes effect with one write: the record loses its unique keys and with them its name, and nobody sees it
-//! any more, nor what is in it. Then the shards are told to drop its rows, and the record goes. Where a crash comes
-//! between, `sweep` finishes it.
+//! Reads use the local copy of the catalog. Before a read denies that something exists, it passes a fence and looks
+//! again. Therefore it never denies anything that another node has just acknowledged. Writes go through consensus and
+//! name the revision that they change. They are retried a few times if another writer was faster.
 //!
-//! Knows no HTTP. Asks `auth` for every decision.
+//! A delete takes effect with one write: the record loses its unique keys and thereby its name. The record and its
+//! contained records become invisible. Then the shards drop its rows, and the record is removed. After a crash `sweep`
+//! completes the delete.
+//!
+//! This crate uses no HTTP, and the crate `auth` makes every access decision.
 
 mod audit;
 mod authz;
@@ -64,8 +64,7 @@ pub use schema::describe::{Description, describe_organization, describe_user};
 pub use schema::kind::{Api, Changes, Export, Kind, NAME_BYTES_MAX};
 pub use sealed_values::without_secret;
 
-/// The mechanism of records, for crates whose subjects are records of their own: bodies of records, and what goes with the
-/// commands that [`Catalog`] takes. The API is served by the methods of [`Records`] and needs nothing of it.
+/// Mechanism of records, for crates with records of their own. The methods of [`Records`] serve the API without it.
 pub mod mechanism {
     pub use crate::audit::{By, entry_by, entry_of};
     pub use crate::authz::{
@@ -84,7 +83,7 @@ pub mod mechanism {
     pub use crate::read::{VisibleRecord, visible};
 }
 
-/// A handle; clones share everything.
+/// Handle of the records. Clones share all state.
 #[derive(Clone)]
 pub struct Records {
     catalog: Catalog,
@@ -100,7 +99,7 @@ impl fmt::Debug for Records {
 }
 
 impl Records {
-    /// Changes of access are kept in the ledger before they are made.
+    /// Creates the handle. Changes of access are logged in `ledger` before they are executed.
     pub fn new(cluster: Arc<Cluster>, ledger: Arc<dyn Ledger>) -> Records {
         let catalog = Catalog::new(Arc::clone(&cluster), ledger);
         Records {
@@ -111,24 +110,24 @@ impl Records {
         }
     }
 
-    /// Goes by these rules in the place of the default ones.
+    /// Replaces the default limits.
     #[must_use]
     pub fn with_rules(self, rules: RecordRules) -> Records {
         Records { rules, ..self }
     }
 
-    /// Returns the catalog, for crates whose subjects are records of their own.
+    /// Returns the catalog, for crates with records of their own.
     pub fn catalog(&self) -> &Catalog {
         &self.catalog
     }
 
     /// Returns whether a user is a service account and not a person.
     pub fn is_service_account(&self, user: Uuid) -> bool {
-        // persons belong to no organization
+        // Only service accounts belong to an organization.
         self.catalog.peek(|view| view.get(RecordKind::USER, user).is_some_and(|record| record.org.is_some()))
     }
 
-    /// Returns the keys that secrets are kept under.
+    /// Returns the service that encrypts secrets.
     pub fn secrets(&self) -> &Secrets<Catalog> {
         &self.secrets
     }
@@ -153,12 +152,12 @@ pub struct ObjectHome {
     pub shard: ShardId,
 }
 
-/// A project that was named, not identified.
+/// Project that was found or created by its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProjectRef {
     pub id: Uuid,
     pub name: String,
     pub org: OrgId,
-    /// Made by this call.
+    /// Whether this call created the project.
     pub made: bool,
 }

@@ -1,7 +1,7 @@
-//! Lists: newest first, by page, with the filters of the kind.
+//! Lists of records in pages, newest first, with the filters of the kind.
 //!
-//! What a filter names by id or by name is looked up; anything else is walked in batches, so that the catalog is never
-//! held for longer than one of them takes. A record that comes or goes between two batches may be in the list or not.
+//! Records are looked up by id or name if the filters allow it. Otherwise they are scanned in batches, so that the
+//! catalog is never locked for long. A record that is created or deleted between two batches may or may not be listed.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -24,29 +24,29 @@ use crate::kind::{Filter, Home, Kind, Naming};
 use crate::kinds::PROJECT;
 use crate::read::decided;
 
-/// Ids that one request may name.
+/// Upper bound of the ids in one request.
 pub const IDS_MAX: usize = 1000;
-/// Records looked at under one hold of the catalog.
+/// Number of records that are scanned under one lock of the catalog.
 const BATCH: usize = 1000;
-/// Bodies of one page; a page that is cut here goes on from its last record, as any other.
+/// Upper bound of the bytes of one page. A truncated page continues from its last record, like any other.
 const PAGE_BYTES_MAX: usize = 32 << 20;
-/// Names and projects that are looked up; where a request names more, the list is walked.
+/// Upper bound of lookups by name. Requests for more are answered by a scan.
 const LOOKUPS_MAX: usize = 1000;
 
-/// One page of a list.
+/// Request for one page of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListRequest {
-    /// None gives the kind's default, which is high, since some clients never turn a page.
+    /// Page size; `None` for the default of the kind, which is high because some clients never request a second page.
     pub limit: Option<u64>,
     pub starting_after: Option<Uuid>,
     pub ending_before: Option<Uuid>,
     pub ids: Vec<Uuid>,
-    /// Query parameters by name; those that the kind does not know are ignored, and so are empty values.
+    /// Query parameters by name. Unknown parameters and empty values are ignored.
     pub filters: Vec<(String, String)>,
 }
 
 impl ListRequest {
-    /// From the query of a URL, decoded. Empty values mean "not given".
+    /// Reads the decoded query of a URL. Empty values mean "not given".
     pub fn from_query(pairs: impl IntoIterator<Item = (String, String)>) -> Result<ListRequest, RecordsError> {
         let mut request = ListRequest::default();
         for (name, value) in pairs.into_iter().filter(|(_, value)| !value.is_empty()) {
@@ -64,7 +64,7 @@ impl ListRequest {
         Ok(request)
     }
 
-    /// The organization that is filters about by name.
+    /// Returns the name of the requested organization.
     pub fn organization(&self) -> Option<&str> {
         self.filters
             .iter()
@@ -86,7 +86,7 @@ impl ListRequest {
     }
 }
 
-/// As a record has it: ids are kept in one form.
+/// Returns a filter value in stored form, which normalizes ids.
 fn wanted(kind: &Kind, field: &str, name: &str, value: &str) -> Result<String, RecordsError> {
     let is_id = kind.fields.iter().any(|known| known.name == field && matches!(known.shape, Shape::Uuid));
     if is_id { Ok(parse_id(name, value)?.to_string()) } else { Ok(value.to_owned()) }
@@ -101,7 +101,7 @@ fn parse_id(name: &str, text: &str) -> Result<Uuid, RecordsError> {
     Uuid::parse_str(text).map_err(|_| RecordsError::BadRequest(format!("`{name}` has to be a UUID")))
 }
 
-/// The filters of one request, read. An empty list lets everything through.
+/// Decoded filters of one request. An empty filter matches everything.
 #[derive(Clone, Debug, Default)]
 struct ListFilters {
     ids: HashSet<Uuid>,
@@ -109,7 +109,7 @@ struct ListFilters {
     project_names: HashSet<String>,
     project_ids: HashSet<Uuid>,
     metadata: Vec<Value>,
-    /// Fields by name, each with the values that it may have.
+    /// Allowed values of each field.
     fields: HashMap<&'static str, HashSet<String>>,
 }
 
@@ -132,7 +132,7 @@ impl ListFilters {
         Ok(filters)
     }
 
-    /// Whether the request names what it wants, so that an empty answer says that it is not there.
+    /// Returns whether the request names records, so that an empty response denies their existence.
     fn names_something(&self) -> bool {
         let none = self.ids.is_empty()
             && self.names.is_empty()
@@ -142,7 +142,7 @@ impl ListFilters {
         !none
     }
 
-    /// The projects it is about; none means any.
+    /// Returns the requested projects; `None` for all projects.
     fn projects(&self, state: &State, org: OrgId) -> Option<HashSet<Uuid>> {
         let named = || {
             let keys = self.project_names.iter().map(|name| PROJECT.name_key(org.0, name));
@@ -156,8 +156,8 @@ impl ListFilters {
         }
     }
 
-    /// Returns records by id or unique key, and all records of kinds with system records; `None` if only a scan finds
-    /// them.
+    /// Returns records that can be found without a scan: by id, by unique key, or all records of kinds with system
+    /// records. Returns `None` if only a scan finds them.
     fn direct(&self, state: &State, kind: &Kind, org: OrgId, cursor: Option<Cursor>) -> Option<Vec<Arc<Record>>> {
         let of_system = (kind.builtin)();
         if !of_system.is_empty() {
@@ -210,7 +210,7 @@ impl ListFilters {
         let body = draft::read(record)?;
         let name = body.get("name").and_then(Value::as_str);
         let named = !names_in_body || name.is_some_and(|name| self.names.contains(name));
-        // A record without metadata matches where no field is filters for.
+        // A record without metadata matches an empty filter.
         let none = Value::Object(serde_json::Map::new());
         let metadata = body.get("metadata").filter(|metadata| !metadata.is_null()).unwrap_or(&none);
         let has = |field: &str| body.get(field).and_then(Value::as_str);
@@ -221,7 +221,7 @@ impl ListFilters {
     }
 }
 
-/// One page of few records that were gathered as they are.
+/// Returns one page of a few collected records.
 pub fn one_page(
     state: &State,
     kind: RecordKind,
@@ -237,7 +237,7 @@ pub fn one_page(
         && state.get(kind, id).is_some()
         && records.iter().all(|record| record.id != id)
     {
-        return Err(unknown()); // somebody else's
+        return Err(unknown()); // it belongs to another organization
     }
     let found = between(state, kind, &[], records, cursor).ok_or_else(unknown)?;
     let limit = request.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
@@ -246,7 +246,7 @@ pub fn one_page(
     Ok(page.records.into())
 }
 
-/// Those from a cursor on, in the order of lists. None where the cursor is of nothing that is or was in it.
+/// Returns the records from a cursor on, in the order of lists; `None` if the cursor names no present or past record.
 fn between(
     state: &State,
     kind: RecordKind,
@@ -279,7 +279,7 @@ fn parse_metadata(text: &str) -> Result<Value, RecordsError> {
     parsed.ok_or_else(|| RecordsError::BadRequest("`metadata` has to be a JSON object".into()))
 }
 
-/// Whether all that is wanted is there and equal, nested objects likewise.
+/// Returns whether the stored value has all wanted members with equal values, including nested ones.
 fn contains(stored: &Value, wanted: &Value) -> bool {
     match (stored, wanted) {
         (Value::Object(stored), Value::Object(wanted)) => {
@@ -294,7 +294,7 @@ fn contains(stored: &Value, wanted: &Value) -> bool {
     }
 }
 
-/// The records of a kind in one organization, batch by batch.
+/// Iterator over the records of a kind in one organization, in batches.
 #[derive(Debug)]
 pub struct Walk {
     kind: RecordKind,
@@ -316,7 +316,7 @@ impl Walk {
         self.over
     }
 
-    /// The next batch of those that `keep` lets through, newest first.
+    /// Returns the records of the next batch that `keep` accepts, newest first.
     pub fn step(&mut self, state: &State, keep: impl Fn(&Record) -> bool) -> Result<Vec<Arc<Record>>, RecordsError> {
         let query = ListQuery { kind: self.kind, org: Some(self.org), cursor: self.cursor, limit: BATCH };
         let mut batch = state.list(&query, |_| true).map_err(|unknown| unknown_cursor(unknown.id))?;
@@ -345,7 +345,7 @@ impl Records {
         self.listed(who, kind, request).await?.iter().map(|record| self.answer(kind, record)).collect()
     }
 
-    /// The same as it is stored.
+    /// Returns one page of stored records that the principal can read.
     pub(crate) async fn listed(
         &self,
         who: &Principal,
@@ -357,7 +357,7 @@ impl Records {
         self.catalog.fresh().await?;
         let limit = request.limit.or(kind.list_default).unwrap_or(u64::MAX);
         let who = match self.lister(who, request.organization()).await {
-            // A filter that names nothing lets nothing through.
+            // An organization that is not visible has no records.
             Err(RecordsError::NotFound(_)) => return Ok(Vec::new()),
             who => who?,
         };
@@ -375,7 +375,7 @@ impl Records {
         }
     }
 
-    /// The caller within the organization that is listed.
+    /// Returns the principal in the listed organization.
     pub async fn lister(&self, who: &Principal, org_name: Option<&str>) -> Result<Principal, RecordsError> {
         self.catalog
             .look(|view| match org_name {
@@ -420,8 +420,8 @@ impl Records {
     }
 }
 
-/// A cursor into another organization, or at what may not be read, is answered like one that never was. What was there and is
-/// gone is one that a list may have ended at.
+/// Refuses a cursor at a record of another organization or an unreadable record, as if it never existed. A deleted
+/// record remains a valid cursor, since a page may have ended at it.
 fn own_cursor(
     state: &State,
     kind: &Kind,
@@ -446,13 +446,13 @@ fn wrong_cursor(refusal: RecordsError) -> RecordsError {
     }
 }
 
-/// A page as it fills, from its cursor on.
+/// Page under construction, from its cursor on.
 #[derive(Debug, Default)]
 struct Page {
     records: VecDeque<Arc<Record>>,
     bytes: usize,
     limit: usize,
-    /// Fills from its end, towards newer records.
+    /// Whether the page is filled from its end, towards newer records.
     backwards: bool,
 }
 
@@ -461,7 +461,7 @@ impl Page {
         self.records.len() >= self.limit || self.bytes >= PAGE_BYTES_MAX
     }
 
-    /// `batch` is newest first.
+    /// Adds records of a batch, which is ordered newest first.
     fn fill(
         &mut self,
         batch: Vec<Arc<Record>>,

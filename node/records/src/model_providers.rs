@@ -1,4 +1,4 @@
-//! Providers of models: AI secrets of an organization, and variables of a project that hold a provider's key.
+//! Providers of models: AI secrets of an organization, and environment variables of a project with a provider key.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,19 +20,19 @@ use crate::list::{ListRequest, Walk};
 use crate::read::{VisibleRecord, decided, visible};
 use crate::sealed_values::{SealedValue, sealed_in};
 
-/// Providers that are kept as they were read. Beyond that, all are read again.
+/// Upper bound of cached providers, above which the cache is cleared.
 const PROVIDERS_READ_MAX: usize = 10_000;
 
-/// Provider of models, and its encrypted key.
+/// Provider of models with its encrypted key.
 #[derive(Debug)]
 pub struct ModelProvider {
     pub provider: Arc<Provider>,
-    /// None if no key was set. A key that cannot be decoded is an error of the calls that need it.
+    /// Key; `None` if it was not set. A key that cannot be decoded is an error only for calls that need it.
     key: Result<Option<SealedValue>, String>,
 }
 
 impl ModelProvider {
-    /// Reads the provider of a record; none if the record does not name a type that this version knows.
+    /// Decodes the provider of a record; `None` if this version does not know its type.
     fn read(kind: &Kind, record: &Record) -> Result<Option<ModelProvider>, RecordsError> {
         let body = read(record)?;
         let text = |name: &str| body.get(name).and_then(Value::as_str);
@@ -52,15 +52,14 @@ impl ModelProvider {
     }
 }
 
-/// Providers that were read, each valid while its record is the same. Calls of models list providers without reading
-/// the bodies of their records again. Clones share everything.
+/// Cache of decoded providers, each valid while its record is unchanged. Clones share the cache.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReadProviders(Arc<Mutex<HashMap<Uuid, ReadProvider>>>);
 
 #[derive(Debug)]
 struct ReadProvider {
     record: Arc<Record>,
-    /// None if the record is no provider.
+    /// Decoded provider; `None` if the record is not a provider.
     provider: Option<Arc<ModelProvider>>,
 }
 
@@ -81,9 +80,10 @@ impl ReadProviders {
 }
 
 impl Records {
-    /// Returns the providers of the organization and of a project, as far as the caller may use them. Any member may use
-    /// a provider of the organization, unless grants on the secret itself say who may read it (G-07). Providers of a
-    /// project are for those who can read the project.
+    /// Returns the providers of the organization and of a project that the caller may use.
+    ///
+    /// Any member may use a provider of the organization, unless grants on the secret itself restrict its readers
+    /// (G-07). Providers of a project require permission to read the project.
     pub async fn model_providers(
         &self,
         who: &Principal,
@@ -118,7 +118,7 @@ impl Records {
         Ok(read(&record)?.remove("settings").unwrap_or_default())
     }
 
-    /// Returns the key of a provider, for use inside of the node: no answer ever shows it. None if no key was set.
+    /// Returns the key of a provider; `None` if it was not set. The key must not leave the node.
     pub fn provider_key(&self, provider: &ModelProvider) -> Result<Option<Secret>, RecordsError> {
         let key = provider.key.as_ref().map_err(|why| RecordsError::Internal(why.clone()))?;
         key.as_ref().map(|key| self.opened(key)).transpose()
@@ -133,16 +133,16 @@ fn is_usable(view: &CatalogView<'_>, member: &Principal, secret: &Record) -> boo
     AI_SECRET.lives(view, secret) && (has_grants.is_ok_and(|has_grants| !has_grants) || may_read())
 }
 
-/// Returns whether secrets of this type are keys of model providers. A variable of such a type is a provider (G-08).
+/// Returns whether this type is a provider of models. A variable of such a type is a provider (G-08).
 pub(crate) fn is_model_provider(secret_type: &str) -> bool {
     ProviderType::parse(secret_type).is_some()
 }
 
-/// Returns where the secret of a record is sent. A change of type, region or location may lead elsewhere as well as one of an
-/// address.
+/// Returns the destination of the secret of a record. Not only an address, but also the type, region and location
+/// determine it.
 pub(crate) fn target_of(kind: &Kind, body: &Body) -> SecretTarget {
     let named = body.get(type_field(kind)).and_then(Value::as_str).and_then(ProviderType::parse);
-    // what is no provider is sent nowhere, as this type
+    // The secret of an unknown type is sent nowhere, like that of this type.
     let provider_type = named.unwrap_or(ProviderType::Js);
     let empty = Map::new();
     let metadata = body.get("metadata").and_then(Value::as_object).unwrap_or(&empty);
@@ -153,7 +153,7 @@ fn type_field(kind: &Kind) -> &'static str {
     if kind.record == AI_SECRET.record { "type" } else { "secret_type" }
 }
 
-/// Refuses a provider whose metadata has certificates that cannot be used, or a private key.
+/// Refuses a provider whose metadata has unusable certificates or a private key.
 pub(crate) fn check_provider(type_field: &str, body: &Body) -> Result<(), RecordsError> {
     let is_provider = body.get(type_field).and_then(Value::as_str).is_some_and(is_model_provider);
     match body.get("metadata").and_then(Value::as_object) {

@@ -1,4 +1,4 @@
-//! Objects by their names: lookup for readers (D-33 of btql.md), and deletion.
+//! Lookup and deletion of objects by name (D-33 of btql.md).
 
 use assay_node_auth::Principal;
 use serde_json::{Map, Value};
@@ -9,11 +9,11 @@ use crate::kind::{Filter, Kind};
 use crate::list::ListRequest;
 use crate::{Records, draft};
 
-/// More of one name are not told apart for anybody.
+/// Upper bound of the results for one name, which a person can still distinguish.
 const NAMED_ALIKE_MAX: u64 = 10;
 
 impl Records {
-    /// Deletes the one that the body names, in the organization that it names; the record as it was.
+    /// Deletes the record of the requested name and organization, and returns its last state.
     pub async fn delete_named(
         &self,
         who: &Principal,
@@ -27,14 +27,14 @@ impl Records {
         let missing = || RecordsError::NotFound(format!("no {} `{name}` is visible to this credential", kind.name));
         let key = kind.name_key(who.org.0, name);
         let id = self.catalog.look(|view| view.find(&key).map(|record| record.id).ok_or_else(missing)).await?;
-        // One that may not be seen is not told by its id either.
+        // The error must not reveal the id of an invisible record.
         self.delete(&who, kind, id).await.map_err(|why| match why {
             RecordsError::NotFound(_) => missing(),
             other => other,
         })
     }
 
-    /// The records of that name, those of one project if it is said, at most so many as a person would look through.
+    /// Returns a limited number of visible records of this name, optionally in one project.
     pub async fn named(
         &self,
         who: &Principal,

@@ -1,4 +1,4 @@
-//! Changes of one record: the patch is merged into the stored body, at the revision that was read.
+//! Changes of one record, which merge a patch into the stored body at the revision that was read.
 
 use assay_node_auth::{Permission, Principal};
 use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, PutRecord, Record};
@@ -15,7 +15,7 @@ use crate::read::{VisibleRecord, visible};
 use crate::sealed_values::{self, Writing};
 use crate::{Records, edge};
 
-/// Each loses only to another writer that won.
+/// Upper bound of attempts. An attempt fails only if another writer succeeded.
 const ATTEMPTS_MAX: usize = 8;
 
 impl Records {
@@ -28,7 +28,7 @@ impl Records {
     ) -> Result<Value, RecordsError> {
         let secret = sealed_values::taken(kind, &mut body)?;
         draft::check_taken_out(kind, &body)?;
-        // Also a change that changes nothing is one of what is there now.
+        // Even a patch without effect must be compared with the current state.
         self.catalog.fresh().await?;
         for _ in 0..ATTEMPTS_MAX {
             let VisibleRecord { record, who } =
@@ -67,7 +67,7 @@ impl Records {
         Err(RecordsError::Busy(format!("concurrent changes to this {} prevented the request: try again", kind.name)))
     }
 
-    /// A record may be handed to another user of the organization.
+    /// Refuses a new creator who is not a member of the organization.
     fn check_creator(&self, who: &Principal, stored: &Body, changed: &Body) -> Result<(), RecordsError> {
         let user = draft::id_in(changed, "user_id").filter(|user| draft::id_in(stored, "user_id") != Some(*user));
         let missing = |user: &Uuid| self.catalog.peek(|state| state.find(&member_key(who.org, *user)).is_none());
@@ -78,7 +78,7 @@ impl Records {
     }
 }
 
-/// Returns the write that changes a stored record as a patch would; none where nothing changes.
+/// Returns the write for a patch of a stored record; `None` if nothing changes.
 pub fn patched(kind: &Kind, record: &Record, mut sent: Body) -> Result<Option<PutRecord>, RecordsError> {
     let stored = draft::read(record)?;
     if let Some(fold) = kind.fold {

@@ -1,5 +1,4 @@
-//! Pepper of the fingerprints of API keys and service tokens. It is created once, stored in the catalog and never
-//! changed.
+//! Pepper of the fingerprints of API keys and service tokens, which is created once and never changed.
 
 use assay_node_auth::Pepper;
 use assay_storage_catalog::State;
@@ -11,7 +10,7 @@ use crate::draft;
 use crate::error::RecordsError;
 
 impl Catalog {
-    /// Returns the pepper; refused where the cluster was not founded yet.
+    /// Returns the pepper, which exists once the cluster was founded.
     pub fn pepper(&self, state: &State) -> Result<&Pepper, RecordsError> {
         if let Some(pepper) = self.pepper.get() {
             return Ok(pepper);
@@ -24,7 +23,7 @@ impl Catalog {
     }
 }
 
-/// Returns the key of the record that keeps the pepper.
+/// Returns the key of the record with the pepper.
 pub(crate) fn pepper_key() -> UniqueKey {
     UniqueKey::new("cluster_setting", "api_key_pepper")
 }

@@ -1,6 +1,7 @@
-//! Rows and slugs of prompts and functions. The rows of a project are one object, with the content of its prompts. A
-//! record without a row belongs to an unfinished create or delete: it is not visible, and a new create of the slug
-//! continues with its id.
+//! Rows and slugs of prompts and functions.
+//!
+//! The rows of a project are one object with the content of its prompts. A record without a row belongs to an
+//! unfinished create or delete. It is not visible, and a new create of the slug continues with its id.
 
 use assay_node_auth::{Permission, Principal};
 use assay_storage_model::catalog::{CatalogCommand, CatalogOutcome, Expect, PutRecord, Record};
@@ -20,10 +21,10 @@ use crate::patch::put;
 use crate::read::visible;
 use crate::{ObjectHome, Records, edge};
 
-/// Each loses only to another writer that won.
+/// Upper bound of attempts. An attempt fails only if another writer succeeded.
 const ATTEMPTS_MAX: usize = 8;
 
-/// Which of the two a client asks for. They are in one place: a prompt is a function too.
+/// Type that a client requests. Both share one store, because a prompt is also a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Definition {
     Prompt,
@@ -38,12 +39,12 @@ impl Definition {
         }
     }
 
-    /// The fields that a new one has, checked.
+    /// Validates the fields of a new definition.
     pub fn created(self, sent: Map<String, Value>) -> Result<Map<String, Value>, RecordsError> {
         draft::taken(self.fields(), sent)
     }
 
-    /// The fields that a patch changes, checked.
+    /// Validates the fields of a patch.
     pub fn changes(self, sent: Map<String, Value>) -> Result<Map<String, Value>, RecordsError> {
         draft::changes(self.fields(), sent)
     }
@@ -56,30 +57,30 @@ impl Definition {
     }
 }
 
-/// A slug that is taken, by which id, and where its row is.
+/// Reserved slug with its id and the location of its row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PromptPlace {
     pub id: Uuid,
     pub slug: String,
     pub home: ObjectHome,
-    /// Rises with each change of what is said here.
+    /// Revision of the record, which increases with each change.
     pub revision: u64,
 }
 
 impl Records {
-    /// The one of this id, if the caller may do this to it.
+    /// Returns the prompt of this id, if the caller has the permission.
     pub async fn prompt(&self, who: &Principal, id: Uuid, permission: Permission) -> Result<PromptPlace, RecordsError> {
         self.catalog.fresh().await?;
         let seen = self.catalog.look(|view| visible(view, who, &PROMPT, id, permission)).await?;
         self.place_of(&seen.record)
     }
 
-    /// One page of those that the caller may read, newest first.
+    /// Returns one page of the prompts that the caller may read, newest first.
     pub async fn prompts(&self, who: &Principal, request: &ListRequest) -> Result<Vec<PromptPlace>, RecordsError> {
         self.listed(who, &PROMPT, request).await?.iter().map(|record| self.place_of(record)).collect()
     }
 
-    /// Takes the slug in the project, or finds who has it; whether that was there before comes with it.
+    /// Reserves a slug in the project, or finds its owner. The flag tells whether it existed before.
     pub async fn take_slug(
         &self,
         who: &Principal,
@@ -96,7 +97,8 @@ impl Records {
         Ok((self.place_of(&record)?, created.found_existing))
     }
 
-    /// The same for an id that the client chose. Whoever may write all prompts of the project has been asked before.
+    /// Reserves a slug for an id that the client chose. The permission to write all prompts of the project was checked
+    /// before.
     pub async fn take_slug_as(&self, home: &ObjectHome, id: Uuid, slug: &str) -> Result<PromptPlace, RecordsError> {
         let project = home.project_id;
         let key = PROMPT.name_key(project, slug);
@@ -129,13 +131,13 @@ impl Records {
         Err(RecordsError::Busy("concurrent changes to this slug prevented the request: try again".into()))
     }
 
-    /// Gives it another slug.
+    /// Changes the slug of a prompt.
     pub async fn change_slug(&self, who: &Principal, id: Uuid, slug: &str) -> Result<(), RecordsError> {
         let body = Body::from_iter([("slug".to_owned(), Value::from(slug))]);
         self.patch(who, &PROMPT, id, body).await.map(drop)
     }
 
-    /// A new revision of what nobody changed since: for who goes on with an id whose row is gone.
+    /// Increments the revision of an unchanged record, so that an id without a row can be used again.
     pub async fn renew_prompt(&self, place: &PromptPlace) -> Result<(), RecordsError> {
         let record = self.catalog.peek(|view| view.get(PROMPT.record, place.id).cloned());
         let Some(record) = record.filter(|record| record.revision == place.revision) else { return Ok(()) };
@@ -149,26 +151,26 @@ impl Records {
         }
     }
 
-    /// Its row is gone: the slug is free again.
+    /// Deletes the record of a prompt whose row is gone, which frees the slug.
     pub async fn leave_slug(&self, who: &Principal, id: Uuid) -> Result<(), RecordsError> {
         self.catalog.delete_record(By::Caller(who), PROMPT.record, id).await
     }
 
-    /// Whether it is there still, by what others have been told too.
+    /// Returns whether the prompt still exists, according to the current state of the cluster.
     pub async fn has_prompt(&self, place: &PromptPlace) -> Result<bool, RecordsError> {
         self.catalog.fresh().await?;
         let there = |record: &std::sync::Arc<Record>, view: &CatalogView<'_>| PROMPT.lives(view, record);
         Ok(self.catalog.peek(|view| view.get(PROMPT.record, place.id).is_some_and(|record| there(record, view))))
     }
 
-    /// The project's prompts that rows of clients name by their ids; none where an id is not one of its.
+    /// Returns the prompt of an id in a row of a client; `None` if it does not belong to the project.
     pub fn place_in(&self, home: &ObjectHome, id: Uuid) -> Option<PromptPlace> {
         let record = self.catalog.peek(|view| view.get(PROMPT.record, id).cloned())?;
         let place = self.place_of(&record).ok()?;
         (place.home.project_id == home.project_id).then_some(place)
     }
 
-    /// The projects whose prompts the caller may read, of an organization that is named by its id.
+    /// Returns the projects of an organization whose prompts the caller may read.
     pub async fn projects_with_prompts(&self, who: &Principal, org: OrgId) -> Result<Vec<ObjectHome>, RecordsError> {
         self.catalog.fresh().await?;
         let there = self.catalog.look(|view| {

@@ -1,4 +1,4 @@
-//! Reads of one record by id or name, and resolution of the object of an id.
+//! Reads of one record by id or name, and resolution of objects of rows.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ impl Records {
         self.answer(kind, &record)
     }
 
-    /// The object behind an id that a client names for rows. For a project's logs the id is the project's.
+    /// Returns the object of rows with this id. The id of the logs of a project is that of the project.
     pub async fn object(
         &self,
         who: &Principal,
@@ -50,8 +50,9 @@ impl Records {
             .await
     }
 
-    /// The project that a record of this name of a kind is in, or that it is, for whoever counts by projects: as this node's
-    /// copy of the catalog has it, without a fence and without asking what may be seen. None of another organization's.
+    /// Returns the project of a record, for accounting by project; `None` for a record of another organization.
+    ///
+    /// The lookup uses the local copy of the catalog without a fence and without a permission check.
     pub fn project_at(&self, org: OrgId, kind: &str, id: Uuid) -> Option<Uuid> {
         let kind = kinds::in_project(kind)?;
         self.catalog.peek(|view| {
@@ -61,7 +62,7 @@ impl Records {
         })
     }
 
-    /// Returns whether the record behind an object is here, whoever asks: rows may be written to it.
+    /// Returns whether the record of an object exists, without a permission check, so that rows may be written to it.
     pub async fn has_record(&self, object: &ObjectKey) -> Result<bool, RecordsError> {
         self.catalog.fence().await?;
         let Some(kind) = kinds::of_object(object.kind) else { return Ok(false) };
@@ -71,9 +72,10 @@ impl Records {
         }))
     }
 
-    /// Whether the objects that [`Records::object`] found, and the caller's credential, stood when this was called, for who has
-    /// read or written them meanwhile: what this node's copy of the catalog says may be older than what another node has
-    /// said already, and nobody is to see what was gone come back. Alone there are no others.
+    /// Checks that objects and the credential still existed at the time of this call, after rows were read or written.
+    ///
+    /// The local copy of the catalog may be older than responses of other nodes, and deleted objects must not reappear.
+    /// A single node needs no check.
     pub async fn still(
         &self,
         who: &Principal,
@@ -122,7 +124,7 @@ impl Records {
             visible(view, who, &PROJECT, found.id, Permission::Read).map(|seen| seen.record.id)
         };
         let reference = |id, made| ProjectRef { id, name: name.to_owned(), org: who.org, made };
-        // Where it may be made, a local miss needs no fence: the write has the last word.
+        // For a create, a local miss needs no fence, because the write decides.
         let found = if create { self.catalog.peek(look) } else { self.catalog.look(look).await };
         match found {
             Err(RecordsError::NotFound(_)) if create => {
@@ -136,14 +138,14 @@ impl Records {
         }
     }
 
-    /// Returns the organization of this name, whoever asks.
+    /// Returns the organization of this name, without a permission check.
     pub async fn organization_named(&self, name: &str) -> Result<OrgId, RecordsError> {
         self.catalog.fence().await?;
         let org = self.catalog.peek(|state| state.find(&organization::name_key(name)).map(|org| OrgId(org.id)));
         org.ok_or_else(|| RecordsError::NotFound(format!("no organization is named `{name}`")))
     }
 
-    /// A stored record as an answer.
+    /// Returns the response for a stored record.
     pub fn answer(&self, kind: &Kind, record: &Record) -> Result<Value, RecordsError> {
         Ok(self.joined(kind, draft::shown(kind, &Frame::of(record), draft::read(record)?)))
     }
@@ -158,7 +160,7 @@ impl Records {
 }
 
 /// Returns the record of an object of rows, if the principal has this permission on the rows. Logs and prompts of a
-/// project have grants apart from the project.
+/// project have separate grants.
 pub(crate) fn rows_of(
     view: &CatalogView<'_>,
     who: &Principal,
@@ -170,7 +172,7 @@ pub(crate) fn rows_of(
     let object = match rows {
         ObjectKind::ProjectLogs => ObjectType::ProjectLog,
         ObjectKind::ProjectPrompts => ObjectType::Prompt,
-        // Whoever writes rows changes what they are in.
+        // Creating rows changes the object that contains them.
         _ if permission == Permission::Create => return visible(view, who, kind, id, Permission::Update),
         _ => return visible(view, who, kind, id, permission),
     };
@@ -182,7 +184,7 @@ pub(crate) fn rows_of(
     match decide(&who, permission, &target_of_rows(object, id, org)) {
         Decision::Allowed => Ok(VisibleRecord { record: Arc::clone(record), who }),
         Decision::Forbidden => Err(forbidden(kind, permission)),
-        // Whoever sees the project learns that its logs are not theirs to read.
+        // A reader of the project may learn that its logs exist.
         Decision::NotVisible => match decided(view, &who, kind, record, Permission::Read)? {
             Decision::Allowed => Err(forbidden(kind, permission)),
             _ => Err(missing()),
@@ -190,15 +192,17 @@ pub(crate) fn rows_of(
     }
 }
 
-/// A record, and the principal of its reader in its organization.
+/// Record, and the principal in its organization.
 #[derive(Debug)]
 pub struct VisibleRecord {
     pub record: Arc<Record>,
     pub who: Principal,
 }
 
-/// The record, if it is there and the principal may do this to it: unknown and not to be read answer alike. First of all
-/// their credential has to be there still, so that one that is gone learns of nothing.
+/// Returns the record, if it exists and the principal has the permission.
+///
+/// Missing and unreadable records give the same error. A deleted credential is refused first, so that it reveals
+/// nothing.
 pub fn visible(
     view: &CatalogView<'_>,
     who: &Principal,

@@ -10,18 +10,18 @@ use crate::error::RecordsError;
 use crate::kinds::{API_KEY, SERVICE_TOKEN, service_token};
 use crate::list::Walk;
 
-/// All nodes of a cluster should have the same.
+/// Limits of the number of records. All nodes of a cluster should have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordRules {
     /// Upper bound of the API keys of one user in one organization, and of the tokens of one service account.
     pub keys_per_user_max: usize,
     /// Upper bound of the records of one kind in one organization.
     pub per_organization_max: usize,
-    /// The same for the kinds that grow with use: experiments, grants, keys.
+    /// The same limit for kinds that grow with use: experiments, grants, keys, tokens and temporary credentials.
     pub per_organization_many_max: usize,
 }
 
-/// Records are kept in memory on every node, some kilobytes each with their share of the log.
+/// Every node keeps all records in memory, some kilobytes each with their share of the log.
 impl Default for RecordRules {
     fn default() -> RecordRules {
         RecordRules { keys_per_user_max: 1000, per_organization_max: 10_000, per_organization_many_max: 100_000 }
@@ -42,8 +42,8 @@ impl RecordRules {
 }
 
 impl Records {
-    /// Refuses one more record of a kind where the organization has as many as it may have. Creates on several nodes at once
-    /// may exceed the number by as many as there are under way.
+    /// Refuses another record of a kind if the organization has the maximum number. Concurrent creates may exceed the
+    /// limit slightly.
     pub fn check_record_count(&self, kind: RecordKind, org: OrgId) -> Result<(), RecordsError> {
         let most = self.rules.most_of(kind);
         if self.catalog.peek(|view| view.has_at_least(kind, Some(org), most)) {
@@ -55,7 +55,7 @@ impl Records {
         Ok(())
     }
 
-    /// Refuses one more key of a user, or one more token of a service account.
+    /// Refuses more keys of a user, or more tokens of a service account, than allowed.
     pub(crate) fn check_key_count(&self, org: OrgId, user: Uuid, more: usize) -> Result<(), RecordsError> {
         let most = self.rules.keys_per_user_max;
         let named = user.to_string();
@@ -63,7 +63,7 @@ impl Records {
         for (kind, field) in [(&API_KEY, "user_id"), (&SERVICE_TOKEN, service_token::ACCOUNT)] {
             let mut walk = Walk::from_newest(kind, org);
             while !walk.is_over() {
-                // Reading every body would take long; the few that name the user are read.
+                // Only bodies that mention the user are decoded, because decoding all would take long.
                 let is_named = |record: &Record| draft::mentions(record, &named);
                 for record in self.catalog.peek(|view| walk.step(view, is_named))? {
                     count += usize::from(draft::id_in(&draft::read(&record)?, field) == Some(user));

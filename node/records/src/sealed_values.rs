@@ -1,10 +1,11 @@
-//! Sealed values, the secrets of records. They are removed from a request before other processing and encrypted before
-//! they are proposed, so that logs, snapshots and copies have only encrypted text. They are decrypted only inside of
-//! the node.
+//! Sealed values, the encrypted secrets of records.
 //!
-//! A record that keeps one has two fields that no answer shows: `sealed`, the encrypted text with the id of the data key
-//! that opens it, and `sealed_version`, which counts the secrets that it was given. What answers show is the end of
-//! it, and who gave it when.
+//! They are removed from a request before other processing and encrypted before they are proposed. Therefore logs,
+//! snapshots and copies have only encrypted text. They are decrypted only in the node.
+//!
+//! A record with a secret has two fields that no response shows. `sealed` is the encrypted text with the id of its data
+//! key. `sealed_version` counts the secrets of the record. Responses show the end of the secret, its author and its
+//! time.
 
 use assay_node_auth::{Permission, Principal, Secret, preview};
 use assay_node_secrets::{Belonging, Sealed};
@@ -32,7 +33,7 @@ const GIVEN_AT: &str = "secret_updated_at";
 const GIVEN_BY: &str = "secret_updated_by_user_id";
 const CHANGED_AT: &str = "updated_at";
 
-/// A record that is about to be written.
+/// Context of a record that is about to be written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Writing<'a> {
     pub kind: &'a Kind,
@@ -41,7 +42,7 @@ pub(crate) struct Writing<'a> {
     pub user: Uuid,
     /// Microseconds since the epoch, UTC.
     pub at: i64,
-    /// The body that it replaces.
+    /// Body that the write replaces.
     pub before: Option<&'a Body>,
 }
 
@@ -84,7 +85,7 @@ impl Records {
             body.insert(CHANGED_AT.into(), format_micros(at).into());
         }
         let had = before.is_some_and(|before| before.contains_key(SEALED));
-        // Else an editor could have the key of the organization sent to a server of their own.
+        // Otherwise an editor could send the key of the organization to their own server.
         if secret.is_none() && before.is_some_and(|before| target_of(kind, before) != target_of(kind, body)) {
             body.remove(SEALED);
         }
@@ -97,7 +98,7 @@ impl Records {
             body.insert(SEALED.into(), sealed.to_string().into());
             body.insert(PREVIEW.into(), preview(secret.expose()).into());
         }
-        // What replaces a record without a secret of its own takes the one that was there away.
+        // A replacement without a secret removes the stored secret.
         let lost = had && !body.contains_key(SEALED);
         if lost {
             body.remove(PREVIEW);
@@ -112,7 +113,7 @@ impl Records {
         Ok(())
     }
 
-    /// Returns the AI secrets of the organization that the body names by its id, as far as the caller may read them.
+    /// Returns the AI secrets of the requested organization that the caller may read.
     pub async fn ai_secrets(&self, who: &Principal, body: &Body) -> Result<Vec<Value>, RecordsError> {
         let org = draft::uuid_of(body, "org_id")?.map_or(who.org, OrgId);
         self.catalog.fresh().await?;
@@ -121,8 +122,8 @@ impl Records {
         self.list(&there, &AI_SECRET, &ListRequest::default()).await
     }
 
-    /// Returns the secret of this name in the organization that the caller acts in, for who may read it. For use inside: no
-    /// answer ever shows it.
+    /// Returns the secret of this name in the organization of the caller, if the caller may read it. The secret must
+    /// not leave the node.
     pub async fn secret_of(&self, who: &Principal, name: &str) -> Result<Secret, RecordsError> {
         self.catalog.fresh().await?;
         let missing = || RecordsError::NotFound(format!("no ai_secret `{name}` is visible to this credential"));
@@ -132,8 +133,8 @@ impl Records {
         self.secret_in(who, &AI_SECRET, id).await?.ok_or_else(nothing)
     }
 
-    /// Returns the secret that a record keeps, for who may read the record; none where it keeps nothing. For use inside as
-    /// well.
+    /// Returns the secret of a record, if the caller may read the record; `None` without a secret. It must not leave
+    /// the node.
     pub async fn secret_in(
         &self,
         who: &Principal,
@@ -163,7 +164,7 @@ pub(crate) struct SealedValue {
     sealed: Sealed,
 }
 
-/// Returns the encrypted secret of a record with this body; none if the record keeps none.
+/// Returns the encrypted secret of a record with this body; `None` if there is none.
 pub(crate) fn sealed_in(kind: &Kind, record: &Record, body: &Body) -> Result<Option<SealedValue>, RecordsError> {
     let Some(text) = body.get(SEALED).and_then(Value::as_str) else { return Ok(None) };
     let place = (kind.name, record.id);

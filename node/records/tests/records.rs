@@ -1,4 +1,4 @@
-//! Records against a real cluster of one node.
+//! Tests of records with a real cluster of one node.
 
 #[path = "suite/mod.rs"]
 mod suite;

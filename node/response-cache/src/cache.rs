@@ -1,4 +1,4 @@
-//! The cache of a node: look-ups at the owner of a key, answers that are kept there, and calls that share one.
+//! Cache of a node: look-ups at the owner of a key, storage of responses, and calls that share one response.
 
 use std::fmt;
 use std::io;
@@ -25,13 +25,13 @@ use crate::key::CacheKey;
 use crate::store::{EntryStore, StoreOutcome};
 use crate::wire::{self, CacheMessage};
 
-/// Upper bound of a look-up on another node. A later answer is a miss.
+/// Time limit of a look-up on another node. A later response counts as a miss.
 pub const LOOKUP_WITHIN: Duration = Duration::from_millis(50);
-/// Upper bound of writing an entry, or removing some, on another node.
+/// Time limit of writing or removing entries on another node.
 pub const STORE_WITHIN: Duration = Duration::from_secs(2);
-/// Time that a call waits for identical ones, together. Afterwards it is made beside them.
+/// Maximum total time that a call waits for identical ones. Afterwards it runs beside them.
 pub const FLIGHT_WAIT_MAX: Duration = Duration::from_secs(30);
-/// Files that are read and written at the same time.
+/// Maximum number of concurrent file operations.
 const FILE_WORK_MAX: usize = 8;
 
 /// Clock in milliseconds since 1970.
@@ -43,7 +43,7 @@ impl CacheClock {
         CacheClock(Arc::new(now_ms))
     }
 
-    /// Returns the clock of the system.
+    /// Returns the system clock.
     pub fn system() -> CacheClock {
         let since = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         CacheClock::new(move || u64::try_from(since().as_millis()).unwrap_or(u64::MAX))
@@ -60,21 +60,21 @@ impl fmt::Debug for CacheClock {
     }
 }
 
-/// Parts that a cache is made of.
+/// Settings and dependencies of a cache.
 #[derive(Clone, Debug)]
 pub struct CacheSettings {
     pub disk: SharedDisk,
-    /// Directory of the entries, which is the cache's alone.
+    /// Directory of the entries. Nothing else may use it.
     pub directory: PathBuf,
     pub limits: CacheLimits,
     pub keys: Arc<dyn EntryKeys>,
     pub peers: Arc<dyn CachePeers>,
     pub clock: CacheClock,
-    /// Runs file work, and writes on after the request that made them is gone.
+    /// Runtime for file operations and for writes that outlive their request.
     pub runtime: Handle,
 }
 
-/// The cache of a node. Clones share everything.
+/// Response cache of a node. Clones share all state.
 #[derive(Clone, Debug)]
 pub struct ResponseCache(Arc<CacheState>);
 
@@ -90,16 +90,16 @@ struct CacheState {
     runtime: Handle,
 }
 
-/// What a request does next.
+/// Next step of a request.
 #[derive(Debug)]
 pub enum CacheStart {
-    /// The answer is there.
+    /// The cache has a response.
     Hit(CachedResponse),
     /// The caller makes the call.
     Lead(CacheLead),
 }
 
-/// A call that others may wait for. Dropping it lets the next of them make the call.
+/// Call that others may wait for. Dropping it lets the next of them make the call.
 #[derive(Debug)]
 pub struct CacheLead {
     cache: ResponseCache,
@@ -109,7 +109,7 @@ pub struct CacheLead {
 }
 
 impl ResponseCache {
-    /// Opens the cache and reads which entries there are. Blocks its thread for that time.
+    /// Opens the cache and indexes its entries. This blocks the thread.
     pub fn open(settings: CacheSettings) -> io::Result<ResponseCache> {
         let CacheSettings { disk, directory, limits, keys, peers, clock, runtime } = settings;
         let counters = Arc::new(CacheCounters::default());
@@ -118,8 +118,9 @@ impl ResponseCache {
         Ok(ResponseCache(Arc::new(CacheState { store, keys, peers, flights, counters, clock, permits, runtime })))
     }
 
-    /// Begins a request. Identical requests that may read and write wait for the first of them, at most
-    /// [`FLIGHT_WAIT_MAX`].
+    /// Begins a request.
+    ///
+    /// Identical requests that may read and write wait for the first of them, for at most [`FLIGHT_WAIT_MAX`].
     pub async fn begin(&self, key: &CacheKey, plan: CachePlan) -> CacheStart {
         let start = match plan.read {
             None => self.lead(key, plan),
@@ -134,7 +135,7 @@ impl ResponseCache {
         start
     }
 
-    /// Leads without a look-up. What may be written is shared with those who come later.
+    /// Begins a call without a look-up. Later requests can share its response if it may be written.
     fn lead(&self, key: &CacheKey, plan: CachePlan) -> CacheStart {
         let flight = match plan.write_ttl_s.map(|_| self.0.flights.join(key)) {
             Some(FlightRole::Leads(flight)) => Some(flight),
@@ -149,7 +150,7 @@ impl ResponseCache {
 
     async fn begin_shared(&self, key: &CacheKey, max_age: MaxAge, plan: CachePlan) -> CacheStart {
         let until = Instant::now() + FLIGHT_WAIT_MAX;
-        // Each round waits for another leader, so the time bounds them.
+        // Each iteration waits for another leader, so the deadline bounds the loop.
         while Instant::now() < until {
             match self.0.flights.join(key) {
                 FlightRole::Leads(flight) => {
@@ -178,7 +179,7 @@ impl ResponseCache {
         self.lead_with(key, plan, None)
     }
 
-    /// Begins a request whose answer may not be written. It waits for others, and nobody waits for it.
+    /// Begins a request whose response may not be written. It waits for others, but no request waits for it.
     async fn begin_reading(&self, key: &CacheKey, max_age: MaxAge, plan: CachePlan) -> CacheStart {
         if let Some(cached) = self.get(key, max_age).await {
             return CacheStart::Hit(cached);
@@ -191,7 +192,7 @@ impl ResponseCache {
         hit.unwrap_or_else(|| self.lead_with(key, plan, None))
     }
 
-    /// Returns the answer of another call if it is young enough: what that call found may be older.
+    /// Returns the response of another call if it is young enough, because that call may have accepted an older entry.
     fn shared(&self, cached: &CachedResponse, max_age: MaxAge) -> Option<CacheStart> {
         let is_young = max_age.admits(cached.age_s(self.0.clock.now_ms()));
         is_young.then(|| {
@@ -200,7 +201,7 @@ impl ResponseCache {
         })
     }
 
-    /// Looks an entry up at its owner. Everything that fails is a miss.
+    /// Looks up an entry at its owner. Every failure counts as a miss.
     pub async fn get(&self, key: &CacheKey, max_age: MaxAge) -> Option<CachedResponse> {
         let Some(owner) = self.other_owner(key) else { return self.get_here(key, max_age).await };
         match self.ask(owner, &CacheMessage::Get(*key, max_age), LOOKUP_WITHIN).await.map(wire::read_found) {
@@ -210,7 +211,7 @@ impl ResponseCache {
                 self.failed(&format!("node {owner} sent an entry that cannot be decoded"));
                 None
             }
-            // The entry may have been kept here while the owner did not answer.
+            // The entry may be stored here if the owner was silent during the write.
             Err(_) => self.get_here(key, max_age).await,
         }
     }
@@ -241,7 +242,7 @@ impl ResponseCache {
         Some(cached)
     }
 
-    /// Keeps an answer at the owner of its key, or here if the owner does not answer. Returns whether it is kept.
+    /// Stores a response at the owner of its key, or here if the owner is silent. Returns whether it is stored.
     pub async fn put(&self, key: &CacheKey, response: CachedResponse) -> bool {
         let cipher = match self.0.keys.ensured(key.organization()).await {
             Ok(cipher) => cipher,
@@ -283,7 +284,7 @@ impl ResponseCache {
         self.run(writing).await.unwrap_or(false)
     }
 
-    /// Removes all entries of an organization on the live nodes. Returns the nodes that did not confirm it.
+    /// Removes all entries of an organization on the live nodes. Returns the nodes that did not confirm the removal.
     pub async fn remove_organization(&self, organization: OrgId) -> Vec<NodeId> {
         let view = self.0.peers.view();
         let message = CacheMessage::RemoveOrganization(organization);
@@ -309,7 +310,7 @@ impl ResponseCache {
         self.run(removing).await.unwrap_or(false)
     }
 
-    /// Answers a message of another node, or says why not.
+    /// Answers a message from another node. The error says why it cannot.
     pub async fn answer(&self, body: Bytes) -> Result<Bytes, String> {
         match wire::read_message(body).ok_or("the message cannot be decoded")? {
             CacheMessage::Get(key, max_age) => {
@@ -325,13 +326,13 @@ impl ResponseCache {
         }
     }
 
-    /// Returns the counts of this node.
+    /// Returns the counters of this node.
     pub fn counts(&self) -> CacheCounts {
         let (bytes, entries) = self.0.store.usage();
         self.0.counters.read(bytes, entries)
     }
 
-    /// Returns the owner of a key unless it is this node.
+    /// Returns the owner of a key, or `None` if it is this node.
     fn other_owner(&self, key: &CacheKey) -> Option<NodeId> {
         let view = self.0.peers.view();
         key.owner(&view.alive).filter(|owner| *owner != view.own)
@@ -346,7 +347,7 @@ impl ResponseCache {
         })
     }
 
-    /// Runs file work on a thread for it. Returns none if it panicked or the node stops.
+    /// Runs a file operation on a blocking thread. Returns `None` if it panicked or the node shuts down.
     async fn run<T: Send + 'static>(&self, work: impl FnOnce(&CacheState) -> T + Send + 'static) -> Option<T> {
         let permit = Arc::clone(&self.0.permits).acquire_owned().await.ok()?;
         let state = Arc::clone(&self.0);
@@ -369,7 +370,9 @@ impl CacheState {
         tracing::warn!(why, "the response cache failed");
     }
 
-    /// Decrypts an entry. The outer option is none if there is no key now, the inner one if the entry is damaged.
+    /// Decrypts an entry.
+    ///
+    /// The outer option is `None` if the key is unavailable, and the inner one if the entry is damaged.
     fn open_file(&self, key: &CacheKey, file: &EntryFile) -> Option<Option<CachedResponse>> {
         let cipher = self.keys.existing(key.organization()).map_err(|why| self.failed(&why)).ok()?;
         let times = file.heading.times;
@@ -379,13 +382,14 @@ impl CacheState {
 }
 
 impl CacheLead {
-    /// Returns the seconds for which the answer will be valid; none if it may not be kept.
+    /// Returns the lifetime of the entry in seconds, or `None` if the response may not be stored.
     pub fn ttl_s(&self) -> Option<u32> {
         self.ttl_s
     }
 
-    /// Gives the complete answer to those who wait, and keeps it. Returns whether it is kept. The write goes on if the
-    /// caller stops waiting.
+    /// Publishes the complete response to waiting requests and stores it. Returns whether it is stored.
+    ///
+    /// The write continues if the caller stops waiting.
     pub async fn store(self, response: CacheableResponse) -> bool {
         let CacheLead { cache, key, ttl_s, flight } = self;
         let Some(ttl_s) = ttl_s else { return false };
@@ -400,7 +404,7 @@ impl CacheLead {
         let runtime = cache.0.runtime.clone();
         let writing = runtime.spawn(async move {
             let is_kept = cache.put(&key, cached).await;
-            // Until now who joins gets the answer from the flight, from now on from the store.
+            // Until this drop, new requests get the response from the flight, and afterwards from the store.
             drop(flight);
             is_kept
         });

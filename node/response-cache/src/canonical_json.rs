@@ -1,13 +1,14 @@
-//! Canonical form of JSON texts: members sorted, no white space, one spelling of each string, numbers as they are spelled.
+//! Canonical form of JSON texts: sorted members, no white space and one spelling of each string.
 //!
-//! A parsed value does not serve: it has lost how its numbers were spelled, and digits of large ones.
+//! Numbers keep their spelling. A parsed value would not suffice, because it loses that spelling and the digits of
+//! large numbers.
 
 use std::ops::Range;
 
 use serde_json::Number;
 use thiserror::Error;
 
-/// Upper bound of the nesting, which is that of `serde_json`.
+/// Upper bound of the nesting, equal to that of `serde_json`.
 const DEPTH_MAX: usize = 127;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -18,7 +19,7 @@ pub enum CanonicalJsonError {
     TooDeep { at: usize },
 }
 
-/// Returns the canonical form. Members of one name keep their order, since parsers differ in which one they take.
+/// Returns the canonical form. Members of the same name keep their order, because parsers differ in which one they use.
 pub fn canonical_json(text: &[u8]) -> Result<Vec<u8>, CanonicalJsonError> {
     let text = str::from_utf8(text).map_err(|error| CanonicalJsonError::Invalid { at: error.valid_up_to() })?;
     let mut writer = CanonicalWriter { text, at: 0, written: Vec::with_capacity(text.len()) };
@@ -36,7 +37,7 @@ struct CanonicalWriter<'a> {
     written: Vec<u8>,
 }
 
-/// A member in the written bytes: where its name ends, and all of it without a comma.
+/// Position of a member in the output: the end of its name, and its whole range without a comma.
 struct MemberRange {
     name_end: usize,
     whole: Range<usize>,
@@ -57,7 +58,7 @@ impl CanonicalWriter<'_> {
         }
     }
 
-    /// Skips blanks and takes the byte if it comes next.
+    /// Skips blanks and consumes the given byte if it is next.
     fn takes(&mut self, byte: u8) -> bool {
         self.skip_blanks();
         let is_next = self.next() == Some(byte);
@@ -135,7 +136,7 @@ impl CanonicalWriter<'_> {
         Ok(MemberRange { name_end, whole: start..self.written.len() })
     }
 
-    /// Puts the members that were written last into the order of their names.
+    /// Sorts the members that were written last by name.
     fn sort(&mut self, members: &mut [MemberRange]) {
         let Some(start) = members.first().map(|first| first.whole.start) else { return };
         let name = |member: &MemberRange| &self.written[member.whole.start..member.name_end];
@@ -284,7 +285,7 @@ mod tests {
             Just(Value::Null),
             any::<bool>().prop_map(Value::from),
             any::<i64>().prop_map(Value::from),
-            // Zeros of both signs are equal and spelled differently.
+            // Zeros of both signs are equal but have different spellings.
             any::<f64>().prop_filter("is JSON", |number| number.is_normal()).prop_map(|number| json!(number)),
             any::<String>().prop_map(Value::from),
         ];
@@ -297,7 +298,7 @@ mod tests {
         })
     }
 
-    /// The members of all objects in the opposite order.
+    /// Returns a value with the members of all objects in reverse order.
     fn reversed(value: &Value) -> Value {
         match value {
             Value::Array(values) => values.iter().map(reversed).collect(),
@@ -309,7 +310,7 @@ mod tests {
         }
     }
 
-    /// The same text with some letters of its strings escaped.
+    /// Returns a text with some characters of its strings escaped.
     fn escaped(text: &str) -> String {
         text.chars()
             .map(|letter| match letter {

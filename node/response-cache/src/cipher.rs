@@ -9,28 +9,28 @@ use assay_storage_model::OrgId;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-/// Frozen while entries are kept: another one makes all of them unreadable.
+/// Context of the key derivation. A change makes all stored entries unreadable.
 const CIPHER_CONTEXT: &str = "assay 2026-11-28 cached responses 1";
 
-/// Encrypts entries of one organization. It computes only, and blocks its thread for that time.
+/// Cipher for the entries of one organization. It only computes, and blocks its thread meanwhile.
 pub trait EntryCipher: Send + Sync {
-    /// Encrypts. It adds at most [`SEAL_BYTES_MAX`](crate::SEAL_BYTES_MAX) bytes.
+    /// Encrypts an entry. The result is at most [`SEAL_BYTES_MAX`](crate::SEAL_BYTES_MAX) bytes longer.
     fn seal(&self, bound_to: &[u8], plain: &[u8]) -> Result<Vec<u8>, String>;
 
-    /// Decrypts. Returns none if the bytes were changed, or are bound to something else.
+    /// Decrypts an entry. Returns `None` if the bytes were changed or are bound to something else.
     fn open(&self, bound_to: &[u8], sealed: &[u8]) -> Option<Vec<u8>>;
 }
 
-/// Access to the keys of organizations. Errors say why a key is not available now.
+/// Source of the keys of organizations. Errors say why a key is unavailable.
 pub trait EntryKeys: Send + Sync + fmt::Debug + 'static {
-    /// Returns the cipher of an organization that has a key.
+    /// Returns the cipher of an organization that already has a key.
     fn existing(&self, organization: OrgId) -> Result<Arc<dyn EntryCipher>, String>;
 
-    /// Returns the cipher of an organization, whose key is made if there is none.
+    /// Returns the cipher of an organization, and creates its key if it is missing.
     fn ensured(&self, organization: OrgId) -> BoxFuture<'static, Result<Arc<dyn EntryCipher>, String>>;
 }
 
-/// The data keys of organizations, each with a key for the cache derived from it.
+/// Data keys of organizations, from which the keys of the cache are derived.
 pub struct DataKeys<C>(Arc<Secrets<C>>);
 
 impl<C> fmt::Debug for DataKeys<C> {
@@ -61,7 +61,7 @@ impl<C: KeyCatalog + 'static> EntryKeys for DataKeys<C> {
     }
 }
 
-/// The cipher of secrets at rest, with a key that is for the cache only.
+/// Cipher for secrets at rest, with a key that only the cache uses.
 struct DerivedCipher(BoundCipher);
 
 impl DerivedCipher {
@@ -90,7 +90,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// Keys by organization; one that is absent is not available.
+    /// Keys by organization. A missing key is unavailable.
     #[derive(Debug, Default)]
     pub struct FixedKeys(pub Mutex<HashMap<OrgId, u8>>);
 

@@ -1,4 +1,4 @@
-//! The cache across the cluster: which nodes own entries, and the messages between them.
+//! Cache in a cluster: choice of the nodes that own entries, and messages between nodes.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,34 +15,36 @@ use parking_lot::Mutex;
 use crate::ResponseCache;
 
 const CACHE: &str = "gateway.cache";
-/// Time for which a view of the nodes is used again: it is needed for each request.
+/// Time for which a view of the nodes is reused, because each request needs one.
 const VIEW_HOLDS: Duration = Duration::from_millis(250);
-/// A node that was not heard for this long owns nothing.
+/// Silence after which a node owns no entries.
 const SILENCE_MAX: Duration = CATALOG_SILENCE_MAX.saturating_add(Duration::from_secs(1));
 
-/// The nodes of the cluster, as this node sees them.
+/// Nodes of the cluster, as this node sees them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheView {
     pub own: NodeId,
-    /// Nodes that owners are chosen among, including this one.
+    /// Nodes that can be owners, including this one.
     pub alive: Vec<NodeId>,
 }
 
-/// Access to the other nodes of the cluster.
+/// Connection to the other nodes of the cluster.
 pub trait CachePeers: Send + Sync + fmt::Debug + 'static {
-    /// Returns the nodes. Called for each request that uses the cache, so it must be cheap.
+    /// Returns the nodes. It is called for each request that uses the cache, so it must be cheap.
     fn view(&self) -> Arc<CacheView>;
 
     /// Sends a message to another node, which passes it to [`ResponseCache::answer`]. It may arrive twice.
     fn ask(&self, node: NodeId, body: Bytes, within: Duration) -> BoxFuture<'static, Result<Bytes, String>>;
 }
 
-/// Serves messages of other nodes.
+/// Starts serving messages from other nodes.
 pub fn serve_cache(cluster: &Cluster, cache: &ResponseCache) {
     cluster.serve(CACHE, Arc::new(CacheService(cache.clone())));
 }
 
-/// Answers other nodes. It only waits on the threads of consensus: files are read and written on others.
+/// Service that answers other nodes.
+///
+/// It runs on the threads of consensus, so file operations run on other threads.
 #[derive(Debug)]
 struct CacheService(ResponseCache);
 
@@ -53,7 +55,7 @@ impl Service for CacheService {
     }
 }
 
-/// The other nodes of a [`Cluster`].
+/// Other nodes of a [`Cluster`].
 pub struct ClusterCachePeers {
     cluster: Arc<Cluster>,
     tracked: Mutex<CachePeerTracker>,
@@ -89,9 +91,9 @@ impl fmt::Debug for ClusterCachePeers {
     }
 }
 
-/// Tracks which nodes are alive.
+/// Tracker of the nodes that are alive.
 struct CachePeerTracker {
-    /// Moment at which each node was first known. A node that was never heard counts as heard then.
+    /// Moment at which each node was first known. It counts as a sign of life.
     first: BTreeMap<NodeId, Instant>,
     at: Instant,
     view: Arc<CacheView>,
@@ -116,7 +118,7 @@ impl CachePeerTracker {
     }
 }
 
-/// Returns the view of a node without others.
+/// Returns the view of a node without peers.
 fn alone(own: NodeId) -> CacheView {
     CacheView { own, alive: vec![own] }
 }

@@ -2,32 +2,32 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counts since the start of the node, and what it keeps now.
+/// Counts since the start of a node, and the size of its cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheCounts {
-    /// Requests answered from the cache, including the shared ones.
+    /// Number of requests answered from the cache, including shared responses.
     pub hits: u64,
-    /// Hits that another node kept.
+    /// Number of hits on entries of other nodes.
     pub remote_hits: u64,
-    /// Hits that waited for the answer to an identical request.
+    /// Number of hits that waited for the response to an identical request.
     pub shared: u64,
-    /// Requests that looked for an entry and found none.
+    /// Number of requests that looked for an entry without success.
     pub misses: u64,
-    /// Entries written on this node, also for others.
+    /// Number of entries written on this node, including those for other nodes.
     pub stored: u64,
-    /// Entries removed to keep the limits.
+    /// Number of entries removed because of the limits.
     pub evicted: u64,
-    /// Entries removed after their time.
+    /// Number of entries removed after their expiry.
     pub expired: u64,
-    /// Entries removed because they could not be read or decrypted.
+    /// Number of entries removed because they could not be read or decrypted.
     pub damaged: u64,
-    /// Answers that were too large, or for which the disk had too little space.
+    /// Number of responses that were too large or did not fit on the disk.
     pub refused: u64,
-    /// Failures of the disk, of keys, and of other nodes.
+    /// Number of failures of the disk, of keys, and of other nodes.
     pub errors: u64,
-    /// Bytes that the entries occupy now.
+    /// Size of the entries on the disk.
     pub bytes: u64,
-    /// Entries kept now.
+    /// Current number of entries.
     pub entries: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Decision on the cache: which requests may be answered from it, and which answers may be written to it (1.8, G-21).
+//! Cache decisions: which requests may be answered from the cache, and which responses may be stored (1.8, G-21).
 //!
 //! ```text
 //! x-bt-use-cache ─┐
@@ -14,19 +14,19 @@ const USE_CACHE: &str = "x-bt-use-cache";
 const CACHE_TTL: &str = "x-bt-cache-ttl";
 const CACHE_CONTROL: &str = "cache-control";
 
-/// Bounds and default of the time for which an entry is valid: a second and a week.
+/// Bounds and default of the lifetime of an entry, from a second to a week.
 pub const TTL_MIN_S: u32 = 1;
 pub const TTL_MAX_S: u32 = 604_800;
 pub const TTL_DEFAULT_S: u32 = TTL_MAX_S;
 
-/// Letters of a refused value that an error repeats.
+/// Number of characters of a refused value that an error repeats.
 const SHOWN_LETTERS_MAX: usize = 64;
 
-/// Members of a body that let the provider run tools or continue what it keeps itself.
+/// Members of a body that let the provider run tools or use its own stored state.
 const PROVIDER_STATE: [&str; 6] =
     ["previous_response_id", "conversation", "web_search_options", "mcp_servers", "container", "plugins"];
 
-/// A header is invalid. The text is for the caller, with status 400.
+/// Error for an invalid header. Its text is for the caller, with status 400.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CacheHeaderError {
     #[error("invalid {USE_CACHE} header '{value}': it must be one of auto, always, never")]
@@ -35,7 +35,7 @@ pub enum CacheHeaderError {
     Ttl { value: String },
 }
 
-/// Kind of path of a request.
+/// Kind of endpoint that a request addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CacheEndpoint {
     Chat,
@@ -43,14 +43,14 @@ pub enum CacheEndpoint {
     Embeddings,
     Moderations,
     Responses,
-    /// Messages of Anthropic's API.
+    /// Messages endpoint of Anthropic's API.
     Messages,
-    /// `generateContent` of Gemini's API, streaming or not.
+    /// `generateContent` endpoint of Gemini's API, streaming or not.
     Generate,
 }
 
 impl CacheEndpoint {
-    /// Returns the name. It is a part of keys.
+    /// Returns the name, which is part of cache keys.
     pub fn name(self) -> &'static str {
         match self {
             CacheEndpoint::Chat => "chat",
@@ -66,23 +66,23 @@ impl CacheEndpoint {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CacheMode {
-    /// Only requests whose answer should be the same each time.
+    /// The cache is used only for requests whose response should repeat.
     #[default]
     Auto,
     Always,
     Never,
 }
 
-/// Wishes of the caller about the cache, from the headers.
+/// Caching preferences of the caller, from the headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheRequest {
     pub mode: CacheMode,
     pub ttl_s: u32,
-    /// Cleared by `no-cache`.
+    /// Whether reading is allowed. The directive `no-cache` clears it.
     pub may_read: bool,
-    /// Cleared by `no-store`.
+    /// Whether writing is allowed. The directive `no-store` clears it.
     pub may_write: bool,
-    /// The smallest `max-age`, in seconds.
+    /// Smallest `max-age` in seconds.
     pub max_age_s: Option<u64>,
 }
 
@@ -93,7 +93,7 @@ impl Default for CacheRequest {
     }
 }
 
-/// Age up to which entries may be read.
+/// Maximum age of entries that may be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MaxAge {
     Any,
@@ -112,14 +112,14 @@ impl MaxAge {
 /// Use of the cache by one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CachePlan {
-    /// None if nothing may be read.
+    /// Maximum age of an entry, or `None` if reading is not allowed.
     pub read: Option<MaxAge>,
-    /// Seconds for which the answer is valid; none if it may not be written.
+    /// Lifetime of the response in seconds, or `None` if writing is not allowed.
     pub write_ttl_s: Option<u32>,
 }
 
 impl CachePlan {
-    /// The plan that does not use the cache.
+    /// Plan that does not use the cache.
     pub const NONE: CachePlan = CachePlan { read: None, write_ttl_s: None };
 
     pub fn uses_cache(&self) -> bool {
@@ -128,7 +128,9 @@ impl CachePlan {
 }
 
 impl CacheRequest {
-    /// Reads the headers, whose names are in lower case. Other headers are ignored. An empty value counts as none.
+    /// Reads the headers, whose names are in lower case.
+    ///
+    /// Other headers and empty values are ignored.
     pub fn from_headers<'a>(
         headers: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<CacheRequest, CacheHeaderError> {
@@ -146,14 +148,14 @@ impl CacheRequest {
         Ok(request)
     }
 
-    /// Applies a directive of `cache-control`. Unknown ones have no effect, as RFC 9111 wants it.
+    /// Applies a directive of `cache-control`. Unknown directives have no effect, as in RFC 9111.
     fn restrict(&mut self, directive: &str) {
         let (name, value) = directive.split_once('=').unwrap_or((directive, ""));
         match name.trim().to_ascii_lowercase().as_str() {
             "no-cache" => self.may_read = false,
             "no-store" => self.may_write = false,
             "max-age" => {
-                // RFC 9111 recommends to take an age that cannot be read for none at all.
+                // RFC 9111 recommends treating an invalid age as stale, so it counts as zero.
                 let seconds = seconds(value.trim().trim_matches('"')).map_or(0, |seconds| seconds.max(0) as u64);
                 self.max_age_s = Some(self.max_age_s.map_or(seconds, |known| known.min(seconds)));
                 self.may_read &= seconds > 0;
@@ -162,7 +164,7 @@ impl CacheRequest {
         }
     }
 
-    /// Returns how the request uses the cache. `body` is the parsed body of the request.
+    /// Returns the use of the cache by the request. `body` is the parsed body.
     pub fn plan(&self, endpoint: CacheEndpoint, body: &Value) -> CachePlan {
         let is_wanted = match self.mode {
             CacheMode::Never => false,
@@ -196,7 +198,7 @@ fn shown(value: &str) -> String {
     value.chars().take(SHOWN_LETTERS_MAX).collect()
 }
 
-/// Parses a whole number. One that is too large becomes the largest.
+/// Parses a whole number. A number beyond the range becomes its bound.
 fn seconds(text: &str) -> Option<i64> {
     let (is_negative, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -206,7 +208,7 @@ fn seconds(text: &str) -> Option<i64> {
     Some(if is_negative { -seconds } else { seconds })
 }
 
-/// Returns whether equal requests should have equal answers. Embeddings do, without a temperature.
+/// Returns whether equal requests should have equal responses. Embeddings and moderations always do.
 fn repeats_itself(endpoint: CacheEndpoint, body: &Value) -> bool {
     let config = |name| body.get(name).unwrap_or(&Value::Null);
     let is_fixed = |value: &Value| {
@@ -222,7 +224,7 @@ fn repeats_itself(endpoint: CacheEndpoint, body: &Value) -> bool {
     }
 }
 
-/// Returns whether the answer depends on more than the body, or leaves more than an answer behind (G-20).
+/// Returns whether the response depends on more than the body, or whether the request has side effects (G-20).
 fn depends_on_provider_state(body: &Value) -> bool {
     let is_true = |name| body.get(name) == Some(&Value::Bool(true));
     let is_set = |name: &&str| body.get(*name).is_some_and(|value| !value.is_null());
@@ -232,7 +234,7 @@ fn depends_on_provider_state(body: &Value) -> bool {
         || body.get("tools").is_some_and(has_provider_tool)
 }
 
-/// Returns whether the provider runs one of the tools. What is no list of tools counts as one.
+/// Returns whether the provider runs one of the tools. A value that is not a list of tools counts as such a tool.
 fn has_provider_tool(tools: &Value) -> bool {
     match tools {
         Value::Null => false,
@@ -241,7 +243,7 @@ fn has_provider_tool(tools: &Value) -> bool {
     }
 }
 
-/// Returns whether the caller runs the tool. The four APIs write such tools in different ways.
+/// Returns whether the caller runs the tool. The four APIs express such tools differently.
 fn is_run_by_caller(tool: &Map<String, Value>) -> bool {
     match tool.get("type").unwrap_or(&Value::Null) {
         Value::String(kind) => kind == "function" || kind == "custom",

@@ -1,10 +1,11 @@
-//! Entries of the cache: an answer with its times, its bytes before encryption, and the file that it is kept in.
+//! Entries of the cache: a response with its times, its encoding before encryption, and its file.
 //!
 //! ```text
 //! file    mark 4 | created_ms 8 | ttl_s 4 | used_ms 8 | sealed bytes 4 | sealed
 //! plain   version 1 | status 2 | is_stream 1 | content_type 2 + n | note 4 + n | body
 //! ```
-//! Numbers are little endian. Only `used_ms` is neither encrypted nor authenticated: it is overwritten in the file.
+//! Numbers are little endian. Only `used_ms` is neither encrypted nor authenticated, because it is overwritten in
+//! place.
 
 use std::fmt;
 
@@ -14,38 +15,38 @@ use serde_json::Value;
 use crate::decision::TTL_MAX_S;
 use crate::key::CacheKey;
 
-/// Upper bound of one entry before encryption: body, note and the rest.
+/// Upper bound of an entry before encryption, including its note.
 pub const ENTRY_BYTES_MAX: usize = 4 << 20;
-/// Bytes that a cipher may add.
+/// Upper bound of the bytes that a cipher adds.
 pub const SEAL_BYTES_MAX: usize = 256;
 pub(crate) const HEADING_BYTES: usize = 4 + 8 + 4 + 8 + 4;
 pub(crate) const FILE_BYTES_MAX: usize = HEADING_BYTES + ENTRY_BYTES_MAX + SEAL_BYTES_MAX;
-/// Where a file has `used_ms`.
+/// Position of `used_ms` in a file.
 pub(crate) const USED_OFFSET: u64 = 4 + 8 + 4;
 
 const MARK: [u8; 4] = *b"ARC1";
 const PLAIN_VERSION: u8 = 1;
-/// Prefix of the associated data. Frozen, as the layout behind it is.
+/// Prefix of the associated data. It must never change, like the layout after it.
 const BOUND_TO: &[u8] = b"assay cached response 1\0";
 
-/// A complete answer that may be kept.
+/// Complete response that may be stored.
 #[derive(Clone, PartialEq)]
 pub struct CacheableResponse {
     pub status: u16,
     pub content_type: String,
-    /// Whether the body is a stream of events.
+    /// Whether the body is an event stream.
     pub is_stream: bool,
     pub body: Bytes,
-    /// Anything the caller needs again, such as usage and the name of the model.
+    /// Additional data for the caller, such as usage and the model's name.
     pub note: Value,
 }
 
-/// An answer from the cache.
+/// Response from the cache.
 #[derive(Clone, PartialEq)]
 pub struct CachedResponse {
     pub status: u16,
     pub content_type: String,
-    /// Milliseconds since 1970.
+    /// Creation time in milliseconds since 1970.
     pub created_ms: u64,
     pub ttl_s: u32,
     pub is_stream: bool,
@@ -53,7 +54,7 @@ pub struct CachedResponse {
     pub note: Value,
 }
 
-/// Prints no content.
+/// Prints no content, which may be confidential.
 impl fmt::Debug for CacheableResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("CacheableResponse");
@@ -61,7 +62,7 @@ impl fmt::Debug for CacheableResponse {
     }
 }
 
-/// Prints no content.
+/// Prints no content, which may be confidential.
 impl fmt::Debug for CachedResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("CachedResponse");
@@ -85,7 +86,7 @@ impl CachedResponse {
         EntryTimes { created_ms: self.created_ms, ttl_s: self.ttl_s }
     }
 
-    /// Returns whether the answer may be an entry by its size.
+    /// Returns whether the response is small enough for an entry.
     pub(crate) fn is_small(&self) -> bool {
         self.plain_bytes(&self.note.to_string()) <= ENTRY_BYTES_MAX
     }
@@ -94,7 +95,7 @@ impl CachedResponse {
         1 + 2 + 1 + 2 + self.content_type.len() + 4 + note.len() + self.body.len()
     }
 
-    /// Returns the bytes to encrypt; none if they are too many.
+    /// Returns the bytes to encrypt, or `None` if they exceed the limit.
     pub(crate) fn plain(&self) -> Option<Vec<u8>> {
         let note = self.note.to_string();
         let content_type_bytes = u16::try_from(self.content_type.len()).ok()?;
@@ -114,7 +115,7 @@ impl CachedResponse {
         Some(plain)
     }
 
-    /// Reads what [`CachedResponse::plain`] made.
+    /// Decodes the result of [`CachedResponse::plain`].
     pub(crate) fn read_plain(times: EntryTimes, plain: Vec<u8>) -> Option<CachedResponse> {
         let mut bytes = Bytes::from(plain);
         if bytes.try_get_u8().ok()? != PLAIN_VERSION {
@@ -139,7 +140,7 @@ fn take(bytes: &mut Bytes, length: usize) -> Option<Bytes> {
     (length <= bytes.len()).then(|| bytes.split_to(length))
 }
 
-/// Moment at which an entry was made, and for how long it is valid.
+/// Creation time and lifetime of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EntryTimes {
     pub created_ms: u64,
@@ -155,7 +156,9 @@ impl EntryTimes {
         now_ms.saturating_sub(self.created_ms) / 1000
     }
 
-    /// Returns the associated data: an entry opens only for its organization, key and times. All parts have fixed lengths.
+    /// Returns the associated data, whose parts have fixed lengths.
+    ///
+    /// It binds an entry to its organization, key and times.
     pub fn bound_to(&self, key: &CacheKey) -> Vec<u8> {
         let mut bytes = BOUND_TO.to_vec();
         bytes.put_slice(key.organization().0.as_bytes());
@@ -166,17 +169,17 @@ impl EntryTimes {
     }
 }
 
-/// Beginning of a file.
+/// Heading of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileHeading {
     pub times: EntryTimes,
-    /// Milliseconds since 1970, from time to time only.
+    /// Time of the last use in milliseconds since 1970, which is updated only occasionally.
     pub used_ms: u64,
     pub sealed_bytes: u32,
 }
 
 impl FileHeading {
-    /// Reads the heading of a file of this length. Returns none if the file cannot be whole.
+    /// Reads the heading of a file of the given length. Returns `None` if the file cannot be complete.
     pub fn read(mut bytes: &[u8], file_bytes: u64) -> Option<FileHeading> {
         if bytes.len() < HEADING_BYTES || !bytes.starts_with(&MARK) {
             return None;
@@ -189,7 +192,7 @@ impl FileHeading {
     }
 }
 
-/// Bytes of a file, of which the heading was checked.
+/// Bytes of a file with a valid heading.
 #[derive(Clone, Debug)]
 pub(crate) struct EntryFile {
     pub heading: FileHeading,

@@ -1,4 +1,4 @@
-//! Identical calls under way on this node: the first one leads, the others wait for its answer.
+//! Identical concurrent calls on this node: the first one leads, and the others wait for its response.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::entry::CachedResponse;
 use crate::key::CacheKey;
 
-/// Upper bound of the calls that others may wait for. Further ones are made without.
+/// Upper bound of the calls that others may wait for. Further calls are not shared.
 const FLIGHTS_MAX: usize = 10_000;
 
 type FlightOutcome = Option<Arc<CachedResponse>>;
@@ -19,7 +19,7 @@ type FlightOutcome = Option<Arc<CachedResponse>>;
 #[derive(Debug, Default)]
 pub(crate) struct FlightTable(Mutex<HashMap<CacheKey, watch::Receiver<FlightOutcome>>>);
 
-/// Share of a caller in a flight.
+/// Role of a caller in a flight.
 #[derive(Debug)]
 pub(crate) enum FlightRole {
     Leads(LedFlight),
@@ -28,7 +28,7 @@ pub(crate) enum FlightRole {
     Alone,
 }
 
-/// A flight that the caller leads. Dropping it lets the next one lead, unless an answer was published.
+/// Flight that the caller leads. Dropping it without a published response lets the next caller lead.
 #[derive(Debug)]
 pub(crate) struct LedFlight {
     table: Arc<FlightTable>,
@@ -36,7 +36,7 @@ pub(crate) struct LedFlight {
     outcome: watch::Sender<FlightOutcome>,
 }
 
-/// A flight that somebody else leads.
+/// Flight that another caller leads.
 #[derive(Debug)]
 pub(crate) struct FollowedFlight(watch::Receiver<FlightOutcome>);
 
@@ -63,7 +63,7 @@ impl FlightTable {
 }
 
 impl LedFlight {
-    /// Gives the answer to all who wait, and to those who join until the flight is dropped.
+    /// Sends the response to all waiting requests, and to those that join before the flight is dropped.
     pub fn publish(&self, response: Arc<CachedResponse>) {
         self.outcome.send_replace(Some(response));
     }
@@ -71,13 +71,13 @@ impl LedFlight {
 
 impl Drop for LedFlight {
     fn drop(&mut self) {
-        // Before the sender goes, so that who is woken by that finds no flight.
+        // The entry must go before the sender, so that a woken request finds no flight.
         self.table.0.lock().remove(&self.key);
     }
 }
 
 impl FollowedFlight {
-    /// Returns the answer; none if the leader had none, or if it is late.
+    /// Returns the response, or `None` if the leader had none or the time is over.
     pub async fn wait(mut self, until: Instant) -> FlightOutcome {
         let outcome = timeout_at(until, self.0.wait_for(Option::is_some)).await.ok()?.ok()?;
         outcome.clone()

@@ -1,4 +1,4 @@
-//! Index of the kept entries: which there are, how much they occupy, and which go first. Pure.
+//! Index of the entries: existence, sizes and order of eviction. It does no input or output.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,7 +7,7 @@ use assay_storage_model::OrgId;
 use crate::decision::MaxAge;
 use crate::entry::EntryTimes;
 
-/// Bytes that file systems allocate at once; a file occupies whole blocks.
+/// Block size of file systems. A file occupies whole blocks.
 const BLOCK_BYTES: u64 = 4096;
 
 /// Name of an entry on the disk.
@@ -17,7 +17,7 @@ pub(crate) struct EntryId {
     pub name: [u8; 32],
 }
 
-/// Upper bounds of what a node keeps.
+/// Upper bounds of the cache of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheLimits {
     pub bytes_max: u64,
@@ -38,15 +38,15 @@ struct IndexedEntry {
     /// Position in the order of use.
     used: u64,
     generation: u64,
-    /// Use that the file tells.
+    /// Time of the last use according to the file.
     written_used_ms: u64,
 }
 
-/// An entry that may be read.
+/// Entry that may be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IndexHit {
     pub times: EntryTimes,
-    /// Changes with each replacement of the entry.
+    /// Number that changes with each replacement of the entry.
     pub generation: u64,
     pub written_used_ms: u64,
 }
@@ -55,9 +55,9 @@ pub(crate) struct IndexHit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IndexLookup {
     Absent,
-    /// There is one, which the caller did not want that old.
+    /// The entry is older than the caller accepts.
     TooOld,
-    /// There was one, whose file is to be removed.
+    /// The entry has expired. The caller must remove its file.
     Expired,
     Hit(IndexHit),
 }
@@ -93,14 +93,14 @@ impl EntryIndex {
         self.bytes
     }
 
-    /// Returns whether a file of this length can be kept at all.
+    /// Returns whether a file of the given length can be stored at all.
     pub fn fits(&self, file_bytes: u64) -> bool {
         let bytes = file_bytes.next_multiple_of(BLOCK_BYTES);
         let CacheLimits { bytes_max, organization_bytes_max, entries_max } = self.limits;
         bytes <= bytes_max && bytes <= organization_bytes_max && entries_max > 0
     }
 
-    /// Looks an entry up and counts that as a use. An expired one is removed.
+    /// Looks up an entry and counts that as a use. An expired entry is removed.
     pub fn look_up(&mut self, id: &EntryId, max_age: MaxAge, now_ms: u64) -> IndexLookup {
         let Some(entry) = self.entries.get_mut(id) else { return IndexLookup::Absent };
         if entry.times.is_expired(now_ms) {
@@ -123,15 +123,16 @@ impl EntryIndex {
         IndexLookup::Hit(hit)
     }
 
-    /// Notes the use that the file tells now.
+    /// Records the time of use that the file now contains.
     pub fn note_written_use(&mut self, id: &EntryId, generation: u64, used_ms: u64) {
         if let Some(entry) = self.entries.get_mut(id).filter(|entry| entry.generation == generation) {
             entry.written_used_ms = used_ms;
         }
     }
 
-    /// Adds an entry as the one used last, and returns those whose files are to be removed for it. Replaces one with the
-    /// same id. The file must fit.
+    /// Adds an entry as the most recently used one, replacing one with the same id.
+    ///
+    /// Returns the evicted entries, whose files the caller must remove. The file must fit.
     pub fn insert(&mut self, id: EntryId, times: EntryTimes, used_ms: u64, file_bytes: u64) -> Vec<EntryId> {
         self.remove(&id);
         let bytes = file_bytes.next_multiple_of(BLOCK_BYTES);
@@ -160,7 +161,7 @@ impl EntryIndex {
         evicted
     }
 
-    /// Removes an entry. Returns whether there was one.
+    /// Removes an entry. Returns whether it existed.
     pub fn remove(&mut self, id: &EntryId) -> bool {
         let Some(entry) = self.entries.remove(id) else { return false };
         self.by_use.remove(&entry.used);
@@ -175,7 +176,7 @@ impl EntryIndex {
         true
     }
 
-    /// Returns whether an entry is there and was not replaced.
+    /// Returns whether an entry exists and was not replaced.
     pub fn has_generation(&self, id: &EntryId, generation: u64) -> bool {
         self.entries.get(id).is_some_and(|entry| entry.generation == generation)
     }
@@ -193,7 +194,7 @@ impl EntryIndex {
         }
     }
 
-    /// Removes what is expired and returns it.
+    /// Removes and returns the expired entries.
     pub fn sweep(&mut self, now_ms: u64) -> Vec<EntryId> {
         let expired = self.entries.iter().filter(|(_, entry)| entry.times.is_expired(now_ms));
         let expired: Vec<EntryId> = expired.map(|(id, _)| *id).collect();
@@ -310,7 +311,7 @@ mod tests {
     }
 
     proptest! {
-        /// The model: entries in the order of their use, the first one to go first.
+        /// Compares the index with a list in order of use, which evicts from the front.
         #[test]
         fn it_keeps_what_a_list_would_keep(steps in steps()) {
             let mut index = EntryIndex::new(LIMITS);

@@ -1,4 +1,4 @@
-//! Keys of cached responses: one hash of everything that an answer depends on, and the node that owns it.
+//! Keys of cached responses: a hash of everything that a response depends on, and its owner node.
 
 use std::fmt;
 
@@ -9,41 +9,41 @@ use crate::canonical_json::{CanonicalJsonError, canonical_json};
 use crate::decision::CacheEndpoint;
 use crate::mix::mix;
 
-/// Version of the translation between wire formats. A change of what clients are sent for the same answer increments it.
+/// Version of the translation between wire formats. A change of the translated responses increments it.
 pub const TRANSLATION_VERSION: u32 = 1;
 
-/// Frozen while entries are kept: another one makes all of them misses.
+/// Context of the key hash. A change turns all stored entries into misses.
 const KEY_CONTEXT: &str = "assay 2026-11-28 key of a cached response 1";
 
-/// Context of keys of items, frozen as well.
+/// Context of the item hash. A change turns all stored items into misses.
 const ITEM_CONTEXT: &str = "assay 2026-11-28 key of an item of an answer 1";
 
-/// Callers that share an entry. Never more than one organization.
+/// Callers that share an entry. They always belong to one organization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheScope {
-    /// One user or service account, whatever its credential.
+    /// Single user or service account, independent of the credential.
     Principal(Uuid),
     Organization,
 }
 
-/// Everything that an answer depends on.
+/// Everything that a response depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct CacheKeyParts<'a> {
     pub endpoint: CacheEndpoint,
-    /// The model as the caller named it. Gemini's clients name it in the path.
+    /// Model name from the caller. Clients of Gemini's API send it in the path.
     pub model: &'a str,
-    /// Whether the answer is a stream, which Gemini's clients also say in the path.
+    /// Whether the response is a stream. Clients of Gemini's API express this in the path, too.
     pub is_stream: bool,
     pub organization: OrgId,
     pub scope: CacheScope,
     pub project: Option<Uuid>,
     /// Value of `x-bt-endpoint-name`.
     pub endpoint_name: Option<&'a str>,
-    /// Class of the servers that may answer, as the gateway names it.
+    /// Class of the servers that may respond, as named by the gateway.
     pub candidate_class: &'a str,
-    /// Headers of the request that change the answer, such as `anthropic-beta`, in a fixed order.
+    /// Request headers that change the response, such as `anthropic-beta`, in a fixed order.
     pub headers: &'a [(&'a str, &'a str)],
-    /// Body of the request as it was received.
+    /// Request body as received.
     pub body: &'a [u8],
 }
 
@@ -59,7 +59,7 @@ impl CacheKey {
     pub fn new(parts: &CacheKeyParts<'_>) -> Result<CacheKey, CanonicalJsonError> {
         let body = canonical_json(parts.body)?;
         let mut hasher = blake3::Hasher::new_derive_key(KEY_CONTEXT);
-        // Every part has its length in front, so that no two lists of parts read the same.
+        // Each part has a length prefix, so different lists of parts never hash the same bytes.
         let mut add = |part: &[u8]| {
             hasher.update(&(part.len() as u64).to_le_bytes());
             hasher.update(part);
@@ -86,7 +86,7 @@ impl CacheKey {
         Ok(CacheKey { organization: parts.organization, hash: *hasher.finalize().as_bytes() })
     }
 
-    /// Computes the key of an item of an answer, which the same principal may name in later requests (G-31).
+    /// Computes the key of a response item, which the same principal may reference in later requests (G-31).
     pub fn of_item(organization: OrgId, principal: Uuid, item: &str) -> CacheKey {
         let mut hasher = blake3::Hasher::new_derive_key(ITEM_CONTEXT);
         hasher.update(organization.0.as_bytes()).update(principal.as_bytes()).update(item.as_bytes());
@@ -105,7 +105,7 @@ impl CacheKey {
         &self.hash
     }
 
-    /// Returns the node that keeps the entry, by rendezvous hashing. A node that leaves moves only its own entries.
+    /// Returns the node that stores the entry, by rendezvous hashing. A node that leaves moves only its own entries.
     pub fn owner(&self, nodes: &[NodeId]) -> Option<NodeId> {
         nodes.iter().copied().max_by_key(|node| (self.weight(*node), *node))
     }
@@ -116,7 +116,7 @@ impl CacheKey {
     }
 }
 
-/// Prints the beginning of the hash: a whole key would let a log tell what was asked.
+/// Prints only the start of the hash, because a log with a full key would reveal which request was made.
 impl fmt::Debug for CacheKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "CacheKey({} {:02x}{:02x})", self.organization, self.hash[0], self.hash[1])

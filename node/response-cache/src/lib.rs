@@ -1,4 +1,4 @@
-//! Response cache of the AI gateway: answers to identical requests, encrypted on the disks of the nodes (1.8, G-20, G-21).
+//! Response cache of the AI gateway, encrypted on the disks of the nodes (1.8, G-20, G-21).
 //!
 //! ```text
 //! headers, endpoint, body ── CachePlan ──┐                       ┌─ Hit:  the answer is replayed
@@ -7,18 +7,19 @@
 //! ```
 //! | module | subject |
 //! |---|---|
-//! | [`decision`] | what a request may read and write; pure |
-//! | [`key`] | the key of an answer, from a canonical form of the body, and the node that owns it; pure |
-//! | `entry`, `index`, `wire` | bytes of entries and messages, and which entries go first; pure |
-//! | `cipher`, `store` | encryption, and files below the data directory |
-//! | `flights` | identical calls under way share one |
+//! | [`decision`] | which entries a request may read and write, without input or output |
+//! | [`key`] | key of a response, from the canonical form of the body, and its owner node, without input or output |
+//! | `entry`, `index`, `wire` | encoding of entries and messages, and order of eviction, without input or output |
+//! | `cipher`, `store` | encryption, and files in the data directory |
+//! | `flights` | identical concurrent calls that share one response |
 //! | `cluster_peers` | messages between nodes |
-//! | `cache` | all of it together |
+//! | `cache` | combination of all modules |
 //!
-//! Each key has one owner among the live nodes, which keeps its entry. A look-up that the owner does not answer soon is a
-//! miss. Errors are never the caller's: an answer that cannot be kept is only not kept.
+//! Each key has one owner among the live nodes, which stores its entry. A look-up without a fast response counts as a
+//! miss. The caller never sees an error, because a response that cannot be stored is just not stored.
 //!
-//! The gateway gives only complete answers without errors or refusals, and checks a hit against the rights of its caller.
+//! The gateway stores only complete responses without errors or refusals. It checks every hit against the rights of its
+//! caller.
 
 mod cache;
 mod canonical_json;
@@ -48,5 +49,5 @@ pub use entry::{CacheableResponse, CachedResponse, ENTRY_BYTES_MAX, SEAL_BYTES_M
 pub use index::CacheLimits;
 pub use key::{CacheKey, CacheKeyParts, CacheScope, TRANSLATION_VERSION};
 
-/// Directory of the entries, below the data directory of a node.
+/// Name of the directory of entries in a node's data directory.
 pub const CACHE_DIRECTORY: &str = "gateway-cache";

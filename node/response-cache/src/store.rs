@@ -1,11 +1,11 @@
-//! Entries on the disk: a directory for each organization, in it a file for each entry.
+//! Entries on the disk: a directory per organization, with a file per entry.
 //!
 //! ```text
 //! gateway-cache/<organization>/<name>           an entry
 //! gateway-cache/<organization>/<name>.<n>.tmp   one that is being written
 //! ```
-//! The name is a hash of the key, so that a name does not lead to the key. A file gets its name once it is whole; nothing is
-//! synced, since a cache may lose entries. A file that cannot be read is removed. All of this blocks its thread.
+//! The name is a hash of the key, so it does not reveal the key. A file gets its name once it is complete. Nothing is
+//! synced, because a cache may lose entries. Unreadable files are removed. All operations block the thread.
 
 use std::fmt::Write;
 use std::io;
@@ -25,14 +25,14 @@ use crate::entry::{EntryFile, EntryTimes, FILE_BYTES_MAX, FileHeading, HEADING_B
 use crate::index::{CacheLimits, EntryId, EntryIndex, IndexHit, IndexLookup};
 use crate::key::CacheKey;
 
-/// Frozen while entries are kept, as that of keys.
+/// Context of the name hash. A change turns all stored entries into misses.
 const NAME_CONTEXT: &str = "assay 2026-11-28 name of a cached response 1";
-/// A file tells its last use to this precision, so that few hits write.
+/// Precision of the last use in a file, so that few hits cause a write.
 const USED_GRAIN_MS: u64 = 10 * 60 * 1000;
 /// Time between two searches for expired entries.
 const SWEEP_EVERY_MS: u64 = 10 * 60 * 1000;
 
-/// A file that was read, and the state of the entry that it was.
+/// File that was read, with the generation of its entry.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredEntry {
     pub file: EntryFile,
@@ -43,7 +43,7 @@ pub(crate) struct StoredEntry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StoreOutcome {
     Stored,
-    /// The limits or the space on the disk do not admit it.
+    /// The limits or the free space on the disk do not admit the entry.
     Refused,
 }
 
@@ -51,7 +51,7 @@ pub(crate) enum StoreOutcome {
 pub(crate) struct EntryStore {
     disk: SharedDisk,
     directory: PathBuf,
-    /// Locked while files get and lose their names, so that names and index agree.
+    /// State that is locked while files are named and removed, so that files and index agree.
     state: Mutex<StoreState>,
     temporaries: AtomicU64,
     counters: Arc<CacheCounters>,
@@ -63,7 +63,7 @@ struct StoreState {
     swept_ms: u64,
 }
 
-/// An entry found on the disk at the start.
+/// Entry found on the disk at the start.
 struct ScannedEntry {
     id: EntryId,
     heading: FileHeading,
@@ -99,7 +99,7 @@ impl EntryId {
 }
 
 impl EntryStore {
-    /// Opens the directory, made if there is none, and reads the headings of its files.
+    /// Opens the directory, creates it if necessary, and reads the headings of its files.
     pub fn open(
         disk: SharedDisk,
         directory: &Path,
@@ -126,7 +126,7 @@ impl EntryStore {
         Ok(store)
     }
 
-    /// Returns the valid files, and removes the others.
+    /// Returns the valid files and removes the others.
     fn scan(&self, now_ms: u64) -> io::Result<Vec<ScannedEntry>> {
         let mut scanned = Vec::new();
         for organization in self.disk.list(&self.directory)? {
@@ -163,7 +163,7 @@ impl EntryStore {
         FileHeading::read(&bytes, file_bytes)
     }
 
-    /// Removes a file that is no entry, such as one that was never completed.
+    /// Removes a file that is not an entry, such as an incomplete one.
     fn remove_foreign(&self, path: &Path, entry: &DirEntry) {
         if !entry.is_dir {
             self.remove_file(path);
@@ -189,7 +189,7 @@ impl EntryStore {
                 None
             }
             Err(error) => {
-                // Replaced or evicted since the look-up, or removed by somebody else.
+                // The entry may have been replaced or evicted since the look-up, or its file was removed externally.
                 if error.kind() != io::ErrorKind::NotFound {
                     CacheCounters::add(&self.counters.errors);
                     tracing::warn!(%error, "a cached response could not be read");
@@ -200,7 +200,7 @@ impl EntryStore {
         }
     }
 
-    /// Returns the file, or none if it is not what the index says.
+    /// Reads the file. Returns `None` if it does not match the index.
     fn read_file(&self, id: &EntryId, hit: IndexHit, now_ms: u64) -> io::Result<Option<EntryFile>> {
         let file = self.disk.open(&self.path(id))?;
         let length = file.len()?;
@@ -215,7 +215,7 @@ impl EntryStore {
             file.write_at(USED_OFFSET, &now_ms.to_le_bytes())?;
             self.state.lock().index.note_written_use(id, hit.generation, now_ms);
         }
-        // A newer entry with other times may have got the name since the look-up. That is none of a damaged disk.
+        // A newer entry may have replaced the file since the look-up, which is not a damage.
         Ok(read.filter(|file| file.heading.times == hit.times || self.is_replaced(id, hit)))
     }
 
@@ -232,7 +232,7 @@ impl EntryStore {
         }
     }
 
-    /// Writes an entry, and removes others to keep the limits.
+    /// Writes an entry, and evicts others to keep the limits.
     pub fn write(&self, id: &EntryId, file: &EntryFile, now_ms: u64) -> io::Result<StoreOutcome> {
         self.sweep(now_ms);
         let bytes = file.bytes.len() as u64;
@@ -267,7 +267,7 @@ impl EntryStore {
 
     fn give_name(&self, id: &EntryId, times: EntryTimes, bytes: u64, temporary: &Path) -> io::Result<()> {
         let mut state = self.state.lock();
-        // If this fails the former file stays, which may still be read.
+        // If the rename fails, the former file stays and remains readable.
         self.disk.rename(temporary, &self.path(id))?;
         let evicted = state.index.insert(*id, times, times.created_ms, bytes);
         self.remove_evicted(&evicted);
@@ -284,7 +284,7 @@ impl EntryStore {
         }
     }
 
-    /// Removes expired entries, from time to time.
+    /// Removes expired entries if the last search is long ago.
     fn sweep(&self, now_ms: u64) {
         let mut state = self.state.lock();
         if now_ms.saturating_sub(state.swept_ms) < SWEEP_EVERY_MS {
@@ -296,7 +296,7 @@ impl EntryStore {
         expired.iter().for_each(|id| self.remove_file(&self.path(id)));
     }
 
-    /// Returns the bytes and the number of the entries.
+    /// Returns the size and the number of the entries.
     pub fn usage(&self) -> (u64, usize) {
         let state = self.state.lock();
         (state.index.bytes(), state.index.len())
@@ -307,7 +307,7 @@ impl EntryStore {
         evicted.iter().for_each(|id| self.remove_file(&self.path(id)));
     }
 
-    /// Removes a file. One that stays is found at the next start.
+    /// Removes a file. The next start finds a file that could not be removed.
     fn remove_file(&self, path: &Path) {
         match self.disk.remove(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {

@@ -1,4 +1,4 @@
-//! The cache as a whole: encryption at rest, identical calls, and several nodes.
+//! Tests of the whole cache: encryption at rest, identical calls, and several nodes.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -26,11 +26,11 @@ const BOTH: CachePlan = CachePlan { read: Some(MaxAge::Any), write_ttl_s: Some(6
 const READ: CachePlan = CachePlan { read: Some(MaxAge::Any), write_ttl_s: None };
 const WRITE: CachePlan = CachePlan { read: None, write_ttl_s: Some(60) };
 
-/// What a node does with messages of others.
+/// Reaction of a node to messages from others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Manner {
     Responds,
-    /// As an older version does.
+    /// The node does not know the service, like an older version.
     KnowsNone,
     Silent,
     Garbles,
@@ -69,7 +69,7 @@ impl CachePeers for TestPeers {
     }
 }
 
-/// A cluster in memory, with a clock of its own.
+/// Cluster in memory with a simulated clock.
 struct TestCluster {
     nodes: Arc<TestNodes>,
     keys: Arc<FixedKeys>,
@@ -120,7 +120,7 @@ impl TestCluster {
         self.now_ms.fetch_add(seconds * 1000, Ordering::Relaxed);
     }
 
-    /// A key that the node owns.
+    /// Returns a key that the node owns.
     fn key_of(&self, node: u64) -> CacheKey {
         let keys = (0..=255).map(|byte| CacheKey::of_hash(ORG, [byte; 32]));
         keys.into_iter().find(|key| key.owner(&self.alive) == Some(NodeId(node))).expect("one of so many")
@@ -235,7 +235,7 @@ async fn every_changed_byte_of_a_file_is_found() {
     let key = cluster.key_of(1);
     assert!(store(&cache, &key, "a").await);
     let (path, bytes) = disk.files().pop().expect("a file");
-    // The last use may be anything.
+    // The bytes of the last use are not authenticated.
     for byte in (0..bytes).filter(|byte| !(16..24).contains(byte)) {
         disk.flip_bit(&path, byte * 8 + byte % 8).expect("is there");
         assert_eq!(body(&cache, &key).await, None, "byte {byte}");

@@ -1,7 +1,8 @@
-//! Encoding of messages between nodes. A node refuses bytes that it cannot read, such as those of another version, and the
-//! node that asked takes that for a miss.
+//! Encoding of messages between nodes.
 //!
-//! An entry travels as the file that it is kept in, so that it is encrypted on its way too.
+//! A node refuses bytes that it cannot decode, such as those of another version. The sender treats that as a miss.
+//!
+//! An entry travels as its file, so it is encrypted in transit, too.
 
 use assay_storage_model::OrgId;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
@@ -18,10 +19,10 @@ const REMOVE_ORGANIZATION: u8 = 3;
 const NO: u8 = 0;
 const YES: u8 = 1;
 const KEY_BYTES: usize = 16 + 32;
-/// Stands for an entry of any age.
+/// Encoding of an unlimited age.
 const ANY_AGE: u64 = u64::MAX;
 
-/// A message to the owner of a key, or to all nodes.
+/// Message to the owner of a key or to all nodes.
 #[derive(Clone, Debug)]
 pub(crate) enum CacheMessage {
     Get(CacheKey, MaxAge),
@@ -77,7 +78,7 @@ pub(crate) fn read_message(mut bytes: Bytes) -> Option<CacheMessage> {
     }
 }
 
-/// The answer to [`CacheMessage::Get`].
+/// Encodes the response to [`CacheMessage::Get`].
 pub(crate) fn found(file: Option<&EntryFile>) -> Bytes {
     let Some(file) = file else { return done(false) };
     let mut bytes = BytesMut::with_capacity(2 + file.bytes.len());
@@ -87,7 +88,7 @@ pub(crate) fn found(file: Option<&EntryFile>) -> Bytes {
     bytes.freeze()
 }
 
-/// Reads an answer to [`CacheMessage::Get`]. The outer option is none if it cannot be read.
+/// Decodes a response to [`CacheMessage::Get`]. The outer option is `None` if it is invalid.
 pub(crate) fn read_found(mut bytes: Bytes) -> Option<Option<EntryFile>> {
     if bytes.try_get_u8().ok()? != VERSION {
         return None;
@@ -99,7 +100,7 @@ pub(crate) fn read_found(mut bytes: Bytes) -> Option<Option<EntryFile>> {
     }
 }
 
-/// The answer to the other messages.
+/// Encodes the response to the other messages.
 pub(crate) fn done(is_done: bool) -> Bytes {
     Bytes::copy_from_slice(&[VERSION, if is_done { YES } else { NO }])
 }

@@ -1,9 +1,10 @@
-//! The job that deletes rows older than a rule allows, and has them leave the disk. The node that leads the catalog goes
-//! through all objects that rules are about, once in a while; a second node that does the same at the same time, as when
-//! the leader changes, does no harm.
+//! Background job that deletes rows older than a rule allows, and removes them from the disk.
 //!
-//! The age of a row counts from its `created`, as clients said it. Versions from before the deletes cannot be read any more
-//! (410): they would show deleted rows.
+//! The leader of the catalog periodically visits all objects with rules. Two nodes may do so concurrently, for example
+//! while the leader changes, without harm.
+//!
+//! The age of a row counts from its `created` time, which clients set. Versions before the deletes become unreadable
+//! (410), because they would show deleted rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,7 +27,7 @@ use crate::rules::{RetainedObject, begin_expiry, end_expiry, expiring_objects, r
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RetentionConfig {
-    /// Time between two rounds of retention.
+    /// Interval between two rounds of retention, in seconds.
     pub every_seconds: u64,
 }
 
@@ -37,25 +38,25 @@ impl Default for RetentionConfig {
 }
 
 impl RetentionConfig {
-    /// Returns the time between two rounds.
+    /// Returns the interval between two rounds.
     pub fn every(&self) -> Duration {
         Duration::from_secs(self.every_seconds.max(1))
     }
 }
 
 const MICROS_PER_DAY: f64 = 86_400e6;
-/// Upper bound of the objects that one query looks through.
+/// Upper bound of the number of objects that one query searches.
 const OBJECTS_AT_ONCE: usize = 200;
-/// Upper bound of the rows that one query finds.
+/// Upper bound of the number of rows that one query finds.
 const ROWS_AT_ONCE: u64 = 5_000;
-/// Upper bound of the rows of one write.
+/// Upper bound of the number of rows in one write.
 const DELETED_AT_ONCE: usize = 1_000;
-/// Pause before a busy write is sent again.
+/// Pause before the next attempt at a failed write.
 const BUSY_WAIT: Duration = Duration::from_secs(1);
-/// Upper bound of the attempts of one write; the rest is left to the next round.
+/// Upper bound of the number of attempts at one write, after which the round fails.
 const TRIES_MAX: usize = 30;
 
-/// The job of retention.
+/// Retention job of a node.
 #[derive(Clone, Debug)]
 pub struct Retention {
     pub cluster: Arc<Cluster>,
@@ -66,7 +67,7 @@ pub struct Retention {
 }
 
 impl Retention {
-    /// Deletes old rows in rounds; never returns.
+    /// Deletes old rows in rounds, and never returns.
     pub async fn keep(self) {
         loop {
             tokio::time::sleep(self.every).await;
@@ -85,17 +86,27 @@ impl Retention {
         }
     }
 
-    /// Returns how many rows were deleted.
+    /// Runs one round, and returns the number of deleted rows.
+    ///
+    /// A failure for some objects does not stop the round for the others.
     async fn round(&self) -> anyhow::Result<u64> {
-        let mut rows = 0;
+        let (mut rows, mut failures) = (0, Vec::new());
         for objects in alike(retained_objects(&self.records)?) {
-            rows += self.expire(&objects).await.with_context(|| format!("{}", objects[0].object))?;
+            match self.expire(&objects).await.with_context(|| format!("{}", objects[0].object)) {
+                Ok(deleted) => rows += deleted,
+                Err(error) => failures.push(format!("{error:#}")),
+            }
         }
-        // Those of a round that was cut short, too.
+        // These include the objects of an earlier, interrupted round.
         for object in expiring_objects(&self.records) {
-            end_expiry(&self.records, &self.cluster, &object).await.with_context(|| format!("{object}"))?;
+            if let Err(error) = end_expiry(&self.records, &self.cluster, &object).await {
+                failures.push(format!("{object}: {error}"));
+            }
         }
-        Ok(rows)
+        match failures.first() {
+            None => Ok(rows),
+            Some(first) => bail!("{rows} rows were deleted, and {} steps failed, first: {first}", failures.len()),
+        }
     }
 
     async fn expire(&self, objects: &[RetainedObject]) -> anyhow::Result<u64> {
@@ -120,7 +131,7 @@ impl Retention {
         }
     }
 
-    /// Returns some of the rows from before that time, by their objects.
+    /// Returns the ids of some of the rows created before a time, by object.
     async fn older(&self, objects: &[RetainedObject], before: i64) -> anyhow::Result<BTreeMap<ObjectKey, Vec<String>>> {
         let first = objects[0].object;
         let queries = &self.queries;
@@ -146,7 +157,7 @@ impl Retention {
         for _ in 0..TRIES_MAX {
             let rows = ids.iter().map(|id| SentItem::from(json!({"id": id, "_object_delete": true}))).collect();
             match self.objects.write(vec![ObjectWrite { object, rows, request: None }], Patience::usual()).await {
-                // Deleted as a whole meanwhile.
+                // If the object was deleted concurrently, so were its rows.
                 Ok(_) | Err(WriteError::Gone { .. }) => return Ok(()),
                 Err(why) if why.may_pass() => {
                     tokio::time::sleep(BUSY_WAIT).await;
@@ -154,11 +165,11 @@ impl Retention {
                 Err(why) => return Err(why.into()),
             }
         }
-        bail!("{} rows could not be deleted in {TRIES_MAX} tries", ids.len())
+        bail!("{} rows could not be deleted in {TRIES_MAX} attempts", ids.len())
     }
 }
 
-/// Groups objects that one query can look through: of one kind and one organization, with the same rule.
+/// Groups the objects that one query can search, which share their organization, kind and age limit.
 fn alike(mut objects: Vec<RetainedObject>) -> Vec<Vec<RetainedObject>> {
     let key = |one: &RetainedObject| (one.object.org, one.object.kind as u8, one.days.to_bits(), one.object.id);
     objects.sort_by_key(key);

@@ -1,5 +1,9 @@
-//! Retention: rows that are older than a rule allows are deleted, and leave the disk. `rules` reads the catalog's rules and
-//! keeps which objects are being expired; `job` finds the rows and deletes them.
+//! Retention, which deletes rows that are older than a rule allows and removes them from the disk.
+//!
+//! | module | subject |
+//! |---|---|
+//! | `rules` | rules in the catalog, and records of the objects with pending deletes |
+//! | `job` | background job that finds and deletes old rows |
 
 mod job;
 mod rules;

@@ -1,14 +1,15 @@
-//! Rules of retention, as the catalog has them: which objects have rows that are kept for so many days and no longer, and
-//! for which of them old rows are being deleted now.
+//! Retention rules in the catalog, and records of the objects whose old rows are being deleted.
 //!
-//! | rule | is about |
+//! | rule | objects |
 //! |---|---|
-//! | a project's automation | the logs, all experiments or all datasets of the project |
-//! | an organization's | those of all its projects that have no rule of their own for this kind of object |
+//! | automation of a project | the logs, all experiments or all datasets of the project |
+//! | automation of an organization | the same in its projects that have no own rule for this kind of object |
 //!
-//! Where several rules apply the shortest counts. Old rows are deleted as a client would, and then the history below the
-//! deletes is given up, so that they leave the disk. A crash between the two would leave rows that nobody sees and that stay
-//! for good; so a record says that an object is being expired before the first delete, and a later round continues.
+//! If a project or an organization has several rules for a kind of object, the shortest one applies.
+//!
+//! Old rows are deleted like rows that a client deletes. The history below the deletes is then discarded, which removes
+//! the rows from the disk. A crash between these two steps would leave invisible rows on the disk forever. A record
+//! therefore marks the object before its first delete, and a later round continues.
 
 use std::collections::HashMap;
 
@@ -24,23 +25,23 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 const EXPIRY_SCOPE: &str = "expiry.object";
-/// Kinds of objects that rules can be about.
+/// Kinds of objects to which rules can apply.
 const RULED: [(ObjectKind, &Kind); 3] =
     [(ObjectKind::ProjectLogs, &PROJECT), (ObjectKind::Experiment, &EXPERIMENT), (ObjectKind::Dataset, &DATASET)];
 
-/// An object that a rule is about.
+/// Object to which a rule applies.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RetainedObject {
     pub object: ObjectKey,
     pub project: Uuid,
-    /// Days for which its rows are kept.
+    /// Number of days for which its rows are kept.
     pub days: f64,
 }
 
-/// Days by the project or organization that a rule is on and the kind of object.
+/// Number of days by the project or organization of the rule and the kind of object.
 type Rules = HashMap<(Uuid, ObjectKind), f64>;
 
-/// Returns every object that a rule is about, as this node's copy of the catalog has it.
+/// Returns every object to which a rule applies, according to this node's copy of the catalog.
 pub fn retained_objects(records: &Records) -> Result<Vec<RetainedObject>, RecordsError> {
     records.catalog().peek(|state| {
         let rules = rules(state)?;
@@ -60,12 +61,12 @@ pub fn retained_objects(records: &Records) -> Result<Vec<RetainedObject>, Record
     })
 }
 
-/// Returns the objects whose old rows were being deleted.
+/// Returns the objects that are marked for the deletion of old rows.
 pub fn expiring_objects(records: &Records) -> Vec<ObjectKey> {
     records.catalog().peek(|state| state.all(RecordKind::EXPIRY).filter_map(|record| expiring(record)).collect())
 }
 
-/// Notes that rows of an object are about to be deleted.
+/// Marks an object before the deletion of its old rows.
 pub async fn begin_expiry(records: &Records, object: &ObjectKey) -> Result<(), RecordsError> {
     let put = PutRecord {
         kind: RecordKind::EXPIRY,
@@ -77,13 +78,13 @@ pub async fn begin_expiry(records: &Records, object: &ObjectKey) -> Result<(), R
         at: mechanism::now_micros(),
     };
     match records.catalog().propose_one(By::System, CatalogCommand::Put(put)).await? {
-        // Somebody has begun, and not ended.
+        // Another round has already marked the object, and has not finished it.
         CatalogOutcome::Put { .. } | CatalogOutcome::Stale { .. } | CatalogOutcome::Taken { .. } => Ok(()),
         other => Err(unexpected(&other)),
     }
 }
 
-/// Gives up the history of an object up to now, with the rows that were deleted, and notes that it is done.
+/// Discards the history of an object together with its deleted rows, and removes the mark of the object.
 pub async fn end_expiry(records: &Records, cluster: &Cluster, object: &ObjectKey) -> Result<(), RecordsError> {
     if let Some(last) = raise_floor(cluster, object, Xact::ZERO).await? {
         raise_floor(cluster, object, last).await?;
@@ -91,7 +92,9 @@ pub async fn end_expiry(records: &Records, cluster: &Cluster, object: &ObjectKey
     records.catalog().delete_record(By::System, RecordKind::EXPIRY, object.id).await
 }
 
-/// Returns the last write of its shard; none where the object was dropped, and its rows with it.
+/// Raises the history floor of an object.
+///
+/// Returns the last write of its shard, or `None` if the object was dropped together with its rows.
 async fn raise_floor(cluster: &Cluster, object: &ObjectKey, floor: Xact) -> Result<Option<Xact>, RecordsError> {
     let command = Bytes::from(Command::RaiseFloor { object: *object, floor }.encode());
     match cluster.write(cluster.locate(object), command).await? {
@@ -131,7 +134,7 @@ fn note(rules: &mut Rules, on: Uuid, body: &Body) {
     *known = known.min(days);
 }
 
-/// Returns the rule of a configuration; none where it is about something else.
+/// Returns the rule in the configuration of an automation, or `None` if it is not a retention rule.
 fn rule(config: &Value) -> Option<(ObjectKind, f64)> {
     let said = |name: &str| config.get(name)?.as_str();
     let named = said("object_type").filter(|_| said("event_type") == Some("retention"))?;

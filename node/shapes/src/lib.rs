@@ -4,6 +4,7 @@
 //! Knows neither records nor access, so that a new kind of record finds its fields' shapes here.
 
 pub mod json_schema;
+pub mod list_patch;
 
 use serde_json::{Map, Value};
 use thiserror::Error;

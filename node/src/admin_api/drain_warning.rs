@@ -97,6 +97,7 @@ mod tests {
             state: NodeState::Active,
             answers: !silent.contains(&id),
             leads: 0,
+            facts: None,
         };
         let status = ClusterStatus {
             cluster: ClusterId(uuid::Uuid::from_u128(7)),

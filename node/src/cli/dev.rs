@@ -146,6 +146,7 @@ pub fn run(args: &DevArgs, config: &Config) -> anyhow::Result<()> {
         settings,
         key: master_key(data_dir, config)?,
         has_otlp: config.http.otlp_address().is_some(),
+        operators: operators(config),
     };
     let mut running = Vec::new();
     let (prepared, missing): (Vec<usize>, Vec<usize>) =
@@ -179,6 +180,13 @@ pub fn run(args: &DevArgs, config: &Config) -> anyhow::Result<()> {
     // One after the other, so that what each leads is handed over while others are there to take it.
     while processes.stop_last() {}
     Ok(())
+}
+
+/// Returns the setting that lets the owner of the first organization see the cluster in the console; none if the settings
+/// name operators.
+fn operators(config: &Config) -> Option<String> {
+    let owner = &config.founding.owner_email;
+    config.console.operators.is_empty().then(|| format!("console.operators=[{owner:?}]"))
 }
 
 /// The file with the master key of secrets that all nodes share; none where the settings name one.
@@ -234,6 +242,7 @@ struct Launcher<'c> {
     /// File with the master key.
     key: Option<PathBuf>,
     has_otlp: bool,
+    operators: Option<String>,
 }
 
 impl Launcher<'_> {
@@ -266,7 +275,9 @@ impl Launcher<'_> {
         let is_apart = number > 1 && self.has_otlp;
         let otlp = is_apart.then(|| format!("http.otlp_listen={}", SocketAddr::new(self.listen.ip(), 0)));
         let peer = format!("cluster.peer_address={peer_address}");
-        for setting in self.settings.iter().cloned().chain(key).chain(otlp).chain([peer]) {
+        // What the command line says comes later and wins.
+        let operators = self.operators.iter().cloned();
+        for setting in operators.chain(self.settings.iter().cloned()).chain(key).chain(otlp).chain([peer]) {
             command.args(["--set", &setting]);
         }
         hardening::hand_on(&mut command);

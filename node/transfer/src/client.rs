@@ -1,4 +1,4 @@
-//! The side of an export or import that has the file: does what the node says until it answers.
+//! Client side of an export or import. It owns the file and follows the node until its answer.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, BufWriter, Read, Seek, Write};
@@ -11,10 +11,10 @@ use serde_json::Value;
 
 use crate::protocol::{LINE_BYTES_MAX, NodeMessage, PART_BYTES, TransferAnswer};
 
-/// Suffix of a file that is not whole yet.
+/// Suffix of an incomplete file.
 const PARTIAL: &str = "partial";
 
-/// The file of an export or import.
+/// File of an export or import.
 #[derive(Debug)]
 pub enum LocalFile {
     Source(File),
@@ -27,13 +27,15 @@ impl LocalFile {
         Ok(LocalFile::Source(File::open(from).with_context(|| format!("opening {}", from.display()))?))
     }
 
-    /// Makes the file that an export writes. It has its name only when it is whole, and takes the place of no other.
+    /// Creates the file that an export writes.
+    ///
+    /// It gets its final name only when it is complete, and never replaces another file.
     pub fn target(to: &Path) -> anyhow::Result<LocalFile> {
         anyhow::ensure!(!to.try_exists()?, "{} already exists: name another file", to.display());
         let mut partial = to.as_os_str().to_owned();
         partial.push(format!(".{PARTIAL}"));
         let partial = PathBuf::from(partial);
-        // All that an organization has: for its owner alone.
+        // The file contains all data of an organization, so only its owner may read it.
         let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&partial);
         let file = made.with_context(|| format!("creating {}", partial.display()))?;
         Ok(LocalFile::Target { file: BufWriter::new(file), partial, to: to.to_owned() })
@@ -54,7 +56,7 @@ impl LocalFile {
         Ok(part)
     }
 
-    /// Renames the file to its final name or removes it, after the reply of the node.
+    /// Renames the file to its final name or removes it, after the answer of the node.
     fn settle(self, is_done: bool) -> anyhow::Result<()> {
         let LocalFile::Target { file, partial, to } = self else { return Ok(()) };
         if !is_done {
@@ -63,7 +65,7 @@ impl LocalFile {
         }
         let doing = || format!("writing {}", to.display());
         file.into_inner().map_err(|error| error.into_error()).with_context(doing)?.sync_all().with_context(doing)?;
-        // Unlike a rename it takes no file away that came there meanwhile.
+        // Unlike a rename, a hard link does not replace a file that was created meanwhile.
         std::fs::hard_link(&partial, &to).with_context(doing)?;
         std::fs::remove_file(&partial).with_context(doing)?;
         let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -71,7 +73,7 @@ impl LocalFile {
     }
 }
 
-/// Follows the requests of the node until its reply.
+/// Follows the requests of the node until its answer.
 pub fn converse(stream: UnixStream, mut disk: LocalFile) -> anyhow::Result<Value> {
     let mut read = BufReader::with_capacity(PART_BYTES, &stream);
     let answer = follow(&stream, &mut read, &mut disk);
@@ -90,7 +92,7 @@ fn follow(mut stream: &UnixStream, read: &mut impl BufRead, disk: &mut LocalFile
         let mut line = String::new();
         read.by_ref().take(LINE_BYTES_MAX).read_line(&mut line).context("cannot read from the node")?;
         anyhow::ensure!(line.ends_with('\n'), "the node closed the connection before it responded");
-        // A node of an earlier version answers at once that it does not understand.
+        // A node of an earlier version answers at once that it does not understand the request.
         if let Ok(answer) = serde_json::from_str::<TransferAnswer>(&line) {
             return Ok(answer);
         }

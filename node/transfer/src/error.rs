@@ -12,7 +12,7 @@ pub enum TransferError {
     /// I/O error of the file or its peer.
     #[error("the file: {0}")]
     Io(#[from] io::Error),
-    /// The file is cut, changed, or of another format.
+    /// The file is truncated, changed, or in another format.
     #[error("the file is not a complete export of an organization: {0}")]
     Damaged(String),
     #[error("the file is of format {found}, and this version reads format {known}")]

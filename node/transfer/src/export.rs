@@ -1,4 +1,4 @@
-//! Export: everything an organization owns, written out. Records of one moment, then each object at one version.
+//! Export of everything that an organization owns: records of one moment, then each object at one version.
 
 pub(crate) mod records;
 
@@ -12,13 +12,13 @@ use assay_storage_model::event::format_micros;
 use crate::file::{FORMAT, Footer, Header, Object, Writer};
 use crate::{Say, TransferContext, TransferError};
 
-/// Time between two messages about the progress.
+/// Minimum time between two progress messages.
 const SAID_EVERY: Duration = Duration::from_secs(5);
-/// Upper bound of attempts for a page while readers are busy.
+/// Upper bound of the attempts to read a page while readers are busy.
 const ATTEMPTS_MAX: u32 = 60;
 const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// Exports the organization of this name. The output is valid only after a successful return.
+/// Exports the organization with this name. The output is valid only after a successful return.
 pub fn export(context: &TransferContext, name: &str, out: impl Write, say: Say<'_>) -> Result<Footer, TransferError> {
     let exported = context.runtime.block_on(records::records_of(&context.records, name))?;
     let header = Header {
@@ -60,7 +60,9 @@ struct Exporting<'g, W: Write> {
 }
 
 impl<W: Write> Exporting<'_, W> {
-    /// One that nothing was written to, or that was deleted meanwhile before anything was read, is left out.
+    /// Exports an object.
+    ///
+    /// It omits an object without writes, and an object that was deleted before its first page was read.
     fn object(&mut self, object: ObjectKey) -> Result<(), TransferError> {
         self.objects += 1;
         let (mut from, mut version) = (HistoryPosition::default(), None);

@@ -1,11 +1,11 @@
-//! The form of the file. Pure: any bytes in, lines out, and nothing but a whole and unchanged file reaches its end.
+//! Format of the file, without other input or output. Only a complete and unchanged file passes the reader.
 //!
 //! ```text
 //! gzip member   header line, records, objects with what was written to them ...   compressed
-//! gzip member   footer line: counts, and the SHA-256 of all bytes before it       stored, the same bytes for the same footer
+//! gzip member   footer line: counts, and the SHA-256 of all bytes before it       stored, in a single form
 //! ```
-//! Any program that reads gzip shows all lines. The sum is over the bytes of the file and not over the lines, and the
-//! footer has one form, so that no byte of the file can change unseen.
+//! Any program that reads gzip shows all lines. The checksum covers the bytes of the file instead of its lines. The
+//! footer has a single form, so no byte of the file can change unnoticed.
 
 use std::io::{self, BufRead, Read, Write};
 
@@ -20,21 +20,21 @@ use uuid::Uuid;
 use crate::error::{TransferError, damaged};
 use crate::export::records::RecordLine;
 
-/// Format of the file as this version writes it.
+/// Version of the format that this program writes.
 pub const FORMAT: u32 = 1;
-/// An operation has a row of at most 10 MiB, whose ids take some more as JSON.
+/// Upper bound of a line in bytes. An operation has a row of at most 10 MiB, and its ids need some more as JSON.
 const LINE_BYTES_MAX: usize = 16 << 20;
-/// Seven numbers.
+/// Upper bound of the footer in bytes.
 const FOOTER_BYTES_MAX: usize = 1 << 10;
-/// First bytes of a member of gzip: deflate, no name, no time, no system.
+/// First bytes of a gzip member: deflate without name, time and system.
 const GZIP_HEAD: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
-/// Fast compression, since most of the time goes to reading rows.
+/// Level of fast compression, because reading rows takes most of the time.
 const LEVEL: Compression = Compression::new(3);
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
     pub format: u32,
-    /// Version of the program that wrote it.
+    /// Version of the program that wrote the file.
     pub program: String,
     pub organization: OrgId,
     pub name: String,
@@ -42,7 +42,7 @@ pub struct Header {
     pub exported: String,
 }
 
-/// The object that the lines after it were written to, as of a version.
+/// Object to which the following operations belong, at a version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Object {
     pub kind: ObjectKind,
@@ -54,9 +54,9 @@ pub struct Object {
 pub struct Footer {
     pub records: u64,
     pub objects: u64,
-    /// Operations on rows.
+    /// Number of operations on rows.
     pub operations: u64,
-    /// Checksum of all bytes of the file before this line's member.
+    /// Checksum of all bytes of the file before the member of this line.
     pub sha256: String,
 }
 
@@ -64,11 +64,11 @@ pub struct Footer {
 pub enum Line {
     Record(Box<RecordLine>),
     Object(Object),
-    /// The text of one operation.
+    /// Text of one operation.
     Operation(Vec<u8>),
 }
 
-/// Lines other than operations, whose documents are not parsed.
+/// Lines other than operations. The documents of operations are not parsed.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum TransferLine {
@@ -151,7 +151,7 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// A member that is made by hand, so that it has one form whatever library compresses.
+/// Returns the footer's gzip member, built manually so that its form does not depend on the compression library.
 fn footer_bytes(footer: &Footer) -> io::Result<Vec<u8>> {
     let mut text = serde_json::to_vec(&TransferLine::Footer(footer.clone()))?;
     text.push(b'\n');
@@ -168,7 +168,7 @@ fn footer_bytes(footer: &Footer) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads a file from its start. What it gives is only known to be whole when it came to the end.
+/// Reader of a file from its start. Its lines are only known to be complete after [`Reader::finish`].
 #[derive(Debug)]
 pub struct Reader<R: BufRead> {
     lines: io::BufReader<GzDecoder<Summed<R>>>,
@@ -177,12 +177,12 @@ pub struct Reader<R: BufRead> {
     line: Vec<u8>,
 }
 
-/// Sums what was taken, not what was looked at.
+/// Adapter that computes the checksum of consumed bytes, but not of bytes that were only buffered.
 #[derive(Debug)]
 struct Summed<R> {
     inner: R,
     sum: Sha256,
-    /// Bytes that were read last.
+    /// Bytes that were buffered last.
     seen: Vec<u8>,
 }
 
@@ -224,7 +224,7 @@ impl<R: BufRead> Reader<R> {
         if !reader.fill()? {
             return Err(damaged("it is empty"));
         }
-        // What another format says of itself beside its number is not for this one to read.
+        // The header of another format may have other members, so only its number is read first.
         let format = |line: &[u8]| {
             let line: serde_json::Value = serde_json::from_slice(line).ok()?;
             u32::try_from(line.get("header")?.get("format")?.as_u64()?).ok()
@@ -241,7 +241,8 @@ impl<R: BufRead> Reader<R> {
         Ok(reader)
     }
 
-    /// None behind the last; whether that was the end of the file [`finish`](Self::finish) says.
+    /// Returns the next line, or `None` after the last one. [`finish`](Self::finish) checks whether that was the end of
+    /// the file.
     pub fn next_line(&mut self) -> Result<Option<Line>, TransferError> {
         if !self.fill()? {
             return Ok(None);
@@ -267,7 +268,7 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// Behind the last line: whether it is the file that was written.
+    /// Checks after the last line whether the file is unchanged.
     pub fn finish(self) -> Result<Footer, TransferError> {
         let Reader { lines, mut counted, .. } = self;
         let Summed { mut inner, sum, .. } = lines.into_inner().into_inner();
@@ -280,7 +281,7 @@ impl<R: BufRead> Reader<R> {
         Ok(counted)
     }
 
-    /// The next line without its end; false where there is none.
+    /// Reads the next line without its end. Returns `false` if there is none.
     fn fill(&mut self) -> Result<bool, TransferError> {
         self.line.clear();
         let limit = LINE_BYTES_MAX as u64 + 1;
@@ -296,7 +297,7 @@ impl<R: BufRead> Reader<R> {
     }
 }
 
-/// Returns the error of a read: a decompression error means a changed or cut file, others come from the disk.
+/// Converts an error of a read. A decompression error means a damaged file, and other errors come from the disk.
 fn unreadable(error: io::Error) -> TransferError {
     use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
     match error.kind() {

@@ -1,4 +1,4 @@
-//! Import: an organization read from a file, once to check that it is whole and may be imported, and once to write it.
+//! Import of an organization, which reads its file twice: first to check it, then to write its content.
 
 mod records;
 
@@ -20,12 +20,12 @@ use crate::replay::Replay;
 use crate::versions::Versions;
 use crate::{Say, TransferContext, TransferError};
 
-/// Time between two messages about the progress.
+/// Minimum time between two progress messages.
 const SAID_EVERY: Duration = Duration::from_secs(5);
-/// A catalog that does not answer is asked again.
+/// Upper bound of the attempts to reach a silent catalog.
 const ATTEMPTS_MAX: u32 = 120;
 const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(1);
-/// Secrets that are named one by one where somebody is told what is missing.
+/// Upper bound of the records without secret that the result names.
 const NAMED_MAX: usize = 1000;
 
 /// Result of an import.
@@ -34,15 +34,15 @@ pub struct Imported {
     pub organization: Uuid,
     pub name: String,
     pub footer: Footer,
-    /// Records and operations on rows that were written now; the others were here.
+    /// Number of records and operations that this import wrote. Existing ones do not count.
     pub records: u64,
     pub operations: u64,
-    /// Records that kept a secret there and have to be made again.
+    /// Records that had a secret and must be created again.
     pub without_secret: Vec<Value>,
     pub without_secret_count: u64,
 }
 
-/// Imports the file that `open` opens, under another name where one is given. It is read twice, each time from its start.
+/// Imports the file that `open` opens, optionally under another name. The file is read twice from its start.
 pub fn import<R: BufRead>(
     context: &TransferContext,
     name: Option<&str>,
@@ -78,7 +78,7 @@ pub fn import<R: BufRead>(
 struct Survey {
     import: OrganizationImport,
     footer: Footer,
-    /// Records that stay out.
+    /// Records that are not imported.
     out: HashSet<Uuid>,
     without_secret: Vec<Value>,
 }
@@ -96,14 +96,14 @@ impl Survey {
         }
     }
 
-    /// A record without its secret, and what is granted on it.
+    /// Returns whether a record is not imported, because it has no secret or grants access to such a record.
     fn stays_out(&self, record: &RecordLine) -> bool {
         let on = record.body.get("object_id").and_then(Value::as_str).and_then(|id| Uuid::parse_str(id).ok());
         record.without_secret || on.is_some_and(|id| self.out.contains(&id))
     }
 }
 
-/// Writes nothing.
+/// Checks the file without writing anything.
 fn look<R: BufRead>(
     context: &TransferContext,
     name: Option<&str>,
@@ -143,12 +143,12 @@ fn look<R: BufRead>(
     Ok(survey)
 }
 
-/// The second reading.
+/// State of the second reading.
 struct Importing<'c> {
     context: &'c TransferContext,
     survey: &'c Survey,
     versions: Versions,
-    /// Not yet made.
+    /// Records that are not written yet.
     records: Vec<RecordLine>,
     bytes: usize,
     made: u64,
@@ -194,14 +194,14 @@ impl Importing<'_> {
         reader.finish()
     }
 
-    /// Starts an object; none where it is not written here: an organization's log begins anew.
+    /// Starts an object. Returns `None` for objects that are not imported, such as the audit log.
     fn object<'p>(&self, context: &'p TransferContext, object: &Object) -> Result<Option<Replay<'p>>, TransferError> {
         if object.kind == ObjectKind::AuditLog {
             return Ok(None);
         }
         let key = ObjectKey::new(self.survey.import.org, object.kind, object.id);
         if !again(|| context.runtime.block_on(context.records.has_record(&key)))? {
-            // It came with its record, and the record was deleted since.
+            // The object's record was imported and has been deleted since.
             tracing::info!(object = %key, "it has no record here, so no rows are imported");
             return Ok(None);
         }
@@ -238,7 +238,7 @@ impl Importing<'_> {
     }
 }
 
-/// Asked again where nothing was done or doing it twice is the same.
+/// Repeats an idempotent request while the catalog is unavailable.
 fn again<T>(mut ask: impl FnMut() -> Result<T, RecordsError>) -> Result<T, RecordsError> {
     let mut attempts = 0;
     loop {

@@ -1,12 +1,14 @@
-//! An organization as one file: everything it owns written to one, and read from one somewhere else. See
-//! `node/decisions/0018-an-organization-as-a-file.md`.
+//! Export of an organization to a single file, and import of such a file.
+//!
+//! `node/decisions/0018-an-organization-as-a-file.md` describes the design.
 //!
 //! ```text
 //! records + objects ──export──> lines ──file::Writer──> bytes ──file::Reader──> lines ──import──> records + objects
 //! ```
-//! The form of the file (`file`) and the mapping of versions to their ids in the new place (`versions`) are pure. Both ways
-//! hold a page or a write at a time, whatever the organization holds; their calls block, so they run on a thread that may.
-//! `protocol` is the conversation of a node with the side that has the file (`client`).
+//! The modules `file` and `versions` only transform their input. They contain the format of the file and the mapping of
+//! versions to local ones. Exports and imports hold a single page or write at a time, independent of the organization's
+//! size. Their calls block, so they run on a thread for blocking work. `protocol` is the protocol between a node and
+//! the side that has the file (`client`).
 
 mod client;
 mod error;
@@ -28,14 +30,14 @@ pub use export::records::RecordLine;
 pub use import::{Imported, import};
 pub use protocol::{TransferAnswer, TransferRequest, serve};
 
-/// The node as exports and imports read and write it.
+/// Access of exports and imports to the node.
 #[derive(Clone, Debug)]
 pub struct TransferContext {
     pub records: Records,
     pub objects: Objects,
-    /// The runtime that records and objects are asked on.
+    /// Runtime for requests to records and objects.
     pub runtime: Handle,
 }
 
-/// Called now and then with the progress, for people.
+/// Function that receives progress messages for people from time to time.
 pub type Say<'s> = &'s mut dyn FnMut(&str);

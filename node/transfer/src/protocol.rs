@@ -1,15 +1,15 @@
-//! The conversation of an export or import between a node and the side that has the file: `assay admin` reads and writes
-//! the file with the rights of its caller, and what goes through the node's socket is the bytes.
+//! Protocol of an export or import between a node and the client that has the file.
 //!
-//! The node speaks first and the other side does what it says, so that each waits for the other and neither holds more than
-//! a part of the file:
+//! The client is `assay admin`, which accesses the file with the rights of its user. Only the bytes pass through the
+//! node's socket. The node sends requests and the client follows them. So each side waits for the other, and neither
+//! holds more than a part of the file:
 //!
-//! | the node | the other side |
+//! | node | client |
 //! |---|---|
-//! | progress | shows it |
-//! | bytes, so many of them behind the line | puts them at the end of the file |
-//! | wants the first part of the file, or the next | sends it behind its length; an empty one is the end |
-//! | its answer | ends |
+//! | progress message | prints it |
+//! | line with a number of bytes, followed by these bytes | appends them to the file |
+//! | request for the first or next part of the file | sends its length and the part; an empty part is the end |
+//! | answer | ends |
 
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -21,28 +21,28 @@ use serde_json::{Value, json};
 
 use crate::{TransferContext, export, import};
 
-/// Bytes of the file that go through the socket at once.
+/// Upper bound of the file bytes that pass through the socket at once.
 pub(crate) const PART_BYTES: usize = 1 << 20;
-/// Upper bound of waiting for the other side.
+/// Time limit of waiting for the client.
 const STALLED: Duration = Duration::from_secs(300);
-/// Upper bound of a line of the node: an answer names what it left out.
+/// Upper bound of a line from the node, whose answer lists omitted records.
 pub(crate) const LINE_BYTES_MAX: u64 = 8 << 20;
-/// Held by the one export or import of the node: each takes what the node has left.
+/// Lock for a single export or import per node, because each uses all remaining resources of the node.
 static UNDER_WAY: Mutex<()> = Mutex::new(());
 
-/// A request for an export or an import.
+/// Request for an export or an import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TransferRequest {
     Export {
         organization: String,
     },
-    /// Under another name where one is given.
+    /// Import, optionally under another name.
     Import {
         organization: Option<String>,
     },
 }
 
-/// The last message of the node.
+/// Last message of the node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TransferAnswer {
@@ -50,22 +50,22 @@ pub enum TransferAnswer {
     Refused(String),
 }
 
-/// A message of the node, as a line.
+/// Message of the node, encoded as a line.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum NodeMessage {
-    /// Progress, for people.
+    /// Progress message for people.
     Said(String),
-    /// So many bytes of the file follow.
+    /// Number of file bytes that follow.
     Bytes(usize),
-    /// The first part of the file is wanted.
+    /// Request for the first part of the file.
     First,
-    /// The next part is wanted.
+    /// Request for the next part.
     Next,
     Answer(TransferAnswer),
 }
 
-/// Serves one request on the side of the node; blocks.
+/// Serves one request on the node. This blocks the thread.
 pub fn serve(stream: UnixStream, context: &TransferContext, request: &TransferRequest) -> io::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(STALLED))?;
@@ -116,7 +116,7 @@ fn tell(mut stream: &UnixStream, message: &NodeMessage) -> io::Result<()> {
     stream.write_all(&line)
 }
 
-/// The file as the node writes it.
+/// Writer that sends the file to the client.
 struct Outgoing<'s>(&'s UnixStream);
 
 impl Write for Outgoing<'_> {
@@ -134,11 +134,11 @@ impl Write for Outgoing<'_> {
     }
 }
 
-/// The file as the node reads it.
+/// Reader that receives the file from the client.
 struct Incoming<'s> {
     stream: &'s UnixStream,
     is_first: bool,
-    /// Bytes left of the part that is being read.
+    /// Number of bytes left in the current part.
     left: usize,
     is_over: bool,
 }

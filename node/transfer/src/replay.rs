@@ -1,10 +1,11 @@
-//! One object's operations written again: those that are here already are compared, the others are written.
+//! Replay of one object's operations. Existing operations are compared, and missing ones are written.
 //!
-//! Where versions are named, each transaction is one here too. Of other objects whole transactions are written together, since
-//! nothing names them and each costs a flush of the log; rows come in the same order, each with all that was written to it.
+//! For versioned kinds, each transaction of the file becomes one local transaction. For other kinds, several whole
+//! transactions are written together, because each write costs a flush of the log. The rows keep their order, with all
+//! operations on a row.
 //!
-//! What is here of an object is always the beginning of what the file has: writes go one after the other. So an import that
-//! stopped finds the place to go on at by reading both.
+//! Writes are sequential, so the local operations are always a prefix of those in the file. An interrupted import finds
+//! its position by reading both.
 
 use std::time::Duration;
 
@@ -19,31 +20,31 @@ use crate::export::records::is_versioned;
 use crate::versions::{VERSIONS_MAX, Versions};
 use crate::{TransferContext, TransferError};
 
-/// Transactions are written together up to here.
+/// Number of rows up to which transactions are written together.
 const TOGETHER_ROWS: usize = 1000;
 const TOGETHER_BYTES: usize = 4 << 20;
-/// Value that no write has.
+/// Upper bound of the size of one write, which leaves space for the rest of the command.
 const WRITE_BYTES_MAX: usize = COMMAND_BYTES_MAX - (1 << 20);
-/// A write that found no place, no leader or no answer is sent again.
+/// Upper bound of the attempts of a write that was refused temporarily.
 const ATTEMPTS_MAX: u32 = 120;
 const SENT_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// One object on its way in.
+/// Object that is being imported.
 pub(crate) struct Replay<'r> {
     context: &'r TransferContext,
     object: ObjectKey,
-    /// Operations that were read from the file and are neither found nor written yet.
+    /// Operations of the file that are neither found nor written yet.
     waiting: Vec<HistoryOp>,
     bytes: usize,
     here: Here,
-    /// Operations that are here.
+    /// Number of operations that exist locally.
     done: u64,
     pub written: u64,
 }
 
-/// Existing history of the object.
+/// Remaining local history of the object.
 enum Here {
-    /// The next transaction, and what was read behind it.
+    /// Next local transaction, with the reader of later ones.
     Some {
         xact: Xact,
         ops: Vec<HistoryOp>,
@@ -52,7 +53,7 @@ enum Here {
     Nothing,
 }
 
-/// Transactions of an object that is here, one after the other.
+/// Reader of the local transactions of an object.
 struct Pages {
     read: std::collections::VecDeque<HistoryOp>,
     next: Option<HistoryPosition>,
@@ -101,7 +102,7 @@ impl<'r> Replay<'r> {
         Ok(Replay { context, object, waiting: Vec::new(), bytes: 0, here, done: 0, written: 0 })
     }
 
-    /// The next operation of the file.
+    /// Adds the next operation of the file.
     pub fn operation(&mut self, text: &[u8], versions: &mut Versions) -> Result<(), TransferError> {
         let mut op = HistoryOp::parse(text).map_err(damaged)?;
         if matches!(op.row.action, Action::Upsert | Action::Merge) {
@@ -118,7 +119,7 @@ impl<'r> Replay<'r> {
         self.compare(versions)
     }
 
-    /// Behind the last operation of the object.
+    /// Finishes the object after its last operation.
     pub fn end(mut self, versions: &mut Versions) -> Result<u64, TransferError> {
         if matches!(self.here, Here::Some { .. }) && !self.waiting.is_empty() {
             return Err(TransferError::Differs(self.object));
@@ -127,7 +128,7 @@ impl<'r> Replay<'r> {
         Ok(self.written)
     }
 
-    /// Whether what waits is to be written before the next comes.
+    /// Returns whether the waiting operations must be written before the next one is added.
     fn is_full(&self, next: &HistoryOp) -> bool {
         let Some(last) = self.waiting.last() else { return false };
         if matches!(self.here, Here::Some { .. }) {
@@ -135,7 +136,7 @@ impl<'r> Replay<'r> {
         }
         let (rows, bytes) = (self.waiting.len(), self.bytes);
         if last.xact == next.xact {
-            // A part of it goes with those before it, and the rest by itself: of what has no versions.
+            // Only transactions of unversioned kinds may be split between writes.
             return !is_versioned(self.object.kind)
                 && (rows == ROWS_PER_WRITE_MAX || bytes + next.bytes() > WRITE_BYTES_MAX);
         }
@@ -145,7 +146,7 @@ impl<'r> Replay<'r> {
             || bytes + next.bytes() > WRITE_BYTES_MAX
     }
 
-    /// Passes over what is here, if all of it has been read of the file.
+    /// Compares the waiting operations with the next local transaction, once there are enough of them.
     fn compare(&mut self, versions: &mut Versions) -> Result<(), TransferError> {
         let Here::Some { ops, .. } = &self.here else { return Ok(()) };
         if self.waiting.len() < ops.len() {
@@ -174,7 +175,7 @@ impl<'r> Replay<'r> {
                 self.done += count;
                 self.arrived(Some(there), here, versions)?;
             }
-            // What merges together cost too much goes as it came.
+            // A merge of several transactions may be too expensive, so they are written separately.
             Err(WriteError::Row { .. }) if ops.first().is_some_and(|first| first.xact != there) => {
                 for transaction in ops.chunk_by(|a, b| a.xact == b.xact) {
                     let here = self.send(transaction).map_err(|why| self.refused(why))?;
@@ -215,8 +216,9 @@ impl<'r> Replay<'r> {
         }
     }
 
-    /// The same write has the same name, whoever sends it when: it counts once. Two imports of one file at the same time do
-    /// not write anything twice.
+    /// Returns a request id that depends only on the write.
+    ///
+    /// So a repeated write counts once, and two concurrent imports of one file write nothing twice.
     fn request(&self, ops: &[HistoryOp]) -> RequestId {
         let mut key = Sha256::default();
         key.update(b"assay import");
@@ -240,8 +242,10 @@ impl<'r> Replay<'r> {
     }
 }
 
-/// Whether these are the same operations. One write has them in the order of its rows, which is another one than that of the
-/// transactions that were written together; what was written to one row, and to one comment, is in the same order in both.
+/// Returns whether two lists contain the same operations.
+///
+/// A write stores its operations by row, in another order than the original transactions. The order within a row, and
+/// within a comment, is the same.
 fn is_same(mut there: Vec<HistoryOp>, mut here: Vec<HistoryOp>) -> bool {
     let order = |a: &HistoryOp, b: &HistoryOp| {
         let of = |op: &HistoryOp| op.row.action == Action::Comment;

@@ -1,14 +1,14 @@
-//! Which transaction of the old place is which here, and what names one. Pure.
+//! Mapping of exported transactions to local ones, and of references to versions.
 //!
-//! Datasets and prompts are written again transaction by transaction, so that each of their versions has one here. What names
-//! one names it by the object and a transaction id: the version is what the object was up to there.
+//! Datasets and prompts are written again transaction by transaction, so each version has a local one. A reference
+//! names the object and a transaction id. It means the object's state up to that transaction.
 //!
-//! | what | names a version of |
+//! | reference | refers to a version of |
 //! |---|---|
-//! | a record of an environment's object | the dataset, or the prompts of the project of the prompt |
-//! | a record of a snapshot | its dataset |
-//! | a record of an experiment | its dataset, and the prompts of the project of its parameters |
-//! | `origin` of a row | the dataset or prompt it came from |
+//! | record of an environment's object | the dataset, or the prompts of the prompt's project |
+//! | record of a snapshot | its dataset |
+//! | record of an experiment | its dataset, and the prompts of the project of its parameters |
+//! | `origin` of a row | the source dataset or prompt |
 //! | `prompt_data.origin`, `metadata.prompt` of a row | the prompt |
 
 use std::collections::HashMap;
@@ -20,15 +20,15 @@ use uuid::Uuid;
 
 use crate::export::records::{RecordLine, project_of_prompt};
 
-/// All versions that are remembered: about 16 bytes each.
+/// Upper bound of the stored versions, which take about 16 bytes each.
 pub(crate) const VERSIONS_MAX: usize = 8_000_000;
 
 #[derive(Debug, Default)]
 pub(crate) struct Versions {
-    /// By the id there, ascending.
+    /// Pairs of exported and local versions by object, in ascending order.
     of: HashMap<ObjectKey, Vec<(Xact, Xact)>>,
     count: usize,
-    /// The project of each prompt.
+    /// Project of each prompt.
     projects: HashMap<Uuid, Uuid>,
 }
 
@@ -39,7 +39,7 @@ impl Versions {
         }
     }
 
-    /// In the order of the transactions. False where there are too many.
+    /// Adds a version, in the order of the transactions. Returns `false` if there are too many.
     pub fn note(&mut self, object: ObjectKey, there: Xact, here: Xact) -> bool {
         let of = self.of.entry(object).or_default();
         if of.last().is_none_or(|(last, _)| *last < there) {
@@ -49,7 +49,7 @@ impl Versions {
         self.count <= VERSIONS_MAX
     }
 
-    /// Returns the local version of an object for an exported version; `None` if it was not written then.
+    /// Returns the local version of an object for an exported one, or `None` if the object was not written by then.
     fn at(&self, object: &ObjectKey, there: Xact) -> Option<Xact> {
         let of = self.of.get(object)?;
         let behind = of.partition_point(|(known, _)| *known <= there);
@@ -67,7 +67,7 @@ impl Versions {
         self.at(&object, there).map(|here| here.to_string())
     }
 
-    /// The record with the versions that it names as they are here.
+    /// Replaces the versions that a record references by local ones.
     pub fn in_record(&self, org: OrgId, record: &mut RecordLine) {
         let body = &mut record.body;
         let names: &[(&str, &str, &str)] = match record.kind.as_str() {
@@ -89,7 +89,7 @@ impl Versions {
         }
     }
 
-    /// The document of an operation likewise; the rest of its text stays as it is.
+    /// Replaces the versions that a document references by local ones. The rest of its text stays unchanged.
     pub fn in_document(&self, org: OrgId, doc: &mut Vec<u8>) {
         for path in [&["origin"][..], &["prompt_data", "origin"], &["metadata", "prompt"]] {
             let Some((start, part)) = within(doc, path) else { continue };
@@ -103,7 +103,7 @@ impl Versions {
         }
     }
 
-    /// Returns the version that a part names, and the local one.
+    /// Returns the version that a part references, and the local one.
     fn in_part(&self, org: OrgId, part: &[u8]) -> Option<(String, String)> {
         let part: Map<String, Value> = serde_json::from_slice(part).ok()?;
         let get = |name: &str| part.get(name).unwrap_or(&Value::Null);
@@ -122,7 +122,7 @@ fn within<'d>(doc: &'d [u8], path: &[&str]) -> Option<(usize, &'d [u8])> {
     for name in path {
         part = doc_field(part, name).ok()??;
     }
-    // It is a part of the same text.
+    // The part is a slice of the document.
     Some((part.as_ptr().addr().checked_sub(doc.as_ptr().addr())?, part))
 }
 

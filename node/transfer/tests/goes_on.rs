@@ -1,4 +1,4 @@
-//! An import that stops anywhere goes on when it is started again, and then all is as if it had not stopped.
+//! Tests that an interrupted import continues, with the same result as an uninterrupted one.
 
 use std::io::{self, Cursor, Read};
 use std::sync::Arc;
@@ -50,7 +50,7 @@ impl Node {
         self.runtime.block_on(self.place.objects.write(vec![write], Patience::usual())).expect("writes");
     }
 
-    /// Operations as they stand there, but for their transactions; and how many of these there are.
+    /// Returns the operations without their transactions, and the number of transactions.
     fn written(&self, object: ObjectKey) -> (Vec<String>, usize) {
         let past = self.place.objects.past(object, HistoryPosition::default(), None);
         let page = self.runtime.block_on(past).expect("reads");
@@ -79,7 +79,7 @@ impl Node {
     }
 }
 
-/// Says that the disk is gone, where it is.
+/// Reader that fails with an error of the disk, or ends.
 struct Broken(bool);
 
 impl Read for Broken {
@@ -93,7 +93,7 @@ struct ExportedOrganization {
     file: Vec<u8>,
 }
 
-/// Documents that do not compress, so that a file stops in the midst of them wherever it is cut.
+/// Returns a document that does not compress, so that any cut of the file lies within documents.
 fn noise(n: u64) -> String {
     (0..40).map(|part| format!("{:016x}", (n * 41 + part + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15))).collect()
 }
@@ -159,7 +159,7 @@ fn an_import_that_stops_anywhere_goes_on() {
         let mut found = here.written(*object);
         let mut ops = ops.clone();
         if object.kind == ObjectKind::ProjectLogs {
-            // Written together, so in the order of the rows.
+            // The operations were written together, so they are in the order of the rows.
             ops.sort();
             found.0.sort();
         } else {

@@ -1,5 +1,6 @@
-//! Application of one command to the state. Depends on nothing but the state and the command. A command that is refused
-//! or late changes nothing.
+//! Application of one command to the state.
+//!
+//! The outcome depends only on the state and the command. A refused or late command changes nothing.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use crate::rules::{check, refuse_if};
 use crate::state::{RecordName, State};
 use crate::stored::Name;
 
-/// A shard map's bytes, about, for the sum of what waits for a seal.
+/// Approximate size of a shard map, for the size of the next seal.
 const MAP_BYTES: usize = 4096;
 
 impl State {

@@ -1,7 +1,7 @@
-//! The catalog as used by consensus and readers: one state behind a lock, backed by one store.
+//! Catalog for consensus and readers: one state behind a lock, backed by one store.
 //!
-//! Locks are taken in this order: `stored` (one seal or install at a time), then `state` (short, never across a write
-//! to the disk).
+//! Locks are taken in the order `place`, then `state`. `place` allows one seal or install at a time. `state` is held
+//! briefly and never during a write to the disk.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::stored::{Header, Name, Stored};
 pub struct CatalogConfig {
     pub disk: SharedDisk,
     pub dir: PathBuf,
-    /// Memory the store below may use for its pages.
+    /// Upper bound of the memory that the store uses for its pages.
     pub kv_cache_bytes: u64,
 }
 
@@ -35,20 +35,20 @@ pub struct Catalog {
     state: RwLock<State>,
     place: Mutex<CatalogDir>,
     sealed: Mutex<Applied>,
-    /// A seal failed, so nothing is known of the store until it is opened again.
+    /// Flag of a failed seal or install, after which the content of the store is unknown until it is opened again.
     failed: AtomicBool,
 }
 
-/// The store in use and where it lies.
+/// Store in use and its location.
 #[derive(Debug)]
 struct CatalogDir {
     stored: Stored,
-    /// None where the store was given and is not ours to replace.
+    /// Directory and generation, or `None` if the store was given and must not be replaced.
     home: Option<(Home, u32)>,
 }
 
 impl Catalog {
-    /// Loads what was sealed last and verifies all of it.
+    /// Loads and verifies the last sealed state.
     pub fn open(config: CatalogConfig) -> Result<Arc<Catalog>, CatalogError> {
         let home = Home::new(config.disk, config.dir, config.kv_cache_bytes);
         let current = home.current()?;
@@ -85,7 +85,7 @@ impl Catalog {
         Arc::new(Catalog { state: RwLock::new(state), place, sealed, failed: AtomicBool::new(false) })
     }
 
-    /// One consistent view; changes wait while it is held, so hold it briefly and never across an await.
+    /// Returns a consistent view. Changes wait while it is held, so it must be held briefly and never across an await.
     pub fn read(&self) -> RwLockReadGuard<'_, State> {
         self.state.read()
     }
@@ -95,12 +95,12 @@ impl Catalog {
         applied_of(&self.state.read())
     }
 
-    /// Durable here without the log.
+    /// Returns the position up to which the state is durable without the log.
     pub fn sealed(&self) -> Applied {
         self.sealed.lock().clone()
     }
 
-    /// The commands of one entry, visible together. An error means that this replica is damaged.
+    /// Applies the commands of one entry, which become visible together. An error means that this replica is damaged.
     pub fn apply(&self, position: LogPosition, entry: &Bytes) -> Result<Vec<Outcome>, CatalogError> {
         let commands = match Entry::decode(entry) {
             Ok(Entry::Commands(commands)) => commands,
@@ -130,7 +130,7 @@ impl Catalog {
         self.state.read().dirty_bytes
     }
 
-    /// Writes what changed since the last seal. What is applied meanwhile waits for the next.
+    /// Writes the changes since the last seal. Later changes wait for the next seal.
     pub fn seal(&self) -> Result<Applied, CatalogError> {
         let mut place = self.place.lock();
         self.refuse_if_failed()?;
@@ -152,18 +152,20 @@ impl Catalog {
         Ok(applied)
     }
 
-    /// The whole state as of `applied`, ahead of what is sealed.
+    /// Exports the whole state as of `applied`, which may be ahead of the sealed one.
     pub fn export(&self) -> Result<Export, CatalogError> {
         export(&self.state.read())
     }
 
-    /// Checks whether [`Catalog::install`] can take an export of another replica. Changes nothing.
+    /// Checks whether [`Catalog::install`] can take an export of another replica, and changes nothing.
     pub fn check_export(bytes: &[u8]) -> Result<(), CatalogError> {
         import(bytes).map(drop)
     }
 
-    /// Becomes what another replica exported. Durable when it returns; after a crash the old state or the new one is
-    /// there, whole. Not while entries are applied.
+    /// Replaces the state with the export of another replica.
+    ///
+    /// The new state is durable when this returns. A crash leaves the old state or the new one as a whole. No entries
+    /// may be applied meanwhile.
     pub fn install(&self, bytes: &[u8]) -> Result<Applied, CatalogError> {
         let import = import(bytes)?;
         let mut place = self.place.lock();
@@ -178,8 +180,9 @@ impl Catalog {
         Ok(applied)
     }
 
-    /// Becomes a catalog in which nothing ever was; durable when it returns. For a copy that is to be filled anew by
-    /// others. Not while entries are applied.
+    /// Replaces the state with an empty catalog, for a copy that others fill again.
+    ///
+    /// The empty state is durable when this returns. No entries may be applied meanwhile.
     pub fn clear(&self) -> Result<(), CatalogError> {
         self.install(&export(&State::empty())?.bytes).map(drop)
     }

@@ -1,14 +1,16 @@
-//! Positions of deleted records in their lists. With them a client gets the next page even if its cursor names a record
-//! that was deleted meanwhile. Bounded: the oldest deletions are forgotten first.
+//! Positions of deleted records in their lists.
+//!
+//! They let a client get the next page even if its cursor names a record that was deleted meanwhile. Their number is
+//! bounded: the oldest deletions are forgotten first.
 
 use std::collections::{HashMap, VecDeque};
 
 use assay_storage_model::catalog::RecordKind;
 use uuid::Uuid;
 
-/// Deletions remembered.
+/// Upper bound of the remembered deletions.
 pub const DELETED_KEPT_MAX: usize = 65_536;
-/// Deletions to one stored value, which so stays below the store's limit of 4 KiB.
+/// Number of deletions in one stored value, which keeps it below the store's limit of 4 KiB.
 pub const DELETED_PER_PAGE: u64 = 64;
 
 const BYTES_EACH: usize = 8 + 2 + 16 + 8;
@@ -20,7 +22,7 @@ pub struct DeletedRecord {
     pub created: i64,
 }
 
-/// The last deletions in order, numbered from 0 in the life of the catalog.
+/// Last deletions in order, numbered from 0 over the life of the catalog.
 #[derive(Clone, Debug, Default)]
 pub struct Deleted {
     first: u64,
@@ -34,7 +36,7 @@ impl Deleted {
         self.kept.get(usize::try_from(number - self.first).ok()?).map(|record| record.created)
     }
 
-    /// Adds a deletion and returns the changed pages: its own, and the one that was forgotten whole.
+    /// Adds a deletion and returns the changed pages: its own, and one whose deletions are all forgotten.
     pub fn push(&mut self, record: DeletedRecord) -> (u64, Option<u64>) {
         let number = self.next();
         self.by_id.insert((record.kind, record.id), number);
@@ -66,7 +68,7 @@ impl Deleted {
         (self.first / DELETED_PER_PAGE)..end
     }
 
-    /// The page's bytes, or none if nothing of it is remembered.
+    /// Returns the bytes of a page, or `None` if all of its deletions are forgotten.
     pub fn page(&self, page: u64) -> Option<Vec<u8>> {
         let from = (page * DELETED_PER_PAGE).max(self.first);
         let to = ((page + 1) * DELETED_PER_PAGE).min(self.next());
@@ -81,7 +83,7 @@ impl Deleted {
         (!bytes.is_empty()).then_some(bytes)
     }
 
-    /// Loads pages in their order; a page may start with deletions that are forgotten.
+    /// Loads pages in order. A page may start with forgotten deletions.
     pub fn load<'a>(first: u64, next: u64, pages: impl Iterator<Item = &'a [u8]>) -> Result<Deleted, String> {
         let mut deleted = Deleted { first, ..Deleted::default() };
         for page in pages {

@@ -1,4 +1,4 @@
-//! Errors of the catalog. All of them except a refused export mean that this replica is damaged.
+//! Errors of the catalog. All except a refused export and a failed seal mean that this replica is damaged.
 
 use std::io;
 use std::path::PathBuf;

@@ -12,7 +12,8 @@ use crate::hash::Hash128;
 use crate::state::State;
 use crate::stored::{Header, Name, load_state};
 
-/// More than a catalog of the size it is made for: a hundred thousand records of ten kilobytes.
+/// Upper bound of the size of an export. A catalog of the intended size has a hundred thousand records of ten
+/// kilobytes.
 pub const EXPORT_BYTES_MAX: usize = 1 << 30;
 
 const MAGIC: &[u8] = b"assay catalog 1\n";
@@ -20,7 +21,7 @@ const HASH_BYTES: usize = 16;
 
 #[derive(Clone, Debug)]
 pub struct Export {
-    /// The state's place in the log; the same is in the bytes.
+    /// Position of the state in the log, which the bytes contain too.
     pub applied: Applied,
     pub bytes: Bytes,
 }

@@ -1,5 +1,6 @@
-//! FNV-1a, in 64 and 128 bits: a fixed hash that reveals values changed by a faulty disk or replica. It is no defence
-//! against deliberate collisions. Pages have the store's own checksums.
+//! FNV-1a in 64 and 128 bits: a fixed hash that reveals values changed by a faulty disk or replica.
+//!
+//! It does not protect against deliberate collisions. Pages have the store's own checksums.
 
 const OFFSET_64: u64 = 0xCBF2_9CE4_8422_2325;
 const PRIME_64: u64 = 0x100_0000_01B3;
@@ -10,7 +11,7 @@ pub fn hash64(bytes: &[u8]) -> u64 {
     bytes.iter().fold(OFFSET_64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME_64))
 }
 
-/// Hashes pieces as if they were one.
+/// Hash of several pieces, which equals the hash of their concatenation.
 #[derive(Debug)]
 pub struct Hash128(u128);
 

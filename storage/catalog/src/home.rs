@@ -1,8 +1,8 @@
-//! Directory of the catalog's store: `CURRENT` names the generation in use, others are leftovers.
+//! Directory of the catalog's store. `CURRENT` names the generation in use, and others are leftovers.
 //!
 //! The first start fills `g0001` with an empty catalog and then writes CURRENT. So without CURRENT there is nothing, or
 //! one generation that never sealed anything. An install fills the next generation and takes effect when CURRENT is
-//! replaced. Generations not named by CURRENT are removed at the next start.
+//! replaced. The next start removes generations that CURRENT does not name.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ impl Home {
         &self.dir
     }
 
-    /// The generation that CURRENT names; none at the first start.
+    /// Returns the generation that CURRENT names, or `None` at the first start.
     pub fn current(&self) -> Result<Option<u32>, CatalogError> {
         let path = self.dir.join(CURRENT);
         self.disk.create_dir_all(&self.dir).map_err(|source| io_error(&self.dir, source))?;
@@ -50,7 +50,7 @@ impl Home {
         }
     }
 
-    /// Returns the generation with which a catalog without CURRENT may begin: it must never have been in use.
+    /// Returns the first generation for a catalog without CURRENT. Fails if another generation exists.
     pub fn first(&self) -> Result<u32, CatalogError> {
         match self.generations()?.iter().find(|generation| **generation != FIRST) {
             Some(other) => {
@@ -70,13 +70,13 @@ impl Home {
         Ok(Arc::new(SledKv::open(&dir, self.kv_cache_bytes)?))
     }
 
-    /// Makes the generation the current one.
+    /// Makes a generation the current one.
     pub fn switch(&self, generation: u32) -> Result<(), CatalogError> {
         let path = self.dir.join(CURRENT);
         replace_whole(&*self.disk, &path, current_text(generation).as_bytes()).map_err(|source| io_error(&path, source))
     }
 
-    /// Removes every generation but this one.
+    /// Removes all other generations.
     pub fn keep_only(&self, generation: u32) -> Result<(), CatalogError> {
         for other in self.generations()?.into_iter().filter(|other| *other != generation) {
             self.remove(other)?;
@@ -84,7 +84,7 @@ impl Home {
         Ok(())
     }
 
-    /// A generation that is free to be filled.
+    /// Returns a free generation to be filled.
     pub fn next(&self, generation: u32) -> Result<u32, CatalogError> {
         let next = generation + 1;
         if self.generations()?.contains(&next) {

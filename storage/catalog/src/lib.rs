@@ -1,11 +1,11 @@
 //! State machine of the control group: records by kind, their unique keys, and the map of groups and replicas.
 //!
 //! All records are in memory, behind one lock that readers share. A node checks existence and permissions here many
-//! times per request and never waits for a disk. `apply` marks its changes. `seal` writes the marked values together
-//! with the applied position and the membership in one commit of the store. Between two seals only the log has the
-//! changes; a start loads the last seal and applies the log after it.
+//! times per request and never waits for a disk. `apply` marks its changes. `seal` writes the marked values in one
+//! commit of the store, together with the applied position and the membership. Between two seals, only the log has the
+//! changes. A start loads the last seal and applies the log after it.
 //!
-//! On disk:
+//! Layout on disk:
 //!
 //! ```text
 //! CURRENT           names the generation in use, with a checksum; replaced whole
@@ -16,11 +16,11 @@
 //!   t <page>          where deleted records stood in their lists, sixty-four a page
 //!   r <kind> <id>     a record
 //! ```
-//! A value above 4 KiB is split into numbered chunks; the first holds their number and the hash of the whole. An
-//! install fills the next generation, switches CURRENT to it and only then removes the old one, so a crash leaves the
-//! old state or the new one, whole.
+//! A value above 4 KiB is split into numbered chunks; the first one holds their number and the hash of the whole value.
+//! An install fills the next generation, switches CURRENT to it, and only then removes the old one. So a crash leaves
+//! the old state or the new one as a whole.
 //!
-//! Uses no clock, randomness or network: the same entries give the same state on every replica.
+//! The crate uses no clock, randomness or network. The same entries give the same state on every replica.
 
 mod apply;
 mod catalog;

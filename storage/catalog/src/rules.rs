@@ -1,6 +1,7 @@
-//! Validation of catalog commands, independent of the catalog's content. The proposer checks early for the client's
-//! sake; apply checks again and decides. The limits are part of the state machine: two replicas with different limits
-//! would diverge, so a change of a limit is a new version of the command.
+//! Validation of catalog commands, independent of the catalog's content.
+//!
+//! The proposer checks early for the client, and apply checks again and decides. The limits are part of the state
+//! machine. Replicas with different limits would diverge, so a change of a limit needs a new version of the command.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +10,7 @@ use assay_storage_model::catalog::{
     Replica, SHARDS_MAX, SHARDS_MIN, ShardMap, UNIQUE_KEY_BYTES_MAX, UNIQUE_KEYS_MAX,
 };
 
-/// The rule the command breaks, in words.
+/// Checks a command and returns a description of the rule that it breaks.
 pub fn check(command: &CatalogCommand) -> Result<(), String> {
     match command {
         CatalogCommand::Put(put) => check_put(put),

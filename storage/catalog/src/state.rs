@@ -1,4 +1,4 @@
-//! In-memory state of the catalog, read by readers and changed by apply.
+//! In-memory state of the catalog, which readers share and apply changes.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -17,7 +17,7 @@ pub type RecordName = (RecordKind, Uuid);
 /// Position of a record in the list of its kind and organization: newest first, ties by id.
 pub type OrderKey = (RecordKind, Option<OrgId>, Reverse<i64>, Uuid);
 
-/// Memory of one record in addition to its bytes: map nodes and allocations.
+/// Memory of a record in addition to its bytes: map nodes and allocations.
 const RECORD_OVERHEAD_BYTES: usize = 256;
 
 #[derive(Debug, Default)]
@@ -25,20 +25,20 @@ pub struct State {
     pub(crate) applied: Option<LogPosition>,
     pub(crate) membership: Vec<u8>,
     pub(crate) version: u64,
-    /// Version of the last insert, change or delete of a record of a kind; the loaded version if there was none since.
+    /// Version of the last change of a record of a kind, since the state was loaded.
     pub(crate) changed: HashMap<RecordKind, u64>,
     pub(crate) loaded: u64,
-    /// Ids below these were given.
+    /// Lowest ids that were not given out.
     pub(crate) next_node: u64,
     pub(crate) next_replica: u64,
-    /// A replica that is new to a group has an id above this one.
+    /// Highest id of a placed replica. A replica that is new to a group must have a higher one.
     pub(crate) highest_replica_placed: u64,
     pub(crate) records: BTreeMap<RecordName, Arc<Record>>,
     pub(crate) order: BTreeSet<OrderKey>,
     pub(crate) taken: HashMap<UniqueKey, RecordName>,
     pub(crate) deleted: Deleted,
     pub(crate) map: Option<Arc<ShardMap>>,
-    /// Changed since the last seal.
+    /// Names of the values that changed since the last seal.
     pub(crate) dirty: BTreeSet<Name>,
     pub(crate) dirty_bytes: usize,
 }
@@ -48,13 +48,14 @@ impl State {
         State { next_node: 1, next_replica: 1, ..State::default() }
     }
 
-    /// Grows with every change; two answers under the same version agree.
+    /// Returns the version, which grows with every change. Reads at the same version agree.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// The version at which a record of these kinds last changed, or a later one: what was worked out from them at this
-    /// version or behind it still holds. Never falls.
+    /// Returns the version at which a record of these kinds last changed, or a later one.
+    ///
+    /// Results derived from these records at this version or a later one are still valid.
     pub fn changed(&self, kinds: &[RecordKind]) -> u64 {
         kinds.iter().filter_map(|kind| self.changed.get(kind)).copied().fold(self.loaded, u64::max)
     }
@@ -63,17 +64,17 @@ impl State {
         self.records.get(&(kind, id))
     }
 
-    /// The record that has this unique key.
+    /// Returns the record that has this unique key.
     pub fn find(&self, key: &UniqueKey) -> Option<&Arc<Record>> {
         self.records.get(self.taken.get(key)?)
     }
 
-    /// Every record of a kind, by id.
+    /// Returns every record of a kind, by id.
     pub fn all(&self, kind: RecordKind) -> impl Iterator<Item = &Arc<Record>> {
         self.records.range((kind, Uuid::nil())..=(kind, Uuid::max())).map(|(_, record)| record)
     }
 
-    /// Ids below these were given out.
+    /// Returns the lowest ids that were not given out.
     pub fn next_ids(&self) -> (NodeId, ReplicaId) {
         (NodeId(self.next_node), ReplicaId(self.next_replica))
     }
@@ -82,12 +83,14 @@ impl State {
         self.records.len()
     }
 
-    /// None until init.
+    /// Returns the shard map, or `None` before the cluster is initialized.
     pub fn shard_map(&self) -> Option<&Arc<ShardMap>> {
         self.map.as_ref()
     }
 
-    /// Equal on replicas that applied the same entries. Reads all records: for checks, not for requests.
+    /// Returns a digest that is equal on replicas that applied the same entries.
+    ///
+    /// It reads all records, so it serves checks and not requests.
     pub fn digest(&self) -> u128 {
         let mut hash = Hash128::default();
         let header = Header { applied: None, entries: 0, sum: 0, ..Header::of(self) };
@@ -102,19 +105,19 @@ impl State {
         hash.finish()
     }
 
-    /// The names of all values but header and membership, in a fixed order.
+    /// Returns the names of all values except header and membership, in a fixed order.
     pub(crate) fn names(&self) -> impl Iterator<Item = Name> {
         let map = self.map.is_some().then_some(Name::Map);
         let pages = self.deleted.pages().map(Name::Deleted);
         map.into_iter().chain(pages).chain(self.records.keys().map(|(kind, id)| Name::Record(*kind, *id)))
     }
 
-    /// Returns the value to store under a name; none if the name is to be deleted.
+    /// Returns the value to store under a name, or `None` if the name is to be deleted.
     pub(crate) fn value(&self, name: &Name) -> Option<Vec<u8>> {
         self.kept(name).map(StoredValue::encode)
     }
 
-    /// The same, not yet encoded: cheap enough to be taken under the lock.
+    /// Returns the value before its encoding, which is cheap enough to do under the lock.
     pub(crate) fn kept(&self, name: &Name) -> Option<StoredValue> {
         match name {
             Name::Header => None, // made by who stores it, since it counts what is stored
@@ -130,7 +133,7 @@ impl State {
         self.dirty_bytes += bytes;
     }
 
-    /// Takes a record in; the caller has made sure that its unique keys are free.
+    /// Inserts a record, whose unique keys must be free.
     pub(crate) fn insert(&mut self, record: Record) {
         let name = (record.kind, record.id);
         self.order.insert(place(&record));
@@ -152,7 +155,7 @@ impl State {
     }
 }
 
-/// A value that is shared with the state until it is written.
+/// Value that is shared with the state until it is written.
 #[derive(Debug)]
 pub enum StoredValue {
     Bytes(Vec<u8>),

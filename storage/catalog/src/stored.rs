@@ -5,8 +5,8 @@
 //! chunk 0  1, chunks u16, length u32, hash of the whole u64, the first bytes
 //! chunk n  the bytes that follow
 //! ```
-//! The header counts the keys and sums the hashes of all values, so that a missing, resurrected or outdated value is
-//! detected at open.
+//! The header has the number of keys and the sum of the hashes of all values. Open thereby detects a missing,
+//! resurrected or outdated value.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,20 +23,20 @@ use crate::state::State;
 
 pub const HEADER_FORMAT: u32 = 1;
 
-/// Values of one commit of an install.
+/// Size of the values in one commit of an install.
 const FILLED_AT_ONCE_BYTES: usize = 8 << 20;
 
 const CHUNKED: u8 = 1;
 const CHUNK_HEAD_BYTES: usize = 1 + 2 + 4 + 8;
 const CHUNK_NUMBER_BYTES: usize = 2;
 
-/// Name of a stored value. Order of bytes equals the order of names within a kind.
+/// Name of a stored value. The order of bytes equals the order of names within a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Name {
     Header,
     Membership,
     Map,
-    /// A page of deleted records.
+    /// Page of deleted records.
     Deleted(u64),
     Record(RecordKind, Uuid),
 }
@@ -73,7 +73,7 @@ impl Name {
     }
 }
 
-/// Header for all values together, written with every seal. JSON text, so that a newer version may extend it.
+/// Header of all values, written with every seal. It is a JSON text, so that a newer version may extend it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
     pub format: u32,
@@ -85,9 +85,9 @@ pub struct Header {
     pub deleted_first: u64,
     pub deleted_next: u64,
     pub records: u64,
-    /// Keys of the store, the header's included; 0 in an export.
+    /// Number of keys of the store, including that of the header; 0 in an export.
     pub entries: u64,
-    /// The hashes of all values but the header, added up; 0 in an export.
+    /// Sum of the hashes of all values except the header; 0 in an export.
     pub sum: u64,
 }
 
@@ -121,7 +121,7 @@ impl Header {
     }
 }
 
-/// The state that values add up to.
+/// Builds the state from stored values.
 pub fn load_state(values: Vec<(Name, Vec<u8>)>) -> Result<(State, Header), String> {
     let header = match values.iter().find(|(name, _)| *name == Name::Header) {
         Some((_, bytes)) => Header::decode(bytes)?,
@@ -180,7 +180,7 @@ struct Laid {
     hash: u64,
 }
 
-/// The store, and what is known to lie in it. One seal or install at a time.
+/// Store with the known layout of its values. One seal or install runs at a time.
 #[derive(Debug)]
 pub struct Stored {
     kv: Arc<dyn Kv>,
@@ -188,7 +188,7 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// Opens what the store holds; a store that never held anything is made to hold an empty catalog.
+    /// Opens a store. An unused store is initialized with an empty catalog.
     pub fn open(kv: Arc<dyn Kv>) -> Result<Result<(Stored, State), String>, KvError> {
         if kv.entries() == 0 {
             let (mut stored, state) = (Stored { kv, laid: BTreeMap::new() }, State::empty());
@@ -213,7 +213,7 @@ impl Stored {
         Ok((stored, state))
     }
 
-    /// Writes what changed and the header, in one commit. After an error nothing is known of the store.
+    /// Writes the changes and the header in one commit. After an error the content of the store is unknown.
     pub fn write(&mut self, header: Header, changes: Vec<(Name, Option<Vec<u8>>)>) -> Result<(), KvError> {
         let mut batch = Batch::default();
         for (name, value) in changes {
@@ -227,7 +227,7 @@ impl Stored {
         self.kv.commit(&batch)
     }
 
-    /// Makes the store hold these values and nothing else, in one commit.
+    /// Replaces the content of the store with these values in one commit.
     pub fn replace(&mut self, header: Header, values: Vec<(Name, Vec<u8>)>) -> Result<(), KvError> {
         let gone: Vec<Name> = self.laid.keys().copied().filter(|name| *name != Name::Header).collect();
         let mut changes: BTreeMap<Name, Option<Vec<u8>>> = gone.into_iter().map(|name| (name, None)).collect();
@@ -236,8 +236,10 @@ impl Stored {
         self.write(header, changes.into_iter().collect())
     }
 
-    /// Fills a store that is new, and that nothing names before it is whole: in commits of [`FILLED_AT_ONCE_BYTES`], the header
-    /// with the last one. One commit of all would take many times its bytes of memory.
+    /// Fills a new store, which nothing names until it is complete.
+    ///
+    /// It commits [`FILLED_AT_ONCE_BYTES`] at a time, with the header in the last commit. A single commit would take
+    /// many times its size in memory.
     pub fn fill(&mut self, header: Header, values: Vec<(Name, Vec<u8>)>) -> Result<(), KvError> {
         let (mut part, mut bytes) = (Vec::new(), 0);
         for (name, value) in values.into_iter().filter(|(name, _)| *name != Name::Header) {

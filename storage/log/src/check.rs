@@ -1,5 +1,6 @@
-//! Check of a log that no process has open, for `assay doctor`: every checksum, every link and the watermark.
-//! Read-only.
+//! Check of a log that no process has open, for `assay doctor`. It is read-only.
+//!
+//! It verifies every checksum, every link and the watermark.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -21,22 +22,22 @@ pub struct Report {
     pub verdict: Verdict,
     pub files: Vec<FileReport>,
     pub groups: Vec<GroupReport>,
-    /// Damage that was found. Each entry names file, group and index as far as they are known.
+    /// Damage that was found, with file, group and index as far as they are known.
     pub problems: Vec<String>,
-    /// Harmless observations that an operator may want to know.
+    /// Harmless observations for the operator.
     pub remarks: Vec<String>,
 }
 
-/// The answer in one word.
+/// Summary of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Every byte is as it was written.
+    /// Log in which every byte is as written.
     Sound,
-    /// A write that was in progress at a crash is torn. It was never acknowledged; the next open cuts it.
+    /// Log with a torn write of a crash. The write was never acknowledged, and the next open cuts it.
     TornTail,
-    /// Something that was durable is wrong or missing. The log will not open.
+    /// Log with wrong or missing durable data, which will not open.
     Corrupt,
-    /// The log could not be read.
+    /// Log that could not be read.
     Unreadable,
 }
 
@@ -46,7 +47,7 @@ pub struct FileReport {
     pub bytes: u64,
     pub batches: u64,
     pub records: u64,
-    /// Index and description of the first damage.
+    /// Offset and description of the first damage.
     pub damage: Option<(u64, String)>,
 }
 
@@ -55,11 +56,11 @@ pub struct GroupReport {
     pub group: GroupId,
     pub state: GroupState,
     pub records: u64,
-    /// Last index in the watermark; none if it has no record of the group.
+    /// Last index in the watermark, or `None` if the watermark has no record of the group.
     pub watermark_last: Option<u64>,
 }
 
-/// Reads the log in `dir` and its watermark; changes nothing.
+/// Reads the log in `dir` and its watermark without changing them.
 pub fn check(disk: &dyn Disk, dir: &Path) -> Report {
     let mut report = Report {
         dir: dir.to_path_buf(),

@@ -1,9 +1,10 @@
-//! raft-engine's file system with large appends that bypass the page cache. The log is written once and is read only at
-//! a start or for a replica that fell behind. Cached pages of it would evict pages that queries need, and filling them
-//! costs more than all other work of the log's thread.
+//! File system of raft-engine with large appends that bypass the page cache.
+//!
+//! The log is written once, and read only at a start or for a replica that fell behind. Cached pages of the log would
+//! evict pages that queries need. Filling them costs more than all other work of the log's thread.
 //!
 //! Whole pages of a write bypass the cache. Its ends (less than a page each), small writes and reads go through the
-//! cache. The kernel keeps the two apart page by page, and a sync covers both.
+//! cache. The kernel separates the two by page, and a sync covers both.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -15,20 +16,21 @@ use raft_engine::env::{DefaultFileSystem, FileSystem, Handle, Permission, WriteE
 
 type BaseFileSystem = DefaultFileSystem;
 
-/// Wraps raft-engine's own file system.
+/// Wrapper of raft-engine's own file system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DirectFileSystem;
 
-/// An open file.
+/// Open file.
 pub struct DirectHandle {
     inner: Arc<<BaseFileSystem as FileSystem>::Handle>,
     path: PathBuf,
 }
 
-/// A file's writer.
+/// Writer of a file.
 pub struct DirectWriter {
     inner: <BaseFileSystem as FileSystem>::Writer,
-    /// None where the file system of the log cannot do it: everything goes through the cache.
+    /// Direct access, or `None` if the file system of the log does not support it and every write goes through the
+    /// cache.
     direct: Option<DirectFile>,
     offset: u64,
 }
@@ -78,13 +80,14 @@ impl FileSystem for DirectFileSystem {
     }
 }
 
-/// Opens a file of the log. Waits while this process, or the machine, has no free file descriptor.
+/// Opens a file of the log. It waits while the process or the machine has no free file descriptor.
 fn open_file<T>(path: &Path, open: impl Fn() -> io::Result<T>) -> io::Result<T> {
     when_files_are_left(|| open().map_err(|error| with_cause(path, error)))
 }
 
-/// Replaces an error of raft-engine that comes from a lack of file descriptors. raft-engine drops the error number, so
-/// this opens the file's directory to test whether descriptors are free.
+/// Returns the cause of a raft-engine error if that is a lack of file descriptors.
+///
+/// raft-engine drops the error number. Opening the file's directory shows whether descriptors are free.
 fn with_cause(path: &Path, error: io::Error) -> io::Error {
     match File::open(parent_of(path)) {
         Err(cause) if files_ran_out(&cause) => cause,

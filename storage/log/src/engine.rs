@@ -1,7 +1,7 @@
-//! Small interface to raft-engine: write, read, give space back. Panics of the engine become errors.
+//! Small interface to raft-engine: write, read and free space. Panics of the engine become errors.
 //!
-//! The engine panics when a sync fails (`LogFileWriter::sync` unwraps) and when it finds its index inconsistent. After
-//! a panic it must not be used for writing; the writer sees to that.
+//! The engine panics when a sync fails (`LogFileWriter::sync` unwraps) and when it finds its index inconsistent. The
+//! writer ensures that a panicked engine is not used for writing.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -17,28 +17,29 @@ use raft_engine::{Config, Engine, LogBatch, ReadableSize, RecoveryMode};
 use crate::frame::{Frame, engine_index};
 use crate::{GIVEN_BACK_BYTES_MAX, LogConfig};
 
-/// Operations of an engine that readers need. A simulation has an implementation of its own.
+/// Operations of an engine that readers need. A simulation has its own implementation.
 pub(crate) trait Records: Send + Sync {
-    /// Frames of `[from, to)`, at least one.
+    /// Reads frames of `[from, to)`, at least one.
     fn fetch(&self, group: GroupId, from: u64, to: u64, bytes_max: usize) -> Result<Vec<Frame>, String>;
-    /// Rewrites what little old files still hold, deletes some of them, and names the groups that hold many records there.
+    /// Rewrites the few live records of old files, deletes some files, and returns the groups with many records there.
     fn give_back(&self) -> Result<Vec<u64>, String>;
-    /// Copies live records to new files and deletes all others, so that nothing purged is left. Never called
-    /// concurrently with `give_back`.
+    /// Copies live records to new files and deletes all others, so that no purged record is left.
+    ///
+    /// It must not run concurrently with `give_back`.
     fn renew(&self) -> Result<(), String>;
     fn bytes(&self) -> u64;
 }
 
-/// Operations of an engine that the writer needs in addition, whatever the file system below it.
+/// Operations of an engine that the writer needs in addition, independent of the file system.
 pub(crate) trait Store: Records {
-    /// Writes a batch; with `sync`, everything written before it is durable too.
+    /// Writes a batch. With `sync`, everything written before it becomes durable too.
     fn write(&self, batch: &mut LogBatch, sync: bool) -> Result<(), String>;
     fn note(&self, group: GroupId, key: &[u8]) -> Option<Vec<u8>>;
-    /// The engine's own first and last index of a group, in our counting.
+    /// Returns the engine's own first and last index of a group, in this crate's counting.
     fn span(&self, group: GroupId) -> Option<(u64, u64)>;
 }
 
-/// Opens the engine. It must find nothing to repair: what had to be cut was cut before, and anything else is an error.
+/// Opens the engine, which must find nothing to repair. Torn tails were cut before, and anything else is an error.
 pub(crate) fn open<F: FileSystem + 'static>(
     dir: &Path,
     config: &LogConfig,
@@ -61,10 +62,11 @@ pub(crate) fn open<F: FileSystem + 'static>(
     Ok(Arc::new(Opened { engine: Some(engine), failed: AtomicBool::new(false) }))
 }
 
-/// Deletes only a few files at a time. Freeing the blocks of many files holds the file system's journal, and with it
-/// every sync of the node, for as long as it takes.
+/// Listener that limits how many files are deleted at a time.
+///
+/// The file system holds its journal while it frees the blocks of many files, which blocks every sync of the node.
 struct Trickle {
-    /// The oldest file there is.
+    /// Number of the oldest existing file.
     first: AtomicU64,
     files: u64,
 }
@@ -88,7 +90,7 @@ impl EventListener for Trickle {
 }
 
 struct Opened<F: FileSystem> {
-    /// None only while it is dropped.
+    /// Engine, or `None` during the drop.
     engine: Option<Engine<F>>,
     failed: AtomicBool,
 }
@@ -112,8 +114,8 @@ impl<F: FileSystem> Drop for Opened<F> {
     fn drop(&mut self) {
         let engine = self.engine.take();
         if self.failed.load(Ordering::Acquire) {
-            // Closing would sync again, which proves nothing after a failure, and panics twice if it fails twice. The
-            // process is about to end; its lock and files go with it.
+            // Closing would sync again. After a failure that proves nothing, and a second failure panics twice. The
+            // process is about to end, which releases the lock and the files.
             std::mem::forget(engine);
             return;
         }

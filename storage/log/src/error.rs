@@ -5,24 +5,25 @@ use std::path::PathBuf;
 
 use assay_storage_model::GroupId;
 
-/// Error of a log operation. Cheap to clone: one failure answers many callers.
+/// Error of a log operation. It is cheap to clone, because one failure completes many calls.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum LogError {
-    /// Bytes on disk are wrong, stale or missing below the position that was acknowledged as durable.
+    /// Wrong, stale or missing bytes below the position that was acknowledged as durable.
     #[error("{0}")]
     Corrupt(Box<Corruption>),
-    /// A write or sync failed. Nothing more is taken; whether the last operations are on disk is unknown. End the process.
+    /// Failed write or sync. The log accepts nothing more, and the last operations may or may not be on disk. End the
+    /// process.
     #[error("the log has failed and accepts nothing more: {0}")]
     Failed(String),
-    /// The caller's mistake; nothing was written and the log goes on.
+    /// Mistake of the caller. Nothing was written, and the log continues.
     #[error("refused: {0}")]
     Refused(String),
-    /// The requested records were purged.
+    /// Records that were purged.
     #[error("group {group}: records below {first} were purged")]
     Purged { group: GroupId, first: u64 },
     #[error("the log is closed")]
     Closed,
-    /// The log could not be opened or listed, for a reason that is not damage.
+    /// Failure to open or list the log for a reason other than damage.
     #[error("{what}: {message}")]
     Io { what: String, message: String },
 }
@@ -33,7 +34,7 @@ impl LogError {
     }
 }
 
-/// Location of the damage. Nothing has been changed on disk when open returns this.
+/// Location of the damage. Open has changed nothing on disk when it returns this.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Corruption {
     pub group: Option<GroupId>,

@@ -1,7 +1,6 @@
-//! Fault-injecting file system for tests: fails the n-th write or the n-th sync, once or from then on.
+//! File system with fault injection for tests. It fails the n-th write or the n-th sync, once or from then on.
 //!
-//! Counts writes and syncs also when nothing fails. A failed sync does not reach the file; a torn write leaves half its
-//! bytes there.
+//! It counts all writes and syncs. A failed sync does not reach the file. A torn write leaves half of its bytes there.
 
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -18,11 +17,11 @@ type UnderlyingFileSystem = DirectFileSystem;
 /// Kind of an injected failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileFault {
-    /// The device fails; nothing is written.
+    /// Failure of the device without any write.
     Broken,
-    /// The device fails in the middle of a write.
+    /// Failure of the device in the middle of a write.
     Torn,
-    /// No space is left.
+    /// Full disk.
     Full,
 }
 
@@ -30,7 +29,7 @@ impl FileFault {
     fn error(self) -> io::Error {
         match self {
             FileFault::Broken | FileFault::Torn => io::Error::other("injected EIO"),
-            // raft-engine knows a full disk by this word.
+            // raft-engine recognizes a full disk by this word.
             FileFault::Full => io::Error::new(io::ErrorKind::StorageFull, "injected ENOSPC: nospace"),
         }
     }
@@ -62,7 +61,7 @@ impl Calls {
     }
 }
 
-/// Wraps the file system that the log runs on.
+/// Wrapper of the log's file system.
 #[derive(Debug, Default)]
 pub struct FaultFileSystem {
     calls: Arc<FileCalls>,
@@ -79,12 +78,12 @@ impl FaultFileSystem {
         Arc::default()
     }
 
-    /// Fails the `nth` write from now (1 is the next) and the ones after it, `times` in all.
+    /// Fails the `nth` write from now and the following ones, `times` in all. The next write has the number 1.
     pub fn fail_writes(&self, nth: u64, times: u64, fault: FileFault) {
         self.calls.writes.plan(nth, times, fault);
     }
 
-    /// Fails the `nth` sync from now and the ones after it, `times` in all.
+    /// Fails the `nth` sync from now and the following ones, `times` in all.
     pub fn fail_syncs(&self, nth: u64, times: u64) {
         self.calls.syncs.plan(nth, times, FileFault::Broken);
     }
@@ -98,13 +97,13 @@ impl FaultFileSystem {
     }
 }
 
-/// An open file.
+/// Open file.
 pub struct FaultHandle {
     inner: Arc<<UnderlyingFileSystem as FileSystem>::Handle>,
     calls: Arc<FileCalls>,
 }
 
-/// A file's writer.
+/// Writer of a file.
 pub struct FaultWriter {
     inner: <UnderlyingFileSystem as FileSystem>::Writer,
     calls: Arc<FileCalls>,

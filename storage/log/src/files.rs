@@ -1,12 +1,13 @@
-//! Names of raft-engine's files: `<sequence, 16 digits>.raftlog` for appended files, `.rewrite` for the live rest of
-//! old files. Another process that has the directory open is detected by its lock.
+//! Names of raft-engine's files, and the lock by which another process is detected.
+//!
+//! Appended files are named `<sequence, 16 digits>.raftlog`. Files named `.rewrite` hold the live rest of old files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::LogError;
 
-/// The engine has two queues of files. The order is that of replay.
+/// Queue of files of the engine, in the order of replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Queue {
     Rewrite,
@@ -22,7 +23,7 @@ pub(crate) struct LogFile {
 
 const SEQUENCE_DIGITS: usize = 16;
 
-/// All log files of a directory, in the order of replay. None for a directory that does not exist.
+/// Returns all log files of a directory in the order of replay. The list is empty if the directory does not exist.
 pub(crate) fn list(dir: &Path) -> Result<Vec<LogFile>, LogError> {
     let entries = match fs::read_dir(dir) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -53,7 +54,7 @@ fn parse(name: &str) -> Option<(Queue, u64)> {
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?.map(|sequence| (queue, sequence))
 }
 
-/// Fails if another process has the log open. Creates nothing.
+/// Fails if another process has the log open, and creates nothing.
 pub(crate) fn refuse_if_locked(dir: &Path) -> Result<Option<fs::File>, LogError> {
     let path = dir.join("LOCK");
     let file = match fs::File::open(&path) {

@@ -1,9 +1,10 @@
-//! Frame around one record, exactly as its bytes lie in a block of raft-engine:
+//! Frame around one record, in the exact layout of its bytes in a block of raft-engine.
 //!
-//! `version u8, group u64, index u64, term u64, previous record's checksum u32, payload length u32, checksum u32, payload`
+//! `version u8, group u64, index u64, term u64, previous record's checksum u32, payload length u32, checksum u32,
+//! payload`
 //!
 //! Numbers are little-endian. The checksum is CRC32C over all preceding fields and the payload. The engine takes
-//! protobuf messages; this one writes its raw bytes, so the payload is copied only once, into the engine's batch.
+//! protobuf messages. This message writes its raw bytes, so the payload is copied only once, into the engine's batch.
 
 use std::any::Any;
 
@@ -15,7 +16,7 @@ use protobuf::{Clear, CodedInputStream, CodedOutputStream, Message, ProtobufResu
 use crate::{LogRecord, PAYLOAD_BYTES_MAX};
 
 const VERSION: u8 = 1;
-/// Bytes before the payload.
+/// Number of bytes before the payload.
 pub(crate) const HEADER_BYTES: usize = 37;
 const CHECKED_BYTES: usize = 33;
 /// Checksum that the first record of a group carries for its missing predecessor.
@@ -30,7 +31,7 @@ pub(crate) struct Mark {
     pub checksum: u32,
 }
 
-/// A framed record. It is untrusted until `verify` has succeeded after a read.
+/// Framed record. After a read it is untrusted until `verify` succeeds.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Frame {
     header: [u8; HEADER_BYTES],
@@ -46,7 +47,7 @@ impl Frame {
         header[9..17].copy_from_slice(&record.index.to_le_bytes());
         header[17..25].copy_from_slice(&record.term.to_le_bytes());
         header[25..29].copy_from_slice(&previous.to_le_bytes());
-        // The writer has refused longer payloads, so this cannot cut.
+        // The handle has refused longer payloads, so the cast does not truncate.
         header[29..33].copy_from_slice(&(record.payload.len() as u32).to_le_bytes());
         let checksum = crc32c::crc32c_append(crc32c::crc32c(&header[..CHECKED_BYTES]), &record.payload);
         header[33..].copy_from_slice(&checksum.to_le_bytes());
@@ -61,14 +62,14 @@ impl Frame {
         mark_of(&self.header)
     }
 
-    /// Returns the record if every byte is as written and it is the requested one.
+    /// Returns the record if every byte is as written and the position is the requested one.
     pub fn verify(self, group: GroupId, index: u64) -> Result<(Mark, LogRecord), String> {
         let mark = check(&self.header, &self.payload, group, index)?;
         Ok((mark, LogRecord { index, term: mark.term, payload: self.payload }))
     }
 }
 
-/// Verifies a framed record where it lies.
+/// Verifies a framed record in place.
 pub(crate) fn verify_bytes(bytes: &[u8], group: GroupId, index: u64) -> Result<Mark, String> {
     let Some((header, payload)) = bytes.split_first_chunk::<HEADER_BYTES>() else {
         return Err(format!("a record of {} bytes has no header", bytes.len()));
@@ -128,7 +129,7 @@ impl Clear for Frame {
     }
 }
 
-/// Raw bytes, no tags: the engine keeps each entry's length itself.
+/// Message of raw bytes without tags, because the engine keeps the length of each entry.
 impl Message for Frame {
     fn descriptor(&self) -> &'static protobuf::reflect::MessageDescriptor {
         BytesValue::descriptor_static()
@@ -188,7 +189,7 @@ impl raft_engine::MessageExt for Frame {
     }
 }
 
-/// raft-engine counts from one; we count from zero.
+/// Returns the engine's index, which counts from one instead of zero.
 pub(crate) fn engine_index(index: u64) -> u64 {
     index.saturating_add(1)
 }

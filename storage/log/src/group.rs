@@ -1,5 +1,6 @@
-//! Handle of one group's log, as its owner uses it. It is cheap, puts work into the writer's channel and reads durable
-//! records.
+//! Handle of one group's log for its owner.
+//!
+//! It is cheap, puts work into the writer's channel and reads durable records.
 
 use assay_storage_model::GroupId;
 
@@ -10,24 +11,24 @@ use crate::open::Log;
 use crate::writer::Work;
 use crate::{Completion, GroupState, LogRecord, NOTE_BYTES_MAX, PAYLOAD_BYTES_MAX, Purged};
 
-/// Maximum number of attempts of a read that is restarted because the log moved under it.
+/// Upper bound of the attempts of a read that restarts because the log changed.
 const READ_ATTEMPTS_MAX: usize = 4;
 
 /// In-memory state of a group. The writer has its own copy, which is ahead of readers by one round.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Group {
-    /// Index of the first record, where there is one.
+    /// Index of the first record, if there is one.
     pub first: u64,
     pub last: Option<Mark>,
     pub head: Head,
     pub vote: Option<Vote>,
     pub committed: Option<Vec<u8>>,
-    /// Number of truncations and purges, by which a reader detects that the log moved under it.
+    /// Number of truncations and purges, by which a reader detects a changed log.
     pub moved: u64,
 }
 
 impl Group {
-    /// The index the next record must have; any, where nothing has ever been.
+    /// Returns the index that the next record must have, or `None` if any is allowed because there never was a record.
     pub fn next_index(&self) -> Option<u64> {
         let after = |index: u64| index.saturating_add(1);
         let last = self.last.map(|mark| after(mark.index));
@@ -56,7 +57,7 @@ impl Group {
     }
 }
 
-/// A group of a [`Log`]. It need not exist yet; its first write makes it.
+/// Group of a [`Log`]. It need not exist yet, because its first write creates it.
 #[derive(Clone, Debug)]
 pub struct GroupLog {
     pub(crate) log: Log,
@@ -73,8 +74,10 @@ impl GroupLog {
         self.log.published(self.group).state()
     }
 
-    /// Appends records behind the last, indices without a gap; a conflicting tail must be truncated first. `done` runs
-    /// when they are durable, in the order of the calls. Never blocks. One append in flight per group, see the crate.
+    /// Appends records behind the last, with consecutive indexes.
+    ///
+    /// A conflicting tail must be truncated first. `done` runs when the records are durable, in the order of the calls.
+    /// This never blocks. A group has one append in flight; see the crate documentation.
     pub fn append(&self, records: Vec<LogRecord>, done: Completion) {
         if let Some(record) = records.iter().find(|record| record.payload.len() > PAYLOAD_BYTES_MAX) {
             let bytes = record.payload.len();
@@ -83,14 +86,14 @@ impl GroupLog {
         self.log.submit(Work::Append { group: self.group, records, done });
     }
 
-    /// Durable when `done` runs. Keeps its place between appends.
+    /// Saves a vote in order with the appends. It is durable when `done` runs.
     pub fn save_vote(&self, vote: Vec<u8>, done: Completion) {
         if let Some(done) = self.fits(&vote, done) {
             self.log.submit(Work::Vote { group: self.group, vote, done });
         }
     }
 
-    /// Remembers how far is committed. Costs no sync: it goes with the next write, or unsynced after a while.
+    /// Saves the committed position without a sync. It is written with the next write, or unsynced after a while.
     pub fn save_committed(&self, committed: Vec<u8>) {
         if committed.len() <= NOTE_BYTES_MAX {
             self.log.submit(Work::Committed { group: self.group, committed });
@@ -99,26 +102,28 @@ impl GroupLog {
         }
     }
 
-    /// Removes the records from `from_index` on. Must not reach below what was purged.
+    /// Removes the records from `from_index` on, which must be above the purged ones.
     pub fn truncate(&self, from_index: u64, done: Completion) {
         self.log.submit(Work::Truncate { group: self.group, from: from_index, done });
     }
 
-    /// Purges everything up to `index`, which may lie behind the last record if a snapshot was installed. The next
-    /// record is then the one after it.
+    /// Purges everything up to `index`, which may be behind the last record after a snapshot was installed.
+    ///
+    /// The next record is then the one after it.
     pub fn purge(&self, up_to_index: u64, purged_note: Vec<u8>, done: Completion) {
         if let Some(done) = self.fits(&purged_note, done) {
             self.log.submit(Work::Purge { group: self.group, up_to: up_to_index, note: purged_note, done });
         }
     }
 
-    /// Forgets the group: log, vote and all. For a replica that left this node.
+    /// Removes the group with its log and vote, after its replica left this node.
     pub fn remove(&self, done: Completion) {
         self.log.submit(Work::Remove { group: self.group, done });
     }
 
-    /// Reads the durable records of `[from, to_exclusive)` and verifies them. Returns up to about `bytes_max` bytes,
-    /// but at least one record if there is one. Blocks on the disk.
+    /// Reads and verifies the durable records of `[from, to_exclusive)`.
+    ///
+    /// The result has up to about `bytes_max` bytes, but at least one record if there is one. This blocks on the disk.
     pub fn read(&self, from: u64, to_exclusive: u64, bytes_max: usize) -> Result<Vec<LogRecord>, LogError> {
         let mut attempts = 0;
         loop {
@@ -132,7 +137,7 @@ impl GroupLog {
             let what = match frames.map(|frames| self.verified(&group, frames, from)) {
                 Ok(Ok(records)) => return Ok(records),
                 Ok(Err(corruption)) => corruption,
-                // A file that was given up between finding the record and reading it looks like this once.
+                // A file that is deleted between lookup and read causes this error once.
                 Err(what) => Corruption { group: Some(self.group), file: self.log.dir(), index: Some(from), what },
             };
             attempts += 1;

@@ -1,14 +1,14 @@
-//! Metadata that raft-engine stores for each group in addition to its records: vote, committed position, and head.
+//! Metadata that raft-engine stores for each group in addition to its records: vote, committed position and head.
 //!
-//! Values are only ever overwritten, never deleted: the engine may forget a deletion together with the file that holds
-//! it, and the old value would reappear. Each value carries its own checksum, computed when the caller hands it over
-//! and verified when it is returned:
+//! Values are only overwritten, never deleted. The engine may forget a deletion together with its file, and the old
+//! value would reappear. Each value has its own checksum, which is computed before it is stored and verified when it is
+//! read:
 //!
 //! `version u8, body, CRC32C u32`; vote: `number u64, bytes`; committed: `bytes`; head: `flags u8, purged index u64,
 //! purged record's checksum u32, end u64, note`.
 //!
-//! The head holds what the engine cannot: the purge position (the engine may forget its compaction), and the truncation
-//! position. The engine has no truncation; records behind `end` stay until they are overwritten.
+//! The head holds the purge position, because the engine may forget its compaction, and the truncation position. The
+//! engine has no truncation, so records from `end` on stay until they are overwritten.
 
 use crate::NOTE_BYTES_MAX;
 
@@ -16,7 +16,7 @@ pub(crate) const VOTE_KEY: &[u8] = b"vote";
 pub(crate) const COMMITTED_KEY: &[u8] = b"committed";
 pub(crate) const HEAD_KEY: &[u8] = b"head";
 
-/// Group of the value that each open writes so that there is something to sync. Not a group of any caller.
+/// Group of the value that each open writes to have something to sync. No caller uses this group.
 pub(crate) const OWN_GROUP: u64 = u64::MAX;
 pub(crate) const OPENED_KEY: &[u8] = b"opened";
 
@@ -24,7 +24,7 @@ const VERSION: u8 = 1;
 const HAS_PURGED: u8 = 1;
 const HAS_END: u8 = 2;
 
-/// A vote and how many came before it, so that an older one is seen.
+/// Vote with its number, by which an older vote is detected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Vote {
     pub number: u64,
@@ -61,7 +61,7 @@ pub(crate) fn decode_committed(value: &[u8]) -> Result<Vec<u8>, String> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PurgedMark {
     pub index: u64,
-    /// Checksum of the record at `index`; `CHAIN_START` if it was never here (a snapshot jumped over it).
+    /// Checksum of the record at `index`, or `CHAIN_START` if a snapshot skipped the record.
     pub checksum: u32,
     pub note: Vec<u8>,
 }
@@ -69,7 +69,7 @@ pub(crate) struct PurgedMark {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Head {
     pub purged: Option<PurgedMark>,
-    /// Records from here on were truncated and not yet overwritten.
+    /// Index from which records were truncated and not yet overwritten.
     pub end: Option<u64>,
 }
 

@@ -1,8 +1,9 @@
-//! Integrity check before a log is opened. Compares the files with the watermark, decides, and changes nothing.
+//! Integrity check before a log is opened. It compares the files with the watermark, decides, and changes nothing.
 //!
-//! J1: damage or loss at or below a group's watermark is corruption.
-//! J2: damage in any file but the last of its queue is corruption: those were synced when they were closed.
-//! J3: what is left, damage in a last file above every watermark, is a torn tail and is cut where it begins.
+//! - J1: Damage or loss at or below a group's watermark is corruption.
+//! - J2: Damage in any file but the last of its queue is corruption, because those files were synced when they were
+//!   closed.
+//! - J3: Other damage, in a last file above every watermark, is a torn tail and is cut where it begins.
 
 use std::path::{Path, PathBuf};
 
@@ -14,25 +15,25 @@ use crate::recovery_scan::{RecoveredGroup, Survey};
 use crate::scan::{End, Scanned};
 use crate::watermark::{Level, Levels};
 
-/// Actions required before the engine may open the directory, and remarks for the operator.
+/// Corruptions that prevent an open, and cuts that are required before it.
 #[derive(Debug, Default)]
 pub(crate) struct Judgement {
     pub corruptions: Vec<Corruption>,
     pub cuts: Vec<Cut>,
 }
 
-/// A last file's unwritten or unacknowledged end.
+/// Unwritten or unacknowledged end of a last file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cut {
     pub file: PathBuf,
-    /// The file's new length; a file without a header is removed.
+    /// New length of the file. A file without a header is removed.
     pub at: u64,
     pub bytes: u64,
-    /// None where only reserved space is given back.
+    /// Description of the torn tail, or `None` if only reserved space is freed.
     pub torn: Option<String>,
 }
 
-/// Judges a directory by its survey and the watermark's levels.
+/// Judges a directory by its survey and the levels of its watermark.
 pub(crate) fn judge(dir: &Path, survey: &Survey, levels: &Levels) -> Judgement {
     let mut judgement = Judgement::default();
     let whole_log = |what: String| Corruption { group: None, file: dir.to_path_buf(), index: None, what };
@@ -41,7 +42,7 @@ pub(crate) fn judge(dir: &Path, survey: &Survey, levels: &Levels) -> Judgement {
         let is_last = survey.files.get(place + 1).is_none_or(|next| next.queue != file.queue);
         judge_file(&mut judgement, file, is_last);
     }
-    // Where records are missing, a damaged file is the likely place.
+    // Missing records were probably in a damaged file.
     let damaged = survey.files.iter().find(|file| matches!(file.end, End::Damaged { .. }));
     let suspect = damaged.map_or(dir, |file| file.path.as_path());
     for (group, found) in &survey.groups {
@@ -76,7 +77,7 @@ fn judge_file(judgement: &mut Judgement, file: &Scanned, is_last: bool) {
     }
 }
 
-/// J1: compares the watermark of a group with the files and returns what the files lack.
+/// Compares the watermark of a group with the files (J1), and returns what the files lack.
 fn below(found: Option<&RecoveredGroup>, level: &Level) -> Option<(Option<u64>, String)> {
     let nothing = RecoveredGroup::default();
     let found = found.unwrap_or(&nothing);
@@ -107,7 +108,7 @@ fn below(found: Option<&RecoveredGroup>, level: &Level) -> Option<(Option<u64>, 
     }
 }
 
-/// The first corruption, the one that names most.
+/// Returns the first of the most specific corruptions.
 pub(crate) fn worst(corruptions: &[Corruption]) -> Option<Corruption> {
     let names_most = |corruption: &&Corruption| {
         (

@@ -1,40 +1,42 @@
-//! Durable log and votes of all groups of a node, in one raft-engine. Operations completed with `done(Ok)` survive a
-//! power cut.
+//! Durable log and votes of all groups of a node, in one raft-engine.
 //!
-//! The only crate that names raft-engine. Payloads are opaque. It adds four things to the engine:
+//! Operations completed with `done(Ok)` survive a power cut. This is the only crate that names raft-engine, and
+//! payloads are opaque. The crate adds four things to the engine:
 //!
 //! - a frame around every record (`frame`): group, index, term, the checksum of the previous record and its own. It
 //!   reveals wrong, stale or missing records independently of the engine's block checksums;
-//! - one writer thread, `assay-log` (`writer`): it takes what waits from all groups, and one fsync answers for all;
+//! - one writer thread, `assay-log` (`writer`), which takes the waiting operations of all groups and completes them
+//!   with one fsync;
 //! - a watermark beside the directory (`watermark`): the position up to which durability was acknowledged;
 //! - a read-only survey of every byte before the engine opens (`scan`, `recovery_scan`, `integrity`). The engine itself
 //!   silently drops everything behind the first bad batch of its last file, including votes of other groups.
 //!
-//! # Order of a write, and what a crash leaves
+//! # Order of a write, and the state after a crash
 //!
-//! 1. Batches are written unsynced, one per group, so that reading one group does not read bytes of others. A crash
-//!    leaves any part of them above the watermark. Open cuts at the first bad batch and reports it. Nothing of them was
-//!    acknowledged.
-//! 2. One fsync. A crash after it leaves records above the watermark that are whole: they are kept.
-//! 3. The watermark is overwritten in place, not synced. A power cut leaves the new one or an older one: it is never
-//!    ahead of step 2.
-//! 4. The state that readers see moves, and the completions run in order.
+//! 1. Each group has batches of its own, so that a read of one group skips the bytes of other groups. They are written
+//!    without a sync. A crash leaves any part of them above the watermark. Open cuts at the first bad batch and reports it.
+//!    None of these batches was acknowledged.
+//! 2. One fsync follows. A crash after it leaves whole records above the watermark, which are kept.
+//! 3. The watermark is overwritten in place without a sync. A power cut leaves the new one or an older one, so it is
+//!    never ahead of step 2.
+//! 4. The state that readers see is updated, and the completions run in order.
 //!
-//! A truncation first lowers the watermark, synced, and then writes its mark. A crash between the two leaves a log
-//! longer than the watermark requires, as if the truncation had not been written. A purge is a note beside the records.
-//! The engine may forget its own compaction with the file, so open repeats it from the note.
+//! A truncation first lowers and syncs the watermark, and then writes its mark. A crash between the two leaves a log
+//! that is longer than the watermark requires, as if the truncation had not been written. A purge is a note beside the
+//! records. The engine may forget its own compaction with the file, so open repeats it from the note.
 //!
-//! # When it fails
+//! # Failures
 //!
-//! A failed write or sync is never retried: all current and later callers get [`LogError::Failed`], [`Log::failed`]
-//! returns the cause, and the owner ends the process. (raft-engine retries a write that found the disk full once, in a
-//! new file. That is sound: the cut file is synced and nothing was acknowledged.)
+//! A failed write or sync is never retried. All current and later callers get [`LogError::Failed`], [`Log::failed`]
+//! returns the cause, and the owner ends the process. raft-engine itself retries a write to a full disk once, in a new
+//! file. This is sound, because the cut file is synced and nothing was acknowledged.
 //!
 //! # Bounds
 //!
-//! `append` and its like never block and never wait: consensus calls them from async code. They put work into an unbounded
-//! channel, so the bound is outside: **a group has one append in flight**, of at most what its caller batches (1 MiB
-//! entries). As a last resort work beyond [`QUEUED_BYTES_MAX`] is refused at once, unwritten.
+//! `append` and similar calls never block, because consensus calls them from async code. They put work into an
+//! unbounded channel, so the bound is outside: **a group has one append in flight**. Its size is at most that of the
+//! caller's batch (1 MiB entries). As a last resort, work beyond [`QUEUED_BYTES_MAX`] is refused at once and not
+//! written.
 
 pub mod check;
 mod direct;
@@ -66,40 +68,42 @@ pub use group::GroupLog;
 pub use open::Log;
 pub use pace::{FAST_FOR, FAST_WRITES, SLOW_FOR, SLOW_WRITE};
 
-/// Bytes that one fsync answers for; what comes later joins the next round.
+/// Upper bound of the bytes that one fsync covers. Later operations join the next round.
 pub const ROUND_BYTES_MAX: usize = 8 << 20;
-/// Operations that one fsync answers for.
+/// Upper bound of the operations that one fsync covers.
 pub const ROUND_OPERATIONS_MAX: usize = 1024;
-/// Bytes that may wait in the channel before work is refused.
+/// Upper bound of the bytes that wait in the channel. Further work is refused.
 pub const QUEUED_BYTES_MAX: u64 = 512 << 20;
-/// Groups that one log can hold; bounds the watermark file to 4 MiB.
+/// Upper bound of the groups in one log, which limits the watermark file to 4 MiB.
 pub const GROUPS_MAX: usize = 4095;
-/// Bytes of one record's payload.
+/// Upper bound of the size of a record's payload.
 pub const PAYLOAD_BYTES_MAX: usize = 64 << 20;
-/// Bytes of a vote, a committed position or a purged note.
+/// Upper bound of the size of a vote, a committed position or a purge note.
 pub const NOTE_BYTES_MAX: usize = 4096;
-/// The highest index; raft-engine's is one above ours.
+/// Upper bound of indexes. An index in raft-engine is one higher than in this crate.
 pub const INDEX_MAX: u64 = u64::MAX - 16;
 
-/// Called once, on the thread "assay-log" (or at once by the caller's when the log takes no more work). Must not block.
+/// Callback of an operation, called once. It must not block.
+///
+/// It runs on the thread "assay-log", or at once on the caller's thread if the log takes no more work.
 pub type Completion = Box<dyn FnOnce(Result<(), LogError>) + Send>;
 
-/// Called after something was put into the inbox of a simulated log.
+/// Callback of a simulated log, called after something was put into its inbox.
 pub type Arrived = std::sync::Arc<dyn Fn() + Send + Sync>;
 
-/// Bytes that one call of [`Log::pinned`] gives back at most.
+/// Upper bound of the bytes that one call of [`Log::pinned`] frees.
 pub const GIVEN_BACK_BYTES_MAX: u64 = 128 << 20;
 
 /// Size limits and portions of the log.
 #[derive(Clone, Debug)]
 pub struct LogConfig {
-    /// Size from which [`Log::pinned`] gives space back and names the groups that hold it.
+    /// Size from which [`Log::pinned`] frees space and names the groups that hold it.
     pub budget_bytes: u64,
-    /// A file is closed once it is this long; the unit in which space comes back.
+    /// Length at which a file is closed. Space is freed in units of files.
     pub file_bytes: u64,
-    /// Bytes one fsync answers for, and of one batch in a file.
+    /// Upper bound of the bytes that one fsync covers, and of a batch in a file.
     pub batch_bytes_max: usize,
-    /// Milliseconds that each round of writes takes longer, for tests of slow disks.
+    /// Delay of each round of writes in milliseconds, for tests of slow disks.
     pub write_delay: Option<std::sync::Arc<std::sync::atomic::AtomicU64>>,
 }
 
@@ -109,7 +113,7 @@ impl Default for LogConfig {
     }
 }
 
-/// One entry of a group's log. The payload is opaque.
+/// Entry of a group's log. The payload is opaque.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogRecord {
     pub index: u64,
@@ -122,12 +126,12 @@ pub struct LogRecord {
 pub struct GroupState {
     /// Position of the last purge.
     pub purged: Option<Purged>,
-    /// The first index that is there, or would be next in an empty log.
+    /// Index of the first record, or of the next record if the log is empty.
     pub first: u64,
-    /// Index and term of the last record; none in an empty log, also one that was purged to its end.
+    /// Index and term of the last record; `None` in an empty log, including one that was purged to its end.
     pub last: Option<(u64, u64)>,
     pub vote: Option<Vec<u8>>,
-    /// A hint: it reaches the disk with the next write.
+    /// Committed position. It is a hint that reaches the disk with the next write.
     pub committed: Option<Vec<u8>>,
 }
 
@@ -138,7 +142,7 @@ impl GroupState {
     }
 }
 
-/// Purge position: everything up to `index` is gone; `note` belongs to the caller.
+/// Purge position. Everything up to `index` is gone, and `note` belongs to the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Purged {
     pub index: u64,

@@ -1,9 +1,11 @@
-//! Opening and closing the log.
+//! Opening and closing of the log.
 //!
-//! Open runs in this order: the lock against other processes; the watermark (made before the first log file, so a log
-//! without one has lost it); the survey of every byte; the judgement. Up to here nothing is changed. Then torn tails
-//! are cut, and the engine opens and must find exactly what the survey found. The tail of each group is read back.
-//! Everything is synced once more, since a page written but not synced before a crash may still be in memory only.
+//! Open first takes the lock against other processes. It loads the watermark, which was created before the first log
+//! file, so a missing one was lost. It then surveys every byte and judges the result. Nothing is changed up to this
+//! point.
+//!
+//! Then torn tails are cut. The engine opens and must find exactly what the survey found. The tail of each group is
+//! read back. Everything is synced once more, because a page written before a crash may still be in memory only.
 //! Finally the watermark is raised to the surveyed position, and the log accepts operations.
 
 use std::collections::BTreeMap;
@@ -35,18 +37,18 @@ use crate::watermark::{self, Level, Watermark};
 use crate::writer::{Shared, Work, Writer};
 use crate::{Arrived, LogConfig, QUEUED_BYTES_MAX};
 
-/// All groups of a node. A cheap handle; the last one dropped ends the thread.
+/// Log of all groups of a node. It is a cheap handle; dropping the last one ends the thread.
 #[derive(Clone, Debug)]
 pub struct Log(pub(crate) Arc<OpenLog>);
 
 pub(crate) struct OpenLog {
     pub shared: Arc<Shared>,
-    /// None once closed.
+    /// Engine, or `None` once the log is closed.
     pub store: RwLock<Option<Arc<dyn Records>>>,
     pub inbox: Sender<Work>,
-    /// Called by a simulated log after something was put into the inbox, since no thread waits there.
+    /// Callback of a simulated log for new work in the inbox, because no thread waits there.
     pub arrived: Option<Arrived>,
-    /// None of a simulated log, and once stopped.
+    /// Writer thread, or `None` in a simulated log and after the stop.
     pub thread: Mutex<Option<JoinHandle<()>>>,
     pub disk: SharedDisk,
     pub dir: PathBuf,
@@ -64,7 +66,7 @@ impl Log {
         Log::open_with(disk, dir, config, Arc::new(DirectFileSystem))
     }
 
-    /// The same over another file system of raft-engine's; the watermark goes through `disk` all the same.
+    /// Opens the log over another file system of raft-engine. The watermark still uses `disk`.
     pub fn open_with<F>(disk: SharedDisk, dir: &Path, config: LogConfig, files: Arc<F>) -> Result<Log, LogError>
     where
         F: FileSystem + 'static,
@@ -93,17 +95,17 @@ impl Log {
         start(disk, dir, config, store, watermark, groups)
     }
 
-    /// A handle to a group, which need not exist yet.
+    /// Returns a handle to a group, which need not exist yet.
     pub fn group(&self, group: GroupId) -> GroupLog {
         GroupLog { log: self.clone(), group }
     }
 
-    /// The groups that have a log or a vote.
+    /// Returns the groups that have a log or a vote.
     pub fn groups(&self) -> Vec<GroupId> {
         self.0.shared.groups.read().keys().copied().collect()
     }
 
-    /// Syncs so far, and the seconds they took, each with the writes it made durable.
+    /// Returns the number of syncs so far and their duration in seconds, including the writes that they made durable.
     pub fn syncs(&self) -> (u64, f64) {
         let shared = &self.0.shared;
         let micros = shared.sync_micros.load(Ordering::Relaxed);
@@ -115,19 +117,20 @@ impl Log {
         !sabotage::is(Sabotage::KeepLeadsOnSlowDisk) && self.0.shared.pace.lock().is_slow(Instant::now())
     }
 
-    /// Bytes on disk, reserved space included.
+    /// Returns the size on disk in bytes, including reserved space.
     pub fn bytes(&self) -> u64 {
         match self.0.disk.list(&self.0.dir) {
             Ok(entries) => entries.iter().map(|entry| entry.length).sum(),
-            // The engine counts whole files: more than there is, never less.
+            // The engine counts whole files, so its result is never too low.
             Err(_) => self.engine().map_or(0, |store| store.bytes()),
         }
     }
 
-    /// Gives back files without live records once the log is over its budget, at most
-    /// [`GIVEN_BACK_BYTES_MAX`](crate::GIVEN_BACK_BYTES_MAX) at a time. Returns the groups that hold old files: seal
-    /// and purge those. Blocks on the disk on the caller's thread. The engine copies a group to newer files once it was
-    /// named ten times without a purge.
+    /// Frees files without live records once the log exceeds its budget, and returns the groups that hold old files.
+    ///
+    /// The caller seals and purges those groups. One call frees at most
+    /// [`GIVEN_BACK_BYTES_MAX`](crate::GIVEN_BACK_BYTES_MAX). It blocks the caller's thread on the disk. The engine
+    /// copies a group to newer files once the group was named ten times without a purge.
     pub fn pinned(&self) -> Vec<GroupId> {
         let Ok(store) = self.engine() else { return Vec::new() };
         if self.0.shared.failure().is_some() {
@@ -142,8 +145,9 @@ impl Log {
         }
     }
 
-    /// Leaves nothing on the disk of what was purged before: what lives is copied, of however many groups. Blocks on
-    /// the disk on the caller's thread, which has to be the one that calls [`pinned`](Self::pinned).
+    /// Erases purged records from the disk by copying all live records.
+    ///
+    /// This blocks the caller's thread on the disk. It must run on the thread that calls [`pinned`](Self::pinned).
     pub fn renew(&self) {
         let Ok(store) = self.engine() else { return };
         if self.0.shared.failure().is_some() {
@@ -154,12 +158,12 @@ impl Log {
         }
     }
 
-    /// Why the log takes nothing more, if so. The owner then ends the process.
+    /// Returns why the log accepts nothing more, or `None`. On a failure the owner ends the process.
     pub fn failed(&self) -> Option<String> {
         self.0.shared.failed.read().clone()
     }
 
-    /// Does what waits, writes what could wait and closes the files. Handles that remain get `Closed`.
+    /// Completes waiting work, writes deferred values and closes the files. Remaining handles get `Closed`.
     pub fn shutdown(&self) -> Result<(), LogError> {
         self.0.stop(true);
         self.0.shared.failure().map_or(Ok(()), Err)
@@ -199,9 +203,9 @@ impl Log {
 impl OpenLog {
     fn stop(&self, tidy: bool) {
         let Some(thread) = self.thread.lock().take() else { return };
-        // The thread is gone if this fails, which is what is wanted.
+        // A failed send means that the thread has already ended.
         let _ = self.inbox.send(Work::Stop { tidy });
-        // A completion that held the last handle runs on the thread itself; it ends after that completion.
+        // A completion that held the last handle runs on the thread itself, which ends after that completion.
         if thread.thread().id() != std::thread::current().id() && thread.join().is_err() {
             self.shared.fail("the thread assay-log panicked");
         }
@@ -222,7 +226,7 @@ fn sound(config: LogConfig) -> Result<LogConfig, LogError> {
     Ok(config)
 }
 
-/// The watermark is made before the log's first file: a log without one has lost it.
+/// Loads the watermark. It is created before the log's first file, so a log without one has lost it.
 fn load_or_create(disk: &dyn Disk, dir: &Path, path: &Path) -> Result<watermark::Levels, LogError> {
     let io = |error| LogError::io(path.display(), error);
     if !disk.exists(path).map_err(io)? {
@@ -237,7 +241,7 @@ fn load_or_create(disk: &dyn Disk, dir: &Path, path: &Path) -> Result<watermark:
     watermark::load(disk, path)
 }
 
-/// Gives back reserved space, or cuts a torn tail that was never acknowledged.
+/// Frees reserved space, or cuts a torn tail that was never acknowledged.
 fn make_cut<F: FileSystem>(files: &F, cut: &Cut) -> Result<(), LogError> {
     let Cut { file, at, bytes, torn } = cut;
     if let Some(what) = torn {
@@ -252,7 +256,7 @@ fn make_cut<F: FileSystem>(files: &F, cut: &Cut) -> Result<(), LogError> {
     handle.truncate(at).and_then(|()| handle.sync()).map_err(io)
 }
 
-/// The engine must have come to the same end as the survey, and each group's last record must be readable.
+/// Checks that the engine and the survey agree on the end of each group, and that its last record is readable.
 fn agree(store: &dyn Store, dir: &Path, groups: &BTreeMap<GroupId, Group>) -> Result<(), LogError> {
     for (id, group) in groups {
         let differs = |index, what: &str| {
@@ -285,8 +289,9 @@ fn agree(store: &dyn Store, dir: &Path, groups: &BTreeMap<GroupId, Group>) -> Re
     Ok(())
 }
 
-/// Repeats each compaction, which the engine may have forgotten with the file that held it, and syncs everything: a
-/// write of something is needed, for the engine does not sync when there is nothing to write.
+/// Repeats each compaction, which the engine may have forgotten with its file, and syncs everything.
+///
+/// The batch is never empty, because the engine does not sync without a write.
 fn settle(store: &dyn Store, groups: &BTreeMap<GroupId, Group>) -> Result<(), String> {
     let mut batch = LogBatch::default();
     let opened = store.note(GroupId(OWN_GROUP), OPENED_KEY).and_then(|value| value.try_into().ok());

@@ -1,26 +1,26 @@
 //! Detection of a slow disk under the log, from the duration of write rounds with their syncs.
 //!
 //! A node with a slow disk leads no group, because every entry that it leads waits for that disk. One slow write means
-//! little. A slow disk counts as slow until it was fast for a while, so that leads do not oscillate.
+//! little. A disk counts as slow until it was fast for a while, so that leads do not oscillate.
 
 use std::time::{Duration, Instant};
 
-/// A round of writes that takes this long with its sync is slow. Disks of servers take 0.1 to 30 ms.
+/// Duration from which a round of writes with its sync is slow. Disks of servers take 0.1 to 30 ms.
 pub const SLOW_WRITE: Duration = Duration::from_millis(250);
-/// A disk is slow when all its writes were slow for this long.
+/// Duration of uninterrupted slow writes after which a disk is slow.
 pub const SLOW_FOR: Duration = Duration::from_secs(5);
-/// A slow disk counts as slow until this long after its last slow write...
+/// Time after its last slow write during which a slow disk still counts as slow.
 pub const FAST_FOR: Duration = Duration::from_secs(30);
-/// ...and until this many writes since then were not slow.
+/// Number of fast writes since the last slow one, below which a slow disk still counts as slow.
 pub const FAST_WRITES: u32 = 20;
-/// Writes in a row that are not slow end a series of slow ones.
+/// Number of consecutive fast writes that end a series of slow ones.
 const SERIES_ENDS_AFTER: u32 = 3;
 
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
-    /// The round under way.
+    /// Start of the current round.
     began: Option<Instant>,
-    /// Begin of the present series of slow writes.
+    /// Start of the current series of slow writes.
     slow_since: Option<Instant>,
     last_slow: Option<Instant>,
     fast_writes: u32,
@@ -35,7 +35,7 @@ impl Pace {
     pub fn end(&mut self, now: Instant) {
         let Some(began) = self.began.take() else { return };
         if now - began >= SLOW_WRITE {
-            // Two slow writes an hour apart are no series.
+            // Two slow writes an hour apart are not a series.
             let goes_on = self.last_slow.is_some_and(|last| began.saturating_duration_since(last) < SLOW_FOR);
             let since = self.slow_since.filter(|_| goes_on).unwrap_or(began);
             (self.slow_since, self.last_slow, self.fast_writes) = (Some(since), Some(now), 0);

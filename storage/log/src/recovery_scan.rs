@@ -1,9 +1,11 @@
-//! Scan of a directory's files in the order in which raft-engine replays them. Collects records, votes and notes per
-//! group, and every inconsistency. Read-only; used before each open and by `assay doctor`.
+//! Scan of a directory's files in the order in which raft-engine replays them.
 //!
-//! The engine keeps two queues. What little of old files still lives is copied to the rewrite queue, so a group is: its
-//! rewritten table, minus what later commands took away, under its appended table. Records that follow on each other
-//! replace what they overlap. A copy that was under way in several batches counts only when its last batch is there.
+//! It collects records, votes and notes per group, and every inconsistency. It is read-only and runs before each open
+//! and in `assay doctor`.
+//!
+//! The engine keeps two queues, and copies the few live records of old files to the rewrite queue. A group is its
+//! rewritten table without the records that later commands removed, overlaid with its appended table. Later records
+//! replace earlier ones that they overlap. A copy of several batches counts only if its last batch exists.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::Path;
@@ -18,21 +20,21 @@ use crate::group::Group;
 use crate::group_metadata::{self, COMMITTED_KEY, HEAD_KEY, Head, OWN_GROUP, VOTE_KEY, Vote};
 use crate::scan::{self, ScanItem, Scanned};
 
-/// The key under which the engine marks batches that belong together.
+/// Key by which the engine marks batches that belong together.
 const TOGETHER_KEY: &[u8] = b"__\x01";
 const TOGETHER_BEGIN: u8 = 0;
 const TOGETHER_END: u8 = 2;
 
-/// A directory, read to its end.
+/// Content of a directory.
 #[derive(Debug, Default)]
 pub(crate) struct Survey {
     pub files: Vec<Scanned>,
     pub groups: BTreeMap<GroupId, RecoveredGroup>,
-    /// Defects of the files themselves, each with its file.
+    /// Defects of the files themselves, each with the file.
     pub gaps: Vec<String>,
 }
 
-/// One group as recovered from the files.
+/// Group as recovered from the files.
 #[derive(Debug, Default)]
 pub(crate) struct RecoveredGroup {
     pub group: Group,
@@ -49,7 +51,7 @@ pub(crate) struct Problem {
 }
 
 impl RecoveredGroup {
-    /// The checksum of the record at an index, if the files have it.
+    /// Returns the checksum of the record at an index, if the files have it.
     pub fn checksum_at(&self, index: u64) -> Option<u32> {
         let place = usize::try_from(index.checked_sub(self.first)?).ok()?;
         self.marks.get(place).map(|mark| mark.checksum)
@@ -70,7 +72,7 @@ pub(crate) fn survey<F: FileSystem>(files: &F, dir: &Path) -> Result<Survey, Log
     Ok(survey)
 }
 
-/// The engine silently forgets the files before a gap in their numbers.
+/// Finds gaps in the file numbers. The engine silently forgets the files before a gap.
 fn gaps(files: &[LogFile]) -> Vec<String> {
     let pairs = files.windows(2).filter(|pair| pair[0].queue == pair[1].queue);
     pairs
@@ -89,7 +91,7 @@ struct Table {
 }
 
 impl Table {
-    /// Puts records in their place; a gap before them forgets what was there, as the engine does where it may.
+    /// Inserts records. Like the engine, it forgets earlier records before a gap if a gap is permitted.
     fn put(&mut self, marks: impl IntoIterator<Item = Mark>, gap_is_normal: bool) {
         for mark in marks {
             let next = self.first + self.marks.len() as u64;
@@ -125,7 +127,7 @@ struct Replay {
     appended: Tables,
     /// Commands of the append queue, which also delete rewritten records.
     commands: Vec<ScanItem>,
-    /// Rewritten batches that count only together.
+    /// Rewritten batches that count only as a whole.
     together: HashMap<u64, Vec<ScanItem>>,
 }
 
@@ -183,7 +185,8 @@ impl Replay {
 }
 
 impl Table {
-    /// The engine makes a table for a group that a command names, also when the group is gone.
+    /// Returns whether nothing is left. The engine makes a table for every group that a command names, even for a
+    /// removed one.
     fn is_trace(&self) -> bool {
         self.marks.is_empty() && self.values.is_empty() && self.problems.is_empty()
     }
@@ -206,7 +209,7 @@ fn apply(tables: &mut Tables, item: ScanItem, gap_is_normal: bool) {
     }
 }
 
-/// Evaluates a table: which of its records are live, and whether they are consecutive.
+/// Evaluates a table: selects its live records and checks that they are consecutive.
 fn found(table: Table) -> RecoveredGroup {
     let Table { first, marks, values, mut problems } = table;
     let mut note = |key: &[u8], what: Result<(), String>| {

@@ -1,8 +1,7 @@
-//! One round of the writer: the batches that one fsync covers, one or more per group, and the completions that wait for
-//! it.
+//! Round of the writer: the batches that one fsync covers, and the completions that wait for it.
 //!
-//! A batch holds one group's records only, because the engine reads and checks a whole batch to return one record of
-//! it: with all groups in one, replaying a log of N groups would read it N times.
+//! A batch holds the records of only one group, because the engine reads and checks a whole batch to return one record.
+//! With mixed batches, a replay of N groups would read the log N times.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,13 +11,13 @@ use raft_engine::LogBatch;
 use crate::frame::Frame;
 use crate::{Completion, LogError};
 
-/// Emptied batches kept for their memory.
+/// Upper bound of the emptied batches that are kept for reuse of their memory.
 const SPARE_BATCHES_MAX: usize = 8;
 
 #[derive(Default)]
 pub(crate) struct Round {
     pub batches: Vec<LogBatch>,
-    /// The batch that takes a group's next item.
+    /// Index of the batch for each group's next item.
     open: BTreeMap<GroupId, usize>,
     pub touched: BTreeSet<GroupId>,
     pub bytes: usize,
@@ -31,7 +30,7 @@ impl Round {
         self.open.contains_key(&group)
     }
 
-    /// The batch for a group's next item.
+    /// Returns the batch for a group's next item.
     pub fn batch(&mut self, group: GroupId) -> &mut LogBatch {
         self.touched.insert(group);
         let place = match self.open.get(&group) {
@@ -45,7 +44,7 @@ impl Round {
         &mut self.batches[place]
     }
 
-    /// Adds records in batches of about `bytes_max`, so that one of them can be read without much else.
+    /// Adds records in batches of about `bytes_max`, so that one record can be read without many others.
     pub fn add(&mut self, group: GroupId, frames: &[Frame], bytes_max: usize) -> Result<(), String> {
         let mut from = 0;
         while from < frames.len() {
@@ -68,13 +67,13 @@ impl Round {
         Ok(())
     }
 
-    /// Puts a value of a group into its batch.
+    /// Adds a value of a group to its batch.
     pub fn put(&mut self, group: GroupId, key: &[u8], value: Vec<u8>) -> Result<(), String> {
         self.bytes += key.len() + value.len();
         self.batch(group).put(group.0, key.to_vec(), value).map_err(|error| error.to_string())
     }
 
-    /// Takes the written batches back for the next round.
+    /// Takes back the written batches for the next round.
     pub fn reuse(&mut self, batches: Vec<LogBatch>) {
         self.open.clear();
         self.bytes = 0;

@@ -1,10 +1,9 @@
-//! Reader of raft-engine's files that does not use the engine. Determines byte by byte which batches are whole and what
-//! they hold. Read-only.
+//! Reader of raft-engine's files that does not use the engine, and that finds whole batches and their content.
 //!
-//! A file is a header (magic, version, alignment) and batches. A batch is `length u56, compression u8, footer's offset
-//! u64, records, CRC32 u32, footer, CRC32 u32`. The footer lists items (records' lengths, values, commands). Its
-//! checksum is mixed with the file's number, so that a batch copied from another file is invalid. Batches are written
-//! uncompressed, so that a record can be verified where it lies. Every length is checked before it is used.
+//! It is read-only. A file is a header (magic, version, alignment) and batches. A batch is `length u56, compression u8,
+//! footer's offset u64, records, CRC32 u32, footer, CRC32 u32`. The footer lists items: lengths of records, values and
+//! commands. Its checksum is mixed with the file's number, so that a batch copied from another file is invalid. Batches
+//! are written uncompressed, so that a record can be verified in place. Every length is checked before it is used.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::PathBuf;
@@ -22,11 +21,11 @@ const HEADER_V1_BYTES: usize = MAGIC.len() + 8;
 const HEADER_V2_BYTES: usize = HEADER_V1_BYTES + 8;
 const BATCH_HEADER_BYTES: usize = 16;
 const CHECKSUM_BYTES: usize = 4;
-/// Bytes read at once.
+/// Number of bytes read at once.
 const READ_AHEAD_BYTES: usize = 1 << 20;
 static ZEROS: [u8; 4096] = [0; 4096];
 
-/// Items of a batch, in their order.
+/// Item of a batch. Items keep their order.
 #[derive(Clone, Debug)]
 pub(crate) enum ScanItem {
     Records {
@@ -45,7 +44,7 @@ pub(crate) enum ScanItem {
     Clean {
         group: u64,
     },
-    /// Records below this index (in our counting) are gone.
+    /// Removal of the records below this index, in this crate's counting.
     Compact {
         group: u64,
         below: u64,
@@ -56,18 +55,18 @@ pub(crate) enum ScanItem {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Whole,
-    /// Only zeros follow: space that the engine had reserved when it was killed.
+    /// Zeros only: space that the engine had reserved when it was killed.
     Unused {
         at: u64,
     },
-    /// The first batch that is not whole.
+    /// First batch that is not whole.
     Damaged {
         at: u64,
         what: String,
     },
 }
 
-/// One file, read to its end or to the first damage.
+/// File that was read to its end or to the first damage.
 #[derive(Clone, Debug)]
 pub(crate) struct Scanned {
     pub queue: Queue,
@@ -78,7 +77,7 @@ pub(crate) struct Scanned {
     pub end: End,
 }
 
-/// Reads a file and gives each whole batch to `take`.
+/// Reads a file and passes each whole batch to `take`.
 pub(crate) fn scan<F: FileSystem>(
     files: &F,
     file: &LogFile,
@@ -128,7 +127,7 @@ fn count(item: &ScanItem) -> u64 {
     }
 }
 
-/// Returns the offset of the first batch and the value that this file's footers are mixed with.
+/// Returns the offset of the first batch, and the value that is mixed into this file's footer checksums.
 fn file_header<R: Read + Seek>(window: &mut Window<R>, sequence: u64) -> io::Result<Result<(usize, u32), String>> {
     if window.length < HEADER_V1_BYTES {
         return Ok(Err(format!("the file has {} bytes, less than its header", window.length)));
@@ -146,7 +145,7 @@ fn file_header<R: Read + Seek>(window: &mut Window<R>, sequence: u64) -> io::Res
     })
 }
 
-/// The batch at an offset and its length; or what is wrong with it.
+/// Returns the batch at an offset with its length, or a description of its damage.
 fn next_batch<R: Read + Seek>(
     window: &mut Window<R>,
     at: usize,
@@ -234,7 +233,7 @@ fn decode_records(cursor: &mut Cursor<'_>, group: u64, records: &[u8], place: &m
     Ok(marks)
 }
 
-/// Unread rest of a footer.
+/// Cursor over the unread rest of a footer.
 struct Cursor<'a>(&'a [u8]);
 
 impl<'a> Cursor<'a> {
@@ -244,7 +243,7 @@ impl<'a> Cursor<'a> {
         Ok(*first)
     }
 
-    /// Seven bits a byte, the lowest first.
+    /// Reads a number of seven bits per byte, lowest first.
     fn number(&mut self) -> Result<u64, String> {
         let mut number = 0u64;
         for shift in (0..64).step_by(7) {
@@ -266,7 +265,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// A stretch of a file in memory: at least the bytes last requested, and some of those that follow.
+/// Part of a file in memory: at least the bytes requested last, and some that follow.
 struct Window<R> {
     reader: R,
     length: usize,
@@ -275,7 +274,7 @@ struct Window<R> {
 }
 
 impl<R: Read + Seek> Window<R> {
-    /// `length` bytes at `at`; the caller has checked that the file has them.
+    /// Returns `length` bytes at `at`. The caller has checked that the file has them.
     fn at(&mut self, at: usize, length: usize) -> io::Result<&[u8]> {
         let held = self.start..self.start + self.bytes.len();
         if at < held.start || at + length > held.end {

@@ -1,8 +1,8 @@
-//! Log of a node in a simulation: the same handles, over records in memory of which a power cut may lose some.
+//! Log of a node in a simulation: the same handles over records in memory, of which a power cut may lose some.
 //!
-//! No thread waits for work here. The simulation is notified of new work ([`Arrived`]) and runs a round when it
-//! chooses. `write` takes the waiting work; `sync` makes it durable, moves the state that readers see, and completes
-//! it. A crash between the two keeps everything written. A power cut keeps a random prefix of it.
+//! No thread waits for work here. The simulation is notified of new work ([`Arrived`]) and chooses when to run a round.
+//! `write` takes the waiting work. `sync` makes it durable, updates the state that readers see, and completes it. A
+//! crash between the two keeps everything written. A power cut keeps a random prefix of it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -38,7 +38,7 @@ struct Files {
 #[derive(Clone, Debug, Default)]
 struct Book(BTreeMap<GroupId, SimulatedGroup>);
 
-/// One group's records, and what is known of them.
+/// Records and state of one group.
 #[derive(Clone, Debug, Default)]
 struct SimulatedGroup {
     group: Group,
@@ -56,14 +56,15 @@ enum Change {
 }
 
 impl SimulatedFiles {
-    /// The files as they are found when the process ends now: all that was written.
+    /// Returns the files after the process was killed, which contain everything written.
     pub fn after_kill(&self) -> SimulatedFiles {
         let written = self.0.lock().written.clone();
         SimulatedFiles(Arc::new(Mutex::new(Files { durable: written.clone(), written, unsynced: Vec::new() })))
     }
 
-    /// Returns the files as found after a power cut now. `choose` receives the number of unsynced changes and returns
-    /// how many of them, from the first on, happened.
+    /// Returns the files after a power cut.
+    ///
+    /// `choose` receives the number of unsynced changes and returns how many of them, from the first on, happened.
     pub fn after_power_cut(&self, choose: impl FnOnce(usize) -> usize) -> SimulatedFiles {
         let files = self.0.lock();
         let mut left = files.durable.clone();
@@ -74,7 +75,7 @@ impl SimulatedFiles {
 }
 
 impl Book {
-    /// Why this change cannot be made: the caller's mistake.
+    /// Returns why the caller must not make this change.
     fn refusal(&self, change: &Change) -> Option<LogError> {
         let refused = |what: String| Some(LogError::Refused(what));
         match change {
@@ -158,7 +159,7 @@ impl SimulatedGroup {
     }
 }
 
-/// Part of the files that readers may see.
+/// Durable part of the files, which readers may see.
 struct Durable(SimulatedFiles);
 
 impl Records for Durable {
@@ -190,7 +191,7 @@ impl Records for Durable {
     }
 }
 
-/// The writer of a simulated log.
+/// Writer of a simulated log.
 pub struct Rounds {
     inbox: Receiver<Work>,
     shared: Arc<Shared>,
@@ -205,7 +206,7 @@ impl std::fmt::Debug for Rounds {
     }
 }
 
-/// The log over these files, and what does its work.
+/// Opens a log over these files and returns it with its writer.
 pub fn open(files: &SimulatedFiles, arrived: Arrived) -> (Log, Rounds) {
     let shared = Arc::new(Shared::default());
     *shared.groups.write() = files.groups();
@@ -232,7 +233,7 @@ impl SimulatedFiles {
         purged || kept.frames.get(&index).is_some_and(|frame| frame.mark().term == term)
     }
 
-    /// Up to where the group's log was purged here.
+    /// Returns the position up to which the group's log was purged.
     pub fn purged(&self, group: GroupId) -> Option<u64> {
         Some(self.0.lock().durable.0.get(&group)?.group.head.purged.as_ref()?.index)
     }
@@ -248,7 +249,7 @@ impl SimulatedFiles {
 }
 
 impl Rounds {
-    /// Takes what waits. Whether there was anything.
+    /// Takes the waiting work and returns whether there was any.
     pub fn write(&mut self) -> bool {
         let before = self.dones.len();
         let mut took = false;
@@ -282,7 +283,7 @@ impl Rounds {
         self.dones.extend(done.map(|done| (done, refusal.map_or(Ok(()), Err))));
     }
 
-    /// Makes what was written durable and answers for it.
+    /// Makes the written changes durable and completes them.
     pub fn sync(&mut self) {
         {
             let mut files = self.files.0.lock();

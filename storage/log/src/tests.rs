@@ -19,7 +19,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::{Completion, GroupLog, GroupState, Log, LogConfig, LogError, LogRecord};
 
-/// Small files, so that a test sees many of them.
+/// Configuration with small files, so that a test has many of them.
 const SMALL: LogConfig =
     LogConfig { budget_bytes: 64 << 10, file_bytes: 8 << 10, batch_bytes_max: 4 << 10, write_delay: None };
 
@@ -27,7 +27,7 @@ fn disk() -> SharedDisk {
     Arc::new(RealDisk)
 }
 
-/// A directory for one log and its watermark.
+/// Directory for one log and its watermark.
 struct LogDir(tempfile::TempDir);
 
 impl LogDir {
@@ -47,7 +47,7 @@ impl LogDir {
         Log::open(disk(), &self.log(), SMALL)
     }
 
-    /// The files as they are now, as a crash of the process would leave them.
+    /// Copies the current files, as a crash of the process would leave them.
     fn copy(&self) -> LogDir {
         let copy = LogDir::new();
         fs::create_dir(copy.log()).unwrap();
@@ -59,7 +59,7 @@ impl LogDir {
         copy
     }
 
-    /// Names and bytes of all files but the lock.
+    /// Returns the names and bytes of all files except the lock.
     fn content(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut files: Vec<_> = fs::read_dir(self.log()).unwrap().map(|entry| entry.unwrap().path()).collect();
         files.push(self.watermark());
@@ -68,7 +68,7 @@ impl LogDir {
     }
 }
 
-/// Waits for an operation's answer.
+/// Waits for the completion of an operation.
 fn wait(call: impl FnOnce(Completion)) -> Result<(), LogError> {
     let (sender, receiver) = channel();
     call(Box::new(move |result| sender.send(result).unwrap()));

@@ -1,23 +1,24 @@
-//! Watermark: the position up to which each group's log and vote were acknowledged as durable. Stored in `<log
-//! directory>.watermark`.
+//! Watermark: the position up to which each group's log and vote were acknowledged as durable.
 //!
-//! Without it, a log that lost its tail looks like a log that never had one. With it, damage or loss at or below the
-//! watermark is corruption, and damage above it is a write that was never acknowledged.
+//! It is stored in `<log directory>.watermark`. Without it, a log that lost its tail looks like a log that never had
+//! one. With it, damage or loss at or below the watermark is corruption, and damage above it is a write that was never
+//! acknowledged.
 //!
 //! # Layout
 //!
-//! The file is a header of 4 KiB, then a pair of halves for each group, 512 bytes (a sector) each: `version u8, flags
-//! u8, sequence u64, group u64, last index u64, last record's CRC32C u32, purged index u64, vote's number u64, vote's
-//! CRC32C u32, zeros, CRC32C u32`, 64 bytes, little-endian. The valid half with the higher sequence counts.
+//! The file is a header of 4 KiB, and then a pair of halves for each group. A half takes 512 bytes (a sector), of which
+//! 64 are used. Its little-endian fields are `version u8, flags u8, sequence u64, group u64, last index u64, last
+//! record's CRC32C u32, purged index u64, vote's number u64, vote's CRC32C u32, zeros, CRC32C u32`. The valid half with
+//! the higher sequence counts.
 //!
-//! # What a crash leaves
+//! # State after a crash
 //!
 //! Halves are overwritten without a sync after each sync of the log, so a power cut may lose or tear them. Therefore
-//! one half of each pair is always an *anchor*: synced, and not touched until the other has been synced. A torn or lost
-//! half leaves the anchor, which is older and so lower: less is checked, but nothing missing is required. Where the
-//! level falls (a truncation, a removed group), both halves are written, each with its own sync, before the log is
-//! touched. So no half is ever above the truth. A group's first pair is made the same way: if its first half is torn,
-//! its second is still empty, and such a pair counts as none.
+//! one half of each pair is always an *anchor*: synced, and not overwritten until the other half has been synced. A
+//! torn or lost half leaves the anchor, which is older and so lower. Then less is checked, but nothing missing is
+//! required. Before a level falls in the log (a truncation or a removed group), both halves are written, each with its
+//! own sync. So no half is ever above the truth. The first pair of a group is made in the same way. If its first half
+//! is torn, its second is still empty, and such a pair counts as none.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -53,7 +54,7 @@ pub(crate) struct Level {
     pub purged: Option<u64>,
     /// Number and checksum of the vote.
     pub vote: Option<(u64, u32)>,
-    /// The group has left this node; its log is no longer checked.
+    /// Flag of a group that has left this node, so that its log is no longer checked.
     pub removed: bool,
 }
 
@@ -70,18 +71,18 @@ impl Level {
     const GONE: Level = Level { last: None, purged: None, vote: None, removed: true };
 }
 
-/// Position of a group's pair in the file, and the half that counts.
+/// Position of a group's pair in the file, and its newest half.
 #[derive(Clone, Copy, Debug)]
 struct Pair {
     place: usize,
     sequence: u64,
-    /// 0 or 1: the half written last.
+    /// Index of the half written last, 0 or 1.
     newest: usize,
-    /// The newest half is synced, so the other may be overwritten.
+    /// Whether the newest half is synced, so that the other may be overwritten.
     anchored: bool,
 }
 
-/// The file, open for the writer.
+/// Watermark file, open for the writer.
 #[derive(Debug)]
 pub(crate) struct Watermark {
     path: PathBuf,
@@ -95,14 +96,14 @@ pub(crate) struct Watermark {
 #[derive(Debug, Default)]
 pub(crate) struct Levels {
     pub of: BTreeMap<GroupId, Level>,
-    /// Halves that were found torn; harmless.
+    /// Messages about torn halves, which are harmless.
     pub torn: Vec<String>,
     pairs: BTreeMap<GroupId, Pair>,
     free: Vec<Pair>,
     places: usize,
 }
 
-/// Returns the file's name for a log directory: `log.watermark` for `log`.
+/// Returns the path of the watermark of a log directory: `log.watermark` for `log`.
 pub(crate) fn path_beside(dir: &Path) -> Result<PathBuf, LogError> {
     let Some(name) = dir.file_name() else {
         return Err(LogError::Refused(format!("{} cannot be a log directory: it has no name", dir.display())));
@@ -112,14 +113,14 @@ pub(crate) fn path_beside(dir: &Path) -> Result<PathBuf, LogError> {
     Ok(dir.with_file_name(name))
 }
 
-/// Makes an empty file, durable with its name. Must happen before the log's first file exists.
+/// Creates an empty file that is durable with its name. This must happen before the log's first file exists.
 pub(crate) fn create(disk: &dyn Disk, path: &Path) -> io::Result<()> {
     let mut header = vec![0; HEADER_BYTES];
     header[..MAGIC.len()].copy_from_slice(MAGIC);
     assay_storage_disk::replace_whole(disk, path, &header)
 }
 
-/// Reads and checks the whole file; changes nothing.
+/// Reads and checks the whole file without changing it.
 pub(crate) fn load(disk: &dyn Disk, path: &Path) -> Result<Levels, LogError> {
     let damaged = |what: String| Corruption { group: None, file: path.to_path_buf(), index: None, what };
     let mut bytes = match assay_storage_disk::read_whole(disk, path, FILE_BYTES_MAX as u64) {
@@ -174,17 +175,17 @@ impl Levels {
 }
 
 impl Watermark {
-    /// Opens the file for writing, as `load` found it.
+    /// Opens the file for writing, with the content that `load` found.
     pub fn open(disk: &dyn Disk, path: &Path, levels: Levels) -> Result<Watermark, LogError> {
         let file = disk.open(path).map_err(|error| LogError::io(path.display(), error))?;
         let Levels { pairs, free, places, .. } = levels;
         let mut watermark = Watermark { path: path.to_path_buf(), file, pairs, free, places };
-        // What was read may be in memory only; synced, the half that counts is an anchor.
+        // The content read may be in memory only. The sync turns the newest half into an anchor.
         watermark.sync().map_err(|error| LogError::io(path.display(), error))?;
         Ok(watermark)
     }
 
-    /// Raises a group's level, unsynced. The log must already be synced up to it.
+    /// Raises a group's level, unsynced. The log must already be synced up to that level.
     pub fn raise(&mut self, group: GroupId, level: Level) -> io::Result<()> {
         let Some(pair) = self.pairs.get(&group).copied() else {
             return self.set([(group, level)]); // the first pair of a group is made durable
@@ -196,7 +197,7 @@ impl Watermark {
         Ok(())
     }
 
-    /// Sets levels in both halves, each synced. What falls must go through here, before the log is touched.
+    /// Sets levels in both halves, each synced. A level that falls must be set here before the log changes.
     pub fn set(&mut self, levels: impl IntoIterator<Item = (GroupId, Level)>) -> io::Result<()> {
         let levels: Vec<_> = levels.into_iter().collect();
         for _ in 0..2 {
@@ -212,7 +213,7 @@ impl Watermark {
         Ok(())
     }
 
-    /// Stops checking the group's log. Its pair is free for another group.
+    /// Stops checks of the group's log and frees its pair for another group.
     pub fn remove(&mut self, group: GroupId) -> io::Result<()> {
         if !self.pairs.contains_key(&group) {
             return Ok(());
@@ -222,7 +223,7 @@ impl Watermark {
         Ok(())
     }
 
-    /// Makes every half durable that was written.
+    /// Makes all written halves durable.
     pub fn sync(&mut self) -> io::Result<()> {
         self.file.sync().map_err(|error| self.named(error))?;
         for pair in self.pairs.values_mut() {
@@ -236,7 +237,7 @@ impl Watermark {
             return Ok(*pair);
         }
         if let Some(pair) = self.free.pop() {
-            // Nothing is asked by either half, so either may go first.
+            // Neither half requires anything, so either may be overwritten first.
             return Ok(Pair { anchored: true, ..pair });
         }
         if self.places > GROUPS_MAX {

@@ -1,4 +1,5 @@
-//! The thread "assay-log": takes one operation, adds the waiting ones, writes, syncs once, and completes all in order.
+//! Writer thread "assay-log": takes one operation, adds the waiting ones, writes, syncs once, and completes all in
+//! order.
 //!
 //! Only this thread changes the engine's append queue and the watermark. It checks each operation against its own copy
 //! of the groups, which is ahead of readers until the sync has returned.
@@ -25,10 +26,10 @@ use crate::{Completion, INDEX_MAX, LogConfig, LogRecord, ROUND_OPERATIONS_MAX};
 
 /// Time that a committed position waits for another write before it is written alone, unsynced.
 const COMMITTED_LINGER: Duration = Duration::from_millis(500);
-/// The watermark's anchors are renewed after this many bytes of log.
+/// Size of the log after which the watermark's anchors are renewed.
 const ANCHOR_BYTES: u64 = 64 << 20;
 
-/// One thing to do for one group.
+/// Operation on one group.
 pub(crate) enum Work {
     Append {
         group: GroupId,
@@ -59,7 +60,7 @@ pub(crate) enum Work {
         group: GroupId,
         done: Completion,
     },
-    /// Ends the thread; `tidy` also writes what could wait.
+    /// Request to end the thread. `tidy` also writes deferred values.
     Stop {
         tidy: bool,
     },
@@ -89,11 +90,11 @@ impl Work {
 /// State that the writer shares with the handles.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
-    /// Durable state of the groups; updated after the sync and before the completions.
+    /// Durable state of the groups, updated after the sync and before the completions.
     pub groups: RwLock<BTreeMap<GroupId, Group>>,
     pub failed: RwLock<Option<String>>,
     pub queued_bytes: AtomicU64,
-    /// Writes that were synced, and how long they took.
+    /// Number of synced writes, and below it their total duration.
     pub syncs: AtomicU64,
     pub sync_micros: AtomicU64,
     pub pace: Mutex<Pace>,
@@ -122,7 +123,7 @@ pub(crate) struct Writer {
     pub since_anchor: u64,
 }
 
-/// Marks the log as failed if the thread ends by a panic, a completion's for instance.
+/// Guard that marks the log as failed if the thread panics, for example in a completion.
 struct Watch(Arc<Shared>);
 
 impl Drop for Watch {
@@ -213,7 +214,8 @@ impl Writer {
         }
         group.last = frames.last().map(Frame::mark);
         if group.head.end.take().is_some() {
-            // In the batch that overwrites the truncated records: both are there or neither.
+            // The head goes into the batch that overwrites the truncated records, so that both are stored or neither
+            // is.
             self.round.put(id, HEAD_KEY, group.head.encode())?;
         }
         self.round.add(id, &frames, self.config.batch_bytes_max)?;
@@ -237,7 +239,8 @@ impl Writer {
         }
     }
 
-    /// The watermark falls first, synced; then the mark is written. What is in the round goes before.
+    /// Truncates a group after the pending round is committed. The watermark is lowered and synced before the mark is
+    /// written.
     fn truncate(&mut self, id: GroupId, from: u64) -> Result<(), Trouble> {
         self.commit();
         self.still_working()?;
@@ -300,7 +303,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Returns the mark on disk of a record that is not in the round.
+    /// Returns the stored mark of a record that is not in the round.
     fn stored_mark(&self, id: GroupId, index: u64) -> Result<Mark, LogError> {
         let damaged = |what| Corruption { group: Some(id), file: self.dir.clone(), index: Some(index), what };
         let frame = self.store.fetch(id, index, index + 1, 0).map_err(damaged)?.pop();
@@ -312,7 +315,7 @@ impl Writer {
         self.shared.failure().map_or(Ok(()), |failure| Err(Trouble::Refused(failure)))
     }
 
-    /// Writes the round, syncs once, moves the watermark and the readers' state, answers.
+    /// Writes the round, syncs once, updates the watermark and the readers' state, and runs the completions.
     fn commit(&mut self) {
         let mut batches = std::mem::take(&mut self.round.batches);
         if let Some(last) = batches.last_mut() {
@@ -381,7 +384,7 @@ impl Writer {
         }
     }
 
-    /// Nothing of the round is acknowledged, and nothing is taken from here on.
+    /// Fails all operations of the round and refuses later ones.
     fn give_up(&mut self, what: &str) {
         self.shared.fail(what);
         self.round.batches.clear();
@@ -392,7 +395,7 @@ impl Writer {
     }
 }
 
-/// Committed positions of any groups go into the last batch.
+/// Adds committed positions of any groups to the last batch.
 fn ride_along(batch: &mut LogBatch, waiting: BTreeMap<GroupId, Vec<u8>>) -> Result<(), String> {
     for (id, committed) in waiting {
         let value = group_metadata::encode_committed(&committed);
@@ -405,11 +408,11 @@ fn usable(id: GroupId) -> Result<GroupId, LogError> {
     if id.0 == OWN_GROUP { Err(LogError::Refused(format!("group {id} is the log's own"))) } else { Ok(id) }
 }
 
-/// Why an operation did not happen.
+/// Reason why an operation did not happen.
 enum Trouble {
-    /// Only this operation is refused; the log continues.
+    /// Refusal of this operation only; the log continues.
     Refused(LogError),
-    /// The log is broken.
+    /// Failure of the log.
     Broken(String),
 }
 

@@ -1,5 +1,6 @@
-//! The log waits for a file descriptor when it begins a new file. The test runs in a process of its own, started by a
-//! shell with few descriptors.
+//! Test of a log that waits for a file descriptor when it begins a new file.
+//!
+//! The test runs in a separate process, which a shell starts with few descriptors.
 
 use std::env;
 use std::fs::File;
@@ -12,7 +13,7 @@ use assay_storage_disk::{RealDisk, files_ran_out};
 use assay_storage_log::{Log, LogConfig, LogRecord};
 use assay_storage_model::GroupId;
 
-/// Set in the process that has few descriptors.
+/// Environment variable of the process with few descriptors.
 const FEW: &str = "FEW_FILE_DESCRIPTORS";
 const FILES_MAX: u64 = 128;
 const FILE_BYTES: u64 = 64 << 10;
@@ -20,7 +21,7 @@ const PAYLOAD_BYTES: usize = 16 << 10;
 const RECORDS_MAX: u64 = 32;
 const STARVED_FOR: Duration = Duration::from_millis(500);
 
-/// Opens files until the process may open no more.
+/// Opens files until the process has no descriptor left.
 fn take_all() -> Vec<File> {
     let mut taken = Vec::new();
     loop {
@@ -53,7 +54,7 @@ fn a_log_without_a_free_descriptor_waits_and_goes_on() {
     };
     let taken = take_all();
     let mut last = 0;
-    // One at a time, since records of one batch share a file.
+    // Records are appended one at a time, because those of one batch share a file.
     loop {
         last += 1;
         assert!(last <= RECORDS_MAX, "no record needed another file");

@@ -37,12 +37,12 @@ fn uuid(random: &mut ChaCha8Rng) -> String {
     )
 }
 
-/// A span of about 2 KB: a few fields, tokens and scores, two texts of words.
+/// Returns a span of about 2 KB with a few fields, tokens, scores and two texts.
 fn document(random: &mut ChaCha8Rng, words: &[String], id: &str, root: &str) -> Vec<u8> {
     let text = |random: &mut ChaCha8Rng, bytes: usize| {
         let mut text = String::new();
         while text.len() < bytes {
-            // Low numbers are frequent, as words are.
+            // Low numbers are frequent, like common words.
             let word = (words.len() as f64).powf(random.random::<f64>()) as usize;
             text.push_str(&words[word.min(words.len() - 1)]);
             text.push(' ');
@@ -68,7 +68,7 @@ fn document(random: &mut ChaCha8Rng, words: &[String], id: &str, root: &str) -> 
     .into_bytes()
 }
 
-/// Newest first, ten to a trace.
+/// Returns rows, newest first, with ten in each trace.
 fn rows(count: u64, seed: u64) -> Vec<Row> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let letters = b"etaoinshrdlucmfwypvbgkjqxz";
@@ -137,7 +137,7 @@ fn write<'a>(
     writer.finish(&[]).expect("finishes")
 }
 
-/// Reads adjacent rows, as a page of a hundred traces does.
+/// Measures reads of adjacent rows, as for a page of a hundred traces.
 fn adjacent_rows(segment: &Segment) {
     const ROWS: u32 = 1000;
     let mut random = ChaCha8Rng::seed_from_u64(9);
@@ -191,7 +191,7 @@ fn lookups(segment: &Segment, rows: &[Row]) {
     );
 }
 
-/// Opens what was merged.
+/// Merges segments and opens the result.
 fn merged(
     name: &str,
     disk: &SharedDisk,
@@ -231,7 +231,7 @@ fn reads(segment: &Arc<Segment>, rows: &[Row]) {
     }
 }
 
-/// A word that is in few blocks, and one that is in none.
+/// Searches a word of few blocks and a word of no block.
 fn searches(segment: &Segment) {
     for word in ["factuality", "nowhere"] {
         let start = Instant::now();

@@ -1,5 +1,7 @@
-//! Checksums by block. A file is written once through [`SumWriter`], which keeps a CRC32C of each block, and is read
-//! through [`Verified`], which checks each block before it returns a byte of it.
+//! Checksums by block.
+//!
+//! A file is written once through [`SumWriter`], which keeps a CRC32C of each block. It is read through [`Verified`],
+//! which checks each block before it returns any of its bytes.
 
 use std::fmt::Display;
 use std::io::{self, Read, Write};
@@ -15,28 +17,29 @@ use parquet::file::reader::{ChunkReader, Length};
 
 use crate::error::SegmentError;
 
-/// Size of the write buffer. It prevents small writes for small pages; every write but the last starts and ends on a
-/// page of the file system.
+/// Size of the write buffer.
+///
+/// It prevents small writes for small pages. Every write but the last starts and ends on a page of the file system.
 const WRITE_BUFFER_BYTES: usize = 1 << 20;
-/// Read and checked at a time when a whole file is verified.
+/// Number of bytes read at a time when a whole file is verified.
 const CHECK_STEP_BYTES: u64 = 1 << 20;
 
-/// Appends to a new file and sums up its blocks.
+/// Writer that appends to a new file and computes the checksums of its blocks.
 #[derive(Debug)]
 pub(crate) struct SumWriter {
-    /// None if only the sums are wanted.
+    /// File, or `None` if only the checksums are needed.
     file: Option<Arc<dyn DiskFile>>,
     path: PathBuf,
     block_bytes: usize,
     /// Buffered bytes; present from the first byte on, if there is a file.
     buffer: Option<PageBuffer>,
-    /// Bytes taken, appended or not.
+    /// Number of bytes taken, appended or not.
     length: u64,
     sums: Vec<u32>,
     /// Checksum of the block that is not full yet.
     open_sum: u32,
     open_bytes: usize,
-    /// The first append that failed; on their way through parquet errors become texts.
+    /// First failed append, kept because parquet turns errors into texts.
     failure: Option<io::Error>,
 }
 
@@ -45,7 +48,7 @@ impl SumWriter {
         SumWriter { file: Some(file), ..SumWriter::to_nowhere(path, block_bytes) }
     }
 
-    /// Sums up what would be written.
+    /// Creates a writer that only computes checksums.
     pub fn to_nowhere(path: &Path, block_bytes: usize) -> SumWriter {
         SumWriter {
             file: None,
@@ -77,20 +80,20 @@ impl SumWriter {
         self.take(bytes).map_err(SegmentError::io(&self.path))
     }
 
-    /// Zeros up to the next multiple of `step`.
+    /// Appends zeros up to the next multiple of `step`.
     pub fn pad_to(&mut self, step: usize) -> Result<(), SegmentError> {
         let over = (self.length % step as u64) as usize;
         if over == 0 { Ok(()) } else { self.put(&vec![0; step - over]) }
     }
 
-    /// The checksum of each block so far, the last one perhaps short.
+    /// Returns the checksum of each block so far. The last block may be short.
     pub fn sums(&self) -> Vec<u32> {
         let mut sums = self.sums.clone();
         sums.extend((self.open_bytes > 0).then_some(self.open_sum));
         sums
     }
 
-    /// Appends what is buffered and makes all of it durable.
+    /// Appends the buffered bytes and makes the file durable.
     pub fn sync(&mut self) -> Result<(), SegmentError> {
         let synced = self.append_buffer().and_then(|()| self.file.as_ref().map_or(Ok(()), |file| file.sync()));
         synced.map_err(SegmentError::io(&self.path))
@@ -152,7 +155,7 @@ impl Write for SumWriter {
     }
 }
 
-/// A file whose length and block checksums are known.
+/// File whose length and block checksums are known.
 #[derive(Debug)]
 pub(crate) struct Verified {
     file: Arc<dyn DiskFile>,
@@ -163,8 +166,9 @@ pub(crate) struct Verified {
 }
 
 impl Verified {
-    /// The file's length on disk must have been held against `length` before; `sums` covers its first
-    /// `sums.len() * block_bytes` bytes, all of them where the last block is short.
+    /// Creates a reader of a file whose length on disk was compared with `length` before.
+    ///
+    /// `sums` has the checksum of each block, including a short last one.
     pub fn new(file: Arc<dyn DiskFile>, path: &Path, length: u64, block_bytes: u64, sums: Vec<u32>) -> Verified {
         debug_assert_eq!(sums.len() as u64, length.div_ceil(block_bytes));
         Verified { file, path: path.to_owned(), length, block_bytes, sums }
@@ -190,7 +194,7 @@ impl Verified {
         self.sums.len() * size_of::<u32>()
     }
 
-    /// These bytes, all blocks they touch checked.
+    /// Reads a range of bytes after a check of all blocks that it touches.
     pub fn read(&self, range: Range<u64>) -> Result<Bytes, SegmentError> {
         if range.start > range.end || range.end > self.length {
             let what = format!("bytes {range:?} were requested from a file of {} bytes", self.length);
@@ -217,7 +221,7 @@ impl Verified {
         Ok(Bytes::from(bytes).slice(from..from + (range.end - range.start) as usize))
     }
 
-    /// Every block of the file; what is wrong, one line for each piece.
+    /// Checks every block of the file, and returns a line for each damaged piece.
     pub fn check_all(&self) -> Vec<String> {
         let step = CHECK_STEP_BYTES.next_multiple_of(self.block_bytes);
         (0..self.length)
@@ -228,8 +232,7 @@ impl Verified {
     }
 }
 
-/// [`Verified`] as parquet wants to read. Errors on their way through parquet and arrow become texts, so the first one
-/// is kept here.
+/// Adapter of [`Verified`] for parquet. It keeps the first error, because parquet and arrow turn errors into texts.
 #[derive(Clone, Debug)]
 pub(crate) struct RowsReader {
     file: Arc<Verified>,
@@ -241,8 +244,9 @@ impl RowsReader {
         RowsReader { file: Arc::clone(file), failure: Arc::default() }
     }
 
-    /// Returns the cause of an `error` from parquet or arrow. If no read failed, it is damage: the bytes match their
-    /// checksums, so they were never written by a correct program.
+    /// Returns the cause of an `error` from parquet or arrow.
+    ///
+    /// Without a failed read the cause is damage: the bytes match their checksums, but no correct program wrote them.
     pub fn explain(&self, error: impl Display) -> SegmentError {
         let failure = self.failure.lock().take();
         failure.unwrap_or_else(|| {
@@ -278,7 +282,7 @@ impl ChunkReader for RowsReader {
     }
 }
 
-/// Reads on from a place, a block at a time.
+/// Sequential reader from a position, one block at a time.
 #[derive(Debug)]
 pub(crate) struct Sequential {
     reader: RowsReader,

@@ -1,6 +1,6 @@
 //! Columns of one row group by their meaning: the input of a query, independent of the segment's format.
 //!
-//! A path is read from its typed column if that column is complete, else from its field's texts, else from whole
+//! A path is read from its typed column if that column is complete, or else from its field's texts or from whole
 //! documents. The choice affects only the time.
 
 use std::ops::Range;
@@ -28,7 +28,7 @@ use crate::segment::Segment;
 pub enum Want {
     Key,
     Xact,
-    /// Null where nothing is known to have superseded the row.
+    /// End of the version as written, without later marks; null if there was none.
     End,
     Action,
     Id,
@@ -37,21 +37,21 @@ pub enum Want {
     IsRoot,
     /// Microseconds since the epoch, UTC.
     Created,
-    /// The whole document, a JSON text.
+    /// Whole document as a JSON text.
     Doc,
-    /// The JSON text of one field of the document, null for null.
+    /// JSON text of one field of the document; null for null.
     Field(String),
     /// Value at a path of the document; its first step is a field.
     Path(Vec<Step>, Form),
 }
 
 impl Want {
-    /// Returns whether the values may be long: they are then read for few rows at a time.
+    /// Returns whether the values may be long, so that they are read for few rows at a time.
     pub fn is_wide(&self) -> bool {
         matches!(self, Want::Doc | Want::Field(_))
     }
 
-    /// Returns whether it is a number per row, which is cheap to read for a whole chunk.
+    /// Returns whether each value is small, so that a whole chunk is cheap to read.
     pub fn is_small(&self) -> bool {
         matches!(self, Want::Key | Want::Xact | Want::End | Want::Action | Want::Created | Want::IsRoot)
     }
@@ -82,15 +82,15 @@ pub struct GroupBounds {
 
 /// Source of the values of a path.
 enum Source {
-    /// The column of this typed path.
+    /// Typed column with this number.
     Typed(usize),
-    /// The texts of this field.
+    /// Texts of this field.
     Field(usize),
-    /// Only whole documents may have it.
+    /// Whole documents, which alone may have the field.
     Whole,
-    /// No document has the field, and none is whole.
+    /// No source, because no document has the field and none is whole.
     Nowhere,
-    /// Value of another column, or no field at all.
+    /// Assembled documents, because the value is in another column or the path names no field.
     Documents,
 }
 
@@ -99,26 +99,26 @@ impl Segment {
         self.group_starts.len() - 1
     }
 
-    /// The rows of a group.
+    /// Returns the rows of a group.
     pub fn group_rows(&self, group: usize) -> Range<u32> {
         self.group_starts[group]..self.group_starts[group + 1]
     }
 
-    /// Mean size of a row of a group in bytes, before compression.
+    /// Returns the mean size of a row of a group in bytes, before compression.
     pub fn row_bytes(&self, group: usize) -> usize {
         let group = self.footer.metadata().row_group(group);
         let (bytes, rows) = (group.total_byte_size().max(0), group.num_rows().max(1));
         usize::try_from(bytes / rows).unwrap_or(usize::MAX)
     }
 
-    /// Returns the bounds of a group; none if the file has none.
+    /// Returns the bounds of a group, or `None` if the file has none.
     pub fn group_bounds(&self, group: usize) -> Option<GroupBounds> {
         let group = self.footer.metadata().row_group(group);
         let ends = |column: usize| match group.column(column).statistics()? {
             Statistics::Int64(numbers) => Some((*numbers.min_opt()?, *numbers.max_opt()?)),
             _ => None,
         };
-        // Parquet keeps unsigned numbers as signed ones of the same bits, ordered as what they stand for.
+        // Parquet stores unsigned numbers as signed ones with the same bits, but orders them as unsigned.
         let unsigned = |(min, max): (i64, i64)| (min as u64, max as u64);
         Some(GroupBounds {
             key: unsigned(ends(at::KEY)?),
@@ -127,7 +127,7 @@ impl Segment {
         })
     }
 
-    /// The kinds of values that the segment is known to have at a path of keys, without reading any.
+    /// Returns the kinds of values at a path of keys if they are known without reading rows.
     pub fn known_kinds(&self, path: &[Step]) -> Option<Kinds> {
         let shape = self.shape.as_ref()?;
         match self.source(shape, path) {
@@ -194,7 +194,7 @@ impl Segment {
         wants.iter().map(|want| self.column_of(&batch, want)).collect()
     }
 
-    /// The kinds of values that rows of a group have at a path.
+    /// Returns the kinds of values that rows of a group have at a path.
     pub fn path_kinds(&self, group: usize, path: &[Step]) -> Result<Kinds, SegmentError> {
         if let Some(known) = self.known_kinds(path) {
             return Ok(known);
@@ -257,7 +257,7 @@ impl Segment {
             Source::Field(field) if shape.whole == 0 => vec![shape.field_at(*field)],
             Source::Field(field) => vec![at::DOC, shape.field_at(*field)],
             Source::Whole => vec![at::DOC],
-            // A column that is small, for the number of rows.
+            // A small column provides the number of rows.
             Source::Nowhere => vec![at::ACTION],
             Source::Documents => self.projection(Columns::Docs),
         }
@@ -298,7 +298,7 @@ impl Segment {
         }
     }
 
-    /// Values at a path that has no typed column, and their kinds.
+    /// Returns the values at a path without a typed column, and their kinds.
     fn shredded(&self, batch: &RecordBatch, path: &[Step], form: Form) -> Result<(ArrayRef, Kinds), SegmentError> {
         let field = match (self.shape.as_deref(), path) {
             (Some(shape), [Step::Key(name), below @ ..]) => Some((shape, self.source(shape, path), name, below)),
@@ -329,7 +329,7 @@ impl Segment {
         Ok(shredder.finish().swap_remove(0))
     }
 
-    /// The texts of one field, out of whole documents where these are.
+    /// Returns the texts of one field, taken from whole documents where they exist.
     fn field_texts<'b>(
         &self,
         batch: &'b RecordBatch,
@@ -387,7 +387,7 @@ fn texts_of(column: &BinaryArray) -> ArrayRef {
     }
 }
 
-/// JSON texts, null for null. What is no UTF-8 was never written; it is shown as what it is most like.
+/// Returns JSON texts, with null for the text `null`. Invalid UTF-8, which is never written, is converted lossily.
 fn texts<'t>(values: impl Iterator<Item = Option<&'t [u8]>>) -> ArrayRef {
     let mut texts = StringBuilder::new();
     for value in values {
@@ -416,7 +416,7 @@ fn in_form(column: &ArrayRef, kind: Kind, form: Form) -> ArrayRef {
     }
 }
 
-/// `start` is counted within the group.
+/// Returns the selection of a group's rows from `start`, which counts within the group.
 fn selection(start: u32, count: usize, keep: Option<&BooleanBuffer>) -> RowSelection {
     let mut selectors = vec![RowSelector::skip(start as usize)];
     match keep {

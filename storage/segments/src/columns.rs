@@ -1,5 +1,6 @@
-//! Columns that every segment has, and their conversion to arrow batches and parquet pages and back. Additional columns
-//! of a columnar segment are in `columnar`.
+//! Columns that every segment has, and their conversion to arrow batches and parquet pages and back.
+//!
+//! `columnar` has the additional columns of a columnar segment.
 //!
 //! | column | type | pages |
 //! |---|---|---|
@@ -9,9 +10,9 @@
 //! | id, span_id, root_span_id | text | plain, small pages for lookups |
 //! | doc, patch, rules, audit | bytes (JSON text), the last three nullable | plain, pages of 64 KiB; see `documents` |
 //!
-//! In columnar segments doc is nullable too: most documents are stored as parts.
+//! In columnar segments, doc is nullable too, because most documents are stored as parts.
 //!
-//! Statistics by page are kept where a scan can use them: object, key, xact, created.
+//! Statistics by page exist where a scan can use them: object, key, xact, created.
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
@@ -39,23 +40,25 @@ use crate::error::SegmentError;
 use crate::row::{Columns, OwnedRow, RowHeader, VersionRow};
 use crate::writer::{Codec, WriterOptions};
 
-/// A page of documents before compression: what one lookup decodes.
+/// Size of a page of documents before compression, which one lookup decodes.
 pub(crate) const DOC_PAGE_BYTES: usize = 64 << 10;
-/// A page of a field's texts in a columnar segment, before compression: longer ones compress better, and a lookup decodes
-/// one of each field.
+/// Size of a page of a field's texts in a columnar segment, before compression.
+///
+/// Longer pages compress better, and a lookup decodes one page of each field.
 const TEXT_PAGE_BYTES: usize = 512 << 10;
-/// Compression level of texts in final segments. Higher levels cost more than they save: storage/decisions/0009 has the
-/// figures.
+/// Compression level of texts in final segments.
+///
+/// Higher levels cost more than they save: storage/decisions/0009 has the figures.
 const TEXT_LEVEL: i32 = 9;
-/// A page of any other column before compression.
+/// Size of a page of any other column before compression.
 const SMALL_PAGE_BYTES: usize = 16 << 10;
-/// Rows of one page of any column.
+/// Number of rows in one page of any column.
 pub(crate) const PAGE_ROWS_MAX: usize = 2048;
-/// Rows of one row group, exceeded by less than one batch.
+/// Number of rows in one row group, exceeded by less than one batch.
 pub(crate) const GROUP_ROWS_MAX: usize = 64 << 10;
-/// Documents, patches, rules and audit notes of one row group before compression, exceeded by at most one batch.
+/// Size of documents, patches, rules and audit notes in a row group before compression, exceeded by at most one batch.
 pub(crate) const GROUP_BYTES: u64 = 32 << 20;
-/// Longer values than this are refused; writes are far smaller.
+/// Upper bound of the size of a value. Writes are far smaller.
 pub(crate) const VALUE_BYTES_MAX: usize = 512 << 20;
 
 const OBJECT_BYTES: i32 = ObjectKey::BYTES as i32;
@@ -102,17 +105,17 @@ static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
 /// Number of columns that every segment has.
 pub(crate) const EVERYWHERE: usize = at::AUDIT + 1;
 
-/// The places of all of them but that of documents.
+/// Returns the positions of all columns except documents.
 pub(crate) fn all_but_documents() -> Vec<usize> {
     (0..EVERYWHERE).filter(|column| *column != at::DOC).collect()
 }
 
-/// The columns that every segment has, in order.
+/// Returns the columns that every segment has, in order.
 pub fn schema() -> SchemaRef {
     Arc::clone(&SCHEMA)
 }
 
-/// The columns of a columnar segment of this shape, in order.
+/// Returns the columns of a columnar segment of this shape, in order.
 pub(crate) fn columnar_schema(shape: &Shape) -> SchemaRef {
     let mut fields: Vec<FieldRef> = SCHEMA.fields().iter().cloned().collect();
     fields[at::DOC] = Arc::new(SCHEMA.field(at::DOC).clone().with_nullable(true));
@@ -120,7 +123,7 @@ pub(crate) fn columnar_schema(shape: &Shape) -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-/// The places of the columns that a read brings, in a segment of this shape.
+/// Returns the positions of the columns that a read returns, in a segment of this shape.
 pub(crate) fn projection(what: Columns, shape: Option<&Shape>) -> Vec<usize> {
     let everywhere = match what {
         Columns::Keys => (0..at::DOC).collect(),
@@ -141,7 +144,7 @@ fn path(column: usize) -> ColumnPath {
 
 /// Returns the properties of a segment with whole documents.
 pub(crate) fn writer_properties(options: WriterOptions) -> WriterProperties {
-    // The other columns are small beside the documents, and in tier 0 their turn comes with the first merge.
+    // The other columns are small beside the documents. Those of tier 0 are compressed by the first merge.
     let compression = match options.codec {
         Codec::Lz4 if options.tier > 0 => Compression::LZ4_RAW,
         _ => Compression::UNCOMPRESSED,
@@ -149,7 +152,7 @@ pub(crate) fn writer_properties(options: WriterOptions) -> WriterProperties {
     properties(WHOLE_FORMAT).set_compression(compression).build()
 }
 
-/// Returns the properties of a columnar segment, which is written to stay.
+/// Returns the properties of a columnar segment, which merges rarely rewrite.
 pub(crate) fn columnar_properties(shape: &Shape) -> WriterProperties {
     let hard = Compression::ZSTD(ZstdLevel::try_new(TEXT_LEVEL).expect("a level that there is"));
     let usual = Compression::ZSTD(ZstdLevel::default());
@@ -170,7 +173,7 @@ pub(crate) fn columnar_properties(shape: &Shape) -> WriterProperties {
             .set_column_dictionary_enabled(path(column), true)
             .set_column_statistics_enabled(path(column), EnabledStatistics::Chunk)
             .set_column_data_page_size_limit(path(column), DOC_PAGE_BYTES);
-        // Where a dictionary would be too large. Floats differ in some of their bytes and are alike in others.
+        // These encodings apply if a dictionary would be too large. Some bytes of floats differ while others are alike.
         properties = match column.data_type() {
             DataType::Utf8 => properties.set_column_compression(path(column), usual),
             DataType::Float64 => properties
@@ -207,7 +210,7 @@ fn properties(format: u16) -> WriterPropertiesBuilder {
     properties.set_column_data_page_size_limit(path(at::PATCH), DOC_PAGE_BYTES)
 }
 
-/// Rows that wait to become a batch.
+/// Buffer of rows that become a batch.
 #[derive(Debug)]
 pub(crate) struct Pending {
     object: FixedSizeBinaryBuilder,
@@ -263,7 +266,7 @@ impl Pending {
         Ok(())
     }
 
-    /// A row that was checked; its document goes another way.
+    /// Adds a checked row, without its document.
     pub fn push(&mut self, row: &VersionRow<'_>) {
         self.object.append_value(row.object.to_bytes()).expect("34 bytes go into 34");
         self.key.append_value(row.key.0);
@@ -281,7 +284,7 @@ impl Pending {
         self.bytes += sizes(row).iter().sum::<usize>();
     }
 
-    /// All rows pushed since the last take, in the order of the schema, without the documents.
+    /// Returns all rows pushed since the last call, in the order of the schema, without the documents.
     pub fn take(&mut self) -> Vec<ArrayRef> {
         self.bytes = 0;
         vec![
@@ -302,7 +305,7 @@ impl Pending {
     }
 }
 
-/// The lengths of all values of variable length.
+/// Returns the lengths of all values of variable length.
 fn sizes(row: &VersionRow<'_>) -> [usize; 7] {
     let length = |value: Option<&[u8]>| value.map_or(0, <[u8]>::len);
     [
@@ -316,7 +319,7 @@ fn sizes(row: &VersionRow<'_>) -> [usize; 7] {
     ]
 }
 
-/// A batch's columns by name and type. Cheap to make and to clone: arrays are shared.
+/// Typed columns of a batch. They are cheap to make and to clone, because arrays are shared.
 #[derive(Clone, Debug)]
 pub(crate) struct View {
     pub object: FixedSizeBinaryArray,
@@ -338,7 +341,7 @@ pub(crate) struct View {
 }
 
 impl View {
-    /// `file` is named if the batch lacks a column or has one of another type.
+    /// Creates a view of a batch. An error names `file` if a column is missing or has another type.
     pub fn new(batch: &RecordBatch, shape: Option<&Arc<Shape>>, file: &Path) -> Result<View, SegmentError> {
         let parts = match shape {
             Some(shape) => Parts::of(batch, shape, file)?,
@@ -378,7 +381,7 @@ impl View {
         })
     }
 
-    /// Bytes of documents, patches, rules and audit notes of the row at `index`.
+    /// Returns the size of the document, patch, rules and audit note of the row at `index`.
     pub fn raw_bytes(&self, index: usize) -> u64 {
         let columns = [&self.doc, &self.patch, &self.rules, &self.audit];
         let whole: u64 = columns.into_iter().flatten().map(|column| column.value_length(index) as u64).sum();
@@ -386,7 +389,7 @@ impl View {
         whole + parts as u64
     }
 
-    /// The document of the row at `index`, if this view has documents.
+    /// Appends the document of the row at `index`, if this view has documents.
     pub fn put_doc(&self, index: usize, out: &mut Vec<u8>) {
         if self.parts.as_ref().is_some_and(|parts| parts.put(index, self.said(), out)) {
             return;
@@ -437,7 +440,7 @@ impl View {
     }
 }
 
-/// A copy: sharing the batch's buffer would keep all of it in memory for one row.
+/// Returns a copy of a value, because sharing would keep the batch's whole buffer in memory for one row.
 fn value(column: &Option<BinaryArray>, index: usize) -> Option<Bytes> {
     let column = column.as_ref()?;
     column.is_valid(index).then(|| Bytes::copy_from_slice(column.value(index)))

@@ -1,9 +1,10 @@
-//! Column of documents. Pages are filled in place, with one copy from row to page, and compressed individually. A page
-//! of another segment is taken over as stored if all of its rows are kept.
+//! Column of documents. Pages are filled in place, with one copy from row to page, and compressed individually.
 //!
-//! Parquet's own writer would copy a document three times on its way to the same bytes, and cannot take a page over. A
-//! page is a Thrift header, then each document's length (u32, little endian) and its bytes, all of that compressed:
-//! Parquet's data page of version 1, encoding PLAIN, of a column that is neither repeated nor nullable.
+//! A page of another segment is copied as stored if all of its rows are kept. Parquet's own writer would copy a
+//! document three times on its way to the same bytes, and cannot copy a page.
+//!
+//! A page is a Thrift header and the compressed documents, each with its length (u32, little-endian). This is Parquet's
+//! data page of version 1, encoding PLAIN, of a column that is neither repeated nor nullable.
 
 use std::io::{self, Read};
 use std::ops::Range;
@@ -22,17 +23,17 @@ use crate::page_header::{HEADER_BYTES_MAX, PageHeader};
 use crate::pages::DocumentPages;
 use crate::writer::Codec;
 
-/// Size up to which compression buffers are kept; larger pages hold one large document.
+/// Size up to which compression buffers are kept. Larger pages hold one large document.
 const SCRATCH_BYTES_MAX: usize = 256 << 10;
 
-/// The pages of one row group.
+/// Pages of one row group.
 #[derive(Debug)]
 pub(crate) struct Documents {
     codec: Codec,
     page_bytes: usize,
     page_rows: u32,
     full: Vec<DocumentPage>,
-    /// Space for a header, then the values of the page that is being filled.
+    /// Space for a header, and the values of the page that is being filled.
     open: Vec<u8>,
     open_rows: u32,
     scratch: Vec<u8>,
@@ -47,7 +48,8 @@ struct DocumentPage {
 }
 
 impl Documents {
-    /// Pages end before they exceed either limit; a document that alone exceeds it has its own.
+    /// Creates an empty row group. Pages end before they exceed either limit; a document that alone exceeds it has its
+    /// own page.
     pub fn new(codec: Codec, page_bytes: usize, page_rows: usize) -> Documents {
         Documents {
             codec,
@@ -60,7 +62,7 @@ impl Documents {
         }
     }
 
-    /// The next document, of at most [`VALUE_BYTES_MAX`](crate::columns::VALUE_BYTES_MAX).
+    /// Adds a document of at most [`VALUE_BYTES_MAX`](crate::columns::VALUE_BYTES_MAX).
     pub fn push(&mut self, doc: &[u8]) {
         self.push_within(doc, self.page_bytes);
     }
@@ -79,7 +81,7 @@ impl Documents {
         self.open_rows += 1;
     }
 
-    /// The documents of these rows of another segment. Returns their bytes.
+    /// Copies the documents of these rows from another segment, and returns their size.
     pub fn copy(&mut self, from: &mut DocumentPages, rows: Range<u32>) -> std::result::Result<u64, SegmentError> {
         let mut row = rows.start;
         let mut bytes = 0;
@@ -88,7 +90,7 @@ impl Documents {
             let end = page_rows.end.min(rows.end);
             if page_rows.start == row && page_rows.end == end && from.codec() == self.codec {
                 let (page, header) = from.page()?;
-                // Small ones are filled up instead, so that pages do not grow smaller from merge to merge.
+                // Small pages are refilled, so that pages do not shrink from merge to merge.
                 if header.plain_bytes >= self.page_bytes / 2 || header.rows >= self.page_rows / 2 {
                     if self.open_rows > 0 {
                         self.close_page();
@@ -99,7 +101,7 @@ impl Documents {
                     continue;
                 }
             }
-            // A row between others parts a page in two: with it they fill one that is a little larger.
+            // A row between others splits a page. The larger limit lets the split page and that row fit into one page.
             let page_bytes = self.page_bytes + self.page_bytes / 2;
             from.documents(row..end, |doc| {
                 bytes += doc.len() as u64;
@@ -143,7 +145,7 @@ impl Documents {
         page
     }
 
-    /// Ends the row group. Returns its pages and their metadata for Parquet.
+    /// Ends the row group, and returns its pages and their metadata for Parquet.
     pub fn close(&mut self, column: ColumnDescPtr) -> Result<(Chunk<'_>, ColumnCloseResult)> {
         if self.open_rows > 0 {
             self.close_page();
@@ -159,7 +161,7 @@ impl Documents {
                 first_row_index: rows,
             });
             length += size as i64;
-            // The header counts as it is on both sides.
+            // The header has the same size on both sides.
             plain_length += (size + page.plain_bytes - stored_bytes_of(page)) as i64;
             rows += i64::from(page.rows);
         }
@@ -192,7 +194,7 @@ impl Documents {
     }
 }
 
-/// Writes the header right-aligned into the space at the beginning of `buffer`; returns its start.
+/// Writes the header right-aligned into the space at the beginning of `buffer`, and returns its start.
 fn put_header(buffer: &mut [u8], header: PageHeader) -> usize {
     let header = header.encode();
     let start = HEADER_BYTES_MAX - header.len();
@@ -204,7 +206,7 @@ fn stored_bytes_of(page: &DocumentPage) -> usize {
     PageHeader::decode(&page.bytes).map_or(0, |(header, _)| header.stored_bytes)
 }
 
-/// The pages of a row group as Parquet reads them to put them into its file.
+/// Pages of a row group in the form in which Parquet reads them for its file.
 #[derive(Debug)]
 pub(crate) struct Chunk<'a> {
     pages: &'a [DocumentPage],
@@ -292,7 +294,7 @@ mod tests {
     #[test]
     fn pages_are_to_the_byte_what_parquet_writes() {
         let docs = |sizes: &[usize]| sizes.iter().map(|&size| vec![b'x'; size]).collect::<Vec<_>>();
-        // A full page, one of its own for a document that is larger, empty ones up to the limit of rows, the rest.
+        // The pages are a full one, one for an oversized document, empty documents up to the row limit, and the rest.
         let expected = [docs(&[10, 70]), docs(&[100_000]), docs(&[0; 5]), docs(&[0, 7])];
         for codec in [Codec::Plain, Codec::Lz4] {
             let mut documents = Documents::new(codec, 100, 5);

@@ -7,22 +7,22 @@ use thiserror::Error;
 
 #[derive(Debug, Error)]
 pub enum SegmentError {
-    /// Bytes on disk are not what was written. The replica that holds them must be rebuilt from the others.
+    /// Bytes on disk that differ from those written. The replica that holds them must be rebuilt from the others.
     #[error("{} is damaged at byte {offset}: {what}; rebuild this replica from the others or restore the file", file.display())]
     Damaged { file: PathBuf, offset: u64, what: String },
     #[error("{} has segment format {found}, this program reads up to {known}: upgrade it", file.display())]
     Newer { file: PathBuf, found: u16, known: u16 },
-    /// The rows that were pushed are not in order (object ascending, pagination key and transaction id descending).
+    /// Pushed rows that are not in order: object ascending, pagination key and transaction id descending.
     #[error("rows out of order: row {row} of segment {seq} does not follow its predecessor")]
     OutOfOrder { seq: u64, row: u32 },
     #[error("a segment is full: it holds at most {limit} {what}")]
     TooLarge { what: &'static str, limit: u64 },
-    /// Requested rows are not ascending or do not exist.
+    /// Requested rows that do not ascend or do not exist.
     #[error("rows to read must be ascending and below {rows}")]
     NoSuchRows { rows: u32 },
     #[error("{}: {source}", file.display())]
     Io { file: PathBuf, source: io::Error },
-    /// The columns could not be encoded; nothing was listed.
+    /// Columns that could not be encoded. Nothing was listed.
     #[error("segment {seq} could not be written: {what}")]
     Encode { seq: u64, what: String },
 }
@@ -36,8 +36,9 @@ impl SegmentError {
         SegmentError::Damaged { file: file.to_owned(), offset, what: what.into() }
     }
 
-    /// Returns whether the data on disk is wrong, as opposed to an invalid request or a temporary read failure. Names
-    /// every kind, so that a new one has to be classified: a damaged replica may be discarded.
+    /// Returns whether the data on disk is wrong, as opposed to an invalid request or a temporary read failure.
+    ///
+    /// The match names every variant, so that a new one must be classified, because a damaged replica may be discarded.
     pub fn is_damage(&self) -> bool {
         match self {
             SegmentError::Damaged { .. } => true,

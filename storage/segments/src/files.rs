@@ -9,7 +9,7 @@ use assay_storage_model::segment::{FileKind, SegmentMeta};
 
 use crate::error::SegmentError;
 
-/// `00000007.parquet` and its siblings.
+/// Returns the name of a file, such as `00000007.parquet`.
 pub fn file_name(seq: u64, kind: FileKind) -> String {
     format!("{seq:08}.{}", kind.suffix())
 }
@@ -18,8 +18,7 @@ pub(crate) fn path_of(dir: &Path, seq: u64, kind: FileKind) -> PathBuf {
     dir.join(file_name(seq, kind))
 }
 
-/// Takes a segment's files away, when no manifest names it and no one reads it any more. Files that are gone already
-/// are no error.
+/// Removes the files of a segment that no manifest names and nobody reads. Missing files are not an error.
 pub fn remove(disk: &SharedDisk, dir: &Path, meta: &SegmentMeta) -> Result<(), SegmentError> {
     for file in &meta.files {
         remove_if_there(&**disk, &path_of(dir, meta.seq, file.kind))?;
@@ -27,8 +26,10 @@ pub fn remove(disk: &SharedDisk, dir: &Path, meta: &SegmentMeta) -> Result<(), S
     disk.sync_dir(dir).map_err(SegmentError::io(dir))
 }
 
-/// Removes files that no manifest names: half-written ones, and whole ones that a crash kept from being listed. Returns
-/// their names. Only to be called at start, before anything writes here. Files with other names are left alone.
+/// Removes files that no manifest names, and returns their names.
+///
+/// These are incomplete files, and complete ones that a crash kept from being listed. This must run at the start,
+/// before any write to the directory. Files with other names are kept.
 pub fn sweep(disk: &SharedDisk, dir: &Path, live: &[SegmentMeta]) -> Result<Vec<String>, SegmentError> {
     let keep: HashSet<String> =
         live.iter().flat_map(|meta| meta.files.iter().map(|file| file_name(meta.seq, file.kind))).collect();

@@ -1,5 +1,4 @@
-//! Parquet file of a segment, row group by row group: each column is encoded as rows come and written when the group is
-//! full.
+//! Parquet file of a segment. Each column is encoded as rows arrive, and a row group is written when it is full.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -27,14 +26,14 @@ use crate::sources::DocSource;
 use crate::words::GroupWords;
 use crate::writer::WriterOptions;
 
-/// Documents of one row group of a columnar segment before compression: fewer and longer columns are read faster.
+/// Size of documents in one row group of a columnar segment before compression. Longer columns are read faster.
 const COLUMNAR_GROUP_BYTES: u64 = 128 << 20;
 
 pub(crate) struct RowGroups {
     file: SerializedFileWriter<SumWriter>,
     factory: ArrowRowGroupWriterFactory,
     schema: SchemaRef,
-    /// Writers of the open group, in the order of the schema; empty if there is none.
+    /// Writers of the open group in the order of the schema. The list is empty without an open group.
     columns: Vec<ArrowColumnWriter>,
     documents: Store,
     rows: usize,
@@ -46,7 +45,7 @@ pub(crate) struct RowGroups {
 /// Buffer in which documents wait for the other columns of their rows.
 #[derive(Debug)]
 enum Store {
-    /// Whole documents, instead of a writer of their column.
+    /// Whole documents, which replace a writer of their column.
     Whole(Documents),
     Columnar(Box<Splitter>),
 }
@@ -58,13 +57,13 @@ impl std::fmt::Debug for RowGroups {
 }
 
 impl RowGroups {
-    /// Documents go into one column.
+    /// Creates a file with documents in one column.
     pub fn whole(file: SumWriter, options: WriterOptions) -> Result<RowGroups> {
         let documents = Documents::new(options.codec, DOC_PAGE_BYTES, PAGE_ROWS_MAX);
         RowGroups::new(file, schema(), writer_properties(options), Store::Whole(documents))
     }
 
-    /// Documents go into many columns.
+    /// Creates a file with documents in many columns.
     pub fn columnar(file: SumWriter, typed: Vec<Typed>) -> Result<RowGroups> {
         let splitter = Splitter::new(typed);
         let (schema, properties) = (columnar_schema(splitter.shape()), columnar_properties(splitter.shape()));
@@ -90,7 +89,7 @@ impl RowGroups {
         }
     }
 
-    /// The document of the next row, before the row's other columns.
+    /// Adds the document of the next row, before the row's other columns.
     pub fn push_document(&mut self, doc: &[u8]) {
         match &mut self.documents {
             Store::Whole(documents) => documents.push(doc),
@@ -98,7 +97,7 @@ impl RowGroups {
         }
     }
 
-    /// The documents of the next rows, from another segment. Returns their bytes.
+    /// Copies the documents of the next rows from another segment, and returns their size.
     pub fn copy_documents(&mut self, from: &mut DocSource, rows: Range<u32>) -> std::result::Result<u64, SegmentError> {
         match (&mut self.documents, from) {
             (Store::Whole(documents), DocSource::Pages(pages)) => documents.copy(pages, rows),
@@ -107,8 +106,9 @@ impl RowGroups {
         }
     }
 
-    /// Rows as arrays, one for each column that every segment has but that of the documents, which are taken already.
-    /// `bytes`: of documents, patches, rules and audit notes.
+    /// Writes rows as arrays, one for each column that every segment has except documents, which were added before.
+    ///
+    /// `bytes` is the size of documents, patches, rules and audit notes.
     pub fn write(&mut self, arrays: &[ArrayRef], bytes: u64) -> Result<()> {
         if self.columns.is_empty() {
             self.columns = self.factory.create_column_writers(self.file.flushed_row_groups().len())?;
@@ -125,7 +125,7 @@ impl RowGroups {
         self.rows += arrays[at::KEY].len();
         self.bytes += bytes;
         let bytes_max = if self.format() == WHOLE_FORMAT { GROUP_BYTES } else { COLUMNAR_GROUP_BYTES };
-        // A batch more than these is what the limits allow.
+        // The limits permit one more batch.
         if self.bytes >= bytes_max || self.rows >= GROUP_ROWS_MAX { self.flush() } else { Ok(()) }
     }
 
@@ -153,7 +153,7 @@ impl RowGroups {
         Ok(())
     }
 
-    /// Writes what is left, and the footer.
+    /// Writes the rest and the footer.
     pub fn finish(&mut self) -> Result<()> {
         self.flush()?;
         if let Store::Columnar(splitter) = &self.documents {
@@ -162,7 +162,7 @@ impl RowGroups {
         self.file.finish().map(drop)
     }
 
-    /// The words of groups that were written since the last time.
+    /// Returns the words of groups that were written since the last call.
     pub fn take_words(&mut self) -> Vec<GroupWords> {
         std::mem::take(&mut self.words)
     }
@@ -183,7 +183,7 @@ fn write_column(schema: &SchemaRef, columns: &mut [ArrowColumnWriter], column: u
     Ok(())
 }
 
-/// Returns the columns of the rows before that of the documents.
+/// Returns the columns of the rows that precede documents.
 fn said(arrays: &[ArrayRef]) -> RowIds<'_> {
     RowIds {
         id: arrays[at::ID].as_string(),

@@ -1,5 +1,6 @@
-//! Indexes of the sidecar, in construction and as bytes: ids and traces in pages sorted by hash, with a filter in
-//! front.
+//! Indexes of the sidecar, in construction and as bytes.
+//!
+//! Ids and traces are in pages sorted by hash, with a filter in front.
 
 pub(crate) mod builder;
 pub(crate) mod filter;

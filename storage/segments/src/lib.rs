@@ -1,4 +1,4 @@
-//! Immutable, checksummed segments of row versions. The only crate that names parquet.
+//! Immutable, checksummed segments of row versions. This is the only crate that names parquet.
 //!
 //! A segment is two to four files that are written once, whole, and never changed:
 //!
@@ -6,21 +6,22 @@
 //! 00000007.parquet   the versions, sorted by (object ascending, pagination key descending, xact descending); any tool reads it
 //! 00000007.ids       the sidecar: id -> versions, trace -> rows, key of each row, object -> rows, filter, checksums of both files
 //! 00000007.marks     optional: rows of older segments that this segment's seal superseded
-//! 00000007.words     of columnar segments: word -> blocks of rows, for searches
+//! 00000007.words     only in columnar segments: word -> blocks of rows, for searches
 //! ```
 //!
-//! A segment is listed by its `SegmentMeta` in the shard's manifest, not by the directory. Files are written under a
-//! temporary name, synced, renamed, and the directory is synced, before `finish` returns a description. A crash at any
+//! The shard's manifest lists a segment by its `SegmentMeta`; the directory does not. `finish` writes files under a
+//! temporary name, syncs and renames them, and syncs the directory before it returns a description. A crash at any
 //! point leaves at most files that no manifest names; [`sweep`] removes them.
 //!
 //! Seals write documents whole (format 1). A merge may write them as columns (formats 2 and 3, `columnar`), which
 //! queries read and which take half the space.
 //!
-//! Every block of every file has a CRC32C that is checked before anything decodes the block. The chain hangs on the
-//! manifest: it holds the length of each file and the checksum of the sidecar's trailer, which holds those of the tables.
-//! Damage is an error that names the file and the place; it is never a wrong row and never a panic.
+//! Every block of every file has a CRC32C that is checked before the block is decoded. The chain starts in the
+//! manifest, which holds the length of each file and the checksum of the sidecar's trailer. The trailer holds the
+//! checksums of the tables. Damage is an error that names the file and the place. It never causes a wrong row or a
+//! panic.
 //!
-//! Shards, consensus and visibility of versions are not handled here.
+//! This crate does not handle shards, consensus and the visibility of versions.
 
 mod blocks;
 mod chunk;

@@ -1,7 +1,7 @@
 //! The `.marks` file: rows of older segments that this segment's seal superseded, 20 bytes each, sorted.
 //!
-//! `magic, count u32, (segment u64, row u32, end u64)*, CRC of all that u32`, little endian. The manifest holds the
-//! length and the same checksum.
+//! Its little-endian content is `magic, count u32, (segment u64, row u32, end u64)*, CRC of all that u32`. The manifest
+//! holds the length and the same checksum.
 
 use std::path::Path;
 
@@ -16,10 +16,10 @@ const MAGIC: &[u8; 8] = b"ASSAYMRK";
 const HEAD_BYTES: usize = 12;
 const MARK_BYTES: usize = 20;
 const CRC_BYTES: usize = 4;
-/// Marks of one segment: more than a seal can make.
+/// Upper bound of the marks of one segment, which exceeds those of any seal.
 const MARKS_MAX: usize = 1 << 27;
 
-/// The file's bytes; marks are sorted here.
+/// Sorts the marks and returns the bytes of their file.
 pub(crate) fn encode(marks: &[Mark]) -> Result<(Vec<u8>, FileMeta), SegmentError> {
     if marks.len() > MARKS_MAX {
         return Err(SegmentError::TooLarge { what: "marks", limit: MARKS_MAX as u64 });
@@ -40,7 +40,7 @@ pub(crate) fn encode(marks: &[Mark]) -> Result<(Vec<u8>, FileMeta), SegmentError
     Ok((bytes, meta))
 }
 
-/// All marks of a file whose length has been held against `meta` before.
+/// Reads all marks of a file whose length was compared with `meta` before.
 pub(crate) fn read(file: &dyn DiskFile, path: &Path, meta: &FileMeta) -> Result<Vec<Mark>, SegmentError> {
     let bad = |what: &str| SegmentError::damaged(path, 0, what);
     if meta.length > (HEAD_BYTES + MARKS_MAX * MARK_BYTES + CRC_BYTES) as u64 {

@@ -1,10 +1,11 @@
-//! Streaming merge of many segments into one, in the order of rows. Folds later marks into `end` and drops rows that
-//! the caller no longer keeps.
+//! Streaming merge of many segments into one, in the order of rows.
 //!
-//! Memory is bounded by the number of inputs, not their size. Each holds one batch of about a megabyte and the same
-//! amount of document pages. At most [`HELD_BATCHES`] more batches wait for the output, with one row group of stored
-//! pages. The index of the output takes about a hundred bytes a row. A page of documents is taken over as stored if all
-//! of its rows are kept and adjacent. New rows precede older ones, so only rows that change late split pages.
+//! The merge folds later marks into `end` and drops rows that the caller no longer keeps.
+//!
+//! Memory is bounded by the number of inputs, not by their size. Each input holds one batch of about a megabyte and the
+//! same amount of document pages. At most [`HELD_BATCHES`] more batches wait for the output, with one row group of
+//! stored pages. The index of the output takes about a hundred bytes per row. A page of documents is copied as stored
+//! if all of its rows are kept and adjacent. New rows precede older ones, so only rows that change late split pages.
 
 use std::ops::Range;
 use std::path::Path;
@@ -26,15 +27,15 @@ use crate::segment::Segment;
 use crate::sources::DocSource;
 use crate::writer::{BATCH_BYTES, BATCH_ROWS_MAX, SegmentWriter, WriterOptions};
 
-/// Batches kept for the next output, besides the current one of each input.
+/// Number of batches kept for the next output, besides the current one of each input.
 const HELD_BATCHES: usize = 16;
-/// Runs of rows that a choice of columns is made from, and the rows of each.
+/// Number of runs of rows from which columns are chosen, and below it the number of rows in each.
 const SAMPLE_RUNS: u64 = 64;
 const SAMPLE_RUN_ROWS: u32 = 32;
 /// New number of a row that was not kept.
 pub const DROPPED: u32 = u32::MAX;
 
-/// One segment of a merge.
+/// Input segment of a merge.
 #[derive(Clone, Debug)]
 pub struct MergeInput {
     pub segment: Arc<Segment>,
@@ -47,7 +48,7 @@ pub struct MergeInput {
 pub struct Rules<'a> {
     /// Decides whether a row is kept.
     pub keep: &'a dyn Fn(&RowHeader<'_>) -> bool,
-    /// Called every few milliseconds of work, with nothing locked: the caller may take its time.
+    /// Callback for every few milliseconds of work. No lock is held, so it may block.
     pub pace: &'a dyn Fn(),
 }
 
@@ -65,7 +66,7 @@ pub struct Merged {
     pub moved: Vec<Vec<u32>>,
 }
 
-/// A merge that is written but for its marks, which may be known only now.
+/// Merge that is written except for its marks, which may become known only at the end.
 #[derive(Debug)]
 pub struct Unfinished {
     writer: SegmentWriter,
@@ -74,14 +75,16 @@ pub struct Unfinished {
 }
 
 impl Unfinished {
-    /// Durable when it returns.
+    /// Writes the marks. The segment is durable when this returns.
     pub fn finish(self, marks: &[Mark]) -> Result<SegmentMeta, SegmentError> {
         self.writer.finish(marks)
     }
 }
 
-/// Writes the rows of all inputs that `keep` accepts as segment `seq`, durable when it returns. `marks` are those of the
-/// inputs that name rows of segments outside this merge. The inputs stay; the caller lists the one and drops the others.
+/// Writes the rows of all inputs that `keep` accepts as segment `seq`, which is durable when this returns.
+///
+/// `marks` are the marks of the inputs on segments outside this merge. The inputs stay on disk. The caller lists the
+/// new segment and drops the inputs.
 pub fn merge(
     inputs: &[MergeInput],
     keep: &dyn Fn(&RowHeader<'_>) -> bool,
@@ -95,7 +98,7 @@ pub fn merge(
     Ok(Merged { meta: writer.finish(marks)?, moved })
 }
 
-/// The rows of [`merge`], for a caller that learns the marks while they are written.
+/// Writes the rows of [`merge`], for a caller that learns the marks during the merge.
 pub fn merge_rows(
     inputs: &[MergeInput],
     rules: Rules<'_>,
@@ -111,7 +114,8 @@ pub fn merge_rows(
     let mut output = Output::new(writer, seq, inputs.len());
     let mut cursors = inputs.iter().map(Cursor::open).collect::<Result<Vec<_>, _>>()?;
     while let Some((lead, rival)) = next_run(&cursors) {
-        // All rows of the leading input up to the first of any other; among equals the earlier input goes first.
+        // Takes all rows of the leading input up to the first of any other. Among equal rows, the earlier input goes
+        // first.
         loop {
             let cursor = &mut cursors[lead];
             output.take_row(cursor, lead, rules.keep)?;
@@ -135,7 +139,7 @@ pub fn merge_rows(
     Ok(Unfinished { writer: output.writer, moved: cursors.into_iter().map(|cursor| cursor.moved).collect() })
 }
 
-/// Some documents from all over the inputs.
+/// Samples documents from all inputs.
 fn sample(inputs: &[MergeInput]) -> Result<Sample, SegmentError> {
     let all: u64 = inputs.iter().map(|input| u64::from(input.segment.meta().rows)).sum();
     let step = (all / SAMPLE_RUNS).max(u64::from(SAMPLE_RUN_ROWS)) as usize;
@@ -159,26 +163,26 @@ struct MergePosition {
     xact: std::cmp::Reverse<u64>,
 }
 
-/// The input with the first row, and the first row of all others with its input.
+/// Returns the input with the first row, and the first row of all others with its input.
 fn next_run(cursors: &[Cursor<'_>]) -> Option<(usize, Option<(MergePosition, usize)>)> {
     let heads = || cursors.iter().enumerate().filter_map(|(input, cursor)| Some((cursor.head?, input)));
     let (_, lead) = heads().min()?;
     Some((lead, heads().filter(|(_, input)| *input != lead).min()))
 }
 
-/// A place in one input.
+/// Cursor over one input.
 struct Cursor<'a> {
     batches: Batches,
     documents: DocSource,
-    /// The end of the rows whose documents go on together with that of the row taken last: those of a page.
+    /// End of the rows whose documents share a page with the row taken last.
     page_end: u32,
-    /// Bytes that one of these takes, about.
+    /// Approximate size of one of these documents.
     doc_bytes: u64,
     ends: &'a [(u32, Xact)],
     batch: Option<(RecordBatch, View)>,
-    /// Within the batch.
+    /// Index within the batch.
     index: usize,
-    /// Within the segment.
+    /// Number within the segment.
     row: u32,
     head: Option<MergePosition>,
     /// Position of the batch in the output, once a row of it was taken.
@@ -239,7 +243,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// The end of a row: the first write that superseded it, known when it was written or marked since.
+/// Returns the end of a row: the first write that superseded it, from the row itself or from later marks.
 fn fold_end(known: Option<Xact>, ends: &mut &[(u32, Xact)], row: u32) -> Option<Xact> {
     let mut end = known;
     while let Some(((marked_row, marked), rest)) = ends.split_first().filter(|((marked_row, _), _)| *marked_row <= row)
@@ -252,18 +256,18 @@ fn fold_end(known: Option<Xact>, ends: &mut &[(u32, Xact)], row: u32) -> Option<
     end
 }
 
-/// Rows that were taken and wait to be written together.
+/// Buffer of rows that are written together.
 struct Output {
     writer: SegmentWriter,
     seq: u64,
     held_max: usize,
     held: Vec<RecordBatch>,
-    /// Batch and row within it.
+    /// Batch of each row, and the row within it.
     taken: Vec<(usize, usize)>,
     ends: Vec<Option<u64>>,
-    /// The same rows, input by input: where their documents are.
+    /// Runs of the same rows by input, which locate their documents.
     runs: Vec<(usize, Range<u32>)>,
-    /// Patches, rules, audit notes, and the documents as they are stored.
+    /// Size of patches, rules, audit notes and the stored documents.
     bytes: u64,
 }
 
@@ -282,11 +286,11 @@ impl Output {
         }
     }
 
-    /// Returns whether to write now, before the row after that of `cursor`.
+    /// Returns whether to write now, before the row after the one at `cursor`.
     fn is_full(&self, cursor: &Cursor<'_>) -> bool {
         let full = self.taken.len() >= BATCH_ROWS_MAX || self.bytes >= BATCH_BYTES as u64;
         let must = self.taken.len() >= BATCH_ROWS_MAX + PAGE_ROWS_MAX || self.held.len() >= self.held_max;
-        // A page is not parted for this.
+        // A page is not split unless necessary.
         must || (full && cursor.row + 1 >= cursor.page_end)
     }
 
@@ -324,7 +328,7 @@ impl Output {
         Ok(())
     }
 
-    /// Hands on what was taken and lets the batches go.
+    /// Writes the taken rows and releases their batches.
     fn write(&mut self, cursors: &mut [Cursor<'_>]) -> Result<(), SegmentError> {
         if self.taken.is_empty() {
             return Ok(());

@@ -1,15 +1,16 @@
-//! Header in front of each page of documents: `PageHeader { type: DATA_PAGE, uncompressed and compressed size,
-//! DataPageHeader { values, PLAIN, RLE, RLE } }` in Thrift's compact protocol, byte for byte as Parquet's writer makes
-//! it.
+//! Header in front of each page of documents, in the exact bytes of Parquet's writer.
+//!
+//! It is `PageHeader { type: DATA_PAGE, uncompressed and compressed size, DataPageHeader { values, PLAIN, RLE, RLE } }`
+//! in Thrift's compact protocol.
 
 use crate::index::page::{put_number, take_number};
 
-/// A header has at most this many bytes: 7 numbers of at most 5 bytes and their tags.
+/// Upper bound of the size of a header: 7 numbers of at most 5 bytes, and their tags.
 pub(crate) const HEADER_BYTES_MAX: usize = 48;
 
-/// A field one after the last, of a number.
+/// Tag of a numeric field whose id is one above the last.
 const NEXT_NUMBER: u8 = 0x15;
-/// A field two after the last, of a struct.
+/// Tag of a struct field whose id is two above the last.
 const DATA_PAGE_HEADER: u8 = 0x2C;
 const STOP: u8 = 0;
 const DATA_PAGE: u64 = 0;
@@ -29,7 +30,7 @@ impl PageHeader {
         let mut header = Vec::with_capacity(HEADER_BYTES_MAX);
         let put = |header: &mut Vec<u8>, number: u64| {
             header.push(NEXT_NUMBER);
-            // None is negative, so that zigzag only doubles.
+            // No number is negative, so zigzag only doubles.
             put_number(header, number << 1);
         };
         for number in [DATA_PAGE, self.plain_bytes as u64, self.stored_bytes as u64] {
@@ -43,7 +44,8 @@ impl PageHeader {
         header
     }
 
-    /// The header that these bytes begin with, and the rest; none for any other than `encode` makes.
+    /// Decodes the header at the start of the bytes and returns the rest. Returns `None` unless `encode` could have
+    /// made it.
     pub fn decode(mut bytes: &[u8]) -> Option<(PageHeader, &[u8])> {
         let rest = &mut bytes;
         let expect = |rest: &mut &[u8], expected: u64| (take_field(rest)? == expected).then_some(());

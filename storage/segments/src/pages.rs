@@ -1,5 +1,6 @@
-//! Pages of a segment's documents, read from front to back: whole ones as stored in the file, or the documents in them.
-//! Used by merges; a lookup uses Parquet's reader.
+//! Pages of a segment's documents, read from front to back: whole ones as stored in the file, or their documents.
+//!
+//! They serve merges. A lookup uses Parquet's reader.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use crate::page_header::PageHeader;
 use crate::segment::Segment;
 use crate::writer::Codec;
 
-/// Bytes read ahead of the requested page.
+/// Number of bytes read ahead of the requested page.
 const WINDOW_BYTES: u64 = 1 << 20;
 
 #[derive(Debug)]
@@ -26,7 +27,7 @@ pub(crate) struct DocumentPages {
     at: usize,
     window: Range<u64>,
     window_bytes: Bytes,
-    /// The values of one page, and which page that is.
+    /// Values of one page, with the page's index.
     values: Option<(usize, Bytes)>,
 }
 
@@ -73,14 +74,14 @@ impl DocumentPages {
         self.codec
     }
 
-    /// The rows of the page that holds this row.
+    /// Returns the rows of the page that holds this row.
     pub fn page_of(&mut self, row: u32) -> Result<Range<u32>, SegmentError> {
         let behind = self.places.partition_point(|place| place.first_row <= row);
         self.at = behind.checked_sub(1).ok_or_else(|| self.damaged("no page holds one of its rows"))?;
         Ok(self.places[self.at].first_row..self.end_of(self.at))
     }
 
-    /// Returns the stored bytes for each row of the last requested page, rounded up.
+    /// Returns the stored bytes per row of the last requested page, rounded up.
     pub fn stored_bytes_per_row(&self) -> u64 {
         let place = self.places[self.at];
         place.length.div_ceil(u64::from(self.end_of(self.at) - place.first_row))
@@ -139,7 +140,7 @@ impl DocumentPages {
     fn read(&mut self, PageLocation { offset, length, .. }: PageLocation) -> Result<Bytes, SegmentError> {
         if offset < self.window.start || offset + length > self.window.end {
             let file = &self.segment.rows_file;
-            // Up to whole blocks, which are what is read and checked.
+            // The end is that of a whole block, because blocks are read and checked as a whole.
             let end = (offset + length.max(WINDOW_BYTES)).next_multiple_of(file.block_bytes()).min(file.length());
             self.window_bytes = file.read(offset..end.max(offset + length))?;
             self.window = offset..offset + self.window_bytes.len() as u64;

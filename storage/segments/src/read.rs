@@ -1,4 +1,4 @@
-//! Reads of rows: single ones through the page index, ranges in batches.
+//! Reads of rows: single ones through the page index, and ranges in batches.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use crate::row::{Columns, OwnedRow};
 use crate::segment::Segment;
 use crate::writer::{BATCH_BYTES, BATCH_ROWS_MAX};
 
-/// Rows of a batch that brings no documents.
+/// Number of rows in a batch without documents.
 const KEY_BATCH_ROWS: usize = 8192;
 
 impl Segment {
-    /// Single rows, in ascending order; reads only the pages they are on.
+    /// Reads single rows, which must ascend. Only the pages that hold them are read.
     pub fn read(&self, rows: &[u32], what: Columns) -> Result<Vec<OwnedRow>, SegmentError> {
         let in_order = rows.is_sorted_by(|a, b| a < b) && rows.last().is_none_or(|&last| last < self.meta().rows);
         if !in_order {
@@ -50,12 +50,14 @@ impl Segment {
         Ok(found)
     }
 
-    /// A range of rows in batches of about a megabyte.
+    /// Reads a range of rows in batches of about a megabyte.
     pub fn scan(self: &Arc<Self>, range: Range<u32>, what: Columns) -> Result<Scan, SegmentError> {
         self.batches(range, &self.projection(what)).map(Scan)
     }
 
-    /// A range of rows as arrow batches, each with the number of its first row. `columns`: places in the schema.
+    /// Reads a range of rows as arrow batches, each with the number of its first row.
+    ///
+    /// `columns` are positions in the schema.
     pub fn batches(self: &Arc<Self>, range: Range<u32>, columns: &[usize]) -> Result<Batches, SegmentError> {
         if range.start > range.end || range.end > self.meta().rows {
             return Err(SegmentError::NoSuchRows { rows: self.meta().rows });
@@ -71,12 +73,12 @@ impl Segment {
         })
     }
 
-    /// The places of the columns that a read brings.
+    /// Returns the positions of the columns that a read returns.
     pub fn projection(&self, what: Columns) -> Vec<usize> {
         projection(what, self.shape.as_deref())
     }
 
-    /// The row group that holds this row, or the number of groups.
+    /// Returns the row group that holds this row, or the number of groups.
     fn group_of(&self, row: u32) -> usize {
         self.group_starts.partition_point(|&start| start <= row) - 1
     }
@@ -105,7 +107,7 @@ impl Segment {
         Ok(GroupReader { batches, chunks })
     }
 
-    /// Rows to a batch so that it has about [`BATCH_BYTES`]; at most one row group, which is bounded when written.
+    /// Returns the number of rows in a batch of about [`BATCH_BYTES`].
     fn batch_rows(&self, group: usize, columns: &[usize]) -> usize {
         if columns.iter().all(|&column| column < at::DOC) {
             return KEY_BATCH_ROWS;
@@ -117,7 +119,7 @@ impl Segment {
     }
 }
 
-/// The batches of one row group.
+/// Reader of the batches of one row group.
 struct GroupReader {
     batches: ParquetRecordBatchReader,
     chunks: RowsReader,
@@ -143,7 +145,7 @@ fn selection_of(rows: impl Iterator<Item = u32>) -> RowSelection {
     RowSelection::from(selectors)
 }
 
-/// A range of rows as arrow batches: `(number of the first row, batch)`. Ends after an error.
+/// Iterator over a range of rows as arrow batches: `(number of the first row, batch)`. It ends after an error.
 pub struct Batches {
     segment: Arc<Segment>,
     columns: Vec<usize>,
@@ -206,7 +208,7 @@ impl Iterator for Batches {
     }
 }
 
-/// A range of rows, some at a time. Ends after an error.
+/// Iterator over a range of rows in batches. It ends after an error.
 #[derive(Debug)]
 pub struct Scan(Batches);
 

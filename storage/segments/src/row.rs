@@ -1,4 +1,4 @@
-//! Input and output form of rows: each is one *version* of a row, or a comment.
+//! Input and output form of rows. Each row is one *version* of a row, or a comment.
 
 use assay_storage_model::command::Action;
 use assay_storage_model::{ObjectKey, PaginationKey, Xact};
@@ -6,13 +6,13 @@ use bytes::Bytes;
 
 use crate::index::hash::Hasher;
 
-/// One version, as a seal pushes it.
+/// Version that a seal pushes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VersionRow<'a> {
     pub object: ObjectKey,
     pub key: PaginationKey,
     pub xact: Xact,
-    /// The write that superseded it, if that was known when this segment was written.
+    /// Write that superseded it, if that was known when this segment was written.
     pub end: Option<Xact>,
     pub action: Action,
     pub id: &'a str,
@@ -21,7 +21,7 @@ pub struct VersionRow<'a> {
     pub is_root: bool,
     /// Microseconds since the epoch, UTC.
     pub created: i64,
-    /// The row as folded; the body of a comment; empty for a delete.
+    /// Merged row; the body for a comment, and empty for a delete.
     pub doc: &'a [u8],
     /// Patch of a merge, as written.
     pub patch: Option<&'a [u8]>,
@@ -43,17 +43,17 @@ impl<'a> VersionRow<'a> {
         }
     }
 
-    /// Bytes of the document, the patch, the rules and the audit note.
+    /// Returns the size of the document, the patch, the rules and the audit note.
     pub fn raw_bytes(&self) -> u64 {
         let optional = [self.patch, self.rules, self.audit];
         (self.doc.len() + optional.into_iter().flatten().map(<[u8]>::len).sum::<usize>()) as u64
     }
 }
 
-/// One version as read. Columns that were not requested are empty or none.
+/// Version as read. Columns that were not requested are empty or `None`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnedRow {
-    /// Its place in the segment.
+    /// Position in the segment.
     pub row: u32,
     pub object: ObjectKey,
     pub key: PaginationKey,
@@ -74,7 +74,7 @@ pub struct OwnedRow {
 /// Columns that a read returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Columns {
-    /// All but documents, patches, rules and audit notes.
+    /// All columns except documents, patches, rules and audit notes.
     Keys,
     /// Keys and documents.
     Docs,
@@ -83,10 +83,10 @@ pub enum Columns {
     All,
 }
 
-/// A row of an older segment that this segment's seal superseded.
+/// Row of an older segment that this segment's seal superseded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mark {
-    /// The older segment's `seq`.
+    /// `seq` of the older segment.
     pub segment: u64,
     pub row: u32,
     pub end: Xact,
@@ -106,7 +106,7 @@ impl<'a> SoughtId<'a> {
     }
 }
 
-/// One version of an id, found in the sidecar without reading the rows.
+/// Version of an id, found in the sidecar without reading the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IdHit {
     pub row: u32,

@@ -1,6 +1,6 @@
-//! An open segment: its in-memory part, and all lookups that do not read documents.
+//! Open segment: its in-memory part, and all lookups that do not read documents.
 //!
-//! Memory for each row: about 1.4 bytes of filter, 0.6 of page directories, 1 of parquet's footer and page index.
+//! Memory for each row is about 1.4 bytes of filter, 0.6 of page directories, and 1 of parquet's footer and page index.
 
 use std::io;
 use std::ops::Range;
@@ -25,7 +25,7 @@ use crate::row::{IdHit, Mark, SoughtId};
 use crate::sidecar::Sidecar;
 use crate::words::WordIndex;
 
-/// Cheap to share; its files stay readable while it lives, also after their names are gone.
+/// Open segment. Its files stay readable while it exists, even after their names are removed.
 #[derive(Debug)]
 pub struct Segment {
     meta: SegmentMeta,
@@ -36,13 +36,13 @@ pub struct Segment {
     /// Shape of a columnar segment.
     pub(crate) shape: Option<Arc<Shape>>,
     pub(crate) words: Option<WordIndex>,
-    /// The first row of each row group, and the number of rows at the end.
+    /// First row of each row group, followed by the number of rows.
     pub(crate) group_starts: Vec<u32>,
     pub(crate) sidecar: Sidecar,
 }
 
 impl Segment {
-    /// Opens the files that `meta` names; damage to anything that is kept in memory is found here.
+    /// Opens the files that `meta` names, and checks everything that is kept in memory for damage.
     pub fn open(disk: SharedDisk, dir: &Path, meta: &SegmentMeta) -> Result<Arc<Segment>, SegmentError> {
         let rows_path = path_of(dir, meta.seq, FileKind::Rows);
         if meta.format > SEGMENT_FORMAT {
@@ -96,7 +96,7 @@ impl Segment {
         &self.meta
     }
 
-    /// The paths that have typed columns: none unless it is columnar.
+    /// Returns the paths with typed columns. The result is empty unless the segment is columnar.
     pub fn typed(&self) -> &[Typed] {
         self.shape.as_ref().map_or(&[], |shape| &shape.typed)
     }
@@ -107,13 +107,12 @@ impl Segment {
         shape.map_or(Vec::new(), |shape| (0..shape.typed.len()).map(|typed| shape.typed_at(typed)).collect())
     }
 
-    /// Returns the rows of a group that may have all of these words in some of the indexed fields; none without an
-    /// index.
+    /// Returns the rows of a group that may have all of these words in the indexed fields, or `None` without an index.
     pub fn rows_with_words(&self, group: usize, words: &[&str]) -> Result<Option<BooleanBuffer>, SegmentError> {
         self.words.as_ref().map(|index| index.with_all(group, words)).transpose()
     }
 
-    /// The rows of a group that may have a word there of which this is true.
+    /// Returns the rows of a group that may have a word for which `is` holds, or `None` without an index.
     pub fn rows_with_a_word(
         &self,
         group: usize,
@@ -131,22 +130,22 @@ impl Segment {
         marks::read(&*file, &path, &meta)
     }
 
-    /// Returns false only if no version of the id is here; reads no file.
+    /// Returns false only if the segment has no version of the id. It reads no file.
     pub fn may_contain(&self, sought: &SoughtId<'_>) -> bool {
         self.sidecar.may_contain(sought)
     }
 
-    /// All versions of the id, newest first.
+    /// Returns all versions of the id, newest first.
     pub fn find(&self, sought: &SoughtId<'_>) -> Result<Vec<IdHit>, SegmentError> {
         self.sidecar.find(sought)
     }
 
-    /// The rows of a trace, ascending.
+    /// Returns the rows of a trace, ascending.
     pub fn trace(&self, object: ObjectKey, root_span_id: &str) -> Result<Vec<u32>, SegmentError> {
         self.sidecar.trace(object, root_span_id)
     }
 
-    /// The objects in here, ascending.
+    /// Returns the objects of the segment, ascending.
     pub fn objects(&self) -> impl Iterator<Item = ObjectKey> {
         self.sidecar.objects().iter().map(|(object, _)| *object)
     }
@@ -155,7 +154,7 @@ impl Segment {
         self.sidecar.rows_of(object)
     }
 
-    /// The first row of the object with a pagination key below `key`; the end of its rows if there is none.
+    /// Returns the first row of the object with a pagination key below `key`, or the end of its rows.
     pub fn first_row_below(&self, object: ObjectKey, key: PaginationKey) -> Result<u32, SegmentError> {
         self.sidecar.first_row_below(object, key)
     }
@@ -172,7 +171,7 @@ impl Segment {
     }
 }
 
-/// Opens one file and holds its length against the manifest.
+/// Opens one file and compares its length with the manifest.
 fn open_file(
     disk: &SharedDisk,
     dir: &Path,
@@ -195,7 +194,7 @@ fn open_file(
     Ok((path, *file_meta, file))
 }
 
-/// Returns none if the file has no shape, an invalid one, or other columns.
+/// Returns the shape of a file, or `None` if it is missing, invalid or does not fit the columns.
 fn shape_of(footer: &ArrowReaderMetadata, rows: u32) -> Option<Shape> {
     let said = footer.metadata().file_metadata().key_value_metadata()?;
     let text = said.iter().find(|said| said.key == SHAPE_KEY)?.value.as_deref()?;
@@ -203,7 +202,7 @@ fn shape_of(footer: &ArrowReaderMetadata, rows: u32) -> Option<Shape> {
     (footer.parquet_schema().num_columns() == shape.typed_at(shape.typed.len())).then_some(shape)
 }
 
-/// None if the groups' rows are not those of the segment.
+/// Returns the first row of each group, or `None` if the groups do not add up to the segment's rows.
 fn group_starts(footer: &ArrowReaderMetadata, rows: u32) -> Option<Vec<u32>> {
     let mut starts = vec![0_u32];
     for group in footer.metadata().row_groups() {

@@ -1,11 +1,11 @@
-//! The `.ids` file: the indexes that find rows without reading them, and the checksums of the rows' file.
+//! The `.ids` file: indexes that find rows without reading them, and the checksums of the rows' file.
 //!
 //! ```text
 //! pages of ids, pages of traces, key of each row          read a page at a time; wide or packed by the segment's format
 //! objects, filter, three directories, sums of the rows    in memory while the segment is open
 //! sums of all above, trailer                              checked first
 //! ```
-//! Sections start on multiples of 4 KiB. The trailer is the last 256 bytes, little endian: `magic, format u16, 0 u16,
+//! Sections start on multiples of 4 KiB. The trailer is the last 256 bytes, little-endian: `magic, format u16, 0 u16,
 //! rows u32, seq, xact base, key base, length of the rows' file u64, its block u32, CRC of its sums u32, CRC of our own
 //! sums u32, 0 u32, (offset u64, length u64) of each section, zeros, CRC of all that u32`.
 
@@ -33,10 +33,10 @@ const CRC_AT: usize = TRAILER_BYTES - 4;
 const SECTIONS_AT: usize = 64;
 const SECTIONS: usize = 10;
 const OBJECT_ENTRY_BYTES: usize = ObjectKey::BYTES + 4;
-/// An entry of an index is at most this long; see `columns::VALUE_BYTES_MAX`.
+/// Upper bound of the length of an index entry; see `columns::VALUE_BYTES_MAX`.
 const PAGE_SPAN_MAX: u64 = 1 << 30;
 
-/// The sections in the order of the file.
+/// Numbers of the sections in the order of the file.
 mod section {
     pub const IDS: usize = 0;
     pub const TRACES: usize = 1;
@@ -87,7 +87,7 @@ impl Trailer {
         bytes.try_into().expect("256 bytes")
     }
 
-    /// None if the magic or the checksum is not right.
+    /// Decodes a trailer, and returns `None` if its magic or checksum is wrong.
     fn decode(bytes: &[u8; TRAILER_BYTES]) -> Option<Trailer> {
         let u32_at = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4"));
         let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8"));
@@ -127,7 +127,7 @@ impl Trailer {
 
 /// Description of the file of rows in the sidecar.
 pub(crate) struct RowsFile {
-    /// The segment's.
+    /// Format of the segment.
     pub format: u16,
     pub length: u64,
     pub block_bytes: u32,
@@ -135,7 +135,7 @@ pub(crate) struct RowsFile {
 }
 
 impl RowsFile {
-    /// The sums as bytes and their checksum.
+    /// Returns the sums as bytes, with their checksum.
     fn table(&self) -> (Vec<u8>, u32) {
         let table: Vec<u8> = self.sums.iter().flat_map(|sum| sum.to_le_bytes()).collect();
         let crc = crc32c::crc32c(&table);
@@ -147,7 +147,7 @@ impl RowsFile {
     }
 }
 
-/// Writes the whole sidecar to `out`; the caller syncs.
+/// Writes the whole sidecar to `out`, which the caller syncs.
 pub(crate) fn write(
     out: &mut SumWriter,
     seq: u64,
@@ -211,7 +211,7 @@ fn page_number(offset: u64) -> Result<u32, SegmentError> {
     u32::try_from(offset / PAGE_BYTES as u64).map_err(|_| SegmentError::TooLarge { what: "bytes of ids", limit })
 }
 
-/// An open sidecar.
+/// Open sidecar.
 #[derive(Debug)]
 pub(crate) struct Sidecar {
     file: Verified,
@@ -228,7 +228,7 @@ pub(crate) struct Sidecar {
 }
 
 impl Sidecar {
-    /// Checks the trailer against the manifest, and everything that stays in memory against the trailer.
+    /// Checks the trailer against the manifest, and all content kept in memory against the trailer.
     pub fn open(
         file: Arc<dyn DiskFile>,
         path: &Path,
@@ -302,7 +302,7 @@ impl Sidecar {
         &self.objects
     }
 
-    /// Every block of the file.
+    /// Checks every block of the file.
     pub fn check_all(&self) -> Vec<String> {
         self.file.check_all()
     }
@@ -331,7 +331,7 @@ impl Sidecar {
         self.filter.may_contain(sought.hash) && self.ordinal(sought.object).is_some()
     }
 
-    /// All versions of an id, newest first.
+    /// Returns all versions of an id, newest first.
     pub fn find(&self, sought: &SoughtId<'_>) -> Result<Vec<IdHit>, SegmentError> {
         let mut hits = Vec::new();
         self.lookup(sought.object, &self.id_pages, sought.hash, sought.id, |mut payload| {
@@ -353,7 +353,7 @@ impl Sidecar {
         Some(IdHit { row, xact, key, end, action: Action::from_byte(action & !HAS_END)? })
     }
 
-    /// The rows of a trace, ascending.
+    /// Returns the rows of a trace, ascending.
     pub fn trace(&self, object: ObjectKey, root_span_id: &str) -> Result<Vec<u32>, SegmentError> {
         let mut rows = Vec::new();
         let hash = Hasher::new(object).trace(root_span_id);
@@ -373,7 +373,7 @@ impl Sidecar {
         u32::try_from(row).ok().filter(|row| *row < self.rows)
     }
 
-    /// Calls `found` with the payload of each entry of this text; it answers none for one that makes no sense.
+    /// Calls `found` with the payload of each entry of this text. `found` returns `None` for an invalid payload.
     fn lookup(
         &self,
         object: ObjectKey,
@@ -405,7 +405,7 @@ impl Sidecar {
         Ok(())
     }
 
-    /// The first row of the object whose key is below `key`, or the end of its rows.
+    /// Returns the first row of the object whose key is below `key`, or the end of its rows.
     pub fn first_row_below(&self, object: ObjectKey, key: PaginationKey) -> Result<u32, SegmentError> {
         let rows = self.rows_of(object);
         if rows.is_empty() {
@@ -417,7 +417,7 @@ impl Sidecar {
     }
 }
 
-/// The trailer, checked against itself and the manifest. The file's length has been checked before.
+/// Reads the trailer and checks it against its checksum and the manifest. The caller has checked the file's length.
 fn read_trailer(file: &dyn DiskFile, path: &Path, meta: &SegmentMeta, ids: &FileMeta) -> Result<Trailer, SegmentError> {
     let bad = |what: &str| SegmentError::damaged(path, ids.length.saturating_sub(TRAILER_BYTES as u64), what);
     let at = ids.length.checked_sub(TRAILER_BYTES as u64).ok_or_else(|| bad("it is shorter than its trailer"))?;
@@ -441,7 +441,7 @@ fn numbers(bytes: &[u8]) -> Vec<u32> {
     bytes.as_chunks::<4>().0.iter().map(|number| u32::from_le_bytes(*number)).collect()
 }
 
-/// None unless objects and their first rows ascend within the segment's rows, starting at 0.
+/// Decodes the table of objects. Returns `None` unless objects and their first rows ascend from 0 within the segment.
 fn objects_from(bytes: &[u8], rows: u32) -> Option<Vec<(ObjectKey, u32)>> {
     let (entries, rest) = bytes.as_chunks::<OBJECT_ENTRY_BYTES>();
     let entry = |bytes: &[u8; OBJECT_ENTRY_BYTES]| {

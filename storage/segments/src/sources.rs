@@ -1,4 +1,4 @@
-//! Document sources of a merge's inputs, read front to back.
+//! Document sources of a merge's inputs, read from front to back.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,12 +18,12 @@ pub(crate) enum DocSource {
     Parts(Box<PartsInOrder>),
 }
 
-/// Documents of a columnar segment as they are put together.
+/// Documents of a columnar segment, assembled in order.
 #[derive(Debug)]
 pub(crate) struct PartsInOrder {
     segment: Arc<Segment>,
     batches: Batches,
-    /// The number of its first row, how many it has, and its columns.
+    /// Number of the first row of the batch, its number of rows, and its columns.
     batch: Option<(u32, usize, View)>,
     doc: Vec<u8>,
 }
@@ -38,7 +38,7 @@ impl DocSource {
         Ok(DocSource::Parts(Box::new(parts)))
     }
 
-    /// Returns the end of the rows that should be taken together with this one, and the approximate bytes of each.
+    /// Returns the end of the rows that should be taken together with this one, and the approximate size of each.
     pub fn neighbours_of(&mut self, row: u32) -> Result<(u32, u64), SegmentError> {
         match self {
             DocSource::Pages(pages) => Ok((pages.page_of(row)?.end, pages.stored_bytes_per_row())),
@@ -49,7 +49,7 @@ impl DocSource {
         }
     }
 
-    /// Passes the documents of rows behind all that were requested before. Returns their bytes.
+    /// Passes the documents of rows after all requested before, and returns their size.
     pub fn each(&mut self, rows: Range<u32>, mut take: impl FnMut(&[u8])) -> Result<u64, SegmentError> {
         let mut bytes = 0;
         let mut row = rows.start;

@@ -1,4 +1,4 @@
-//! Verification of one segment for the doctor: every checksum, and the sidecar against the rows.
+//! Verification of one segment for the doctor and the scrub: every checksum, and the sidecar against the rows.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub fn verify(disk: &SharedDisk, dir: &Path, meta: &SegmentMeta) -> Vec<String> 
         wrong.push(error.to_string());
     }
     if wrong.is_empty() {
-        // Rows are only decoded when every block is what was written.
+        // Rows are decoded only if every block is as written.
         match rebuild(&segment) {
             Ok(found) => wrong.extend(found),
             Err(error) => wrong.push(error.to_string()),
@@ -41,7 +41,7 @@ pub fn verify(disk: &SharedDisk, dir: &Path, meta: &SegmentMeta) -> Vec<String> 
     wrong
 }
 
-/// Makes the sidecar again from the rows. It depends on nothing else, so it must come out the same to the byte.
+/// Rebuilds the sidecar from the rows. It depends on nothing else, so all bytes must be the same.
 fn rebuild(segment: &Arc<Segment>) -> Result<Vec<String>, SegmentError> {
     let meta = segment.meta();
     let path = segment.rows_file.path();
@@ -86,7 +86,7 @@ fn rebuild(segment: &Arc<Segment>) -> Result<Vec<String>, SegmentError> {
     Ok(wrong)
 }
 
-/// The index of words made again, group by group.
+/// Rebuild of the word index, group by group.
 struct WordsAgain<'s> {
     segment: &'s Segment,
     builder: WordsBuilder,
@@ -101,7 +101,7 @@ impl WordsAgain<'_> {
         WordsAgain { segment, builder: WordsBuilder::default(), row: 0, group: 0, same: true, doc: Vec::new() }
     }
 
-    /// The next row.
+    /// Adds the next row.
     fn push(&mut self, view: &View, index: usize) {
         let Some(words) = &self.segment.words else { return };
         self.doc.clear();

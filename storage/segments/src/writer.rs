@@ -1,7 +1,7 @@
-//! Writer of one segment: rows in order, then its sidecars; durable before it returns a description.
+//! Writer of one segment: rows in order, then its sidecars. The segment is durable before its description is returned.
 //!
-//! Files grow under a temporary name. `finish` syncs them, gives them their names and syncs the directory; what fails
-//! before that leaves nothing under a segment's name, or (after a crash) files that no manifest lists.
+//! Files grow under a temporary name. `finish` syncs them, renames them and syncs the directory. An earlier failure
+//! leaves nothing under a segment's name. An earlier crash leaves only files that no manifest lists.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -26,17 +26,18 @@ use crate::sidecar::{self, RowsFile};
 use crate::sources::DocSource;
 use crate::words::WordsWriter;
 
-/// Bytes of the rows' file that one checksum covers.
+/// Size of the block of the rows' file that one checksum covers.
 pub(crate) const ROWS_BLOCK_BYTES: usize = 32 << 10;
-/// Rows of one batch, written or read.
+/// Upper bound of the rows in one batch, written or read.
 pub(crate) const BATCH_ROWS_MAX: usize = 1024;
-/// Bytes of one batch, exceeded by at most one row.
+/// Size of one batch in bytes, exceeded by at most one row.
 pub(crate) const BATCH_BYTES: usize = 1 << 20;
 
 /// Compression of document pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Codec {
-    /// Less to write and to read again costs less than the CPU of compressing it once: merges take pages over.
+    /// LZ4. The CPU cost of one compression is less than the cost of larger writes and reads, because merges copy
+    /// pages.
     #[default]
     Lz4,
     Plain,
@@ -44,7 +45,7 @@ pub enum Codec {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriterOptions {
-    /// 0 for a seal, one more than the highest input's for a merge.
+    /// Tier: 0 for a seal, and one more than the highest input's tier for a merge.
     pub tier: u8,
     /// Compression of whole documents.
     pub codec: Codec,
@@ -52,7 +53,7 @@ pub struct WriterOptions {
     pub columnar: bool,
 }
 
-/// One segment on its way to disk.
+/// Segment that is being written.
 #[derive(Debug)]
 pub struct SegmentWriter {
     disk: SharedDisk,
@@ -65,16 +66,16 @@ pub struct SegmentWriter {
     pending: Pending,
     index: IndexBuilder,
     raw_bytes: u64,
-    /// The files of rows and ids, once they are written.
+    /// Files of rows and ids, once they are written.
     closed: Vec<FileMeta>,
-    /// Something could not be written; what is on disk is not whole.
+    /// Whether a write failed, so that the files on disk are incomplete.
     broken: bool,
     /// Paths to be removed unless `finish` succeeds.
     debris: Vec<PathBuf>,
 }
 
 impl SegmentWriter {
-    /// Fails if a segment of this number is there already.
+    /// Creates the files of a segment. Fails if a segment with this number exists.
     pub fn create(
         disk: SharedDisk,
         dir: &Path,
@@ -84,7 +85,7 @@ impl SegmentWriter {
         SegmentWriter::with(disk, dir, seq, options, |file| RowGroups::whole(file, options))
     }
 
-    /// One whose documents are columns, with columns for these paths besides.
+    /// Creates a segment whose documents are columns, with additional typed columns for these paths.
     pub fn columnar(
         disk: SharedDisk,
         dir: &Path,
@@ -131,12 +132,14 @@ impl SegmentWriter {
         })
     }
 
-    /// Rows pushed so far: the number of the next.
+    /// Returns the number of rows pushed so far, which is the number of the next row.
     pub fn rows(&self) -> u32 {
         self.index.rows()
     }
 
-    /// The next row; objects ascend, pagination keys and then transaction ids descend within an object. Returns its number.
+    /// Adds a row and returns its number.
+    ///
+    /// Objects ascend; pagination keys and then transaction ids descend within an object.
     pub fn push(&mut self, row: &VersionRow<'_>) -> Result<u32, SegmentError> {
         let number = self.index.rows();
         Pending::check(row)?;
@@ -150,14 +153,14 @@ impl SegmentWriter {
         Ok(number)
     }
 
-    /// The documents of the next rows, from another segment; the rows follow with `push_batch`. Returns their bytes.
+    /// Copies the documents of the next rows from another segment and returns their size. `push_batch` adds the rows.
     pub(crate) fn copy_documents(&mut self, from: &mut DocSource, rows: Range<u32>) -> Result<u64, SegmentError> {
         let copied = self.rows.copy_documents(from, rows);
         self.broken |= copied.is_err();
         copied
     }
 
-    /// The next rows, as arrays of all columns but that of the documents, which have `doc_bytes` together.
+    /// Adds rows as arrays of all columns except documents, whose total size is `doc_bytes`.
     pub(crate) fn push_batch(&mut self, batch: &RecordBatch, doc_bytes: u64) -> Result<(), SegmentError> {
         debug_assert_eq!(self.pending.rows(), 0, "rows are pushed one by one or in batches");
         let indexed = self.index_batch(batch);
@@ -178,7 +181,7 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Returns the bytes of the batch's patches, rules and audit notes.
+    /// Indexes a batch and returns the size of its patches, rules and audit notes.
     fn index_batch(&mut self, batch: &RecordBatch) -> Result<u64, SegmentError> {
         let path = self.rows.file().path();
         let view = View::new(batch, None, path)?;
@@ -209,7 +212,7 @@ impl SegmentWriter {
         }
     }
 
-    /// Writes all that does not depend on the marks, durable but without its names. No row can follow.
+    /// Writes all content that does not depend on the marks, synced but not renamed. No row may follow.
     pub(crate) fn close_rows(&mut self) -> Result<(), SegmentError> {
         if !self.closed.is_empty() {
             return Ok(());
@@ -235,7 +238,8 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Makes all files durable under their names. `marks`: what this segment's rows superseded in older segments.
+    /// Makes all files durable under their names. `marks` are the rows of older segments that this segment's rows
+    /// superseded.
     pub fn finish(mut self, marks: &[Mark]) -> Result<SegmentMeta, SegmentError> {
         self.close_rows()?;
         let mut files = std::mem::take(&mut self.closed);
@@ -287,7 +291,7 @@ impl SegmentWriter {
 impl Drop for SegmentWriter {
     fn drop(&mut self) {
         for path in &self.debris {
-            // Whatever cannot be removed now is swept at the next start.
+            // The next start sweeps remaining files.
             if let Err(error) = remove_if_there(&*self.disk, path) {
                 tracing::warn!(%error, "an unfinished file of a segment stays until the next start");
             }
@@ -295,7 +299,7 @@ impl Drop for SegmentWriter {
     }
 }
 
-/// A new file under its temporary name; one that a crash left there goes first.
+/// Creates a file under its temporary name, after removing one that a crash left there.
 fn create(disk: &SharedDisk, path: &Path, block_bytes: usize) -> Result<SumWriter, SegmentError> {
     let temporary = unfinished(path);
     remove_if_there(&**disk, &temporary)?;

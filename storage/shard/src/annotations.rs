@@ -1,5 +1,6 @@
-//! Annotations of rows: comments, and the stated origin of writes. Read for many rows at once, so that a page of rows
-//! costs each segment one read or two.
+//! Annotations of rows: comments and the stated origin of writes.
+//!
+//! They are read for many rows at once, so that a page of rows costs one or two reads per segment.
 
 use std::collections::HashMap;
 
@@ -13,16 +14,16 @@ use crate::error::ShardError;
 use crate::memory::{MemoryRow, is_row};
 use crate::read::{Event, View, memory_event, segment_event};
 
-/// Notes on one id, each oldest first.
+/// Notes on one id, each list oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notes {
     pub comments: Vec<Event>,
-    /// Writes with an audit note; what they wrote is left out.
+    /// Writes with an audit note, without their content.
     pub audits: Vec<Event>,
 }
 
 impl View {
-    /// The notes on these ids as of `at`; ids without any are left out.
+    /// Returns the notes on these ids as of `at`, without ids that have none.
     pub fn notes(&self, object: &ObjectKey, ids: &[&str], at: Xact) -> Result<HashMap<String, Notes>, ShardError> {
         self.admit(object, at)?;
         let mut notes: HashMap<String, Notes> = HashMap::new();
@@ -79,7 +80,7 @@ fn is_note(row: &MemoryRow, at: Xact) -> bool {
 }
 
 fn put(notes: &mut HashMap<String, Notes>, id: &str, event: Event) {
-    // Asked with the borrowed id first: most notes are on an id that has some.
+    // The borrowed id is tried first, because most notes are on an id that already has some.
     let of_id = match notes.get_mut(id) {
         Some(of_id) => of_id,
         None => notes.entry(id.to_owned()).or_default(),
@@ -107,7 +108,7 @@ fn put_xact(out: &mut Vec<u8>, xact: Xact) {
 
 type PutEvent = fn(&mut Vec<u8>, &Event) -> Result<(), MergeError>;
 
-/// A list of them; null where there are none.
+/// Writes a JSON list of events, or null if there are none.
 fn put_list(out: &mut Vec<u8>, events: &[Event], put: PutEvent) -> Result<(), MergeError> {
     if events.is_empty() {
         out.extend_from_slice(b"null");
@@ -163,7 +164,7 @@ pub(crate) fn audit_data(action: Action, audit: &[u8]) -> Result<Vec<u8>, MergeE
     Ok(out)
 }
 
-/// `source` and `metadata` of an audit record.
+/// Writes `source` and `metadata` of an audit record.
 fn put_source(out: &mut Vec<u8>, event: &Event) -> Result<(), MergeError> {
     let given = if event.audit.is_empty() { br#""source":null,"metadata":null"# } else { members(&event.audit)? };
     out.extend_from_slice(given);

@@ -1,4 +1,4 @@
-//! Dispatch of one command at a time; each command has its own file.
+//! Dispatch of commands; each command has its own file.
 
 mod advance;
 mod drop_object;
@@ -12,11 +12,12 @@ use bytes::Bytes;
 use crate::core::Core;
 use crate::error::ShardError;
 
-/// Applies one command. The answer depends on the state and the command alone.
+/// Applies one command. The outcome depends only on the state and the command.
 pub(crate) fn apply(core: &mut Core, bytes: &Bytes) -> Result<Outcome, ShardError> {
     let command = match Command::decode(bytes) {
         Ok(command) => command,
-        // A newer program wrote it: what it means is not known here, and skipping it would part this replica from others.
+        // The meaning of a newer program's command is unknown here. Skipping it would make this replica differ from
+        // others.
         Err(newer @ DecodeError::Newer(_)) => return Err(newer.into()),
         Err(bad) => return Ok(Outcome::Refused { row: 0, reason: bad.to_string() }),
     };

@@ -1,12 +1,14 @@
-//! Compaction: a run of neighbouring segments of one tier becomes one of the next, with their marks folded in. Seals
-//! and the first merges write documents whole; the last merge writes columns, for queries. When nothing was sealed for
-//! a while, whole documents are settled: converted to columns before their turn.
+//! Compaction, which merges a run of neighbouring segments of one tier into one segment of the next.
 //!
-//! Runs are neighbours in age, and the result replaces them, so that a later segment never holds an older version of a
-//! row than an earlier one. The merge runs concurrently with seals and applies; only its last step excludes a seal.
-//! Marks that became durable meanwhile are carried over to the new rows and written with it; marks that are not yet
-//! durable move in memory. The manifest is switched in one durable batch. A crash before it leaves a segment that the
-//! manifest does not name.
+//! The merge folds in the marks of the segments. Seals and the first merges write documents whole. The last merge
+//! writes columns, for queries. After some time without a seal, whole documents are settled: converted to columns ahead
+//! of the last merge.
+//!
+//! The segments of a run are neighbours in age, and the result takes their place. So a later segment never holds an
+//! older version of a row than an earlier one. The merge runs concurrently with seals and applies; only its last step
+//! excludes a seal. Marks that became durable during the merge are moved to the new rows and written with them. Marks
+//! that are not yet durable move in memory. One durable batch switches the manifest. A crash before it leaves a segment
+//! that the manifest does not name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -27,20 +29,24 @@ use crate::manifest::{self, ObjectRecord};
 use crate::seal::Upkeep;
 use crate::{Core, Shard};
 
-/// Segments of one tier that are merged into one of the next. A shard has about twenty at most. Fewer would merge sooner
-/// and write more: each merge writes about 0.4 bytes per byte accepted.
+/// Number of segments of one tier that are merged into one of the next.
+///
+/// A shard has about twenty segments at most. A smaller number would merge sooner and write more. Each merge writes
+/// about 0.4 bytes per accepted byte.
 pub const SEGMENTS_PER_TIER: usize = 7;
-/// Segments of this tier are left alone: merging them again would cost more than it saves.
+/// Tier that is not merged further, because another merge would cost more than it saves.
 pub const TIER_MAX: u8 = 3;
-/// Segments of this tier and above are columnar. It costs about as much as taking the rows did, twenty times what a merge of
-/// whole documents does: while much is written only the last merge of a row pays it.
+/// Lowest tier of columnar segments.
+///
+/// The conversion costs about as much as accepting the rows did, and twenty times as much as a merge of whole
+/// documents. During heavy writes, only the last merge of a row pays for it.
 pub const COLUMNAR_TIER: u8 = TIER_MAX;
-/// Neighbours below the last tier: as many as there are where every tier is one short of a run.
+/// Upper bound of neighbours below the last tier, reached if every tier is one segment short of a run.
 pub const NEIGHBOURS_MAX: usize = TIER_MAX as usize * (SEGMENTS_PER_TIER - 1);
-/// Documents, patches, rules and audit notes of segments that are settled together.
+/// Upper bound of the size of segments that are settled together.
 const SETTLED_BYTES_MAX: u64 = 1 << 30;
 
-/// Neighbours that become one.
+/// Neighbouring segments that are merged into one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct MergeRun {
     segments: Range<usize>,
@@ -49,20 +55,24 @@ struct MergeRun {
 }
 
 impl Shard {
-    /// Runs one step of compaction; returns false when there is nothing to do. Blocks; safe beside a seal. `pace` is
-    /// called every few milliseconds of work, without any lock that others wait for: it may block.
+    /// Runs one step of compaction, and returns `false` if there is nothing to do.
+    ///
+    /// This blocks, and may run concurrently with a seal. It calls `pace` every few milliseconds of work, without a
+    /// lock that others wait for, so `pace` may block.
     pub fn compact(&self, pace: &dyn Fn()) -> Result<bool, ShardError> {
         self.merge_run(&self.compacting.lock(), pace, pick)
     }
 
-    /// Makes some of what is still whole columnar; false when there is nothing left. As [`compact`](Self::compact) otherwise,
-    /// and worth its while only in a shard that takes few writes.
+    /// Converts some whole documents to columns, and returns `false` if none are left.
+    ///
+    /// It behaves like [`compact`](Self::compact) otherwise. It pays off only in a shard that takes few writes.
     pub fn settle(&self, pace: &dyn Fn()) -> Result<bool, ShardError> {
         self.merge_run(&self.compacting.lock(), pace, pick_whole)
     }
 
-    /// Returns whether rows of a dropped object, or history below a floor, may still be in files of this shard or in
-    /// the log. Resets the flag: the caller erases them, or reports a failure with [`remains`](Self::remains).
+    /// Returns whether files of this shard or the log may hold rows of a dropped object, or history below a floor.
+    ///
+    /// This resets the flag. The caller erases such rows, or reports a failure with [`remains`](Self::remains).
     pub fn take_remains(&self) -> bool {
         std::mem::take(&mut self.core.lock().has_remains)
     }
@@ -75,8 +85,10 @@ impl Shard {
         self.core.lock().has_remains
     }
 
-    /// Writes a segment anew without the rows of dropped objects and the history below floors that it has; false when there is
-    /// none. What was dropped since the last seal stays. `looked` has the segments that have nothing of it, for the next call.
+    /// Rewrites one segment without rows of dropped objects and history below floors, and returns `false` if there is
+    /// none.
+    ///
+    /// Rows dropped since the last seal stay. `looked` collects the segments without such rows, for the next call.
     pub fn erase(&self, looked: &mut BTreeSet<u64>, pace: &dyn Fn()) -> Result<bool, ShardError> {
         let one = self.compacting.lock();
         let (segments, objects, sealed) = {
@@ -100,7 +112,7 @@ impl Shard {
         Ok(false)
     }
 
-    /// One at a time.
+    /// Runs one merge. The guard ensures that it is the only one.
     fn merge_run(
         &self,
         _one: &MutexGuard<'_, ()>,
@@ -120,7 +132,8 @@ impl Shard {
             .iter()
             .map(|live| MergeInput { segment: Arc::clone(&live.segment), ends: live.ends_until(folded_until) })
             .collect();
-        // Drops and floors as of the last seal: a replay from there must still find what it merges onto.
+        // The drops and floors of the last seal apply, because a replay from there must find the rows that it merges
+        // onto.
         let keep = |row: &RowHeader<'_>| match objects.get(&row.object) {
             Some(record) => !record.dropped && !history_below(row.action, row.xact, row.end, record.floor),
             None => true,
@@ -132,7 +145,8 @@ impl Shard {
 
         let mut upkeep = self.upkeep.lock();
         if upkeep.seal_failed() {
-            // Its marks name the inputs: they stay until it went through. The merged file is swept or overwritten later.
+            // The marks of the failed seal name the inputs, which must stay until a retry succeeds. The output is swept
+            // or overwritten later.
             return Ok(false);
         }
         let (own, carried) = self.durable_marks(&inputs, &merged.moved, seq, folded_until, upkeep.sealed.last)?;
@@ -146,8 +160,10 @@ impl Shard {
         Ok(true)
     }
 
-    /// Marks that must be written with the merged segment: on its own rows, those that became durable while it was
-    /// made; on other segments, those that the inputs' files held.
+    /// Returns the marks to write with the merged segment.
+    ///
+    /// These are the marks on its own rows that became durable during the merge, and the marks on other segments that
+    /// the files of the inputs held.
     fn durable_marks(
         &self,
         inputs: &[Arc<LiveSegment>],
@@ -200,7 +216,7 @@ impl Shard {
 
         let mut core = self.core.lock();
         for (live, moved) in inputs.iter().zip(moved) {
-            // Not durable yet: the next seal writes them against the new rows.
+            // These marks are not durable yet; the next seal writes them for the new rows.
             for (row, end) in live.ends_after(upkeep.sealed.last) {
                 if let Some(row) = place(moved, row) {
                     output.mark(row, end);
@@ -227,7 +243,7 @@ fn place(moved: &[u32], row: u32) -> Option<u32> {
     moved.get(row as usize).copied().filter(|row| *row != u32::MAX)
 }
 
-/// Returns whether the version is history that ended at or below the floor and may no longer be read.
+/// Returns whether a version is history that ended at or below the floor, so that no reader may see it.
 fn history_below(action: Action, xact: Xact, end: Option<Xact>, floor: Xact) -> bool {
     let ended = match action {
         Action::Delete => Some(xact),
@@ -265,17 +281,17 @@ fn has_remains(
     Ok(false)
 }
 
-/// The oldest run of the lowest tier that has one.
+/// Selects the oldest run of the lowest tier that has one.
 fn pick(metas: &[&SegmentMeta]) -> Option<MergeRun> {
     let run_of = |tier| alike(metas, tier).or_else(|| crowded(metas, tier)).map(|segments| (segments, tier + 1));
     let (segments, tier) = (0..TIER_MAX).find_map(run_of)?;
-    // What was settled stays so.
+    // Settled documents stay columnar.
     let columnar = tier >= COLUMNAR_TIER || metas[segments.clone()].iter().any(|meta| meta.format != WHOLE_FORMAT);
     Some(MergeRun { segments, tier, columnar })
 }
 
-/// Neighbours of one tier, whole ones apart from those that were settled: one of these would make all columnar before
-/// their turn.
+/// Finds neighbours of one tier. Runs exclude settled segments, because one of them would make the output columnar too
+/// early.
 fn alike(metas: &[&SegmentMeta], tier: u8) -> Option<Range<usize>> {
     let kind = |meta: &SegmentMeta| (meta.tier, tier + 1 < COLUMNAR_TIER && meta.format == WHOLE_FORMAT);
     let runs = metas.chunk_by(|one, next| kind(one) == kind(next)).scan(0, |start, run| {
@@ -287,7 +303,7 @@ fn alike(metas: &[&SegmentMeta], tier: u8) -> Option<Range<usize>> {
     full.next().map(|(start, _)| start..start + SEGMENTS_PER_TIER)
 }
 
-/// Neighbours up to this tier that no run of [`alike`] will take soon, as what is settled between bursts leaves them.
+/// Finds neighbours up to this tier that [`alike`] will not take soon, such as those settled between bursts of writes.
 fn crowded(metas: &[&SegmentMeta], tier: u8) -> Option<Range<usize>> {
     let mut start = 0;
     for (at, meta) in metas.iter().enumerate() {
@@ -300,7 +316,7 @@ fn crowded(metas: &[&SegmentMeta], tier: u8) -> Option<Range<usize>> {
     None
 }
 
-/// The oldest segment that is whole, and the neighbours behind it that are so too.
+/// Selects the oldest whole segment and the whole neighbours behind it.
 fn pick_whole(metas: &[&SegmentMeta]) -> Option<MergeRun> {
     let start = metas.iter().position(|meta| meta.format == WHOLE_FORMAT)?;
     let mut bytes = 0;
@@ -373,7 +389,7 @@ mod tests {
         }
     }
 
-    /// Seals, with what was settled between them, until nothing is left to merge; and how often a row became columnar.
+    /// Simulates seals and settling until there is nothing to merge, and returns how often a row became columnar.
     fn written(bursts: &[usize]) -> (Vec<SegmentMeta>, f64) {
         let (mut metas, mut columnar): (Vec<SegmentMeta>, u64) = (Vec::new(), 0);
         let merge = |metas: &mut Vec<SegmentMeta>, run: MergeRun| {

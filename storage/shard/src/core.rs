@@ -1,4 +1,4 @@
-//! State that apply changes, under one lock.
+//! State that apply changes under one lock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,12 +28,12 @@ pub(crate) struct Core {
     pub requests: Requests,
     pub active: Arc<Generation>,
     pub sealing: Option<Arc<Generation>>,
-    /// The generation sealed last: its documents save reads while its rows are still being merged onto.
+    /// Last sealed generation. Its documents save reads while rows are still merged onto them.
     pub cached: Option<Arc<Generation>>,
-    /// Oldest first. A version in a later one is never older than one of the same row in an earlier one.
+    /// Segments, oldest first. A later one never holds an older version of a row than an earlier one.
     pub segments: Arc<[Arc<LiveSegment>]>,
     pub bases: Bases,
-    /// An object was dropped whose rows may still be in files.
+    /// Flag that files may hold rows of a dropped object or history below a floor.
     pub has_remains: bool,
 }
 
@@ -44,13 +44,13 @@ pub(crate) enum RowLocation {
     Segment { segment: Arc<LiveSegment>, row: u32 },
 }
 
-/// The live version of a row.
+/// Live version of a row.
 #[derive(Debug)]
 pub(crate) struct Current {
     pub place: RowLocation,
     pub key: PaginationKey,
     pub xact: Xact,
-    /// Known at once where the row is in memory.
+    /// Content of the row, known at once if the row is in memory.
     base: Option<Base>,
 }
 
@@ -70,7 +70,7 @@ impl Core {
         self.dirty.insert(*object);
     }
 
-    /// The live version of `id`. The newest thing written about it decides: a tombstone means there is none.
+    /// Returns the live version of `id`. The newest write decides; a tombstone means that there is none.
     pub fn current(&self, object: &ObjectKey, id: &str) -> Result<Option<Current>, ShardError> {
         for generation in [Some(&self.active), self.sealing.as_ref()].into_iter().flatten() {
             let Some((index, row)) = generation.newest(object, id) else { continue };
@@ -97,7 +97,7 @@ impl Core {
         Ok(None)
     }
 
-    /// The document of the live version, from memory where it can be had there.
+    /// Returns the document of the live version, from memory if possible.
     pub fn base(&mut self, object: &ObjectKey, id: &str, current: &Current) -> Result<Base, ShardError> {
         if let Some(base) = &current.base {
             return Ok(base.clone());
@@ -121,7 +121,7 @@ impl Core {
         Ok(base_of(row))
     }
 
-    /// The live version has been superseded by the write `end`.
+    /// Marks the live version as superseded by the write `end`.
     pub fn supersede(&self, object: &ObjectKey, place: &RowLocation, end: Xact) {
         match place {
             RowLocation::Memory { generation, index } => generation.set_end(object, *index, end),

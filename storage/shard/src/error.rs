@@ -1,4 +1,4 @@
-//! Errors of a shard, by the party that has to act.
+//! Errors of a shard, grouped by the party that must act.
 
 use assay_storage_blobs::BlobError;
 use assay_storage_kv::KvError;
@@ -13,12 +13,12 @@ use crate::snapshot::SnapshotError;
 
 #[derive(Debug, Error)]
 pub enum ShardError {
-    /// The replica's own files are inconsistent. It must stop and be rebuilt.
+    /// Inconsistency in the replica's own files. The replica must stop and be rebuilt.
     #[error(
         "this replica is damaged: {0}; rebuild it from the others, or restore a backup (`assay doctor` shows more)"
     )]
     Damaged(String),
-    /// It is whole, and this program must not judge it.
+    /// Data of a newer program, which is intact but which this program must not judge.
     #[error("this replica's data was written by a newer program: {0}")]
     Newer(String),
     #[error("a snapshot: {0}")]
@@ -37,10 +37,10 @@ pub enum ShardError {
     Merge(#[from] MergeError),
     #[error("{doing}: {source}")]
     Io { doing: String, source: std::io::Error },
-    /// Reading above the last id needs an advance first, so that the answer can never change.
+    /// Version above the last id. It needs an advance first, so that the result can never change.
     #[error("version {asked} is above this shard's last id {last}")]
     NotYet { asked: Xact, last: Xact },
-    /// The requested history was removed.
+    /// Version whose history was removed.
     #[error("version {asked} is older than the stored history; the oldest readable version is {floor}")]
     Past { asked: Xact, floor: Xact },
     #[error("the object was deleted")]
@@ -54,16 +54,19 @@ impl ShardError {
     }
 
     /// Returns whether this replica's own files are wrong, as opposed to an invalid request or a temporary read
-    /// failure. A full table of open files, a refused permission and a newer version are no damage. Names every kind,
-    /// so that a new one has to be classified: a damaged replica may be discarded.
+    /// failure.
+    ///
+    /// An exhausted table of open files, a refused permission and a newer version are not damage. The match names every
+    /// variant, so that a new one must be classified, because a damaged replica may be discarded.
     pub fn is_damage(&self) -> bool {
         match self {
             ShardError::Damaged(_) => true,
             ShardError::Kv(error) => error.is_damage(),
             ShardError::Segment(error) => error.is_damage(),
-            // A blob is no part of the replica: it is fetched again. Nor is the entry that was to be applied.
+            // A blob is not part of the replica and is fetched again. The entry that was to be applied is not part of
+            // it either.
             ShardError::Blob(_) | ShardError::Entry(_) | ShardError::Command(_) | ShardError::Merge(_) => false,
-            // What came from another replica was not taken.
+            // The snapshot of another replica was not installed.
             ShardError::Snapshot(_)
             | ShardError::Newer(_)
             | ShardError::Io { .. }
@@ -81,7 +84,7 @@ mod tests {
 
     use super::*;
 
-    /// Regression: a replica was discarded, its log and votes with it, because a process had too few open files.
+    /// Regression test: a replica was discarded with its log and votes because a process had too few open files.
     #[test]
     fn only_bytes_that_are_wrong_are_damage() {
         let place = || PathBuf::from("/data/shards/003");

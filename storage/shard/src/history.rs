@@ -1,4 +1,6 @@
-//! Write history of single rows. Lookup costs no more than the index of each segment; contents are read on demand.
+//! Write history of single rows.
+//!
+//! A lookup costs no more than the index of each segment. Contents are read on demand.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -15,17 +17,17 @@ use crate::memory::MemoryRow;
 use crate::read::{Event, View, memory_event, segment_event};
 use crate::text::Text;
 
-/// A write to a row, found and not yet read. It is read of the view in which it was found.
+/// Write to a row that was found but not yet read. It must be read through the view that found it.
 #[derive(Clone, Debug)]
 pub struct PastWrite {
     pub xact: Xact,
-    /// The row's.
+    /// Pagination key of the row.
     pub key: PaginationKey,
     /// Number of earlier writes of the same transaction to the same row.
     pub nth: u16,
     pub action: Action,
     at: WriteLocation,
-    /// Version that a delete removed: the delete itself holds little of the row.
+    /// Version that a delete removed, because the delete itself holds little of the row.
     deleted: Option<WriteLocation>,
 }
 
@@ -40,13 +42,13 @@ enum WriteLocation {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
     pub action: Action,
-    /// Span id of the write, else of the row; empty if neither has one.
+    /// Span id of the write or else of the row; empty if neither has one.
     pub span_id: Text,
     pub root_span_id: Text,
-    /// None of a delete of which no more is known.
+    /// Whether the row is a root; `None` for a delete whose row is unknown.
     pub is_root: Option<bool>,
     pub created: i64,
-    /// A whole document, what was merged, or nothing of a delete.
+    /// Whole document, patch of a merge, or nothing for a delete.
     pub doc: Bytes,
     audit: Bytes,
 }
@@ -54,7 +56,7 @@ pub struct Written {
 impl PastWrite {
     /// Returns the approximate memory beyond its own size, in bytes.
     pub fn bytes(&self) -> usize {
-        // Texts in memory are the view's.
+        // The view owns the texts in memory.
         let of = |at: &WriteLocation| if matches!(at, WriteLocation::Memory(_)) { size_of::<MemoryRow>() } else { 0 };
         of(&self.at) + self.deleted.as_ref().map_or(0, of)
     }
@@ -68,7 +70,9 @@ impl Written {
 }
 
 impl View {
-    /// The writes to a row up to `at`, newest first. What ended below the floor is left out, whether it is gone or not.
+    /// Returns the writes to a row up to `at`, newest first.
+    ///
+    /// Versions that ended at or below the floor are left out, whether or not they are still stored.
     pub fn history(&self, object: &ObjectKey, id: &str, at: Xact) -> Result<Vec<PastWrite>, ShardError> {
         self.admit(object, at)?;
         let floor = self.object(object).map_or(Xact::ZERO, |record| record.floor);
@@ -90,14 +94,14 @@ impl View {
         for (number, live) in self.segments.iter().enumerate().rev().filter(|(_, live)| live.meta().xact_min <= at) {
             let mut hits = live.segment.find(&sought)?;
             hits.retain(|hit| is_meant(hit.action, hit.xact, live.end(hit.row, hit.end)));
-            // The later of one transaction stands before the others.
+            // Within one transaction, the later write comes first.
             hits.sort_unstable_by_key(|hit| hit.row);
             found.extend(hits.into_iter().map(|hit| {
                 let at = WriteLocation::Segment(number, hit.row);
                 PastWrite { xact: hit.xact, key: hit.key, nth: 0, action: hit.action, at, deleted: None }
             }));
         }
-        // What one transaction wrote to a row is in one place, and in its order already.
+        // All writes of one transaction to a row are in one place and already in order.
         found.sort_by_key(|write| (Reverse(write.xact), Reverse(write.key)));
         for newer in (0..found.len().saturating_sub(1)).rev() {
             let (before, older) = found.split_at_mut(newer + 1);
@@ -110,7 +114,7 @@ impl View {
         Ok(found)
     }
 
-    /// Reads the content of these writes, in their order. Memory is proportional to what they wrote.
+    /// Reads the content of these writes, in their order. Memory use is proportional to that content.
     pub fn written(&self, writes: &[&PastWrite]) -> Result<Vec<Written>, ShardError> {
         let mut wanted: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
         for write in writes {
@@ -141,7 +145,7 @@ impl View {
         writes.iter().map(one).collect()
     }
 
-    /// A delete names its row by the id, and rarely by more.
+    /// Completes a delete with the span ids of its row, because a delete rarely states more than the id.
     fn complete(&self, delete: &mut Written, deleted: Option<&WriteLocation>) -> Result<(), ShardError> {
         let row = match deleted {
             Some(WriteLocation::Memory(row)) => Some(of_memory(row)),

@@ -1,22 +1,23 @@
-//! A shard: a deterministic state machine over many objects, with its rows in memory and in segments.
+//! Shard: a deterministic state machine over many objects, with its rows in memory and in segments.
 //!
 //! ```text
-//! entries ──apply──> memory table ──rotate──> generation being sealed ──seal──> segment + kept state, durable
+//! entries ──apply──> memory table ──rotate──> generation being sealed ──seal──> segment + stored state, durable
 //!                        ^                          |                               |
 //!                        └── readers hold a view ───┴───────────────────────────────┘        compaction: segments -> one
 //! ```
-//! Files below its directory: `CURRENT` names the generation directory in use. It holds `kv/` (the keyed store:
-//! manifest, counters, object records, request ids; see `manifest`) and `segments/`.
+//! In the shard's directory, the file `CURRENT` names the generation directory in use. That directory holds `kv/` and
+//! `segments/`. The key-value store in `kv/` holds the manifest, counters, object records and request ids; see
+//! `manifest`.
 //!
-//! A seal rotates the memory table between two applies; writes and syncs the segment; commits the state as of the
-//! rotation in one durable batch; switches readers over. Only then may the log be purged. A crash before the commit
-//! leaves unnamed files, removed at the next open, and the log still has every entry. A crash after it loses nothing.
-//! The keyed store changes only there and when a compaction swaps segments, which changes no result; so it is never
-//! ahead of the log.
+//! A seal rotates the memory table between two applies, and writes and syncs the segment. It then commits the state as
+//! of the rotation in one durable batch and switches readers over. Only then may the log be purged. A crash before the
+//! commit leaves unnamed files, which the next open removes, and the log still has every entry. A crash after the
+//! commit loses nothing. Besides seals, only compactions change the key-value store: they swap segments, which changes
+//! no result. The store is therefore never ahead of the log.
 //!
-//! Locks, in the order they are taken: `compacting`, `upkeep`, `core`, then the leaves (a generation, a segment's ends,
-//! `published`, `sealed`). Apply takes `core` alone; readers take none of them for longer than copying references.
-//! `compacting` and `upkeep` are held while the disk works: nothing that consensus waits for may take them.
+//! Locks are taken in the order `compacting`, `upkeep`, `core`, then the leaves: a generation, the ends of a segment,
+//! `published`, `sealed`. Apply takes `core` alone. Readers hold a lock only while they copy references. `compacting`
+//! and `upkeep` are held during disk work, so code that consensus waits for must not take them.
 
 mod annotations;
 mod apply;
@@ -79,24 +80,24 @@ pub struct ShardConfig {
     pub kv: KvKind,
 }
 
-/// Keyed store that a shard opens.
+/// Key-value store that a shard opens.
 #[derive(Clone, Debug)]
 pub enum KvKind {
-    /// The real one, in the generation's directory, with a cache of this size.
+    /// Sled store in the generation's directory, with a cache of this size.
     Sled { cache_bytes: u64 },
-    /// An existing store, independent of the directory, for tests.
+    /// Existing store, independent of the directory, for tests.
     Given(Arc<dyn Kv>),
-    /// One of those that are handed in, by its directory: simulations.
+    /// Stores selected by directory, for simulations.
     GivenByDir(Arc<dyn Kvs>),
 }
 
-/// Memory that a seal would free, and what the segments are.
+/// Size of the memory that a seal would free, and of the segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShardSize {
     pub memory_bytes: usize,
     pub memory_rows: usize,
     pub segments: usize,
-    /// Those of them whose documents are whole: no columns yet.
+    /// Number of segments whose documents are stored whole, without columns.
     pub whole_segments: usize,
     pub segment_rows: u64,
     pub segment_bytes: u64,
@@ -117,10 +118,10 @@ pub struct Shard {
     published: RwLock<View>,
     /// Held by a seal from rotation to switch, and by a compaction while it switches.
     upkeep: Mutex<Upkeep>,
-    /// One compaction at a time.
+    /// Lock that allows one compaction at a time.
     compacting: Mutex<()>,
     next_segment: AtomicU64,
-    /// Durable position. A copy of the one in `upkeep`, since consensus reads it at any time.
+    /// Durable position. It duplicates the one in `upkeep`, because consensus reads it at any time.
     sealed: Mutex<Applied>,
 }
 
@@ -130,12 +131,14 @@ impl Shard {
         self.core.lock().applied.clone()
     }
 
-    /// Returns the durable position; replay starts behind it. Never waits for a seal, an install or a compaction.
+    /// Returns the durable position, behind which replay starts.
+    ///
+    /// This never waits for a seal, an install or a compaction.
     pub fn sealed(&self) -> Applied {
         self.sealed.lock().clone()
     }
 
-    /// The shard's last id: a read at or below it can never change.
+    /// Returns the shard's last id. The result of a read at or below it never changes.
     pub fn last(&self) -> Xact {
         self.published.read().version()
     }
@@ -148,7 +151,7 @@ impl Shard {
             outcomes.push(apply::apply(&mut core, command)?);
         }
         core.applied.position = Some(position);
-        // Published while the core is held, so that versions are published in order.
+        // Publishing under the `core` lock keeps the versions in order.
         self.published.write().advance(core.last);
         Ok(outcomes)
     }
@@ -163,7 +166,7 @@ impl Shard {
         core.applied.membership = membership.to_vec();
     }
 
-    /// A consistent picture of the shard: what was applied when this was called, and no more.
+    /// Returns a consistent view of everything that has been applied at the time of the call.
     pub fn view(&self) -> View {
         self.published.read().clone()
     }
@@ -186,7 +189,6 @@ impl Shard {
         self.published.read().size()
     }
 
-    /// Returns the record of an object.
     pub fn object(&self, object: &ObjectKey) -> Option<ObjectRecord> {
         self.published.read().object(object)
     }
@@ -195,27 +197,41 @@ impl Shard {
         self.published.read().objects()
     }
 
-    /// Returns the stored amount of each organization. Rows are live ones. Bytes are those of sealed data including
-    /// history, before compression: each object gets a share of a segment in proportion to its rows.
+    /// Returns the stored amount of each organization.
+    ///
+    /// Rows are live rows. Bytes are those of sealed data before compression, including history. Each object gets a
+    /// share of a segment in proportion to its rows.
     pub fn held(&self) -> BTreeMap<OrgId, StoredAmount> {
+        self.held_by(|object| Some(object.org))
+    }
+
+    /// Returns the stored amount of each object of an organization, measured as by [`Shard::held`].
+    pub fn held_objects(&self, org: OrgId) -> BTreeMap<ObjectKey, StoredAmount> {
+        self.held_by(|object| (object.org == org).then_some(*object))
+    }
+
+    fn held_by<K: Ord>(&self, key: impl Fn(&ObjectKey) -> Option<K>) -> BTreeMap<K, StoredAmount> {
         let segments = self.core.lock().segments.clone();
         let objects: BTreeMap<_, _> = self.objects().into_iter().filter(|(_, record)| !record.dropped).collect();
-        let mut held: BTreeMap<OrgId, StoredAmount> = BTreeMap::new();
+        let mut held: BTreeMap<K, StoredAmount> = BTreeMap::new();
         for (object, record) in &objects {
-            held.entry(object.org).or_default().rows += record.rows;
+            if let Some(key) = key(object) {
+                held.entry(key).or_default().rows += record.rows;
+            }
         }
         for live in &*segments {
             let meta = live.meta();
             for object in live.segment.objects().filter(|object| objects.contains_key(object)) {
+                let Some(key) = key(&object) else { continue };
                 let rows = u64::from(live.segment.rows_of(object).len() as u32);
                 let bytes = u128::from(meta.raw_bytes) * u128::from(rows) / u128::from(meta.rows.max(1));
-                held.entry(object.org).or_default().bytes += u64::try_from(bytes).unwrap_or(u64::MAX);
+                held.entry(key).or_default().bytes += u64::try_from(bytes).unwrap_or(u64::MAX);
             }
         }
         held
     }
 
-    /// Reads the documents that merges onto sealed rows will need, so that apply does not wait for the disk.
+    /// Prefetches the documents that merges onto sealed rows need, so that apply does not wait for the disk.
     pub fn fetch_bases(&self, object: &ObjectKey, ids: &[&str]) -> Result<(), ShardError> {
         let view = self.view();
         for id in ids {
@@ -226,7 +242,7 @@ impl Shard {
         Ok(())
     }
 
-    /// Commands of an entry, fetched from its blob where it names one.
+    /// Decodes the commands of an entry, which may name the blob that holds them.
     fn commands(&self, entry: &Bytes) -> Result<Vec<Bytes>, ShardError> {
         use assay_storage_model::entry::Entry;
         match Entry::decode(entry)? {

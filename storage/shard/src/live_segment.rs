@@ -1,10 +1,10 @@
-//! A segment as served: the immutable files and, in memory, the ends that came after it was written.
+//! Segment that is being served: its immutable files, and in memory the ends set after they were written.
 //!
-//! A mark is the end of a row version in a segment: the id of the write that superseded it. It is durable once the
-//! marks file of a later seal names it; until then the log can make it again.
+//! A mark is the end of a row version in a segment: the id of the write that superseded it. A mark is durable once the
+//! marks file of a later seal contains it. Until then, a replay of the log recreates it.
 //!
-//! The files go with the last view that holds the segment, once the manifest no longer names it. A crash between the
-//! two leaves files that no manifest names; opening sweeps them.
+//! Once the manifest no longer names a segment, the last view of the segment removes its files. A crash in between
+//! leaves files that no manifest names, and the next open sweeps them.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -77,17 +77,17 @@ impl LiveSegment {
         }
     }
 
-    /// The marks on a range of rows.
+    /// Visits the marks on a range of rows.
     pub fn each_end(&self, rows: Range<u32>, mut each: impl FnMut(u32, Xact)) {
         self.ends.read().all.range(rows).for_each(|(row, end)| each(*row, *end));
     }
 
-    /// A mark that is durable already.
+    /// Adds a mark that is already durable.
     pub fn load_mark(&self, row: u32, end: Xact) {
         self.ends.write().all.insert(row, end);
     }
 
-    /// A mark that the next seal has to write.
+    /// Adds a mark that the next seal must write.
     pub fn mark(&self, row: u32, end: Xact) {
         let mut ends = self.ends.write();
         ends.all.insert(row, end);
@@ -98,7 +98,7 @@ impl LiveSegment {
         written.or_else(|| self.ends.read().all.get(&row).copied()).unwrap_or(Xact::MAX)
     }
 
-    /// The marks up to `limit`, by row.
+    /// Returns the marks up to `limit`, by row.
     pub fn ends_until(&self, limit: Xact) -> Vec<(u32, Xact)> {
         self.ends.read().all.iter().filter(|(_, end)| **end <= limit).map(|(row, end)| (*row, *end)).collect()
     }
@@ -107,7 +107,7 @@ impl LiveSegment {
         self.ends.read().all.iter().filter(|(_, end)| **end > limit).map(|(row, end)| (*row, *end)).collect()
     }
 
-    /// Returns marks that are in no marks file; they stay until `durable_until` reports them durable.
+    /// Returns the marks that no marks file has. They stay until `durable_until` reports them as durable.
     pub fn fresh(&self) -> Vec<(u32, Xact)> {
         self.ends.read().fresh.clone()
     }
@@ -120,7 +120,7 @@ impl LiveSegment {
         self.ends.read().all.len()
     }
 
-    /// The manifest no longer names this segment: its files go with the last reader.
+    /// Records that the manifest no longer names this segment, so that its last reader removes the files.
     pub fn supersede(&self) {
         self.superseded.store(true, Ordering::Release);
     }
@@ -131,7 +131,7 @@ impl Drop for LiveSegment {
         if self.superseded.load(Ordering::Acquire)
             && let Err(why) = assay_storage_segments::remove(&self.disk, &self.dir, self.segment.meta())
         {
-            // Opening sweeps what stays behind.
+            // The next open sweeps remaining files.
             tracing::warn!(segment = self.segment.meta().seq, %why, "could not remove the files of a compacted segment");
         }
     }

@@ -1,13 +1,14 @@
-//! Manifest of a shard: the content of the keyed store besides segments, as of one seal, in one commit.
+//! Manifest of a shard: the content of the key-value store besides segments, as of one seal.
 //!
 //! ```text
 //! c                    counters: applied position, membership, last id, next segment number, request count
-//! l                    the segments in order of age, oldest first: a number each
-//! m/<segment>          how that segment is described
-//! o/<object>           what is known of an object: floor, dropped, counts
+//! l                    numbers of the segments, oldest first
+//! m/<segment>          description of the segment
+//! o/<object>           record of an object: floor, dropped, counts
 //! r/<run>/<page>       request ids (requests.rs)
 //! ```
-//! A compaction rewrites `l` and `m/`; nothing else changes between seals, so the store is never ahead of the log.
+//! A compaction rewrites `c`, `l` and `m/`, but keeps the applied position. Nothing else changes between seals, so the
+//! store is never ahead of the log.
 
 use std::collections::BTreeMap;
 
@@ -29,16 +30,16 @@ const KEPT_VERSION: u64 = 1;
 /// Record of an object besides its rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObjectRecord {
-    /// Reads below are refused; history that ended at or below may go.
+    /// Oldest readable version. History that ended at or below it may be removed.
     pub floor: Xact,
     pub dropped: bool,
-    /// Live rows.
+    /// Number of live rows.
     pub rows: u64,
-    /// Comments that hang on ids of this object; readers skip the look-up where there is none.
+    /// Number of comments on ids of this object. Readers skip the lookup if there are none.
     pub comments: u64,
-    /// The last write's id.
+    /// Id of the last write.
     pub last: Xact,
-    /// CRC32C chained over every version written: equal on replicas that applied the same.
+    /// CRC32C chained over every written version. It is equal on replicas that applied the same entries.
     pub digest: u32,
 }
 
@@ -50,7 +51,7 @@ pub struct Counters {
     pub requests: u64,
 }
 
-/// All that was kept.
+/// Entire stored state.
 #[derive(Debug)]
 pub struct Manifest {
     pub counters: Counters,
@@ -72,7 +73,7 @@ impl Manifest {
     }
 }
 
-/// The object records as of the last seal.
+/// Returns the object records as of the last seal.
 pub fn load_objects(kv: &dyn Kv) -> Result<BTreeMap<ObjectKey, ObjectRecord>, ShardError> {
     let mut objects = BTreeMap::new();
     for (key, value) in kv.scan(OBJECT_PREFIX)? {

@@ -1,11 +1,10 @@
-//! The memory table: row versions since the last seal, one generation between two seals.
+//! Memory table: row versions since the last seal, with one generation between two seals.
 //!
-//! A generation only grows. A version is changed in one way: it gets an end, the id of the write that superseded
-//! it. So a reader that holds a generation and a version `v` sees the same rows whenever it looks: those with
-//! `xact <= v < end`. Once a generation is being sealed its later ends are also kept in a list, since the segment
-//! was written without them.
+//! A generation only grows. The only change of a version is its end: the id of the write that superseded it. A reader
+//! of a generation at version `v` therefore always sees the same rows: those with `xact <= v < end`. Once a generation
+//! is being sealed, its later ends are also kept in a list, because the segment is written without them.
 //!
-//! One thread writes (the shard's own); readers take the lock for the time of copying references.
+//! Only the shard's own thread writes. Readers hold the lock while they copy references.
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, Range};
@@ -20,17 +19,17 @@ use parking_lot::RwLock;
 use crate::scan::next_source;
 use crate::text::Text;
 
-/// Memory of a row besides its texts: its slot, three index entries, allocator slack.
+/// Memory of a row besides its texts: its slot, three index entries and allocator slack.
 const ROW_OVERHEAD_BYTES: usize = 360;
-/// End of a chain: no such row.
+/// End of a chain.
 const NONE: u32 = u32::MAX;
 
-/// One version of a row, or an event that hangs on it.
+/// Version of a row, or a tombstone or comment attached to its id.
 #[derive(Clone, Debug)]
 pub struct MemoryRow {
     pub key: PaginationKey,
     pub xact: Xact,
-    /// `Xact::MAX` while nothing superseded it.
+    /// Write that superseded this version, or `Xact::MAX`.
     pub end: Xact,
     pub action: Action,
     pub is_root: bool,
@@ -38,15 +37,15 @@ pub struct MemoryRow {
     pub id: Text,
     pub span_id: Text,
     pub root_span_id: Text,
-    /// The row as folded (a comment's body for a comment, empty for a delete).
+    /// Merged row; the body for a comment, and empty for a delete.
     pub doc: Bytes,
-    /// The patch as written, if it differs from `doc`.
+    /// Patch of a merge as written; empty for other actions.
     pub patch: Bytes,
     pub rules: Bytes,
     pub audit: Bytes,
 }
 
-/// A row and where the next older one of the same id and of the same trace is.
+/// Row with the indexes of the next older rows of the same id and of the same trace.
 #[derive(Debug)]
 struct Slot {
     row: MemoryRow,
@@ -74,7 +73,7 @@ pub fn is_row(action: Action) -> bool {
     matches!(action, Action::Upsert | Action::Merge)
 }
 
-/// Newest pagination key first, then newest version, then the later of one write.
+/// Order by pagination key, version and index, each newest first.
 type RowOrder = (u64, u64, u32);
 
 fn order(key: PaginationKey, xact: Xact, index: u32) -> RowOrder {
@@ -89,7 +88,7 @@ struct Table {
     order: BTreeMap<RowOrder, u32>,
 }
 
-/// An end that came after the generation was rotated out.
+/// End that was set after the rotation of the generation.
 #[derive(Clone, Copy, Debug)]
 pub struct LateEnd {
     pub object: ObjectKey,
@@ -137,7 +136,7 @@ impl Generation {
         self.rows() == 0
     }
 
-    /// Answers the row's index.
+    /// Adds a row and returns its index.
     pub fn insert(&self, object: ObjectKey, row: MemoryRow) -> u32 {
         let mut inner = self.inner.write();
         let table = inner.tables.entry(object).or_default();
@@ -155,7 +154,7 @@ impl Generation {
         index
     }
 
-    /// The newest version or tombstone of an id (comments passed over) and its index.
+    /// Returns the newest version or tombstone of an id with its index, without comments.
     pub fn newest(&self, object: &ObjectKey, id: &str) -> Option<(u32, MemoryRow)> {
         let inner = self.inner.read();
         let table = inner.tables.get(object)?;
@@ -170,7 +169,7 @@ impl Generation {
         None
     }
 
-    /// All that was written about an id, newest first.
+    /// Returns everything that was written about an id, newest first.
     pub fn history(&self, object: &ObjectKey, id: &str) -> Vec<(u32, MemoryRow)> {
         let inner = self.inner.read();
         let Some(table) = inner.tables.get(object) else { return Vec::new() };
@@ -184,7 +183,7 @@ impl Generation {
         found
     }
 
-    /// The comments on an id that nothing superseded: index, key and own id.
+    /// Returns the index, key and own id of each current comment on an id.
     pub fn live_comments(&self, object: &ObjectKey, id: &str) -> Vec<(u32, PaginationKey, Text)> {
         let inner = self.inner.read();
         let Some(table) = inner.tables.get(object) else { return Vec::new() };
@@ -210,7 +209,7 @@ impl Generation {
         }
     }
 
-    /// Stores ends separately from now on: the segment is written without them.
+    /// Starts to record later ends separately, because the segment is written without them.
     pub fn rotate(&self) {
         self.inner.write().rotated = true;
     }
@@ -219,7 +218,7 @@ impl Generation {
         std::mem::take(&mut self.inner.write().late)
     }
 
-    /// The visible rows of a trace at `v`, in no order.
+    /// Returns the visible rows of a trace at `v`, newest write first.
     pub fn trace(&self, object: &ObjectKey, root_span_id: &str, v: Xact) -> Vec<MemoryRow> {
         let inner = self.inner.read();
         let Some(table) = inner.tables.get(object) else { return Vec::new() };
@@ -235,7 +234,7 @@ impl Generation {
         found
     }
 
-    /// Up to `limit` visible rows with a pagination key below `before`, newest key first.
+    /// Returns up to `limit` visible rows with a pagination key below `before`, newest key first.
     pub fn page(&self, object: &ObjectKey, before: Option<PaginationKey>, v: Xact, limit: usize) -> Vec<MemoryRow> {
         let inner = self.inner.read();
         let Some(table) = inner.tables.get(object) else { return Vec::new() };
@@ -256,7 +255,7 @@ impl Generation {
         self.inner.read().tables.get(object).map_or(0, |table| table.slots.len())
     }
 
-    /// A range of these in the order in which they were written.
+    /// Visits a range of the row versions in write order.
     pub fn each_row(&self, object: &ObjectKey, rows: Range<usize>, each: impl FnMut(&MemoryRow)) {
         let inner = self.inner.read();
         if let Some(table) = inner.tables.get(object) {
@@ -264,7 +263,7 @@ impl Generation {
         }
     }
 
-    /// The places in that order of a trace's versions of rows.
+    /// Returns the indexes in write order of a trace's row versions.
     pub fn numbers_of_trace(&self, object: &ObjectKey, root_span_id: &str) -> Vec<u32> {
         let inner = self.inner.read();
         let Some(table) = inner.tables.get(object) else { return Vec::new() };
@@ -277,7 +276,7 @@ impl Generation {
         self.inner.read().tables.keys().copied().collect()
     }
 
-    /// Everything of one object in the order of a segment, each with its index here.
+    /// Returns all entries of an object in the order of a segment, each with its index.
     pub fn in_order(&self, object: &ObjectKey) -> Vec<(u32, MemoryRow)> {
         let inner = self.inner.read();
         let Some(table) = inner.tables.get(object) else { return Vec::new() };

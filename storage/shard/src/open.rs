@@ -1,4 +1,4 @@
-//! Opening of a shard: the generation directory in use, the stored manifest, the segments it names.
+//! Opening of a shard: its generation directory, the stored manifest, and the segments that the manifest names.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ const CURRENT_BYTES_MAX: u64 = 64;
 const FIRST_GENERATION: u32 = 1;
 
 impl Shard {
-    /// Opens what is durable. The log from `sealed()` on has to be applied before anything is read.
+    /// Opens the durable state. The log from `sealed()` on must be applied before the first read.
     pub fn open(config: ShardConfig) -> Result<Arc<Shard>, ShardError> {
         let number = current_generation(&config.disk, &config.dir)?;
         sweep_generations(&config.disk, &config.dir, number)?;
@@ -44,7 +44,7 @@ impl Shard {
     }
 }
 
-/// Reads one generation directory into what a shard holds.
+/// Loads the state of one generation directory.
 pub(crate) fn load(config: &ShardConfig, number: u32) -> Result<(Core, Upkeep), ShardError> {
     let home = generation_dir(&config.dir, number);
     let segments_dir = home.join("segments");
@@ -54,10 +54,10 @@ pub(crate) fn load(config: &ShardConfig, number: u32) -> Result<(Core, Upkeep), 
     sweep(&config.disk, &segments_dir, &kept.segments)?;
     let segments = open_segments(&config.disk, &segments_dir, &kept)?;
     let mut sealed = kept.counters;
-    // Numbers are never used twice: a mark must not find another segment under an old number.
+    // Segment numbers are never reused, because a mark must not refer to another segment with an old number.
     let listed = kept.segments.iter().map(|meta| meta.seq + 1).max().unwrap_or(1);
     sealed.next_segment = sealed.next_segment.max(listed);
-    // Whether they were erased already nobody wrote down; to look again is little.
+    // The stored state does not tell whether such rows were erased, and another check is cheap.
     let has_remains = kept.objects.values().any(|record| record.dropped || record.floor > Xact::ZERO);
     let core = Core {
         applied: sealed.applied.clone(),
@@ -95,7 +95,7 @@ fn open_segments(disk: &SharedDisk, dir: &Path, kept: &Manifest) -> Result<Arc<[
     }
     for live in &segments {
         for mark in live.segment.marks()? {
-            // A mark whose segment was compacted since was folded in or carried over then.
+            // The marks of a compacted segment were folded in or carried over by the compaction.
             if let Some(target) = segments.iter().find(|target| target.meta().seq == mark.segment) {
                 target.load_mark(mark.row, mark.end);
             }
@@ -108,7 +108,7 @@ pub(crate) fn generation_dir(dir: &Path, number: u32) -> PathBuf {
     dir.join(format!("g{number:04}"))
 }
 
-/// The generation in use; a directory without one is new and gets its first.
+/// Returns the number of the generation in use. A directory without one is new and gets its first generation.
 pub(crate) fn current_generation(disk: &SharedDisk, dir: &Path) -> Result<u32, ShardError> {
     let path = dir.join(CURRENT);
     let describe = |doing: &str| format!("{doing} {}", path.display());
@@ -152,7 +152,7 @@ fn parse_current(text: &[u8]) -> Option<u32> {
     name.strip_prefix('g')?.parse().ok()
 }
 
-/// Generations that a crash left behind, or half made.
+/// Removes generations that a crash left behind or unfinished.
 fn sweep_generations(disk: &SharedDisk, dir: &Path, current: u32) -> Result<(), ShardError> {
     for entry in disk.list(dir).map_err(ShardError::io(format!("listing {}", dir.display())))? {
         if entry.is_dir && entry.name != generation_name(current) {
@@ -167,8 +167,8 @@ pub(crate) fn make_dir(disk: &SharedDisk, dir: &Path) -> Result<(), ShardError> 
     disk.create_dir_all(dir).map_err(ShardError::io(format!("making {}", dir.display())))
 }
 
-/// Checks a shard's directory without changing it, for the offline doctor: what was kept, every segment, every mark.
-/// Each line is one finding; none means all is well.
+/// Checks a shard's directory for the offline doctor without changing it: the stored state, every segment and every
+/// mark.
 pub fn check_dir(disk: &SharedDisk, dir: &Path) -> Result<CheckedShard, ShardError> {
     let path = dir.join(CURRENT);
     let text = read_whole(disk.as_ref(), &path, CURRENT_BYTES_MAX)
@@ -197,7 +197,7 @@ const CHECK_CACHE_BYTES: u64 = 8 << 20;
 /// Result of a check of a shard's directory.
 #[derive(Debug)]
 pub struct CheckedShard {
-    /// Durable position: the log must continue from there.
+    /// Durable position, from which the log must continue.
     pub applied: assay_storage_model::Applied,
     pub segments: usize,
     pub objects: usize,

@@ -1,5 +1,6 @@
-//! Reads: a view holds the state applied when it was taken. Any version up to its own can be read, and the result for a
-//! version never changes.
+//! Reads of a view, which holds the state that was applied when it was taken.
+//!
+//! Any version up to the view's own can be read, and the result for a version never changes.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use crate::memory::{Generation, MemoryRow, is_row};
 use crate::text::Text;
 use crate::walk::{From as StepFrom, Step, Walk};
 
-/// One row as of a version.
+/// Row as of a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     pub id: Text,
@@ -34,20 +35,20 @@ pub struct Row {
     pub doc: Bytes,
 }
 
-/// Something that was written about an id, as it was written.
+/// Write about an id, in the form in which it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     pub xact: Xact,
     pub action: Action,
     pub created: i64,
-    /// A comment's own id; else the span's.
+    /// Id of the comment, or the span id for other actions.
     pub own_id: Text,
     pub written: Bytes,
     pub rules: Bytes,
     pub audit: Bytes,
 }
 
-/// A trace: its visible spans, newest pagination key first.
+/// Trace with its visible spans, newest pagination key first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
     pub root_span_id: Text,
@@ -56,9 +57,9 @@ pub struct Trace {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TracePage {
-    /// Traces by their newest span, newest first.
+    /// Traces in the order of their newest spans, newest first.
     pub traces: Vec<Trace>,
-    /// Start of the next page; none at the end.
+    /// Start of the next page, or `None` at the end.
     pub next: Option<PaginationKey>,
 }
 
@@ -89,7 +90,7 @@ impl View {
         self.version = version;
     }
 
-    /// The last id this view holds.
+    /// Returns the last id that this view contains.
     pub fn version(&self) -> Xact {
         self.version
     }
@@ -102,7 +103,7 @@ impl View {
         self.objects.read().iter().map(|(object, record)| (*object, record.clone())).collect()
     }
 
-    /// Refuses what cannot be answered for ever: above the last id, below the floor, of a dropped object.
+    /// Refuses reads without a lasting answer: above the last id, below the floor, or of a dropped object.
     pub(crate) fn admit(&self, object: &ObjectKey, at: Xact) -> Result<(), ShardError> {
         if at > self.version {
             return Err(ShardError::NotYet { asked: at, last: self.version });
@@ -114,7 +115,7 @@ impl View {
         }
     }
 
-    /// The row `id` as of `at`.
+    /// Returns the row `id` as of `at`.
     pub fn get(&self, object: &ObjectKey, id: &str, at: Xact) -> Result<Option<Row>, ShardError> {
         self.admit(object, at)?;
         for generation in &self.generations {
@@ -133,7 +134,7 @@ impl View {
         Ok(None)
     }
 
-    /// Up to `limit` rows below `before`, newest pagination key first.
+    /// Returns up to `limit` rows below `before`, newest pagination key first.
     pub fn page(
         &self,
         object: &ObjectKey,
@@ -152,14 +153,16 @@ impl View {
         self.rows(steps)
     }
 
-    /// The visible spans of one trace, newest pagination key first.
+    /// Returns the visible spans of a trace, newest pagination key first.
     pub fn trace(&self, object: &ObjectKey, root_span_id: &str, at: Xact) -> Result<Vec<Row>, ShardError> {
         self.admit(object, at)?;
         let mut traces = self.whole_traces(object, &[Text::copied(root_span_id)], at)?;
         Ok(traces.pop().map(|trace| trace.rows).unwrap_or_default())
     }
 
-    /// Up to `limit` whole traces whose newest span lies below `before`, newest first; each trace on one page only.
+    /// Returns up to `limit` whole traces whose newest span is below `before`, newest first.
+    ///
+    /// Each trace is on one page only.
     pub fn traces(
         &self,
         object: &ObjectKey,
@@ -184,7 +187,7 @@ impl View {
                 }
             }
             let whole = self.whole_traces(object, &roots, at)?;
-            // A trace with a newer span than this page's start was on an earlier page.
+            // An earlier page has the traces with a span newer than the start of this page.
             page.traces.extend(whole.into_iter().filter(|trace| {
                 trace.rows.first().is_some_and(|newest| before.is_none_or(|before| newest.key < before))
             }));
@@ -210,7 +213,7 @@ impl View {
             }
             rows.sort_unstable();
             rows.dedup();
-            // A version that was superseded in memory need not be read.
+            // Versions that were superseded in memory need not be read.
             rows.retain(|row| live.end(*row, None) > at);
             if rows.is_empty() {
                 continue;
@@ -235,7 +238,9 @@ impl View {
             .collect())
     }
 
-    /// All that was written about an id up to `at`, newest first: patches as written, tombstones, comments.
+    /// Returns everything that was written about an id up to `at`, newest first.
+    ///
+    /// This includes patches as written, tombstones and comments.
     pub fn events(&self, object: &ObjectKey, id: &str, at: Xact) -> Result<Vec<Event>, ShardError> {
         self.admit(object, at)?;
         let mut events = Vec::new();
@@ -262,12 +267,12 @@ impl View {
         Ok(events)
     }
 
-    /// Every visible row of an object as of `at`, newest key first: for checks, not for serving.
+    /// Returns every visible row of an object as of `at`, newest key first. It serves checks, not clients.
     pub fn all(&self, object: &ObjectKey, at: Xact) -> Result<Vec<Row>, ShardError> {
         self.page(object, at, None, usize::MAX)
     }
 
-    /// The comments on `target` that nothing superseded, by their own ids.
+    /// Returns the current comments on `target` by their own ids.
     pub(crate) fn comments(&self, object: &ObjectKey, target: &str) -> Result<Comments, ShardError> {
         let mut found = Comments::default();
         for generation in &self.generations {
@@ -293,7 +298,7 @@ impl View {
         Ok(found)
     }
 
-    /// The document of a live row that is only in a segment: what a merge would have to read.
+    /// Returns the document of a live row that only a segment has, which a merge would have to read.
     pub(crate) fn sealed_base(&self, object: &ObjectKey, id: &str) -> Result<Option<(Xact, Base)>, ShardError> {
         if self.generations.iter().any(|generation| generation.newest(object, id).is_some()) {
             return Ok(None);
@@ -325,7 +330,7 @@ impl View {
         }
     }
 
-    /// The documents of the walked rows, read in one go per segment, in the order of the walk.
+    /// Reads the documents of the walked rows in the order of the walk, with one read per segment.
     fn rows(&self, steps: Vec<Step>) -> Result<Vec<Row>, ShardError> {
         let mut wanted: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
         for step in &steps {

@@ -1,11 +1,11 @@
-//! All writes to an object, in write order, for a caller that replays them elsewhere.
+//! Replay: all writes to an object in write order, for a caller that repeats them elsewhere.
 //!
-//! Memory and segments hold rows by their keys, not by their writes. So the next writes are selected from all later
-//! ones, a part at a time. For rows that were written once both orders are the same, and a part reads little more than
-//! itself.
+//! Memory and segments hold rows by their keys, not by their writes. The next writes are therefore selected from all
+//! later ones, a part at a time. For rows that were written once both orders are the same, and a part reads little more
+//! than itself.
 //!
-//! History below a floor may be gone and is not returned. Of each row that existed there, the last version is returned,
-//! whole, at the position of the write that made the row, so that rows keep their order.
+//! History below a floor may be gone and is not returned. For each row that existed at the floor, the last version is
+//! returned as a whole document. Its position is that of the write that made the row, so that rows keep their order.
 
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
@@ -20,12 +20,12 @@ use crate::memory::{Generation, MemoryRow};
 use crate::read::{View, memory_event, segment_event};
 use crate::text::Text;
 
-/// Operations that are picked at once: more than one write has.
+/// Upper bound of the operations that are picked at once. It exceeds the number of operations in one write.
 pub const PICKED_MAX: usize = 16_384;
-/// Rows whose keys are looked at at once.
+/// Number of rows whose keys are read at once.
 const PIECE_ROWS: u32 = 4096;
 
-/// An operation that was found and not yet read. It is read of the view in which it was found.
+/// Operation that was found but not yet read. It must be read through the view that found it.
 #[derive(Clone, Debug)]
 pub struct PastOp {
     pub xact: Xact,
@@ -41,7 +41,7 @@ enum OpLocation {
     Segment(usize, u32),
 }
 
-/// An operation as its write had it. Fields that a merge leaves open are those of the row.
+/// Operation as written. Fields that a merge leaves open have the values of the row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrittenOp {
     pub xact: Xact,
@@ -56,10 +56,10 @@ pub struct WrittenOp {
     pub audit: Bytes,
 }
 
-/// Order by write, and within a write by its rows: changes of older rows first.
+/// Order by write, and within a write by rows, so that changes of older rows come first.
 type ReplayOrder = (Xact, PaginationKey, u32);
 
-/// The first so many of what is offered.
+/// Selection of the first [`PICKED_MAX`] offered operations.
 struct Picked {
     from: Xact,
     at: Xact,
@@ -76,7 +76,7 @@ struct Offered {
     end: Xact,
 }
 
-/// Heap entry; only its order counts.
+/// Heap entry, which does not affect the order.
 struct HeapSlot(OpLocation);
 
 impl PartialEq for HeapSlot {
@@ -120,9 +120,9 @@ impl Picked {
         self.heap.push((order, HeapSlot(at())));
     }
 
-    /// Returns whether anything between these two may be selected.
+    /// Returns whether a group with these first and last writes may hold selected operations.
     fn may_take(&self, first: u64, last: u64) -> bool {
-        // What is told of it may be in the place of an earlier write.
+        // Operations at or below the floor may take the position of an earlier write.
         let first = if first <= self.floor.0 { 0 } else { first };
         let is_full = self.heap.len() == PICKED_MAX;
         let beyond = is_full && self.heap.peek().is_some_and(|(worst, _)| worst.0.0 < first);
@@ -131,8 +131,10 @@ impl Picked {
 }
 
 impl View {
-    /// The first operations of the writes from `from` on, up to `at`, in their order: all that there are, or at least
-    /// all of one write. What rows were deleted is among them; a delete that found nothing was never kept.
+    /// Returns the first operations of the writes from `from` up to `at`, in their order.
+    ///
+    /// The result is complete, or holds at least all operations of one write. It includes deletes of existing rows; a
+    /// delete that found no row was never stored.
     pub fn past(&self, object: &ObjectKey, from: Xact, at: Xact) -> Result<Vec<PastOp>, ShardError> {
         self.admit(object, at)?;
         let floor = self.object(object).map_or(Xact::ZERO, |record| record.floor);
@@ -150,7 +152,7 @@ impl View {
                 groups.push((first, last, number, group));
             }
         }
-        // Those that may hold the first come first, so that the others need not be read.
+        // Groups with the earliest writes come first, so that others need not be read.
         groups.sort_unstable();
         for (first, last, number, group) in groups {
             if picked.may_take(first, last) {
@@ -161,7 +163,7 @@ impl View {
         Ok(sorted.into_iter().map(|((xact, ..), HeapSlot(at))| PastOp { xact, at, whole: xact <= floor }).collect())
     }
 
-    /// Reads the content of these operations, in their order. Memory is proportional to what they wrote.
+    /// Reads the content of these operations, in their order. Memory use is proportional to that content.
     pub fn past_ops(&self, ops: &[PastOp]) -> Result<Vec<WrittenOp>, ShardError> {
         let mut wanted: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
         let mut whole: BTreeSet<(usize, u32)> = BTreeSet::new();
@@ -215,7 +217,7 @@ fn of_group(
     while start < end {
         let rows: Vec<u32> = (start..end.min(start + PIECE_ROWS)).collect();
         for row in live.segment.read(&rows, Columns::Keys)? {
-            // The later of one write to one row stands before the earlier.
+            // Within one write, the later operation on a row comes before the earlier one.
             let end = live.end(row.row, row.end);
             let OwnedRow { xact, key, action, .. } = row;
             picked.offer(Offered { xact, key, index: !row.row, action, end }, || OpLocation::Segment(number, row.row));
@@ -244,7 +246,7 @@ fn of_segment(mut row: OwnedRow, whole: bool) -> WrittenOp {
 
 fn of_event(event: crate::read::Event, id: Text, root_span_id: Text, is_root: bool) -> WrittenOp {
     let crate::read::Event { xact, action, created, own_id: span_id, written, rules, audit } = event;
-    // Nothing is kept of the document of a delete, which is empty.
+    // The document of a delete is not stored, because it is empty.
     let doc = if action == Action::Delete { Bytes::from_static(b"{}") } else { written };
     WrittenOp { xact, id, action, span_id, root_span_id, is_root, created, doc, rules, audit }
 }

@@ -1,12 +1,12 @@
-//! Applied keyed requests, kept so that a repeated one changes nothing.
+//! Applied keyed requests, kept so that a repeated request changes nothing.
 //!
-//! Every keyed request gets an ordinal, one up from the last. A request is known while it is among the last
-//! `REQUESTS_MAX` of this shard and its id is at most `REQUEST_AGE_SECONDS_MAX` of applied time old. The rule uses
-//! applied state only, so replicas that seal at different times decide alike. Older requests may remain in memory and
-//! on disk for a while; they still count as unknown.
+//! Every keyed request gets an ordinal, one above the last. A request is known under two conditions: it is among the
+//! last `REQUESTS_MAX` of this shard, and its id is at most `REQUEST_AGE_SECONDS_MAX` of applied time old. The rule
+//! uses only applied state, so replicas that seal at different times decide alike. Older requests may stay in memory
+//! and on disk for a while, but they count as unknown.
 //!
-//! In memory, requests since the last seal are in a map, the others in sorted runs. In the stored state each run is
-//! split into pages of at most a value's size, `r/<run>/<page>`.
+//! In memory, requests since the last seal are in a map, and the others are in sorted runs. The stored state splits
+//! each run into pages `r/<run>/<page>` that fit into a value.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use assay_storage_model::command::RequestId;
 
 use crate::error::ShardError;
 
-/// Known requests of one shard; with sixteen shards, a million a node.
+/// Upper bound of known requests of one shard. Sixteen shards have a million per node.
 pub const REQUESTS_MAX: u64 = 65_536;
-/// Applied time for which a request is known: 25 h, an hour above what is promised.
+/// Applied time for which a request is known: 25 h, which is one hour more than promised.
 pub const REQUEST_AGE_SECONDS_MAX: u32 = 25 * 3600;
-/// More runs than this are merged into one at the next seal.
+/// Number of runs from which the next seal merges them into one.
 const RUNS_MAX: usize = 8;
 
 const ITEM_BYTES: usize = 48;
@@ -37,7 +37,7 @@ struct AppliedRequest {
     ordinal: u64,
 }
 
-/// A sorted run and its number in the kept state.
+/// Sorted run with its number in the stored state.
 #[derive(Clone, Debug)]
 struct RequestRun {
     number: u64,
@@ -46,18 +46,18 @@ struct RequestRun {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PriorRequest {
-    /// Applied before with this id.
+    /// Request that was applied before with this id.
     Same(Xact),
-    /// The key was used before for something else.
+    /// Different request that used the same key.
     Other(Xact),
 }
 
 #[derive(Debug, Default)]
 pub struct Requests {
-    /// Keyed requests applied in this shard's life.
+    /// Number of keyed requests that this shard has ever applied.
     count: u64,
     fresh: HashMap<[u8; 16], AppliedRequest>,
-    /// Rotated out, in a seal that has not finished, and the count at that moment.
+    /// Requests of an unfinished seal, with the count at its rotation.
     sealing: Option<(u64, Arc<[AppliedRequest]>)>,
     runs: Vec<RequestRun>,
     next_run: u64,
@@ -71,7 +71,7 @@ impl Requests {
     pub fn find(&self, request: &RequestId, last: Xact) -> Option<PriorRequest> {
         let sealing = self.sealing.iter().flat_map(|(_, items)| search(items, &request.key));
         let sealed = self.runs.iter().flat_map(|run| search(&run.items, &request.key));
-        // A key may have been used again after it fell out of the window: its newest use counts.
+        // A key may be used again after it left the window, so its newest use counts.
         let newest =
             self.fresh.get(&request.key).into_iter().chain(sealing).chain(sealed).max_by_key(|item| item.ordinal)?;
         if !in_window(newest, self.count, last) {
@@ -90,7 +90,7 @@ impl Requests {
         self.fresh.insert(request.key, item);
     }
 
-    /// Takes what came since the last seal out, sorted. Called between two applies.
+    /// Moves the requests since the last seal into a sorted list. It is called between two applies.
     pub fn rotate(&mut self) {
         debug_assert!(self.sealing.is_none(), "one seal at a time");
         let mut items: Vec<AppliedRequest> = std::mem::take(&mut self.fresh).into_values().collect();
@@ -98,8 +98,10 @@ impl Requests {
         self.sealing = Some((self.count, items.into()));
     }
 
-    /// Plans what a seal writes for the rotated requests, and their in-memory form once it is durable. `last` is the
-    /// shard's last id at the rotation: a request dropped here must be unknown to a replay that starts there.
+    /// Plans the batch that a seal writes for the rotated requests, and the runs that follow it.
+    ///
+    /// `last` is the shard's last id at the rotation. A request dropped here must be unknown to a replay that starts
+    /// there.
     pub fn plan(&self, last: Xact) -> RequestSeal {
         let (count, new) = self.sealing.clone().unwrap_or_else(|| (self.count, Arc::from([])));
         let merge = self.runs.len() >= RUNS_MAX;
@@ -125,7 +127,7 @@ impl Requests {
         RequestSeal { batch, runs, next_run }
     }
 
-    /// The seal is durable: the rotated requests are in a run now.
+    /// Adopts the runs of a durable seal.
     pub fn sealed(&mut self, seal: RequestSeal) {
         self.sealing = None;
         self.runs = seal.runs;

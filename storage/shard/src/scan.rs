@@ -1,10 +1,9 @@
 //! Scan of a shard for queries: units of rows of one object, read column by column.
 //!
-//! A unit is the part of a segment's row group that belongs to the object, or some rows of memory. The units of a view
-//! hold each visible row exactly once, in no order between them. Rows of a segment unit are sorted by key, newest
-//! first; rows of a memory unit are in write order. A unit first reports its visible rows; columns are then read on
-//! demand. Short columns are cached for the next query (`cache`), long ones are read only for the rows that filters
-//! left.
+//! A unit is the object's part of a segment's row group, or some rows of memory. The units of a view hold each visible
+//! row exactly once, in no order between them. Rows of a segment unit are sorted by key, newest first. Rows of a memory
+//! unit are in write order. A unit first reports its visible rows; columns are then read on demand. Short columns are
+//! cached for the next query (`cache`). Long columns are read only for the rows that pass the filters.
 
 mod cache;
 mod compact;
@@ -29,13 +28,13 @@ use self::memory::MemoryRows;
 pub(crate) use self::sealed::Newest;
 use self::sealed::SealedRows;
 
-/// Below this fraction of wanted rows, an uncached column is read for these rows alone.
+/// Divisor of the row count below which an uncached column is read for the wanted rows alone.
 const FEW_ONE_IN: usize = 16;
 
-/// Rows of an object that a scan is about. All rows left out lack the values that are sought.
+/// Bounds of the rows that a scan needs. All other rows lack the requested values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sought {
-    /// Both ends included, as the others.
+    /// Range of keys; both ends are included, as in the other ranges.
     pub key: Option<(u64, u64)>,
     pub xact: Option<(u64, u64)>,
     pub created: Option<(i64, i64)>,
@@ -55,13 +54,13 @@ impl Sought {
     }
 }
 
-/// Some rows of one object.
+/// Group of rows of one object that a scan reads together.
 #[derive(Clone, Debug)]
 pub struct Unit {
     object: ObjectKey,
     at: Xact,
     bounds: Option<GroupBounds>,
-    /// Rows that are sought, where they are known one by one: ascending, counted within the unit.
+    /// Selected rows within the unit, ascending, if they are known individually.
     picked: Option<Vec<u32>>,
     rows: Rows,
 }
@@ -73,7 +72,7 @@ enum Rows {
 }
 
 impl View {
-    /// The units that may hold rows of an object that are sought, as of `at`.
+    /// Returns the units that may hold matching rows of an object as of `at`.
     pub fn units(&self, object: &ObjectKey, at: Xact, sought: &Sought) -> Result<Vec<Unit>, ShardError> {
         self.admit(object, at)?;
         let mut units = Vec::new();
@@ -92,7 +91,7 @@ impl Unit {
         self.object
     }
 
-    /// All of them, visible or not.
+    /// Returns the number of rows, visible or not.
     pub fn rows(&self) -> usize {
         match &self.rows {
             Rows::Memory(memory) => memory.rows(),
@@ -100,7 +99,7 @@ impl Unit {
         }
     }
 
-    /// Mean size of its rows in bytes, before compression. In a segment this is the mean of all rows of the group.
+    /// Returns the mean size of a row in bytes before compression. In a segment, it is the mean of the whole group.
     pub fn row_bytes(&self) -> usize {
         match &self.rows {
             Rows::Memory(memory) => memory.row_bytes(),
@@ -118,7 +117,7 @@ impl Unit {
         matches!(self.rows, Rows::Sealed(_))
     }
 
-    /// The rows that a read as of this scan's version sees and that may be sought.
+    /// Returns the rows that are visible at the scan's version and may match.
     pub fn visible(&self) -> Result<BooleanBuffer, ShardError> {
         let visible = match &self.rows {
             Rows::Memory(memory) => memory.visible(self.at),
@@ -130,7 +129,7 @@ impl Unit {
         })
     }
 
-    /// The kinds of values that rows are known to have at a path, without reading any.
+    /// Returns the kinds of values at a path if they are known without reading rows.
     pub fn known_kinds(&self, path: &[Step]) -> Option<Kinds> {
         match &self.rows {
             Rows::Memory(_) => None,
@@ -138,7 +137,7 @@ impl Unit {
         }
     }
 
-    /// Returns the rows that may have all of these words in the fields with a word index; None if there is no index.
+    /// Returns the rows that may have all of these words in the indexed fields, or `None` without a word index.
     pub fn with_words(&self, words: &[&str]) -> Result<Option<BooleanBuffer>, ShardError> {
         match &self.rows {
             Rows::Memory(_) => Ok(None),
@@ -146,7 +145,7 @@ impl Unit {
         }
     }
 
-    /// Returns the rows that may have a word for which `is` holds; None if there is no index.
+    /// Returns the rows that may have a word for which `is` holds, or `None` without a word index.
     pub fn with_a_word(&self, is: &dyn Fn(&[u8]) -> bool) -> Result<Option<BooleanBuffer>, ShardError> {
         match &self.rows {
             Rows::Memory(_) => Ok(None),
@@ -162,15 +161,16 @@ impl Unit {
         }
     }
 
-    /// Keeps for the next query what was found out about the rows of a segment. Nothing else than these rows, visible or
-    /// not, may have decided it.
+    /// Caches a result about the rows of a segment for the next query.
+    ///
+    /// The result must depend only on these rows, visible or not.
     pub fn remember(&self, cache: &ColumnCache, name: &str, found: &ArrayRef) {
         if let Rows::Sealed(sealed) = &self.rows {
             sealed.remember(cache, name, found);
         }
     }
 
-    /// The kinds of values that rows have at a path, visible or not.
+    /// Returns the kinds of values that rows have at a path, visible or not.
     pub fn kinds(&self, cache: &ColumnCache, path: &[Step]) -> Result<Kinds, ShardError> {
         match &self.rows {
             Rows::Memory(memory) => Ok(memory.kinds(cache, path)),
@@ -193,7 +193,7 @@ impl Unit {
     }
 }
 
-/// Part of a column of a whole chunk.
+/// Returns a part of a column of a whole chunk.
 fn part_of(column: &ArrayRef, rows: Range<usize>, keep: Option<&BooleanBuffer>) -> ArrayRef {
     let part = column.slice(rows.start, rows.len());
     let part = match keep {
@@ -216,7 +216,7 @@ fn bits_of(rows: &[u32], length: usize) -> BooleanBuffer {
     bits.finish()
 }
 
-/// Numbers of sources of columns: no two generations or segments of a process share one.
+/// Returns a new source number of columns. No two generations or segments of a process share one.
 pub(crate) fn next_source() -> u64 {
     use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -228,7 +228,7 @@ pub(crate) fn next_source() -> u64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Chunk {
     source: u64,
-    /// Object of the rows; none in a segment, whose groups hold several objects.
+    /// Object of the rows, or `None` in a segment, whose groups hold several objects.
     object: Option<ObjectKey>,
     number: u32,
 }

@@ -1,8 +1,9 @@
-//! Scrub: reads every byte of a shard's segments while it serves, to find damage that no reader has met yet. Also
-//! computes a digest of the applied state, to be compared with that of another replica.
+//! Scrub: reads every byte of a shard's segments during service, to find damage that no reader has met yet.
 //!
-//! A segment is read as of one moment; meanwhile a seal may replace its marks, and compaction may remove it. So a
-//! suspicious segment is read again, and damage is reported only in a segment that is unchanged.
+//! It also computes a digest of the applied state, for comparison with other replicas.
+//!
+//! A segment is read as of one moment. Meanwhile a seal may replace its marks, and compaction may remove it. A
+//! suspicious segment is therefore read again, and damage is reported only for an unchanged segment.
 
 use std::sync::Arc;
 
@@ -12,10 +13,10 @@ use assay_storage_segments::verify;
 use crate::Shard;
 use crate::live_segment::LiveSegment;
 
-/// Maximum number of reads of a segment whose files change during the scrub.
+/// Upper bound of the reads of a segment whose files change during the scrub.
 const LOOKS_MAX: usize = 4;
 
-/// Everything that was applied up to a position, in one number.
+/// Digest of everything that was applied up to a position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShardDigest {
     pub applied: Applied,
@@ -23,8 +24,9 @@ pub struct ShardDigest {
 }
 
 impl Shard {
-    /// Returns a line for each finding; none if all is well. `pace` is called with the size of each segment before it
-    /// is read, and returns whether to continue. Blocking.
+    /// Returns a line for each finding; the result is empty if there is no damage.
+    ///
+    /// This blocks. `pace` is called with the size of each segment before the read, and returns whether to continue.
     pub fn scrub(&self, pace: &dyn Fn(u64) -> bool) -> Vec<String> {
         let mut findings = Vec::new();
         let segments = self.core.lock().segments.to_vec();
@@ -56,7 +58,7 @@ impl Shard {
         Vec::new()
     }
 
-    /// Digest of the state at one moment. Equal on replicas that applied the same entries.
+    /// Returns the digest of the current state. It is equal on replicas that applied the same entries.
     pub fn digest(&self) -> ShardDigest {
         let core = self.core.lock();
         let mut digest = u64::from(crc32c::crc32c(&core.last.0.to_le_bytes()));
@@ -65,7 +67,7 @@ impl Shard {
             let numbers = [record.floor.0, record.rows, record.comments, record.last.0, u64::from(record.digest)];
             let numbers = numbers.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>();
             let sum = crc32c::crc32c_append(crc32c::crc32c_append(crc32c::crc32c(&key.to_bytes()), &flags), &numbers);
-            // Mixed, so that two objects that change places do not give the same.
+            // The rotation makes the digest depend on the order of objects.
             digest = digest.rotate_left(7).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ u64::from(sum);
         }
         ShardDigest { applied: core.applied.clone(), digest }

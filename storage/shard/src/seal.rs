@@ -1,13 +1,14 @@
-//! Seal: the memory table becomes a segment, and everything up to the rotation is durable without the log.
+//! Seal, which turns the memory table into a segment and makes everything up to the rotation durable without the log.
 //!
-//! 1. Rotate, between two applies: a new generation takes the writes; counters, object records, request ids and the
-//!    marks that no file has yet are taken as of this moment.
-//! 2. Write the segment with those marks (temporary names, sync, rename, directory).
-//! 3. Commit the kept state in one durable batch. This is the seal: before it, nothing changed; after it, all.
-//! 4. Switch readers over. Ends that came meanwhile become marks of the new segment.
+//! 1. Rotate between two applies. A new generation takes the writes. The counters, object records, request ids and the
+//!    marks that no file has yet are captured.
+//! 2. Write the segment with those marks: temporary names, sync, rename, directory.
+//! 3. Commit the stored state in one durable batch. This commit is the seal: nothing has changed before it, and
+//!    everything has after it.
+//! 4. Switch readers over. Ends set since the rotation become marks of the new segment.
 //!
-//! A seal that fails at 2 (the disk is full) is tried again with the same rotation; one that fails at 3 may or may not
-//! be durable, so the replica stops.
+//! A seal that fails in step 2, for example on a full disk, is retried with the same rotation. After a failure in step
+//! 3 the batch may or may not be durable, so the replica stops.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -30,11 +31,10 @@ use crate::{Core, Shard};
 #[derive(Debug)]
 pub(crate) struct Upkeep {
     pub kv: Arc<dyn Kv>,
-    /// Directory of the segments of this generation of the shard.
     pub segments_dir: PathBuf,
     /// Durable counters.
     pub sealed: Counters,
-    /// A rotation whose seal has not finished.
+    /// Rotation whose seal has not finished.
     rotation: Option<Rotation>,
 }
 
@@ -43,13 +43,13 @@ impl Upkeep {
         Upkeep { kv, segments_dir, sealed, rotation: None }
     }
 
-    /// Returns whether a seal has to be retried before segments may change.
+    /// Returns whether a seal must be retried before segments may change.
     pub fn seal_failed(&self) -> bool {
         self.rotation.is_some()
     }
 }
 
-/// The state at one moment between two applies.
+/// State at one moment between two applies.
 #[derive(Debug)]
 struct Rotation {
     generation: Arc<Generation>,
@@ -60,7 +60,7 @@ struct Rotation {
     marks: Vec<Mark>,
 }
 
-/// A segment as written, and where each row of the generation went.
+/// Written segment with the new position of each row of the generation.
 struct WrittenSegment {
     meta: SegmentMeta,
     segment: Arc<Segment>,
@@ -68,7 +68,9 @@ struct WrittenSegment {
 }
 
 impl Shard {
-    /// Makes everything applied so far durable without the log; answers how far that is. Blocks; one at a time.
+    /// Makes everything applied so far durable without the log, and returns that position.
+    ///
+    /// This blocks, and seals run one at a time.
     pub fn seal(&self) -> Result<Applied, ShardError> {
         let mut upkeep = self.upkeep.lock();
         if upkeep.rotation.is_none() {
@@ -82,7 +84,7 @@ impl Shard {
         let rotation = upkeep.rotation.take().expect("just made, or left by a seal that failed");
         match self.finish_seal(&mut upkeep, &rotation) {
             Ok(()) => {
-                // Durable, and readers were switched over: from here on the log may be purged.
+                // The state is durable and readers are switched over, so the log may be purged from here on.
                 self.sealed.lock().clone_from(&rotation.applied);
                 Ok(rotation.applied)
             }
@@ -178,7 +180,7 @@ fn rotate(core: &mut Core) -> Rotation {
     }
 }
 
-/// An end that came after the rotation is not part of what is sealed.
+/// Returns a row for the segment. An end set after the rotation is not part of the sealed state.
 fn version_row(object: ObjectKey, row: &MemoryRow, last: Xact) -> VersionRow<'_> {
     let given = |bytes: &'_ bytes::Bytes| !bytes.is_empty();
     VersionRow {

@@ -1,13 +1,14 @@
-//! Snapshot: the sealed state, as the files of its segments and an export of the keyed store.
+//! Snapshot of the sealed state: the files of its segments and an export of the key-value store.
 //!
-//! An export copies nothing: it lists the files and holds their segments, so that a compaction cannot remove them while
-//! they are sent. An incoming snapshot is first verified, every byte of it, and refused if it is inconsistent: the
-//! replica continues with its state. An install never changes the state in use: files and keyed state go into a new
-//! generation directory, and `CURRENT` is switched to it. A crash before the switch leaves a directory that the next
-//! open removes. After it the old one is removed, its segments by their last readers.
+//! An export copies nothing. It lists the files and holds their segments, so that a compaction cannot remove them
+//! during the transfer. An incoming snapshot is first verified byte by byte. If it is inconsistent, it is refused and
+//! the replica continues with its state. An install never changes the state in use. Files and stored state go into a
+//! new generation directory, and then `CURRENT` is switched to it. A crash before the switch leaves a directory that
+//! the next open removes. After the switch, the old directory is removed; the last readers of its segments remove their
+//! files.
 //!
 //! ```text
-//! kept state:  1, count u32, (length u32, key, length u32, value)*, CRC32C of all before
+//! stored state:  1, count u32, (length u32, key, length u32, value)*, CRC32C of all before
 //! ```
 
 use std::path::{Path, PathBuf};
@@ -26,16 +27,16 @@ use crate::open::{current_generation, generation_dir, load, make_dir, open_kv, w
 use crate::{KvKind, Shard};
 
 const KEPT_EXPORT_VERSION: u8 = 1;
-/// The kept state of one shard, exported.
+/// Upper bound of the exported stored state of one shard.
 pub const KEPT_EXPORT_BYTES_MAX: usize = 256 << 20;
 
-/// Why a snapshot cannot be installed. Nothing has changed.
+/// Error for a snapshot that cannot be installed. Nothing has changed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SnapshotError {
-    /// The content differs from what was written: the disk of the sender or of the receiver changed it.
+    /// Content that differs from what was written, because of the disk of the sender or of the receiver.
     #[error("{0}")]
     Damaged(String),
-    /// Sound as far as visible, but in a newer format.
+    /// Snapshot without visible damage, but in a newer format.
     #[error("{0}")]
     Newer(String),
 }
@@ -50,7 +51,7 @@ impl From<ShardError> for SnapshotError {
     }
 }
 
-/// One file of a snapshot.
+/// File of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportFile {
     pub name: String,
@@ -58,7 +59,7 @@ pub struct ExportFile {
     pub length: u64,
 }
 
-/// A snapshot that can be read while this is held.
+/// Snapshot that can be read while this value exists.
 #[derive(Clone, Debug)]
 pub struct Export {
     pub applied: Applied,
@@ -68,7 +69,7 @@ pub struct Export {
 }
 
 impl Shard {
-    /// The sealed state as a snapshot.
+    /// Exports the sealed state as a snapshot.
     pub fn export(&self) -> Result<Export, ShardError> {
         let upkeep = self.upkeep.lock();
         let held = self.core.lock().segments.to_vec();
@@ -83,8 +84,9 @@ impl Shard {
         Ok(Export { applied: upkeep.sealed.applied.clone(), files, kept: encode_kept(&pairs), _held: held })
     }
 
-    /// Verifies every byte of a snapshot whose files are in `incoming`, and changes nothing. Blocks for as long as that
-    /// takes, without a lock that others wait for.
+    /// Verifies every byte of a snapshot whose files are in `incoming`, and changes nothing.
+    ///
+    /// This blocks, without a lock that others wait for.
     pub fn check_snapshot(&self, kept: &[u8], incoming: &Path) -> Result<(), SnapshotError> {
         let disk = &self.config.disk;
         for meta in read_kept(kept)?.segments {
@@ -98,10 +100,12 @@ impl Shard {
         Ok(())
     }
 
-    /// Replaces this replica's state by a snapshot whose files are in `incoming`, on the same disk; they are moved.
-    /// [`Shard::check_snapshot`] must have accepted it. The rows are not read again: between check and install only
-    /// this process has the files. A change by the disk in that time is found like in any other file, by readers and by
-    /// the scrub.
+    /// Replaces this replica's state with a snapshot whose files are in `incoming`, on the same disk. The files are
+    /// moved.
+    ///
+    /// [`Shard::check_snapshot`] must have accepted the snapshot. The rows are not read again, because only this
+    /// process has access to the files between check and install. Readers and the scrub find a later change by the
+    /// disk.
     pub fn install(&self, kept: &[u8], incoming: &Path) -> Result<(), ShardError> {
         let _one = self.compacting.lock();
         let mut upkeep = self.upkeep.lock();
@@ -147,11 +151,11 @@ impl Shard {
         };
         self.sealed.lock().clone_from(&next.sealed.applied);
         *upkeep = next;
-        // Whoever still reads the old segments reads them to the end; their files go with the last of these readers.
+        // Readers of the old segments finish their reads, and the last of them removes the files.
         replaced.segments.iter().for_each(|live| live.supersede());
         drop(replaced);
         if let KvKind::Sled { .. } = self.config.kv {
-            // The directory itself is a leftover that the next open sweeps.
+            // The next open sweeps the directory itself.
             let old = generation_dir(&self.config.dir, before).join("kv");
             disk.remove_dir_all(&old).map_err(ShardError::io(format!("removing {}", old.display())))?;
         }
@@ -173,7 +177,7 @@ fn encode_kept(pairs: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
     bytes
 }
 
-/// The kept state as it would be loaded, in memory.
+/// Loads the stored state in memory.
 fn read_kept(bytes: &[u8]) -> Result<Manifest, SnapshotError> {
     let kv = MemoryKv::new();
     let mut batch = Batch::default();

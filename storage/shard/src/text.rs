@@ -10,7 +10,7 @@ use bytestring::ByteString;
 pub struct Text(ByteString);
 
 impl Text {
-    /// Shares `whole`, of which `part` is a slice.
+    /// Returns a text that shares `whole`, of which `part` is a slice.
     pub fn within(whole: &Bytes, part: &str) -> Text {
         if part.is_empty() {
             return Text(ByteString::new());
@@ -36,7 +36,7 @@ impl Text {
     }
 }
 
-/// Hashes and compares as the text does, so that maps can be searched with a `&str`.
+/// The hash and comparison are those of the text, so that maps can be searched with a `&str`.
 impl Borrow<str> for Text {
     fn borrow(&self) -> &str {
         &self.0

@@ -1,7 +1,7 @@
-//! Walk over the visible rows of one object, newest pagination key first, across memory and segments.
+//! Iterator over the visible rows of one object, newest pagination key first, across memory and segments.
 //!
-//! Each source is read in pieces that grow, and only when it may hold the next key: a page of the newest rows touches
-//! memory and the newest segments, however many there are.
+//! Each source is read in growing pieces, and only if it may hold the next key. A page of the newest rows therefore
+//! reads memory and the newest segments only, regardless of the number of segments.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::text::Text;
 const PIECE_ROWS_FIRST: usize = 128;
 const PIECE_ROWS_MAX: usize = 4096;
 
-/// A visible row's place and what is known without its document.
+/// Position of a visible row, with the fields that are known without its document.
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
     pub key: PaginationKey,
@@ -28,7 +28,7 @@ pub(crate) struct Step {
 #[derive(Clone, Debug)]
 pub(crate) enum From {
     Memory(Box<MemoryRow>),
-    /// The place in the view's list of segments, and the row.
+    /// Position in the view's list of segments, and the row.
     Segment(usize, u32),
 }
 
@@ -40,7 +40,7 @@ enum Source {
 struct Feed {
     source: Source,
     buffer: VecDeque<Step>,
-    /// Upper bound of the keys of steps in this feed that are not in the buffer.
+    /// Upper bound of the keys of this feed's rows that are not in the buffer.
     bound: PaginationKey,
     piece: usize,
     done: bool,

@@ -1,5 +1,6 @@
-//! The shard against a naive model: random writes, seals, compactions, restarts, snapshots. Every read at every version
-//! must match the model. One seed makes one history; a failure prints it.
+//! The shard against a naive model: random writes, seals, compactions, restarts and snapshots.
+//!
+//! Every read at every version must match the model. One seed makes one history, and a failure prints it.
 
 mod world;
 
@@ -101,7 +102,7 @@ fn a_damaged_snapshot_is_refused_and_the_shard_goes_on() {
     world.check_everything();
 }
 
-/// Ends that come while a segment is written, and marks that come while segments are merged, must not be lost.
+/// Ends set while a segment is written, and marks set while segments are merged, must not be lost.
 #[test]
 fn writes_go_on_beside_seals_and_compactions() {
     for seed in 200..203 {

@@ -1,4 +1,4 @@
-//! Limits on the effect of one write on a shard, whoever proposed it.
+//! Limits on the effect of one write on a shard, regardless of the proposer.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -35,8 +35,9 @@ fn row(action: Action, doc: &[u8]) -> RowOp<'_> {
     RowOp { id: "r", action, span_id: "r", root_span_id: "r", is_root: true, created: 0, doc, rules: b"", audit: b"" }
 }
 
-/// Each merge makes its row anew and all of them are held until the write is applied: thousands onto a large row would
-/// take the memory of the node, and take it again at every start.
+/// Tests merges onto a large row. Each merge makes a new row, which is held until the write is applied.
+///
+/// Thousands of merges onto a large row would exhaust the memory of the node, and again at every start.
 #[test]
 fn merges_onto_a_large_row_are_refused_before_they_take_the_memory() {
     let shard = shard();
@@ -52,7 +53,7 @@ fn merges_onto_a_large_row_are_refused_before_they_take_the_memory() {
     assert!(matches!(apply(&shard, 3, vec![merge; most]), Outcome::Written { .. }));
 }
 
-/// Each comment is held against those that hang on its row already: read one by one they would stop the shard for hours.
+/// Tests comments on one row. Each is compared with the existing ones, and single reads would stop the shard for hours.
 #[test]
 fn thousands_of_comments_on_one_row_take_no_squared_time() {
     let shard = shard();

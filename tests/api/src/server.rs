@@ -22,13 +22,23 @@ pub struct Options {
     pub data_dir: PathBuf,
     /// None: the server makes a key and prints it.
     pub key: Option<String>,
-    /// Settings, as `--set` takes them: `http.listen=...`.
+    /// Settings, as `--set` takes them: `http.otlp_listen=...`.
     pub settings: Vec<String>,
+    /// Address and port to listen at; any free port by default.
+    pub listen: String,
+    /// Variables of its environment, beside the key.
+    pub environment: Vec<(String, String)>,
 }
 
 impl Options {
     pub fn new(data_dir: &Path) -> Options {
-        Options { data_dir: data_dir.to_owned(), key: Some(TEST_KEY.into()), settings: Vec::new() }
+        Options {
+            data_dir: data_dir.to_owned(),
+            key: Some(TEST_KEY.into()),
+            settings: Vec::new(),
+            listen: "127.0.0.1:0".into(),
+            environment: Vec::new(),
+        }
     }
 }
 
@@ -53,7 +63,8 @@ impl Server {
         if let Some(key) = &options.key {
             command.env("ASSAY_API_KEY", key);
         }
-        command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(&options.data_dir);
+        command.envs(options.environment.iter().map(|(name, value)| (name, value)));
+        command.args(["serve", "--listen", &options.listen, "--data-dir"]).arg(&options.data_dir);
         for setting in &options.settings {
             command.args(["--set", setting]);
         }

@@ -1,4 +1,4 @@
-//! Environments that are installed once and cached in cargo's target directory, and programs that run in them.
+//! Environments that are installed once and cached in Cargo's target directory, and programs that run in them.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -6,21 +6,21 @@ use std::process::{Command, Output};
 
 use anyhow::{Context, Result, bail};
 
-/// Messages of the SDKs when they drop rows: they raise no error then.
+/// Messages of SDKs that drop rows, which is not reported as an error.
 const DROPPED: [&str; 2] = ["log request failed", "Dropping batch"];
 
-/// A locked folder with an installed environment.
+/// Locked folder with an installed environment.
 #[derive(Debug)]
 pub struct CachedEnvironment {
     folder: PathBuf,
     wanted: String,
     is_made: bool,
-    /// Held as long as this is there: another process may want the same at the same time.
+    /// Lock against other processes that need the same environment, held for the lifetime of this value.
     _lock: File,
 }
 
 impl CachedEnvironment {
-    /// A folder of this name; empty, unless what is wanted is in it.
+    /// Opens the folder of an environment, which is empty unless the wanted versions are installed in it.
     pub fn open(name: &str, wanted: &str) -> Result<CachedEnvironment> {
         let above = beside_what_is_built()?;
         let lock = File::create(above.join("lock"))?;
@@ -48,10 +48,12 @@ impl CachedEnvironment {
     }
 }
 
-/// Written last, with what was installed: what was half made, or of other versions, is made again.
+/// Name of the file that lists the installed versions.
+///
+/// It is written last, so an incomplete or outdated environment is installed again.
 const MARKER: &str = "installed";
 
-/// Returns a folder in cargo's target directory, from a test or a program.
+/// Returns a folder in Cargo's target directory, for a test or a program.
 fn beside_what_is_built() -> Result<PathBuf> {
     let own = std::env::current_exe()?;
     let folder = own.parent().context("a folder of this program's file")?;
@@ -62,7 +64,7 @@ fn beside_what_is_built() -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Runs one script; an error where it fails, or where its SDK gave rows up.
+/// Runs a script. Returns an error if the script fails or its SDK drops rows.
 pub fn ends_well(script: &str, command: &mut Command) -> Result<()> {
     let output = command.output().with_context(|| format!("{:?} does not run", command.get_program()))?;
     let said = said(&output);
@@ -80,7 +82,7 @@ pub fn checked(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// All that it wrote.
+/// Returns the standard output and the standard error of a process.
 pub fn said(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }

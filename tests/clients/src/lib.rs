@@ -1,5 +1,7 @@
-//! Unmodified clients against the built program: each is installed from its public package index at pinned versions,
-//! gets only an address and a key, and its data is read back.
+//! Support for tests of unmodified clients against the built program.
+//!
+//! Each client is installed from its public package index at a pinned version. It gets only an address and a key, and
+//! the tests read its data back.
 
 pub mod javascript;
 pub mod kept;

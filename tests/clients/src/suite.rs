@@ -1,5 +1,6 @@
-//! Servers for a client's scripts: one node, or several with another one at each request; runs several scripts
-//! concurrently.
+//! Servers for the scripts of clients, and concurrent execution of these scripts.
+//!
+//! A server is a single node, or several nodes behind a proxy that sends each connection to the next node.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -15,22 +16,22 @@ use assay_test_api::server::{Options, Server};
 
 use crate::proxy::Proxy;
 
-/// Each node closes a connection behind its first answer, so that the next request is a connection of its own.
+/// Setting that closes a connection after its first response, so that every request opens a new connection.
 const ONE_REQUEST_A_CONNECTION: (&str, &str) = ("ASSAY_HTTP_KEEP_ALIVE_SECONDS", "0");
-/// Time limit until a node has closed after its response; persistent connections would stay open longer.
+/// Time limit for a node to close a connection after its response, which a persistent connection would exceed.
 const CLOSE_MAX: Duration = Duration::from_secs(20);
-/// Connections that each node gets at the least: the scripts make more than a hundred requests.
+/// Minimum number of connections of each node. The scripts send more than a hundred requests.
 const CARRIED_MIN: usize = 20;
-/// Time within which something behind an answer is visible, on a busy machine.
+/// Time limit for the effects of a response to become visible, chosen for a busy machine.
 const VISIBLE_WITHIN: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(50);
-/// Scripts that run at the same time: mostly they wait.
+/// Number of scripts that run concurrently, which mostly wait.
 const AT_ONCE: usize = 3;
 
 /// Addresses and credentials given to scripts.
 #[derive(Debug)]
 pub struct Served {
-    /// One address, of a node or of a proxy.
+    /// Address of a node or a proxy.
     pub url: String,
     /// Addresses of all nodes.
     pub urls: Vec<String>,
@@ -41,14 +42,21 @@ pub struct Served {
     pub data_dir: PathBuf,
 }
 
-/// One script, and what was wrong with it.
+/// Run of one script, which returns its failure.
 pub type Job<'a> = Box<dyn Fn() -> Result<()> + Send + Sync + 'a>;
 
-/// Panics with what failed on one node.
+/// Starts one node, and panics with the failures of its scripts.
 pub fn on_one_node(failures: impl FnOnce(&Served) -> String) {
+    on_one_node_with(&[], failures);
+}
+
+/// Starts one node with these settings, and panics with the failures of its scripts.
+pub fn on_one_node_with(settings: &[&str], failures: impl FnOnce(&Served) -> String) {
     let dir = tempfile::tempdir().expect("a directory");
     let data_dir = dir.path().join("data");
-    let mut server = Server::start(&Options::new(&data_dir)).unwrap_or_else(|error| panic!("{error:#}"));
+    let settings = settings.iter().map(|setting| (*setting).to_owned()).collect();
+    let options = Options { settings, ..Options::new(&data_dir) };
+    let mut server = Server::start(&options).unwrap_or_else(|error| panic!("{error:#}"));
     let (url, key) = (server.url.clone(), server.key.clone());
     let otlp_urls = Vec::from_iter(server.otlp_url.clone());
     let failures = failures(&Served { urls: vec![url.clone()], otlp_urls, url, key, data_dir });
@@ -56,16 +64,33 @@ pub fn on_one_node(failures: impl FnOnce(&Served) -> String) {
     assert!(failures.is_empty(), "{failures}\nthe server said:\n{}", server.log());
 }
 
-/// Panics with what failed on several nodes, or where one of them had next to nothing to do.
+/// Starts several nodes, and panics with the failures of their scripts.
+///
+/// It also panics if a node got hardly any connections.
 pub fn on_nodes(nodes: usize, failures: impl FnOnce(&Served) -> String) {
     on_nodes_that_serve(nodes, CARRIED_MIN, failures);
 }
 
-/// Panics with what failed on several nodes, or where one of them got fewer connections than this.
+/// Starts several nodes with these environment variables, and panics like [`on_nodes`].
+pub fn on_nodes_with(nodes: usize, environment: &[(&str, &str)], failures: impl FnOnce(&Served) -> String) {
+    on_nodes_that_carry(nodes, CARRIED_MIN, environment, failures);
+}
+
+/// Starts several nodes, and panics like [`on_nodes`] with this minimum number of connections.
 pub fn on_nodes_that_serve(nodes: usize, carried_min: usize, failures: impl FnOnce(&Served) -> String) {
+    on_nodes_that_carry(nodes, carried_min, &[], failures);
+}
+
+fn on_nodes_that_carry(
+    nodes: usize,
+    carried_min: usize,
+    environment: &[(&str, &str)],
+    failures: impl FnOnce(&Served) -> String,
+) {
+    let environment: Vec<(&str, &str)> = [ONE_REQUEST_A_CONNECTION].iter().chain(environment).copied().collect();
     let dir = tempfile::tempdir().expect("a directory");
     let data = dir.path().join("data");
-    let dev = Dev::start_nodes(nodes, &data, &[ONE_REQUEST_A_CONNECTION]);
+    let dev = Dev::start_nodes(nodes, &data, &environment);
     let mut dev = dev.unwrap_or_else(|error| panic!("{error:#}"));
     let proxy = Proxy::start(&dev.urls).unwrap_or_else(|error| panic!("{error:#}"));
     closes_behind_an_answer(&proxy.url());
@@ -79,7 +104,7 @@ pub fn on_nodes_that_serve(nodes: usize, carried_min: usize, failures: impl FnOn
     assert!(carried.iter().all(|count| *count >= carried_min), "{carried:?}");
 }
 
-/// Checks that connections are closed. Otherwise an SDK would stay on its first node.
+/// Checks that connections are closed, because otherwise an SDK would stay on its first node.
 fn closes_behind_an_answer(url: &str) {
     let address = url.strip_prefix("http://").expect("an http:// address");
     let mut stream = TcpStream::connect(address).expect("a connection");
@@ -90,7 +115,7 @@ fn closes_behind_an_answer(url: &str) {
     assert!(end.is_ok() && answer.starts_with("HTTP/1.1 200"), "{end:?}: {answer}");
 }
 
-/// Runs all jobs, several at a time, and returns the failures.
+/// Runs all jobs, a few of them at a time, and returns the failures.
 pub fn at_once(jobs: &[Job<'_>]) -> String {
     run_jobs(jobs, AT_ONCE)
 }
@@ -117,20 +142,22 @@ fn run_jobs(jobs: &[Job<'_>], threads: usize) -> String {
     failures.into_inner().unwrap_or_else(PoisonError::into_inner).join("\n\n")
 }
 
-/// Returns a test's requirement. If it is unavailable, prints so and passes, unless ASSAY_REQUIRE=all.
+/// Returns the requirement of a test, or `None` after a message if it is unavailable.
+///
+/// It panics instead if `ASSAY_REQUIRE=all`.
 pub fn covered<T>(what: &str, found: Result<T, String>) -> Option<T> {
     match found {
         Ok(found) => Some(found),
         Err(problem) => {
             assert_ne!(std::env::var("ASSAY_REQUIRE").as_deref(), Ok("all"), "{problem}");
-            // To the stream itself: what a passing test prints is not shown.
+            // The macros would not do, because the output of a passing test is captured.
             let _ = writeln!(std::io::stderr(), "NOT COVERED: {what}: {problem}");
             None
         }
     }
 }
 
-/// Waits until something that goes on behind an answer is visible.
+/// Waits until an effect that continues after a response is visible.
 pub fn until(what: &str, is_visible: impl Fn() -> bool) {
     let deadline = Instant::now() + VISIBLE_WITHIN;
     while !is_visible() {
@@ -139,7 +166,7 @@ pub fn until(what: &str, is_visible: impl Fn() -> bool) {
     }
 }
 
-/// The service token of an owner, which a node's administrator makes in this data directory.
+/// Creates a service account that is an owner, and returns its token.
 pub fn service_token(data_dir: &Path) -> Result<String> {
     let place = data_dir.to_str().context("a path that is text")?;
     let words = ["admin", "create-service-account", "robot", "--organization", "default", "--data-dir", place];

@@ -1,11 +1,11 @@
-//! Thread that applies one group's entries; in a simulation, a task.
+//! Thread that applies the entries of one group. A simulation uses a task instead.
 //!
-//! One thread per group and not a pool: applying is CPU work of up to some milliseconds an entry, it must keep its
-//! order, and a slow group must not delay others. An idle thread costs a stack. The worker of consensus hands over a
-//! batch and waits for its outcomes, so the queue is as short as one batch, and the runtime that sends heartbeats never
-//! computes.
+//! Each group has its own thread instead of a pool. Applying an entry takes up to some milliseconds of CPU time, must
+//! keep its order, and must not delay other groups. An idle thread costs only its stack. The worker of consensus passes
+//! a batch and waits for its outcomes, so the queue is as short as one batch. The runtime that sends heartbeats never
+//! applies entries.
 //!
-//! A1: entries are applied in order, each once; the position that is published never runs ahead of the machine.
+//! A1: entries are applied in order, each once, and the published position is never ahead of the machine.
 //! A2: after an error or a panic nothing more is applied.
 
 use std::io;
@@ -28,10 +28,10 @@ use crate::types::{self, EntryBytes, EntryOf, position_of};
 use crate::work::Work;
 use crate::write_path::large_writes::{LargeWrites, blob_named};
 
-/// Batches that wait for the thread. The worker waits for each, so one is enough.
+/// Capacity of the queue of batches. The worker waits for each batch, so one is enough.
 const BATCHES_WAITING_MAX: usize = 1;
 
-/// The index up to which a group applied, plus one; 0 before its first entry.
+/// Applied index of a group plus one, or 0 before its first entry.
 pub(crate) type AppliedNext = watch::Sender<u64>;
 
 struct ApplyBatch {
@@ -39,7 +39,7 @@ struct ApplyBatch {
     answer: oneshot::Sender<Result<Vec<Vec<Outcome>>, MachineError>>,
 }
 
-/// Handle over which consensus passes batches to the thread. The thread ends when this is dropped.
+/// Handle through which consensus passes batches to the thread. The thread ends when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Applier {
     batches: mpsc::Sender<ApplyBatch>,
@@ -63,15 +63,15 @@ pub(crate) struct ApplyParts {
     pub fatal: OnFatal,
 }
 
-/// Handle to wait for the end of the thread, which comes when its [`Applier`] is dropped.
+/// Handle to wait for the end of the thread, which follows the drop of its [`Applier`].
 #[derive(Clone, Debug, Default)]
 pub struct ApplyThread(Arc<Mutex<Option<JoinHandle<()>>>>);
 
 impl ApplyThread {
-    /// Blocking.
+    /// Waits for the end of the thread. Blocking.
     pub fn join(&self) {
         if let Some(handle) = self.0.lock().take() {
-            // A panic in it has been reported where its batch was waited for.
+            // A panic of the thread was reported to the waiter of its batch.
             let _ = handle.join();
         }
     }
@@ -99,7 +99,7 @@ impl Applier {
         Ok((applier, ApplyThread(Arc::new(Mutex::new(thread)))))
     }
 
-    /// Outcomes of each entry, in order. An error has been reported.
+    /// Applies a batch and returns the outcomes of each entry, in order. Errors are already reported.
     pub async fn apply(&self, entries: Vec<EntryOf>) -> Result<Vec<Vec<Outcome>>, MachineError> {
         let last = entries.last().map_or(0, |entry| entry.log_id.index);
         self.gather(&entries).await?;
@@ -115,7 +115,7 @@ impl Applier {
         })
     }
 
-    /// The blobs that these entries name, here.
+    /// Waits until the blobs that these entries name are here.
     async fn gather(&self, entries: &[EntryOf]) -> Result<(), MachineError> {
         for (hash, length) in entries.iter().filter_map(|entry| blob_named(&entry.payload)) {
             if let Err(error) = self.large.ensure(hash, length, others_of(&*self.machine, self.replica)?).await {
@@ -128,7 +128,7 @@ impl Applier {
     }
 }
 
-/// Nodes with another replica of the group.
+/// Returns the nodes with another replica of the group.
 pub(crate) fn others_of(machine: &dyn Machine, replica: ReplicaId) -> Result<Vec<NodeId>, MachineError> {
     let (_, stored) = types::applied_state(&machine.applied()).map_err(MachineError::fatal)?;
     let others = stored.membership().nodes().filter(|(other, _)| **other != replica.0);
@@ -139,7 +139,7 @@ fn run(mut batches: mpsc::Receiver<ApplyBatch>, machine: &dyn Machine, applied: 
     while let Some(ApplyBatch { entries, answer }) = batches.blocking_recv() {
         let result = apply_all(entries, machine, applied);
         let failed = result.is_err();
-        // The worker is gone only when its group shuts down.
+        // The worker is gone only while its group shuts down.
         let _ = answer.send(result);
         if failed {
             return; // A2

@@ -1,7 +1,7 @@
-//! Backlog of entries that a follower has in its log and has not applied: bounded, to limit its memory.
+//! Backlog of entries that are in the log of a follower and not yet applied, bounded to limit memory.
 //!
-//! Kept for each entry and not as a sum of what came and what went: an entry that is truncated, or that a snapshot takes
-//! the place of, is never applied and must not be waited for.
+//! The backlog keeps each entry instead of a sum. An entry that is truncated, or replaced by a snapshot, is never
+//! applied and must not be waited for.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use tokio::time::{Instant, timeout};
 
 use crate::types::{Consensus, EntryBytes, EntryOf};
 
-/// Bytes of entries that were taken in and not yet applied, above which a follower takes no more.
+/// Upper bound of the bytes of unapplied entries, above which a follower accepts no more.
 pub const UNAPPLIED_BYTES_MAX: u64 = 64 << 20;
 
-/// Entries between the log and apply. Those that were in the log before this process are not counted.
+/// Entries between the log and apply. Entries from before this process are not counted.
 #[derive(Debug, Default)]
 pub(crate) struct Lag {
     waiting: Mutex<UnappliedEntries>,
@@ -25,7 +25,7 @@ pub(crate) struct Lag {
 
 #[derive(Debug, Default)]
 struct UnappliedEntries {
-    /// Index and bytes, in the order of the log.
+    /// Index and bytes of each entry, in the order of the log.
     entries: VecDeque<(u64, u64)>,
     bytes: u64,
 }
@@ -52,7 +52,7 @@ impl Lag {
         }
     }
 
-    /// Applied, or part of a state that came whole.
+    /// Removes entries that were applied or are part of an installed snapshot.
     pub fn passed(&self, up_to: u64) {
         let mut waiting = self.waiting.lock();
         while waiting.entries.front().is_some_and(|(index, _)| *index <= up_to) {
@@ -81,7 +81,7 @@ impl Lag {
         self.bytes() > UNAPPLIED_BYTES_MAX
     }
 
-    /// Returns whether there is space within this time.
+    /// Waits for space up to this time, and returns whether there is some.
     pub async fn wait_for_space(&self, within: Duration) -> bool {
         let until = Instant::now() + within;
         loop {
@@ -96,7 +96,7 @@ impl Lag {
     }
 }
 
-/// Bytes that an entry carries for the machine.
+/// Returns the bytes of an entry's payload.
 pub(crate) fn payload_bytes(payload: &EntryPayload<Consensus>) -> u64 {
     match payload {
         EntryPayload::Normal(EntryBytes(bytes)) => bytes.len() as u64,
@@ -123,7 +123,7 @@ mod tests {
         lag.appended(entries.iter());
     }
 
-    /// A voter whose tail was truncated again and again took nothing more until it was restarted.
+    /// Regression: a voter whose tail was truncated repeatedly accepted no entries until a restart.
     #[tokio::test(start_paused = true)]
     async fn what_is_truncated_or_inside_a_snapshot_is_not_waited_for() {
         let lag = Lag::default();

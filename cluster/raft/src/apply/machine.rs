@@ -1,13 +1,15 @@
-//! State machine of one group, as used by consensus: entries go in, outcomes come out, and a seal makes the applied
-//! state durable. This folder holds the adapters for the store; consensus uses no other interface.
+//! State machine of one group, as consensus uses it.
+//!
+//! Entries go in, outcomes come out, and a seal makes the applied state durable. Consensus uses no other interface. The
+//! submodules adapt the stores to it.
 //!
 //! M1: `apply` is a pure function of the entries before it: every replica returns the same.
-//! M2: when `seal` returns, everything up to its position is durable without the log, and `sealed` returns that
-//!     position from then on, also after a restart.
-//! M3: after a restart `applied` equals `sealed`; the log from there on is applied again.
+//! M2: when `seal` returns, everything up to its position is durable without the log. From then on `sealed` returns
+//!     that position, also after a restart.
+//! M3: after a restart `applied` equals `sealed`, and the log from there on is applied again.
 //! M4: `seal` and `export` may run while entries are applied; `install` never does.
-//! M5: state of another replica is installed only after a successful `check`: a failed install ends the node, which
-//!     would be offered the same again.
+//! M5: state of another replica is installed only after a successful `check`. A failed install ends the node, which
+//!     would be offered the same state again.
 
 use std::any::Any;
 use std::error::Error;
@@ -29,29 +31,31 @@ mod shard;
 pub trait Machine: Send + Sync + fmt::Debug + 'static {
     /// Returns the applied position in memory.
     fn applied(&self) -> Applied;
-    /// Returns the position that is durable without the log. Called by consensus itself, so it must not block for long.
+    /// Returns the position that is durable without the log. Consensus calls it directly, so it must not block for
+    /// long.
     fn sealed(&self) -> Applied;
-    /// One outcome per command of the entry. An error means that this replica cannot go on.
+    /// Applies an entry and returns one outcome per command. An error means that this replica cannot continue.
     fn apply(&self, position: LogPosition, entry: &Bytes) -> Result<Vec<Outcome>, MachineError>;
     fn apply_blank(&self, position: LogPosition) -> Result<(), MachineError>;
-    /// Keeps what consensus encoded, to be given back in [`Applied`].
+    /// Stores the membership that consensus encoded. [`Applied`] returns it.
     fn apply_membership(&self, position: LogPosition, membership: &[u8]) -> Result<(), MachineError>;
-    /// Blocking.
+    /// Makes the applied state durable. Blocking.
     fn seal(&self) -> Result<Applied, MachineError>;
-    /// Bytes that a seal would free.
+    /// Returns the bytes that a seal would free.
     fn memory_bytes(&self) -> usize;
     /// Exports the state of the last seal for another replica. Blocking.
     fn export(&self) -> Result<Export, MachineError>;
-    /// Verifies that `install` can take another replica's kept state and every byte of the files in `incoming`.
-    /// Blocking. Changes nothing, and may run concurrently with anything else.
+    /// Verifies that `install` can use the state of another replica, including every byte of the files in `incoming`.
+    ///
+    /// Changes nothing, and may run concurrently with anything else. Blocking.
     fn check(&self, kept: &[u8], incoming: Option<&Path>) -> Result<(), BadSnapshot>;
-    /// Blocking: replaces everything with the kept state of another replica, whose files lie in `incoming`. There is
-    /// no `incoming` where the export had no files.
+    /// Replaces everything with the state of another replica, whose files are in `incoming`. Blocking.
+    ///
+    /// `incoming` is `None` if the export had no files.
     fn install(&self, kept: &[u8], incoming: Option<&Path>) -> Result<(), MachineError>;
 }
 
-/// Export for another replica: the kept state as bytes, files on this node's disk, and a guard that prevents their
-/// removal meanwhile.
+/// Export for another replica: the kept state as bytes, files on this node's disk, and a guard against their removal.
 #[derive(Clone, Debug, Default)]
 pub struct Export {
     pub applied: Applied,
@@ -60,7 +64,7 @@ pub struct Export {
     pub hold: Hold,
 }
 
-/// One file of an export. Its content carries its own checksums, which `check` verifies.
+/// File of an export. Its content has its own checksums, which `check` verifies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportFile {
     pub name: String,
@@ -68,7 +72,7 @@ pub struct ExportFile {
     pub length: u64,
 }
 
-/// Keeps the files of an export on disk while it lives.
+/// Guard that keeps the files of an export on disk.
 #[derive(Clone, Default)]
 pub struct Hold(#[expect(dead_code, reason = "lives only to be dropped")] Option<Arc<dyn Any + Send + Sync>>);
 
@@ -84,13 +88,13 @@ impl fmt::Debug for Hold {
     }
 }
 
-/// Why a machine does not take a snapshot. Nothing has changed.
+/// Reason why a machine rejects a snapshot. Nothing has changed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BadSnapshot {
-    /// It is not what was written once. Most likely its sender's disk changed it.
+    /// The snapshot differs from what was originally written. Most likely its sender's disk changed it.
     #[error("damaged: {0}")]
     Damaged(String),
-    /// It is of no use here, and its sender need not doubt what it has.
+    /// The snapshot is not usable here, but its sender's data is not in doubt.
     #[error("{0}")]
     Unusable(String),
 }
@@ -110,17 +114,17 @@ enum Severity {
 }
 
 impl MachineError {
-    /// Fatal error: the node's disk failed, or the replica's state is unknown.
+    /// Fatal error: the node's disk failed, or the state of the replica is unknown.
     pub fn fatal(error: impl fmt::Display) -> MachineError {
         MachineError { text: error.to_string(), severity: Severity::Fatal }
     }
 
-    /// Files of this replica are damaged, and it must not go on. Other replicas of the node may.
+    /// Files of this replica are damaged, and it must not continue. Other replicas of the node may.
     pub fn damaged(error: impl fmt::Display) -> MachineError {
         MachineError { text: error.to_string(), severity: Severity::Damaged }
     }
 
-    /// Lack of disk space or file descriptors. Nothing has changed: the operation is retried later.
+    /// Lack of disk space or file descriptors. Nothing has changed, and the operation is retried later.
     pub fn no_space(error: impl fmt::Display) -> MachineError {
         MachineError { text: error.to_string(), severity: Severity::NoSpace }
     }
@@ -133,7 +137,7 @@ impl MachineError {
         self.severity == Severity::Damaged
     }
 
-    /// The same error of the entry at this position.
+    /// Returns the same error for the entry at this position.
     pub(crate) fn at(self, position: LogPosition) -> MachineError {
         MachineError { text: format!("{position}: {}", self.text), ..self }
     }

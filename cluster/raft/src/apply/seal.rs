@@ -1,5 +1,7 @@
-//! Threads that seal, for all groups of a node. Two of them: while one waits for the disk the other computes; more
-//! would only compete for memory. A group seals at most once at a time.
+//! Threads that seal for all groups of a node.
+//!
+//! There are two, so that one computes while the other waits for the disk. More would only compete for memory. A group
+//! seals at most once at a time.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -17,13 +19,13 @@ use crate::apply::machine::{Machine, MachineError};
 use crate::fatal::SEAL_THREAD;
 use crate::work::Work;
 
-/// Seals of one node that are written at the same time.
+/// Number of seals that a node writes concurrently.
 pub const SEALS_AT_ONCE: usize = 2;
 
-/// Why there is no seal.
+/// Reason for a missing seal.
 #[derive(Debug, Error)]
 pub(crate) enum NotSealed {
-    /// The threads stopped before its turn: nothing was done.
+    /// The threads stopped before the seal began, so nothing was done.
     #[error("this node is stopping")]
     Stopped,
     #[error(transparent)]
@@ -35,14 +37,14 @@ struct Order {
     answer: oneshot::Sender<Result<Applied, NotSealed>>,
 }
 
-/// Hands seals to the threads. They end after `stop`, or with the last of these handles.
+/// Handle that passes seals to the threads, which end after `stop` or with the last handle.
 #[derive(Clone, Debug)]
 pub struct SealThreads(Seals);
 
 #[derive(Clone, Debug)]
 enum Seals {
     Threads(Arc<Handle>),
-    /// Run by the caller, in a simulation.
+    /// The caller runs the seal. For simulations.
     InPlace(Work),
 }
 
@@ -60,14 +62,14 @@ struct SealQueue {
 
 #[derive(Default)]
 struct SealQueueState {
-    /// Waiting orders, at most one for each group.
+    /// Waiting seals, at most one for each group.
     orders: VecDeque<Order>,
     closed: bool,
 }
 
 impl Order {
     fn give_up(self) {
-        // Nobody may wait any more.
+        // Possibly nobody waits any more.
         let _ = self.answer.send(Err(NotSealed::Stopped));
     }
 }
@@ -79,7 +81,7 @@ impl fmt::Debug for SealQueue {
 }
 
 impl SealQueue {
-    /// The next order; none once the queue is closed.
+    /// Returns the next seal, or `None` once the queue is closed.
     fn next(&self) -> Option<Order> {
         let mut state = self.state.lock();
         loop {
@@ -116,7 +118,7 @@ impl SealQueue {
 }
 
 impl SealThreads {
-    /// Starts the threads. Each keeps a clone of `hold` until it ends, for resources that must live while one writes.
+    /// Starts the threads. Each keeps a clone of `hold` until it ends, for resources that must outlive its writes.
     pub fn start(hold: impl Clone + Send + 'static) -> io::Result<SealThreads> {
         let queue = Arc::new(SealQueue::default());
         let handle = Handle { queue: Arc::clone(&queue), threads: Mutex::default() };
@@ -128,7 +130,7 @@ impl SealThreads {
                     if answer.is_closed() {
                         continue; // its group shut down while it waited
                     }
-                    // Nobody waits any more at shutdown; the seal is good all the same.
+                    // At shutdown nobody waits any more, but the seal is still valid.
                     let _ = answer.send(machine.seal().map_err(NotSealed::Machine));
                 }
                 drop(hold);
@@ -163,7 +165,7 @@ impl SealThreads {
         handle.queue.close();
         let threads = std::mem::take(&mut *handle.threads.lock());
         for thread in threads {
-            // A panic there has ended the process.
+            // A panic of the thread has already ended the process.
             let _ = thread.join();
         }
     }
@@ -185,7 +187,7 @@ mod tests {
     use super::*;
     use crate::apply::machine::memory::{MemoryMachine, Sealed};
 
-    /// Machines that seal until `release` is dropped.
+    /// Creates machines whose seals block until `release` is dropped.
     fn slow_machines(release: mpsc::Receiver<()>) -> [Arc<MemoryMachine>; SEALS_AT_ONCE] {
         let disks = [(); SEALS_AT_ONCE].map(|()| Sealed::default());
         let machines = disks.clone().map(|disk| Arc::new(MemoryMachine::open(disk)));
@@ -201,7 +203,7 @@ mod tests {
 
     type Sealing = Pin<Box<dyn Future<Output = Result<Applied, NotSealed>> + Send>>;
 
-    /// Returns a seal whose order is in the queue, or was already taken from it.
+    /// Requests a seal, and returns once it is in the queue or was taken from it.
     fn ordered(seals: &SealThreads, machine: Arc<MemoryMachine>) -> Sealing {
         let seals = seals.clone();
         let mut sealing: Sealing = Box::pin(async move { seals.seal(machine).await });
@@ -209,7 +211,7 @@ mod tests {
         sealing
     }
 
-    /// Waits until the threads have taken every order.
+    /// Waits until the threads have taken every seal from the queue.
     fn wait_for_all_taken(seals: &SealThreads) {
         let Seals::Threads(handle) = &seals.0 else { panic!("these have threads") };
         let until = Instant::now() + Duration::from_secs(60);
@@ -219,7 +221,7 @@ mod tests {
         }
     }
 
-    /// Regression: a waiting caller took the end of the threads for a failure, and a planned stop ended with an abort.
+    /// Regression: a caller considered the end of the threads a failure, so a planned stop ended with an abort.
     #[tokio::test]
     async fn who_waits_when_the_threads_stop_hears_that_they_stop() {
         let seals = SealThreads::start(()).expect("threads");

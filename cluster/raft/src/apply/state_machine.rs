@@ -1,8 +1,8 @@
-//! Adapter of one group's machine to openraft: applies on the group's thread; a snapshot is a seal.
+//! Adapter of a group's machine to openraft. It applies on the group's thread, and its snapshot is a seal.
 //!
-//! openraft purges the log up to the position of a built snapshot, and M2 guarantees that everything up to there is
-//! durable without the log. A seal that lacked space, or was cancelled by a shutdown, changes nothing: it returns the
-//! position sealed before, so that nothing is purged, and is retried later.
+//! openraft purges the log up to the position of a built snapshot, and M2 guarantees that this state is durable without
+//! the log. A seal that lacked space, or that a shutdown cancelled, changes nothing. It returns the previously sealed
+//! position, so that nothing is purged, and is retried later.
 
 use std::io;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::types::{
 };
 use crate::work::Work;
 
-/// Outcomes of a group's seals: the number of finished ones, and the last of them.
+/// Outcomes of a group's seals: the number of finished ones, and the last outcome.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SealsEnded {
     pub count: u64,
@@ -41,14 +41,14 @@ pub(crate) struct StateMachine {
     pub seals: SealThreads,
     pub seals_ended: Arc<watch::Sender<SealsEnded>>,
     pub work: Work,
-    /// Set when the group has started. Before, openraft requests the current snapshot only for its position, and
-    /// gathering the files of every group would make a start slow.
+    /// Whether the group has started. Before that, openraft needs only the position of the current snapshot, and
+    /// listing the files of every group would slow the start.
     pub serving: Arc<AtomicBool>,
     pub fatal: OnFatal,
 }
 
 impl StateMachine {
-    /// A blocking call of the machine, away from the runtime's workers.
+    /// Runs a blocking call of the machine outside the workers of the runtime.
     async fn blocking<T: Send + 'static>(
         &self,
         doing: &str,
@@ -121,7 +121,7 @@ impl RaftStateMachine<Consensus> for StateMachine {
         if position != meta.last_log_id || membership != meta.last_membership {
             return Err(snapshot_failed(format_args!("{meta} came with the content of {position:?}")));
         }
-        // It was checked where it came in, so what fails now is this node's own.
+        // The state was verified on receipt, so a failure here is a fault of this node.
         self.blocking("installing a snapshot", move |machine| machine.install(&kept, incoming.as_deref())).await?;
         self.applied.send_replace(position.map_or(0, |id| id.index + 1));
         Ok(())

@@ -1,8 +1,8 @@
-//! Elections: a replica requests pre-votes before it stands, and yields to others on a slow disk.
+//! Elections with pre-votes, in which replicas with a slow disk yield to others.
 //!
-//! openraft 0.9 has no pre-vote. A follower without contact to its leader raises its term with every election timeout,
-//! and that term deposes a leader that all others follow. So elections are off in openraft, and this task turns them on
-//! while a majority responds that it has no contact to a leader either (decisions/0018).
+//! openraft 0.9 has no pre-vote. A follower without contact to its leader would raise its term with every election
+//! timeout. That term deposes a leader that all others follow. Elections are therefore off in openraft. This task
+//! turns them on only while a majority reports that it has no contact to a leader either (decisions/0018).
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,7 +30,7 @@ pub(crate) struct Elections {
     started: Instant,
     leader_heard: Mutex<Option<Instant>>,
     yields: AtomicBool,
-    /// Whether another voter had contact with a leader at this replica's last round of pre-votes.
+    /// Whether another voter had contact with a leader in the last round of pre-votes.
     heard_by_others: AtomicBool,
 }
 
@@ -40,7 +40,7 @@ impl Elections {
         Elections { timing, started: Instant::now(), leader_heard: Mutex::default(), yields, heard_by_others }
     }
 
-    /// Notes an append of the current leader, or that this replica leads.
+    /// Records an append of the current leader, or that this replica leads.
     pub fn note_leader(&self) {
         *self.leader_heard.lock() = Some(Instant::now());
     }
@@ -50,27 +50,29 @@ impl Elections {
         self.leader_heard.lock().is_some_and(|heard| heard.elapsed() < self.timing.election_max)
     }
 
-    /// Returns the leader according to consensus, unless contact was lost for as long as a follower waits before it
-    /// stands. Consensus names it until another one is elected, which takes a majority.
+    /// Returns the leader according to consensus.
+    ///
+    /// Returns `None` if contact was lost for as long as a follower waits before it stands. Consensus names a leader
+    /// until another one is elected, which takes a majority.
     pub fn leader(&self, own: Replica, named: Option<Replica>) -> Option<ReplicaId> {
         let stands_after = self.timing.election_max + self.timing.election_min;
         let is_heard = || self.leader_heard.lock().is_some_and(|heard| heard.elapsed() < stands_after);
         named.filter(|leader| *leader == own || is_heard()).map(ReplicaId)
     }
 
-    /// Returns the leader that another voter has contact with and this replica does not.
+    /// Returns the leader that has contact with another voter but not with this replica.
     pub fn unheard_leader(&self, own: Replica, named: Option<Replica>) -> Option<ReplicaId> {
         let heard_by_others = self.heard_by_others.load(Ordering::Relaxed);
         named.map(ReplicaId).filter(|_| heard_by_others && self.leader(own, named).is_none())
     }
 
-    /// Time until this replica may ask for pre-votes.
+    /// Returns the time until this replica may request pre-votes.
     fn waits(&self) -> Duration {
         let heard = *self.leader_heard.lock();
         match (self.yields.load(Ordering::Relaxed), heard) {
             (true, heard) => self.timing.yield_max().saturating_sub(heard.unwrap_or(self.started).elapsed()),
             (false, Some(heard)) => self.timing.election_max.saturating_sub(heard.elapsed()),
-            // The leader of the time before this start may be gone.
+            // The leader from before this start may be gone.
             (false, None) => Duration::ZERO,
         }
     }
@@ -144,7 +146,7 @@ impl Candidate<'_> {
         let others = membership.nodes().filter(|(replica, _)| **replica != self.replica.0);
         let others = others.map(|(replica, home)| (ReplicaId(*replica), NodeId(home.node))).collect();
         let won = self.wins_pre_vote(membership.get_joint_config(), others).await;
-        // The leader may have been heard while the others were asked.
+        // This replica may have heard from the leader during the pre-votes.
         self.raft.runtime_config().elect(won && self.elections.waits().is_zero());
         timing.pre_vote_pause()
     }
@@ -171,7 +173,7 @@ impl Candidate<'_> {
         let sent = self.peers.send(Message { way, kind: MessageKind::PreVote, body, within });
         let answer = match timeout(within, sent).await {
             Ok(Ok(answer)) => wire::decode_pre_voted(&answer).ok(),
-            // A version before 0.5 only knows the vote itself.
+            // Versions before 0.5 support only the vote itself.
             Ok(Err(PeerError::Unsupported(_))) => Some(PreVote::Granted),
             Ok(Err(_)) | Err(_) => None,
         };
@@ -179,8 +181,7 @@ impl Candidate<'_> {
     }
 }
 
-/// Returns whether the granted pre-votes are a majority of every set of voters: there are two during a membership
-/// change.
+/// Returns whether the granted pre-votes are a majority of every set of voters. A membership change has two sets.
 fn is_majority(config: &[BTreeSet<Replica>], granted: &BTreeSet<Replica>) -> bool {
     config.iter().all(|voters| voters.intersection(granted).count() * 2 > voters.len())
 }
@@ -188,8 +189,8 @@ fn is_majority(config: &[BTreeSet<Replica>], granted: &BTreeSet<Replica>) -> boo
 impl Group {
     /// Makes this replica yield elections to other voters, or ends that.
     ///
-    /// A yielding replica stands by itself only after [`Timing::yield_max`] without a leader: it may be the only one
-    /// with all committed entries. It accepts a handover at once.
+    /// A yielding replica stands for election only after [`Timing::yield_max`] without a leader, because it may be the
+    /// only one with all committed entries. It accepts a handover at once.
     pub fn yield_elections(&self, yields: bool) {
         self.elections().yields.store(yields, Ordering::Relaxed);
     }

@@ -1,15 +1,17 @@
-//! Planned handover of the lead to another replica: before a planned stop, or to spread leaders over nodes.
+//! Planned handover of the lead to another replica, before a planned stop or to spread leaders over nodes.
 //!
 //! openraft 0.9 has no leadership transfer. A voter is bound to its leader until the lease has passed, which is as long
-//! as the longest election. So the leader finishes everything in flight, holds new writes back, stops its heartbeats,
-//! and asks the other replica to take over, which waits for the lease and then requests votes. It responds with its
-//! term, and the leader steps down at once, since messages of the others may come late. The writes held back are then
-//! refused as "another replica leads", unwritten, and their senders retry there.
+//! as the longest election.
 //!
-//! A node that is impaired may be unable to finish what is in flight. It hands over all the same after a wait: the
-//! outcome of those writes is unknown to their senders, as after a crash of the leader. The other replica may even lack
-//! their entries, as followers do while the leader cannot open the file of a large write. The most advanced of them wins
-//! the election without this one.
+//! The leader therefore finishes everything in flight, holds new writes back, stops its heartbeats, and asks the other
+//! replica to take over. That replica waits for the lease, requests votes, and responds with its term. The leader steps
+//! down at once, because messages of other replicas may come late. The held writes are then refused as "another replica
+//! leads", unwritten, and their senders retry there.
+//!
+//! An impaired node may be unable to finish the writes in flight. It hands over anyway after a wait. The outcome of
+//! those writes is then unknown to their senders, as after a crash of the leader. The other replica may even lack their
+//! entries, as followers do while the leader cannot open the file of a large write. The most advanced of the others
+//! then wins the election without this replica.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -28,26 +30,26 @@ use crate::network::inbound::node_of;
 use crate::network::peers::{Message, MessageKind, PeerError, Way};
 use crate::network::wire;
 
-/// Wait for writes in flight on a slow disk, where they take longer to end.
+/// Time limit for writes in flight on a slow disk, which take longer to end.
 const QUIET_WAIT_OF_SLOW_DISK: Duration = Duration::from_secs(6);
-/// Entries that the other one may lack when a handover begins.
+/// Number of entries that the other replica may lack when a handover begins.
 const BEHIND_MAX: u64 = 1000;
 
 /// Reason for which a node should lead nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Impairment {
-    /// Writes end, but late.
+    /// Writes end late.
     SlowDisk,
-    /// The process has no free file descriptor. Writes that need one wait until it has.
+    /// The process has no free file descriptor, so writes that need one must wait.
     NoFiles,
 }
 
-/// What a handover does if the writes in flight do not end in time.
+/// Behavior of a handover if the writes in flight do not end in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum UnfinishedWrites {
-    /// The lead stays.
+    /// This replica keeps the lead.
     KeepLead,
-    /// The lead leaves without their outcome.
+    /// The handover continues, and the outcome of these writes is unknown.
     Abandon,
 }
 
@@ -63,7 +65,7 @@ pub enum HandOverError {
     Failed(String),
 }
 
-/// Heartbeats go on however this ends.
+/// Guard that turns heartbeats on again, however the handover ends.
 struct Heartbeats<'a>(&'a Group);
 
 impl Drop for Heartbeats<'_> {
@@ -73,13 +75,14 @@ impl Drop for Heartbeats<'_> {
 }
 
 impl Group {
-    /// Returns when the other replica leads, or this one still does.
+    /// Hands over the lead. Returns when the other replica leads, or when this one still does.
     pub async fn hand_over(&self, to: ReplicaId) -> Result<(), HandOverError> {
         self.hand_over_within(to, self.timing().quiet_wait(), UnfinishedWrites::KeepLead).await
     }
 
-    /// Hands over from an impaired node, if need be without the outcome of the writes in flight. They would hold up all
-    /// that follow them for as long as the node is impaired.
+    /// Hands over the lead of an impaired node, if necessary without the outcome of the writes in flight.
+    ///
+    /// Otherwise these writes would block all later ones for as long as the node is impaired.
     pub async fn hand_over_from_impaired_node(&self, to: ReplicaId, why: Impairment) -> Result<(), HandOverError> {
         let quiet_wait = self.timing().quiet_wait();
         let quiet_wait = match why {
@@ -102,14 +105,14 @@ impl Group {
         }
         self.check_fit(to).await?;
         let node = node_of(raft, to).ok_or_else(unfit)?;
-        // Also while it is pending, this keeps new writes out.
+        // The pending lock already blocks new writes.
         let mut no_writes = pin!(self.gate().write());
         let held = match timeout(quiet_wait, &mut no_writes).await {
             Ok(held) => Some(held),
             Err(_) if unfinished == UnfinishedWrites::Abandon => None,
             Err(_) => return Err(HandOverError::Busy),
         };
-        // Without the lock, the wait is over: what the other one lacks by now does not reach it.
+        // Without the lock there is no further wait, because missing entries do not reach the other replica any more.
         let wait = if held.is_some() { self.timing().quiet_wait() } else { Duration::ZERO };
         let caught_up = self.wait_for_matched(to, 0, wait).await;
         if unfinished == UnfinishedWrites::KeepLead || !self.is_most_advanced(to) {
@@ -137,8 +140,10 @@ impl Group {
         }
     }
 
-    /// Returns whether this replica still leads after the request to the other one. Waits until a majority has
-    /// responded to a heartbeat since then: a write of a deposed leader would have an unknown outcome.
+    /// Returns whether this replica still leads after the request to the other one.
+    ///
+    /// Waits until a majority has responded to a heartbeat since then, because a write of a deposed leader would have
+    /// an unknown outcome.
     async fn still_leads(&self, asked: &Result<Bytes, PeerError>) -> bool {
         let asked_in_vain = matches!(asked, Err(PeerError::Unreachable(_) | PeerError::Unsupported(_)));
         let since = Instant::now();
@@ -155,8 +160,10 @@ impl Group {
         }
     }
 
-    /// Checks that the replica can take over, while writes continue, so that they are held back for a moment only. A
-    /// new leader has yet to get a response from it.
+    /// Checks that the replica can take over.
+    ///
+    /// Writes continue during the check, so that they are held back only briefly. A new leader has yet to get a
+    /// response from the replica.
     async fn check_fit(&self, to: ReplicaId) -> Result<(), HandOverError> {
         let unfit = HandOverError::Unfit(to);
         if to == self.replica() || !self.status().members.iter().any(|member| member.replica == to && member.voter) {
@@ -165,7 +172,7 @@ impl Group {
         self.wait_for_matched(to, BEHIND_MAX, self.timing().quiet_wait()).await
     }
 
-    /// Returns whether no other voter than this replica has more entries. Then a majority of the others elects it.
+    /// Returns whether no other voter than this replica has more entries. A majority of the others then elects it.
     fn is_most_advanced(&self, to: ReplicaId) -> bool {
         let status = self.status();
         let others = status.members.iter().filter(|member| member.voter && member.replica != self.replica());

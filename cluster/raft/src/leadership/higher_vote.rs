@@ -1,9 +1,9 @@
 //! Step-down of a leader that learns of a higher vote from a follower's response.
 //!
-//! openraft 0.9.25 ends the task that replicates to a follower on such a response, and sends its core a message. A core
-//! that orders a snapshot for that follower before it has read the message finds the task gone, takes that for a failed
-//! read of its storage, and stops. So this response is withheld from openraft: its task sees an unreachable follower,
-//! and the vote reaches the core like any other vote.
+//! openraft 0.9.25 ends the task that replicates to a follower on such a response, and sends its core a message. The
+//! core may order a snapshot for that follower before it has read the message. It then finds the task gone, treats that
+//! as a failed read of its storage, and stops. Such a response is therefore withheld from openraft. Its task sees an
+//! unreachable follower, and the vote reaches the core like any other vote.
 
 use std::sync::{Arc, Weak};
 
@@ -14,10 +14,10 @@ use tokio::sync::watch;
 
 use crate::types::{Consensus, RaftOf, Replica};
 
-/// An index that no log reaches.
+/// Index that no log reaches.
 const BEYOND_ANY_LOG: u64 = u64::MAX - 1;
 
-/// Highest vote that an answer named.
+/// Highest vote in a response so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HigherVotes(Arc<watch::Sender<Option<Vote<Replica>>>>);
 
@@ -59,7 +59,7 @@ pub(crate) async fn yield_to(raft: &RaftOf, vote: Vote<Replica>) {
     }
 }
 
-/// An append that fits no log: its vote is granted before that is found, and nothing else is done.
+/// Append that fits no log. Its vote is granted before that is detected, and nothing else happens.
 fn carrier_of(vote: Vote<Replica>) -> AppendEntriesRequest<Consensus> {
     let prev_log_id = Some(LogId::new(CommittedLeaderId::new(vote.leader_id().term, 0), BEYOND_ANY_LOG));
     AppendEntriesRequest { vote, prev_log_id, entries: Vec::new(), leader_commit: None }

@@ -1,5 +1,6 @@
-//! Encoding of consensus data on disk. Frozen: numbers and layouts never change, a new meaning gets a new kind or
-//! version.
+//! Encoding of consensus data on disk.
+//!
+//! The encoding is frozen: numbers and layouts never change, and a new meaning gets a new kind or version.
 //!
 //! ```text
 //! record      body, replica u64 that led when it was proposed, kind u8     (index and term are the log's own)
@@ -11,8 +12,8 @@
 //! membership  version 1, count u32 of configs, (count u32, replica u64 ...)*, count u32, (replica u64, node u64)*
 //! stored      version 1, 0 | 1 and a log id, membership
 //! ```
-//! Numbers are little-endian. The fixed part of a record is behind its body: an entry's buffer usually has room at its
-//! end, so the record is made without copying the entry, and reading it back is a slice.
+//! Numbers are little-endian. The fixed part of a record is behind its body, because an entry's buffer usually has room
+//! at its end. A record is then made without a copy of the entry, and reading it back is a slice.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +28,7 @@ pub(crate) const KIND_BLANK: u8 = 1;
 pub(crate) const KIND_NORMAL: u8 = 2;
 pub(crate) const KIND_MEMBERSHIP: u8 = 3;
 pub(crate) const TRAILER_BYTES: usize = 9;
-/// Configs of one membership: one, or two while it changes. Anything above is damage.
+/// Maximum number of configs in one membership: one, or two during a change.
 const CONFIGS_MAX: usize = 8;
 
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -76,7 +77,7 @@ pub(crate) fn decode_record(index: u64, term: u64, record: &Bytes) -> Result<Ent
     Ok(EntryOf { log_id: LogId::new(CommittedLeaderId::new(term, replica), index), payload })
 }
 
-/// The entry inside a normal record, over the same bytes.
+/// Returns the entry inside a normal record, over the same bytes.
 pub(crate) fn entry_of_record(record: &Bytes) -> EntryBytes {
     EntryBytes(record.slice(..record.len().saturating_sub(TRAILER_BYTES)))
 }
@@ -193,7 +194,7 @@ pub(crate) fn decode_whole<'a, T>(
     if reader.0.is_empty() { Ok(value) } else { Err(BadRecord::Damaged("bytes after its end")) }
 }
 
-/// Takes numbers from the front of bytes, never more than there are.
+/// Reader of numbers from the front of a byte slice.
 pub(crate) struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -227,7 +228,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A count of items of `item_bytes` each that the rest can hold.
+    /// Reads a count of items, and checks that the rest can hold that many items of `item_bytes` bytes.
     pub(crate) fn count(&mut self, item_bytes: usize) -> Result<usize, BadRecord> {
         let count = u32::from_le_bytes(self.take()?) as usize;
         if count > self.0.len() / item_bytes {
@@ -236,7 +237,7 @@ impl<'a> Reader<'a> {
         Ok(count)
     }
 
-    /// Bytes behind their length.
+    /// Reads bytes preceded by their length.
     pub(crate) fn block(&mut self) -> Result<&'a [u8], BadRecord> {
         let length = self.count(1)?;
         let (block, rest) = self.0.split_at(length);

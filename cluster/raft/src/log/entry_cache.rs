@@ -1,6 +1,6 @@
-//! Cache of a group's newest entries. Applying takes them from here instead of the disk.
+//! Cache of a group's newest entries, so that applying them needs no read from the disk.
 //!
-//! E1: what is in the cache is the tail of the log without a gap.
+//! E1: the cached entries are the tail of the log without a gap.
 //! E2: all caches of a node together stay below their budget, plus the newest entry of each group.
 
 use std::collections::VecDeque;
@@ -11,8 +11,8 @@ use openraft::EntryPayload;
 
 use crate::types::{EntryBytes, EntryOf};
 
-/// Entries of all groups of a node that are kept in memory, in bytes. In groups of one member an entry is needed
-/// once more, by apply, right after it was appended.
+/// Budget in bytes of the cached entries of all groups of a node. In a group of one member, apply needs each entry
+/// once, right after its append.
 pub const ENTRY_CACHE_BYTES_MAX: usize = 32 << 20;
 /// Counted size of an entry in addition to its bytes.
 const ENTRY_OVERHEAD_BYTES: usize = 96;
@@ -47,7 +47,7 @@ impl EntryCache {
         EntryCache { entries: VecDeque::new(), budget }
     }
 
-    /// Takes in an entry that was appended to the log.
+    /// Adds an entry that was appended to the log.
     pub fn push(&mut self, entry: EntryOf) {
         if self.entries.back().is_some_and(|last| last.log_id.index + 1 != entry.log_id.index) {
             self.clear(); // E1
@@ -76,7 +76,7 @@ impl EntryCache {
         Some(taken.cloned().collect())
     }
 
-    /// Entries from `index` on are no longer in the log.
+    /// Removes the entries from `index` on, which are no longer in the log.
     pub fn truncate(&mut self, index: u64) {
         while self.entries.back().is_some_and(|entry| entry.log_id.index >= index) {
             let entry = self.entries.pop_back().expect("there is a last one");
@@ -84,7 +84,7 @@ impl EntryCache {
         }
     }
 
-    /// Entries up to `index` are no longer in the log.
+    /// Removes the entries up to `index`, which are no longer in the log.
     pub fn purge(&mut self, index: u64) {
         while self.entries.front().is_some_and(|entry| entry.log_id.index <= index) {
             self.drop_first();

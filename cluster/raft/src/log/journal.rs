@@ -1,5 +1,6 @@
-//! Log of one group with futures instead of callbacks. All errors end in one place: the first of them is fatal for the
-//! node, since the log refuses everything afterwards.
+//! Log of one group with futures instead of callbacks.
+//!
+//! The first error of any operation is fatal for the node, because the log refuses everything afterwards.
 
 use std::io;
 
@@ -25,12 +26,12 @@ impl Journal {
         self.log.state()
     }
 
-    /// An error once something has ended the node.
+    /// Returns an error once something has ended the node.
     pub fn check(&self) -> io::Result<()> {
         if self.fatal.was_reported() { Err(io::Error::other("this node stops")) } else { Ok(()) }
     }
 
-    /// Durable when it returns; in the order of the calls.
+    /// Appends records in the order of the calls, and returns when they are durable.
     pub async fn append(&self, records: Vec<LogRecord>) -> io::Result<()> {
         self.wait(|done| self.log.append(records, done)).await
     }
@@ -39,7 +40,8 @@ impl Journal {
         self.wait(|done| self.log.save_vote(vote, done)).await
     }
 
-    /// Written with what comes next; a crash may bring back an older one, which costs a replay and nothing else.
+    /// Saves the committed position with the next write. A crash may restore an older position, which only costs a
+    /// replay.
     pub fn save_committed(&self, committed: Vec<u8>) {
         self.log.save_committed(committed);
     }
@@ -52,13 +54,13 @@ impl Journal {
         self.wait(|done| self.log.purge(up_to, note, done)).await
     }
 
-    /// Records `from..to`, or as many as stay below `bytes_max`, but at least one if there is one.
+    /// Returns the records of `from..to`, limited to `bytes_max` but at least one if there is one.
     pub async fn read(&self, from: u64, to: u64, bytes_max: usize) -> io::Result<Vec<LogRecord>> {
         let read = self.read_unless_purged(from, to, bytes_max).await?;
         read.ok_or_else(|| self.broken(format_args!("entry {from} was requested but is purged")))
     }
 
-    /// The same; none where the first of them was purged.
+    /// Returns the same records, or `None` if the first of them was purged.
     pub async fn read_unless_purged(&self, from: u64, to: u64, bytes_max: usize) -> io::Result<Option<Vec<LogRecord>>> {
         let log = self.log.clone();
         match self.work.run(move || log.read(from, to, bytes_max)).await? {
@@ -68,7 +70,7 @@ impl Journal {
         }
     }
 
-    /// Reports a log that failed or is damaged.
+    /// Reports a log that failed or is damaged as fatal.
     pub fn broken(&self, error: impl std::fmt::Display) -> io::Error {
         let text = error.to_string();
         self.fatal.report(format_args!("the log: {text}"));
@@ -77,7 +79,7 @@ impl Journal {
 
     async fn wait(&self, start: impl FnOnce(Completion)) -> io::Result<()> {
         let (sender, receiver) = oneshot::channel();
-        // Whoever waited may be gone at shutdown; then nobody needs the answer.
+        // At shutdown possibly nobody waits for the answer.
         start(Box::new(move |result| drop(sender.send(result))));
         match receiver.await {
             Ok(Ok(())) => Ok(()),

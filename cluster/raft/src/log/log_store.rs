@@ -1,15 +1,15 @@
-//! Log and vote of one group as openraft's storage.
+//! Storage of openraft for the log and vote of one group.
 //!
-//! L1: `append`, `truncate`, `purge` and `save_vote` return only when their effect is durable, and openraft calls
-//!     one after the other. A delayed purge (L5) may run concurrently with a vote, and with nothing else.
+//! L1: `append`, `truncate`, `purge` and `save_vote` return only when their effect is durable, and openraft calls one
+//!     after the other. A delayed purge (L5) may run concurrently with a vote, and with nothing else.
 //! L2: `last` is the log id of the last record, or of the last purged one if none is left.
 //! L3: an entry that names a blob is reported before it is in the log and until it is purged or truncated.
 //!
-//! L4: a restarted process does not lead, whatever its stored vote: it has to be elected anew. Its acknowledged entries
-//!     may be behind the position that it remembers as committed, and a read must not miss them.
+//! L4: a restarted process does not lead, whatever its stored vote, and must be elected again. Its acknowledged entries
+//!     may be behind its stored committed position, and a read must not miss them.
 //!
-//! L5: on the disk, entries stay until the state up to there is durable without them. openraft purges while a snapshot is
-//!     still being installed; the purge then takes effect in memory only. The disk follows when the snapshot is
+//! L5: entries stay on disk until the state up to them is durable without them. openraft purges while a snapshot is
+//!     still being installed, so that purge takes effect in memory only. The disk follows when the snapshot is
 //!     installed, and in any case before the next entry is written. A crash meanwhile leaves the old log and state.
 //!
 //! L6: a late reader of purged entries finds nothing, which is no damage.
@@ -41,9 +41,9 @@ use crate::write_path::large_writes::{LargeWrites, blob_named};
 
 /// Upper bound of the bytes of one message to a follower, unless a single entry is larger.
 pub(crate) const APPEND_BYTES_MAX: usize = 2 << 20;
-/// One read of the log while a group replays.
+/// Upper bound of one read of the log during replay.
 const READ_BYTES_MAX: usize = 8 << 20;
-/// Between two looks whether a snapshot is installed that the disk waits for.
+/// Interval at which a delayed purge checks whether the snapshot is installed.
 const INSTALLED_LOOK: Duration = Duration::from_millis(5);
 
 #[derive(Clone, Debug)]
@@ -57,10 +57,10 @@ struct LogStoreState {
     replica: ReplicaId,
     journal: Journal,
     large: Arc<dyn LargeWrites>,
-    /// State machine, which reports the sealed position. None if everything purged counts as sealed.
+    /// State machine, which reports the sealed position. With `None`, everything purged counts as sealed.
     machine: Option<Arc<dyn Machine>>,
     kept: Mutex<StoredState>,
-    /// Held while the disk gives entries up: L1.
+    /// Lock held while the disk drops entries (L1).
     giving_up: tokio::sync::Mutex<GivingUp>,
     cache: Mutex<EntryCache>,
     lag: Arc<Lag>,
@@ -79,9 +79,9 @@ struct StoredState {
     vote: Option<Vote<Replica>>,
     committed: Option<LogIdOf>,
     purged: Option<LogIdOf>,
-    /// L5: purged up to here in memory, and not yet on the disk.
+    /// Position up to which the log is purged in memory but not on disk (L5).
     owed: Option<LogIdOf>,
-    /// The first entry, if there is one.
+    /// Index of the first entry, if there is one.
     first: u64,
     last: Option<LogIdOf>,
 }
@@ -104,22 +104,22 @@ impl LogStore {
         Ok(LogStore { shared: Arc::new(shared) })
     }
 
-    /// The last entry of the log, or the last one purged.
+    /// Returns the id of the last entry in the log, or of the last one purged.
     pub fn last(&self) -> Option<LogIdOf> {
         self.shared.kept.lock().last
     }
 
-    /// The vote that was given last.
+    /// Returns the last vote.
     pub fn vote(&self) -> Option<Vote<Replica>> {
         self.shared.kept.lock().vote
     }
 
-    /// The last entry that is known to be committed.
+    /// Returns the last entry that is known to be committed.
     pub fn committed(&self) -> Option<LogIdOf> {
         self.shared.kept.lock().committed
     }
 
-    /// The id of one entry; none where it is not in the log.
+    /// Returns the id of one entry, or `None` if it is not in the log.
     pub async fn id_at(&self, index: u64) -> io::Result<Option<LogIdOf>> {
         let (start, end) = self.present(index..=index);
         if start >= end {
@@ -128,12 +128,12 @@ impl LogStore {
         Ok(self.read(start, end, 1).await?.first().map(id_of))
     }
 
-    /// The first entry that was not purged.
+    /// Returns the index of the first entry that is not purged.
     pub fn first_index(&self) -> u64 {
         self.shared.kept.lock().first
     }
 
-    /// Reports the blobs that entries name, also those of entries that are sealed: other members may be sent them.
+    /// Reports the blobs that entries name. Sealed entries count too, because other members may request them.
     pub async fn note_blobs(&self) -> io::Result<()> {
         let (mut start, end) = self.present(..);
         while start < end {
@@ -174,7 +174,7 @@ impl LogStore {
         let entry = encoding::decode_record(record.index, record.term, &record.payload).map_err(|error| {
             self.shared.journal.broken(format_args!("group {}, entry {}: {error}", self.shared.group, record.index))
         })?;
-        self.note_blob(&entry); // L3, for what was there before this process
+        self.note_blob(&entry); // L3, for entries from before this process
         Ok(entry)
     }
 
@@ -184,7 +184,7 @@ impl LogStore {
         }
     }
 
-    /// Every entry of `start..end` that is in the log.
+    /// Returns the entries of `start..end` that are in the log.
     async fn read_all(&self, mut start: u64, end: u64) -> io::Result<Vec<EntryOf>> {
         let mut found = Vec::new();
         while start < end {
@@ -196,7 +196,7 @@ impl LogStore {
         Ok(found)
     }
 
-    /// The part of a range that the log has.
+    /// Returns the part of a range that the log has.
     fn present(&self, range: impl RangeBounds<u64>) -> (u64, u64) {
         let kept = self.shared.kept.lock();
         let start = match range.start_bound() {
@@ -221,7 +221,7 @@ fn next_index(id: Option<LogIdOf>) -> u64 {
     id.map_or(0, |id| id.index + 1)
 }
 
-/// L4: the same vote before it was won.
+/// Returns the same vote before it was won (L4).
 fn candidate(vote: Vote<Replica>) -> Vote<Replica> {
     Vote { leader_id: *vote.leader_id(), committed: false }
 }
@@ -265,8 +265,8 @@ impl RaftLogReader<Consensus> for LogStore {
         self.read_all(start, end).await.map_err(failed(ErrorSubject::Logs, ErrorVerb::Read))
     }
 
-    /// Implements L6. The caller led in an earlier term and has not noticed its end yet: openraft sends a heartbeat
-    /// instead, and gets the new term.
+    /// Implements L6. The caller led in an earlier term and has not yet noticed its end. With no entries, openraft
+    /// sends a heartbeat instead, whose response carries the new term.
     async fn limited_get_log_entries(&mut self, start: u64, end: u64) -> Result<Vec<EntryOf>, StorageErrorOf> {
         if start >= end {
             return Ok(Vec::new());
@@ -366,7 +366,7 @@ impl RaftLogStorage<Consensus> for LogStore {
         let first = self.shared.kept.lock().first;
         let before = match since.index.checked_sub(1).filter(|before| *before >= first) {
             Some(before) => self.read_all(before, since.index).await.map_err(failed_at())?,
-            None => Vec::new(), // what comes before was purged, or there is nothing
+            None => Vec::new(), // earlier entries were purged, or there are none
         };
         let mut kept = self.shared.kept.lock();
         kept.last = before.last().map(|entry| *entry.get_log_id()).or(kept.purged); // L2
@@ -399,16 +399,16 @@ impl LogStore {
         self.shared.machine.as_ref().is_none_or(sealed)
     }
 
-    /// Implements L5: returns when the disk has caught up with the purge in memory, so that the next entry can follow.
+    /// Waits until the disk has caught up with the purge in memory, so that the next entry can follow (L5).
     async fn purge_what_is_owed(&self) -> io::Result<()> {
         while !self.give_up_owed().await? {
-            self.shared.journal.check()?; // a snapshot that could not be installed has ended the node
+            self.shared.journal.check()?; // a failed installation of a snapshot has ended the node
             sleep(INSTALLED_LOOK).await;
         }
         Ok(())
     }
 
-    /// L5: whether nothing is owed any more.
+    /// Purges the disk if the state is sealed, and returns whether nothing is owed any more (L5).
     async fn give_up_owed(&self) -> io::Result<bool> {
         let giving_up = self.shared.giving_up.lock().await;
         let owed = self.shared.kept.lock().owed;
@@ -424,7 +424,7 @@ impl LogStore {
         Ok(true)
     }
 
-    /// Stops delayed purges; called when consensus has stopped and the log is about to be closed.
+    /// Stops delayed purges. Called when consensus has stopped and the log is about to be closed.
     pub async fn close(&self) {
         self.shared.giving_up.lock().await.closed = true;
     }
@@ -437,22 +437,22 @@ impl LogStore {
     }
 }
 
-/// Implements L5. Ends when the log store is dropped.
+/// Purges the disk once the state is sealed (L5). Ends when the log store is dropped.
 async fn give_up_when_sealed(shared: Weak<LogStoreState>) {
     loop {
         sleep(INSTALLED_LOOK).await;
         let Some(store) = shared.upgrade().map(|shared| LogStore { shared }) else { return };
         match store.give_up_owed().await {
             Ok(false) if store.shared.journal.check().is_ok() => {}
-            // An error has been reported as fatal, or the group has stopped.
+            // The error was reported as fatal, or the group has stopped.
             Ok(_) | Err(_) => return,
         }
     }
 }
 
 impl LogStore {
-    /// Entries for the cache and their records for the disk, both over the same bytes. What the log was purged past is
-    /// part of a seal and not written again.
+    /// Returns the entries for the cache and their records for the disk, both over the same bytes. Entries below the
+    /// purged position are part of a seal and are not written again.
     fn prepare(&self, entries: impl IntoIterator<Item = EntryOf>) -> (Vec<EntryOf>, Vec<LogRecord>) {
         let purged = next_index(self.shared.kept.lock().purged);
         entries

@@ -1,9 +1,10 @@
-//! Retention of the log for other members: a purge keeps entries that they will request. Otherwise a snapshot with a
-//! long transfer would be outdated at its arrival, and sent again for ever.
+//! Retention of the log for other members, which will still request entries.
 //!
-//! K1: a purge keeps everything behind the position of a snapshot that is being sent or was just sent. K2: a purge
-//! keeps entries that a member lacks while that member advances. K3: nothing is kept for a member that is silent or
-//! stalled: it gets a snapshot when it comes back.
+//! Without it, a snapshot with a long transfer would be outdated at its arrival, and sent again forever.
+//!
+//! K1: a purge keeps everything behind the position of a snapshot that is being sent or was just sent.
+//! K2: a purge keeps entries that a member lacks while that member advances.
+//! K3: nothing is kept for a member that is silent or stalled. It gets a snapshot when it returns.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,26 +13,26 @@ use tokio::time::Instant;
 
 use crate::types::Replica;
 
-/// K3: a member that came no nearer for this long.
+/// Time without progress after which a member counts as stalled (K3).
 const STANDS_STILL_AFTER: Duration = Duration::from_secs(10);
 
-/// Entries that a purge leaves of those that are sealed.
+/// Sealed entries that a purge keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogRetention {
-    /// Entries that members need, and a few for those that are away for a moment.
+    /// Entries that members need, and a few for members with a short absence.
     Some,
-    /// Entries that members need.
+    /// Only entries that members need.
     Needed,
-    /// Nothing is retained, for a log that has become too large.
+    /// Nothing, for a log that has become too large.
     Nothing,
 }
 
-/// Positions of the other members when each last advanced.
+/// Positions of the other members, with the time of their last progress.
 #[derive(Debug, Default)]
 pub(crate) struct Nearer(BTreeMap<Replica, (u64, Instant)>);
 
 impl Nearer {
-    /// Returns the last entry that all advancing members have; none if all others are stalled.
+    /// Returns the last entry that all advancing members have, or `None` if all others are stalled.
     pub fn look(&mut self, matched: &[(Replica, u64)], now: Instant) -> Option<u64> {
         self.0.retain(|replica, _| matched.iter().any(|(other, _)| other == replica));
         for (replica, index) in matched {

@@ -1,4 +1,4 @@
-//! State of a group according to its log, read while it does not run.
+//! State of a group according to its log, read while the group does not run.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -18,16 +18,16 @@ const READ_BYTES_MAX: usize = 8 << 20;
 pub struct RecordedGroup {
     /// Whether the replica ever had an entry, including purged ones. A vote alone does not count.
     pub has_entries: bool,
-    /// The last entry that is not there any more: the state must reach it.
+    /// Index of the last purged entry, which the state must reach.
     pub purged: Option<u64>,
-    /// Voters by the newest membership in the log, of both configurations while it changes; none where it was purged.
+    /// Voters of the newest membership in the log, in both configurations during a change. `None` if it was purged.
     pub voters: Option<BTreeSet<ReplicaId>>,
     /// Blobs that entries name, by index.
     pub blobs: Vec<(u64, [u8; 32])>,
 }
 
 impl RecordedGroup {
-    /// Blocking: reads the whole log of the group.
+    /// Reads the whole log of the group. Blocking.
     pub fn read(log: &GroupLog) -> io::Result<RecordedGroup> {
         let state = log.state();
         let mut found = RecordedGroup {
@@ -55,8 +55,8 @@ impl RecordedGroup {
         Ok(found)
     }
 
-    /// Returns the voters, from the applied state if they are not in the log; none if this replica never received a
-    /// membership.
+    /// Returns the voters, from the applied state if they are not in the log, or `None` if this replica never received
+    /// a membership.
     pub fn voters_or_applied(&self, applied: &Applied) -> io::Result<Option<BTreeSet<ReplicaId>>> {
         if self.voters.is_some() {
             return Ok(self.voters.clone());

@@ -1,5 +1,5 @@
-//! Bootstrap of a replica: before it serves it checks that its log is complete, founds its group if requested, and
-//! elects itself if it is the only voter.
+//! Bootstrap of a replica. Before the replica serves, it checks that its log is complete, and founds its group if
+//! requested. A replica that is the only voter elects itself.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,14 +12,14 @@ use crate::log::log_store::LogStore;
 use crate::membership::hard_state::{self, LogPlace};
 use crate::types::{self, Home, LogIdOf, RaftOf};
 
-/// Whether a group is created now or exists.
+/// Whether a group is created now or exists already.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Bootstrap {
-    /// This is the group's first start; these are its first members.
+    /// First start of the group, with its first members.
     Now(Vec<(ReplicaId, NodeId)>),
-    /// The replica was there: an empty log would mean that it was lost.
+    /// The replica existed before, so an empty log means that the log was lost.
     Before,
-    /// The replica is new to a group that is there: it has nothing, and waits for the group's leader.
+    /// The replica is new to an existing group. It is empty and waits for the group's leader.
     Joining,
 }
 
@@ -34,7 +34,7 @@ pub enum StartError {
          Restore the data directory from a backup; on a cluster, let this node join again"
     )]
     LogBehind { group: GroupId, last: u64, sealed: u64 },
-    /// The state and the log are of two histories of the group.
+    /// The state and the log belong to different histories of the group.
     #[error("group {group}: {why}")]
     OtherHistory { group: GroupId, why: String },
     #[error("group {group}: {source}")]
@@ -43,7 +43,7 @@ pub enum StartError {
     Consensus { group: GroupId, why: String },
 }
 
-/// Founds the group, once.
+/// Founds the group once.
 pub(crate) async fn initialize(raft: &RaftOf, founding: Bootstrap) -> Result<(), String> {
     let Bootstrap::Now(members) = founding else { return Ok(()) };
     if raft.is_initialized().await.map_err(|fatal| fatal.to_string())? {
@@ -53,7 +53,7 @@ pub(crate) async fn initialize(raft: &RaftOf, founding: Bootstrap) -> Result<(),
     raft.initialize(members).await.map_err(|error| error.to_string())
 }
 
-/// Elects a replica that votes alone, which need not wait for others.
+/// Elects a replica that is the only voter, which need not wait for others.
 pub(crate) async fn elect_alone(raft: &RaftOf, replica: ReplicaId) -> Result<(), String> {
     let alone = raft.with_raft_state(move |state| {
         let voters = state.membership_state.effective().voter_ids();
@@ -65,10 +65,12 @@ pub(crate) async fn elect_alone(raft: &RaftOf, replica: ReplicaId) -> Result<(),
     Ok(())
 }
 
-/// Checks that the log is complete. openraft takes a log behind the state for one overtaken by a snapshot, and
-/// continues. A group of one never gets snapshots, so there it means that the log was lost. With others a crash between
-/// the installation of a snapshot and its note in the log leaves the same; a log lost as a whole is detected by its
-/// missing vote.
+/// Checks that the log is complete.
+///
+/// openraft considers a log behind the state to be overtaken by a snapshot, and continues. A group of one member never
+/// receives snapshots, so there it means that the log was lost. In other groups, a crash between the installation of a
+/// snapshot and its record in the log leaves the same state. A log that was lost as a whole is detected by its missing
+/// vote.
 pub(crate) fn check_log(
     group: GroupId,
     replica: ReplicaId,

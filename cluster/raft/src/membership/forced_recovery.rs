@@ -1,11 +1,11 @@
-//! Forced recovery: reduces a group to one replica after the others are lost for good.
+//! Forced recovery, which reduces a group to one replica after the others are permanently lost.
 //!
-//! The replica's log gets one more entry, a membership of this replica alone, in a term far above every term it has
-//! seen. A member acts on the newest membership in its log, so at its next start it elects itself and commits whatever
-//! its log holds. Entries of only the lost replicas are gone. Entries of this one without a majority are kept, which no
-//! guarantee forbids: their writers got an unknown outcome.
+//! The log of the replica gets one more entry: a membership of this replica alone, in a term far above every term it
+//! has seen. A member acts on the newest membership in its log. At its next start it therefore elects itself and
+//! commits the content of its log. Entries that only the lost replicas had are gone. Entries of this replica without a
+//! majority are kept, which no guarantee forbids, because their writers got an unknown outcome.
 //!
-//! The replica may continue under another number: messages of the lost ones to the old number are then ignored.
+//! The replica may continue under another number, so that it ignores messages of the lost ones to the old number.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -20,27 +20,30 @@ use crate::log::journal::Journal;
 use crate::types::{EntryOf, Home, MembershipOf, log_id_of};
 use crate::work::Work;
 
-/// Number of skipped terms. The lost replicas may have reached terms unknown to this one, and entries of a higher term
-/// would pass for newer than entries acknowledged after the recovery. An election takes 400 ms and more, so this is
-/// five days of continuous elections; u64 terms are not exhausted by it.
+/// Number of skipped terms.
+///
+/// The lost replicas may have reached terms unknown to this one. Entries of a higher term would count as newer than
+/// entries acknowledged after the recovery. An election takes at least 400 ms, so this is five days of continuous
+/// elections.
 pub const TERMS_SKIPPED: u64 = 1 << 20;
 
-/// Plan of a forced recovery, made without writing anything: a recovery of many groups first looks at all of them.
+/// Plan of a forced recovery. Planning writes nothing, so that a recovery of many groups can examine all of them first.
 #[derive(Clone, Debug)]
 pub struct ForcedRecovery {
     log: GroupLog,
     replica: ReplicaId,
     node: NodeId,
-    /// Entries replaced by a snapshot, if the process ended after its installation and before the log followed: an
-    /// entry behind the log's end would lie inside the state, where it is never read.
+    /// Position to which the log is purged, if the process ended between the installation of a snapshot and its record
+    /// in the log. Otherwise the new entry would lie inside the state, where it is never read.
     follow: Option<LogPosition>,
     index: u64,
     term: u64,
 }
 
 impl ForcedRecovery {
-    /// Plans the recovery, while the log is not in use. `replica` is the number under which it continues, `sealed` the
-    /// position of its state.
+    /// Plans the recovery while the log is not in use.
+    ///
+    /// The replica continues under the number `replica`, and `sealed` is the position of its state.
     pub fn plan(
         log: GroupLog,
         replica: ReplicaId,
@@ -64,7 +67,7 @@ impl ForcedRecovery {
         Ok(ForcedRecovery { log, replica, node, follow, index: last_index + 1, term })
     }
 
-    /// Doing it again adds another such entry and changes nothing else.
+    /// Writes the new vote and entry. A repetition only adds another such entry.
     pub async fn write(self) -> io::Result<()> {
         let ForcedRecovery { log, replica, node, follow, index, term } = self;
         let group = log.group();
@@ -77,7 +80,7 @@ impl ForcedRecovery {
         let alone = MembershipOf::new(vec![BTreeSet::from([replica.0])], homes);
         let log_id = LogId::new(CommittedLeaderId::new(term, replica.0), index);
         let record = encoding::encode_record(EntryOf { log_id, payload: EntryPayload::Membership(alone) });
-        // The vote first: an entry of a term that was never voted for would look like damage.
+        // The vote is written first, because an entry of a term without a vote would look like damage.
         journal.save_vote(encoding::encode_vote(&Vote::new(term, replica.0))).await?;
         journal.append(vec![LogRecord { index, term, payload: record }]).await
     }

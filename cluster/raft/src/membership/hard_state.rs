@@ -1,15 +1,15 @@
 //! Hard state of a replica: its promises to its group, and a check whether a later state still includes them.
 //!
 //! A leader records the acknowledgement of each follower ([`Acknowledged`]). A replica reports its state at a start of
-//! its node ([`HardState`]). One with less was restored from an older copy of its disk: it forgot votes or entries, and
-//! the group must not count on it again under its number.
+//! its node ([`HardState`]). A replica with less was restored from an older copy of its disk: it forgot votes or
+//! entries. The group must not count on it again under its number.
 //!
-//! A follower that acknowledged an entry in some term keeps it while that term's leader sends to it. Only the leader of a
-//! later term may take it back, and the follower votes for that leader first. So three things are compared:
+//! A follower that acknowledged an entry in some term keeps it while that term's leader sends to it. Only the leader of
+//! a later term may remove it, and the follower votes for that leader first. The check therefore compares three things:
 //!
-//! - S1: the vote never goes back.
+//! - S1: the vote never decreases.
 //! - S2: under the same vote the log never gets shorter.
-//! - S3: an entry that is known to be committed never goes, under any vote.
+//! - S3: an entry that is known to be committed never disappears, under any vote.
 
 use std::fmt;
 use std::io;
@@ -24,7 +24,7 @@ use crate::log::encoding::{self, BadRecord};
 use crate::network::wire::VoteOf;
 use crate::types::{LogIdOf, log_id_of, position_of};
 
-/// The term of a vote and the replica that it was given to.
+/// Term of a vote and the replica that got the vote.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct VoteFor {
     pub term: u64,
@@ -37,7 +37,7 @@ impl VoteFor {
     }
 }
 
-/// A place in a log, in the order of terms, which is also that of indices in every single log.
+/// Position in a log, ordered by term. In every single log this is also the order of indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct LogPlace {
     pub term: u64,
@@ -61,7 +61,7 @@ impl fmt::Display for LogPlace {
     }
 }
 
-/// Durable state of a replica: its last vote and the end of its log, or of its state where that reaches further.
+/// Durable state of a replica: its last vote and the end of its log, or of its state if that reaches further.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HardState {
     pub vote: Option<VoteFor>,
@@ -73,9 +73,9 @@ pub struct HardState {
 pub struct Acknowledged {
     /// Vote of the leader that the follower has accepted.
     pub vote: VoteFor,
-    /// The last entry that the follower is known to have.
+    /// Last entry that the follower is known to have.
     pub matched: LogPlace,
-    /// The last of those entries that is known to be committed.
+    /// Last of those entries that is known to be committed.
     pub committed: Option<LogPlace>,
 }
 
@@ -88,8 +88,9 @@ impl Acknowledged {
 }
 
 impl HardState {
-    /// Reads it from the log of a group. `sealed` is how far the state reaches without the log. To be called before
-    /// consensus runs on the log.
+    /// Reads the hard state from the log of a group, before consensus runs on the log.
+    ///
+    /// `sealed` is the position that the state reaches without the log.
     pub fn read(log: &GroupLog, sealed: Option<LogPosition>) -> io::Result<HardState> {
         let damaged = |error: BadRecord| io::Error::new(io::ErrorKind::InvalidData, error.to_string());
         let state = log.state();
@@ -106,7 +107,7 @@ impl HardState {
         Ok(HardState { vote: vote.as_ref().map(VoteFor::of), last: last.as_ref().map(LogPlace::of_id) })
     }
 
-    /// Returns what this replica lacks of `acknowledged`; none where it has all of it.
+    /// Describes the part of `acknowledged` that this replica lacks, or returns `None` if it has everything.
     pub fn lacks(&self, acknowledged: &Acknowledged) -> Option<String> {
         let said = |last: Option<LogPlace>| last.map_or("an empty log".to_owned(), |last| format!("{last}"));
         let vote = self.vote.unwrap_or_default();
@@ -129,11 +130,12 @@ impl HardState {
     }
 }
 
-/// Why a state and its log cannot belong together, or the log does not fit what was committed; none where nothing is
-/// seen.
+/// Describes why a state and its log contradict each other, or why the log contradicts the committed position.
 ///
-/// A state that is ahead of its log is usual where a snapshot was installed. It is then also newer: no log of a group has
-/// a higher term at a lower index.
+/// Returns `None` if there is no visible contradiction.
+///
+/// A state that is ahead of its log is normal after the installation of a snapshot. Then it is also newer, because no
+/// log of a group has a higher term at a lower index.
 pub fn contradiction(log: &GroupLog, sealed: &Applied) -> io::Result<Option<String>> {
     let hard_state = HardState::read(log, None)?;
     let committed = log.state().committed.as_deref().map(encoding::decode_log_id).transpose();
@@ -141,7 +143,7 @@ pub fn contradiction(log: &GroupLog, sealed: &Applied) -> io::Result<Option<Stri
     Ok(disagree(hard_state.last, committed.as_ref().map(LogPlace::of_id), sealed.position.map(LogPlace::of)))
 }
 
-/// [`contradiction`] of what a report on a log has read: `last` is index and term of its last record.
+/// Applies [`contradiction`] to a report on a log, in which `last` is the index and term of the last record.
 pub fn contradiction_in(
     last: Option<(u64, u64)>,
     purged: Option<&[u8]>,
@@ -179,7 +181,7 @@ pub(crate) fn disagree(
 }
 
 impl Group {
-    /// Acknowledgements of the other members, where this replica leads.
+    /// Returns the acknowledgements of the other members, if this replica leads.
     pub fn acknowledged(&self) -> Vec<(ReplicaId, Acknowledged)> {
         let receiver = self.raft().metrics();
         let metrics = receiver.borrow();
@@ -191,7 +193,8 @@ impl Group {
         let others = metrics.replication.iter().flatten().filter(|(replica, _)| **replica != self.replica().0);
         let known = others.filter_map(|(replica, matched)| {
             let matched = LogPlace::of_id(matched.as_ref()?);
-            // What is applied is committed; whoever has more of the log has that, and whoever has less has its own part.
+            // Applied entries are committed. A member with a longer log has them, and a member with a shorter log has
+            // its own part.
             let committed = applied.map(|applied| applied.min(matched));
             Some((ReplicaId(*replica), Acknowledged { vote, matched, committed }))
         });
@@ -250,7 +253,8 @@ mod tests {
         assert_eq!((older.and(newer), newer.and(older)), (both, both));
     }
 
-    /// A node whose quorum went on without its entries: release builds committed by the new leader's word and stopped.
+    /// Regression: a node whose quorum continued without its entries committed by the new leader's word. Release builds
+    /// stopped.
     #[test]
     fn a_state_beside_another_history_is_seen() {
         let none = |last, committed, sealed| assert_eq!(disagree(last, committed, sealed), None);

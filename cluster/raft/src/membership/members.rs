@@ -1,5 +1,5 @@
-//! Members of a group in consensus, and changes of them: one change at a time, each finished or undone by a repeated
-//! request.
+//! Members of a group in consensus, and changes of them. Only one change runs at a time, and a repeated request
+//! finishes or undoes it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,16 +13,16 @@ use tokio::time::timeout;
 use crate::group::Group;
 use crate::types::{Home, Replica};
 
-/// A change that has no majority waits no longer than this; asking again finishes it or finds it done.
+/// Time limit of a change without a majority. A repeated request finishes the change or finds it done.
 const CHANGE_WAIT_MAX: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
     pub replica: ReplicaId,
     pub node: NodeId,
-    /// Whether it votes in the current configuration, or in either one during a change.
+    /// Whether the member votes in the current configuration, or in either one during a change.
     pub voter: bool,
-    /// Last known index of its log; only the leader has it.
+    /// Last known index of the member's log. Only the leader knows it.
     pub matched: Option<u64>,
 }
 
@@ -36,10 +36,10 @@ pub struct GroupStatus {
     pub unheard_leader: Option<ReplicaId>,
     pub term: u64,
     pub members: Vec<Member>,
-    /// The members are of two configurations, and majorities of both count.
+    /// Whether there are two configurations, whose majorities both count.
     pub joint: bool,
-    /// A change of members is under way: they are joint, or what they are now is not yet known to be committed. Until it
-    /// is, losing a member that is on its way out may still lose the quorum.
+    /// Whether a change of members is in progress: the configuration is joint, or not yet known to be committed. Until
+    /// then, the loss of a member that is about to leave may still cost the quorum.
     pub changing: bool,
     pub last: Option<u64>,
     pub applied: Option<u64>,
@@ -49,7 +49,8 @@ pub struct GroupStatus {
     pub quorum_heard: Option<Duration>,
 }
 
-/// A leader that no majority confirmed for this long counts as none: one that is cut off does not step down by itself.
+/// Time without confirmation by a majority after which a leader is doubted. An isolated leader does not step down by
+/// itself.
 pub const LEAD_DOUBTED_AFTER: Duration = Duration::from_secs(5);
 
 impl GroupStatus {
@@ -124,14 +125,14 @@ impl Group {
         }
     }
 
-    /// Adds a learner. Returns when the group has the learner, not when that one has caught up.
+    /// Adds a learner. Returns when the group has the learner, not when the learner has caught up.
     pub async fn add_learner(&self, replica: ReplicaId, node: NodeId) -> Result<(), ChangeError> {
         let _pass = self.gate().read().await;
         let home = Home { node: node.0 };
         bounded(async { self.raft().add_learner(replica.0, home, false).await.map(drop).map_err(refused) }).await
     }
 
-    /// Makes exactly these vote. All of them must be members; voters that are not named leave the group.
+    /// Makes exactly these members the voters. All of them must be members already, and other voters leave the group.
     pub async fn set_voters(&self, voters: BTreeSet<ReplicaId>) -> Result<(), ChangeError> {
         let _pass = self.gate().read().await;
         let wanted: BTreeSet<Replica> = voters.iter().map(|replica| replica.0).collect();
@@ -142,7 +143,7 @@ impl Group {
         .await
     }
 
-    /// Takes a learner out of the group.
+    /// Removes a learner from the group.
     pub async fn remove_learner(&self, replica: ReplicaId) -> Result<(), ChangeError> {
         let _pass = self.gate().read().await;
         bounded(async {

@@ -1,6 +1,7 @@
-//! Limit of the appends in flight in consensus, which takes them one after the other and drops none, even if the sender
-//! gave up long before. While its log stalls they would pile up in its memory, so their number is limited here until
-//! consensus has answered them.
+//! Limit of the appends in flight in consensus.
+//!
+//! Consensus handles appends one after the other and drops none, even if the sender gave up long before. While its log
+//! stalls they would accumulate in memory. Their number is therefore limited here until consensus has answered them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,9 +13,10 @@ use crate::network::inbound::ReceiveError;
 use crate::network::wire::{AppendOf, AppendedOf};
 use crate::types::RaftOf;
 
-/// Heartbeats at once. They are small; a leader sends the next after 180 ms, or when this one had no answer in 120 ms.
+/// Maximum number of concurrent heartbeats. They are small. A leader sends the next after 180 ms, or after 120 ms
+/// without a response.
 const HEARTBEATS_MAX: usize = 8;
-/// Time that a message of entries waits for the one before it, which may be the same one sent twice.
+/// Time that a message with entries waits for the previous one, which may be the same message sent twice.
 const TURN_WAIT_MAX: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
@@ -32,7 +34,7 @@ impl Default for Appends {
 }
 
 impl Appends {
-    /// Goes on when the caller no longer waits.
+    /// Passes an append to consensus. Continues when the caller no longer waits.
     pub async fn pass(&self, raft: &RaftOf, append: AppendOf) -> Result<AppendedOf, ReceiveError> {
         let turn = self.turn(!append.entries.is_empty()).await?;
         let raft = raft.clone();

@@ -1,10 +1,9 @@
-//! Prefetch of blobs before the entries that name them: an entry goes into this replica's log only once its blob is
-//! here.
+//! Prefetch of blobs. An entry is written to this replica's log only once the blob that it names is here.
 //!
-//! H1: a replica with an entry has its blob until the entry is purged. So the receiver of an entry can fetch the blob
-//!     from the sender, and a replica never has to apply an entry with an unavailable blob.
+//! H1: a replica with an entry has its blob until the entry is purged. The receiver of an entry can therefore fetch the
+//!     blob from the sender. No replica ever has to apply an entry whose blob is unavailable.
 //!
-//! The sender of a message of entries gives up after a moment and sends it again; fetching continues meanwhile.
+//! The sender of a message with entries gives up after a moment and sends it again. Fetching continues meanwhile.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,7 +16,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::write_path::large_writes::LargeWrites;
 
-/// Time limit of fetching one blob. If it is still needed, fetching begins again.
+/// Time limit of one fetch of a blob. If the blob is still needed, fetching starts again.
 const FETCH_MAX: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
@@ -37,7 +36,7 @@ impl Ahead {
         Ahead { large, coming: Arc::default() }
     }
 
-    /// Returns whether the blob arrives within that time. Otherwise fetching continues.
+    /// Returns whether the blob arrives within this time. Otherwise fetching continues.
     pub async fn is_here(&self, hash: [u8; 32], length: u64, others: &[NodeId], within: Duration) -> bool {
         let until = Instant::now() + within;
         loop {
@@ -53,7 +52,7 @@ impl Ahead {
         }
     }
 
-    /// Fetches the blob; continues without a waiting caller.
+    /// Fetches the blob. Continues without a waiting caller.
     fn fetch(&self, hash: [u8; 32], length: u64, others: Vec<NodeId>) -> oneshot::Receiver<bool> {
         let (sender, fetched) = oneshot::channel();
         let expected = self.large.expect(hash, length, others);
@@ -69,7 +68,7 @@ impl Ahead {
             };
             coming.hashes.lock().remove(&hash);
             coming.ended.notify_waiters();
-            // Whoever asked may have given up.
+            // Possibly nobody waits any more.
             let _ = sender.send(here);
         });
         fetched
@@ -137,7 +136,7 @@ mod tests {
         assert_eq!(slow.asked.load(Ordering::Relaxed), 1, "it goes on when nobody waits");
         slow.arrives.notify_one();
         tokio::task::yield_now().await;
-        slow.arrives.notify_one(); // it is looked for once more, and found at once
+        slow.arrives.notify_one(); // the next check finds it at once
         assert!(ahead.is_here([1; 32], 9, &[NodeId(1)], within).await);
         assert_eq!(slow.asked.load(Ordering::Relaxed), 2);
         assert!(ahead.coming.hashes.lock().is_empty());

@@ -1,8 +1,9 @@
-//! Receipt of messages from the other replicas of a group: each is decoded, passed to consensus, and its response
-//! encoded.
+//! Receipt of messages from the other replicas of a group.
 //!
-//! A follower that applies more slowly than it is sent entries holds the sender up before it takes more: what waits for
-//! apply is bounded in bytes, as is the memory that a seal has yet to free.
+//! Each message is decoded and passed to consensus, and the response is encoded.
+//!
+//! A follower that applies more slowly than it receives entries delays its sender before it accepts more. This bounds
+//! the bytes that wait for apply, and the memory that a seal has yet to free.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,13 +36,13 @@ use crate::types::{EntryOf, LogIdOf, RaftOf, SnapshotFiles, SnapshotOf, snapshot
 use crate::write_path::admission::Admission;
 use crate::write_path::large_writes::blob_named;
 
-/// Time that a message of entries waits for each resource; after a failure its sender pauses for a moment.
+/// Time that a message with entries waits for each resource. After a failure its sender pauses for a moment.
 const SPACE_WAIT_MAX: Duration = Duration::from_millis(100);
-/// Margin after the end of the previous leader's lease, so that no voter is still bound to it.
+/// Margin after the end of the previous leader's lease, so that no voter is bound to it any more.
 const AFTER_LEASE: Duration = Duration::from_millis(20);
 const ELECTIONS_MAX: u32 = 4;
 
-/// Reason for refusing a message. The text is sent to the sender.
+/// Reason for the refusal of a message. The text is sent to the sender.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ReceiveError {
     #[error("the message cannot be decoded: {0}")]
@@ -50,10 +51,10 @@ pub enum ReceiveError {
     Busy(&'static str),
     #[error("this replica does not lead its group")]
     NotLeader { leader: Option<ReplicaId> },
-    /// The snapshot of the sender is not what it wrote: the sender must check it.
+    /// The snapshot differs from what the sender wrote, so the sender must check its replica.
     #[error("a damaged snapshot: {0}")]
     Damaged(String),
-    /// The leader's log is not the one that this replica has committed from: this replica must not go on.
+    /// The leader's log contradicts the entries committed here, so this replica must not continue.
     #[error("another history: {0}")]
     OtherHistory(String),
     #[error("{0}")]
@@ -89,7 +90,7 @@ pub(crate) struct Inbound {
     pub ahead: Ahead,
     pub machine: Arc<dyn Machine>,
     pub counters: Arc<Counters>,
-    /// One snapshot at a time.
+    /// Lock that allows one snapshot at a time.
     pub incoming: Arc<Mutex<Incoming>>,
     pub timing: Timing,
     pub elections: Arc<Elections>,
@@ -148,8 +149,10 @@ impl Inbound {
         self.exports.read(wanted).await
     }
 
-    /// Refuses an append of a leader that lacks entries committed here. Consensus takes every entry below its committed
-    /// position for equal, and stops the process when the leader then commits less than it has applied.
+    /// Refuses an append of a leader that lacks entries committed here.
+    ///
+    /// Consensus assumes that every entry below its committed position is equal. It stops the process when the leader
+    /// then commits less than this replica has applied.
     async fn check_history(&self, append: &AppendOf) -> Result<(), ReceiveError> {
         let last = self.log.last();
         let follows =
@@ -160,8 +163,8 @@ impl Inbound {
         let applied = self.machine.applied().position.map(crate::types::log_id_of);
         let Some(committed) = self.log.committed().max(applied) else { return Ok(()) };
         let mut named = append.entries.iter().rev().map(|entry| entry.log_id).chain(append.prev_log_id);
-        // Two logs that agree on one entry agree on all before it, so the last one speaks for the others. Reading each
-        // of them takes longer than the leader waits.
+        // Two logs that agree on one entry agree on all before it, so the last one suffices. Reading each of them takes
+        // longer than the leader waits.
         let Some(id) = named.find(|id| id.index <= committed.index) else { return Ok(()) };
         let here = match id.index == committed.index {
             true => Some(committed),
@@ -178,7 +181,7 @@ impl Inbound {
 
     async fn make_room(&self, has_entries: bool) -> Result<(), ReceiveError> {
         if !has_entries {
-            return Ok(()); // heartbeats pass, or a slow follower would begin elections
+            return Ok(()); // heartbeats pass, because otherwise a slow follower would begin elections
         }
         if !self.lag.wait_for_space(SPACE_WAIT_MAX).await {
             return Err(ReceiveError::Busy("this replica has too many entries that are not applied yet"));
@@ -223,7 +226,7 @@ impl Inbound {
         tracing::info!(group = %way.group, from = %way.to, files = offer.files.len(), "fetching a snapshot");
         let fetched = incoming.fetch(&*self.peers, way, &offer).await?;
         let meta = snapshot_meta(&offer.applied)?;
-        // A task of its own, which has the files until it ends: the sender may no longer wait, and send another one.
+        // A separate task keeps the files until it ends, because the sender may stop waiting and send another snapshot.
         let (raft, vote, machine) = (raft.clone(), offer.vote, Arc::clone(&self.machine));
         let installing = tokio::spawn(async move {
             incoming.check(machine, way, &fetched).await?;
@@ -231,8 +234,8 @@ impl Inbound {
             let snapshot = SnapshotOf { meta, snapshot: Box::new(files) };
             let answer =
                 raft.install_full_snapshot(vote, snapshot).await.map_err(|error| stopped(error.to_string()))?;
-            // The files were moved into place, or are of no use. Where consensus stopped they may still be moved: the
-            // next start sweeps what is left.
+            // The files were moved into place, or are not needed. If consensus stopped, they may still be moved, and
+            // the next start sweeps the remains.
             incoming.sweep().await.map_err(|error| ReceiveError::Failed(error.to_string()))?;
             Ok::<_, ReceiveError>(answer)
         });
@@ -247,8 +250,9 @@ fn other_history(committed: LogIdOf, leaders: LogIdOf) -> ReceiveError {
     ReceiveError::OtherHistory(format!("{committed} is committed here, but the leader has {leaders}"))
 }
 
-/// Makes this replica lead: the leader before has stopped its heartbeats and holds back what it is sent. Answers with
-/// its term when it leads.
+/// Makes this replica lead, and responds with its term once it leads.
+///
+/// The previous leader has stopped its heartbeats and holds new writes back.
 async fn take_over(raft: &RaftOf, timing: Timing) -> Result<Bytes, ReceiveError> {
     let stopped = |why: String| ReceiveError::Stopped(why);
     sleep(timing.election_max + AFTER_LEASE).await;
@@ -264,7 +268,7 @@ async fn take_over(raft: &RaftOf, timing: Timing) -> Result<Bytes, ReceiveError>
     Err(ReceiveError::Failed("this replica was not elected by a majority".into()))
 }
 
-/// The sender's node, then those of the other members as far as they are known here.
+/// Returns the sender's node, then the nodes of the other known members.
 fn others_of(raft: &RaftOf, way: Way) -> Vec<NodeId> {
     let metrics = raft.server_metrics();
     let metrics = metrics.borrow();
@@ -273,7 +277,7 @@ fn others_of(raft: &RaftOf, way: Way) -> Vec<NodeId> {
     std::iter::once(way.node).chain(others.filter(|node| *node != way.node)).collect()
 }
 
-/// The node that a replica is on, as far as the group's members are known here.
+/// Returns the node of a replica, if it is a known member of the group.
 pub(crate) fn node_of(raft: &RaftOf, replica: ReplicaId) -> Option<NodeId> {
     let metrics = raft.server_metrics();
     let metrics = metrics.borrow();

@@ -1,6 +1,7 @@
-//! Sending to the other replicas of a group for openraft: each message is encoded, goes through [`Peers`], and its
-//! response is converted. There are no retries here: openraft retries, after the pause it is given. An append of many
-//! bytes outlives its tries (`long_append`).
+//! Messages of openraft to the other replicas of a group.
+//!
+//! Each message is encoded, sent through [`Peers`], and its response is converted. There are no retries here, because
+//! openraft retries after the pause that it is given. A long append outlives the attempts of openraft (`long_append`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +23,7 @@ use crate::network::wire::{self, AppendOf, AppendedOf};
 use crate::snapshot_transfer::exports::Exports;
 use crate::types::{Consensus, Home, LogIdOf, Replica, SnapshotFiles, SnapshotOf};
 
-/// Between two tries to reach a replica that was not reached: a node that comes back is found soon.
+/// Pause between two attempts to reach a replica, short enough to find a returning node soon.
 const BACKOFF: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Debug)]
@@ -38,7 +39,7 @@ pub(crate) struct Network {
 pub(crate) struct Peer {
     network: Network,
     way: Way,
-    /// Under way, also between the tries of openraft.
+    /// Long append in flight, kept between the attempts of openraft.
     long: Option<LongAppend>,
 }
 
@@ -88,7 +89,7 @@ impl Peer {
             answer = long.answer.clone() => Some(answer),
             heard = heartbeat => match heard? {
                 AppendedOf::Success if append.prev_log_id.is_some() => timeout_at(ends, long.answer.clone()).await.ok(),
-                // openraft panics where it hears of progress to nothing. It ends this try itself.
+                // openraft panics on progress to an empty position. It ends this attempt itself.
                 AppendedOf::Success => Some(long.answer.clone().await),
                 other => {
                     self.long = None;
@@ -111,7 +112,7 @@ impl Peer {
 
 fn failed(error: PeerError) -> RpcError {
     match &error {
-        // A refusal is one of a node that does not have the replica yet, or no longer: it will not change at once.
+        // The refusing node does not have the replica yet, or any more, which does not change at once.
         PeerError::Unreachable(_) | PeerError::Refused { .. } | PeerError::Unsupported(_) => {
             Unreachable::new(&error).into()
         }
@@ -131,7 +132,7 @@ impl RaftNetwork<Consensus> for Peer {
     ) -> Result<AppendEntriesResponse<Replica>, RpcError> {
         let last = request.entries.last().map(|entry| entry.log_id);
         let last_of_long = last.filter(|_| bytes_of(&request) > QUICK_BYTES);
-        // A heartbeat of openraft's own leaves it on its way.
+        // A heartbeat of openraft does not cancel it.
         let goes_on = last_of_long.is_some() || last.is_none();
         self.long = self.long.take().filter(|long| goes_on && long.begins_as(&request));
         let appended = match last_of_long {
@@ -207,7 +208,7 @@ mod tests {
     const HEARTBEAT: Duration = Duration::from_millis(120);
     const MIB: usize = 1 << 20;
 
-    /// A follower behind a link of so many bytes a second: when each message reached it, and with how many entries.
+    /// Follower behind a link of limited speed. It records the arrival time and number of entries of each message.
     #[derive(Debug)]
     struct Link {
         rate: usize,
@@ -254,7 +255,7 @@ mod tests {
         (link, peer)
     }
 
-    /// Entries 5 to `last`, after entry 4.
+    /// Returns entries 5 to `last`, after entry 4.
     fn append(last: u64, bytes: usize) -> AppendOf {
         let payload = EntryPayload::Normal(EntryBytes(Bytes::from(vec![0; bytes])));
         let entries = (5..=last).map(|index| EntryOf { log_id: log_id(2, 1, index), payload: payload.clone() });
@@ -266,12 +267,12 @@ mod tests {
         }
     }
 
-    /// Makes one try like openraft.
+    /// Makes one attempt like openraft.
     async fn one_try(peer: &mut Peer, append: AppendOf) -> Option<Result<AppendedOf, RpcError>> {
         timeout(HEARTBEAT, peer.append_entries(append, RPCOption::new(HEARTBEAT))).await.ok()
     }
 
-    /// Retries until the response is more than a sign of life; returns it with the number of tries.
+    /// Retries until the response is more than a sign of life, and returns it with the number of attempts.
     async fn insist(peer: &mut Peer, append: &AppendOf) -> (AppendedOf, u32) {
         for tries in 1..1000 {
             match one_try(peer, append.clone()).await {
@@ -316,7 +317,7 @@ mod tests {
         assert_eq!(link.entries(), [1, 1], "the one of three entries was let go");
     }
 
-    /// Regression: consensus panics on a response that nothing matches, which is all that a heartbeat before the first
+    /// Regression: consensus panics on a response that matches no entry, which is all that a heartbeat before the first
     /// entry proves.
     #[tokio::test(start_paused = true)]
     async fn a_log_that_is_sent_from_its_beginning_is_heartbeats_and_tries_until_it_has_passed() {

@@ -1,8 +1,10 @@
-//! Interface of a group to the network: messages to the other replicas of the group, and the files of a snapshot. An
-//! implementation of [`Peers`] has the addresses of nodes; consensus only maps replicas to nodes.
+//! Interface of a group to the network: messages to the other replicas of the group, and the files of a snapshot.
 //!
-//! P1: a message reaches the intended replica of the intended group, or is refused. P2: [`PeerError::Unreachable`]
-//! means that the message was not received; after any other error it may have taken effect.
+//! An implementation of [`Peers`] knows the addresses of nodes. Consensus only maps replicas to nodes.
+//!
+//! P1: a message reaches the intended replica of the intended group, or is refused.
+//! P2: [`PeerError::Unreachable`] means that the message was not received. After any other error it may have taken
+//!     effect.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,7 +15,7 @@ use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use thiserror::Error;
 
-/// Route from one replica of a group to another, which is on `node`.
+/// Route from one replica of a group to another, which runs on `node`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Way {
     pub group: GroupId,
@@ -22,18 +24,19 @@ pub struct Way {
     pub node: NodeId,
 }
 
-/// Kind of a message. The names are on the wire.
+/// Kind of a message. The names are part of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MessageKind {
     Append,
     Vote,
-    /// Describes a snapshot; the receiver fetches its files before it answers.
+    /// Offer of a snapshot, whose files the receiver fetches before it responds.
     Snapshot,
-    /// Requests the index from a leader up to which a read must have applied.
+    /// Request to a leader for the index that a read must have applied.
     ReadIndex,
-    /// Asks the receiver to lead next.
+    /// Request to lead next.
     TakeOver,
-    /// Asks whether the receiver has no contact with a leader, so that the sender may stand for election.
+    /// Request for a pre-vote: whether the receiver has no contact with a leader, so that the sender may stand for
+    /// election.
     PreVote,
 }
 
@@ -64,7 +67,7 @@ pub struct Message {
     pub way: Way,
     pub kind: MessageKind,
     pub body: Bytes,
-    /// The answer is of no use after this.
+    /// Time limit, after which a response is useless.
     pub within: Duration,
 }
 
@@ -78,16 +81,16 @@ pub struct FileWanted {
 
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PeerError {
-    /// Surely not received.
+    /// The message was certainly not received.
     #[error("could not be reached: {0}")]
     Unreachable(String),
-    /// The receiver refused the message. If another replica leads, it is named.
+    /// The receiver refused the message. The refusal names another replica that leads, if there is one.
     #[error("refused: {why}")]
     Refused { why: String, leader: Option<ReplicaId> },
     /// The receiver's version does not support this kind of message.
     #[error("not supported: {0}")]
     Unsupported(String),
-    /// Sent, and no answer came.
+    /// The message was sent, but no response came.
     #[error("no response: {0}")]
     Lost(String),
 }
@@ -99,7 +102,7 @@ pub trait Peers: Send + Sync + fmt::Debug + 'static {
     fn fetch(&self, way: Way, wanted: FileWanted) -> BoxFuture<'static, Result<Chunks, PeerError>>;
 }
 
-/// Network of a node without peers: every message is unreachable.
+/// Network of a node without peers, in which every message is unreachable.
 #[derive(Debug)]
 pub struct NoPeers;
 

@@ -1,5 +1,7 @@
-//! Encoding of messages between replicas. Each begins with a version; an unsupported one is refused with an error to
-//! the sender. Numbers are little-endian; log ids, votes and memberships are those of `encoding`.
+//! Encoding of messages between replicas.
+//!
+//! Each message begins with a version, and an unsupported version is refused with an error to the sender. Numbers are
+//! little-endian. Log ids, votes and memberships use the format of `encoding`.
 //!
 //! ```text
 //! append       1, vote, previous: optional log id, committed: optional log id, count u32, entry*
@@ -27,13 +29,13 @@ use crate::log::encoding::{
 };
 use crate::types::{Consensus, EntryBytes, EntryOf, LogIdOf, Replica};
 
-/// Version of every message, stated by its sender and never stored.
+/// Version of every message, which is never stored.
 const SPOKEN: u8 = 1;
 /// Fixed part of an entry.
 const ENTRY_HEAD_BYTES: usize = 20;
 /// Capacity for the fixed part of an append.
 const APPEND_HEAD_BYTES: usize = 128;
-/// Files of one snapshot; a shard has about twenty segments of a few files each.
+/// Maximum number of files in one snapshot. A shard has about twenty segments of a few files each.
 pub(crate) const SNAPSHOT_FILES_MAX: usize = 100_000;
 const NAME_BYTES_MAX: usize = 255;
 
@@ -41,11 +43,11 @@ pub(crate) type AppendOf = AppendEntriesRequest<Consensus>;
 pub(crate) type AppendedOf = AppendEntriesResponse<Replica>;
 pub(crate) type VoteOf = Vote<Replica>;
 
-/// Offer of a snapshot to a follower, before the follower fetches it.
+/// Offer of a snapshot to a follower, sent before the follower fetches it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Offer {
     pub vote: VoteOf,
-    /// Names it to the node that holds it, while it is sent.
+    /// Number of the export at the sending node, valid while it is sent.
     pub export: u64,
     pub applied: Applied,
     pub kept_bytes: u64,
@@ -84,7 +86,7 @@ fn record_bytes(entry: &EntryOf) -> usize {
         }
 }
 
-/// The record as `encode_record` makes it, written where it travels, so that an entry is copied once.
+/// Writes the record of `encode_record` directly into the message, so that an entry is copied only once.
 fn put_entry(message: &mut BytesMut, entry: &EntryOf) {
     let membership;
     let (body, kind): (&[u8], u8) = match &entry.payload {
@@ -215,7 +217,7 @@ pub(crate) fn decode_offer(bytes: &[u8]) -> Result<Offer, BadRecord> {
     })
 }
 
-/// A name in a directory and nothing that leads out of it.
+/// Decodes a file name that cannot lead out of its directory.
 fn file_name(bytes: &[u8]) -> Result<String, BadRecord> {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     let fits = !bytes.is_empty() && bytes.len() <= NAME_BYTES_MAX && bytes.iter().all(plain) && bytes[0] != b'.';

@@ -1,18 +1,18 @@
 //! Linearizable reads through a shared read index.
 //!
 //! A fence proves that a replica has applied everything acknowledged before the fence was requested. A round requests
-//! the read index from consensus: the leader confirms with a majority that it still leads, and returns the index that
+//! the read index from consensus. The leader confirms with a majority that it still leads, and returns the index that
 //! was committed when the round began.
 //!
-//! F1: a request joins the next round, never a running one, since that one may have begun before the write whose
+//! F1: a request joins the next round, never a running one. A running round may have begun before the write whose
 //!     acknowledgement the requester has seen.
-//! F2: one round serves all requests that joined it; while it runs the next one gathers. A round that takes longer than
-//!     [`OVERLAP_AFTER`] delays no other: the next begins concurrently. So a fence takes two round trips if nodes are
-//!     far apart, and not up to four.
+//! F2: one round serves all requests that joined it, and the next round gathers requests meanwhile. A round that takes
+//!     longer than [`OVERLAP_AFTER`] delays no other, because the next one begins concurrently. If nodes are far apart,
+//!     a fence thus takes two round trips instead of up to four.
 //! F3: a fence returns when the index of its round is applied here. That wait does not delay the next round.
-//! F4: a replica that does not lead asks the leader, once a round; without a leader it waits for a while.
-//! F5: a request of another replica is served from separate rounds, which ask no other replica: two replicas that each
-//!     take the other for the leader must not wait for each other's rounds.
+//! F4: a replica that does not lead asks the leader once per round. Without a leader it waits for a while.
+//! F5: requests of other replicas use separate rounds, which ask no other replica. Two replicas that each consider the
+//!     other the leader must not wait for each other's rounds.
 
 use std::mem;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ const OVERLAP_AFTER: Duration = Duration::from_millis(100);
 /// Maximum number of concurrent rounds. Each retries while there is no leader.
 const ROUNDS_AT_ONCE_MAX: usize = 4;
 
-/// Index found by a round; reads at or behind it include everything acknowledged before their requests.
+/// Index found by a round. Reads at or behind it include everything acknowledged before their requests.
 pub(crate) type FenceResult = Result<u64, FenceError>;
 type Waiter = oneshot::Sender<FenceResult>;
 
@@ -57,21 +57,21 @@ struct FencesState {
 #[derive(Debug, Default)]
 struct FenceQueue {
     next_round: Vec<Waiter>,
-    /// Whether a task begins the next round as soon as it may.
+    /// Whether a task begins the next round as soon as possible.
     has_task: bool,
-    /// The runtime is gone: requests are never answered.
+    /// Whether the runtime is gone, so that requests are never answered.
     closed: bool,
 }
 
-/// Running rounds. Waiters for the next round must not wait for ever if a shutdown of the runtime cuts the rounds off.
+/// Task of the running rounds. If a shutdown of the runtime ends it, its drop releases the waiters of the next round.
 struct Rounds {
     shared: Arc<FencesState>,
-    /// Set under the lock that ends them: later requests begin rounds of their own, which are not ours to end.
+    /// Set under the lock that ends the rounds. Later requests begin new rounds, which this task must not end.
     ended: bool,
 }
 
 impl Rounds {
-    /// Takes the waiters of the next round. If there are none the rounds end.
+    /// Takes the waiters of the next round. Without any, the rounds end.
     fn next(&mut self) -> Option<Vec<Waiter>> {
         let mut waiting = self.shared.waiting.lock();
         let joined = mem::take(&mut waiting.next_round);
@@ -100,7 +100,7 @@ impl Fences {
         Fences { shared: Arc::new(FencesState { waiting: Mutex::default(), applied, runtime, counters, places }) }
     }
 
-    /// Returns when this replica has applied what the next round finds.
+    /// Waits until this replica has applied the index of the next round.
     pub async fn wait(&self, read_index: &Arc<ReadIndex>) -> FenceResult {
         let read_index = Arc::clone(read_index);
         let answer = self.join(move || {
@@ -110,7 +110,7 @@ impl Fences {
         answer.await.unwrap_or_else(|_| Err(FenceError::Stopped("it was shut down meanwhile".into())))
     }
 
-    /// F5: for another replica; fails where this one does not lead.
+    /// Serves the fence of another replica (F5). Fails if this replica does not lead.
     pub async fn wait_as_leader(&self, read_index: &Arc<ReadIndex>) -> FenceResult {
         let read_index = Arc::clone(read_index);
         let answer = self.join(move || {
@@ -120,14 +120,14 @@ impl Fences {
         answer.await.unwrap_or_else(|_| Err(FenceError::Stopped("it was shut down meanwhile".into())))
     }
 
-    /// Index of the last applied entry, as it changes.
+    /// Returns a receiver for the applied index plus one.
     pub fn applied_changes(&self) -> watch::Receiver<u64> {
         let mut applied = self.shared.applied.clone();
         applied.mark_unchanged();
         applied
     }
 
-    /// Returns when this replica has applied the entry at `index`. No other replica is asked.
+    /// Waits until this replica has applied the entry at `index`, without requests to other replicas.
     pub async fn wait_applied(&self, index: u64) -> FenceResult {
         applied_here(index, self.shared.applied.clone()).await
     }
@@ -142,7 +142,7 @@ impl Fences {
         let start = {
             let mut waiting = self.shared.waiting.lock();
             if waiting.closed {
-                return answer; // whose other end is dropped here
+                return answer; // the sender is dropped here, so the receiver fails
             }
             waiting.next_round.push(waiter); // F1
             !mem::replace(&mut waiting.has_task, true)
@@ -190,7 +190,7 @@ async fn answer(joined: Vec<Waiter>, confirmed: Result<Option<u64>, FenceError>,
         Ok(Some(index)) => applied_here(index, applied).await,
     };
     for waiter in joined {
-        let _ = waiter.send(result.clone()); // who asked may have given up
+        let _ = waiter.send(result.clone()); // possibly nobody waits any more
     }
 }
 
@@ -200,7 +200,7 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
     use tokio::sync::Semaphore;
 
-    /// Rounds that end one by one, when the test lets them; each finds what was committed when it began.
+    /// Rounds that end one by one, when the test allows it. Each finds the index that was committed when it began.
     struct FenceHarness {
         fences: Fences,
         committed: Arc<AtomicU64>,
@@ -240,7 +240,7 @@ mod tests {
         rounds.applied.send_replace(100);
         let first = rounds.ask();
         rounds.round_begins(1).await;
-        rounds.committed.store(7, Ordering::SeqCst); // acknowledged while the first round is under way
+        rounds.committed.store(7, Ordering::SeqCst); // acknowledged while the first round runs
         let others: Vec<_> = (0..50).map(|_| rounds.ask()).collect();
         rounds.allowed.add_permits(2);
         assert_eq!(first.await.unwrap(), Ok(0));
@@ -264,7 +264,7 @@ mod tests {
         assert!(long.try_recv().is_err());
         rounds.allowed.add_permits(2);
         assert_eq!((long.await.unwrap(), next.await.unwrap()), (Ok(0), Ok(7)));
-        // The task has ended: who asks now begins the next round at once.
+        // The task has ended, so a later request begins the next round at once.
         let asked = tokio::time::Instant::now();
         let later = rounds.ask();
         rounds.allowed.add_permits(1);
@@ -306,7 +306,7 @@ mod tests {
         assert_eq!((early.await.unwrap(), later.await.unwrap()), (Ok(9), Ok(9)));
     }
 
-    /// Rounds that ended took those with them that had begun after: the group then refused every read until its end.
+    /// Regression: rounds that ended also ended later ones, and the group then refused every read until its end.
     #[test]
     fn rounds_that_ended_leave_those_alone_that_began_after() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
@@ -318,7 +318,7 @@ mod tests {
             waiter.send(Ok(7)).expect("it waits");
         }
         assert!(ending.next().is_none(), "nobody else has asked");
-        let second = fences.join(round); // between the end of those rounds and the end of their task
+        let second = fences.join(round); // between the end of the rounds and the end of their task
         drop(ending);
         let third = fences.join(round);
         let answers = runtime.block_on(async { (first.await, second.await, third.await) });

@@ -1,7 +1,7 @@
-//! Read index: the end of a group's committed log, requested from its leader once in each round of fences.
+//! Read index: the end of a group's committed log, requested from its leader once per round of fences.
 //!
-//! The leader confirms with a majority that it still leads; leases are not used. Without a leader or a majority the
-//! request is retried for a while: an election takes about a second, and waiting is better than a failed read.
+//! The leader confirms with a majority that it still leads, because leases are not used. Without a leader or a majority
+//! the request is retried for a while. An election takes about a second, and a wait is better than a failed read.
 
 use std::fmt;
 use std::sync::Arc;
@@ -31,7 +31,8 @@ pub(crate) struct ReadIndex {
     pub raft: RaftOf,
     pub peers: Arc<dyn Peers>,
     pub elections: Arc<Elections>,
-    /// Taken alone by a handover: a confirmation would renew the lease that it lets pass.
+    /// Gate that a handover takes exclusively, because a confirmation would renew the lease that the handover lets
+    /// expire.
     pub gate: Arc<RwLock<()>>,
     pub timing: Timing,
 }
@@ -67,13 +68,15 @@ impl ReadIndex {
         match leader {
             _ if state == ServerState::Leader => self.confirm_own_lead().await,
             Some(leader) if leader != self.replica => self.ask_leader(leader).await,
-            // This one counts itself as the leader and is none yet: soon it is, or another is.
+            // This replica is named as the leader but does not lead yet. Soon it leads, or another replica does.
             _ => Err(FenceError::NotLeader { leader: None }),
         }
     }
 
-    /// Returns the read index to another replica, which takes this one for the leader. The request is never forwarded:
-    /// the current leader may be the caller, and would wait for its own response.
+    /// Returns the read index to another replica, which considers this one the leader.
+    ///
+    /// The request is never forwarded, because the current leader may be the caller, and would wait for its own
+    /// response.
     pub async fn confirm_own_lead(&self) -> Result<Option<u64>, FenceError> {
         if sabotage::is(Sabotage::StaleRead) {
             return Ok(self.raft.metrics().borrow().last_applied.map(|id| id.index));
@@ -95,7 +98,7 @@ impl ReadIndex {
         let answer = tokio::select! {
             biased;
             answer = self.peers.send(message) => answer,
-            // Whoever leads now is asked, and not waited for who is gone.
+            // The next attempt asks the new leader instead of waiting for the old one.
             _ = fallen => return Err(FenceError::NotLeader { leader: None }),
         };
         match answer {

@@ -1,9 +1,10 @@
-//! Exports of snapshots that this replica is sending: held until the receiver has fetched them, and read in place.
+//! Exports of snapshots that this replica is sending. They are held until the receiver has fetched them, and read in
+//! place.
 //!
-//! An export keeps, also for a moment after it was sent, the entries behind it in the log: see
+//! An export retains the entries behind it in the log, also for a moment after its end: see
 //! [`crate::log::purge_retention`].
 //!
-//! The kept state is handed out like a file, behind the others; its number is the count of files.
+//! The kept state is sent like a file after the others. Its number is the count of files.
 
 use std::collections::HashMap;
 use std::io;
@@ -22,9 +23,9 @@ use crate::network::peers::{Chunks, FileWanted, PeerError};
 use crate::network::wire::{Offer, OfferedFile, VoteOf};
 use crate::work::Work;
 
-/// Bytes that one read of a file takes from the disk and one message carries.
+/// Bytes of a file per disk read and per message.
 const CHUNK_BYTES: usize = 1 << 20;
-/// Time limit for consensus to notice that a snapshot has arrived, and to continue behind it.
+/// Time for consensus to notice the arrival of a snapshot and to continue behind it.
 const NOTICED_WITHIN: Duration = Duration::from_secs(3);
 
 #[derive(Clone, Debug)]
@@ -37,12 +38,12 @@ struct ExportsState {
     disk: SharedDisk,
     work: Work,
     held: Mutex<HashMap<u64, Arc<Export>>>,
-    /// Position of the export released last, with the time.
+    /// Position of the export released last, with the time of its release.
     let_go: Mutex<Option<(u64, Instant)>>,
     next: AtomicU64,
 }
 
-/// An export that can be fetched while this lives.
+/// Guard of an export, which can be fetched while the guard exists.
 #[derive(Debug)]
 pub(crate) struct HeldExport {
     shared: Arc<ExportsState>,
@@ -78,7 +79,7 @@ impl Exports {
         Exports { shared: Arc::new(ExportsState { disk, work, held, let_go, next }) }
     }
 
-    /// The position behind which entries are needed for what is sent.
+    /// Returns the position behind which the receivers of exports need entries.
     pub fn needed_behind(&self) -> Option<u64> {
         let held = self.shared.held.lock();
         let sent = held.values().map(|export| export.applied.position.map_or(0, |position| position.index));
@@ -93,7 +94,7 @@ impl Exports {
         HeldExport { shared: Arc::clone(&self.shared), number, export }
     }
 
-    /// The bytes of one file, read chunk by chunk as they are taken.
+    /// Returns the bytes of one file. Each chunk is read when it is taken.
     pub async fn read(&self, wanted: FileWanted) -> Result<Chunks, PeerError> {
         let refuse = |why: &str| PeerError::Refused { why: why.to_owned(), leader: None };
         let gone = || refuse("this snapshot is no longer sent");
@@ -109,7 +110,7 @@ impl Exports {
         let opened = blocking(&work, move || disk.open(&path)).await?;
         let chunks = futures::stream::unfold(wanted.offset, move |offset| {
             let (file, work) = (Arc::clone(&opened), work.clone());
-            let export = Arc::clone(&export); // the hold lives as long as the stream
+            let export = Arc::clone(&export); // the export is held as long as the stream
             async move {
                 let left = length.checked_sub(offset).filter(|left| *left > 0)?;
                 let bytes = CHUNK_BYTES.min(usize::try_from(left).unwrap_or(CHUNK_BYTES));
@@ -119,7 +120,7 @@ impl Exports {
                 });
                 let read = read.await;
                 drop(export);
-                // After a failure the stream ends: what comes next would not be behind what came before.
+                // After a failure the stream ends, because later chunks would not follow the earlier ones.
                 let next = if read.is_ok() { offset + bytes as u64 } else { length };
                 Some((read, next))
             }

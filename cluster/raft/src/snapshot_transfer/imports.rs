@@ -1,13 +1,13 @@
-//! Import of a snapshot: fetched file by file from the offering replica, synced, and passed to consensus.
+//! Import of a snapshot, which is fetched file by file from the offering replica, synced, and passed to consensus.
 //!
 //! Fetched files stay while the process lives. If the sender or the connection fails, the next offer of the same
-//! replica resumes, since a replica never reuses a file name for another content. Leftovers of an earlier process are
-//! deleted: nothing of them was synced.
+//! replica resumes. This is safe because a replica never reuses a file name for another content. Files of an earlier
+//! process are deleted, because they were never synced.
 //!
-//! The machine verifies the files, every byte of them, before consensus receives the snapshot. A refused snapshot is
-//! deleted and reported to the sender; the replica continues with its state.
+//! The machine verifies every byte of the files before consensus receives the snapshot. A refused snapshot is deleted
+//! and reported to the sender, and the replica continues with its state.
 //!
-//! A fetch may be cancelled in the middle while its disk work continues. So the work is serialized: the next begins
+//! A fetch may be cancelled while its disk work continues. The disk work is therefore serialized: the next piece begins
 //! when the previous one has ended, with or without a waiting caller.
 
 use std::collections::BTreeMap;
@@ -30,14 +30,14 @@ use crate::network::wire::{Offer, OfferedFile};
 use crate::snapshot_transfer::throttle::Throttle;
 use crate::work::Work;
 
-/// The kept state of a group in memory while it is fetched.
-const KEPT_BYTES_MAX: u64 = 256 << 20;
-/// A file is synced as it grows: the log's own sync, on the same disk, must not wait for a large one.
+/// Upper bound of the kept state of a group, which is in memory while it is fetched.
+const KEPT_BYTES_MAX: u64 = assay_storage_catalog::EXPORT_BYTES_MAX as u64;
+/// Bytes between two syncs of a growing file, so that the log's sync on the same disk does not wait for a large one.
 const SYNC_EVERY_BYTES: u64 = 4 << 20;
-/// Pause after an unusable snapshot: another one of the same replica is likely to be the same, and costs as much to
+/// Pause after an unusable snapshot. Another one of the same replica is likely to be unusable too, and costs as much to
 /// fetch.
 const REFUSED_FOR: Duration = Duration::from_secs(3);
-/// Tries at one file, each of which must have brought it further than the one before.
+/// Maximum number of consecutive attempts at a file without progress.
 const TRIES_WITHOUT_PROGRESS_MAX: u32 = 3;
 
 #[derive(Debug, Error)]
@@ -52,7 +52,7 @@ pub(crate) enum FetchError {
     Bad(#[from] BadSnapshot),
 }
 
-/// Directory for the files of snapshots, on the disk that the group's own files are on.
+/// Directory for the files of snapshots, on the same disk as the group's own files.
 #[derive(Clone, Debug)]
 pub struct IncomingDir {
     pub disk: SharedDisk,
@@ -65,9 +65,9 @@ pub(crate) struct Incoming {
     throttle: Arc<Throttle>,
     work: Work,
     turn: Arc<Mutex<()>>,
-    /// Replica whose snapshot was of no use, and when.
+    /// Sender of the last unusable snapshot, and the time of its refusal.
     refused: Option<(ReplicaId, Instant)>,
-    /// Owner of the files that lie there, and how much of each is there.
+    /// Sender of the files in the directory.
     from: Option<ReplicaId>,
     files: BTreeMap<String, (Arc<dyn DiskFile>, u64)>,
 }
@@ -103,18 +103,18 @@ impl Incoming {
         let turn = Arc::clone(&self.turn).lock_owned().await;
         let IncomingDir { disk, dir } = self.place.clone();
         let done = self.work.run(move || {
-            let _turn = turn; // held to the end of the work, not of the wait for it
+            let _turn = turn; // held until the work ends, even if the caller stops waiting
             work(&disk, &dir)
         });
         done.await?
     }
 
-    /// Returns whether a snapshot of this replica was refused a moment ago.
+    /// Returns whether a snapshot of this replica was refused recently.
     pub fn refused_lately(&self, from: ReplicaId) -> bool {
         self.refused.is_some_and(|(refused, at)| refused == from && at.elapsed() < REFUSED_FOR)
     }
 
-    /// Returns whether the machine can install the fetched snapshot. Otherwise it is deleted.
+    /// Checks that the machine can install the fetched snapshot. Otherwise deletes it and returns an error.
     pub async fn check(&mut self, machine: Arc<dyn Machine>, way: Way, fetched: &Fetched) -> Result<(), FetchError> {
         let Fetched { kept, dir } = fetched.clone();
         let Err(bad) = self.work.run(move || machine.check(&kept, dir.as_deref())).await? else { return Ok(()) };
@@ -124,7 +124,7 @@ impl Incoming {
         Err(bad.into())
     }
 
-    /// All of an offer. `way` leads to its sender.
+    /// Fetches the kept state and all files of an offer. `way` leads to its sender.
     pub async fn fetch(&mut self, peers: &dyn Peers, way: Way, offer: &Offer) -> Result<Fetched, FetchError> {
         if self.from != Some(way.to) {
             self.sweep().await?;
@@ -143,7 +143,7 @@ impl Incoming {
         Ok(Fetched { kept, dir: Some(dir) })
     }
 
-    /// Files of an earlier offer that this one does not have.
+    /// Deletes files of an earlier offer that this offer does not contain.
     async fn forget_others(&mut self, offer: &Offer) -> io::Result<()> {
         let wanted = |name: &str| offer.files.iter().any(|file| file.name == name);
         let others: Vec<String> = self.files.keys().filter(|name| !wanted(name)).cloned().collect();
@@ -191,7 +191,7 @@ impl Incoming {
             let name = file.name.clone();
             let making = self.in_turn(move |disk, dir| {
                 let path = dir.join(name);
-                remove_if_there(disk, &path)?; // made for a fetch that was given up before it heard of it
+                remove_if_there(disk, &path)?; // a cancelled fetch may have created it
                 disk.create(&path)
             });
             let made = making.await?;

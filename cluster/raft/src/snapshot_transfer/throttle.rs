@@ -1,21 +1,21 @@
-//! Throttle in bytes a second for background transfers between nodes: snapshots of replicas that are rebuilt.
+//! Throttle, in bytes a second, of background transfers between nodes, such as snapshots of rebuilt replicas.
 
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// Burst that may come at once after a quiet time, as a share of a second.
+/// Burst that is allowed after a quiet time, as a share of a second.
 const BURST: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
 pub struct Throttle {
     bytes_a_second: u64,
-    /// Time at which everything taken so far will have passed at that rate.
+    /// Time at which everything taken so far has passed at the configured rate.
     passed_at: Mutex<Option<Instant>>,
 }
 
 impl Throttle {
-    /// Creates a throttle; there is no limit if `bytes_a_second` is 0.
+    /// Creates a throttle. There is no limit if `bytes_a_second` is 0.
     pub fn new(bytes_a_second: u64) -> Throttle {
         Throttle { bytes_a_second, passed_at: Mutex::new(None) }
     }

@@ -63,7 +63,7 @@ impl LargeWrites for Large {
     }
 }
 
-/// One group, and what of it survives a crash.
+/// Group of one member, with the parts of it that survive a crash.
 struct GroupHarness {
     dir: TempDir,
     sealed: Sealed,
@@ -134,7 +134,7 @@ struct Running {
 }
 
 impl Running {
-    /// The process dies: nothing is sealed, memory is gone.
+    /// Simulates a crash: nothing is sealed, and memory is lost.
     async fn stop(self) {
         self.group.shutdown().await;
         let thread = self.group.apply_thread();

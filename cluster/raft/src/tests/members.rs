@@ -1,4 +1,4 @@
-//! Groups of three members in one process, each with a log of its own, over a network that can be cut.
+//! Groups of three members in one process, each with its own log, over a network that can be cut.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -37,16 +37,16 @@ const SETTLED_WITHIN: Duration = Duration::from_secs(20);
 struct Wire {
     running: Arc<RwLock<BTreeMap<ReplicaId, Group>>>,
     cut: Arc<Mutex<BTreeSet<ReplicaId>>>,
-    /// Pairs that do not reach each other.
+    /// Pairs of replicas that do not reach each other.
     apart: Arc<Mutex<Option<[ReplicaId; 2]>>>,
     /// Replicas that receive nothing but responses to their own requests.
     deaf: Arc<Mutex<BTreeSet<ReplicaId>>>,
     /// Whether reads of a snapshot return changed bytes.
     spoils: Arc<AtomicBool>,
     refused_as_damaged: Arc<AtomicU32>,
-    /// Whether followers refuse entries, and hear their leader all the same.
+    /// Whether followers refuse entries but keep contact with their leader.
     refuses_entries: Arc<AtomicBool>,
-    /// Bytes that each link carries in a second; 0 is all that come.
+    /// Bytes that each link carries in a second. With 0, all of them arrive.
     rate: Arc<AtomicU64>,
 }
 
@@ -79,7 +79,8 @@ impl Peers for Wire {
         async move {
             let (group, way) = reached?;
             if refuses {
-                // As where a large write has not arrived: the leader is heard, and consensus does not see the entries.
+                // As when a large write has not arrived: there is contact with the leader, but consensus does not see
+                // the entries.
                 group.elections().note_leader();
                 return Err(PeerError::Refused { why: "a large write has not arrived yet".into(), leader: None });
             }
@@ -116,7 +117,7 @@ impl Peers for Wire {
     }
 }
 
-/// One replica, and what of it survives a crash.
+/// Replica, with the parts of it that survive a crash.
 struct TestReplica {
     dir: TempDir,
     sealed: Sealed,
@@ -146,7 +147,7 @@ impl TestGroup {
         TestGroup { wire: Wire::default(), places, fatal: Arc::default() }
     }
 
-    /// A group founded by its first `members`.
+    /// Creates a group founded by its first `members`.
     async fn founded(replicas: u64, members: u64) -> TestGroup {
         let raft = TestGroup::new(replicas);
         let all: Vec<_> = (1..=members).map(|number| (replica(number), NodeId(number))).collect();
@@ -230,7 +231,7 @@ impl TestGroup {
         }
     }
 
-    /// Writes where the group is led, again and again until it is surely written. No two texts are the same.
+    /// Writes to the leader repeatedly until the write has certainly succeeded. No two texts are the same.
     async fn write(&self, text: &str) {
         let until = Instant::now() + SETTLED_WITHIN;
         loop {
@@ -238,7 +239,7 @@ impl TestGroup {
             match self.group(leader).write(Bytes::copy_from_slice(text.as_bytes())).await {
                 Ok(_) => return,
                 Err(WriteFailure::NotWritten(_)) if Instant::now() < until => {}
-                // On a machine that is busy a lead may be lost at any time.
+                // On a busy machine a lead may be lost at any time.
                 Err(WriteFailure::Unknown { .. }) if Instant::now() < until => {
                     let leader = self.leader().await;
                     if self.group(leader).fence().await.is_ok()
@@ -295,7 +296,7 @@ async fn a_leader_that_is_cut_off_neither_writes_nor_confirms_and_the_others_go_
     assert!(fence.await.expect("ends").is_err(), "a leader without a majority confirms nothing");
     raft.wire.cut.lock().clear();
     assert!(matches!(lost.await.expect("ends"), Err(WriteFailure::Unknown { .. } | WriteFailure::NotWritten(_))));
-    // Until it hears of the new one, the old leader takes writes whose outcome is then unknown.
+    // Until it learns of the new leader, the old one accepts writes whose outcome is then unknown.
     raft.wait("the old leader's fall", |raft| (raft.group(old).status().leader == Some(new)).then_some(())).await;
     raft.write("healed").await;
     raft.everywhere(3).await;
@@ -305,7 +306,8 @@ async fn a_leader_that_is_cut_off_neither_writes_nor_confirms_and_the_others_go_
     }
 }
 
-/// openraft learned this by a response that ended the replicating task, and stopped if it then had a snapshot for it.
+/// Regression: openraft learned this by a response that ended the replicating task, and stopped if it then had a
+/// snapshot for it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_leader_steps_down_that_hears_of_another_only_by_answers() {
     let raft = TestGroup::founded(3, 3).await;
@@ -323,7 +325,7 @@ async fn a_leader_steps_down_that_hears_of_another_only_by_answers() {
     assert!(raft.fatal.lock().is_empty(), "{:?}", raft.fatal.lock());
 }
 
-/// A group of three of which one was away for 200 writes, whose entries are gone.
+/// Creates a group of three in which one member missed 200 writes, whose entries are purged.
 async fn raft_that_went_on_without_one() -> (TestGroup, ReplicaId) {
     let raft = TestGroup::founded(3, 3).await;
     raft.write("first").await;
@@ -333,7 +335,7 @@ async fn raft_that_went_on_without_one() -> (TestGroup, ReplicaId) {
     for number in 0..200 {
         raft.write(&format!("w{number}")).await;
     }
-    // All that are left: any of them may come to lead.
+    // All remaining members seal, because any of them may come to lead.
     raft.everywhere(201).await;
     let left: Vec<ReplicaId> = raft.wire.running.read().keys().copied().collect();
     for id in left {
@@ -350,14 +352,15 @@ async fn one_that_was_away_too_long_is_given_a_snapshot() {
     let (raft, away) = raft_that_went_on_without_one().await;
     raft.start(away, Bootstrap::Joining).await;
     raft.everywhere(201).await;
-    // What is replayed is not sealed. The status may tell a moment later.
+    // Replayed entries are not sealed. The status may report this a moment later.
     raft.wait("an installed snapshot", |raft| raft.group(away).status().sealed.map(drop)).await;
     raft.write("last").await;
     raft.everywhere(202).await;
     assert!(raft.fatal.lock().is_empty(), "{:?}", raft.fatal.lock());
 }
 
-/// It was installed unread, which ended the node; at its next start it was offered the same, and so on.
+/// Regression: the snapshot was installed unread, which ended the node. At its next start it was offered the same
+/// again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_damaged_snapshot_is_refused_and_said_to_its_sender_and_nothing_ends() {
     let (raft, away) = raft_that_went_on_without_one().await;
@@ -375,8 +378,8 @@ async fn a_damaged_snapshot_is_refused_and_said_to_its_sender_and_nothing_ends()
     assert!(raft.fatal.lock().is_empty(), "{:?}", raft.fatal.lock());
 }
 
-/// Regression: entries that did not arrive within one heartbeat were sent again whole, for ever, and without heartbeats
-/// meanwhile.
+/// Regression: entries that did not arrive within one heartbeat were sent again in full, forever, and without
+/// heartbeats meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_large_entry_passes_a_slow_link_and_its_leader_stays() {
     let raft = TestGroup::founded(3, 3).await;
@@ -395,7 +398,7 @@ async fn a_large_entry_passes_a_slow_link_and_its_leader_stays() {
     assert!(raft.fatal.lock().is_empty(), "{:?}", raft.fatal.lock());
 }
 
-/// Regression: the state was at the snapshot and the log on the disk before it. The membership of one was written to a
+/// Regression: the state was at the snapshot, but the log on disk was before it. The recovery wrote its membership to a
 /// position that is never read.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_ended_right_after_a_snapshot_came_can_be_made_a_group_of_its_own() {
@@ -430,8 +433,8 @@ async fn who_ended_right_after_a_snapshot_came_can_be_made_a_group_of_its_own() 
     assert!(raft.fatal.lock().is_empty(), "{:?}", raft.fatal.lock());
 }
 
-/// Regression: its position in the log is inside the snapshot, so it is never committed or dropped. Its waiters kept
-/// the group from its next lead.
+/// Regression: the position in the log is inside the snapshot, so the entry is never committed or dropped. Its waiters
+/// blocked the next lead of the group.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_whose_entry_a_snapshot_takes_the_place_of_is_answered() {
     let raft = TestGroup::founded(3, 3).await;
@@ -505,8 +508,8 @@ async fn the_lead_is_handed_over_and_writes_that_waited_are_refused_unwritten() 
     assert_eq!(raft.commands(to), [Bytes::from_static(b"before"), Bytes::from_static(b"after")]);
 }
 
-/// Regression: a leader that continued after its restart confirmed reads up to its remembered committed index, which is
-/// less than what it had acknowledged.
+/// Regression: a leader that continued after its restart confirmed reads up to its stored committed index, which is
+/// less than it had acknowledged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_leader_that_restarts_leads_only_if_it_is_elected_anew() {
     for members in [1, 3] {
@@ -527,8 +530,8 @@ async fn a_leader_that_restarts_leads_only_if_it_is_elected_anew() {
     }
 }
 
-/// The old leader passed questions of reads on to the new one, whose own round waited for the old one's answer: both stood
-/// still until their questions timed out, two seconds, and with them every read of the group.
+/// Regression: the old leader forwarded read requests to the new one, whose own round waited for the old one's
+/// response. Both waited for the time limit of two seconds, and every read of the group with them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn reads_at_the_next_leader_go_on_while_the_lead_is_handed_to_it() {
     const ROUNDS: usize = 4;

@@ -28,7 +28,7 @@ const ENTRY_BYTES: usize = 1 << 20;
 /// Time limit of a leader in these tests.
 const GIVES_UP_AFTER: Duration = Duration::from_millis(150);
 
-/// An incoming message, counted while it is in use.
+/// Incoming message, counted while it is in use.
 struct CountedMessage {
     bytes: Bytes,
     held: Arc<AtomicUsize>,
@@ -77,8 +77,8 @@ async fn join(log: &assay_storage_log::Log, dir: &std::path::Path) -> Group {
     Group::start(config, node).await.expect("a replica starts")
 }
 
-/// The leader gives each append up and sends it again, while the log of this replica is behind by one sync: each of them
-/// stayed in the queue of consensus, hundreds of megabytes a second.
+/// Regression: the leader gives up each append and sends it again while the log of this replica is one sync behind.
+/// Each of them stayed in the queue of consensus, hundreds of megabytes a second.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn appends_do_not_pile_up_behind_a_log_that_stalls() {
     let dir = tempfile::tempdir().expect("a directory for the test");

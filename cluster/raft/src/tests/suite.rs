@@ -1,5 +1,6 @@
-//! openraft's storage suite, over a log in a directory and, once each, a machine in memory and a real shard. The
-//! catalog is left out: the suite applies entries with gaps, which a catalog treats as damage.
+//! openraft's storage suite, over a log in a directory, with a machine in memory and with a real shard.
+//!
+//! The catalog is left out, because the suite applies entries with gaps, which a catalog treats as damage.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -34,7 +35,7 @@ use crate::types::{Consensus, EntryBytes, EntryOf, StorageErrorOf};
 use crate::work::Work;
 use crate::write_path::large_writes::NoLargeWrites;
 
-/// Makes empty stores, each in a directory of its own.
+/// Builder of empty stores, each in its own directory.
 struct Stores {
     machine: fn(&Path) -> Arc<dyn Machine>,
 }
@@ -95,8 +96,8 @@ fn openraft_finds_no_fault_with_our_store_over_a_shard() {
     Suite::test_all(Stores { machine: a_shard }).expect("the suite of openraft passes");
 }
 
-/// Regression: a node whose log began where another leader's differed requested the entry before, which was purged, and
-/// ended, also at its next start.
+/// Regression: a node whose log diverged from another leader's requested the purged entry before the divergence. The
+/// node ended, also at its next start.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn all_that_is_behind_a_purge_can_be_taken_away() {
     let ((_dir, log), mut store, _machine) = Stores { machine: in_memory }.build().await.expect("a store");
@@ -120,7 +121,8 @@ async fn who_is_too_late_for_what_was_purged_is_sent_nothing() {
     assert_eq!(store.limited_get_log_entries(3, 4).await.expect("reads"), [blank_ent(1, 1, 3)]);
 }
 
-/// openraft purges while a snapshot is being installed: a crash then left a log that began behind the state.
+/// Regression: openraft purges while a snapshot is being installed. A crash then left a log that began behind the
+/// state.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_disk_keeps_what_is_not_sealed_yet_and_gives_it_up_before_the_next_entry() {
     let dir = tempfile::tempdir().expect("a directory for the test");
@@ -147,7 +149,7 @@ async fn the_disk_keeps_what_is_not_sealed_yet_and_gives_it_up_before_the_next_e
     appending.await.expect("ends").expect("appends");
     let state = log.group(group).state();
     assert_eq!((state.purged.map(|purged| purged.index), state.last), (Some(5), Some((6, 2))));
-    // And where no entry follows, a moment after the snapshot is installed.
+    // Without a later entry, the purge follows a moment after the installation.
     store.purge(log_id(2, 2, 9)).await.expect("purges");
     machine.apply_blank(LogPosition { term: 2, replica: 2, index: 9 }).expect("applies");
     assert_eq!(log.group(group).state().purged.map(|purged| purged.index), Some(5));
@@ -155,7 +157,7 @@ async fn the_disk_keeps_what_is_not_sealed_yet_and_gives_it_up_before_the_next_e
     tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     let state = log.group(group).state();
     assert_eq!((state.purged.map(|purged| purged.index), state.last), (Some(9), None));
-    // But not behind the back of whoever closes the log.
+    // After the log is closed, the purge must not run any more.
     store.purge(log_id(2, 2, 12)).await.expect("purges");
     store.close().await;
     machine.apply_blank(LogPosition { term: 2, replica: 2, index: 12 }).expect("applies");
@@ -164,7 +166,7 @@ async fn the_disk_keeps_what_is_not_sealed_yet_and_gives_it_up_before_the_next_e
     assert_eq!(log.group(group).state().purged.map(|purged| purged.index), Some(9));
 }
 
-/// Entries that are never applied were waited for: after 64 MiB of them a voter took nothing more.
+/// Regression: entries that are never applied were waited for. After 64 MiB of them a voter accepted nothing more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn entries_that_leave_the_log_unapplied_no_longer_count_as_unapplied() {
     let dir = tempfile::tempdir().expect("a directory for the test");
@@ -187,7 +189,7 @@ async fn entries_that_leave_the_log_unapplied_no_longer_count_as_unapplied() {
     assert_eq!(lag.bytes(), 0);
 }
 
-/// Consensus treats it like a seal that changed nothing; an error there ends the process.
+/// Consensus treats the result like a seal that changed nothing. An error would end the process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_seal_that_is_asked_for_while_the_node_stops_is_no_failure() {
     let (_log, _store, mut machine) = Stores { machine: in_memory }.build().await.expect("a store");

@@ -1,7 +1,7 @@
-//! Admission of writes by a node: memory and disk decide, for all groups at once.
+//! Admission of writes by a node. Memory and disk space decide for all groups at once.
 //!
-//! The upkeep measures several times a second. Between two measurements every entry is counted against the remaining
-//! space, so that a fast writer cannot exceed the limit.
+//! The upkeep measures several times a second. Between two measurements every entry reduces the remaining space, so
+//! that a fast writer cannot exceed the limit.
 
 use assay_storage_model::NotWritten;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -12,23 +12,23 @@ use tokio::time::{Instant, timeout_at};
 
 /// Time that a write without a deadline waits for its turn and for memory before it is refused.
 pub const WRITE_WAIT_MAX: Duration = Duration::from_secs(30);
-/// Bytes on disk per byte of an entry, until its seal has let the log go: the log, the segment, and some for both
-/// being rewritten.
+/// Disk bytes per byte of an entry until its seal has released the log: the log, the segment, and some for rewriting
+/// both.
 const DISK_BYTES_PER_BYTE: i64 = 3;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AdmissionState {
     Open,
-    /// Memory is used up: writes wait for a seal.
+    /// Memory is exhausted, so writes wait for a seal.
     Wait,
-    /// The disk is: writes are refused.
+    /// The disk is full, so writes are refused.
     NoSpace(String),
 }
 
 #[derive(Debug)]
 pub struct Admission {
     state: watch::Sender<AdmissionState>,
-    /// Bytes that may still be written before the disk counts as full.
+    /// Bytes that may be written before the disk counts as full.
     free_bytes: AtomicI64,
 }
 
@@ -39,8 +39,8 @@ impl Default for Admission {
 }
 
 impl Admission {
-    /// Takes a measurement: how many bytes may be written until the next measure. Call it once for each, or what
-    /// was written since is forgotten.
+    /// Sets the bytes that may be written until the next measurement. Each call discards the bytes counted since the
+    /// last one.
     pub fn set_free_bytes(&self, bytes: u64) {
         self.free_bytes.store(i64::try_from(bytes).unwrap_or(i64::MAX), Ordering::Release);
     }
@@ -53,7 +53,7 @@ impl Admission {
         });
     }
 
-    /// Returns when an entry of `bytes` may be proposed; it is busy where there is no memory before the deadline.
+    /// Waits until an entry of `bytes` may be proposed. Reports busy if there is no memory before the deadline.
     pub(crate) async fn pass(&self, bytes: usize, until: Instant) -> Result<(), NotWritten> {
         let mut state = self.state.subscribe();
         let open = state.wait_for(|state| *state != AdmissionState::Wait);
@@ -74,14 +74,15 @@ impl Admission {
         Ok(())
     }
 
-    /// Returns whether there is memory for entries of another replica, after a short wait. A full disk is no reason to
-    /// refuse those: they were committed, and there is space reserved for them.
+    /// Waits briefly for memory for entries of another replica, and returns whether there is some.
+    ///
+    /// A full disk is no reason to refuse such entries, because there is reserved space for them.
     pub(crate) async fn memory_is_open(&self, wait: Duration) -> bool {
         let mut state = self.state.subscribe();
         matches!(tokio::time::timeout(wait, state.wait_for(|state| *state != AdmissionState::Wait)).await, Ok(Ok(_)))
     }
 
-    /// Refuses at once what would be refused anyway.
+    /// Returns the refusal of writes that cannot succeed now.
     pub(crate) fn refusal(&self) -> Option<NotWritten> {
         match &*self.state.borrow() {
             AdmissionState::NoSpace(why) => Some(NotWritten::NoSpace(why.clone())),

@@ -1,7 +1,7 @@
-//! Commands that wait to become an entry: a plain queue with its bounds, and the selection for the next entry.
+//! Queue of commands that wait to become an entry, with its bounds and the selection for the next entry.
 //!
 //! Q1: entries hold commands in the order in which they were submitted.
-//! Q2: an entry has at most `ENTRY_BYTES_MAX` bytes; a command that travels as a blob has an entry of its own.
+//! Q2: an entry has at most `ENTRY_BYTES_MAX` bytes. A command that is stored as a blob has an entry of its own.
 //! Q3: a command whose deadline passes while it waits for memory is refused, and is in no entry.
 
 use std::collections::VecDeque;
@@ -14,11 +14,11 @@ use tokio::time::Instant;
 
 use crate::write_path::large_writes::{LargeError, LargeWrite};
 
-/// Commands of one group that wait.
+/// Upper bound of the waiting commands of one group.
 pub const COMMANDS_WAITING_MAX: usize = 4096;
-/// Their bytes. A single larger command is still taken when none waits.
+/// Upper bound of their bytes. A single larger command is accepted when none waits.
 pub const COMMAND_BYTES_WAITING_MAX: usize = 16 << 20;
-/// The length in front of each command in an entry.
+/// Bytes of the length in front of each command in an entry.
 const COMMAND_FRAME_BYTES: usize = 4;
 /// Bytes of an entry before its first command.
 const ENTRY_FRAME_BYTES: usize = 5;
@@ -28,7 +28,7 @@ pub(crate) type OutcomeSender = oneshot::Sender<WriteOutcome>;
 #[derive(Debug)]
 pub(crate) enum Payload {
     Inline(Bytes),
-    /// A large write, being written to a blob since its submission.
+    /// Large write. Its blob is being written since its submission.
     Large {
         bytes: usize,
         blob: oneshot::Receiver<Result<LargeWrite, LargeError>>,
@@ -47,7 +47,7 @@ impl Payload {
 #[derive(Debug)]
 pub(crate) struct WaitingCommand {
     pub payload: Payload,
-    /// Deadline of its wait.
+    /// Deadline of the wait.
     pub until: Instant,
     pub answer: OutcomeSender,
 }
@@ -95,7 +95,7 @@ impl CommandQueue {
         self.closed
     }
 
-    /// Bytes that the next entry puts on disk, at most.
+    /// Returns an upper bound of the command bytes in the next entry.
     pub fn next_bytes(&self) -> usize {
         match self.waiting.front().map(|first| &first.payload) {
             None => 0,
@@ -104,7 +104,7 @@ impl CommandQueue {
         }
     }
 
-    /// Takes what becomes the next entry.
+    /// Takes the commands of the next entry.
     pub fn take(&mut self) -> Option<EntryBatch> {
         let (mut commands, mut answers) = (Vec::new(), Vec::new());
         let mut entry_bytes = ENTRY_FRAME_BYTES;
@@ -128,12 +128,12 @@ impl CommandQueue {
         (!commands.is_empty()).then_some(EntryBatch::Inline { commands, answers })
     }
 
-    /// The first deadline of a command that waits.
+    /// Returns the earliest deadline of a waiting command.
     pub fn first_deadline(&self) -> Option<Instant> {
         self.waiting.iter().map(|waiting| waiting.until).min()
     }
 
-    /// Takes the commands out whose deadline has passed.
+    /// Removes the commands whose deadline has passed.
     pub fn take_late(&mut self, now: Instant) -> Vec<OutcomeSender> {
         let (late, waiting): (VecDeque<WaitingCommand>, VecDeque<WaitingCommand>) =
             self.waiting.drain(..).partition(|waiting| waiting.until <= now);
@@ -142,17 +142,17 @@ impl CommandQueue {
         late.into_iter().map(|waiting| waiting.answer).collect()
     }
 
-    /// Nothing more is taken in; what waits may still be taken out.
+    /// Stops accepting commands. Waiting ones may still be taken.
     pub fn close(&mut self) {
         self.closed = true;
     }
 
-    /// Refuses the commands that wait: they were not handed to consensus.
+    /// Refuses the waiting commands, which were not passed to consensus.
     pub fn refuse_all(&mut self) {
         self.close();
         self.bytes = 0;
         for waiting in self.waiting.drain(..) {
-            let _ = waiting.answer.send(Err(NotWritten::Closing.into())); // who asked may have given up
+            let _ = waiting.answer.send(Err(NotWritten::Closing.into())); // possibly nobody waits any more
         }
     }
 }
@@ -180,7 +180,7 @@ mod tests {
         queue.push(WaitingCommand { payload, until: Instant::now() + WAIT, answer: oneshot::channel().0 });
     }
 
-    /// The sizes of the commands of each entry; a large one as `large`.
+    /// Returns the sizes of the commands of each entry, and `large` for a large one.
     fn entries(mut queue: CommandQueue) -> Vec<String> {
         let mut found = Vec::new();
         while let Some(batch) = queue.take() {

@@ -1,5 +1,7 @@
-//! Committer, which batches commands into entries: one entry is in flight while the next fills. So one fsync serves
-//! many writers (decision 1), and a shard's writes keep the order of their submission.
+//! Committer, which batches commands into entries.
+//!
+//! One entry is in flight while the next fills. One fsync thus serves many writers (decision 1), and a shard's writes
+//! keep the order of their submission.
 
 use std::sync::Arc;
 
@@ -17,7 +19,7 @@ use crate::counters::Counters;
 use crate::write_path::command_queue::{CommandQueue, EntryBatch, OutcomeSender, Payload, WaitingCommand};
 use crate::write_path::proposer::Proposer;
 
-/// A command that was taken in and not yet answered.
+/// Command that was accepted and not yet answered.
 #[derive(Debug)]
 pub struct Pending(oneshot::Receiver<WriteOutcome>);
 
@@ -38,13 +40,13 @@ pub(crate) struct Committer {
 struct CommitterState {
     queue: Mutex<CommandQueue>,
     changed: Notify,
-    /// Notified when commands were taken out.
+    /// Notified when commands were taken from the queue.
     space_freed: Notify,
     closing: watch::Sender<bool>,
     ended: watch::Sender<bool>,
 }
 
-/// Guard that releases all waiters when the committer ends, in whatever way.
+/// Guard that releases all waiters, however the committer ends.
 struct UntilEnd(Arc<CommitterState>);
 
 impl Drop for UntilEnd {
@@ -61,12 +63,12 @@ impl Committer {
         committer
     }
 
-    /// Accepts a command for the next entry as soon as there is room.
+    /// Submits a command as soon as there is room, and returns its outcome.
     pub async fn write(&self, command: Bytes, until: Instant) -> WriteOutcome {
         loop {
             let space_freed = self.shared.space_freed.notified();
             let mut space_freed = std::pin::pin!(space_freed);
-            // Before the check, so that space that is freed in between is not missed.
+            // Enabled before the check, so that a notification in between is not missed.
             space_freed.as_mut().enable();
             match self.submit(command.clone(), until) {
                 Ok(pending) => return pending.outcome().await,
@@ -80,7 +82,7 @@ impl Committer {
         }
     }
 
-    /// Takes a command in; commands become entries in the order of these calls. It waits for memory until its deadline.
+    /// Submits a command, which waits for memory until its deadline. Entries keep the order of these calls.
     pub fn submit(&self, command: Bytes, until: Instant) -> Result<Pending, NotWritten> {
         let bytes = command.len();
         self.proposer.check()?;
@@ -103,12 +105,13 @@ impl Committer {
         self.shared.queue.lock().len()
     }
 
-    /// Nothing more is taken in; returns when what waited was answered. What waits for memory then is refused.
+    /// Stops accepting commands, and returns when the waiting ones are answered. Commands that wait for memory are
+    /// refused.
     pub async fn close(&self) {
         self.shared.queue.lock().close();
         self.shared.closing.send_replace(true);
         self.shared.changed.notify_one();
-        // The sender is held by `self`, so this can only end well.
+        // `self` holds the sender, so this cannot fail.
         let _ = self.shared.ended.subscribe().wait_for(|ended| *ended).await;
     }
 
@@ -125,13 +128,13 @@ impl Committer {
                 self.shared.changed.notified().await;
                 continue;
             }
-            // The entry is taken after the wait, so that it has what came meanwhile.
+            // The entry is taken after the wait, so that it contains commands that came meanwhile.
             let mut closing = self.shared.closing.subscribe();
             let until = deadline.unwrap_or_else(|| Instant::now() + WRITE_WAIT_MAX);
             let passed = tokio::select! {
                 biased;
                 passed = self.proposer.admission.pass(bytes, until) => passed,
-                // What came meanwhile may have an earlier deadline.
+                // A new command may have an earlier deadline.
                 () = self.shared.changed.notified() => continue,
                 _ = closing.wait_for(|closing| *closing) => Err(NotWritten::Closing),
             };
@@ -168,7 +171,7 @@ async fn run(committer: Committer, _until_end: UntilEnd) {
     }
 }
 
-/// Answers all commands. A caller may have given up; its command takes effect all the same.
+/// Answers all commands. A caller may have given up, but its command still takes effect.
 fn answer_all(result: Result<Vec<Outcome>, WriteFailure>, answers: Vec<OutcomeSender>) {
     match result {
         Ok(outcomes) => answers.into_iter().zip(outcomes).for_each(|(answer, outcome)| drop(answer.send(Ok(outcome)))),

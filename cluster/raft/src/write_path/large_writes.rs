@@ -1,5 +1,7 @@
-//! Writes too large for the log: stored as a blob that the entry names. Consensus reports when an entry begins and
-//! ceases to name one; the store counts references, and deletes unreferenced blobs.
+//! Writes that are too large for the log, stored as a blob that the entry names.
+//!
+//! Consensus reports when an entry begins and ceases to name a blob. The store counts references, and deletes
+//! unreferenced blobs.
 
 use std::any::Any;
 use std::fmt;
@@ -16,37 +18,38 @@ use thiserror::Error;
 use crate::types::{Consensus, EntryBytes};
 
 pub trait LargeWrites: Send + Sync + fmt::Debug + 'static {
-    /// Commands above this travel as a blob.
+    /// Returns the size above which commands are stored as a blob.
     fn inline_bytes_max(&self) -> usize {
         INLINE_WRITE_BYTES_MAX
     }
-    /// Commands above this are refused.
+    /// Returns the size above which commands are refused.
     fn command_bytes_max(&self) -> usize {
         COMMAND_BYTES_MAX
     }
-    /// Blocking: `framed` is durable when this returns, and stays while the answer's hold lives or an entry names it.
+    /// Stores `framed` durably. It stays while the returned hold exists or an entry names it. Blocking.
     fn put(&self, framed: &Bytes) -> Result<LargeWrite, LargeError>;
-    /// Returns when a majority of the group has the blob, this node and `others` counted; each keeps it for a while
-    /// until an entry names it.
+    /// Waits until a majority of this node and `others` has the blob. Each keeps it for a while until an entry names
+    /// it.
     fn spread(&self, hash: [u8; 32], length: u64, others: Vec<NodeId>) -> BoxFuture<'static, Result<(), LargeError>>;
-    /// Returns when the blob is here and verified, after fetching it from one of `others` if necessary. Waits while
-    /// none of them has it: an entry that cannot be applied must not be skipped.
+    /// Waits until the blob is here and verified, and fetches it from one of `others` if necessary.
+    ///
+    /// Waits while no node has it, because an entry that cannot be applied must not be skipped.
     fn ensure(&self, hash: [u8; 32], length: u64, others: Vec<NodeId>) -> BoxFuture<'static, Result<(), LargeError>>;
-    /// Like `ensure`, for an entry that is not in the log yet: the blob stays for a while until one names it.
+    /// Does the same for an entry that is not in the log yet. The blob stays for a while until an entry names it.
     fn expect(&self, hash: [u8; 32], length: u64, others: Vec<NodeId>) -> BoxFuture<'static, Result<(), LargeError>>;
-    /// The entry of `group` at `index` is about to be in the log and names this blob.
+    /// Records that the entry of `group` at `index`, which is about to be written to the log, names this blob.
     fn named(&self, group: GroupId, index: u64, hash: [u8; 32]);
-    /// Entries of `group` up to and including `index` are gone from the log.
+    /// Records that the entries of `group` up to and including `index` are no longer in the log.
     fn purged(&self, group: GroupId, index: u64);
-    /// Entries of `group` from `index` on are gone from the log.
+    /// Records that the entries of `group` from `index` on are no longer in the log.
     fn truncated(&self, group: GroupId, index: u64);
 }
 
-/// A blob that is durable.
+/// Durable blob of a large write.
 pub struct LargeWrite {
     pub hash: [u8; 32],
     pub length: u64,
-    /// Keeps the blob until an entry names it.
+    /// Guard that keeps the blob until an entry names it.
     pub hold: Box<dyn Any + Send>,
 }
 
@@ -62,18 +65,18 @@ pub enum LargeError {
     TooLarge(usize),
     #[error("no space for a large write: {0}")]
     NoSpace(String),
-    /// Too few other nodes took it.
+    /// Too few other nodes stored the blob.
     #[error("{0}")]
     NoQuorum(String),
-    /// The disk failed: the node must not go on.
+    /// The disk failed, so the node must not continue.
     #[error("a large write could not be stored: {0}")]
     Failed(String),
 }
 
-/// An entry that names a blob has exactly this many bytes.
+/// Exact size of an entry that names a blob.
 const BLOB_ENTRY_BYTES: usize = 41;
 
-/// The blob that an entry names, if it names one, and its length.
+/// Returns the blob that an entry names, and its length, if it names one.
 pub(crate) fn blob_named(payload: &EntryPayload<Consensus>) -> Option<([u8; 32], u64)> {
     match payload {
         EntryPayload::Normal(EntryBytes(bytes)) if bytes.len() == BLOB_ENTRY_BYTES => match Entry::decode(bytes) {
@@ -84,7 +87,7 @@ pub(crate) fn blob_named(payload: &EntryPayload<Consensus>) -> Option<([u8; 32],
     }
 }
 
-/// Implementation for the catalog, whose commands are all inline: they are small, except for a rare one of a megabyte.
+/// Implementation for the catalog, whose commands are all inline. They are small, with rare exceptions of a megabyte.
 #[derive(Debug)]
 pub struct NoLargeWrites;
 

@@ -1,4 +1,4 @@
-//! Proposer, which submits entries to consensus and reports their outcome.
+//! Proposer, which submits entries to consensus and reports their outcomes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,7 +35,7 @@ pub(crate) struct Proposer {
     pub runtime: Handle,
     pub work: Work,
     pub fatal: OnFatal,
-    /// Held while an entry is under way; a handover takes it alone.
+    /// Gate that is held while an entry is in flight. A handover takes it exclusively.
     pub gate: Arc<RwLock<()>>,
 }
 
@@ -46,7 +46,7 @@ impl std::fmt::Debug for Proposer {
 }
 
 impl Proposer {
-    /// Refuses what would surely not be written, before it is handed over.
+    /// Refuses a command that certainly cannot be written, before it is submitted.
     pub fn check(&self) -> Result<(), NotWritten> {
         if self.leading.borrow().state != ServerState::Leader {
             return Err(NotWritten::NotLeader);
@@ -59,11 +59,13 @@ impl Proposer {
         if bytes > limit { Err(NotWritten::TooLarge { bytes, limit }) } else { Ok(()) }
     }
 
-    /// Proposes an entry and returns the outcomes of its commands. After submission, any failure is an unknown outcome:
-    /// an entry that this replica had to drop may live on at another and be committed there.
+    /// Proposes an entry and returns the outcomes of its commands.
+    ///
+    /// After submission, any failure is an unknown outcome. An entry that this replica had to drop may still exist on
+    /// another one and be committed there.
     pub async fn propose(&self, entry: Bytes, commands: usize, bytes: usize) -> Result<Vec<Outcome>, WriteFailure> {
         let _pass = self.gate.read().await;
-        self.check()?; // behind the gate: what waited for a handover is refused here, unwritten
+        self.check()?; // behind the gate, so that writes held back by a handover are refused unwritten
         Counters::add(&self.counters.entries, 1);
         Counters::add(&self.counters.bytes, bytes as u64);
         let early = sabotage::is(Sabotage::AckBeforeQuorum).then(|| entry.clone());
@@ -96,15 +98,16 @@ impl Proposer {
         Err(WriteFailure::Unknown { why })
     }
 
-    /// Returns a while after this replica no longer leads in this term. openraft does not report an entry that was
-    /// replaced by a snapshot, so its caller would wait for ever.
+    /// Returns some time after this replica ceased to lead in this term.
+    ///
+    /// openraft does not report an entry that was replaced by a snapshot, so its caller would wait forever.
     async fn forgotten(&self, leader: LeaderId<Replica>) {
         let mut leading = self.leading.clone();
         let is_over = |metrics: &RaftServerMetrics<Replica, Home>| {
             metrics.state != ServerState::Leader || *metrics.vote.leader_id() != leader
         };
         if leading.wait_for(is_over).await.map(drop).is_err() {
-            // Consensus has stopped, and answers for what it had.
+            // Consensus has stopped, and answers its own proposals.
             return std::future::pending().await;
         }
         sleep(ANSWERED_AFTER_LEAD).await;
@@ -121,12 +124,12 @@ impl Proposer {
         Counters::add(&self.counters.large, 1);
         let others = self.other_voters();
         if !others.is_empty() {
-            // Acknowledged is what a majority has; the entry only names the blob, so the blob has to be there first.
+            // A majority must have the blob before the acknowledgement, because the entry only names it.
             self.large.spread(hash, length, others).await.map_err(|error| self.not_kept(error))?;
         }
         let bytes = usize::try_from(length).unwrap_or(usize::MAX);
         let result = self.propose(blob_entry(hash, length), commands, bytes).await;
-        drop(hold); // by now an entry names the blob, or none ever will
+        drop(hold); // from here on an entry names the blob, or none ever will
         result
     }
 
@@ -150,7 +153,7 @@ impl Proposer {
         }
     }
 
-    /// Starts to keep commands as a blob, on a blocking thread of the runtime.
+    /// Starts to store commands as a blob, on a blocking thread of the runtime.
     pub fn keep_large(&self, commands: Vec<Bytes>) -> oneshot::Receiver<Result<LargeWrite, LargeError>> {
         let (sender, receiver) = oneshot::channel();
         let large = Arc::clone(&self.large);
@@ -163,7 +166,7 @@ impl Proposer {
         let work = self.work.clone();
         self.runtime.spawn(async move {
             if let Ok(kept) = work.run(keeping).await {
-                // Whoever waited may be gone at shutdown; the hold in the answer then lets the blob go.
+                // At shutdown nobody may wait any more. The dropped hold then releases the blob.
                 let _ = sender.send(kept);
             }
         });

@@ -1,9 +1,11 @@
-//! Erasure of deleted objects, and of history below a floor, from the disk. Some time after a delete, segments and log
-//! are rewritten without the deleted rows, for all deletes of that time at once.
+//! Erasure of deleted objects, and of history below a floor, from the disk.
 //!
-//! Steps: seal the shard, so that the delete is in its stored state and the rows are in no memory table; purge its log,
-//! even if lagging members want it, which then get files; copy the live part of the log to new files; rewrite the
-//! segments with deleted rows. If any step is interrupted, the next start begins again.
+//! Some time after a delete, segments and log are rewritten without the deleted rows, for all deletes of that time at
+//! once.
+//!
+//! The steps are: 1. Seal the shard, so that the delete is in its stored state and the rows are in no memory table. 2.
+//! Purge its log, even if lagging members need it, which then receive files. 3. Copy the live part of the log to new
+//! files. 4. Rewrite the segments with deleted rows. If a step is interrupted, the next start begins again.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,11 +17,11 @@ use parking_lot::Mutex;
 
 use crate::registry::Replicas;
 
-/// Time in which consensus has to purge a group's log.
+/// Time limit for consensus to purge a group's log.
 const PURGED_WITHIN: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(50);
 
-/// Progress of a round.
+/// Progress of a round of erasure.
 #[derive(Debug, Default)]
 pub(super) struct Erasing {
     step: Mutex<Step>,
@@ -29,18 +31,18 @@ pub(super) struct Erasing {
 enum Step {
     #[default]
     Idle,
-    /// Something was deleted then.
+    /// Something was deleted at this time.
     Due(Instant),
     /// Shards are being sealed and their logs purged.
     Purging,
     /// The log may be copied.
     Purged(BTreeSet<GroupId>),
-    /// Segments may be written anew.
+    /// Segments may be rewritten.
     Renewed(BTreeSet<GroupId>),
 }
 
 impl Erasing {
-    /// Shards of a round that begins now, if one does.
+    /// Returns the shards of a round, if one begins now.
     pub fn look(&self, replicas: &Replicas, after: Duration, now: Instant) -> Option<BTreeSet<GroupId>> {
         let mut step = self.step.lock();
         match *step {
@@ -59,7 +61,7 @@ impl Erasing {
         None
     }
 
-    /// Takes the shards with purged logs, once.
+    /// Copies the log with `renew` once the logs are purged, and advances the round.
     pub fn take_purged(&self, renew: impl FnOnce()) {
         let mut step = self.step.lock();
         if let Step::Purged(shards) = &mut *step {
@@ -69,7 +71,7 @@ impl Erasing {
         }
     }
 
-    /// The shards whose segments are to be written anew, once; the round is over then.
+    /// Takes the shards whose segments must be rewritten, and ends the round.
     pub fn take_renewed(&self) -> BTreeSet<GroupId> {
         let mut step = self.step.lock();
         match &mut *step {
@@ -106,7 +108,7 @@ pub(super) fn remains(replicas: &Replicas, id: GroupId) {
 }
 
 async fn purge(replicas: &Replicas, id: GroupId) -> Result<(), String> {
-    // A replica that left took its files along.
+    // A replica that left also removed its files.
     let Some(group) = replicas.group(id) else { return Ok(()) };
     group.seal().await.map_err(|why| why.to_string())?;
     let until = Instant::now() + PURGED_WITHIN;

@@ -1,20 +1,20 @@
-//! Choice of the groups that seal next. Pure: numbers in, groups out.
+//! Choice of the groups that seal next. It is pure: it maps numbers to groups.
 //!
-//! D1: while nothing is over a limit, nothing seals.
-//! D2: the largest memory table seals first; what is being sealed counts as on its way out.
-//! D3: a group that is old, or that keeps old log files from going, seals however small it is.
-//! D4: the catalog seals at [`CATALOG_BYTES_MAX`]: its store takes a seal as one commit, in many times its bytes of memory, which
-//!     it keeps.
+//! D1: while nothing exceeds a limit, nothing seals.
+//! D2: the largest memory table seals first. A table that is being sealed counts as gone.
+//! D3: a group that is old, or that pins old log files, seals however small it is.
+//! D4: the catalog seals at [`CATALOG_BYTES_MAX`]. Its store commits a seal at once, and uses and keeps many times its
+//!     size in memory.
 
 use std::time::Duration;
 
 use assay_cluster_raft::SEALS_AT_ONCE;
 use assay_storage_model::GroupId;
 
-/// Seals for memory that are under way at once: one more than are written, so that the next is ready.
+/// Number of concurrent seals for lack of memory: one more than are written, so that the next is ready.
 const SEALS_FOR_MEMORY_MAX: usize = SEALS_AT_ONCE + 1;
 
-/// Changes of the catalog that one seal writes, about.
+/// Approximate size of the changes that one seal of the catalog writes.
 pub const CATALOG_BYTES_MAX: u64 = 8 << 20;
 
 #[derive(Clone, Copy, Debug)]
@@ -27,10 +27,10 @@ pub struct Budget {
 pub struct SealCandidate {
     pub group: GroupId,
     pub memory_bytes: u64,
-    /// It has entries that are not sealed.
+    /// Whether the group has unsealed entries.
     pub dirty: bool,
     pub age: Duration,
-    /// It keeps old log files from going.
+    /// Whether the group pins old log files.
     pub pinned: bool,
     pub sealing: bool,
 }

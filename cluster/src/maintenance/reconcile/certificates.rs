@@ -1,5 +1,5 @@
-//! Renewal of this node's certificate: issued anew before it expires, or read from the node's directory if an operator
-//! put another one there. Open connections keep the old one; new ones use the new one.
+//! Renewal of this node's certificate. It is issued again before it expires, or read from the node's directory if an
+//! operator replaced it there. Existing connections keep the old certificate, and new ones use the new one.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -17,7 +17,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
     loop {
         sleep(LOOK_EVERY).await;
         let problem = look(&shared).await.map_err(|error| error.to_string()).err();
-        // Half of a new pair is seen while the other half is on its way: each problem is said once.
+        // While an operator replaces both files, only one of them may be new. Each problem is logged once.
         if problem != said {
             if let Some(problem) = &problem {
                 tracing::error!(problem, "the files in tls/ cannot be used; the certificate in use stays");

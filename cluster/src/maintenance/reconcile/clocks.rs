@@ -1,4 +1,4 @@
-//! Clocks of the other nodes, with which a node that assigns ids compares its own.
+//! Clocks of the other nodes. A node that assigns ids compares its own clock with them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,13 +17,13 @@ use crate::{Cluster, Shared};
 
 pub(crate) const CLOCK: &str = "cluster.clock";
 const ASKED_EVERY: Duration = Duration::from_secs(5);
-/// Time limit of a reading; a slower one is too inexact.
+/// Time limit of a reading. A slower one is too inexact.
 const ASK_MAX: Duration = Duration::from_millis(1500);
 
-/// The clocks of other nodes.
+/// Common reading of the other nodes' clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeersTime {
-    /// Microseconds since the epoch: the later half of the readings are at most this, or the only reading.
+    /// Median in microseconds since the epoch. Of two readings it is the later one.
     pub micros: i64,
     /// Number of readings.
     pub heard: usize,
@@ -57,7 +57,7 @@ async fn ask(shared: &Shared, node: NodeId) -> Option<(Instant, i64)> {
     Some((Instant::now(), i64::from_le_bytes(answer.as_ref().try_into().ok()?)))
 }
 
-/// Returns the median; of two the later one, so that a clock that is behind delays no node.
+/// Returns the median. Of two readings it is the later one, so that a slow clock delays no node.
 fn later_half(mut told: Vec<i64>) -> Option<PeersTime> {
     told.sort_unstable();
     let micros = *told.get(told.len() / 2)?;
@@ -65,7 +65,7 @@ fn later_half(mut told: Vec<i64>) -> Option<PeersTime> {
 }
 
 impl Cluster {
-    /// Returns the readings of the other nodes' clocks since the start.
+    /// Returns the common reading of the other nodes' clocks, advanced to now.
     pub fn peers_time(&self) -> Option<PeersTime> {
         let (at, time) = (*self.shared.clocks.heard.lock())?;
         let since = i64::try_from(at.elapsed().as_micros()).unwrap_or(i64::MAX);

@@ -1,7 +1,7 @@
-//! Health of the nodes that may lead a group: whether they respond, have a fast disk, and can open files.
+//! Health of the nodes that may lead a group: they respond, have a fast disk, and can open files.
 //!
-//! Every node probes every other one. Results may differ between nodes for a moment; a lead that moved for that reason
-//! stays for a while before it may move again (`members`).
+//! Every node probes every other one. The results may differ between nodes for a moment. A lead that moved for that
+//! reason stays for a while before it may move again (`members`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -24,19 +24,19 @@ use crate::Shared;
 pub(crate) const HEALTH: &str = "cluster.health";
 const ASKED_EVERY: Duration = Duration::from_secs(2);
 const ASK_MAX: Duration = Duration::from_millis(1500);
-/// A node that gave no answer this often is given nothing to lead.
+/// Number of missing responses after which a node gets no lead.
 const SILENT_AFTER: u32 = 3;
 
 const FILES_PROBED_EVERY: Duration = Duration::from_millis(250);
-/// A node that could open no file for this long leads nothing: large writes and seals wait for files.
+/// Time without free file descriptors after which a node leads nothing, because large writes and seals need files.
 const SHORT_AFTER: Duration = Duration::from_secs(2);
 /// Time without a failed probe after which the node may lead again.
 const FILES_SUFFICE_AFTER: Duration = Duration::from_secs(10);
 
-/// Condition that a node reports of itself.
+/// Condition that a node reports about itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Condition {
-    /// Whether the node is impaired. The name is from when a slow disk was the only reason.
+    /// Whether the node is impaired. The name is from a time when a slow disk was the only reason.
     #[serde(default)]
     slow_disk: bool,
 }
@@ -51,14 +51,14 @@ pub(crate) struct Health {
 /// Detection of a lack of file descriptors in this process, by probes.
 #[derive(Debug, Default)]
 struct FileShortage {
-    /// First failed probe since the last that succeeded.
+    /// First failed probe since the last successful one.
     failing_since: Option<Instant>,
     last_failed: Option<Instant>,
     is_short: bool,
 }
 
 impl FileShortage {
-    /// Notes a probe. Returns whether it changed the verdict.
+    /// Records a probe, and returns whether it changed the result.
     fn note(&mut self, now: Instant, failed: bool) -> bool {
         let was_short = self.is_short;
         if failed {
@@ -93,7 +93,7 @@ impl Health {
         self.files.lock().is_short
     }
 
-    /// Returns whether the node may take over a lead. A node without a probe yet may not.
+    /// Returns whether the node may take over a lead. A node without a probe may not.
     fn is_well(&self, node: NodeId) -> bool {
         let others = self.others.lock();
         others.get(&node).is_some_and(|heard| heard.silent < SILENT_AFTER && !heard.condition.slow_disk)
@@ -101,12 +101,12 @@ impl Health {
 }
 
 impl Shared {
-    /// Returns whether this node is to lead nothing: its disk is slow, or it cannot open files.
+    /// Returns whether this node should lead nothing, because its disk is slow or it cannot open files.
     pub fn is_impaired(&self) -> bool {
         self.log.is_slow() || self.health.is_short_of_files()
     }
 
-    /// The nodes that are to lead something: active, answering, and not impaired.
+    /// Returns the nodes that may lead: active, responding, and not impaired.
     pub fn able_to_lead(&self) -> BTreeSet<NodeId> {
         let records = node_records::all(&self.catalog.read());
         let active = records.into_values().filter(|(record, _)| record.state == NodeState::Active);
@@ -140,7 +140,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
     }
 }
 
-/// Opens a file now and then, to see whether this process still can.
+/// Opens a file regularly, to detect a lack of file descriptors.
 pub(super) async fn probe_files(shared: Arc<Shared>) {
     loop {
         let opened = File::open(&shared.config.data_dir);
@@ -163,7 +163,7 @@ pub(super) async fn probe_files(shared: Arc<Shared>) {
 async fn condition(shared: &Shared, node: NodeId) -> Option<Condition> {
     match shared.net.ask_repeatable(node, HEALTH, Bytes::new(), ASK_MAX).await {
         Ok(answer) => serde_json::from_slice(&answer).ok(),
-        // A node of 0.4 does not know the question, and lives.
+        // Nodes of version 0.4 do not know the request, but a refusal proves that they are alive.
         Err(AskError::Refused { .. } | AskError::Busy { .. }) => Some(Condition::default()),
         Err(_) => None,
     }

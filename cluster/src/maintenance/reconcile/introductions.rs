@@ -1,4 +1,4 @@
-//! Introductions between nodes: their addresses, and contact with the catalog.
+//! Introductions between nodes, which exchange addresses, and contact with the catalog.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,21 +19,22 @@ use crate::Shared;
 use crate::config::PeerConfig;
 use crate::membership::operations::OperateError;
 
-/// Interval at which the catalog's leader is asked to confirm itself if no other request does.
+/// Interval at which the catalog's leader is asked for confirmation if no other request does so.
 const LISTEN_EVERY: Duration = Duration::from_secs(1);
 
 pub(crate) const INTRODUCE: &str = "cluster.introduce";
-/// The other node may first look for the catalog's leader.
+/// Time limit of an introduction. The other node may first have to find the catalog's leader.
 const INTRODUCE_MAX: Duration = Duration::from_secs(10);
-/// Time for which a node that reportedly moved is called at its old address.
+/// Time limit for a node that reportedly moved to respond at its old address.
 const STILL_THERE_MAX: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(shared: Arc<Shared>) {
     tokio::join!(follow_addresses(&shared), hear(&shared));
 }
 
-/// Takes addresses from the catalog without waiting for other nodes. A moved leader is reachable only once the
-/// transport has its new address, which may already be in the catalog.
+/// Passes addresses from the catalog to the transport, without waiting for other nodes.
+///
+/// A moved leader is reachable only once the transport has its new address, which may already be in the catalog.
 async fn follow_addresses(shared: &Shared) {
     let mut known: Option<BTreeMap<NodeId, String>> = None;
     loop {
@@ -45,7 +46,7 @@ async fn follow_addresses(shared: &Shared) {
 async fn hear(shared: &Shared) {
     loop {
         let begun = time::Instant::now();
-        // Before the catalog is listened to, which takes seconds where it is not heard.
+        // The introduction comes first, because a fence of the catalog without contact takes seconds.
         introduce(shared).await;
         listen(shared).await;
         sleep(LISTEN_EVERY.saturating_sub(begun.elapsed()).max(LOOK)).await;
@@ -62,7 +63,7 @@ async fn listen(shared: &Shared) {
     }
 }
 
-/// The catalog's addresses go to the transport, and into a file for the next start.
+/// Passes the catalog's addresses to the transport, and stores them for the next start.
 fn tell_addresses(shared: &Shared, known: &mut Option<BTreeMap<NodeId, String>>) {
     shared.net.set_removed(Removed::of(&shared.catalog.read()));
     let mut addresses = node_records::addresses(&shared.catalog.read());
@@ -79,15 +80,17 @@ fn tell_addresses(shared: &Shared, known: &mut Option<BTreeMap<NodeId, String>>)
     }
 }
 
-/// Returns whether a node may be introduced. A catalog that has not arrived yet has no nodes. A catalog with contact
-/// and without nodes belongs to a node that is alone now; it must not count on others, since damage on it cannot be
-/// rebuilt from them.
+/// Returns whether addresses may be passed on.
+///
+/// A catalog that has not arrived yet has no nodes. A catalog with contact and without nodes belongs to a node that is
+/// now alone. Such a node must not count on others, because they cannot rebuild damaged data.
 fn may_be_told(shared: &Shared, addresses: &BTreeMap<NodeId, String>) -> bool {
     !addresses.is_empty() || (shared.hears_catalog() && shared.node_files.peers().is_ok_and(|kept| !kept.is_empty()))
 }
 
-/// Announces this node's address and features to the others. A receiver changes the catalog, since a node at a new
-/// address gets no messages while the others call it at the old one.
+/// Announces this node's address and features to the others.
+///
+/// A receiver changes the catalog, because a node at a new address gets no messages while the others call its old one.
 async fn introduce(shared: &Shared) {
     if !shared.hears_catalog() {
         introduce_unheard(shared).await;
@@ -99,8 +102,9 @@ async fn introduce(shared: &Shared) {
     }
 }
 
-/// Has another node change the address of this one in the catalog, unless this one gets contact with the catalog
-/// meanwhile. This node may come to lead the catalog, and the others cannot reach their leader at its old address.
+/// Lets another node change this node's address in the catalog, until this node has contact with the catalog itself.
+///
+/// This node may come to lead the catalog, and the others cannot reach a leader at its old address.
 async fn introduce_unheard(shared: &Shared) {
     let Some(peer) = &shared.config.peer else { return };
     let is_known = node_records::addresses(&shared.catalog.read()).get(&shared.node) == Some(&peer.address);
@@ -113,8 +117,8 @@ async fn introduce_unheard(shared: &Shared) {
     }
 }
 
-/// Sends the introduction to all others at once. Each calls this node at its new address meanwhile; one that reaches
-/// the catalog suffices.
+/// Sends the introduction to all others concurrently. Each calls this node at its new address meanwhile. One node that
+/// reaches the catalog suffices.
 async fn introduce_through_others(shared: &Shared, address: &str) {
     let ask = |node: NodeId| async move {
         let body = Bytes::from(address.to_owned());
@@ -131,7 +135,7 @@ async fn introduce_through_others(shared: &Shared, address: &str) {
     tracing::warn!(address, why, "the address of this node could not be announced to any other node; will be retried");
 }
 
-/// Returns when this node has contact with the catalog.
+/// Waits until this node has contact with the catalog.
 async fn until_heard(shared: &Shared) {
     while !shared.hears_catalog() {
         sleep(LOOK).await;
@@ -139,7 +143,7 @@ async fn until_heard(shared: &Shared) {
     }
 }
 
-/// Writes this node's address and program into its record, where they are not there yet.
+/// Writes this node's address and program into its record, if they have changed.
 async fn state_own(shared: &Shared) -> Result<(), OperateError> {
     let own_address = || shared.config.peer.as_ref().map(|peer| peer.address.clone());
     let address = if sabotage::is(Sabotage::NoIntroduction) { None } else { own_address() };
@@ -164,9 +168,10 @@ async fn set_address(shared: &Shared, node: NodeId, address: &str) -> Result<(),
     shared.change_node(node, change).await.map(drop)
 }
 
-/// Calls a moved node at its new address while its record is changed: that node may lead the catalog.
+/// Guard of a trial address: a moved node is called there while its record is changed, because it may lead the catalog.
 ///
-/// Dropped before the change is done, it has the node called at its recorded address again. The node may have moved back.
+/// If it is dropped before the change succeeds, the node is called at its recorded address again. The node may have
+/// moved back.
 struct TrialAddress<'a> {
     shared: &'a Shared,
     node: NodeId,
@@ -184,10 +189,10 @@ impl Drop for TrialAddress<'_> {
     }
 }
 
-/// Takes the new address of a node that moved; the body is the address.
+/// Service that accepts the new address of a node that moved. The body is the address.
 ///
 /// The caller is authenticated by its certificate. A second process with a copy of that node's directory has the same
-/// one, so the address is accepted only if no process responds at the known one.
+/// certificate. The address is therefore accepted only if no process responds at the known one.
 #[derive(Debug)]
 pub(crate) struct IntroductionService(pub Arc<Shared>);
 

@@ -1,5 +1,7 @@
-//! Reconciles the members of the groups led by this node with the map, one change at a time. Then chooses the next
-//! leader: never a node that drains or has a slow disk; else the node assigned by the spread of leads over all nodes.
+//! Reconciliation of the members of groups led by this node with the map, one change at a time.
+//!
+//! The reconciler then chooses the next leader. It never chooses a node that drains or is impaired. Otherwise it
+//! follows the assignment that spreads leads over all nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,13 +19,13 @@ use super::{CatalogChanges, LOOK, LOOK_MIN, voters_wanted};
 use crate::Shared;
 use crate::monitoring::status::CLOSE_ENTRIES;
 
-/// A leader is left in peace for this long before the lead is given to who is to have it.
+/// Minimum time of a lead before a handover for balance.
 const LEADS_AT_LEAST: Duration = Duration::from_secs(10);
-/// Pause after a handover for the sake of balance that failed.
+/// Pause after a failed handover for balance.
 const HANDED_AGAIN_AFTER: Duration = Duration::from_secs(15);
-/// Pause after a failed handover from a node that drains or has a slow disk. Writes that were held back go through in it.
+/// Pause after a failed handover from a node that drains or is impaired. Writes that were held back proceed meanwhile.
 const URGENT_AGAIN_AFTER: Duration = Duration::from_secs(1);
-/// Handovers for the sake of balance at once: each holds its group's writes back for less than a second.
+/// Number of concurrent handovers for balance. Each delays the writes of its group for less than a second.
 const BALANCING_MAX: usize = 2;
 
 /// Maximum time of consecutive steps of a change before the group is examined again.
@@ -32,15 +34,15 @@ const FOLLOW_EVERY: Duration = Duration::from_millis(10);
 
 #[derive(Debug, Default)]
 struct Book {
-    /// Groups that a step is under way for.
+    /// Groups with a step in progress.
     busy: BTreeSet<GroupId>,
     leads_since: BTreeMap<GroupId, Instant>,
-    /// The last handover that failed.
+    /// Time of the last failed handover.
     failed_at: BTreeMap<GroupId, Instant>,
     balancing: usize,
 }
 
-/// Assignment of leaders to groups, computed again only when its inputs change.
+/// Assignment of leaders to groups, recomputed only when its inputs change.
 #[derive(Debug, Default)]
 struct Spread {
     candidates: BTreeMap<GroupId, BTreeSet<NodeId>>,
@@ -59,7 +61,7 @@ impl Spread {
     }
 }
 
-/// The nodes that may lead each group of the map.
+/// Returns the nodes that may lead each group of the map.
 fn candidates(map: &ShardMap, able: &BTreeSet<NodeId>) -> BTreeMap<GroupId, BTreeSet<NodeId>> {
     let shards = (0..map.shards.len()).filter_map(|shard| u16::try_from(shard).ok()).map(ShardId);
     let groups = [GroupId::CATALOG].into_iter().chain(shards.map(GroupId::of_shard));
@@ -78,7 +80,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
     loop {
         let changes = CatalogChanges::from_now(&shared);
         let leaders = spread.look(&shared);
-        // Where every node is impaired, nobody waits for another.
+        // If every node is impaired, none yields to others.
         let yields = shared.is_impaired() && !shared.able_to_lead().is_empty();
         for group in shared.replicas.groups() {
             group.yield_elections(yields);
@@ -106,8 +108,9 @@ pub(super) async fn run(shared: Arc<Shared>) {
     }
 }
 
-/// Changes the members to those of the map, and returns whether there was nothing to change. Waits a little for a new
-/// replica, so that a change of several steps needs only one round.
+/// Changes the members to those of the map, and returns whether there was nothing to change.
+///
+/// Waits briefly for a new replica, so that a change of several steps needs only one round.
 async fn change_members(shared: &Shared, group: &Group) -> bool {
     let until = Instant::now() + FOLLOW_MAX;
     let mut has_changed = false;
@@ -124,7 +127,7 @@ async fn change_members(shared: &Shared, group: &Group) -> bool {
             tracing::info!(group = %group.id(), ?change, "changing members");
             match make(group, change).await {
                 Ok(()) => {}
-                // The change that is under way may wait for a majority: it is looked at again later.
+                // The change in progress may wait for a majority, and is checked again later.
                 Err(ChangeError::UnderWay | ChangeError::NotLeader { .. }) => return false,
                 Err(ChangeError::Failed(why)) => {
                     tracing::warn!(group = %group.id(), why, "a membership change failed and will be retried");
@@ -149,19 +152,21 @@ fn are_as_wanted(group: GroupId, status: &GroupStatus, wanted: &[Replica]) -> bo
     !status.joint && !status.changing && status.members.len() == wanted.len() && status.members.iter().all(is_wanted)
 }
 
-/// One step from what a group is to what it is to be.
+/// One step from the actual to the wanted members of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Change {
     AddLearner(ReplicaId, NodeId),
-    /// Sets the voters; also finishes an interrupted change.
+    /// Sets the voters, and also finishes an interrupted change.
     SetVoters(BTreeSet<ReplicaId>),
     RemoveLearner(ReplicaId),
-    /// A leader that is to leave gives the lead away first.
+    /// Hands over the lead, because the leader must leave the group.
     HandOver(ReplicaId),
 }
 
-/// Pure. Where voters are to change, those that are new to it must be close behind first: a majority must not wait for
-/// one that has yet to be filled.
+/// Returns the next change of the members. Pure.
+///
+/// New voters must be close behind before the voters change, because a majority must not wait for a replica without
+/// data.
 fn next_change(group: GroupId, own: ReplicaId, status: &GroupStatus, wanted: &[Replica]) -> Option<Change> {
     let member = |replica: ReplicaId| status.members.iter().find(|member| member.replica == replica);
     let voters: BTreeSet<ReplicaId> = voters_wanted(group, wanted).into_iter().collect();
@@ -170,7 +175,7 @@ fn next_change(group: GroupId, own: ReplicaId, status: &GroupStatus, wanted: &[R
         return Some(Change::SetVoters(known));
     }
     if status.changing {
-        return None; // the last step is not committed, and a next one would be refused
+        return None; // the last step is not committed, and another one would be refused
     }
     if let Some(missing) = wanted.iter().find(|replica| member(replica.id).is_none()) {
         return Some(Change::AddLearner(missing.id, missing.node));
@@ -209,17 +214,17 @@ async fn make(group: &Group, change: Change) -> Result<(), ChangeError> {
     }
 }
 
-/// Why a lead is given away.
+/// Reason to hand over a lead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reason {
     Drains,
-    /// Its disk is slow, or it can open no file.
+    /// The disk of the node is slow, or it cannot open files.
     Impaired,
     Spread,
 }
 
 impl Reason {
-    /// Pause after a failed handover, whatever its purpose.
+    /// Returns the pause after a failed handover for this reason.
     fn pause(self) -> Duration {
         match self {
             Reason::Drains | Reason::Impaired => URGENT_AGAIN_AFTER,
@@ -264,7 +269,7 @@ async fn lead_or_give(
     }
 }
 
-/// Replica that should lead instead of this one, and why.
+/// Returns the replicas that should lead instead of this one, and the reason.
 fn better_leaders(
     shared: &Shared,
     group: &Group,

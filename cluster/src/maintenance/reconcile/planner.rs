@@ -1,7 +1,7 @@
-//! Planner of group placement: the leader of the catalog makes one step of the plan at a time.
+//! Planner of group placement. The leader of the catalog makes one step of the plan at a time.
 //!
-//! Few groups are in motion at once, so that a move that fails touches little; how fast their files travel is limited
-//! apart from that. A node that was silent for a set time counts as gone once another can take its places.
+//! Few groups move concurrently, so that a failed move affects little. The transfer rate of their files is limited
+//! separately. A node that was silent for a set time counts as lost once another node can take its place.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,14 +22,14 @@ use crate::membership::join;
 use crate::membership::operations::OperateError;
 use crate::monitoring::status::{GroupReport, OwnReport, ReplicaReport, groups_of, unsettled_group};
 
-/// Time that a token is kept after it expired.
+/// Time for which an expired token is kept.
 const TOKENS_KEPT: Duration = Duration::from_secs(24 * 3600);
-/// Longest and shortest pause between two plans.
+/// Longest pause between two plans.
 const PLAN_EVERY: Duration = Duration::from_millis(500);
 const PLAN_EVERY_MIN: Duration = Duration::from_millis(100);
-/// Groups whose members are being changed at the same time.
+/// Number of groups whose members may change concurrently.
 const MOVES_AT_ONCE: usize = 2;
-/// The same for groups with at most [`NEW_GROUP_ENTRIES`] entries, which have next to nothing to send.
+/// The same limit for groups with at most [`NEW_GROUP_ENTRIES`] entries, which have almost nothing to send.
 const NEW_GROUPS_AT_ONCE: usize = 32;
 const NEW_GROUP_ENTRIES: u64 = 64;
 
@@ -40,7 +40,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
         changes.wait(PLAN_EVERY_MIN, PLAN_EVERY).await;
         changes = CatalogChanges::from_now(&shared);
         if !shared.replicas.group(GroupId::CATALOG).is_some_and(|catalog| catalog.leads()) {
-            heard.clear(); // who leads next gives everybody the whole time
+            heard.clear(); // the next leader gives every node the full time
             continue;
         }
         let reports = shared.reports().await;
@@ -93,7 +93,7 @@ async fn step(shared: &Shared, reports: &BTreeMap<NodeId, OwnReport>, nodes: &No
     Ok(())
 }
 
-/// Returns the moves to begin now, besides those in progress. Pure.
+/// Returns the moves that begin now, besides those in progress. Pure.
 fn due(planned: Vec<Move>, moving: &BTreeSet<GroupId>, groups: &[GroupReport]) -> Vec<Move> {
     let applied = |group: GroupId| groups.iter().find(|report| report.group == group)?.applied;
     let is_new = |group: GroupId| applied(group).is_some_and(|applied| applied <= NEW_GROUP_ENTRIES);
@@ -111,9 +111,10 @@ fn due(planned: Vec<Move>, moving: &BTreeSet<GroupId>, groups: &[GroupReport]) -
     due
 }
 
-/// Returns the groups that differ from the map. A group that merely has no leader is not included, since waiting does
-/// not help. Nor is one with a replica on a lost node: its members change when all are close behind, which never
-/// happens.
+/// Returns the groups whose members differ from the map.
+///
+/// It excludes groups that only lack a leader, because waiting does not help them. It also excludes groups with a
+/// replica on a lost node. Their members change only when all replicas are close behind, which never happens.
 fn in_motion(map: &ShardMap, groups: &[GroupReport], able: &BTreeSet<NodeId>) -> BTreeSet<GroupId> {
     let replicas = |group| map.group(group).map(|members| members.replicas.as_slice()).unwrap_or_default();
     let in_vain = |group| replicas(group).iter().any(|replica| !able.contains(&replica.node));
@@ -121,7 +122,7 @@ fn in_motion(map: &ShardMap, groups: &[GroupReport], able: &BTreeSet<NodeId>) ->
     moving.map(|group| group.group).filter(|group| !in_vain(*group)).collect()
 }
 
-/// Returns whether members are to be changed; a lag alone does not count.
+/// Returns whether members must change. A lag alone does not count.
 fn unsettled_members(map: &ShardMap, group: &GroupReport) -> bool {
     let all_close = GroupReport {
         replicas: group.replicas.iter().map(|replica| ReplicaReport { matched: Some(0), ..replica.clone() }).collect(),
@@ -130,7 +131,7 @@ fn unsettled_members(map: &ShardMap, group: &GroupReport) -> bool {
     unsettled_group(map, &all_close).is_some()
 }
 
-/// Deletes tokens that expired a while ago: their outcome is no longer needed either.
+/// Deletes tokens that expired some time ago, because their outcome is no longer needed either.
 async fn forget_tokens(shared: &Shared) -> Result<(), OperateError> {
     let before = now_micros() - i64::try_from(TOKENS_KEPT.as_micros()).unwrap_or(i64::MAX);
     let old: Vec<_> = {
@@ -146,7 +147,7 @@ async fn forget_tokens(shared: &Shared) -> Result<(), OperateError> {
     Ok(())
 }
 
-/// Gives a discarded replica a successor on the same node, with a number of its own.
+/// Assigns a successor with a new number to a discarded replica, on the same node.
 async fn rebuild(
     shared: &Shared,
     map: &ShardMap,
@@ -157,7 +158,7 @@ async fn rebuild(
     let Some(members) = map.group(group) else { return Ok(()) };
     let mut replicas = members.replicas.clone();
     let Some(found) = replicas.iter_mut().find(|replica| replica.id == lost && replica.node == node) else {
-        return Ok(()); // it has one already, or none is wanted there
+        return Ok(()); // the replica already has a successor, or is not wanted there
     };
     let CatalogOutcome::IdsGiven { first_replica, .. } =
         shared.change(CatalogCommand::GiveIds(GiveIds { nodes: 0, replicas: 1 })).await?
@@ -171,7 +172,7 @@ async fn rebuild(
     Ok(())
 }
 
-/// `present` are the members that the group has now, where they are not being changed.
+/// Changes the map for a planned move. `present` are the current members of the group, unless they are being changed.
 async fn place(shared: &Shared, map: &ShardMap, one: Move, present: &[ReplicaReport]) -> Result<(), OperateError> {
     let Move { group, epoch, nodes } = one;
     let Some(members) = map.group(group) else { return Ok(()) };
@@ -199,16 +200,18 @@ async fn place(shared: &Shared, map: &ShardMap, one: Move, present: &[ReplicaRep
             tracing::info!(%group, ?nodes, "a group is to be on these nodes");
             Ok(())
         }
-        // Somebody else was faster, a node that joined for instance: looked at again.
+        // Another change was faster, for example by a joining node, so the next step plans again.
         CatalogOutcome::StaleEpoch { .. } => Ok(()),
         other => Err(OperateError::Failed(format!("the catalog answered {other:?}"))),
     }
 }
 
-/// Returns the replica of a group on a node: the one in the map, else one that was to be removed but is still a member
-/// because its successor never came. A node has one replica of a group at a time. A new number for it would wait for
-/// the old one to leave, which as a voter waits for the new one. If the old one has just left after all, its node does
-/// not make it again but reports it lost, and the planner assigns an unused number.
+/// Returns the replica of a group on a node: the one in the map, or one that is still a member because its successor
+/// never came.
+///
+/// A node has one replica of a group at a time. A new number would wait for the old replica to leave, which as a voter
+/// waits for the new one. If the old replica has just left, its node does not create it again but reports it lost. The
+/// planner then assigns an unused number.
 fn has(members: &Members, present: &[ReplicaReport], node: NodeId) -> Option<Replica> {
     let named = members.replicas.iter().find(|replica| replica.node == node).copied();
     let member = || present.iter().find(|one| one.node == node).map(|one| Replica { id: one.replica, node });
@@ -222,8 +225,8 @@ mod tests {
     use super::*;
     use crate::monitoring::status::Role;
 
-    /// Four nodes, of which three vote for the catalog; the fourth is lost, a fifth joins and takes its place. The map then
-    /// wanted the lost one to vote, which waited for it to catch up, and the planner waited for that: it never settled.
+    /// Regression: of four nodes three vote for the catalog. The fourth is lost, and a fifth joins and takes its place.
+    /// The map wanted the lost node to vote, which waited for it to catch up, and the planner waited for that vote.
     #[test]
     fn a_group_that_waits_for_a_node_that_never_comes_back_is_planned_anew() {
         let nodes = [1, 2, 3, 4, 6].map(NodeId);
@@ -252,7 +255,7 @@ mod tests {
         assert_eq!(planned.nodes, [1, 2, 3, 6].map(NodeId));
     }
 
-    /// A cluster that has just been founded spreads its groups at once, and one that has data a few at a time.
+    /// A newly founded cluster spreads all groups at once, and a cluster with data a few at a time.
     #[test]
     fn groups_without_data_move_together_and_others_a_few_at_a_time() {
         let group = |number: u16| GroupId::of_shard(assay_storage_model::ShardId(number));
@@ -281,8 +284,8 @@ mod tests {
         assert_eq!(begun, (2..10).map(group).collect::<Vec<_>>());
     }
 
-    /// Regression: a group moves from node 3 to node 4 and back, because node 4 died before it was filled. With a new
-    /// number on node 3 it waited for ever for the old one there to leave.
+    /// Regression: a group moves from node 3 to node 4 and back, because node 4 died before it was filled. A new number
+    /// on node 3 waited forever for the old replica there to leave.
     #[test]
     fn a_replica_that_never_left_keeps_its_number_when_it_is_wanted_again() {
         let on = |id: u64, node: u64| Replica { id: ReplicaId(id), node: NodeId(node) };

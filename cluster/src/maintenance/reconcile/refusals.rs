@@ -1,6 +1,7 @@
-//! Closing of replicas that other nodes refused: this node runs on an older copy of its data directory, or a replica
-//! lacks acknowledged entries. Such replicas are closed and discarded like damaged ones, and made anew under later
-//! numbers.
+//! Closing of replicas that other nodes refused.
+//!
+//! Either this node runs on an older copy of its data directory, or a replica lacks acknowledged entries. Such replicas
+//! are closed and discarded like damaged ones, and created again under later numbers.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,15 +25,15 @@ use crate::error::OpenError;
 
 pub(crate) const PLACED: &str = "cluster.placed";
 const ASK_MAX: Duration = Duration::from_secs(5);
-/// [`COMPARED_WITHIN`] grows with the heartbeat, which is longer than a round trip.
+/// Number of heartbeats that [`COMPARED_WITHIN`] must cover, because a heartbeat is longer than a round trip.
 const COMPARED_HEARTBEATS: u32 = 10;
 /// Pause after a failed step.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
-/// Interval after which a silent node is asked again: a program before 0.5 may have been upgraded.
+/// Interval after which a silent node is asked again, because a program before 0.5 may have been upgraded.
 const SILENT_ASKED_AGAIN_AFTER: Duration = Duration::from_secs(5);
-/// Interval at which acknowledgements of followers are written, where they have changed.
+/// Interval at which changed acknowledgements of followers are stored.
 const WRITTEN_EVERY: Duration = Duration::from_millis(500);
-/// Time in which a replica that must not continue seals its applied state, for later inspection of its directory.
+/// Time limit for the last seal of a replica that must not continue. It serves a later inspection of its directory.
 const SEAL_MAX: Duration = Duration::from_secs(10);
 
 /// Introduces this node to the others until all have compared.
@@ -65,7 +66,7 @@ pub(super) async fn act(shared: Arc<Shared>) {
     loop {
         let consequence = shared.start_histories.next().await;
         if let Err(error) = act_on(&shared, &consequence).await {
-            // What was found is not undone by a failure here; a node that goes on would do what it must not.
+            // A failure here does not invalidate the finding, and the node must not continue with the refused replicas.
             shared.config.on_fatal.report(format_args!("cannot close the refused replicas: {error}"));
         }
     }
@@ -90,17 +91,17 @@ async fn act_on(shared: &Arc<Shared>, consequence: &Consequence) -> Result<(), O
 
 async fn close_all(shared: &Arc<Shared>, by: NodeId, missing: StartId) -> Result<(), OpenError> {
     if shared.start_histories.has_start(missing) {
-        return Ok(()); // two nodes missed the same start, or one said so twice
+        return Ok(()); // two nodes missed the same start, or one reported it twice
     }
     let kept: Vec<Name> = {
         let kept = shared.kept.lock();
         kept.iter().filter(|one| one.state == KeptState::Kept).map(|one| (one.group, one.replica)).collect()
     };
-    // Whoever votes alone has what there is, and asks nobody.
+    // A replica that votes alone has all existing data, and asks no other node.
     let alone = |(group, _): &Name| shared.replicas.group(*group).is_some_and(|found| found.is_alone());
     let (alone, closed): (Vec<Name>, Vec<Name>) = kept.into_iter().partition(alone);
     let (before, fresh) = (shared.start_histories.own(), StartId(Uuid::new_v4().as_u128()));
-    // In the order of a start, so that a crash in between is none of the log's.
+    // The marker is written first, as in a start, so that a crash in between does not look like a log of another time.
     let marking = Arc::clone(shared);
     let marked = tokio::task::spawn_blocking(move || {
         let log = marking.config.data_dir.join("log");
@@ -140,31 +141,31 @@ async fn close(shared: &Arc<Shared>, by: NodeId, name: Name, why: &str, diverged
         "a replica here must not continue: it is closed, and rebuilt from the other nodes under a new number"
     );
     if group == GroupId::CATALOG && diverged {
-        // What this process has worked out from it would be taken for newer than what the others have.
+        // Other nodes would consider the state that this process derived from it newer than theirs.
         shared.config.on_fatal.report(format_args!(
             "this node's copy of the catalog must not continue: {why}. It is rebuilt from the other nodes at the next start"
         ));
         return Ok(());
     }
     if let Some(found) = found {
-        // For whoever looks into what is set aside. It may be unable to.
+        // The seal serves a later inspection. It may fail.
         let _ = timeout(SEAL_MAX, found.seal()).await;
-        drop(found); // whoever holds it holds its files
+        drop(found); // holding the replica would keep its files in use
     }
     shared.close_replica(group, replica).await;
     Ok(())
 }
 
-/// Placement of replicas, as a node reports it.
+/// Placement of replicas according to another node.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct PlacedThere {
-    /// Numbers below were given.
+    /// First replica number that was not assigned yet.
     next_replica: ReplicaId,
     /// Replica of the catalog on the calling node.
     catalog: Option<ReplicaId>,
 }
 
-/// Service that returns what the catalog has of the caller, and nothing that could be old.
+/// Service that returns the placement of the caller from an up-to-date catalog.
 #[derive(Debug)]
 pub(crate) struct PlacementService(pub Arc<Shared>);
 
@@ -188,7 +189,7 @@ impl Service for PlacementService {
     }
 }
 
-/// Has this node's copy of the catalog made anew where it must not run, step by step.
+/// Renews this node's copy of the catalog step by step, if it must not run.
 pub(super) async fn renew_catalog(shared: Arc<Shared>) {
     loop {
         sleep(LOOK).await;
@@ -217,9 +218,9 @@ async fn step(shared: &Arc<Shared>) -> Result<(), String> {
             shared.lose_catalog(replica).await.map_err(said)
         }
         KeptState::Lost => match ask(shared).await?.catalog {
-            Some(named) if named == replica => Ok(()), // the planner has yet to name another
+            Some(named) if named == replica => Ok(()), // the planner has yet to assign another number
             Some(named) if shared.start_histories.may_take(named) => shared.add_catalog(named).await.map_err(said),
-            // It was given while the directory that this one is a copy of was in use.
+            // The number was assigned while the original of this copied directory was in use.
             Some(named) => shared.never_take_catalog(named).map_err(said),
             None => Ok(()),
         },
@@ -227,7 +228,7 @@ async fn step(shared: &Arc<Shared>) -> Result<(), String> {
     }
 }
 
-/// Asks for the placement; the first node with contact to the catalog responds.
+/// Requests the placement from all nodes. The first response from a node with contact to the catalog wins.
 async fn ask(shared: &Shared) -> Result<PlacedThere, String> {
     let asked = shared.net.peers().into_iter().map(|node| {
         async move {
@@ -244,7 +245,7 @@ async fn ask(shared: &Shared) -> Result<PlacedThere, String> {
     futures::future::select_ok(asked).await.map(|(placed, _)| placed)
 }
 
-/// Writes down what followers acknowledged, and forgets replicas that are gone.
+/// Stores the acknowledgements of followers, and forgets those of removed replicas.
 pub(super) async fn keep_acknowledged(shared: Arc<Shared>) {
     loop {
         sleep(WRITTEN_EVERY).await;

@@ -1,7 +1,9 @@
-//! Reconciles the replicas that run on this node with the map. One that is no longer in the map stays until its group's
-//! leader has removed it as a member; until then it may be needed for a majority.
+//! Reconciliation of the replicas on this node with the map.
 //!
-//! Unfinished work is visible in `REPLICAS`: a line without a running replica is work, until the replica runs or its
+//! A replica that is no longer in the map stays until its group's leader has removed it as a member. Until then a
+//! majority may need it.
+//!
+//! Unfinished work is visible in `REPLICAS`. A line without a running replica is work until the replica runs or the
 //! line is gone. A replica with damaged state is discarded here once the others do without it.
 
 use std::collections::BTreeMap;
@@ -21,7 +23,7 @@ use crate::Shared;
 
 /// Pause after a failure in a group.
 const AFTER_FAILURE: Duration = Duration::from_secs(2);
-/// A damaged replica that the others cannot do without is no news so soon.
+/// Pause before a damaged replica that the others cannot do without is reported again.
 const DAMAGED_AGAIN_AFTER: Duration = Duration::from_secs(5);
 
 pub(super) async fn run(shared: Arc<Shared>) {
@@ -36,7 +38,8 @@ pub(super) async fn run(shared: Arc<Shared>) {
     }
 }
 
-/// Closes replicas whose consensus ended because their files are damaged. [`run`] gives them up once others do without them.
+/// Closes replicas whose consensus ended because of damaged files. [`run`] discards them once the others do without
+/// them.
 pub(super) async fn close_damaged(shared: Arc<Shared>, mut damage: mpsc::Receiver<(GroupId, ReplicaId)>) {
     while let Some((group, replica)) = damage.recv().await {
         shared.close_replica(group, replica).await;
@@ -67,30 +70,30 @@ async fn step(shared: &Arc<Shared>, map: &ShardMap, not_before: &mut BTreeMap<Gr
     }
 }
 
-/// Work that is to be done on a group's replica on this node.
+/// Work for a group's replica on this node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Work {
     Nothing,
     Add(ReplicaId),
-    /// It was added, and did not start.
+    /// Start of a replica that was added but never started.
     Start(KeptReplica),
-    /// It runs and is not wanted.
+    /// Removal of a running replica that is not wanted.
     Leave(ReplicaId),
-    /// It does not run and is not wanted; until its group has it no longer as a member, it is to run.
+    /// Removal of a replica that neither runs nor is wanted. It must run until it is no longer a member of its group.
     LeaveOrStart(KeptReplica),
-    /// It began to leave.
+    /// Rest of an interrupted removal.
     FinishLeaving(ReplicaId),
-    /// Its state is damaged.
+    /// Discard of a replica with damaged state.
     GiveUp(ReplicaId),
 }
 
-/// Pure.
+/// Returns the work for a group's replica. Pure.
 fn next(kept: Option<KeptReplica>, runs: bool, damaged: bool, wanted: Option<ReplicaId>) -> Work {
     let Some(kept) = kept else { return wanted.map_or(Work::Nothing, Work::Add) };
     let is_wanted = wanted == Some(kept.replica);
     match kept.state {
         KeptState::Leaving => Work::FinishLeaving(kept.replica),
-        // The planner has to name another first.
+        // The planner must assign another number first.
         KeptState::Lost if is_wanted => Work::Nothing,
         KeptState::Lost => wanted.map_or(Work::Nothing, Work::Add),
         KeptState::Kept => match (runs, damaged, is_wanted) {
@@ -106,7 +109,7 @@ fn next(kept: Option<KeptReplica>, runs: bool, damaged: bool, wanted: Option<Rep
 async fn bring(shared: &Arc<Shared>, group: GroupId, work: Work) -> Result<(), String> {
     let done = match work {
         Work::Nothing => return Ok(()),
-        // It may have been here, voted and acknowledged, after this directory was copied.
+        // The replica may have run here, voted and acknowledged, after this directory was copied.
         Work::Add(replica) if !shared.start_histories.may_take(replica) => {
             if shared.start_histories.floor() == Floor::Unknown { Ok(()) } else { shared.never_take(group, replica) }
         }
@@ -130,7 +133,7 @@ async fn give_up(shared: &Arc<Shared>, group: GroupId, replica: ReplicaId) -> Re
     }
     match shared.lose_replica(group, replica).await {
         Ok(()) => tracing::error!(%group, %replica, "this replica was discarded; it is rebuilt from the others"),
-        // Another replica must not come upon what is left of its log; the next start ends it.
+        // No other replica may find the rest of its log. The next start finishes the removal.
         Err(error) => shared.config.on_fatal.report(format_args!("cannot discard a damaged replica: {error}")),
     }
     Ok(())
@@ -161,10 +164,10 @@ mod tests {
         check(kept(), true, false, own, Work::Nothing);
         check(kept(), true, false, None, Work::Leave(ReplicaId(7)));
         check(kept(), true, false, other, Work::Leave(ReplicaId(7)));
-        // It was written down, and its directory could not be made: nobody ever came back to it.
+        // Regression: the replica was recorded, but the creation of its directory failed, and it never started.
         check(kept(), false, false, own, Work::Start(line(KeptState::Kept)));
         check(kept(), false, false, other, Work::LeaveOrStart(line(KeptState::Kept)));
-        // It left and was still held by a reader; wanted again or not, it has to be gone first.
+        // The replica left while a reader still held it. It must be removed first, whether it is wanted again or not.
         for wanted in [None, own, other] {
             check(Some(line(KeptState::Leaving)), false, false, wanted, Work::FinishLeaving(ReplicaId(7)));
         }

@@ -1,11 +1,13 @@
-//! Scrub for unread damage. Every byte of the segments is read from time to time, and leaders compare their applied
-//! state with that of the other members. Damage met by a reader is examined at once, and so is a replica whose snapshot
-//! was refused as damaged.
+//! Scrub, which detects damage in data that nobody reads.
 //!
-//! A damaged replica is discarded only if the others can do without it: it leads nothing, and a majority of the group
-//! responds and is close behind without it. Its group's leader permits it, for one replica of the group at a time. Then
-//! the replica stops, its files are set aside, and the planner assigns a new one on the same node, which the leader
-//! fills. If the others cannot do without it, it stays, and every scrub reports it again.
+//! Every byte of the segments is read periodically, and leaders compare their applied state with that of the other
+//! members. Damage that a reader finds is queued for examination, and so is a replica whose snapshot was refused as
+//! damaged.
+//!
+//! A damaged replica is discarded only if the others can do without it. It must lead nothing, and a majority of the
+//! group must respond and be close behind without it. The group's leader permits this for one replica of the group at a
+//! time. The replica then stops, and its files are moved aside. The planner assigns a new replica on the same node,
+//! which the leader fills. If the others cannot do without the replica, it stays, and every scrub reports it again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,22 +31,22 @@ use crate::monitoring::status::{GroupReport, OwnReport};
 pub(crate) const DIGEST: &str = "cluster.digest";
 pub(crate) const QUARANTINE: &str = "cluster.quarantine";
 pub(crate) const SPARE: &str = "cluster.spare";
-/// Rate at which scrubbing may read the disk.
+/// Maximum rate at which a scrub reads the disk.
 const SCRUB_BYTES_A_SECOND: u64 = 32 << 20;
 const ASK_MAX: Duration = Duration::from_secs(5);
-/// Replicas are compared at equal positions; a group that is written to all the time is tried this often.
+/// Number of attempts to compare replicas at equal positions, which is difficult in a group with constant writes.
 const COMPARISONS_MAX: usize = 50;
 const COMPARED_AGAIN_AFTER: Duration = Duration::from_millis(100);
-/// Time in which the others have to prove that they can do without a replica.
+/// Time in which the others must prove that they can do without a replica.
 const DISPENSABLE_WITHIN: Duration = Duration::from_secs(10);
-/// Time in which a replica with permission is discarded and reports it.
+/// Time for a replica with permission to be discarded and to report that.
 const SPARED_FOR: Duration = Duration::from_secs(120);
-/// A replica that the others cannot do without stays, and must not be read over and over.
+/// Time for which a replica that was examined is not read again, because it may have to stay.
 const SUSPECTED_AGAIN_AFTER: Duration = Duration::from_secs(60);
-/// Upper bound of the findings in one replica that are reported.
+/// Upper bound of the findings in one replica that are logged.
 const FINDINGS_SAID_MAX: usize = 5;
 
-/// Up to where a replica applied, and what came of it.
+/// Position that a replica applied, and the digest of the resulting state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Compared {
     position: Option<LogPosition>,
@@ -106,7 +108,7 @@ async fn read_all(shared: &Arc<Shared>, id: GroupId, replica: ReplicaId, shard: 
     reading.await.unwrap_or_default()
 }
 
-/// Gives this node's replica up, if the others can do without it.
+/// Discards this node's replica, if the others can do without it.
 async fn quarantine(shared: &Arc<Shared>, group: GroupId, replica: ReplicaId) {
     let Some(found) = shared.replicas.replica(group, replica) else { return };
     if found.leads() {
@@ -119,11 +121,11 @@ async fn quarantine(shared: &Arc<Shared>, group: GroupId, replica: ReplicaId) {
             return;
         }
     }
-    drop(found); // whoever holds it holds its files
+    drop(found); // holding the replica would keep its files in use
     let until = Instant::now() + DISPENSABLE_WITHIN;
     let mut dispensed = dispensable(shared, group, replica).await;
     while !dispensed && Instant::now() < until {
-        sleep(COMPARED_AGAIN_AFTER).await; // a new leader has yet to hear how far the others are
+        sleep(COMPARED_AGAIN_AFTER).await; // a new leader does not know the positions of the others yet
         dispensed = dispensable(shared, group, replica).await;
     }
     if !dispensed {
@@ -152,16 +154,17 @@ pub(super) async fn dispensable(shared: &Arc<Shared>, group: GroupId, replica: R
     }
 }
 
-/// Replicas that groups led here were asked to do without, each with the time.
+/// Replicas that groups led here agreed to do without, each with the time.
 #[derive(Debug, Default)]
 pub(crate) struct Spared {
     last: Mutex<BTreeMap<GroupId, (ReplicaId, Instant)>>,
 }
 
 impl Spared {
-    /// Returns whether this replica may go: no other member of the group went recently. A next leader lacks this
-    /// record; it does not count on members that report a lost replica. A replaced replica is no member, and its group
-    /// was whole again before it left.
+    /// Returns whether this replica may be discarded, because no other member of the group was discarded recently.
+    ///
+    /// A later leader lacks this record, but does not count on members that report a lost replica. A replaced replica
+    /// is no member, and its group was complete again before it left.
     fn one(&self, led: &GroupReport, replica: ReplicaId) -> bool {
         let (mut last, now) = (self.last.lock(), Instant::now());
         let is_member = |other: ReplicaId| led.replicas.iter().any(|member| member.replica == other);
@@ -204,7 +207,8 @@ impl Service for SpareService {
     }
 }
 
-/// Compares what this leader applied with what the other members did; a member that differs from all others is damaged.
+/// Compares the applied state of this leader with that of the other members. A member that differs from the majority is
+/// damaged.
 async fn compare(shared: &Arc<Shared>, group: &Group) {
     let members = group.status().members;
     for _ in 0..COMPARISONS_MAX {
@@ -265,7 +269,7 @@ fn own_digest(shared: &Shared, group: GroupId) -> Option<Compared> {
     Some(Compared { position: digest.applied.position, digest: digest.digest })
 }
 
-/// Service that returns the digest of what a replica of this node applied.
+/// Service that returns the digest of the applied state of a replica on this node.
 #[derive(Debug)]
 pub(crate) struct DigestService(pub Arc<Shared>);
 
@@ -283,7 +287,7 @@ impl Service for DigestService {
     }
 }
 
-/// Service by which a leader reports that a replica of this node is damaged.
+/// Service with which a leader reports that a replica on this node is damaged.
 #[derive(Debug)]
 pub(crate) struct QuarantineService(pub Arc<Shared>);
 
@@ -356,7 +360,7 @@ mod tests {
         assert!(spared.one(&led, ReplicaId(3)));
     }
 
-    /// Regression: a replica discarded twice in two minutes stayed closed until they were over.
+    /// Regression: a replica discarded twice within two minutes stayed closed until they were over.
     #[test]
     fn a_replica_that_took_the_place_of_one_that_went_may_go_as_well() {
         let (spared, mut led) = (Spared::default(), led([1000; 3]));

@@ -28,7 +28,7 @@ enum LegacyResponse {
     },
 }
 
-/// Writes a response for an older version, which reads any other failure as a refusal.
+/// Encodes a response for an older version, which treats any other failure as a refusal.
 pub(super) fn encode(written: Result<Written, WriteFailure>, form: ResponseForm) -> Result<Bytes, NoAnswer> {
     let response = match written {
         Ok(Written { outcomes, .. }) if form == ResponseForm::Outcomes => LegacyResponse::Outcomes(outcomes),
@@ -44,7 +44,7 @@ pub(super) fn encode(written: Result<Written, WriteFailure>, form: ResponseForm)
     Ok(serde_json::to_vec(&response).expect("plain data encodes").into())
 }
 
-/// Reads the response of an older version.
+/// Decodes the response of an older version.
 pub(super) fn decode(response: &[u8]) -> Option<Result<Written, WriteFailure>> {
     let not_written = |why: NotWritten| Err(why.into());
     Some(match serde_json::from_slice(response).ok()? {

@@ -193,7 +193,7 @@ async fn large_bodies_wait_their_turn_and_all_arrive() {
     let callers: Vec<Transport> = (3..6).map(|node| town.start(node, Handlers::new())).collect();
     callers.iter().for_each(|caller| tell(caller, 2, answerer.local_addr()));
     let body = Bytes::from(vec![9; 30 << 20]);
-    // One has more to say than the wire may hold, the others a little.
+    // The first caller sends more than one connection may carry at once, and the others a little.
     let calls = (0..24usize).map(|number| {
         let (caller, body) = (callers[number.saturating_sub(21)].clone(), body.clone());
         tokio::spawn(async move {

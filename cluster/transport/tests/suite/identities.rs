@@ -44,7 +44,7 @@ fn not_reached(result: Result<Bytes, CallError>) -> String {
     }
 }
 
-/// A connection that is no longer trusted is closed by then.
+/// Time after which a connection that is no longer trusted is closed.
 const CLOSED_MAX: Duration = Duration::from_secs(5);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -84,7 +84,7 @@ async fn a_certificate_of_another_authority_reaches_nothing() {
     let stranger = Authority::new(town.cluster).expect("an authority of the same cluster, says its name");
     let identity = identity_by(&stranger, 1, town.authority.certificate_pem());
     for service in ["echo", "join"] {
-        // Under TLS 1.3 the caller learns of it only when it reads.
+        // Under TLS 1.3 the caller learns of the refusal only when it reads.
         let answered = match raw::secure(answerer.local_addr(), &node_name(&town, 2), &identity, true).await {
             Ok(secured) => raw::echo(secured, service, &truth(&town, "x"), "x").await,
             Err(_) => Heard::Broken,
@@ -148,7 +148,7 @@ async fn a_stranger_reaches_open_calls_and_nothing_else() {
     }
     let much = asked("join", &Bytes::from(vec![0; 1 << 20])).await;
     assert!(matches!(&much, Err(CallError::Refused(refusal)) if refusal.code == RefusalCode::BadRequest), "{much:?}");
-    // It may not take a name either, nor be let in by saying one.
+    // The caller may not claim a name either.
     let secured = raw::secure(answerer.local_addr(), &node_name(&town, 2), &town.identity(1), false).await;
     let answered = raw::echo(secured.expect("TLS"), "join", &truth(&town, "x"), "x").await;
     assert_eq!(code(answered), RefusalCode::NotAuthenticated);

@@ -47,7 +47,7 @@ impl FaultyPair {
         FaultyPair { fault_injector, heard, caller, _answerer: answerer }
     }
 
-    /// The result, and how long it took; the first call of all makes the connection.
+    /// Returns the result and its duration. The first call makes the connection.
     async fn call(&self, faults: CallFaults, within: Duration) -> (Result<Bytes, CallError>, Duration) {
         *self.fault_injector.faults.lock() = faults;
         let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! A link between two nodes that can be cut, silenced, or slowed down.
+//! Link between two nodes that can be cut, silenced, or slowed down.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use tokio::sync::watch;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Line {
     Good,
-    /// Takes no byte further, and closes nothing.
+    /// Forwards no byte, and closes nothing.
     Silent,
-    /// So many bytes in ten milliseconds.
+    /// Forwards this many bytes in ten milliseconds.
     Slow(usize),
     Cut,
 }
@@ -72,7 +72,7 @@ async fn carry(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut line: watch:
             Line::Good => buffer.len(),
             Line::Slow(bytes) => bytes.min(buffer.len()),
             Line::Silent => {
-                // One that was silenced stays so: what was under way on it is gone for good.
+                // A silenced connection stays silent, and its bytes in transit are lost.
                 std::future::pending::<()>().await;
                 0
             }

@@ -1,4 +1,4 @@
-//! A caller with arbitrary claims, over plain HTTP/2, to test the checks.
+//! Caller with arbitrary claims, over plain HTTP/2, to test the checks.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -33,12 +33,13 @@ pub struct RequestClaims {
 pub enum Heard {
     Body(Bytes),
     Refused(RefusalCode, String),
-    /// No response at all.
+    /// No response.
     Broken,
 }
 
-/// Connects to this server, whatever its name; `identity` has the trusted authorities, and `shows` decides whether its
-/// certificate is presented.
+/// Connects to this server, whatever its name.
+///
+/// `identity` has the trusted authorities, and `shows` decides whether its certificate is presented.
 pub async fn secure(
     address: std::net::SocketAddr,
     name: &str,
@@ -62,7 +63,7 @@ pub async fn secure(
     TlsConnector::from(Arc::new(config)).connect(name, socket).await
 }
 
-/// One call to `echo` over a connection made as above.
+/// Makes one call to `echo` over such a connection.
 pub async fn echo(secured: TlsStream<TcpStream>, service: &str, said: &RequestClaims, body: &str) -> Heard {
     let Ok((mut requests, connection)) = handshake(TokioExecutor::new(), TokioIo::new(secured)).await else {
         return Heard::Broken;

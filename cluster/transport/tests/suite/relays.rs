@@ -1,4 +1,4 @@
-//! Tests with three nodes of which two do not reach each other: calls and streams go through the third.
+//! Tests with three nodes of which two do not reach each other, so that calls and streams go through the third.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 
 use crate::town::{Town, until};
 
-/// Pairs of nodes; packets from the first to the second are dropped.
+/// Pairs of nodes. Packets from the first to the second are dropped.
 #[derive(Debug, Default)]
 struct Cuts(Mutex<BTreeSet<(u64, u64)>>);
 
@@ -122,13 +122,13 @@ async fn nodes_that_do_not_reach_each_other_call_through_a_third_and_directly_ag
     assert_eq!(ring.who(1, 2, LONG).await.as_deref(), Ok("1 via nobody"));
     for cut in [vec![(1, 2), (2, 1)], vec![(2, 1)]] {
         ring.cuts.set(cut.clone());
-        // One that may be heard twice is sent again as soon as the path is known to be down.
+        // A repeatable call is sent again as soon as the path is known to be down.
         let began = Instant::now();
         let question = Call::new("who", Bytes::new(), LONG).repeatable();
         assert_eq!(ring.call(1, 2, question).await.as_deref(), Ok("1 via 3"), "{cut:?}");
         assert!(began.elapsed() < LONG / 2, "{:?}", began.elapsed());
         assert!(!ring.node(1).answers_directly(NodeId(2)));
-        // From here on every call goes the other way at once.
+        // From here on every call uses the relay at once.
         assert_eq!(ring.who(1, 2, LONG).await.as_deref(), Ok("1 via 3"), "{cut:?}");
         assert!(ring.call(2, 1, Call::new("who", Bytes::new(), LONG).repeatable()).await.is_ok());
         assert_eq!(ring.who(2, 1, LONG).await.as_deref(), Ok("2 via 3"), "{cut:?}");

@@ -62,7 +62,7 @@ async fn a_call_without_an_answer_shows_in_less_than_a_second_that_the_path_is_d
     assert!(call.await.expect("ends").is_err());
 }
 
-/// An answer to another call ended the watch of all calls that were under way.
+/// Regression: a response to another call ended the observation of all calls in flight.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_that_waits_shows_that_the_path_is_down_after_others_were_answered() {
     let town = Town::new();
@@ -90,7 +90,7 @@ async fn a_line_that_is_slow_and_full_is_left_alone() {
     tell(&caller, 2, proxy.address());
     assert!(caller.call(TWO, call("take", "x").in_bulk()).await.is_ok());
     assert!(caller.call(TWO, call("take", "x")).await.is_ok());
-    // Twice what a line must carry: what is to be slow is the line, and not the machine.
+    // The rate is twice the minimum, so that the link is slow and not the machine.
     proxy.slow(2 << 20);
     let body = Bytes::from(vec![5; 4 << 20]);
     let begun = Instant::now();

@@ -131,7 +131,7 @@ async fn a_chunk_that_does_not_come_in_time_loses_the_stream() {
     let handler = move |received: Received| {
         assert_eq!(received.within, Duration::from_millis(300), "the time is for each chunk");
         let held = Dropped(Arc::clone(&drops));
-        // Four chunks in time, together later than one may be, then none.
+        // Four chunks come in time, although together they take longer than one may. Then none comes.
         stream::unfold((0, held), |(number, held)| async move {
             let pause = if number < 4 { 150 } else { 60_000 };
             tokio::time::sleep(Duration::from_millis(pause)).await;

@@ -1,4 +1,4 @@
-//! A few nodes of one cluster in one process, and handlers that count.
+//! Nodes of one cluster in one process, and handlers that count.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use bytes::Bytes;
 use tokio::runtime::Handle;
 use uuid::Uuid;
 
-/// Long enough for everything that is to succeed.
+/// Long enough for every operation that succeeds.
 pub const AMPLE: Duration = Duration::from_secs(20);
 
 pub struct Town {
@@ -62,7 +62,7 @@ impl Town {
     }
 }
 
-/// A certificate by this authority for a node that trusts `trusted_pem`.
+/// Returns a certificate by this authority, for a node that trusts `trusted_pem`.
 pub fn identity_by(authority: &Authority, node: u64, trusted_pem: &str) -> Identity {
     identity_for(authority, node, trusted_pem, Duration::from_secs(3600))
 }
@@ -74,7 +74,7 @@ pub fn identity_for(authority: &Authority, node: u64, trusted_pem: &str, valid: 
     Identity { authority_pem: trusted_pem.to_owned(), certificate_pem, key_pem }
 }
 
-/// One peer and no other.
+/// Sets the addresses of the transport to this peer alone.
 pub fn tell(transport: &Transport, node: u64, address: SocketAddr) {
     transport.set_addresses(BTreeMap::from([(NodeId(node), address.to_string())]));
 }
@@ -83,7 +83,7 @@ pub fn call(service: &'static str, body: impl Into<Bytes>) -> Call {
     Call::new(service, body.into(), AMPLE)
 }
 
-/// Answers with what it was sent, and counts.
+/// Returns handlers that respond with the request body, and count.
 pub fn echo(heard: &Arc<AtomicUsize>) -> Handlers {
     let heard = Arc::clone(heard);
     Handlers::new().call(
@@ -113,7 +113,7 @@ pub async fn until(what: &str, mut holds: impl FnMut() -> bool) -> Duration {
     begun.elapsed()
 }
 
-/// Counts when it is dropped.
+/// Guard that counts when it is dropped.
 pub struct Dropped(pub Arc<AtomicUsize>);
 
 impl Drop for Dropped {

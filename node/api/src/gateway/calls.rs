@@ -1,4 +1,4 @@
-//! Handler of the gateway's paths: authentication, body, call, response. Its errors have the form of the client's API.
+//! Handler of the gateway's paths, which responds in the format of the client's API.
 
 use std::io;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ const PARENT: &str = "x-bt-parent";
 const PROJECT: &str = "x-bt-project-id";
 const ENDPOINT_NAME: &str = "x-bt-endpoint-name";
 const STREAM_FORMAT: &str = "x-bt-stream-fmt";
-/// Headers of one request that are looked at.
+/// Upper bound of the headers that are passed on from one request.
 const HEADERS_MAX: usize = 128;
 const GREETING: &str = "Hello from the AI gateway. Send requests to /v1/proxy/chat/completions, or see /docs.";
 
@@ -52,7 +52,7 @@ pub async fn handle(request: HttpRequest, payload: Payload) -> HandlerResult {
     }
 }
 
-/// Why a request has no response of a model server.
+/// Reason why a request has no response of a model server.
 enum CallFailure {
     Refused(Refusal),
     Gateway(GatewayError),
@@ -96,7 +96,7 @@ async fn served(request: HttpRequest, payload: Payload, parsed: ParsedPath) -> R
         return Err(Refusal::new(ErrorKind::NotImplemented, why).into());
     }
     match parsed.path {
-        // what a path passes on has a body, and a list has none
+        // A passthrough request needs a body.
         GatewayPath::Call(CallPath { endpoint: ClientEndpoint::Path(_), .. }) if method != Method::POST => {
             Err(unknown_path().into())
         }
@@ -119,7 +119,7 @@ fn unknown_path() -> Refusal {
     Refusal::new(ErrorKind::NotFound, "this path of the gateway does not exist; see `/docs` for those that do")
 }
 
-/// Returns the only method of a path; none if others are unknown paths.
+/// Returns the only method of a path. Returns `None` if the handler refuses other methods as an unknown path.
 fn allowed_method(path: &GatewayPath) -> Option<Method> {
     match path {
         GatewayPath::Greeting | GatewayPath::Models { id: None, .. } | GatewayPath::Realtime => Some(Method::GET),
@@ -129,7 +129,7 @@ fn allowed_method(path: &GatewayPath) -> Option<Method> {
     }
 }
 
-/// Calls a chat or completion model by what the catalog says of it.
+/// Calls a model through the endpoint that the catalog lists for it.
 async fn auto(call: Call, payload: Payload) -> Result<HttpResponse, CallFailure> {
     let body = body_of(&call, payload).await?;
     let target = read_target(&ClientEndpoint::Chat, &body, None)?;
@@ -176,7 +176,7 @@ async fn with_body(call: Call, body: CallBody, path: CallPath) -> Result<HttpRes
     };
     let project = project_of(&call)?;
     let CallerProviders { providers, keys } = providers_of(&call, project).await.map_err(Refusal::from)?;
-    // without a project of its own, a call is for the one that it is logged in
+    // A call that names no project belongs to the project that logs it.
     let mut guards = CallGuards::of_project(&call, project.or(span.as_ref().map(|span| span.project))).await?;
     let mut model_call = ModelCall {
         request_id: Uuid::new_v4().to_string(),
@@ -198,7 +198,7 @@ async fn with_body(call: Call, body: CallBody, path: CallPath) -> Result<HttpRes
         providers,
         keys,
     };
-    // before the guardrails: they apply to the items as well
+    // The guardrails also apply to restored items.
     call.edge.gateway.restore_items(&mut model_call).await;
     let guarded = guards.guard(&mut model_call);
     let (observer, span_headers) = match span {
@@ -217,8 +217,9 @@ async fn with_body(call: Call, body: CallBody, path: CallPath) -> Result<HttpRes
     Ok(respond(&call, reply))
 }
 
-/// Returns where the call is logged, as its temporary credential or its header says. Refused if the credential is for
-/// another model.
+/// Returns the parent of the call's span from the temporary credential, or else from the header.
+///
+/// Refuses a temporary credential for another model.
 fn parent_of(call: &Call, target: &CallTarget) -> Result<Option<String>, CallFailure> {
     let Some(grant) = &call.temporary else { return Ok(header_of(call, PARENT)?) };
     if !grant.allows(&target.model) {
@@ -231,7 +232,9 @@ fn parent_of(call: &Call, target: &CallTarget) -> Result<Option<String>, CallFai
     }
 }
 
-/// Returns the API key or service token that a call counts for; that of a temporary credential is the one it was issued with.
+/// Returns the API key or service token that a call counts for.
+///
+/// A temporary credential counts for the credential that issued it.
 pub(crate) fn credential_of(credential: Credential) -> Option<Uuid> {
     match credential {
         Credential::ApiKey(id) | Credential::ServiceToken(id) => Some(id),
@@ -258,7 +261,7 @@ fn span_headers(target: &SpanTarget) -> Vec<(String, String)> {
     headers
 }
 
-/// Reads the body: JSON, or bytes of a form that passes as it is.
+/// Reads the body as JSON, or as a multipart form that passes unmodified.
 async fn body_of(call: &Call, payload: Payload) -> Result<CallBody, Refusal> {
     let bytes_max = call.edge.gateway.settings().request_bytes_max;
     let content_type = call.request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
@@ -272,7 +275,7 @@ async fn body_of(call: &Call, payload: Payload) -> Result<CallBody, Refusal> {
     Ok(CallBody::Json { value: Arc::new(Value::Object(members)), bytes })
 }
 
-/// Returns the headers of a request that are texts, with names in lower case.
+/// Returns the headers of a request whose values are texts, with names in lower case.
 fn headers_of(request: &HttpRequest) -> Vec<(String, String)> {
     let texts = request
         .headers()
@@ -287,14 +290,14 @@ fn header_of(call: &Call, name: &str) -> Result<Option<String>, Refusal> {
     Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty()))
 }
 
-/// Returns the project whose providers are used, besides those of the organization.
+/// Returns the project whose providers are used in addition to the organization's.
 fn project_of(call: &Call) -> Result<Option<Uuid>, Refusal> {
     let Some(text) = header_of(call, PROJECT)? else { return Ok(None) };
     let id = Uuid::parse_str(&text);
     id.map(Some).map_err(|_| Refusal::bad("`x-bt-project-id` has to be the id of a project, which is a UUID"))
 }
 
-/// Makes the HTTP response.
+/// Makes the HTTP response from a reply of the gateway.
 fn respond(call: &Call, reply: ModelReply) -> HttpResponse {
     let status = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::BAD_GATEWAY);
     let mut response = HttpResponse::build(status);
@@ -313,7 +316,7 @@ fn respond(call: &Call, reply: ModelReply) -> HttpResponse {
     }
 }
 
-/// Makes the response to a request that this server refuses.
+/// Makes the response to a refused request.
 fn refused(endpoint: &ClientEndpoint, refusal: &Refusal) -> HttpResponse {
     let status = refusal.kind.status().as_u16();
     let code = match refusal.kind {
@@ -329,7 +332,7 @@ fn refused(endpoint: &ClientEndpoint, refusal: &Refusal) -> HttpResponse {
     with_json(refusal.bare(), &error.body(endpoint.dialect()))
 }
 
-/// Makes the response to a call that failed.
+/// Makes the response to a failed call.
 fn failed(endpoint: &ClientEndpoint, error: &GatewayError) -> HttpResponse {
     let status = StatusCode::from_u16(error.status).unwrap_or(StatusCode::BAD_GATEWAY);
     let mut response = HttpResponse::build(status);

@@ -1,4 +1,4 @@
-//! Guardrails of the project that a call is for: what is refused, masked or capped before the call (G-36).
+//! Guardrails of a call's project, which refuse, mask or cap the call (G-36).
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -11,24 +11,24 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-/// Policies that are kept compiled. Over it, all are compiled anew.
+/// Upper bound of compiled policies in memory. At the bound, all of them are dropped.
 const POLICIES_MAX: usize = 1_000;
 
 type CompiledPolicies = Mutex<HashMap<Uuid, (Value, Arc<GuardrailPolicy>)>>;
 
-/// Compiled policies by project, each with the stored form that it was made of.
+/// Compiled policies by project, each with its stored form.
 static COMPILED: LazyLock<CompiledPolicies> = LazyLock::new(CompiledPolicies::default);
 
 /// Guardrails of one call.
 #[derive(Clone, Debug, Default)]
 pub struct CallGuards {
     policy: Option<Arc<GuardrailPolicy>>,
-    /// What the rules found in the request.
+    /// Findings of the rules in the request.
     pub report: Option<GuardrailReport>,
 }
 
 impl CallGuards {
-    /// Returns the guardrails of a project; none without a project.
+    /// Returns the guardrails of a project. Without a project, there are none.
     pub async fn of_project(caller: &Caller, project: Option<Uuid>) -> Result<CallGuards, Refusal> {
         let Some(project) = project else { return Ok(CallGuards::default()) };
         let settings = caller.edge.records.project_settings(&caller.principal, project).await?;
@@ -49,7 +49,7 @@ impl CallGuards {
         Ok(CallGuards { policy: Some(policy), report: None })
     }
 
-    /// Checks and changes a call before it is made.
+    /// Checks a call, and masks or caps its body.
     pub fn guard(&mut self, call: &mut ModelCall) -> Result<(), GatewayError> {
         let Some(policy) = &self.policy else { return Ok(()) };
         policy.check_model(&call.model).map_err(|refusal| refused(403, "model_not_allowed", &refusal))?;
@@ -70,11 +70,11 @@ impl CallGuards {
         Ok(())
     }
 
-    /// Masks what is logged.
+    /// Masks a logged value.
     pub fn mask_log(&self, logged: &mut Value) {
         let Some(policy) = self.policy.as_ref().filter(|policy| policy.has_rules(GuardrailStage::Log)) else { return };
         if policy.apply_to_json(GuardrailStage::Log, logged).is_err() {
-            // too deep or too large to be searched
+            // The value is too deep or too large to search.
             *logged = Value::Null;
         }
     }
@@ -84,18 +84,20 @@ fn refused(status: u16, code: &str, refusal: &GuardrailRefusal) -> GatewayError 
     GatewayError::new(status, code, refusal.to_string())
 }
 
-/// Sets the upper bound of the tokens of an answer, in the wire format of the endpoint.
+/// Sets the upper bound of output tokens in the wire format of the endpoint.
 fn set_output_bound(endpoint: &ClientEndpoint, body: &mut Value, limit: u64) {
     match endpoint {
         ClientEndpoint::Responses => body["max_output_tokens"] = json!(limit),
         ClientEndpoint::Gemini(_) => {
-            let name = if body.get("generation_config").is_some() { "generation_config" } else { "generationConfig" };
-            if !body[name].is_object() {
-                body[name] = json!({});
+            let spellings = ["generationConfig", "generation_config"];
+            if !spellings.iter().any(|name| body.get(*name).is_some_and(Value::is_object)) {
+                body[spellings[0]] = json!({});
             }
-            if let Some(config) = body[name].as_object_mut() {
-                config.shift_remove("max_output_tokens");
-                config.insert("maxOutputTokens".to_owned(), json!(limit));
+            for name in spellings {
+                if let Some(config) = body.get_mut(name).and_then(Value::as_object_mut) {
+                    config.shift_remove("max_output_tokens");
+                    config.insert("maxOutputTokens".to_owned(), json!(limit));
+                }
             }
         }
         ClientEndpoint::Chat if body.get("max_completion_tokens").is_some() => {
@@ -129,6 +131,16 @@ mod tests {
                 ClientEndpoint::Gemini(GeminiVerb::Generate),
                 json!({"generation_config": {"max_output_tokens": 9}}),
                 json!({"generation_config": {"maxOutputTokens": 5}}),
+            ),
+            (
+                ClientEndpoint::Gemini(GeminiVerb::Generate),
+                json!({"generation_config": {}, "generationConfig": {"maxOutputTokens": 9}}),
+                json!({"generation_config": {"maxOutputTokens": 5}, "generationConfig": {"maxOutputTokens": 5}}),
+            ),
+            (
+                ClientEndpoint::Gemini(GeminiVerb::Generate),
+                json!({}),
+                json!({"generationConfig": {"maxOutputTokens": 5}}),
             ),
         ] {
             let mut capped = body.clone();

@@ -1,4 +1,4 @@
-//! Lists of models that a caller can use, in the form of each model API (G-02).
+//! Lists of the models that a caller can use, in the format of each model API (G-02).
 
 use assay_node_gateway::GatewayError;
 use assay_node_http::requests::caller::Call;
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use super::providers::CallerProviders;
 use assay_node_gateway::paths::ModelsForm;
 
-/// Models that one response lists.
+/// Upper bound of the models in one response.
 const LISTED_MAX: usize = 10_000;
 
-/// Returns all models, or the one of an id.
+/// Returns all models, or the model with the id.
 pub fn listed(
     call: &Call,
     providers: &CallerProviders,

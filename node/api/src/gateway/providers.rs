@@ -1,4 +1,4 @@
-//! Providers of a caller, with access to their keys on the caller's behalf.
+//! Model providers of a caller, with access to their keys.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub struct CallerProviders {
     pub keys: Arc<dyn ProviderKeys>,
 }
 
-/// Keys of providers, decrypted when a call needs one.
+/// Keys of providers, which are decrypted on demand.
 #[derive(Debug)]
 struct RecordKeys {
     records: Records,
@@ -33,7 +33,7 @@ impl ProviderKeys for RecordKeys {
     }
 }
 
-/// Returns the providers of the caller's organization, and of a project that the caller can read.
+/// Returns the providers of the caller's organization and of a project that the caller can read.
 pub async fn providers_of(caller: &Caller, project: Option<Uuid>) -> Result<CallerProviders, RecordsError> {
     let records = caller.edge.records.clone();
     let found = records.model_providers(&caller.principal, project).await?;

@@ -1,4 +1,4 @@
-//! Attachments of spans: the media of a logged call are stored before its row is written.
+//! Attachments of spans, which hold the media of logged calls.
 
 use std::collections::HashMap;
 
@@ -8,8 +8,9 @@ use serde_json::{Map, Value};
 
 use crate::files::store;
 
-/// Stores the media of a row as attachments of the caller, and puts references to them into the row. What cannot be stored
-/// stays in the row.
+/// Stores the media of a row as attachments of the caller, and replaces them with references.
+///
+/// Media that cannot be stored remain in the row.
 pub async fn store_media(caller: &Caller, row: &mut Map<String, Value>) {
     let urls: Vec<String> = data_urls(row).into_iter().map(str::to_owned).collect();
     let mut references = HashMap::new();

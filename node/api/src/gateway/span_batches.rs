@@ -1,6 +1,6 @@
-//! Batches of spans: rows that come while others of the same writer are written are written together next.
+//! Batches of spans, which let concurrent calls share one write and its sync to disk.
 //!
-//! Alone, a row is written at once. Under load, many calls share one write and its sync to disk.
+//! A row is written at once if its writer is idle. Rows that arrive during a write form the next batch.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
@@ -12,12 +12,12 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-/// Rows of one write.
+/// Upper bound of the rows in one write.
 const BATCH_ROWS_MAX: usize = 256;
-/// Bytes of the texts of one write, unless a single row has more.
+/// Upper bound of the bytes in one write, unless a single row is larger.
 const BATCH_BYTES_MAX: usize = 2 << 20;
 
-/// Why rows were not written.
+/// Reason why rows were not written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpanFailure {
     pub kind: ErrorKind,
@@ -25,7 +25,7 @@ pub struct SpanFailure {
 }
 
 impl SpanFailure {
-    /// Returns whether another attempt may succeed.
+    /// Returns whether a retry may succeed.
     pub fn may_pass(&self) -> bool {
         matches!(self.kind, ErrorKind::Busy | ErrorKind::Unavailable | ErrorKind::NoSpace)
     }
@@ -43,7 +43,7 @@ impl From<Refusal> for SpanFailure {
 
 type Written = Result<(), SpanFailure>;
 
-/// Writes rows together: all or none.
+/// Function that writes all rows or none.
 pub type WriteRows = Arc<dyn Fn(Vec<Value>) -> BoxFuture<'static, Written> + Send + Sync>;
 
 #[derive(Debug)]
@@ -53,10 +53,10 @@ struct WaitingRow {
     written: oneshot::Sender<Written>,
 }
 
-/// Waiting rows of each writer that is writing.
+/// Waiting rows of each active writer.
 type WritersAtWork<K> = Mutex<HashMap<K, VecDeque<WaitingRow>>>;
 
-/// Rows that wait for a write of their writer, such as a principal in one object. Clones share everything.
+/// Queue of rows for each writer, such as a principal in one object. Clones share the queues.
 #[derive(Clone, Debug)]
 pub struct SpanBatches<K>(Arc<WritersAtWork<K>>);
 
@@ -67,7 +67,7 @@ impl<K> Default for SpanBatches<K> {
 }
 
 impl<K: Clone + Eq + Hash + Send + 'static> SpanBatches<K> {
-    /// Writes a row, alone or with others of the same writer.
+    /// Writes a row, alone or in a batch with other rows of the writer.
     pub async fn write(&self, writer: K, row: Value, write: WriteRows) -> Written {
         let (written, outcome) = oneshot::channel();
         let waiting = WaitingRow { bytes: text_bytes(&row), row, written };
@@ -79,11 +79,11 @@ impl<K: Clone + Eq + Hash + Send + 'static> SpanBatches<K> {
                 tokio::spawn(turn.write_from(batch, write));
             }
         }
-        // without an outcome, the write of the batch panicked
+        // The channel closes without an outcome if the write panicked.
         outcome.await.unwrap_or_else(|_| Err(SpanFailure::interrupted()))
     }
 
-    /// Adds a row to those that wait. Returns the turn of the writer if it was not writing.
+    /// Queues a row. Returns the turn of the writer if it was idle.
     fn join(&self, writer: K, row: WaitingRow) -> Option<WriterTurn<K>> {
         let mut at_work = self.0.lock();
         match at_work.get_mut(&writer) {
@@ -99,7 +99,7 @@ impl<K: Clone + Eq + Hash + Send + 'static> SpanBatches<K> {
     }
 }
 
-/// Turn of a writer, which lasts as long as rows wait.
+/// Turn of a writer, which lasts while rows wait.
 struct WriterTurn<K: Eq + Hash> {
     at_work: Arc<WritersAtWork<K>>,
     writer: K,
@@ -107,7 +107,7 @@ struct WriterTurn<K: Eq + Hash> {
 }
 
 impl<K: Eq + Hash> WriterTurn<K> {
-    /// Takes the rows of the next write. The turn is over if none wait.
+    /// Takes the rows of the next write. Ends the turn if no rows wait.
     fn next_batch(&mut self) -> Option<Vec<WaitingRow>> {
         let mut at_work = self.at_work.lock();
         let batch = at_work.get_mut(&self.writer).map(take_batch).filter(|batch| !batch.is_empty());
@@ -128,7 +128,7 @@ impl<K: Eq + Hash> WriterTurn<K> {
 }
 
 impl<K: Eq + Hash> Drop for WriterTurn<K> {
-    /// Ends a turn whose write panicked: its rows learn that they were not written.
+    /// Ends a turn whose write panicked, so that waiting rows fail instead of hanging.
     fn drop(&mut self) {
         if !self.is_over {
             self.at_work.lock().remove(&self.writer);
@@ -136,7 +136,7 @@ impl<K: Eq + Hash> Drop for WriterTurn<K> {
     }
 }
 
-/// Takes rows from the front, within the bounds of one write.
+/// Takes rows from the front within the bounds of one write.
 fn take_batch(rows: &mut VecDeque<WaitingRow>) -> Vec<WaitingRow> {
     let mut bytes = 0_usize;
     let fits = |row: &&WaitingRow| {
@@ -147,19 +147,19 @@ fn take_batch(rows: &mut VecDeque<WaitingRow>) -> Vec<WaitingRow> {
     rows.drain(..count.max(1).min(rows.len())).collect()
 }
 
-/// Writes a batch, and each of its rows alone if the batch is refused: one row may be the reason.
+/// Writes a batch. Writes each row alone if the batch is refused, since a single row may be the reason.
 async fn write_batch(batch: Vec<WaitingRow>, write: &WriteRows) {
     let written = write(batch.iter().map(|waiting| waiting.row.clone()).collect()).await;
     let is_refused = written.as_ref().is_err_and(|failure| !failure.may_pass());
     let is_single = batch.len() == 1;
     for WaitingRow { row, written: sender, .. } in batch {
         let outcome = if is_refused && !is_single { write(vec![row]).await } else { written.clone() };
-        // the log of a call ends with the process only
+        // The receiver is gone only at shutdown.
         drop(sender.send(outcome));
     }
 }
 
-/// Returns about how many bytes a row has.
+/// Returns the approximate bytes of a row.
 fn text_bytes(value: &Value) -> usize {
     const VALUE_BYTES: usize = 8;
     match value {

@@ -1,4 +1,4 @@
-//! Spans of calls: written through the normal write path, beside the call and never in its way (1.9).
+//! Log of spans, which uses the normal write path and does not delay calls (1.9).
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -25,18 +25,18 @@ use crate::gateway::span_batches::{SpanBatches, SpanFailure, WriteRows};
 use crate::otlp::exports::object_of;
 use crate::rows::{send, write_to};
 
-/// Duration of a call from which its span is written at once and completed later. Shorter ones are written whole.
+/// Duration of a call after which its span is written before its end. Spans of shorter calls are written once.
 const START_ROW_AFTER: Duration = Duration::from_millis(250);
-/// Time that one write of a span may wait in queues.
+/// Upper bound of the time that one write waits in queues.
 const WRITE_WAIT: Duration = Duration::from_secs(30);
-/// Attempts of one write.
+/// Upper bound of the attempts of one write.
 const WRITES_MAX: u32 = 6;
 const RETRY_AFTER: Duration = Duration::from_millis(500);
 
 /// Spans that wait for a write, by object and principal.
 static BATCHES: LazyLock<SpanBatches<SpanWriter>> = LazyLock::new(SpanBatches::default);
 
-/// Principal that writes spans to an object. All that the decision about a write depends on.
+/// Principal that writes spans to an object: everything that the permission check depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct SpanWriter {
     object: (ObjectKind, Uuid),
@@ -61,12 +61,14 @@ pub struct SpanTarget {
     /// Project of the object.
     pub project: Uuid,
     pub identity: SpanIdentity,
-    /// Merged into the row.
+    /// Members that are merged into the row.
     propagated: Option<Map<String, Value>>,
 }
 
 impl SpanTarget {
-    /// Returns the target that `x-bt-parent` names, where the caller may write; none if the header is empty.
+    /// Returns the target that `x-bt-parent` names, or `None` if the header is empty.
+    ///
+    /// Refuses a target that the caller may not write to.
     pub async fn of_header(caller: &Caller, header: &str) -> Result<Option<SpanTarget>, Refusal> {
         let text = header.trim();
         if text.is_empty() {
@@ -81,7 +83,7 @@ impl SpanTarget {
         target.map(Some)
     }
 
-    /// Returns the target of a new span below a parent, where the caller may write.
+    /// Returns the target of a new span below a parent that the caller may write to.
     pub async fn of_parent(caller: &Caller, parent: &Parent) -> Result<SpanTarget, Refusal> {
         let (kind, object) = object_of(caller, &parent.object).await?;
         let home = caller.edge.records.object(&caller.principal, kind, object, Permission::Update).await?;
@@ -95,19 +97,26 @@ impl SpanTarget {
         Ok(SpanTarget { kind, object, project: home.project_id, identity, propagated: parent.propagated_event.clone() })
     }
 
-    /// Returns the target of another span in the same object. The members are merged into its row.
+    /// Returns the target of another span in the same object, whose row has the propagated members.
     pub fn another(&self, identity: SpanIdentity, propagated: Map<String, Value>) -> SpanTarget {
         SpanTarget {
             kind: self.kind,
             object: self.object,
             project: self.project,
             identity,
-            // an exported span has no empty event
+            // An exported span must not have an empty event.
             propagated: Some(propagated).filter(|members| !members.is_empty()),
         }
     }
 
-    /// Returns what is merged into the row.
+    /// Merges the propagated members into the row of the span. Masks apply to them too.
+    pub fn merge_propagated(&self, row: &mut Map<String, Value>) {
+        if let Some(propagated) = &self.propagated {
+            merge(row, propagated.clone());
+        }
+    }
+
+    /// Returns the members that are merged into the row.
     pub fn propagated(&self) -> Map<String, Value> {
         self.propagated.clone().unwrap_or_default()
     }
@@ -130,7 +139,7 @@ impl SpanTarget {
     }
 }
 
-/// Refuses a value of the header.
+/// Returns the refusal of a header value.
 fn invalid_parent(text: &str, why: &str) -> Refusal {
     Refusal::bad(format!("Invalid parent header '{text}': {why}"))
 }
@@ -141,12 +150,12 @@ struct SpanObserver(oneshot::Sender<CallOutcome>);
 
 impl CallObserver for SpanObserver {
     fn ended(self: Box<Self>, outcome: CallOutcome) {
-        // the writer ends with the process only
+        // The receiver is gone only at shutdown.
         drop(self.0.send(outcome));
     }
 }
 
-/// Starts to log a call and returns the observer of its end.
+/// Starts to log a call, and returns the observer of its end.
 pub fn log_call(
     caller: &Caller,
     target: SpanTarget,
@@ -160,6 +169,7 @@ pub fn log_call(
     caller.edge.gateway.spawn(async move {
         let request: LoggedRequest = logged_request(&call, with_content);
         let mut row = start_row(&log.target.identity, request, started_ms);
+        log.target.merge_propagated(&mut row);
         mask(&guards, &mut row);
         let end = async move {
             let outcome: CallOutcome = ended.await.ok()?;
@@ -176,7 +186,7 @@ pub fn log_call(
     Box::new(SpanObserver(sender))
 }
 
-/// Masks the texts of a row.
+/// Masks the content of a row.
 pub(crate) fn mask(guards: &CallGuards, row: &mut Map<String, Value>) {
     for name in ["input", "output", "expected", "metadata", "error"] {
         if let Some(logged) = row.get_mut(name) {
@@ -189,26 +199,23 @@ pub(crate) fn mask(guards: &CallGuards, row: &mut Map<String, Value>) {
 pub(crate) struct RowLog {
     pub caller: Caller,
     pub target: SpanTarget,
-    /// Id by which log lines name the span.
+    /// Id of the span in log messages.
     pub subject: String,
 }
 
 impl RowLog {
-    /// Writes a row when its end is known, or earlier if that takes long. Without an end it stays as it began.
+    /// Writes a row at its end, or twice if the end takes long. Without an end, the row keeps its first form.
     pub async fn run(self, mut row: Map<String, Value>, end: impl Future<Output = Option<Map<String, Value>>>) {
         let mut end = std::pin::pin!(end);
         let early = timeout(START_ROW_AFTER, &mut end).await;
         store_media(&self.caller, &mut row).await;
-        if let Some(propagated) = &self.target.propagated {
-            merge(&mut row, propagated.clone());
-        }
         let end = match early {
             Ok(end) => end,
             Err(_) => {
                 let is_written = self.write(Value::Object(row.clone())).await;
                 let end = end.await;
                 if is_written {
-                    // the end is a merge: what somebody wrote to the span meanwhile is kept
+                    // A merge keeps concurrent changes of the span.
                     row = Map::from_iter([
                         ("id".to_owned(), row["id"].take()),
                         ("_is_merge".to_owned(), Value::Bool(true)),
@@ -223,7 +230,7 @@ impl RowLog {
         self.write(Value::Object(row)).await;
     }
 
-    /// Writes a row, and again while that may help. Returns whether it is written.
+    /// Writes a row, with retries. Returns whether the row is written.
     async fn write(&self, row: Value) -> bool {
         let (kind, object) = (self.target.kind, self.target.object);
         let writer = SpanWriter::of(&self.caller, (kind, object));
@@ -257,7 +264,7 @@ async fn write_rows(
     Ok(())
 }
 
-/// Merges members into a row; objects member by member.
+/// Merges members into a row. Objects are merged member by member.
 pub(crate) fn merge(row: &mut Map<String, Value>, more: Map<String, Value>) {
     for (name, value) in more {
         match (row.get_mut(&name), value) {

@@ -1,5 +1,6 @@
-//! OAuth 2.1 with PKCE for logins of people. This server is the authorization server of its clients; the provider that the
-//! operator configured identifies the people.
+//! Handlers of OAuth 2.1 with PKCE for user logins.
+//!
+//! This server is the authorization server of its clients, and the configured provider identifies the users.
 //!
 //! ```text
 //! client -> GET authorize -> provider -> GET callback -> client (with a code) -> POST token -> tokens
@@ -24,18 +25,18 @@ use uuid::Uuid;
 
 use crate::identity::setup;
 
-/// The only scope: everything that the user may do.
+/// Only scope, which grants everything that the user may do.
 pub(crate) const SCOPE: &str = "mcp";
 const REPLY: &str = "/oauth/invitations";
-/// Before the id of an invitation, in the form that asks about it.
+/// Prefix of form fields that name an invitation.
 const REPLY_FIELD: &str = "invitation-";
 const CLIENT_BYTES_MAX: usize = 128;
 const REDIRECT_BYTES_MAX: usize = 512;
-/// Upper bound of a client's state, which travels to the provider and back within our own.
+/// Upper bound of a client's state, which is part of the state for the provider.
 const STATE_BYTES_MAX: usize = 1024;
-/// A form of tokens.
+/// Upper bound of the body of a form.
 pub(crate) const FORM_BYTES_MAX: usize = 32 << 10;
-/// Parameters of one request; none that is known has ten.
+/// Upper bound of the parameters in one request. No known request has ten.
 const PARAMETERS_MAX: usize = 64;
 
 /// Error response to a client, as in RFC 6749 4.1.2.1 and 5.2.
@@ -48,7 +49,7 @@ fn oauth_error(error: &'static str, why: impl Into<String>) -> OAuthError {
     OAuthError { error, why: why.into() }
 }
 
-/// RFC 8414.
+/// Returns the metadata of the authorization server, as in RFC 8414.
 pub async fn metadata(edge: Data<Edge>) -> HandlerResult {
     let passed = pass(edge.logins.as_ref(), &edge.identity)?;
     let origin = &passed.rules.origin;
@@ -67,7 +68,7 @@ pub async fn metadata(edge: Data<Edge>) -> HandlerResult {
     }))
 }
 
-/// Sends a browser on to the provider.
+/// Redirects a browser to the provider.
 pub async fn authorize(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
     let passed = pass(edge.logins.as_ref(), &edge.identity)?;
     let (asked, target) = match Parameters::of(request.query_string())
@@ -90,7 +91,7 @@ pub async fn authorize(edge: Data<Edge>, request: HttpRequest) -> HandlerResult 
     }
 }
 
-/// A browser that comes back from the provider.
+/// Handles the redirect from the provider back to this server.
 pub async fn callback(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
     let passed = pass(edge.logins.as_ref(), &edge.identity)?;
     let shown = Parameters::of(request.query_string());
@@ -144,7 +145,7 @@ fn finished(target: &RedirectTarget, code: Result<String, RecordsError>) -> Hand
     }
 }
 
-/// Asks a person about the organizations that invited them, before they are logged in.
+/// Asks a user about pending invitations before the login finishes.
 fn ask(edge: &Data<Edge>, asked: &LoginAsked, who: &IdTokenClaims, invitations: &[PendingInvitation]) -> HandlerResult {
     let (answer, _) = edge.identity.ask_person(asked, who)?;
     let more = format!(
@@ -156,7 +157,7 @@ fn ask(edge: &Data<Edge>, asked: &LoginAsked, who: &IdTokenClaims, invitations: 
     Ok(page(StatusCode::OK, &asks))
 }
 
-/// A choice for each invitation, as fields of a form. Nothing is chosen for the person: later is the default.
+/// Returns the form fields for each invitation. The default postpones the decision.
 pub(crate) fn choices(invitations: &[PendingInvitation]) -> String {
     let one = |invitation: &PendingInvitation| {
         let (organization, by) = (escaped(&invitation.organization), escaped(&invitation.invited_by));
@@ -175,7 +176,7 @@ pub(crate) fn choices(invitations: &[PendingInvitation]) -> String {
     invitations.iter().map(one).collect()
 }
 
-/// Carries out what a person chose on such a page.
+/// Accepts and declines invitations as the form says.
 pub(crate) async fn carry_out(edge: &Data<Edge>, form: &Parameters, who: &IdTokenClaims) -> Result<(), Refusal> {
     for (name, value) in &form.0 {
         let id = name.strip_prefix(REPLY_FIELD).and_then(|id| Uuid::parse_str(id).ok());
@@ -191,7 +192,7 @@ pub(crate) async fn carry_out(edge: &Data<Edge>, form: &Parameters, who: &IdToke
     Ok(())
 }
 
-/// `POST /oauth/invitations`: carries out the choices of a person about their invitations, and goes on with the login.
+/// Handles `POST /oauth/invitations`: replies to invitations and finishes the login.
 pub async fn reply(edge: Data<Edge>, request: HttpRequest, payload: Payload) -> HandlerResult {
     const TOO_OLD: &str = "This form was not issued by this server, or is older than five minutes. Start again from \
                            your program.";
@@ -217,7 +218,7 @@ pub async fn reply(edge: Data<Edge>, request: HttpRequest, payload: Payload) -> 
     finished(&target, edge.identity.finish_login_as(&asked, &who, login).await)
 }
 
-/// `POST /oauth/token`: exchanges a code or a refresh token for tokens.
+/// Handles `POST /oauth/token`: exchanges a code or a refresh token for tokens.
 pub async fn token(edge: Data<Edge>, request: HttpRequest, payload: Payload) -> HandlerResult {
     let passed = pass(edge.logins.as_ref(), &edge.identity)?;
     let body = body::read(&edge, &anonymous(&request), &request, payload, FORM_BYTES_MAX).await?;
@@ -242,7 +243,7 @@ pub async fn token(edge: Data<Edge>, request: HttpRequest, payload: Payload) -> 
     }
 }
 
-/// RFC 7009. What is no token here is revoked already.
+/// Revokes a token, as in RFC 7009. Unknown tokens count as revoked.
 pub async fn revoke(edge: Data<Edge>, request: HttpRequest, payload: Payload) -> HandlerResult {
     let _passed = pass(edge.logins.as_ref(), &edge.identity)?;
     let body = body::read(&edge, &anonymous(&request), &request, payload, FORM_BYTES_MAX).await?;
@@ -261,7 +262,7 @@ pub async fn revoke(edge: Data<Edge>, request: HttpRequest, payload: Payload) ->
     }
 }
 
-/// Names and values, each name once; an empty value is none.
+/// Parameters of a query or form. Parameters with an empty value are absent.
 pub(crate) struct Parameters(Vec<(String, String)>);
 
 pub(crate) fn form(body: &[u8]) -> Result<Parameters, OAuthError> {
@@ -317,7 +318,7 @@ impl Parameters {
                        listed in `oidc.redirect_uris`";
             return Err(oauth_error("invalid_request", why));
         }
-        // One that comes twice is told of below, and is not given back.
+        // A repeated state is not returned, and `login` refuses it.
         let state = self.one("state").ok().flatten().map(str::to_owned);
         Ok(RedirectTarget { redirect_uri: redirect_uri.to_owned(), state, client_id })
     }
@@ -411,7 +412,7 @@ pub(crate) fn unavailable(why: &ProviderRefusal) -> OAuthError {
 
 pub(crate) fn sent_to(url: &str) -> HttpResponse {
     let mut answer = HttpResponse::Found();
-    // Where it leads is nobody's but the browser's, and holds what is shown once.
+    // The URL contains secrets for one use, so no other server may see it.
     answer.insert_header((header::LOCATION, url)).insert_header((header::REFERRER_POLICY, "no-referrer"));
     answer.finish()
 }
@@ -420,22 +421,22 @@ fn sent_back(target: &RedirectTarget, wrong: &OAuthError) -> HttpResponse {
     sent_to(&target.with(&[("error", wrong.error), ("error_description", &wrong.why)]))
 }
 
-/// RFC 6749 5.2.
+/// Returns an error response, as in RFC 6749 5.2.
 fn refused(wrong: &OAuthError) -> HttpResponse {
     let said: Value = json!({"error": wrong.error, "error_description": wrong.why});
     HttpResponse::BadRequest().content_type("application/json").body(said.to_string())
 }
 
-/// Page for a person. It runs no scripts.
+/// HTML page for a user, without scripts.
 #[derive(Debug)]
 pub(crate) struct Page<'p> {
     pub title: &'p str,
     pub heading: &'p str,
-    /// Text.
+    /// Plain text.
     pub why: &'p str,
-    /// HTML.
+    /// HTML after the text.
     pub more: String,
-    /// Has a form that is sent back to this server.
+    /// Whether the page has a form that this server receives.
     pub has_form: bool,
 }
 
@@ -452,7 +453,7 @@ impl<'p> Page<'p> {
 
 pub(crate) fn page(status: StatusCode, page: &Page<'_>) -> HttpResponse {
     const POLICY: &str = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-    // Browsers hold the redirect behind a form to it too, and a login ends at the client's own address.
+    // Browsers also apply `form-action` to redirects after a form, and a login ends at the client's URL.
     const POLICY_OF_FORMS: &str =
         "default-src 'none'; base-uri 'none'; form-action 'self' http: https:; frame-ancestors 'none'";
     let Page { title, heading, why, more, has_form } = page;

@@ -1,12 +1,13 @@
-//! Setup of a program in a terminal while its user logs in in a browser. The program waits until the user allows it, and gets an
-//! API key of theirs.
+//! Handlers for the setup of a program in a terminal, whose user logs in with a browser.
+//!
+//! The program waits until the user allows access, and then receives an API key of the user.
 //!
 //! ```text
 //! program -> POST create (a session, and what it shows when it asks) ... GET poll, again and again -> an API key
 //! browser -> GET login -> provider -> callback -> "is it yours? its code is ABCD-2345" -> POST allow
 //! ```
-//! The maker of a session may send its address to somebody else. So the user is asked after the login, on a page that no other page
-//! can submit, and compares the code with the one in their terminal.
+//! An attacker may start a session and send its URL to somebody else. Therefore, a page asks the user after the login
+//! to compare the code with the code in the terminal. No other page can submit this form.
 
 use assay_node_auth::{IdTokenClaims, LoginAsked};
 use assay_node_http::requests::admission::anonymous;
@@ -32,21 +33,21 @@ const CLIENT: &str = "setup of a program";
 const TOO_OLD: &str =
     "This setup was not started on this server, or is older than ten minutes. Start again from your program.";
 
-/// `POST /api/cli/wizard-session/create`: begins a session. It needs no credential.
+/// Handles `POST /api/cli/wizard-session/create`: begins a session. It needs no credential.
 pub async fn create(edge: Data<Edge>) -> HandlerResult {
     let _passed = pass(edge.logins.as_ref(), &edge.identity)?;
     let Setup { session, token, code, until } = edge.identity.begin_setup()?;
     json(&json!({
         "session_token": session,
         "poll_token": token.expose(),
-        // A ticket needs no encoding.
+        // A ticket has only characters that URLs allow.
         "login_path": format!("{LOGIN}?session_token={session}"),
         "verification_code": code,
         "expires_at": time_of(until),
     }))
 }
 
-/// Sends a browser on to the provider; says to a person what went wrong there.
+/// Redirects a browser to the provider, or shows the error that the provider returned.
 pub async fn login(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
     let passed = pass(edge.logins.as_ref(), &edge.identity)?;
     let shown = Parameters::of(request.query_string());
@@ -71,7 +72,7 @@ pub async fn login(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
     }
 }
 
-/// The sentence for an error that stands in the address. Anybody may have written the address, so no other text of it is shown.
+/// Returns the sentence for an error in the URL. Attackers can write URLs, so the page shows no other text of it.
 fn sentence_of(error: &str) -> &'static str {
     match error {
         "access_denied" => "The provider denied the login, or its token is invalid. Start again from your program.",
@@ -80,7 +81,7 @@ fn sentence_of(error: &str) -> &'static str {
     }
 }
 
-/// Asks a person whom the provider knows.
+/// Asks an identified user to allow access.
 pub fn ask(
     edge: &Data<Edge>,
     asked: &LoginAsked,
@@ -106,7 +107,7 @@ pub fn ask(
     Ok(page(StatusCode::OK, &asks))
 }
 
-/// `POST /api/cli/wizard-session/allow`: carries out the choice of the person on that page.
+/// Handles `POST /api/cli/wizard-session/allow`: allows access.
 pub async fn allow(edge: Data<Edge>, request: HttpRequest, payload: Payload) -> HandlerResult {
     let _passed = pass(edge.logins.as_ref(), &edge.identity)?;
     let body = body::read(&edge, &anonymous(&request), &request, payload, FORM_BYTES_MAX).await?;
@@ -118,8 +119,10 @@ pub async fn allow(edge: Data<Edge>, request: HttpRequest, payload: Payload) -> 
         return Ok(page(StatusCode::BAD_REQUEST, &Page::not_logged_in(TOO_OLD)));
     };
     let who = IdTokenClaims { email: ticket.email, is_verified: ticket.is_verified };
-    if let Err(RecordsError::Forbidden(why)) = edge.identity.check_unanswered(session).await {
-        return Ok(page(StatusCode::FORBIDDEN, &Page::not_logged_in(&why)));
+    match edge.identity.check_unanswered(session).await {
+        Ok(()) => {}
+        Err(RecordsError::Forbidden(why)) => return Ok(page(StatusCode::FORBIDDEN, &Page::not_logged_in(&why))),
+        Err(why) => return Err(why.into()),
     }
     carry_out(&edge, &form, &who).await?;
     match edge.identity.finish_login(&ticket.asked, &who).await {
@@ -133,7 +136,7 @@ pub async fn allow(edge: Data<Edge>, request: HttpRequest, payload: Payload) -> 
     }
 }
 
-/// `GET /api/cli/wizard-session/poll`: returns the state of the session to the program that has its token.
+/// Handles `GET /api/cli/wizard-session/poll`: returns the state of the session to the program that has its token.
 pub async fn poll(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
     let _passed = pass(edge.logins.as_ref(), &edge.identity)?;
     let token = bearer(request.headers().get(header::AUTHORIZATION).map(|value| value.as_bytes()))?;

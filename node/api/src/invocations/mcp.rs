@@ -1,4 +1,4 @@
-//! Tools of the MCP servers that a prompt names (G-70).
+//! Tools of MCP servers that a prompt names (G-70).
 
 use std::collections::HashMap;
 
@@ -46,7 +46,7 @@ pub(super) async fn connect(
         .boxed()
     });
     let connected: Vec<BoxFuture<'_, _>> = connected.collect();
-    // a server that cannot be reached is a fault of the prompt or of its tokens, and not of the caller's request
+    // An unreachable server is a fault of the prompt or its tokens, so the request itself is valid.
     let connected =
         try_join_all(connected).await.map_err(|why| InvokeError::new(InvokeErrorKind::Upstream, why.to_string()))?;
     let (mut servers, mut tools) = (Vec::new(), Vec::new());

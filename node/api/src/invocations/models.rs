@@ -1,4 +1,4 @@
-//! Calls of models for invocations, through the gateway in this process.
+//! Model calls for invocations, through the gateway in this process.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use crate::gateway::calls::credential_of;
 use crate::gateway::providers::CallerProviders;
 use crate::gateway::span_log::{log_call, merge};
 
-/// Code of the gateway's error for a secret that its provider refuses.
+/// Error code of the gateway for a secret that the provider refuses.
 const PROVIDER_AUTH: &str = "provider_auth_error";
 const USE_CACHE: &str = "x-bt-use-cache";
-/// Headers of the gateway's answer that callers of functions see, by their names there.
+/// Headers of the gateway's response that callers of functions receive.
 const PASSED_HEADERS: [&str; 3] = ["x-bt-cached", "x-bt-used-endpoint", "age"];
 
 /// Calls a model.
@@ -77,7 +77,7 @@ pub(super) async fn call(
     });
     if let Err(error) = guarded {
         caller.edge.gateway.refused(observer, &error);
-        // whatever the status of the guardrail, the caller is who has to change something
+        // The caller has to change the request, whatever the status of the guardrail.
         return Err(InvokeError::invalid(error.to_string()));
     }
     let conversation = caller.edge.gateway.converse(call, observer).await;
@@ -92,7 +92,7 @@ pub(super) async fn call(
     Ok(Box::new(GatewayAnswer { conversation, special: HashMap::new(), ready: VecDeque::new() }))
 }
 
-/// Returns whose calls the models of an invocation are.
+/// Returns the owner of the model calls of an invocation.
 fn owner_of(services: &CallerServices) -> CallOwner {
     let caller = services.caller();
     let principal = &caller.principal;
@@ -107,13 +107,13 @@ fn owner_of(services: &CallerServices) -> CallOwner {
     }
 }
 
-/// Returns the name of a secret that serves a model.
+/// Returns the name of the secret that serves a model.
 fn secret_of(services: &CallerServices, (model, providers): &(String, Arc<[Arc<Provider>]>)) -> Option<String> {
     let served = services.caller().edge.gateway.models(providers);
     served.into_iter().find(|(known, _)| known == model).map(|(_, secret)| secret)
 }
 
-/// Returns the headers of the caller that say what the cache may do, unless the call must not use it.
+/// Returns the caller's cache headers, or a header that disables the cache.
 fn cache_headers(requested: &[(String, String)], cache: CacheUse) -> Vec<(String, String)> {
     match cache {
         CacheUse::AsRequested => requested.to_vec(),
@@ -121,36 +121,36 @@ fn cache_headers(requested: &[(String, String)], cache: CacheUse) -> Vec<(String
     }
 }
 
-/// Returns the failure of an invocation whose model call failed.
+/// Returns the error of an invocation whose model call failed.
 fn failure(error: &GatewayError, endpoint_name: Option<&str>) -> InvokeError {
     let is_of_secret = error.error.code.as_deref() == Some(PROVIDER_AUTH) || matches!(error.status, 401 | 403);
     let message = match endpoint_name.filter(|_| is_of_secret) {
         Some(name) => format!("the provider refused the AI secret `{name}`: {error}"),
         None => error.to_string(),
     };
-    // the gateway answers 502 for a secret that is refused: nobody gains from a repetition
+    // The gateway responds with 502 if a secret is refused, but a retry would fail again.
     let status = if is_of_secret { 400 } else { error.status };
     InvokeError::of_model_status(status, message, error.retry_after_s)
 }
 
-/// What a part is that is no plain text.
+/// Kind of a part that is not plain text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SpecialPart {
     Reasoning,
     Refusal,
 }
 
-/// An answer of the gateway.
+/// Answer of the gateway.
 #[derive(Debug)]
 struct GatewayAnswer {
     conversation: Conversation,
-    /// Parts that are no plain texts.
+    /// Parts that are not plain text.
     special: HashMap<usize, SpecialPart>,
     ready: VecDeque<ModelDelta>,
 }
 
 impl GatewayAnswer {
-    /// Keeps what callers see of an event: the texts of the first choice.
+    /// Queues the texts of the first choice, which callers receive.
     fn take(&mut self, event: StreamEvent) {
         match event {
             StreamEvent::PartStart { choice: 0, part, start: PartStart::Reasoning } => {
@@ -163,7 +163,7 @@ impl GatewayAnswer {
                 let delta = match self.special.get(&part) {
                     None => ModelDelta::Text(text),
                     Some(SpecialPart::Reasoning) => ModelDelta::Reasoning(text),
-                    // the whole answer is a failure then
+                    // A refusal makes the whole answer a failure.
                     Some(SpecialPart::Refusal) => return,
                 };
                 self.ready.push_back(delta);

@@ -1,4 +1,4 @@
-//! Parent of an invocation's span: an exported span, an object, or a header.
+//! Parent of an invocation's span, which the body or a header names.
 
 use assay_node_http::requests::caller::Caller;
 use assay_node_http::responses::refusal::Refusal;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::gateway::span_log::SpanTarget;
 
-/// Where an invocation is logged.
+/// Place in the logs where an invocation is recorded.
 #[derive(Clone, Debug)]
 pub struct InvokeParent {
     /// Span of the function.
@@ -18,7 +18,7 @@ pub struct InvokeParent {
 }
 
 impl InvokeParent {
-    /// Returns the parent that a request names, in its body or else in its header; none if nothing is logged.
+    /// Returns the parent that the body or else the header names. Returns `None` if the invocation is not logged.
     pub async fn of(caller: &Caller, parent: &Value, header: Option<String>) -> Result<Option<InvokeParent>, Refusal> {
         let parent = match (parent, header) {
             (Value::Null, None) => return Ok(None),
@@ -31,7 +31,7 @@ impl InvokeParent {
         Ok(Some(InvokeParent { target, has_span }))
     }
 
-    /// Returns the trace that the parent is in; none if it is an object (F-31).
+    /// Returns the trace of the parent, or `None` if the parent is an object (F-31).
     pub fn trace(&self) -> Option<TraceReference> {
         let object_type = match self.target.kind {
             ObjectKind::Experiment => "experiment",
@@ -50,7 +50,7 @@ fn of_text(name: &str, text: &str) -> Result<Parent, Refusal> {
     Parent::parse(text).map_err(|why| Refusal::bad(format!("`{name}`: {why}")))
 }
 
-/// Reads a parent in the form of an object. The id of its row may be a word, as some SDKs do not know it.
+/// Reads a parent in the form of an object. Some SDKs do not know the id of the row, and send a word instead.
 fn of_object(object: &Value) -> Result<Parent, Refusal> {
     let text = |value: &Value, name: &str| {
         let text = value[name].as_str().filter(|text| !text.is_empty()).map(str::to_owned);

@@ -14,10 +14,10 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-/// Silence after which a client gets a sign of life.
+/// Time without events after which a client receives a ping.
 const PING_AFTER: Duration = Duration::from_secs(15);
 
-/// Returns the error response that a failure is (functions.md 2.5).
+/// Returns the refusal for an invocation error (functions.md 2.5).
 pub(super) fn refusal_of(error: InvokeError) -> Refusal {
     let kind = match error.kind {
         InvokeErrorKind::Invalid => ErrorKind::BadRequest,
@@ -31,7 +31,7 @@ pub(super) fn refusal_of(error: InvokeError) -> Refusal {
         InvokeErrorKind::Unavailable => ErrorKind::Unavailable,
         InvokeErrorKind::TooLate => ErrorKind::TooLate,
     };
-    // generated clients repeat these statuses, which would run the function once more (F-17)
+    // Generated clients retry these statuses, which would run the function again (F-17).
     let is_final = matches!(kind, ErrorKind::Internal | ErrorKind::TooLate | ErrorKind::NotImplemented);
     Refusal { retry_after_seconds: error.retry_after_s, is_final, ..Refusal::new(kind, error.message) }
 }
@@ -65,32 +65,32 @@ pub(super) fn streamed(
     response.body(Sending::streamed(call, parts.boxed_local()))
 }
 
-/// Events of an invocation under way. Dropping it cancels the invocation.
+/// Events of a running invocation. Dropping the stream cancels the invocation.
 pub(super) struct InvokeStream {
     state: StreamState,
     events: mpsc::Receiver<InvokeEvent>,
-    /// Event that came first.
+    /// First event, if it is not sent yet.
     first: Option<InvokeEvent>,
 }
 
-/// How far an invocation is.
+/// State of a stream.
 enum StreamState {
     Running(BoxFuture<'static, Result<InvokeOutcome, InvokeError>>),
-    /// Its last events are not sent yet.
+    /// The invocation ended, and its last events are not sent yet.
     Over(Option<InvokeError>),
-    /// `done` comes next.
+    /// The event `done` comes next.
     Ending,
     Ended,
 }
 
-/// What happened to an invocation.
+/// Event or end of an invocation.
 enum Happening {
     Event(InvokeEvent),
     Over(Result<InvokeOutcome, InvokeError>),
 }
 
 impl InvokeStream {
-    /// Waits for the first event, so that the status tells of an earlier failure.
+    /// Waits for the first event, so that the response status reports an earlier failure.
     pub async fn begin(
         running: BoxFuture<'static, Result<InvokeOutcome, InvokeError>>,
         events: mpsc::Receiver<InvokeEvent>,
@@ -112,7 +112,7 @@ impl InvokeStream {
     /// Waits for an event, or for the end of the invocation.
     async fn happening(&mut self) -> Happening {
         let StreamState::Running(running) = &mut self.state else {
-            // the sender is gone, so that this does not wait
+            // The sender is gone, so this does not wait.
             return match self.events.recv().await {
                 Some(event) => Happening::Event(event),
                 None => std::future::pending().await,
@@ -125,7 +125,7 @@ impl InvokeStream {
         }
     }
 
-    /// Returns the next bytes; none behind the end.
+    /// Returns the next bytes, or `None` after the end.
     async fn next(&mut self) -> Option<String> {
         if let Some(first) = self.first.take() {
             return Some(format!("{}{}", InvokeEvent::Start.encode(), first.encode()));

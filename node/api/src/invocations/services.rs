@@ -1,4 +1,4 @@
-//! What invocations need of this server, on behalf of their caller: functions, attachments, traces, and the rest.
+//! Services for invocations on behalf of their caller: functions, attachments, traces, models and tools.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -36,25 +36,25 @@ use crate::gateway::guards::CallGuards;
 use crate::gateway::providers::{CallerProviders, providers_of};
 use crate::gateway::span_log::SpanTarget;
 
-/// Bytes of an attachment of a prompt.
+/// Upper bound of the bytes of an attachment in a prompt.
 const ATTACHMENT_BYTES_MAX: usize = 32 << 20;
-/// Bytes of the rows of a trace.
+/// Upper bound of the bytes of the rows of a trace.
 const TRACE_BYTES_MAX: usize = 64 << 20;
-/// Time that a query of an invocation may wait in queues.
+/// Upper bound of the time that a query waits in queues.
 const QUERY_WAIT: Duration = Duration::from_secs(30);
-/// Headers by which a caller says what the cache of responses may do.
+/// Headers that control the response cache.
 const CACHE_HEADERS: [&str; 3] = ["x-bt-use-cache", "x-bt-cache-ttl", "cache-control"];
 
 /// Services for one invocation.
 pub struct CallerServices {
     caller: Caller,
     cache_headers: Vec<(String, String)>,
-    /// Project of execution; that of the function if the caller names none.
+    /// Project of execution, which is the project of the function if the caller names none.
     project: OnceLock<Option<Uuid>>,
-    /// Span of the function, whose object all spans are in.
+    /// Span of the function, whose object receives all spans.
     logged: Option<SpanTarget>,
     providers: OnceCell<CallerProviders>,
-    /// Guardrails of the project of execution, or else of the one that is logged in.
+    /// Guardrails of the project of execution, or else of the project that logs the invocation.
     guards: OnceCell<CallGuards>,
     model_headers: Mutex<Vec<(String, String)>>,
 }
@@ -78,7 +78,7 @@ impl CallerServices {
         }
     }
 
-    /// Executes in the project of the function, unless the caller named one.
+    /// Sets the project of execution, unless the caller named one.
     pub fn execute_in(&self, project: Option<&str>) {
         let _ = self.project.set(project.and_then(|id| Uuid::parse_str(id).ok()));
     }
@@ -103,7 +103,7 @@ impl CallerServices {
         *self.model_headers.lock() = headers;
     }
 
-    /// Returns what the latest model call says of itself.
+    /// Returns the response headers of the latest model call.
     pub fn model_headers(&self) -> Vec<(String, String)> {
         self.model_headers.lock().clone()
     }
@@ -114,14 +114,14 @@ impl CallerServices {
         found.cloned().map_err(|error| error_of(Refusal::from(error)))
     }
 
-    /// Returns the guardrails of model calls and of spans.
+    /// Returns the guardrails for model calls and spans.
     pub async fn guards(&self) -> Result<CallGuards, InvokeError> {
         let project = self.project().or(self.logged.as_ref().map(|logged| logged.project));
         let found = self.guards.get_or_try_init(|| CallGuards::of_project(&self.caller, project)).await;
         found.cloned().map_err(error_of)
     }
 
-    /// Returns the guardrails that spans are masked by. They are known before the first span is.
+    /// Returns the guardrails that mask spans. They are loaded before the first span opens.
     pub fn known_guards(&self) -> CallGuards {
         self.guards.get().cloned().unwrap_or_default()
     }
@@ -215,7 +215,7 @@ fn global(name: &str, function_type: &str) -> Result<InvokedFunction, Refusal> {
     Ok(InvokedFunction::global(name, function_type))
 }
 
-/// Returns the object that a trace is in.
+/// Returns the object of a trace.
 fn object_of(trace: &TraceReference) -> Result<(ObjectKind, Uuid), Refusal> {
     let kind = match trace.object_type.as_str() {
         "project_logs" => ObjectKind::ProjectLogs,
@@ -230,7 +230,7 @@ fn object_of(trace: &TraceReference) -> Result<(ObjectKind, Uuid), Refusal> {
     Ok((kind, Uuid::parse_str(&trace.object_id).map_err(wrong)?))
 }
 
-/// Returns the failure of an invocation that a refusal of this server means.
+/// Returns the invocation error for a refusal.
 pub(super) fn error_of(refusal: Refusal) -> InvokeError {
     let kind = match refusal.kind {
         ErrorKind::Forbidden => InvokeErrorKind::Forbidden,

@@ -1,4 +1,4 @@
-//! Spans of functions and tools, written as those of model calls are.
+//! Spans of functions and tools, which use the same log as spans of model calls.
 
 use assay_node_gateway::span::SpanIdentity;
 use assay_node_invocations::LogScope;
@@ -9,14 +9,14 @@ use tokio::sync::oneshot;
 use super::services::CallerServices;
 use crate::gateway::span_log::{RowLog, SpanTarget, mask};
 
-/// A span under way. Its row is written beside the invocation.
+/// Open span. A background task writes its row.
 #[derive(Debug)]
 struct LoggedSpan(Option<oneshot::Sender<Map<String, Value>>>);
 
 impl OpenSpan for LoggedSpan {
     fn end(mut self: Box<Self>, row: Map<String, Value>) {
         if let Some(sender) = self.0.take() {
-            // the writer ends with the process only
+            // The receiver is gone only at shutdown.
             drop(sender.send(row));
         }
     }
@@ -40,7 +40,7 @@ pub(super) fn scope_of(target: &SpanTarget) -> LogScope {
     LogScope { row_id, span_id, root_span_id, parent_span_id, propagated: target.propagated() }
 }
 
-/// Returns the target of a span in the object of another.
+/// Returns the target of a span in the object of another span.
 pub(super) fn target_of(object: &SpanTarget, scope: &LogScope) -> SpanTarget {
     let LogScope { row_id, span_id, root_span_id, parent_span_id, propagated } = scope.clone();
     object.another(SpanIdentity { row_id, span_id, root_span_id, parent_span_id }, propagated)
@@ -53,7 +53,7 @@ pub(super) fn headers(object: &SpanTarget, scope: &LogScope) -> Vec<(String, Str
     headers
 }
 
-/// Begins the log of a span.
+/// Opens a span and starts its log.
 pub(super) fn open(services: &CallerServices, scope: &LogScope, members: Map<String, Value>) -> Box<dyn OpenSpan> {
     let Some(object) = services.logged_object() else { return Box::new(LoggedSpan(None)) };
     let mut row = Map::new();
@@ -66,6 +66,7 @@ pub(super) fn open(services: &CallerServices, scope: &LogScope, members: Map<Str
     let log =
         RowLog { caller: services.caller().clone(), target: target_of(object, scope), subject: scope.row_id.clone() };
     let guards = services.known_guards();
+    log.target.merge_propagated(&mut row);
     mask(&guards, &mut row);
     let end = async move {
         let mut row = end.await.ok()?;
@@ -76,7 +77,7 @@ pub(super) fn open(services: &CallerServices, scope: &LogScope, members: Map<Str
     Box::new(LoggedSpan(Some(sender)))
 }
 
-/// Returns the time in seconds since 1970.
+/// Returns the current time in seconds since 1970.
 pub(super) fn now_seconds() -> f64 {
     crate::rows::now_micros() as f64 / 1e6
 }

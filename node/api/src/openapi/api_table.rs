@@ -1,32 +1,33 @@
-//! Table of the public API: the operations of its OpenAPI document, and further ones that its clients call. An operation in the
-//! table that is not served yet is answered 501, and not 404.
+//! Table of the public API, whose operations get a 501 response instead of 404 while they are not served.
+//!
+//! The table has the operations of the public OpenAPI document, and others that clients call.
 
 use std::sync::OnceLock;
 
 use crate::route_table::Routes;
 use crate::routes::registered;
 
-/// One operation a line: method, path. Segments in braces stand for any one, with a `+` for one or more.
+/// Operations, one per line: method and path. A segment in braces matches any segment, or several with a `+`.
 const TABLE: &str = include_str!("api_table.txt");
 
-/// Operations that clients call and the document does not have, unless a client does without them.
+/// Operations that clients require but the document omits.
 const CALLED: [(&str, &str); 3] =
     [("POST", "/api/secret"), ("POST", "/function/invoke"), ("POST", "/function/sandbox-list")];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PathLookup {
-    /// The API has it.
+    /// The API has the operation.
     Operation,
     /// The API has the path with these methods.
     OtherMethods(Vec<&'static str>),
     Unknown,
 }
 
-/// Looks up a request that no route took.
+/// Looks up a request that matched no route.
 pub fn lookup(method: &str, path: &str) -> PathLookup {
     let rows = TABLE.lines().filter_map(|line| line.split_once(' ')).chain(CALLED).chain(served());
     let mut found: Vec<_> = rows.filter(|(_, pattern)| matches(pattern, path)).collect();
-    // A path that stands there word for word is nobody's id.
+    // An exact path takes precedence over a pattern with ids.
     if found.iter().any(|(_, pattern)| *pattern == path) {
         found.retain(|(_, pattern)| *pattern == path);
     }

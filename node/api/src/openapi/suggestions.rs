@@ -1,17 +1,17 @@
-//! Suggestions for unknown paths: the known path that a client may have meant.
+//! Suggestions of known paths that a client may have meant.
 
 use strsim::levenshtein;
 
 use crate::openapi::api_table::patterns;
 
-/// Upper bound of paths that a suggestion is looked for.
+/// Upper bound of the bytes of a path with a suggestion.
 const PATH_BYTES_MAX: usize = 128;
-/// Upper bound of letters that a typing error changes.
+/// Upper bound of the edit distance between a path and its suggestion.
 const LETTERS_MAX: usize = 2;
-/// Endings of base URLs that have a path where they should have none.
+/// Paths that clients append to the base URL by mistake.
 const BASES: [&str; 3] = ["/api", "/v1", "/otel"];
 
-/// Returns a sentence about an unknown path: the path that may be meant, and where all paths are listed.
+/// Returns a hint for an unknown path: the nearest known path, and the list of all paths.
 pub fn hint(path: &str) -> String {
     const LIST: &str = "/docs and /openapi.json list every path";
     match near(path) {
@@ -25,7 +25,7 @@ pub fn hint(path: &str) -> String {
 
 #[derive(Debug, PartialEq, Eq)]
 enum Near {
-    /// The path exists without its first part.
+    /// The path exists without its first segment.
     Base(&'static str),
     Path(&'static str),
 }
@@ -38,12 +38,12 @@ fn near(path: &str) -> Option<Near> {
     if let Some(known) = below.and_then(|below| patterns().find(|pattern| matches(pattern, below))) {
         return Some(Near::Base(known));
     }
-    // A base URL that ends with a slash.
+    // The base URL may end with a slash.
     let path = path.trim_end_matches('/');
     nearest(path).map(Near::Path)
 }
 
-/// Returns the known path that differs least, by a letter or two.
+/// Returns the nearest known path within the bound of the edit distance.
 pub fn nearest(path: &str) -> Option<&'static str> {
     let candidates = patterns().filter_map(|pattern| Some((levenshtein(&filled(pattern, path)?, path), pattern)));
     candidates.filter(|(distance, _)| *distance <= LETTERS_MAX).min().map(|(_, pattern)| pattern)
@@ -53,7 +53,7 @@ fn matches(pattern: &str, path: &str) -> bool {
     filled(pattern, path).is_some_and(|filled| filled == path)
 }
 
-/// Returns a pattern with the path's own parts in the place of ids, or none if the numbers of parts differ.
+/// Returns a pattern with the path's segments instead of ids, or `None` if the numbers of segments differ.
 fn filled(pattern: &str, path: &str) -> Option<String> {
     let (wanted, found): (Vec<&str>, Vec<&str>) = (pattern.split('/').collect(), path.split('/').collect());
     let fill =

@@ -1,8 +1,8 @@
-//! Exports of OpenTelemetry, over either protocol: spans become rows of their parents. A parent is named by the request or by
-//! the span itself.
+//! Storage of OpenTelemetry exports from both protocols.
 //!
-//! Spans that cannot be stored are listed in the response, and the others are stored. An exporter that is told to try again
-//! sends the same spans, which make the same rows. Logs and metrics are not stored, and the responses say so.
+//! Spans become rows of the object that the request or the span names as the parent. The response lists spans that
+//! cannot be stored. A retry sends the same spans and creates no duplicates. Logs and metrics are not stored, and the
+//! responses say so.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -22,11 +22,11 @@ use crate::files::Attachments;
 use crate::rows::{send, write_to};
 
 pub const PARENT: &str = "x-bt-parent";
-/// Rows of one write: an export of more is written in parts, in its order.
+/// Upper bound of the rows in one write. Larger exports are written in parts, in order.
 const ROWS_AT_ONCE: usize = 2_000;
-/// Approximate bytes of one write.
+/// Approximate upper bound of the bytes in one write.
 const BYTES_AT_ONCE: usize = 4 << 20;
-/// Upper bound of unstorable spans that are found one by one. An export with more of them is refused.
+/// Upper bound of spans that the store refuses. An export with more of them is refused as a whole.
 const UNSTORABLE_MAX: usize = 20;
 /// Upper bound of objects that the spans of one export name.
 const PARENTS_MAX: usize = 100;
@@ -41,7 +41,7 @@ fn malformed(why: impl std::fmt::Display) -> Refusal {
     Refusal::bad(why.to_string())
 }
 
-/// Makes a refusal for a full disk one that exporters retry: they do so for fewer statuses than other clients.
+/// Turns a refusal for a full disk into one that exporters retry. Exporters retry fewer statuses than other clients.
 pub fn again(mut refusal: Refusal) -> Refusal {
     if refusal.kind == ErrorKind::NoSpace {
         refusal.retry_after_seconds = refusal.retry_after_seconds.or(ErrorKind::NoSpace.retry_after_seconds());
@@ -86,13 +86,13 @@ pub async fn take(
             return Err(Refusal::bad(format!("span {}: {}", refused.0, refused.1)));
         }
         unstorable.insert(refused.0, refused.1);
-        // It is rare: the rows are made again, and what was written of them is written as it was.
+        // This is rare, so all rows are made and written again. Repeated writes create no duplicates.
         rows = rows.decoded_again(bytes.clone(), read.clone()).await?;
     }
 }
 
 enum Failed {
-    /// The store does not take the row of this span.
+    /// The store refused the row of this span.
     Row {
         index: usize,
         why: String,
@@ -106,7 +106,7 @@ impl From<Refusal> for Failed {
     }
 }
 
-/// Objects that spans name, each looked up once, or the reason why there is none.
+/// Objects that spans name, or the reasons why they are unavailable.
 type Places = HashMap<ParentObject, Result<(ObjectKind, Uuid), String>>;
 
 async fn write(
@@ -155,19 +155,19 @@ async fn write(
             Some(refusal) => drop(first_refusal.get_or_insert(refusal)),
         }
     }
-    // Where nothing could be taken the exporter is told by the status: many do not look further.
+    // If nothing was stored, the status reports the failure, because many exporters ignore the response body.
     match first_refusal {
         Some(refusal) if !is_any_written => Err(refusal.into()),
         _ => Ok(()),
     }
 }
 
-/// Returns whether a retry would be refused again.
+/// Returns whether a retry would fail again.
 fn is_final(refusal: &Refusal) -> bool {
     matches!(refusal.kind, ErrorKind::BadRequest | ErrorKind::Forbidden | ErrorKind::NotFound | ErrorKind::Conflict)
 }
 
-/// Writes the rows of one object in parts. Returns a final refusal, after its spans are rejected.
+/// Writes the rows of one object in parts. After a final refusal, rejects the remaining spans and returns the refusal.
 async fn write_group(
     caller: &Caller,
     kind: ObjectKind,

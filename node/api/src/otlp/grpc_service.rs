@@ -1,5 +1,6 @@
-//! Handlers of OTLP over gRPC: the same callers, limits and rows as over HTTP. Each call passes here what a request passes in
-//! `edge`.
+//! Handlers of OTLP over gRPC, with the same callers, limits and rows as over HTTP.
+//!
+//! Calls do not pass the HTTP middleware, so this module counts, logs and limits them itself.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -28,14 +29,14 @@ use assay_node_http::grpc::{
 const ENCODING: &str = "grpc-encoding";
 const TRACE_ID: HeaderName = HeaderName::from_static("x-bt-internal-trace-id");
 
-/// Calls that are served, with the signal that each exports and the path that rate limits know it by.
+/// Served methods, with their signal and the path that rate limit rules apply to.
 const METHODS: [(&str, Signal, &str); 3] = [
     ("/opentelemetry.proto.collector.trace.v1.TraceService/Export", Signal::Traces, "/otel/v1/traces"),
     ("/opentelemetry.proto.collector.logs.v1.LogsService/Export", Signal::Logs, "/otel/v1/logs"),
     ("/opentelemetry.proto.collector.metrics.v1.MetricsService/Export", Signal::Metrics, "/otel/v1/metrics"),
 ];
 
-/// The service of exports.
+/// gRPC service for exports.
 pub struct ExportService {
     edge: Data<Edge>,
 }
@@ -106,7 +107,9 @@ impl GrpcService for ExportService {
     }
 }
 
-/// Returns the status of a refusal. It says when to retry if that makes sense: for some codes exporters do so only then.
+/// Returns the status of a refusal.
+///
+/// The details contain a retry delay, because exporters retry some codes only with one.
 fn status_of(refusal: Refusal) -> GrpcStatus {
     let refusal = again(refusal);
     let code = rpc_code(refusal.kind.status().as_u16());

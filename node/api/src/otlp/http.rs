@@ -1,4 +1,4 @@
-//! Handlers of OTLP over HTTP: exports as JSON or Protobuf, compressed or not.
+//! Handlers of OTLP over HTTP, with exports as JSON or Protobuf.
 
 use assay_node_http::requests::body::Body;
 use assay_node_http::requests::caller::Call;
@@ -28,7 +28,7 @@ pub async fn metrics(call: Call, payload: Payload) -> HandlerResult {
     answered(&call, payload, async |body, encoding| not_stored(body, encoding, Signal::Metrics).await).await
 }
 
-/// Answers in the encoding of the request, refusals too.
+/// Responds in the encoding of the request, including refusals.
 async fn answered(
     call: &Call,
     payload: Payload,
@@ -52,7 +52,7 @@ async fn answered(
     }
 }
 
-/// Returns the encoding that the header names, or else the one that the body looks like.
+/// Returns the encoding that the header names, or else guesses it from the body.
 fn encoding_of(call: &Call, body: &[u8]) -> Encoding {
     let said = call.request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let said = said.map(|said| said.split(';').next().unwrap_or_default().trim().to_ascii_lowercase());

@@ -1,4 +1,4 @@
-//! Usage of a gateway budget. All else is as for other records.
+//! Handler for the usage of a gateway budget.
 
 use assay_node_budgets::{BudgetUsage, ReplicatedBudgets};
 use assay_node_http::openapi::{Operation, uuid};
@@ -8,10 +8,10 @@ use assay_node_http::responses::{HandlerResult, json};
 use assay_node_records::kinds::GATEWAY_BUDGET;
 use serde_json::{Value, json};
 
-/// `GET /v1/gateway_budget/{id}/usage`, for readers of the budget.
+/// Handles `GET /v1/gateway_budget/{id}/usage`, for readers of the budget.
 pub async fn usage(call: Call) -> HandlerResult {
     let id = call.id()?;
-    // It also waits for what other nodes have acknowledged.
+    // This check also waits for changes that other nodes have acknowledged.
     call.edge.records.get(&call.principal, &GATEWAY_BUDGET, id).await?;
     let catalog = ReplicatedBudgets(call.edge.records.catalog().clone());
     let missing = || {
@@ -49,7 +49,7 @@ pub fn operations() -> Vec<Operation> {
     vec![shown.of("gateway_budget").answers(answer)]
 }
 
-/// Schema of an object with all of these members.
+/// Returns the schema of an object whose members are all required.
 fn closed(members: &Value) -> Value {
     let names: Vec<&String> = members.as_object().into_iter().flat_map(|members| members.keys()).collect();
     json!({"type": "object", "required": names, "properties": members})

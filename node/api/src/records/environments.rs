@@ -1,4 +1,4 @@
-//! Environments: the versions of prompts and datasets that they use.
+//! Handlers for the versions of prompts and datasets that environments use.
 
 use assay_node_http::openapi::{Operation, objects, reference, some_text, text, uuid, version};
 use assay_node_http::requests::caller::Call;

@@ -1,4 +1,4 @@
-//! AI secrets: deletion by name, and the list by an organization's id. All else is as for other records.
+//! Handlers for AI secrets: deletion by name, and the list by an organization's id.
 
 use assay_node_http::openapi::{Operation, maybe_id, reference, some_text};
 use assay_node_http::requests::caller::Call;
@@ -15,7 +15,7 @@ pub async fn delete(call: Call, payload: Payload) -> HandlerResult {
     json(&call.edge.records.delete_named(&call.principal, &AI_SECRET, &body).await?)
 }
 
-/// Lists the secrets of an organization for clients after login: an array without an object around it.
+/// Lists the secrets of an organization as a bare array, for clients after login.
 pub async fn of_organization(call: Call, payload: Payload) -> HandlerResult {
     let body = call.small_body(payload).await?.object().await?;
     json(&call.edge.records.ai_secrets(&call.principal, &body).await?)

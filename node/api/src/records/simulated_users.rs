@@ -1,4 +1,4 @@
-//! Simulated users of a project, which the path names.
+//! Handlers for simulated users of the project that the path names.
 
 use assay_node_http::openapi::{Operation, uuid};
 use assay_node_http::requests::caller::Call;
@@ -48,7 +48,9 @@ pub async fn delete(call: Call) -> HandlerResult {
     json(&call.edge.records.delete(&call.principal, &kinds::SIMULATED_USER, call.id()?).await?)
 }
 
-/// One of another project is not there. None is moved, so what was read says it for good.
+/// Returns the simulated user, or refuses one of another project.
+///
+/// Simulated users never change their project, so the check remains valid.
 async fn of_project(call: &Call) -> Result<Value, Refusal> {
     let (project, id) = (project(call)?, call.id()?);
     let found = call.edge.records.get(&call.principal, &kinds::SIMULATED_USER, id).await?;

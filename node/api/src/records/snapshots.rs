@@ -1,5 +1,7 @@
-//! Snapshots of datasets: a version under a name. A snapshot may name the version of this moment, and later writes could get the
-//! same one. So its dataset is advanced to the version first, and the snapshot shows for good the rows acknowledged until then.
+//! Handlers for snapshots of datasets, which are named versions.
+//!
+//! A snapshot may name the current version, and later writes could get the same version. Therefore, its dataset is
+//! advanced to the version first. The snapshot then shows exactly the rows that were acknowledged before.
 
 use assay_node_auth::Permission;
 use assay_node_http::requests::caller::Call;
@@ -14,14 +16,14 @@ use uuid::Uuid;
 
 use crate::records::created;
 
-/// `GET /xact-id`: a version above all that is acknowledged by now, as text.
+/// Handles `GET /xact-id`: returns a version above all acknowledged writes, as text.
 pub async fn current(call: Call) -> HandlerResult {
     let seconds = call.edge.queries.now().div_euclid(1_000_000);
     let xact = Xact::new(u32::try_from(seconds).map_err(Refusal::internal)?, u16::MAX);
     Ok(HttpResponse::Ok().insert_header((header::CONTENT_TYPE, "text/plain; charset=utf-8")).body(xact.to_string()))
 }
 
-/// `POST /v1/dataset_snapshot`
+/// Handles `POST /v1/dataset_snapshot`.
 pub async fn create(call: Call, payload: Payload) -> HandlerResult {
     let body = call.small_body(payload).await?.object().await?;
     let made = make(&call, body).await?;
@@ -33,7 +35,7 @@ pub(crate) async fn make(call: &Call, body: Map<String, Value>) -> Result<Create
     Ok(call.edge.records.create(&call.principal, &kinds::DATASET_SNAPSHOT, body).await?)
 }
 
-/// `PUT /v1/dataset_snapshot`
+/// Handles `PUT /v1/dataset_snapshot`.
 pub async fn replace(call: Call, payload: Payload) -> HandlerResult {
     let body = call.small_body(payload).await?.object().await?;
     json(&replaced(&call, body).await?)
@@ -44,7 +46,7 @@ pub(crate) async fn replaced(call: &Call, body: Map<String, Value>) -> Result<Va
     Ok(call.edge.records.replace(&call.principal, &kinds::DATASET_SNAPSHOT, body).await?)
 }
 
-/// Advances the dataset to the version of the body. Errors in the body and missing rights are left to the records.
+/// Advances the dataset to the version of the body. The write of the record reports errors and missing permissions.
 async fn settle(call: &Call, body: &Map<String, Value>) -> Result<(), Refusal> {
     let text = |name: &str| body.get(name).and_then(Value::as_str);
     let id = text("dataset_id").and_then(|id| Uuid::parse_str(id).ok());
@@ -55,7 +57,7 @@ async fn settle(call: &Call, body: &Map<String, Value>) -> Result<(), Refusal> {
         return Ok(());
     };
     let home = RowHome { object: home.key, org: home.org, project_id: home.project_id };
-    // A page of one: what it has is not looked at.
+    // The fetch advances the dataset, and its page is ignored.
     let request = FetchRequest { version: Some(version), limit: Some(1), ..FetchRequest::default() };
     call.objects().fetch(&home, request).await?;
     Ok(())

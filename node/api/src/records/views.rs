@@ -1,4 +1,4 @@
-//! Views, which are addressed with their objects.
+//! Handlers for views, which requests address together with their object.
 
 use assay_node_auth::ObjectType;
 use assay_node_http::openapi::{Operation, objects, reference};
@@ -60,7 +60,7 @@ fn named(value: impl Fn(&str) -> Option<String>) -> Result<[String; 2], Refusal>
     Ok([object_type, id.to_string()])
 }
 
-/// The view, if it is one of the object's.
+/// Returns the view if it belongs to the object.
 async fn of_object(call: &Call, id: Uuid, object: &[String; 2]) -> Result<Value, Refusal> {
     let view = call.edge.records.get(&call.principal, &VIEW, id).await?;
     let is_its = OBJECT.iter().zip(object).all(|(name, wanted)| view[*name] == **wanted);

@@ -1,4 +1,6 @@
-//! Bodies of requests that write and read rows. Pure. Unknown fields are ignored: clients send many.
+//! Pure parsing of the bodies of requests for rows.
+//!
+//! Unknown fields are ignored, because clients send many.
 
 use assay_node_http::requests::body::{ROWS_MAX, no_object, parse_as, too_many_rows};
 use assay_node_http::requests::error_texts::{kind_of, shortened};
@@ -11,17 +13,17 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-/// The keys of `POST /v1/insert`, in the order in which they are written.
+/// Kinds of objects in `POST /v1/insert`, in the order of their writes.
 const CROSS_KINDS: [ObjectKind; 3] = [ObjectKind::Experiment, ObjectKind::Dataset, ObjectKind::ProjectLogs];
 
-/// Objects of one `POST /v1/insert`, as many as one `POST /logs3` may name: each is an entry with its own outcome.
+/// Upper bound of the objects in one `POST /v1/insert`, the same as in one `POST /logs3`.
 pub const OBJECTS_MAX: usize = assay_node_objects::ingest::GROUPS_MAX;
 
-/// One object's part of `POST /v1/insert`.
+/// Part of `POST /v1/insert` for one object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CrossPart {
     pub kind: ObjectKind,
-    /// Id as the caller wrote it, by which the response is keyed.
+    /// Id as the caller wrote it, which is the key in the response.
     pub name: String,
     pub id: Uuid,
     pub events: Option<Vec<Value>>,
@@ -48,7 +50,7 @@ fn optional_array(body: &mut Map<String, Value>, name: &str, path: &str) -> Resu
 #[derive(Debug)]
 pub enum Logs3 {
     Rows(Vec<SentItem>),
-    /// Rows that were uploaded under this key.
+    /// Key of uploaded rows.
     Uploaded(String),
 }
 
@@ -58,7 +60,7 @@ impl Default for Logs3 {
     }
 }
 
-/// The rows of `POST /logs3`, or where they are.
+/// Returns the rows of `POST /logs3`, or the key of their upload.
 pub fn logs3_rows(body: &[u8]) -> Result<Logs3, Refusal> {
     match parse_as(body, ListUnder::new("rows", ROWS_MAX))? {
         BodyOfList::Other(Value::Object(reference)) => {
@@ -76,7 +78,7 @@ pub fn logs3_rows(body: &[u8]) -> Result<Logs3, Refusal> {
     }
 }
 
-/// The rows of one object, which stand under this name.
+/// Returns the rows of one object from the field `name`.
 pub fn rows(body: &[u8], name: &str) -> Result<Vec<SentItem>, Refusal> {
     of_one_object(body, name)
 }
@@ -90,7 +92,7 @@ fn of_one_object<T: DeserializeOwned>(body: &[u8], name: &str) -> Result<Vec<T>,
     required(parse_as(body, ListUnder::new(name, ROWS_PER_WRITE_MAX))?, name, too_many_of_one)
 }
 
-/// Returns the refusal that the object itself would give for a write.
+/// Returns the same refusal as the object for a write that is too large.
 fn too_many_of_one(rows: usize) -> Refusal {
     Refusal::new(ErrorKind::TooLarge, TooLarge::Rows(rows).to_string())
 }
@@ -105,7 +107,7 @@ fn required<T>(found: BodyOfList<T>, name: &str, too_many: fn(usize) -> Refusal)
     }
 }
 
-/// The parts of `POST /v1/insert`.
+/// Returns the parts of `POST /v1/insert`.
 pub fn cross_parts(body: &mut Map<String, Value>) -> Result<Vec<CrossPart>, Refusal> {
     let mut parts: Vec<CrossPart> = Vec::new();
     for kind in CROSS_KINDS {
@@ -147,7 +149,7 @@ fn cross_part(kind: ObjectKind, name: String, part: Value) -> Result<CrossPart, 
     Ok(CrossPart { kind, name, id, events, feedback })
 }
 
-/// The body of `POST .../fetch`.
+/// Reads the body of `POST .../fetch`.
 pub fn fetch_body(body: &Map<String, Value>) -> Result<FetchRequest, Refusal> {
     let limit = match body.get("limit") {
         None | Some(Value::Null) => None,
@@ -161,7 +163,7 @@ pub fn fetch_body(body: &Map<String, Value>) -> Result<FetchRequest, Refusal> {
     fetch_request(limit, text)
 }
 
-/// The query of `GET .../fetch`. Empty values mean "not given".
+/// Reads the query of `GET .../fetch`. Empty values count as absent.
 pub fn fetch_query(pairs: &[(String, String)]) -> Result<FetchRequest, Refusal> {
     let last = |name: &str| {
         let found = pairs.iter().rev().find(|(found, value)| found == name && !value.is_empty());
@@ -195,7 +197,7 @@ fn not_a_limit(found: &str) -> Refusal {
     Refusal::bad(format!("`limit` is {}; it should be an integer of at least 0", shortened(found)))
 }
 
-/// Absent or empty asks for what is newest; `ok` for what is there.
+/// Returns whether stale rows suffice. By default, a fetch reads the newest rows.
 fn stale(staleness: Option<String>) -> Result<bool, Refusal> {
     match staleness.as_deref() {
         None | Some("") => Ok(false),

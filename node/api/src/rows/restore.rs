@@ -1,4 +1,6 @@
-//! Restore of a dataset to a version, and its preview. One write, so that nobody sees half of it.
+//! Handlers for the restore of a dataset to a version, and for its preview.
+//!
+//! A restore is one write, so readers never see a part of it.
 
 use assay_node_auth::Permission;
 use assay_node_http::openapi::{Operation, names, version};
@@ -13,11 +15,13 @@ use assay_storage_model::event::SentItem;
 use assay_storage_model::{ObjectKind, Xact};
 use serde_json::{Value, json};
 
-/// Rows of a dataset that is restored, then and now, and their bytes: both are held at once.
+/// Upper bound of the rows in each of the two versions, which are both in memory.
 const ROWS_MAX: usize = 100_000;
+/// Upper bound of the bytes in each of the two versions.
 const BYTES_MAX: usize = 64 << 20;
-/// Rows and bytes of the one write that a restore is.
+/// Upper bound of the rows that a restore writes.
 const WRITTEN_ROWS_MAX: usize = 10_000;
+/// Upper bound of the bytes that a restore writes.
 const WRITTEN_BYTES_MAX: usize = 16 << 20;
 
 pub async fn preview(call: Call, payload: Payload) -> HandlerResult {
@@ -68,7 +72,7 @@ async fn found(call: &Call, payload: Payload, permission: Permission) -> Result<
     Ok((home, restoring(then, now)))
 }
 
-/// All of them, at one version.
+/// Returns all rows at one version.
 async fn rows(call: &Call, home: &RowHome, version: Option<Xact>) -> Result<Vec<Value>, Refusal> {
     let mut request = FetchRequest { version, ..FetchRequest::default() };
     let (mut rows, mut bytes) = (Vec::new(), 0);

@@ -49,6 +49,8 @@ fn a_key_signs_a_browser_in_and_ends_its_session_with_it() {
     fixture.project("one");
     let listed = send(&fixture, "GET", "/v1/project", &mine).ok();
     assert_eq!(listed["objects"][0]["name"], "one");
+    let again = send(&fixture, "POST", "/console/session", &mine).refused(401);
+    assert!(again.contains("cannot open another"), "{again}");
 
     assert_eq!(fixture.call("DELETE", &format!("/v1/api_key/{id}"), &[], b"").status, 200);
     send(&fixture, "GET", "/v1/project", &mine).refused(401);
@@ -387,4 +389,25 @@ fn every_permission_on_an_object_has_its_reason() {
     explain(&format!("object_type=project&object_id={id}")).refused(404);
     assert!(explain(&format!("object_type=house&object_id={project}")).refused(400).contains("`house`"));
     assert!(explain("object_type=project").refused(400).contains("`object_id` is missing"));
+}
+
+#[test]
+fn an_experiment_is_compared_with_the_baseline_of_its_project() {
+    let fixture = Fixture::open();
+    let project = fixture.project("one");
+    let experiment = |name: &str| {
+        let id = fixture.make("experiment", &json!({"project_id": project, "name": name, "ensure_new": true}));
+        let row = json!({"events": [{"id": format!("{name}-1"), "input": "x", "scores": {"Exact": 1}}]});
+        fixture.post(&format!("/v1/experiment/{id}/insert"), &row).ok();
+        id
+    };
+    let [first, _second, third] = ["first", "second", "third"].map(experiment);
+    let base = |id: &str| {
+        let path = format!("/v1/experiment/{id}/summarize?summarize_scores=true");
+        fixture.get(&path).ok()["comparison_experiment_name"].clone()
+    };
+    assert_eq!(base(&third), "second", "the newest other one");
+    let settings = json!({"settings": {"baseline_experiment_id": first}}).to_string();
+    fixture.call("PATCH", &format!("/v1/project/{project}"), &[], settings.as_bytes()).ok();
+    assert_eq!((base(&third), base(&first)), (json!("first"), json!("third")), "no experiment is its own baseline");
 }

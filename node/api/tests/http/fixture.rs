@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use assay_cluster::{Cluster, ClusterConfig};
+use assay_node_bulk_jobs::BulkJobs;
+use assay_node_console::cluster::ClusterReader;
 use assay_node_egress::{EgressClient, EgressConfig, EgressPolicy, EgressSettings, OwnEndpoints, TrustedRoots};
 use assay_node_gateway::{Gateway, GatewayParts, GatewaySettings};
 use assay_node_http::{
@@ -31,7 +33,7 @@ use crate::client::{ClientResponse, connect, exchange, first_events, request};
 
 pub const KEY: &str = "sk-the-key-of-the-tests-0123456789";
 pub const ORG: &str = "acme";
-const OWNER: &str = "owner@example.com";
+pub const OWNER: &str = "owner@example.com";
 
 pub struct Fixture {
     pub address: SocketAddr,
@@ -118,7 +120,13 @@ impl Fixture {
                     Catalog::built_in().clone(),
                     Handle::current(),
                 )),
-                console: Console { config: ConsoleConfig::default(), cluster: "0a1b2c3d".into(), node: "1".into() },
+                console: Console {
+                    config: ConsoleConfig { operators: vec![OWNER.into()], ..ConsoleConfig::default() },
+                    cluster: "0a1b2c3d".into(),
+                    node: "1".into(),
+                    readings: Arc::new(ClusterReader::new(Arc::clone(&cluster))),
+                    jobs: BulkJobs::start(&cluster),
+                },
                 services: assay_node_api::services(),
             };
             (cluster, objects, asked, {

@@ -1,4 +1,4 @@
-//! Random changes of access, compared with the rights of every user before and after them.
+//! Property tests that compare the rights of every user before and after a random change of access.
 
 use assay_storage_model::OrgId;
 use proptest::prelude::*;
@@ -7,14 +7,14 @@ use super::*;
 use crate::rights::{Group, Role};
 use crate::samples::{HOLDERS, ORG, PROJECTS, USERS, access, granted, id, on};
 
-/// Somebody who has nothing before the change.
+/// User without rights before the change.
 const NEWCOMER: u128 = 99;
 
 fn org() -> OrgId {
     OrgId(id(ORG))
 }
 
-/// One thing of each type in each place, and one that is still to be made there.
+/// Returns one object of each type in each container, and one target for a new object there.
 fn world() -> Vec<Target> {
     use ObjectType::{
         AiSecret, Dataset, Experiment, Group, OrgAiSecret, OrgAuditLogs, OrgMember, OrgProject, Organization, Project,
@@ -40,7 +40,7 @@ fn target_in(world: &[Target], object: (ObjectType, Uuid)) -> Option<Target> {
     world.iter().find(|target| target.reached_by().first() == Some(&object) && target.object == object.0).cloned()
 }
 
-/// A change, and the state behind it.
+/// Change of access, and the resulting state.
 #[derive(Clone, Debug)]
 struct Change {
     giving: Giving,
@@ -102,7 +102,7 @@ fn change() -> impl Strategy<Value = (Access, Change)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_500))]
 
-    /// Whatever anybody may do behind a change that is let through and could not do before, its author could do before.
+    /// Any right that a user gains by an accepted change was held by its author before.
     #[test]
     fn nobody_gets_more_than_the_author_had((before, change) in change(), author in 0..USERS) {
         let (world, author) = (world(), before.rights_of(id(author)));
@@ -118,8 +118,8 @@ proptest! {
         }
     }
 
-    /// What is refused to a newcomer is something that the author could not do. Groups of projects are left out: what is granted
-    /// on one reaches projects that will join it, too.
+    /// A refused change would give a newcomer a right that the author lacks. Project groups are excluded, because their
+    /// grants also reach projects that join later.
     #[test]
     fn what_is_refused_is_more_than_the_author_had((before, change) in change(), author in 0..USERS) {
         let (world, author) = (world(), before.rights_of(id(author)));
@@ -139,7 +139,7 @@ proptest! {
     }
 }
 
-/// Each change with what its author was granted on the project, and whether it goes through.
+/// Checks several changes against the grants of their author on the project.
 #[test]
 fn rights_are_passed_on_by_who_has_them() {
     let (project, role, group) = ((ObjectType::Project, id(10)), id(0), id(1));

@@ -1,4 +1,4 @@
-//! Every way in which a token can be wrong, with real signatures.
+//! Tests of valid and invalid tokens with real signatures.
 
 use base64::engine::general_purpose::STANDARD;
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::*;
 
-/// Opens nothing: a key of these tests, PKCS #8.
+/// RSA key of these tests in PKCS #8, which protects nothing.
 const RSA: &str = "\
     MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQCu/IMse1mVMC0llNz2FZMKCHHia+Dxxg0uqgGN9DWXU6l8MM3J\
     WYCRcrseYWQUUfCvWIg/E3p11XJsYlooRUq7HPI9Wvl1qE40sJNtGEjGTe+3qNiKaZHhlXva1bzI93wGSQf23oveZzMUWUn4Rcq1\
@@ -131,7 +131,7 @@ fn the_algorithm_is_that_of_the_key_and_never_what_the_token_wants() {
     let issuer = issuer();
     let verify = |keys: &JwtKeys, token: &str| keys.verify(token, &rules(), NOW);
     let set = issuer.jwks();
-    // The public key as everybody reads it, in each form in which a program may have it at hand.
+    // The public key in each form that an attacker may use as a shared secret.
     let modulus = set["keys"][0]["n"].as_str().expect("a text").to_owned();
     let publics =
         [modulus.clone().into_bytes(), decoded(&modulus).expect("bytes"), set["keys"][0].to_string().into_bytes()];
@@ -143,7 +143,7 @@ fn the_algorithm_is_that_of_the_key_and_never_what_the_token_wants() {
             assert_eq!(verify(&issuer.all(), &token), Err(JwtRefusal::Signature), "there is another one");
         }
     }
-    // A secret that was published signs nothing.
+    // A published secret must not be accepted.
     let published = issuer.signed(&json!({"alg": "HS256", "kid": "published"}), &claims(json!({})));
     assert_eq!(verify(&issuer.keys(), &published), Err(JwtRefusal::Algorithm));
     for none in ["none", "None", "NONE", "", "HS384", "RS512", "PS256", "ES384", "EdDSA", "hs256"] {
@@ -215,7 +215,7 @@ fn it_has_to_be_for_here_for_now_and_about_somebody() {
     ] {
         assert!(matches!(refused(more.clone()), Err(JwtRefusal::Claims(why)) if why.contains(says)), "{more}");
     }
-    // Of another type is not as if it were not there.
+    // A claim of another type must not count as absent.
     for more in [
         json!({"exp": "1900000000"}),
         json!({"exp": [NOW + 600]}),
@@ -304,7 +304,7 @@ proptest! {
             looks_like_jwt(&wrong);
             prop_assert!(JwtKeys::of_jwks(wrong.as_bytes()).is_err());
         }
-        // One bit of a good one.
+        // A valid token with one flipped bit.
         let message = format!("{}.{}", text(json!({"alg": "HS256"}).to_string()), text(claims(json!({})).to_string()));
         let good = format!("{message}.{}", text(by_secret(SHARED.as_bytes(), &message)));
         prop_assert_eq!(keys.verify(&good, &rules(), NOW), ann());

@@ -1,4 +1,4 @@
-//! Ledgers by example, and against a model of single calls.
+//! Tests of ledgers by example, and against a model of single calls.
 
 use assay_storage_model::OrgId;
 use proptest::prelude::*;
@@ -32,7 +32,7 @@ fn reserve(amounts: BudgetAmounts) -> LedgerChange {
     LedgerChange::Reserve { amounts, timeout_ms: TIMEOUT_MS }
 }
 
-/// Applies one change, and returns its answer.
+/// Applies one change, and returns its result.
 fn one(
     ledger: &mut BudgetLedger,
     rule: &BudgetRule,
@@ -65,7 +65,7 @@ fn a_call_is_admitted_while_something_is_left() {
     let mut ledger = BudgetLedger::new(&rule, NOW);
     let first = granted(&one(&mut ledger, &rule, ONE, NOW, reserve(usd(99))));
     let second = granted(&one(&mut ledger, &rule, TWO, NOW, reserve(usd(99))));
-    // Calls under way may use less, so a retry may help soon.
+    // Running calls may use less than they reserved, so a retry may soon succeed.
     assert_eq!(refused(&one(&mut ledger, &rule, ONE, NOW, reserve(usd(1)))), (ReachedLimit::Usd, 1));
     one(&mut ledger, &rule, ONE, NOW, LedgerChange::Settle { reservation: first, actual: usd(10) });
     one(&mut ledger, &rule, TWO, NOW, LedgerChange::Settle { reservation: second, actual: usd(89) });
@@ -73,7 +73,7 @@ fn a_call_is_admitted_while_something_is_left() {
     let end = ledger.apply(&rule, (ONE, 2), NOW, &[LedgerChange::Settle { reservation: third, actual: usd(50) }]);
     assert!(end.exhausted, "the last of the limit is spent");
     assert_eq!(ledger.totals().spent, usd(149));
-    // 19:05:31.250 until midnight
+    // The time from 19:05:31.250 to midnight is 17,669 s, rounded up.
     assert_eq!(refused(&one(&mut ledger, &rule, ONE, NOW, reserve(usd(1)))), (ReachedLimit::Usd, 17_669));
 }
 
@@ -101,7 +101,7 @@ fn requests_count_when_they_are_admitted() {
     assert_eq!(refused(&one(&mut ledger, &rule, ONE, NOW, reserve(usd(0)))), (ReachedLimit::Requests, 29));
     one(&mut ledger, &rule, ONE, NOW, LedgerChange::Settle { reservation: first, actual: usd(0) });
     refused(&one(&mut ledger, &rule, ONE, NOW, reserve(usd(0))));
-    // A call that was not made gives its request back, in its own window only.
+    // A released call returns its request, but only within its own window.
     one(&mut ledger, &rule, ONE, NOW, LedgerChange::Release { reservation: second });
     let third = granted(&one(&mut ledger, &rule, ONE, NOW, reserve(usd(0))));
     let later = NOW + 60_000;
@@ -130,7 +130,7 @@ fn a_reservation_of_a_dead_call_expires_within_its_time_limit() {
     assert!(dead.until_ms <= NOW + TIMEOUT_MS && dead.until_ms > NOW + TIMEOUT_MS - TIMEOUT_MS / 64 - 1);
     refused(&one(&mut ledger, &rule, TWO, dead.until_ms - 1, reserve(usd(5))));
     granted(&one(&mut ledger, &rule, TWO, NOW + TIMEOUT_MS, reserve(usd(5))));
-    // It was not dead: its cost counts, and the other reservation stays.
+    // A late settlement still counts, and leaves the other reservation alone.
     one(&mut ledger, &rule, ONE, NOW + TIMEOUT_MS, LedgerChange::Settle { reservation: dead, actual: usd(7) });
     let totals = ledger.totals();
     assert_eq!((totals.spent, totals.reserved, totals.calls), (usd(7), usd(5), 1));
@@ -148,7 +148,7 @@ fn a_new_window_begins_with_nothing_spent_and_keeps_reservations() {
     assert_eq!(refused(&one(&mut next, &rule, TWO, later, reserve(usd(1)))).0, ReachedLimit::Usd);
     one(&mut next, &rule, ONE, later, LedgerChange::Settle { reservation: call, actual: usd(4) });
     assert_eq!((next.totals().spent, next.totals().requests), (usd(4), 0));
-    // A node whose clock is a day behind stays in the newer window.
+    // A node with a clock one day slow stays in the newer window.
     granted(&one(&mut next, &rule, TWO, later - DAY_MS, reserve(usd(1))));
     assert_eq!(next.totals().spent, usd(4));
 }
@@ -170,7 +170,7 @@ fn a_ledger_stays_within_the_size_of_a_record() {
     let rule = rule(BudgetWindow::Total, BudgetLimits::default());
     let mut ledger = BudgetLedger::new(&rule, NOW);
     let most = BudgetAmounts { nano_usd: u64::MAX / 2, tokens: u64::MAX / 2 };
-    // Far enough from each other to expire by themselves.
+    // The time limits differ enough that no two reservations share an expiry time.
     let timeouts = (0..=GROUPS_MAX).scan(10_000_000_i64, |timeout_ms, _| {
         *timeout_ms += *timeout_ms / 32;
         Some(*timeout_ms)
@@ -197,7 +197,7 @@ fn processes_without_reservations_are_forgotten_after_a_while() {
     assert_eq!((ledger.last_batch(ONE), ledger.last_batch(TWO)), (None, Some(1)));
 }
 
-/// A call of the model below.
+/// Call of the model.
 #[derive(Clone, Copy, Debug)]
 struct ModelCall {
     writer: BudgetWriter,
@@ -211,7 +211,7 @@ enum ModelStep {
         amounts: BudgetAmounts,
         timeout_ms: i64,
     },
-    /// Ends one of the calls under way, with this percentage of what it reserved.
+    /// Ends a running call, which used this percentage of its reservation.
     Settle {
         call: usize,
         percent: u64,
@@ -245,7 +245,7 @@ fn limits() -> impl Strategy<Value = BudgetLimits> {
     })
 }
 
-/// Every call by itself, in a window without an end or of a minute.
+/// Model that tracks every call separately.
 struct LedgerModel {
     calls: Vec<ModelCall>,
     spent: BudgetAmounts,
@@ -326,7 +326,7 @@ proptest! {
         prop_assert_eq!(BudgetLedger::decode(&ledger.encode()), Ok(ledger));
     }
 
-    /// Nothing expires and all calls settle: the limit is exceeded by less than one call, whatever their order.
+    /// Checks the bound for every order of calls, as long as no reservation expires and all calls settle.
     #[test]
     fn a_window_exceeds_its_limit_by_less_than_one_call(
         limit in 1..5000_u64,

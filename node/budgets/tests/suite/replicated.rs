@@ -66,6 +66,10 @@ async fn propose(catalog: &ReplicatedBudgets, command: CatalogCommand) {
 fn put_rule(limit_usd: f64) -> CatalogCommand {
     let body = json!({"scope": {"type": "org", "id": ORG.0}, "window": "total", "limit_usd": limit_usd,
         "action": "reject", "allow_unpriced": false});
+    put_body(&body)
+}
+
+fn put_body(body: &Value) -> CatalogCommand {
     CatalogCommand::Put(PutRecord {
         kind: RecordKind::GATEWAY_BUDGET,
         id: BUDGET,
@@ -108,6 +112,9 @@ async fn two_processes_share_a_ledger_and_it_outlives_both() {
     again.admit(call(PRICE)).await.expect_err("used up before the restart");
     propose(&catalog, put_rule(0.021)).await;
     again.admit(call(PRICE)).await.expect("the limit was raised").settle(price(PRICE)).await.expect("durable");
+    // A newer version may write rules that this one cannot read. Their ledgers stay.
+    propose(&catalog, put_body(&json!({"scope": {"type": "team", "id": BUDGET}}))).await;
+    assert_eq!(again.sweep().await, Ok(0));
     let delete = DeleteRecord { kind: RecordKind::GATEWAY_BUDGET, id: BUDGET, expect: Expect::Any };
     propose(&catalog, CatalogCommand::Delete(delete)).await;
     assert!(!again.admit(call(PRICE)).await.expect("no budget").is_counted());

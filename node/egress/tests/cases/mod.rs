@@ -1,13 +1,13 @@
-//! The table of the corpus.
+//! Table of the corpus.
 
 /// Policy of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PolicyName {
-    /// Lists nothing.
+    /// Policy that lists nothing.
     Closed,
-    /// Lists nothing, and allows https to public addresses.
+    /// Policy that lists nothing, but allows https to public addresses.
     Public,
-    /// Lists some targets, and allows no public address.
+    /// Policy that lists some targets, and allows no public address.
     Listed,
 }
 
@@ -18,7 +18,7 @@ pub enum Expected {
     Refused(&'static str),
 }
 
-/// A URL, and all addresses that its name has.
+/// URL, with all addresses of its name.
 #[derive(Clone, Copy, Debug)]
 pub struct PolicyCase {
     pub policy: PolicyName,
@@ -42,7 +42,7 @@ const fn closed(url: &'static str, dns: &'static [&'static str], expected: Expec
 use Expected::{Allowed, Refused};
 
 pub const CASES: &[PolicyCase] = &[
-    // spellings of loopback
+    // These are spellings of loopback.
     public("https://127.0.0.1/", &[], Refused("loopback")),
     public("https://127.0.0.1./", &[], Refused("loopback")),
     public("https://127.1/", &[], Refused("loopback")),
@@ -62,7 +62,7 @@ pub const CASES: &[PolicyCase] = &[
     public("https://[::ffff:127.0.0.1]/", &[], Refused("loopback")),
     public("https://[::ffff:7f00:1]/", &[], Refused("loopback")),
     public("https://[64:ff9b::127.0.0.1]/", &[], Refused("loopback")),
-    // spellings of the metadata service
+    // These are spellings of the metadata service.
     public("http://169.254.169.254/latest/meta-data/", &[], Refused("cloud metadata")),
     public("https://169.254.169.254/", &[], Refused("cloud metadata")),
     public("https://2852039166/", &[], Refused("cloud metadata")),
@@ -86,7 +86,7 @@ pub const CASES: &[PolicyCase] = &[
     public("https://168.63.129.16/", &[], Refused("cloud metadata")),
     public("https://169.254.170.2/", &[], Refused("cloud metadata")),
     public("https://[2606:4700::5efe:a9fe:a9fe]/", &[], Refused("cloud metadata")),
-    // networks that are not public
+    // These networks are not public.
     public("https://10.0.0.1/", &[], Refused("private")),
     public("https://172.16.0.1/", &[], Refused("private")),
     public("https://172.31.255.255/", &[], Refused("private")),
@@ -113,7 +113,7 @@ pub const CASES: &[PolicyCase] = &[
     public("https://[2001:0:808:808::f7f7:f7f6]/", &[], Refused("tunnel")),
     public("https://[64:ff9b:1::808:808]/", &[], Refused("tunnel")),
     public("https://[64:ff9b::10.0.0.1]/", &[], Refused("private")),
-    // addresses that are never targets
+    // These addresses are never targets.
     public("https://0.0.0.0/", &[], Refused("unspecified")),
     public("https://0/", &[], Refused("unspecified")),
     public("https://0.1.2.3/", &[], Refused("unspecified")),
@@ -131,7 +131,7 @@ pub const CASES: &[PolicyCase] = &[
     listed("http://[2002:a9fe:a9fe::1]:9999/", &[], Refused("cloud metadata")),
     listed("http://239.1.1.1:9999/", &[], Refused("multicast")),
     listed("http://[fd00:ec2::254]:9999/", &[], Refused("cloud metadata")),
-    // URLs that parsers read differently
+    // URL parsers interpret these URLs differently.
     public("https://user@example.com/", &["93.184.216.34"], Refused("user name")),
     public("https://user:pass@example.com/", &["93.184.216.34"], Refused("user name")),
     public("https://example.com@127.0.0.1/", &["93.184.216.34"], Refused("user name")),
@@ -181,7 +181,7 @@ pub const CASES: &[PolicyCase] = &[
     public("https://a.1/", &["93.184.216.34"], Refused("neither a valid address")),
     public("https://host.0x7f/", &["93.184.216.34"], Refused("neither a valid address")),
     public("https://09.1.1.1/", &["93.184.216.34"], Refused("neither a valid address")),
-    // names and what they resolve to
+    // These are names with their resolution.
     public("https://api.example.com/v1", &["93.184.216.34"], Allowed("93.184.216.34:443")),
     public("https://API.EXAMPLE.com./v1", &["93.184.216.34"], Allowed("93.184.216.34:443")),
     public(
@@ -213,7 +213,7 @@ pub const CASES: &[PolicyCase] = &[
     public("https://six.example/", &["2606:4700::1111", "fe80::1"], Refused("link-local")),
     public("https://zero.example/", &["0.0.0.0"], Refused("unspecified")),
     public("https://cgnat.example/", &["100.64.1.1"], Refused("carrier shared")),
-    // plain http, and public addresses
+    // These cases cover plain http, and public addresses.
     public("http://api.example.com/", &["93.184.216.34"], Refused("plain http")),
     public("http://8.8.8.8/", &[], Refused("plain http")),
     closed("https://api.example.com/", &["93.184.216.34"], Refused("egress.public is false")),
@@ -222,7 +222,7 @@ pub const CASES: &[PolicyCase] = &[
     listed("https://api.example.com/", &["93.184.216.34"], Refused("egress.public is false")),
     listed("http://a.hooks.example/", &["93.184.216.34"], Allowed("93.184.216.34:80")),
     listed("http://hooks.example/", &["93.184.216.34"], Allowed("93.184.216.34:80")),
-    // listed targets
+    // These targets are listed.
     listed("http://10.1.2.3:8000/v1", &[], Allowed("10.1.2.3:8000")),
     listed("https://10.1.2.3/", &[], Allowed("10.1.2.3:443")),
     listed("https://0x0a010203/", &[], Allowed("10.1.2.3:443")),
@@ -248,7 +248,7 @@ pub const CASES: &[PolicyCase] = &[
     listed("http://vllm.corp.example:8000/", &["169.254.169.254"], Refused("cloud metadata")),
     listed("http://127.0.0.1:11434/", &[], Refused("not listed")),
     listed("https://[64:ff9b:1::a01:203]/", &[], Refused("not listed")),
-    // listeners and ports of the cluster
+    // These are listeners and ports of the cluster.
     listed("http://10.1.0.5:8000/", &[], Refused("listener")),
     listed("http://10.1.0.7:8001/", &[], Refused("listener")),
     listed("http://vllm.corp.example:8000/", &["10.1.0.5"], Refused("listener")),

@@ -1,4 +1,4 @@
-//! Heads and bodies: their limits of size and time, and what is known when they fail.
+//! Tests of heads and bodies: limits of size and time, and the progress after a failure.
 
 use std::time::{Duration, Instant};
 

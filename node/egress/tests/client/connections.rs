@@ -1,4 +1,4 @@
-//! Connections: which calls share them, when they are closed, and how many there are.
+//! Tests of connections: sharing, closing, and number.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -87,7 +87,7 @@ async fn a_response_without_a_body_gives_its_connection_back_at_once() {
 
 #[tokio::test]
 async fn a_connection_closed_while_idle_is_replaced_without_notice() {
-    // The server says nothing of its intent to close.
+    // The server does not announce that it will close the connection.
     let server = ScriptedServer::new(|_| reply("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", Behind::Close)).await;
     let client = client();
     for turn in 1..=3 {

@@ -1,4 +1,4 @@
-//! Tests of the client against servers on loopback, with names that resolve as each test says.
+//! Tests of the client against servers on loopback, with a scripted resolver.
 
 mod bodies;
 mod connections;

@@ -1,4 +1,4 @@
-//! Media: redirects are few, each is checked, and no credential goes to another origin.
+//! Tests of media: redirects are few and checked, and no credential is sent to another origin.
 
 use assay_node_egress::{
     EgressFailure, EgressOptions, EgressProgress, EgressPurpose, HeaderMap, HeaderValue, MediaResponse, StatusCode,
@@ -96,7 +96,7 @@ async fn media_has_a_limit_of_bytes_and_its_own_purpose() {
     let small = EgressOptions { response_bytes_max: 9, ..options() };
     let fetched = client().fetch_media(server.url("up.example", "/"), HeaderMap::new(), &small).await;
     assert_eq!(fetched.expect_err("too large").failure(), EgressFailure::BodyLarge);
-    // No entry lists MCP, and media is what counts.
+    // No entry lists MCP, and the purpose is always media.
     let mcp = EgressOptions { purpose: EgressPurpose::Mcp, ..options() };
     let fetched = client().fetch_media(server.url("up.example", "/"), HeaderMap::new(), &mcp).await;
     assert_eq!(fetched.expect("the media").body, "0123456789");

@@ -1,4 +1,4 @@
-//! The outbound proxy: it gets checked addresses of public targets, and nothing else.
+//! Tests of the outbound proxy: it receives only checked addresses of public targets.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::support::{ScriptedResolver, ScriptedServer, config, get, ok, options, policy};
 
-/// Lists a public name for plain http, and one on loopback.
+/// Settings that list a public name for plain http, and one on loopback.
 const SETTINGS: &str = r#"
 public = true
 [[allow]]
@@ -23,7 +23,7 @@ ports = ["1-65535"]
 for = ["models"]
 "#;
 
-/// A proxy whose tunnels all lead to one port on loopback; and the heads it got.
+/// Proxy whose tunnels all lead to one port on loopback, with the received heads.
 async fn proxy(to: u16, says: &'static str) -> (u16, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let port = listener.local_addr().expect("bound").port();

@@ -1,4 +1,4 @@
-//! Servers on loopback that reply by script, and a resolver by script.
+//! Servers on loopback with scripted replies, and a scripted resolver.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -20,16 +20,16 @@ use uuid::Uuid;
 
 pub const WITHIN: Duration = Duration::from_secs(5);
 
-/// What a server does behind its reply.
+/// Action of a server after its reply.
 #[derive(Clone, Copy, Debug)]
 pub enum Behind {
     Keep,
     Close,
-    /// Keeps the connection open and says nothing more.
+    /// The server keeps the connection open without sending anything.
     Hang,
 }
 
-/// Reply of a server: pieces with pauses in front of them.
+/// Reply of a server: pieces with pauses before them.
 #[derive(Clone, Debug)]
 pub struct ScriptedReply {
     pub pieces: Vec<(Duration, Vec<u8>)>,
@@ -44,7 +44,7 @@ pub fn ok(body: &str) -> ScriptedReply {
     reply(&format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()), Behind::Keep)
 }
 
-/// What a server has seen.
+/// Observations of a server.
 #[derive(Debug, Default)]
 pub struct Witness {
     pub connections: AtomicUsize,
@@ -61,7 +61,7 @@ impl Witness {
         self.requests.lock().expect("no test panics with it").clone()
     }
 
-    /// Waits until so many connections were closed by the other side.
+    /// Waits until the peers have closed a number of connections.
     pub async fn closed(&self, number: usize) {
         let closed = async {
             while self.closed.load(Ordering::SeqCst) < number {
@@ -74,7 +74,7 @@ impl Witness {
 
 type Script = Arc<dyn Fn(&str) -> ScriptedReply + Send + Sync>;
 
-/// A server on loopback.
+/// Server on loopback.
 #[derive(Debug)]
 pub struct ScriptedServer {
     pub port: u16,
@@ -106,7 +106,7 @@ impl ScriptedServer {
     }
 }
 
-/// Reads requests and replies until one side closes.
+/// Reads requests and sends replies until one side closes.
 pub async fn serve<S: AsyncRead + AsyncWrite + Unpin>(mut socket: S, seen: Arc<Witness>, script: Script) {
     while let Some(request) = read_request(&mut socket).await {
         let reply = script(&request);
@@ -146,7 +146,7 @@ async fn read_request<S: AsyncRead + Unpin>(socket: &mut S) -> Option<String> {
     }
 }
 
-/// Names and their answers. Each question takes the next answer; the last stays.
+/// Names with their answers. Each query takes the next answer, and the last one stays.
 #[derive(Debug, Default)]
 pub struct ScriptedResolver {
     answers: Mutex<HashMap<String, Vec<Vec<IpAddr>>>>,
@@ -198,7 +198,7 @@ pub fn config(resolver: &Arc<ScriptedResolver>) -> EgressConfig {
     }
 }
 
-/// A client to whom `up.example` and `other.example` are loopback.
+/// Creates a client for which `up.example` and `other.example` are loopback.
 pub fn client() -> EgressClient {
     let resolver = ScriptedResolver::new(&[("up.example", &[&["127.0.0.1"]]), ("other.example", &[&["127.0.0.1"]])]);
     EgressClient::new(config(&resolver), policy(LISTED))
@@ -215,7 +215,7 @@ pub async fn get(client: &EgressClient, url: EgressUrl, options: &EgressOptions)
     String::from_utf8(response.body.collect().await.expect("a whole body").to_vec()).expect("a text")
 }
 
-/// Waits for something with the patience of a test.
+/// Waits for a condition, with the patience of a test.
 pub async fn soon<F: Future>(what: F) -> F::Output {
     tokio::time::timeout(WITHIN, what).await.expect("in time")
 }

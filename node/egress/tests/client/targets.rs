@@ -1,4 +1,4 @@
-//! Targets that are refused see no connection, and look like those that are not there.
+//! Tests that refused targets receive no connection, and look like missing ones.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::support::{
     Behind, LISTED, ScriptedResolver, ScriptedServer, client, config, get, ok, options, policy, reply,
 };
 
-/// Tricks with the name of a target and its addresses. `PORT` is a listener on loopback.
+/// Names and addresses that try to trick the policy. `PORT` is a listener on loopback.
 const TRICKS: &[(&str, &[&str])] = &[
     ("http://127.0.0.1:PORT/", &[]),
     ("https://127.0.0.1:PORT/", &[]),

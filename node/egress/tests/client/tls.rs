@@ -1,4 +1,4 @@
-//! TLS: who is trusted, which name is asked for, and certificates of callers.
+//! Tests of TLS: trusted authorities, server names, and client certificates.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::support::{ScriptedResolver, Witness, config, get, ok, options, policy, serve};
 
-/// Self-signed pairs for `localhost`, of no use anywhere else.
+/// Self-signed pairs for `localhost`, which are useless anywhere else.
 const PAIRS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../http/tests/data");
 
 const SETTINGS: &str = r#"
@@ -40,7 +40,7 @@ struct TlsServer {
     names: Arc<Mutex<Vec<Option<String>>>>,
 }
 
-/// A server with the first pair. Asks for the second as the caller's, if it asks.
+/// Creates a server with the first pair. If it requires a client certificate, it expects the second pair.
 async fn server(asks: bool) -> TlsServer {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider));
@@ -63,7 +63,7 @@ async fn server(asks: bool) -> TlsServer {
     tokio::spawn(async move {
         loop {
             let (socket, _) = listener.accept().await.expect("a connection");
-            // Who does not trust this goes away.
+            // A client that does not trust this certificate closes the connection.
             let Ok(stream) = acceptor.accept(socket).await else { continue };
             asked.lock().expect("no panic").push(stream.get_ref().1.server_name().map(str::to_owned));
             tokio::spawn(serve(stream, Arc::clone(&seen), Arc::new(|_: &str| ok("sealed"))));

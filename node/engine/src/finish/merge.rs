@@ -1,4 +1,4 @@
-//! Merge of the rows of several leaves as they come, in the order of their keys.
+//! Incremental merge of the rows of several leaves, in the order of their keys.
 
 use assay_node_btql::bound::{Bound, Order, Output};
 
@@ -11,14 +11,14 @@ use crate::results::{ResultColumn, Table};
 use crate::rows::output::order_of;
 use crate::rows::rank::{Position, Rank, cut_traces};
 
-/// Rows of leaves that come in parts, each in the order of the query.
+/// Merge of the rows of leaves. Each leaf sends parts in the order of the query.
 #[derive(Debug)]
 pub struct RowMerge {
     order: Order,
     inputs: Vec<RowInput>,
 }
 
-/// Rows of one leaf that came and were not returned yet.
+/// Rows of one leaf that were received and not returned yet.
 #[derive(Debug, Default)]
 struct RowInput {
     batch: RankedBatch,
@@ -36,18 +36,18 @@ impl RowMerge {
         self.inputs.len() - 1
     }
 
-    /// Returns whether the merge cannot go on without more rows of the leaf.
+    /// Returns whether the merge needs more rows of this leaf to continue.
     pub fn needs(&self, input: usize) -> bool {
         let input = &self.inputs[input];
         !input.has_ended && input.batch.ranks.is_empty()
     }
 
-    /// Returns whether the merge cannot go on without more rows of some leaf.
+    /// Returns whether the merge needs more rows of any leaf to continue.
     pub fn needs_any(&self) -> bool {
         (0..self.inputs.len()).any(|input| self.needs(input))
     }
 
-    /// Takes the next rows of a leaf, once it needs them. Returns the position of the last one.
+    /// Adds the next rows of a leaf that needs them. Returns the position of the last one.
     pub fn push(&mut self, input: usize, part: Partial, bound: &Bound) -> Result<Option<Position>, EngineError> {
         let batch = part.into_batch()?;
         let last = batch.ranks.last().map(|rank| position(bound, rank));
@@ -85,10 +85,10 @@ impl RowMerge {
         Ok(table)
     }
 
-    /// Returns the number of first rows that no leaf can add earlier rows to.
+    /// Returns the number of leading rows for which no leaf can add earlier ones.
     fn safe(&self, batches: &[RankedBatch], all: &[RowPlace]) -> usize {
         let open = self.inputs.iter().zip(batches).filter(|(input, _)| !input.has_ended);
-        // A leaf without rows may have any.
+        // A leaf without received rows may still have any rows.
         let lasts: Option<Vec<&Rank>> = open.map(|(_, batch)| batch.ranks.last()).collect();
         let Some(lasts) = lasts else { return 0 };
         let Some(first) = lasts.into_iter().min_by(|left, right| left.compare(right, &self.order)) else {
@@ -98,7 +98,7 @@ impl RowMerge {
     }
 }
 
-/// Returns the rows behind the first `taken` ones.
+/// Returns the rows after the first `taken` ones.
 fn rest(batch: RankedBatch, taken: usize) -> RankedBatch {
     let rows = batch.ranks.len() - taken;
     match (taken, rows) {
@@ -111,7 +111,7 @@ fn rest(batch: RankedBatch, taken: usize) -> RankedBatch {
     }
 }
 
-/// Returns the first rows of those in order, up to the limit.
+/// Returns the first rows up to the limit. `rows` is in order.
 pub(super) fn table_of(
     bound: &Bound,
     columns: Vec<String>,
@@ -133,7 +133,7 @@ pub(super) fn table_of(
     });
     if let Some(last) = fitting {
         let trace = rank(rows[last]).trace();
-        // A trace is on one page.
+        // A trace is never split between pages.
         let whole = rows[last..].iter().take_while(|row| is_of_traces && rank(**row).trace() == trace).count();
         rows.truncate(last + whole.max(1));
     }

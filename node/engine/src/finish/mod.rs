@@ -1,5 +1,6 @@
-//! Final step on the node that took the request: merges the parts, evaluates groups, cuts rows to a page, and runs a query
-//! over the rows of an inner query.
+//! Final step of a query on the node that took the request.
+//!
+//! The step merges the parts, evaluates groups, cuts rows to a page, and runs queries over inner queries.
 
 use ahash::AHashMap;
 use assay_node_btql::bound::{Bound, Field, Groups, Output, Pivot, Rows};
@@ -26,16 +27,16 @@ pub use merge::RowMerge;
 
 const PIVOTED_COLUMNS_MAX: usize = 1_000;
 
-/// Upper bounds of an answer.
+/// Upper bounds of a result.
 #[derive(Clone, Copy, Debug)]
 pub struct Limit {
-    /// Rows, or of shape traces traces, or groups.
+    /// Upper bound of the rows, traces or groups.
     pub rows: Option<u64>,
-    /// Bytes of values; a page ends after the row that reaches them.
+    /// Bytes of values at which a page ends. The row that reaches them is included.
     pub bytes: usize,
 }
 
-/// The innermost query: the one that is about objects.
+/// Returns the innermost query, which reads objects.
 pub fn innermost(bound: &Bound) -> &Bound {
     match &bound.rows {
         Rows::Query(inner) => innermost(inner),
@@ -43,7 +44,7 @@ pub fn innermost(bound: &Bound) -> &Bound {
     }
 }
 
-/// The answer to a query, of the parts of the innermost one.
+/// Returns the result of a query from the parts of its innermost query.
 pub fn finish(
     bound: &Bound,
     partials: Vec<Partial>,
@@ -91,7 +92,7 @@ fn rows_max(limit: &Limit) -> usize {
     limit.rows.map_or(usize::MAX, |rows| usize::try_from(rows).unwrap_or(usize::MAX))
 }
 
-/// The rows of a query within, worked on one by one.
+/// Runs a query over the rows of its inner query, one by one.
 fn over(bound: &Bound, table: Table, watch: &Watch, seed: u64) -> Result<Partial, EngineError> {
     let env = watch.env(bound.tz_offset);
     let limit = match &bound.output {
@@ -118,7 +119,7 @@ fn over(bound: &Bound, table: Table, watch: &Watch, seed: u64) -> Result<Partial
         {
             continue;
         }
-        // They have an order already, and keep it where nothing else is said.
+        // The rows keep the order of the inner query, unless the outer one has its own.
         let object = u32::try_from(number).unwrap_or(u32::MAX);
         outlet.push(
             Flowing { slots: outlet.slots.fill(of), rank: Rank { object, ..Rank::default() } },
@@ -129,7 +130,7 @@ fn over(bound: &Bound, table: Table, watch: &Watch, seed: u64) -> Result<Partial
     Partial::of(part, bound)
 }
 
-/// Rows of values, of outputs that are computed as a whole.
+/// Rows of values, for outputs that are computed as a whole.
 struct ValueRows {
     columns: Vec<String>,
     values: Vec<Vec<Value<'static>>>,
@@ -166,7 +167,7 @@ fn of_groups(how: &Groups, made: &FinishedGroups, env: &Env, most: usize) -> Res
     Ok(ValueRows { columns: how.columns.iter().map(|(name, _)| name.clone()).collect(), values })
 }
 
-/// Returns the first groups. Groups with equal sort keys are in the order of their dimensions.
+/// Returns the first groups. Groups with equal sort keys are ordered by their dimensions.
 fn in_order<'m>(how: &Groups, groups: Vec<Group<'m>>, env: &Env, most: usize) -> Result<Vec<Group<'m>>, EngineError> {
     let mut slots = Slots::default();
     let keys = slots.compile_all(how.sort.iter().map(|key| &key.expr), env)?;
@@ -192,7 +193,7 @@ fn in_order<'m>(how: &Groups, groups: Vec<Group<'m>>, env: &Env, most: usize) ->
     Ok(order.into_iter().map(|number| groups[number]).collect())
 }
 
-/// D-80.
+/// Groups the rows of a grouping once more (D-80).
 fn grouped_again(
     how: &Groups,
     again: &Groups,
@@ -221,7 +222,7 @@ fn grouped_again(
     of_groups(again, &table.finish(!again.dimensions.is_empty())?, env, most)
 }
 
-/// D-83: the values of the last dimension become columns, one for each measure.
+/// Pivots groups: the values of the last dimension become columns, one for each measure (D-83).
 fn pivoted(how: &Groups, pivot: &Pivot, groups: &[Group<'_>], env: &Env) -> Result<ValueRows, EngineError> {
     let last = how
         .dimensions
@@ -232,7 +233,7 @@ fn pivoted(how: &Groups, pivot: &Pivot, groups: &[Group<'_>], env: &Env) -> Resu
     let columns = slots.compile_all(how.columns.iter().map(|(_, expr)| expr), env)?;
     let mut values: Vec<&Value<'static>> = Vec::new();
     let mut places: AHashMap<Vec<u8>, usize> = AHashMap::new();
-    // Groups come ascending by their dimensions: those of one row are beside each other.
+    // Groups are sorted by their dimensions, so those of one row are adjacent.
     let mut rows: Vec<Vec<(usize, &Group<'_>)>> = Vec::new();
     let key = |of: &[Value<'static>]| {
         let mut key = Vec::new();

@@ -1,5 +1,6 @@
-//! Codes for the values of a batch: rows with identical spellings get the same code. A batch has few distinct values, so the
-//! costly comparison of values is done once for each code.
+//! Codes for the values of a batch: rows with identical spellings have the same code.
+//!
+//! A batch has few distinct values, so the costly comparison of values is done once per code.
 
 use std::hash::Hash;
 
@@ -11,11 +12,11 @@ use arrow_array::types::{
 use arrow_array::{Array, ArrayRef, DictionaryArray, PrimitiveArray};
 use assay_node_expressions::Type;
 
-/// Pairs of codes are counted in a table where there are no more.
+/// Upper bound of the pairs of codes for which a table is used.
 const TABLE_MAX: usize = 1 << 16;
 const NONE: u32 = u32::MAX;
 
-/// Codes of rows, and for each code the first row that has it.
+/// Code of each row, and the first row of each code.
 #[derive(Debug, Default)]
 pub(crate) struct Codes {
     pub of_rows: Vec<u32>,
@@ -43,7 +44,7 @@ impl Codes {
         }
     }
 
-    /// Rows that are all alike.
+    /// Returns codes of rows with equal values.
     pub fn same(rows: usize) -> Codes {
         Codes { of_rows: vec![0; rows], first: if rows == 0 { Vec::new() } else { vec![0] } }
     }
@@ -61,10 +62,10 @@ fn primitive<T: ArrowPrimitiveType, K: Hash + Eq + Copy>(
     numbered(array, array.values().iter().map(|value| key(*value)))
 }
 
-/// Uses the indexes of a dictionary as codes, without entries that no row has.
+/// Uses the indexes of a dictionary as codes, without unused entries.
 fn of_dictionary(dictionary: &DictionaryArray<Int32Type>) -> Codes {
     let mut codes = Codes { of_rows: Vec::with_capacity(dictionary.len()), first: Vec::new() };
-    // The last one is that of null.
+    // The last entry is for null.
     let mut known = vec![NONE; dictionary.values().len() + 1];
     let null = dictionary.values().len();
     let nulls = dictionary.keys().nulls().filter(|nulls| nulls.null_count() > 0);
@@ -80,12 +81,12 @@ fn of_dictionary(dictionary: &DictionaryArray<Int32Type>) -> Codes {
     codes
 }
 
-/// `values` has a value for each row, of those that are null any.
+/// Assigns codes to values. `values` has a value for each row, which is arbitrary for null rows.
 fn numbered<K: Hash + Eq + Copy>(array: &dyn Array, values: impl Iterator<Item = K>) -> Codes {
     let mut codes = Codes { of_rows: Vec::with_capacity(array.len()), first: Vec::new() };
     let mut known: AHashMap<K, u32> = AHashMap::new();
     let mut null = NONE;
-    // Rows beside each other are often alike.
+    // Adjacent rows often have equal values.
     let mut last: Option<(K, u32)> = None;
     let nulls = array.nulls().filter(|nulls| nulls.null_count() > 0);
     for (row, value) in values.enumerate() {
@@ -170,7 +171,7 @@ mod tests {
             4,
         );
         assert_eq!((few.of_rows, few.first), (vec![0, 1, 2, 0], vec![0, 1, 2]));
-        // More pairs than a table has room for.
+        // This has more pairs than a table has room for.
         let many = |step: i64| ints((0..3000).map(|row| Some(row / step)).collect());
         let codes = Codes::together(vec![many(3), many(2)], 3000);
         let mut expected = std::collections::BTreeMap::new();

@@ -1,7 +1,7 @@
-//! Inference of paths below columns (D-85): for each path and type its count and its most frequent values.
+//! Inference of paths below columns (D-85): the count and the most frequent values of each path and type.
 //!
-//! Rows come in the order of a query without a sort, up to a budget. The budget counts the first rows of all shards together,
-//! so shards send values.
+//! Rows have the default order, up to a budget. The budget counts the first rows of all shards together, so shards send
+//! values.
 
 use ahash::AHashMap;
 use assay_node_btql::bound::{INFERRED, Infer};
@@ -11,7 +11,7 @@ use crate::groups::object_members;
 use crate::groups::value_counts::ValueCounts;
 
 const TOP_VALUES_MAX: usize = 10;
-/// Names of types in the order of rows.
+/// Names of types, in the order of result rows.
 const TYPES: [&str; 6] = ["array", "boolean", "null", "number", "object", "string"];
 const OBJECT: usize = 4;
 
@@ -22,16 +22,16 @@ pub type InferredRow = [Value<'static>; INFERRED.len()];
 #[derive(Clone, Debug)]
 pub struct Inference {
     depth: u64,
-    /// Node and number of steps at which each inferred path begins.
+    /// Start of each inferred path: its node and its number of steps.
     starts: Vec<(usize, u64)>,
-    /// The first is above all paths.
+    /// Nodes of the tree. The first one is the root.
     places: Vec<PathNode>,
 }
 
 /// Node of the tree of paths.
 #[derive(Clone, Debug, Default)]
 struct PathNode {
-    /// The path's last step, from the place above it.
+    /// Last step of the path.
     name: String,
     above: usize,
     below: AHashMap<String, usize>,
@@ -56,7 +56,7 @@ impl Inference {
         new
     }
 
-    /// Adds the value of a row at the path of this number.
+    /// Adds the value of a row at the path with this number.
     pub fn add(&mut self, path: usize, value: &Value<'_>) {
         if let Some((start, steps)) = self.starts.get(path).copied() {
             self.look(start, steps, value);
@@ -117,10 +117,10 @@ fn row(path: &[&str], kind: usize, seen: &TypeCount) -> InferredRow {
     [Value::List(path), text(TYPES[kind]), Value::whole(seen.count.into()), Value::List(top_values(&seen.values))]
 }
 
-/// The most frequent first, and of those the first in order.
+/// Returns the most frequent values. Equally frequent ones are in the order of values.
 fn top_values(values: &ValueCounts) -> Vec<Value<'static>> {
     let mut top: Vec<(&Value<'static>, u64)> = values.iter().collect();
-    // Stable: what is neither before nor behind comes as it was seen.
+    // The sort is stable, so values without an order stay in the order of occurrence.
     top.sort_by(|(left, left_count), (right, right_count)| {
         right_count.cmp(left_count).then_with(|| in_order(left, right))
     });
@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(shown(&found), [format!(r#"["m"] "number" 33 [{}]"#, top.join(","))]);
     }
 
-    /// A path that is asked for beside the one above it is met twice, as it is where both are looked at.
+    /// A path that is requested together with the path above it is visited twice.
     #[test]
     fn paths_of_one_name_are_counted_together() {
         let mut found = infer(5, &[&["m"], &["m", "a"]]);
@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(shown(&found), expected);
     }
 
-    /// A search through all values that were seen would take minutes.
+    /// A linear search through all values would take minutes.
     #[test]
     fn many_values_and_many_names_are_no_matter() {
         let mut found = infer(5, &[&["m"]]);

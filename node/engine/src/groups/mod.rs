@@ -1,5 +1,6 @@
-//! Table of groups with the states of their aggregates. Parts are made wherever rows are and merged afterwards; the result
-//! does not depend on which part saw which row.
+//! Table of groups with the states of their aggregates.
+//!
+//! Parts are computed near the rows and merged afterwards. The result does not depend on the distribution of the rows.
 
 pub(crate) mod codes;
 pub(crate) mod inference;
@@ -24,9 +25,9 @@ use hashbrown::HashTable;
 use crate::EngineError;
 use crate::groups::codes::Codes;
 
-/// Groups of one query.
+/// Upper bound of the groups of one query.
 pub const QUERY_GROUPS_MAX: usize = 1_000_000;
-/// Memory of a group beside its values and states.
+/// Bytes of a group in addition to its values and states.
 const GROUP_BYTES: usize = 96;
 
 #[derive(Debug)]
@@ -34,14 +35,14 @@ pub(crate) struct GroupTable {
     /// Groups by their keys.
     known: HashTable<u32>,
     keys: Keys,
-    /// Dimensions of each group, as first met.
+    /// Dimensions of each group, as in its first row.
     dimensions: Vec<Value<'static>>,
     states: Vec<States>,
     bytes: usize,
     key: Vec<u8>,
 }
 
-/// Canonical bytes of the dimensions of each group, one behind the other, and their hashes.
+/// Canonical bytes of the dimensions of each group, concatenated, with their hashes.
 #[derive(Debug, Default)]
 struct Keys {
     bytes: Vec<u8>,
@@ -67,7 +68,7 @@ fn hash_of(key: &[u8]) -> u64 {
     STATE.hash_one(key)
 }
 
-/// Texts, of a dictionary of them.
+/// Converts a dictionary of texts to texts.
 fn plain(array: &ArrayRef) -> Cow<'_, ArrayRef> {
     match array.as_dictionary_opt::<Int32Type>() {
         Some(dictionary) => {
@@ -78,7 +79,7 @@ fn plain(array: &ArrayRef) -> Cow<'_, ArrayRef> {
     }
 }
 
-/// A column of texts, or a dictionary of them.
+/// Column of texts, or a dictionary of them.
 struct Texts<'a> {
     texts: &'a StringArray,
     places: Option<&'a Int32Array>,
@@ -120,12 +121,12 @@ impl GroupTable {
         self.bytes + self.states.iter().map(States::bytes).sum::<usize>()
     }
 
-    /// Whether it matters in which order rows are.
+    /// Returns whether any aggregate depends on the order of rows.
     pub fn needs_positions(&self) -> bool {
         self.states.iter().any(States::needs_positions)
     }
 
-    /// Adds rows that are only counted.
+    /// Adds a number of rows that are only counted.
     pub fn push_count(&mut self, rows: usize) -> Result<(), EngineError> {
         let group = self.group(&[])?;
         let count = self.count();
@@ -133,8 +134,8 @@ impl GroupTable {
         Ok(())
     }
 
-    /// Rows with a column for each dimension, and for each aggregate that is of something; with their places, where those
-    /// matter.
+    /// Adds rows with a column for each dimension, and for each aggregate with an argument. `places` has their
+    /// positions, if they are needed.
     pub fn push(
         &mut self,
         rows: usize,
@@ -160,7 +161,7 @@ impl GroupTable {
             [(array, Type::Text)] => Some(Texts::of(array)),
             _ => None,
         };
-        // Texts without a dictionary are mostly different: codes would only hash them once more.
+        // Texts without a dictionary are mostly distinct, so codes would only hash them once more.
         if let Some(texts) = only_text.as_ref().filter(|texts| texts.places.is_none()) {
             return (0..rows).map(|row| self.group_of_text(texts.at(row))).collect();
         }
@@ -207,7 +208,7 @@ impl GroupTable {
         group
     }
 
-    /// Finds groups of a single text dimension: the most common case.
+    /// Returns the group of a single text dimension, which is the most common case.
     fn group_of_text(&mut self, text: Option<&str>) -> Result<u32, EngineError> {
         let Some(text) = text else { return self.group(&[Value::Null]) };
         let mut key = std::mem::take(&mut self.key);
@@ -218,7 +219,7 @@ impl GroupTable {
         group
     }
 
-    /// Returns the group of a key; a new one has these dimensions.
+    /// Returns the group of a key. A new group gets these dimensions.
     fn of_key<D: IntoIterator<Item = Value<'static>>>(
         &mut self,
         key: &[u8],
@@ -261,7 +262,7 @@ impl GroupTable {
         Ok(())
     }
 
-    /// Returns each group's dimensions and aggregates. Without dimensions there is one group, even for no rows.
+    /// Returns the dimensions and aggregates of each group. Without dimensions there is one group, even without rows.
     pub fn finish(mut self, has_dimensions: bool) -> Result<FinishedGroups, EngineError> {
         if !has_dimensions {
             self.group(&[])?;
@@ -299,7 +300,7 @@ impl GroupTable {
     }
 }
 
-/// Groups as they are in the end.
+/// Groups with final values.
 #[derive(Debug)]
 pub(crate) struct FinishedGroups {
     count: usize,

@@ -3,7 +3,7 @@
 use assay_node_btql::values::Value;
 use assay_storage_model::merge::doc_fields;
 
-/// Calls `see` for the members of an object in their order. Other values, and damaged texts, have none.
+/// Calls `see` for the members of an object in their order. Other values and damaged texts have no members.
 pub(crate) fn each<'v>(object: &'v Value<'_>, mut see: impl FnMut(&str, Value<'v>)) {
     match object {
         Value::Object(json) => {

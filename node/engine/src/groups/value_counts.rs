@@ -1,4 +1,4 @@
-//! Counts of distinct values, found by a hash and compared by value.
+//! Counts of distinct values, which are found by hash and compared by value.
 
 use std::hash::{BuildHasher, Hash, Hasher};
 
@@ -11,7 +11,7 @@ use assay_node_btql::values::{Value, canonical, same};
 pub(crate) struct ValueCounts {
     /// Values in the order of their first occurrence.
     counted: Vec<Counted>,
-    /// The last value that has a hash.
+    /// Index of the last value with each hash.
     last: AHashMap<u64, usize>,
     state: RandomState,
 }
@@ -20,12 +20,12 @@ pub(crate) struct ValueCounts {
 struct Counted {
     value: Value<'static>,
     count: u64,
-    /// The one before it that has the same hash.
+    /// Index of the previous value with the same hash.
     before: Option<usize>,
 }
 
 impl ValueCounts {
-    /// Counts a value; the first of equal values is kept.
+    /// Counts a value. The first of equal values is kept.
     pub fn add(&mut self, value: &Value<'_>, count: u64) {
         let mut hasher = self.state.build_hasher();
         feed(value, &mut hasher);
@@ -54,7 +54,7 @@ impl ValueCounts {
     }
 }
 
-/// Alike for values that are the same.
+/// Feeds a value to a hasher. Equal values have equal hashes.
 fn feed(value: &Value<'_>, hasher: &mut impl Hasher) {
     let mut tagged = |tag: u8, bytes: &[u8]| {
         hasher.write_u8(tag);
@@ -65,7 +65,7 @@ fn feed(value: &Value<'_>, hasher: &mut impl Hasher) {
         Value::Boolean(boolean) => tagged(b'b', &[u8::from(*boolean)]),
         Value::Integer(number) => tagged(b'n', &i128::from(*number).to_le_bytes()),
         Value::Unsigned(number) => tagged(b'n', &i128::from(*number).to_le_bytes()),
-        // A large float may equal a whole number, and is within an i128 then.
+        // A large float that equals a whole number is within the range of `i128`.
         Value::Float(number) if number.fract() == 0.0 => tagged(b'n', &(*number as i128).to_le_bytes()),
         Value::Float(number) => tagged(b'f', &number.to_bits().to_le_bytes()),
         Value::Text(text) => tagged(b't', text.as_bytes()),
@@ -77,7 +77,7 @@ fn feed(value: &Value<'_>, hasher: &mut impl Hasher) {
     }
 }
 
-/// Whether it is months that it counts, and how many of them, or microseconds.
+/// Returns whether an interval counts months, and the number of its months or microseconds.
 fn length(of: Interval) -> (bool, i128) {
     let is_months = matches!(of.unit, Unit::Month | Unit::Year);
     (is_months, i128::from(of.value) * i128::from(calendar::size(of.unit)))

@@ -1,12 +1,19 @@
-//! Audit of single rows, write by write (D-90): each write is a row of the answer with the columns that it wrote. The filter
-//! names the ids. The writes of a page are chosen before any of them is read.
+//! Audit of single rows, write by write (D-90).
+//!
+//! Each write is a result row with the columns that it wrote. The filter names the ids. The writes of a page are chosen
+//! before any of them is read.
 
+use std::collections::BTreeSet;
+
+use arrow_array::Array;
+use arrow_array::cast::AsArray;
 use assay_node_btql::ast::Step;
 use assay_node_btql::bound::{Bound, Derived, Field, Order, Output};
 use assay_node_btql::values::Value;
 use assay_node_expressions::Program;
 use assay_storage_model::merge::{DocField, doc_fields};
-use assay_storage_shard::{PastWrite, Written};
+use assay_storage_segments::Want;
+use assay_storage_shard::{PastWrite, Sought, Written};
 
 use crate::EngineError;
 use crate::price::Prices;
@@ -14,27 +21,28 @@ use crate::rows::output::{Flowing, Outlet, Page, Part, order_of};
 use crate::rows::rank::Rank;
 use crate::rows::row_expressions::{Slots, holds, stepped};
 use crate::scan::ScanContext;
+use crate::scan::blind;
 use crate::scan::inputs::PRICED_TOKENS;
 use crate::scan::sampling::Sampled;
 use crate::scan::source::Source;
 use crate::scheduling::watch::MemoryHold;
 
-/// Writes that are read at once.
+/// Number of writes that are read at once.
 const WRITES_AT_ONCE: usize = 16;
-/// Bits of a transaction that differ between transactions, and bits of a number within one.
+/// Number of transaction bits that differ between transactions, and number of bits for the index within one.
 const XACT_BITS: u32 = 48;
 const NTH_BITS: u32 = u16::BITS;
 
-/// A write that is not read yet.
+/// Write that was not read yet.
 struct UnreadWrite<'b> {
     id: &'b str,
-    /// Among the sources of this node.
+    /// Index of the source on this node.
     source: usize,
     write: PastWrite,
     rank: Rank,
 }
 
-/// A write that was read.
+/// Write that was read.
 struct WriteRow<'r> {
     id: &'r str,
     source: &'r Source,
@@ -77,7 +85,7 @@ pub(crate) fn run(
     Ok(part)
 }
 
-/// The ids to which something was written that the query selects, each once, with the numbers of their objects.
+/// Passes each id with a selected write to `take`, once and with the number of its object.
 pub(crate) fn ids(
     bound: &Bound,
     context: &ScanContext<'_>,
@@ -103,7 +111,7 @@ pub(crate) fn ids(
     Ok(())
 }
 
-/// All writes to the rows that the query names, in its order.
+/// Returns all writes to the rows that the query names, in its order.
 fn found<'b>(
     bound: &'b Bound,
     context: &ScanContext<'_>,
@@ -117,8 +125,12 @@ fn found<'b>(
     let xacts = bound.bounds.xact.from.unwrap_or(0)..=bound.bounds.xact.to.unwrap_or(u64::MAX);
     let mut all = Vec::new();
     for (number, source) in context.sources.iter().enumerate() {
+        let hidden = hidden(context, number, &ids)?;
         for id in &ids {
             context.watch.check()?;
+            if hidden.contains(*id) {
+                continue;
+            }
             for write in source.view.history(&source.object, id, source.at)? {
                 let rank = rank(&write, source, bound, &order);
                 if xacts.contains(&write.xact.0) && is_wanted(id, &rank) {
@@ -130,14 +142,41 @@ fn found<'b>(
     }
     all.sort_by(|left, right| left.rank.compare(&right.rank, &order));
     if matches!(bound.output, Output::Groups(_)) {
-        // What gathers values has them as they were written.
+        // Aggregates that collect values need them in the order of the writes.
         all.reverse();
     }
     Ok(all)
 }
 
-/// Writes to one row have its key, and those of one transaction that as well. What tells them apart stands where other rows
-/// have their own key: it is higher the later they were, unless keys ascend where the newest comes first.
+/// Returns the ids whose writes the reader of a source may not see.
+///
+/// These are reviews of others, and rows that the reader has to review first, since their writes reveal other scores.
+fn hidden(context: &ScanContext<'_>, number: usize, ids: &[&str]) -> Result<BTreeSet<String>, EngineError> {
+    let source = &context.sources[number];
+    let Some(blind) = &source.blind else { return Ok(BTreeSet::new()) };
+    let sought = Sought { ids: Some(ids.iter().map(|id| (*id).to_owned()).collect()), ..Sought::default() };
+    let mut hidden = BTreeSet::new();
+    for unit in source.view.units(&source.object, source.at, &sought)? {
+        let (all, shown) = (unit.visible()?, blind::visible(&unit, source, context.shared)?);
+        let wants = [Want::Id, blind::submitters_path(), blind::assignees_path()];
+        let columns = unit.read(&context.shared.cache, 0..all.len(), None, &wants)?;
+        let [found, submitters, assignees] = [0, 1, 2].map(|nth| columns[nth].as_string::<i32>());
+        // The ids are sorted.
+        for row in all.set_indices().filter(|row| ids.binary_search(&found.value(*row)).is_ok()) {
+            let submitters = submitters.is_valid(row).then(|| submitters.value(row));
+            let is_reviewed = submitters.is_some() || assignees.is_valid(row);
+            if !shown.value(row) || (is_reviewed && !blind.has_submitted(submitters)) {
+                hidden.insert(found.value(row).to_owned());
+            }
+        }
+    }
+    Ok(hidden)
+}
+
+/// Returns the rank of a write. Writes to one row share its key, and those of one transaction also share that.
+///
+/// So `key` holds the order of the writes, where other rows have their own key. Later writes have higher values, unless
+/// the newest come first.
 fn rank(write: &PastWrite, source: &Source, bound: &Bound, order: &Order) -> Rank {
     let since = write.xact.0 & ((1 << XACT_BITS) - 1);
     let later = since << NTH_BITS | u64::from(write.nth);
@@ -146,7 +185,7 @@ fn rank(write: &PastWrite, source: &Source, bound: &Bound, order: &Order) -> Ran
     Rank { sort: Vec::new(), place: write.key.0, xact: write.xact.0, object: source.number, key, nth: 0 }
 }
 
-/// Reads writes and passes on those that satisfy the condition.
+/// Reads writes and passes those that satisfy the condition to `take`.
 fn each(
     context: &ScanContext<'_>,
     condition: &Condition,
@@ -211,7 +250,7 @@ impl<'r> WriteRow<'r> {
         }
     }
 
-    /// Returns a column: identity columns are the row's, all others are as written.
+    /// Returns a column. Identity columns are those of the row, and all others are as written.
     fn column(&self, name: &str) -> Value<'_> {
         let said = |text: &'r str| if text.is_empty() { Value::Null } else { Value::Text(text.into()) };
         match name {
@@ -225,7 +264,7 @@ impl<'r> WriteRow<'r> {
             "org_id" | "project_id" | "log_id" | "experiment_id" | "dataset_id" | "prompt_session_id" => {
                 self.source.constant(name).map_or(Value::Null, |text| Value::Text(text.into()))
             }
-            // They are not written to the row, but hung on it.
+            // Comments are stored apart from rows.
             "comments" => Value::Null,
             "audit_data" => Value::read(&self.audit_data),
             _ => {
@@ -235,7 +274,7 @@ impl<'r> WriteRow<'r> {
         }
     }
 
-    /// Cost as logged, or computed from the tokens, of this write alone.
+    /// Returns the logged cost, or the cost computed from the tokens of this write alone.
     fn cost(&self) -> Value<'static> {
         let member = |column: &str, key: &str| stepped(self.column(column), &[Step::Key(key.to_owned())]);
         match member("metrics", "estimated_cost") {

@@ -1,5 +1,7 @@
-//! Part of a query that runs where the rows are. Objects and their traces are whole on a node, so only groups, or rows that
-//! may be on the page, leave it.
+//! Part of a query that runs on a node with its objects.
+//!
+//! An object and its traces are completely on one node. So only groups, or rows that may be on the page, leave the
+//! node.
 
 mod audit;
 mod ordered_spans;
@@ -31,22 +33,22 @@ use spans::SpanSelection;
 pub use rows::LeafRows;
 pub(crate) use rows::{counted, counts_traces, position};
 
-/// Divisor of the rows above which a condition selects too many rows to be useful for the selection of traces.
+/// Divisor of the rows. A condition that selects a larger share is not used to select traces.
 const FEW_ONE_IN: usize = 8;
-/// Memory of a trace that may be selected.
+/// Bytes of a candidate trace.
 const ROOT_BYTES: usize = 80;
 
-/// Parameters of a leaf beside the query.
+/// Parameters of a leaf in addition to the query.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Ask {
-    /// Rows, or of shape traces traces. None where all are wanted.
+    /// Upper bound of the rows or traces, or `None` for all.
     pub limit: Option<u64>,
-    /// Bytes of texts behind which the rows may end early, where single rows are wanted.
+    /// Bytes of texts after which the result may end early, for queries of single rows.
     pub bytes: Option<usize>,
     pub after: Option<Position>,
-    /// Highest hash in a sample of fixed size, once all nodes have reported theirs.
+    /// Highest hash in a sample of fixed size, after all nodes have reported their hashes.
     pub until: Option<Hash>,
-    /// Seed of the hashes of distinct values, the same on all nodes.
+    /// Seed of the hashes of distinct values, which is the same on all nodes.
     pub seed: u64,
 }
 
@@ -74,7 +76,7 @@ pub fn run(
         }
         Shape::Traces => of_traces(bound, &context, ask, &page)?,
         Shape::Summary => {
-            // The row of a trace may become several: it is traces that are counted.
+            // A limit counts traces, and one trace may become several rows.
             let limit = if bound.unpivot.is_empty() { page.limit } else { usize::MAX };
             summaries::run(bound, &context, selected(bound, &context, ask, &page)?, &Page { limit, ..page })?
         }
@@ -120,7 +122,7 @@ fn shape_of(bound: &Bound) -> Result<Shape, EngineError> {
     }
 }
 
-/// Returns the limit of rows, for `infer` its budget.
+/// Returns the limit of rows, which for `infer` is its budget.
 fn limit_of(bound: &Bound, limit: usize) -> usize {
     match &bound.output {
         Output::Infer(infer) => usize::try_from(infer.budget).unwrap_or(usize::MAX),
@@ -137,7 +139,7 @@ fn sampled(bound: &Bound, ask: &Ask) -> Option<Sampled> {
     Some(Sampled { seed, cut })
 }
 
-/// The traces that are selected and sampled; where they come newest first, as many as the page is about at least.
+/// Returns the selected and sampled traces. If the newest come first, they may be only those that a page needs.
 fn selected(
     bound: &Bound,
     context: &ScanContext<'_>,
@@ -167,7 +169,7 @@ fn traces_of(bound: &Bound, context: &ScanContext<'_>) -> Result<Vec<SelectedTra
     traces::select(context, &all, bound.traces.as_ref(), among.as_deref())
 }
 
-/// The ids of the traces that may be selected, where one condition alone leaves few of them.
+/// Returns the ids of candidate traces, if one condition alone leaves few of them.
 fn candidates(bound: &Bound, context: &ScanContext<'_>) -> Result<Option<Vec<Roots>>, EngineError> {
     let condition = bound.traces.as_ref().and_then(|traces| traces.condition.as_ref());
     let needed = match condition {
@@ -183,7 +185,7 @@ fn candidates(bound: &Bound, context: &ScanContext<'_>) -> Result<Option<Vec<Roo
         return Ok(Some(vec![roots; context.sources.len()]));
     }
     let Some(needed) = needed else { return Ok(None) };
-    // Its bounds are not always those of this condition.
+    // The bounds of the query may differ from those of this condition.
     let filter = Filter::of(Some(needed), &context.env);
     let pieces = pieces(context.sources, &Sought::default())?;
     let start = || (Gathered::new(context.sources.len()), context.watch.hold());
@@ -213,7 +215,7 @@ fn candidates(bound: &Bound, context: &ScanContext<'_>) -> Result<Option<Vec<Roo
     Ok(Some(all.roots))
 }
 
-/// Ids of traces with a span that a condition selects, as far as they were looked for.
+/// Ids of traces with a span that a condition selects, found so far.
 struct Gathered {
     roots: Vec<Roots>,
     rows: usize,
@@ -229,13 +231,13 @@ impl Gathered {
         self.roots.iter().map(|roots| roots.len()).sum()
     }
 
-    /// Returns whether the condition selects so many rows that it is not worth while to apply it first.
+    /// Returns whether the condition selects so many rows that applying it first is not worthwhile.
     fn is_most(&self) -> bool {
         self.len() > FETCHED_TRACES_MAX && self.selected * FEW_ONE_IN > self.rows
     }
 }
 
-/// All spans that are seen of the traces that are selected.
+/// Returns the visible spans of the selected traces.
 fn of_traces(bound: &Bound, context: &ScanContext<'_>, ask: &Ask, page: &Page) -> Result<Part, EngineError> {
     let mut found = selected(bound, context, ask, page)?;
     let order = order_of(bound);
@@ -246,7 +248,7 @@ fn of_traces(bound: &Bound, context: &ScanContext<'_>, ask: &Ask, page: &Page) -
     let spans = bound.traces.as_ref().and_then(|traces| traces.spans.as_ref());
     let traces = Traces::from_found(&found, context.sources.len());
     let seen = SpanSelection { filter: Filter::of(spans, &context.env), traces: Some(&traces), sampled: None };
-    // It is traces that are counted, and all their rows that come.
+    // A limit counts traces, and all of their rows are returned.
     let is_of_rows = matches!(bound.output, Output::Infer(_));
     let (limit, traces) = if is_of_rows { (page.limit, usize::MAX) } else { (usize::MAX, page.limit) };
     spans::run(bound, context, pieces_of(context, &found)?, &seen, &Page { limit, traces, bytes: None, ..*page })

@@ -1,4 +1,4 @@
-//! Spans in the order of their sort keys: the best rows are selected by their keys, and then read whole.
+//! Spans in the order of their sort keys: the first rows are selected by their keys and then read completely.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -24,14 +24,14 @@ use crate::scan::source::ScanUnit;
 use crate::scheduling::watch::MemoryHold;
 use crate::traces::Traces;
 
-/// Rows behind those that fill a page are read with them where they are no more than one in so many of its bytes.
+/// Divisor of a page's bytes. Remaining rows up to this share are read together with the page.
 const REST_ONE_IN: usize = 2;
-/// Rows that are selected before the first part is read, and their growth up to the upper bound.
+/// Number of rows that are selected before the first part is read, with its growth and upper bound.
 const AHEAD_AT_FIRST: usize = 2_000;
 const AHEAD_GROWTH: usize = 8;
 const AHEAD_MAX: usize = 1 << 16;
 
-/// Runs a query whose rows come in an order.
+/// Runs a query with ordered rows.
 pub(crate) fn run(
     bound: &Bound,
     context: &ScanContext<'_>,
@@ -45,7 +45,7 @@ pub(crate) fn run(
     read(bound, &order, context, &pieces, best, page)
 }
 
-/// A row that is not read yet.
+/// Selected row that was not read yet.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     piece: u32,
@@ -58,7 +58,7 @@ impl Weigh for Candidate {
     }
 }
 
-/// First sort key, whose bounds units know.
+/// First sort key, if units know its bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Leading {
     Key,
@@ -66,7 +66,7 @@ enum Leading {
     Created,
 }
 
-/// And whether it descends.
+/// Returns the first sort key, and whether it is descending.
 fn leading(order: &Order) -> Option<(Leading, bool)> {
     match order {
         Order::Key { by: Key::Pagination, descending } => Some((Leading::Key, *descending)),
@@ -102,12 +102,12 @@ impl Leading {
     }
 }
 
-/// Maps to unsigned numbers in the same order.
+/// Maps signed numbers to unsigned ones in the same order.
 fn ordered(signed: i64) -> u64 {
     signed.cast_unsigned() ^ 1 << 63
 }
 
-/// Sorts units by their known bounds, first in the order first.
+/// Sorts units by their known bounds, in the order of the query.
 fn sort_pieces(pieces: &mut [ScanUnit], order: &Order) {
     let Some((leading, descending)) = leading(order) else { return };
     let ends = |piece: &ScanUnit| leading.of_unit(piece).unwrap_or((0, u64::MAX));
@@ -155,8 +155,8 @@ fn best(
     Ok(best)
 }
 
-/// Visits the rows of a unit in their order. If long columns decide on the selection, rows after the last needed one
-/// are not read.
+/// Selects rows of a unit in their order. If the filter reads long columns, rows after the last needed one are not
+/// read.
 fn in_order(
     context: &ScanContext<'_>,
     piece: &ScanUnit,
@@ -171,7 +171,7 @@ fn in_order(
     let Some(rest) = rest else {
         return offer(context, piece, number, &selected, keys, None, of_rows, top);
     };
-    // Rows that are known are taken first: none behind the worst of them has to be looked at.
+    // Rows with a cached result go first, because no row after the worst of them has to be read.
     let KnownRows { found, open } = rest.known(context, &selected);
     offer(context, piece, number, &found, keys, None, of_rows, top)?;
     top.cut(order);
@@ -193,7 +193,7 @@ fn in_order(
     Ok(())
 }
 
-/// Bound shared by threads: once one of them has enough rows, rows after its worst one are not read.
+/// Bound that all threads share. Once a thread has enough rows, no thread reads rows after its worst one.
 struct Outcome<'q> {
     order: &'q Order,
     page: &'q Page,
@@ -209,7 +209,7 @@ fn worst_of(order: &Order) -> u64 {
 }
 
 impl Outcome<'_> {
-    /// Whether no row of the unit can be among the best.
+    /// Returns whether no row of the unit can be among the best.
     fn is_beyond(&self, piece: &ScanUnit) -> bool {
         let Some((leading, descending)) = leading(self.order).filter(|_| !self.is_of_traces) else { return false };
         let Some((least, most)) = leading.of_unit(piece) else { return false };
@@ -231,7 +231,7 @@ impl Outcome<'_> {
     }
 }
 
-/// Offers the selected rows of a unit.
+/// Offers the selected rows of a unit to the best rows.
 #[allow(clippy::too_many_arguments, reason = "what a thread knows of the unit at hand")]
 fn offer(
     context: &ScanContext<'_>,
@@ -277,7 +277,8 @@ fn offer(
     Ok(())
 }
 
-/// Reads the selected columns of the best rows in their order; of a page that may end early only as many as needed.
+/// Reads the selected columns of the best rows in their order. If the page may end early, reads only as many rows as
+/// needed.
 fn read(
     bound: &Bound,
     order: &Order,
@@ -290,7 +291,7 @@ fn read(
     Ok(Part::Batch(RankedBatch::merge(&batches, order, page.limit)?))
 }
 
-/// Bytes of the rows that were read, and the bytes that were expected of them.
+/// Bytes of the rows that were read, and their expected bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct SizeRatio {
     read: usize,
@@ -298,7 +299,7 @@ struct SizeRatio {
 }
 
 impl SizeRatio {
-    /// Returns the expectation of rows that will have slightly more than this many bytes.
+    /// Returns the expected bytes of rows that will have slightly more than this number of bytes.
     fn expectation(self, bytes: usize) -> usize {
         match self {
             SizeRatio { expected: 0, .. } => bytes,
@@ -325,7 +326,7 @@ fn read_until(
     };
     let mut batches = Vec::new();
     let expected: Vec<usize> = pieces.iter().map(|piece| piece.unit.row_bytes()).collect();
-    // Rows before may have had hardly any texts, and these may: so no more is expected than without any experience.
+    // Earlier rows may have had hardly any texts. So the expectation never exceeds the one without any experience.
     let (mut rest, mut wanted) = (best, ratio.expectation(most).clamp(1, most.max(1)));
     let mut bytes = 0;
     while !rest.is_empty() && bytes < most {
@@ -334,7 +335,7 @@ fn read_until(
             ahead += expected[candidate.piece as usize];
             ahead >= wanted
         });
-        // A short rest is read with the others.
+        // A short rest is read together with the other rows.
         let behind = |last: usize| rest[last + 1..].iter().map(|(_, candidate)| expected[candidate.piece as usize]);
         let reach = reach.filter(|last| !fits(behind(*last), wanted / REST_ONE_IN));
         let (next, later) = rest.split_at(reach.map_or(rest.len(), |last| last + 1));
@@ -344,15 +345,14 @@ fn read_until(
         *ratio = SizeRatio { read: read_bytes, expected };
         bytes += read_bytes;
         batches.extend(read);
-        // Rows are expected to be as long as all that is stored of them. That is compressed, and fewer columns may be
-        // wanted.
+        // The stored size is compressed and covers all columns, so the ratio corrects the next expectation.
         let left = ratio.expectation(most.saturating_sub(bytes));
         (rest, wanted) = (later, left.clamp(1, wanted.saturating_mul(2)));
     }
     Ok((batches, best.len() - rest.len()))
 }
 
-/// Returns whether the sum is at most `most`, without a look at all of a long rest.
+/// Returns whether the sum is at most `most`, without visiting all of a long rest.
 fn fits(sizes: impl Iterator<Item = usize>, most: usize) -> bool {
     let mut sum = 0;
     for size in sizes {
@@ -364,18 +364,19 @@ fn fits(sizes: impl Iterator<Item = usize>, most: usize) -> bool {
     true
 }
 
-/// Spans in the order of their keys, read a part at a time. Rows are selected by their sort keys far ahead of the part
-/// that is read, so that a long result visits each unit a few times only.
+/// Spans in the order of their keys, read one part at a time.
+///
+/// Rows are selected far ahead of the read part, so that a long result visits each unit only a few times.
 #[derive(Debug)]
 pub(crate) struct SpanRows {
     pieces: Vec<ScanUnit>,
     order: Order,
-    /// Selected rows, and the number of those that were read.
+    /// Selected rows, and the number of them that were read.
     best: Vec<(Rank, Candidate)>,
     read: usize,
-    /// Rows to select next.
+    /// Number of rows to select next.
     ahead: usize,
-    /// Whether there may be rows behind the selected ones.
+    /// Whether there may be rows after the selected ones.
     goes_on: bool,
     ratio: SizeRatio,
 }
@@ -398,7 +399,7 @@ impl SpanRows {
         !self.goes_on && self.read == self.best.len()
     }
 
-    /// Returns the next rows, at most `page.limit` and about `page.bytes`, behind `page.after`.
+    /// Returns the next rows after `page.after`, at most `page.limit` and about `page.bytes`.
     pub fn next(
         &mut self,
         bound: &Bound,

@@ -1,4 +1,4 @@
-//! Rows of a leaf in the order of their keys, a part at a time.
+//! Rows of a leaf in the order of their keys, returned part by part.
 
 use assay_node_btql::ast::Shape;
 use assay_node_btql::bound::{Bound, Rows};
@@ -16,7 +16,7 @@ use crate::scan::filter::Filter;
 use crate::scan::source::{Shared, Source, pieces, sought};
 use crate::scheduling::watch::Watch;
 
-/// Traces, or writes, of the first part. Later parts have as many as their bytes allow.
+/// Number of traces or writes in the first part. Later parts have as many as their bytes allow.
 const UNITS_AT_FIRST: u64 = 64;
 const UNITS_AT_ONCE_MAX: u64 = 16_000;
 
@@ -32,17 +32,17 @@ pub struct LeafRows {
 enum LeafState {
     Begun,
     Spans(SpanRows),
-    /// Rows of other shapes, and how many traces or writes the next part has.
+    /// Rows of other shapes, and the number of traces or writes in the next part.
     Pages(u64),
     /// Groups.
     Groups(Partial),
-    /// Rows that have no pages, as they were computed, and the number of those that were returned.
+    /// Computed rows of a result without pages, and the number of returned rows.
     Whole(RankedBatch, usize),
     Ended,
 }
 
 impl LeafRows {
-    /// Creates the rows of a query, behind `ask.after`. A part has about `ask.bytes`.
+    /// Creates the rows of a query after `ask.after`. A part has about `ask.bytes`.
     pub fn new(sources: Vec<Source>, ask: Ask) -> LeafRows {
         LeafRows { sources, ask, state: LeafState::Begun }
     }
@@ -52,7 +52,7 @@ impl LeafRows {
         matches!(self.state, LeafState::Ended) || self.ask.limit == Some(0)
     }
 
-    /// Returns the next part. The first is there always.
+    /// Returns the next part. There is always a first part.
     pub fn next(&mut self, bound: &Bound, shared: &Shared, watch: &Watch) -> Result<Partial, EngineError> {
         if let LeafState::Begun = self.state {
             self.state = self.begin(bound, shared, watch)?;
@@ -121,7 +121,7 @@ impl LeafRows {
         })
     }
 
-    /// Continues behind the rows of a part.
+    /// Continues after the rows of a part.
     fn advance(&mut self, bound: &Bound, batch: &RankedBatch) {
         if let Some(last) = batch.ranks.last() {
             self.ask.after = Some(position(bound, last));
@@ -130,17 +130,17 @@ impl LeafRows {
     }
 }
 
-/// Returns the position of a row, behind which the next page begins.
+/// Returns the position of a row, after which the next page begins.
 pub(crate) fn position(bound: &Bound, rank: &Rank) -> Position {
     if bound.audit_log { rank.position_of_write() } else { rank.position() }
 }
 
-/// Number of rows, or of their traces, as a limit counts them.
+/// Returns the number of rows or of their traces, as counted by a limit.
 pub(crate) fn counted(bound: &Bound, batch: &RankedBatch) -> u64 {
     if !counts_traces(bound) {
         return batch.ranks.len() as u64;
     }
-    // The rows of a trace are beside each other.
+    // The rows of a trace are adjacent.
     let changes = batch.ranks.windows(2).filter(|pair| pair[0].trace() != pair[1].trace()).count();
     (changes + usize::from(!batch.ranks.is_empty())) as u64
 }
@@ -155,7 +155,7 @@ fn page(ask: &Ask) -> Page {
     Page { limit, traces: usize::MAX, bytes: ask.bytes, after: ask.after, seed: ask.seed }
 }
 
-/// Returns rows from `from` on, about `bytes` of them.
+/// Returns rows from `from` on, of about `bytes`.
 fn slice(batch: &RankedBatch, from: usize, bytes: Option<usize>) -> RankedBatch {
     let rest = batch.ranks.len() - from;
     let mut sum = 0;

@@ -1,4 +1,4 @@
-//! Rows of shape spans, column by column: filtered, then grouped, or ordered (`ordered_spans`).
+//! Rows of shape spans, processed column by column: filtered, then grouped or ordered (`ordered_spans`).
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
@@ -23,10 +23,10 @@ use crate::scan::source::ScanUnit;
 use crate::scheduling::watch::MemoryHold;
 use crate::traces::Traces;
 
-/// Rows processed by value between two checks whether others wait.
+/// Number of rows processed by value between two checks whether others wait.
 const CHECKED_ROWS: usize = 64;
 
-/// Selection of visible spans: by a filter, of all or of some traces.
+/// Selection of visible spans by a filter, of all or of some traces.
 #[derive(Debug)]
 pub(crate) struct SpanSelection<'t> {
     pub filter: Filter,
@@ -50,7 +50,7 @@ impl SpanSelection<'_> {
     }
 }
 
-/// Runs a query over units of spans, whatever its output is.
+/// Runs a query over units of spans, for any output.
 pub(crate) fn run(
     bound: &Bound,
     context: &ScanContext<'_>,
@@ -86,7 +86,7 @@ fn grouped(
     Part::together(made.into_iter().map(|(part, _)| part).collect(), bound, page)
 }
 
-/// Rows of a unit into their groups.
+/// Adds the selected rows of a unit to their groups.
 pub(crate) fn push_groups(
     context: &ScanContext<'_>,
     piece: &ScanUnit,
@@ -112,7 +112,7 @@ pub(crate) fn push_groups(
     held.now(table.bytes())
 }
 
-/// Groups members: by key in units that know their keys, otherwise by row.
+/// Groups the members of unpivoted objects: by key in units with known keys, otherwise by row.
 fn unpivoted(
     bound: &Bound,
     by_key: &ByKey<'_>,
@@ -139,8 +139,8 @@ fn unpivoted(
     Part::together(parts, bound, page)
 }
 
-/// Columns of the rows of a unit that are selected, in parts where they are long; with the keys of the rows, if they are
-/// wanted, and their number.
+/// Passes the columns of a unit's selected rows to `take`, in parts if they are long. Also passes the keys of the rows,
+/// if they are requested, and the number of rows.
 pub(crate) fn each_part(
     context: &ScanContext<'_>,
     piece: &ScanUnit,
@@ -174,7 +174,7 @@ pub(crate) fn each_part(
     Ok(())
 }
 
-/// Rows that are worked on by their values.
+/// Processes rows by their values.
 fn one_by_one(
     bound: &Bound,
     context: &ScanContext<'_>,
@@ -184,7 +184,7 @@ fn one_by_one(
 ) -> Result<Part, EngineError> {
     let outlet = Outlet::new(bound, page, &context.env, context.watch)?;
     let exprs: Vec<BoundExpr> = outlet.slots.exprs();
-    // What an unpivot gives has its slots filled by that.
+    // The unpivot itself fills the slots of its columns.
     let is_stored = |expr: &&BoundExpr| !matches!(expr, BoundExpr::Field(Field::Unpivoted(_), _));
     let stored: Vec<&BoundExpr> = exprs.iter().filter(is_stored).collect();
     let xact = BoundExpr::Field(Field::Column("_xact_id"), Vec::new());

@@ -1,4 +1,4 @@
-//! Rows of shape summary: reads the needed columns of the spans, and rolls them up one trace at a time (`summary`).
+//! Rows of shape summary: the needed columns of the spans are read and rolled up one trace at a time (`summary`).
 
 use ahash::{AHashMap, AHashSet};
 use arrow_array::cast::AsArray;
@@ -18,6 +18,7 @@ use crate::rows::output::{Flowing, Outlet, Page, Part, order_of};
 use crate::rows::rank::value_bytes;
 use crate::rows::row_expressions::{Slots, holds, stepped, values_asked};
 use crate::scan::ScanContext;
+use crate::scan::blind;
 use crate::scan::each;
 use crate::scan::filter::Filter;
 use crate::scheduling::watch::MemoryHold;
@@ -28,18 +29,19 @@ use crate::traces::{SelectedTrace, Traces, first};
 /// Upper bound of the traces in memory.
 const TRACES_AT_ONCE: usize = 4096;
 
-/// Multiple of a page's traces above which sort keys are read first, and the rest for the best traces only.
+/// Multiple of a page's traces above which sort keys are read first. All other columns are then read for the best
+/// traces only.
 const WORTH_TWO_LOOKS: usize = 2;
 
-/// Path of at most two steps: a column, or a member of one.
+/// Path of at most two steps: a column or a member of one.
 type Read = (&'static str, Option<String>);
 
-/// Plan for making rows of traces, and an answer of the rows.
+/// Plan for converting traces to rows, and the rows to a result.
 struct RollUp<'b> {
     outlet: Outlet,
-    /// Paths read of each span for the summary itself.
+    /// Paths to read of each span for the summary itself.
     reads: Vec<Read>,
-    /// Paths that expressions about single spans read besides.
+    /// Additional paths for expressions on single spans.
     of_spans: Slots,
     comparison: Option<Program>,
     weighted: Vec<(&'b str, Program)>,
@@ -54,11 +56,11 @@ struct Having<'b> {
     aggregated: Vec<Option<Program>>,
 }
 
-/// A span as far as it was read.
+/// Span with the columns that were read.
 struct SpanRow<'r> {
     reads: &'r [Read],
     values: Vec<Value<'static>>,
-    /// Values for expressions about spans.
+    /// Values for expressions on spans.
     slots: Vec<Value<'static>>,
     key: u64,
     is_seen: bool,
@@ -153,7 +155,7 @@ impl<'b> RollUp<'b> {
         Ok(RollUp { outlet, reads, of_spans, comparison, weighted, weights, having })
     }
 
-    /// The spans of each of some traces, seen or not, in the order of their keys.
+    /// Returns the spans of each trace, selected or not, in the order of their keys.
     fn spans(
         &self,
         context: &ScanContext<'_>,
@@ -168,7 +170,8 @@ impl<'b> RollUp<'b> {
         let pieces = pieces_of(context, found)?;
         let start = || (Vec::<(usize, SpanRow<'_>)>::new(), context.watch.hold(), 0);
         let made = each(context, &pieces, start, |(made, held, bytes), _, piece| {
-            let all = traces.narrow(context, piece, piece.unit.visible()?)?;
+            let visible = blind::visible(&piece.unit, &context.sources[piece.source], context.shared)?;
+            let all = traces.narrow(context, piece, visible)?;
             let seen = filter.select(context, &piece.unit, &context.sources[piece.source])?;
             let wants = [Want::RootSpanId, Want::IsRoot];
             let fixed = piece.unit.read(&context.shared.cache, 0..all.len(), Some(&all), &wants)?;
@@ -195,7 +198,7 @@ impl<'b> RollUp<'b> {
         Ok(all)
     }
 
-    /// All that is read of a span.
+    /// Returns all expressions to read of a span.
     fn exprs(&self) -> Vec<BoundExpr> {
         let of_read = |(column, member): &Read| {
             BoundExpr::Field(Field::Column(column), member.iter().map(|key| Step::Key(key.clone())).collect())
@@ -238,7 +241,7 @@ impl<'b> RollUp<'b> {
         self.outlet.push(Flowing { slots, rank: found.rank(context) }, part, held)
     }
 
-    /// Scores including weighted ones.
+    /// Returns the scores with weighted ones, or `None` without weighted scores.
     fn scores(&self, trace: &Trace<'_, &SpanRow<'_>>) -> Result<Option<Value<'static>>, EngineError> {
         if self.weighted.is_empty() {
             return Ok(None);
@@ -267,13 +270,13 @@ impl<'b> RollUp<'b> {
             (Field::Column(COMPARISON_KEY), _) => stepped(comparison.view(), steps),
             (Field::Column(name), [Step::Key(key), rest @ ..]) => stepped(trace.member(name, key), rest),
             (Field::Column(name), _) => stepped(trace.column(name), steps),
-            // What is not of the row is set where it comes from.
+            // Other fields are set by their producers.
             _ => Value::Null,
         }
     }
 }
 
-/// Paths read of spans for a field of their summary.
+/// Returns the paths to read of spans for a field of their summary.
 fn reads_of(field: &Field, steps: &[Step], is_weighted: bool) -> Vec<Read> {
     match (field, steps) {
         (Field::Derived(Derived::EstimatedCost), _) => summary::reads("metrics", Some("estimated_cost")),
@@ -285,7 +288,8 @@ fn reads_of(field: &Field, steps: &[Step], is_weighted: bool) -> Vec<Read> {
 }
 
 impl Having<'_> {
-    /// D-89: aggregates are over the spans that are seen, columns are the summary's.
+    /// Returns whether the condition holds. Aggregates are over the visible spans, and columns are those of the summary
+    /// (D-89).
     fn holds(
         &self,
         context: &ScanContext<'_>,

@@ -1,5 +1,7 @@
-//! Groups over the members of an object, such as all scores by name, without a row for each member: each key of a unit has a
-//! column of values, for which the key is constant. The keys of a segment's unit are collected once.
+//! Groups over the members of an object, such as all scores by name, without a row for each member.
+//!
+//! Each key of a unit has a column of values, for which the key is constant. The keys of a sealed unit are collected
+//! once.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,12 +23,12 @@ use crate::scan::filter::{narrow, rows_at_once};
 use crate::scan::source::ScanUnit;
 use crate::scheduling::watch::MemoryHold;
 
-/// Upper bound of different keys; rows with more are unpivoted one by one.
+/// Upper bound of distinct keys. Rows with more keys are unpivoted one by one.
 const KEYS_MAX: usize = 64;
 /// Prefix of cache names of collected keys.
 const NAMED: &str = "keys";
 
-/// Groups of the members of a column or of a path below it.
+/// Plan for groups of the members of a column or of a path below it.
 #[derive(Debug)]
 pub(crate) struct ByKey<'b> {
     column: &'static str,
@@ -37,7 +39,7 @@ pub(crate) struct ByKey<'b> {
 }
 
 impl<'b> ByKey<'b> {
-    /// Returns a plan; none if the query needs rows of members.
+    /// Returns a plan, or `None` if the query needs rows of members.
     pub fn of(bound: &'b Bound, groups: &'b Groups, page: &Page) -> Option<ByKey<'b>> {
         let [unpivot] = bound.unpivot.as_slice() else { return None };
         let BoundExpr::Field(Field::Column(column), steps) = &unpivot.of else { return None };
@@ -48,7 +50,7 @@ impl<'b> ByKey<'b> {
         Some(ByKey { column, steps, value: &unpivot.value, groups, filter })
     }
 
-    /// Adds the groups of a unit. Returns false if it has too many keys, or if its keys are unknown.
+    /// Adds the groups of a unit. Returns `false` if it has too many keys or if its keys are unknown.
     pub fn push(
         &self,
         context: &ScanContext<'_>,
@@ -99,9 +101,9 @@ impl<'b> ByKey<'b> {
         }
     }
 
-    /// The keys that rows of a unit have, visible or not; one null where they are too many.
+    /// Returns the keys of a unit's rows, visible or not. Too many keys are cached as a single null.
     fn keys(&self, context: &ScanContext<'_>, unit: &Unit) -> Result<Option<ArrayRef>, EngineError> {
-        // Rows in memory have no order yet, and nothing about them is kept in mind.
+        // Nothing is cached for rows in memory.
         if !unit.is_sorted() {
             return Ok(None);
         }

@@ -1,4 +1,4 @@
-//! Result rows in columns with their ranks, and the merge of several such batches.
+//! Result rows in columns with their ranks, and the merge of several batches.
 
 use assay_node_btql::bound::Order;
 use assay_node_btql::values::Value;
@@ -14,11 +14,11 @@ pub(crate) struct RankedBatch {
     pub columns: Vec<ResultColumn>,
 }
 
-/// A row of several batches: the number of its batch, and its index there.
+/// Row of several batches: the number of its batch, and its index there.
 pub(crate) type RowPlace = (usize, usize);
 
 impl RankedBatch {
-    /// Creates a batch of rows of values.
+    /// Creates a batch from rows of values.
     pub fn from_rows(rows: Vec<(Rank, Vec<Value<'static>>)>, width: usize) -> Result<RankedBatch, EngineError> {
         let mut columns: Vec<Vec<Value<'static>>> = (0..width).map(|_| Vec::with_capacity(rows.len())).collect();
         let mut ranks = Vec::with_capacity(rows.len());
@@ -32,7 +32,7 @@ impl RankedBatch {
         Ok(RankedBatch { ranks, columns })
     }
 
-    /// Merges batches. Their rows are in the order of their ranks, at most `limit` of them.
+    /// Merges batches and returns the first `limit` rows in the order of their ranks.
     pub fn merge(batches: &[RankedBatch], order: &Order, limit: usize) -> Result<RankedBatch, EngineError> {
         let mut places = places_in_order(batches, order);
         places.truncate(limit);
@@ -44,7 +44,7 @@ impl RankedBatch {
         Ok(RankedBatch { ranks, columns: columns_of_places(batches, places)? })
     }
 
-    /// Approximate memory.
+    /// Returns the approximate memory in bytes.
     pub fn bytes(&self) -> usize {
         let ranks = self.ranks.iter().map(Rank::bytes).sum::<usize>();
         let values = self.columns.len() * self.ranks.len() * size_of::<u64>();
@@ -62,7 +62,7 @@ pub(crate) fn places_in_order(batches: &[RankedBatch], order: &Order) -> Vec<Row
     let places = batches.iter().enumerate();
     let mut places: Vec<RowPlace> =
         places.flat_map(|(number, batch)| (0..batch.ranks.len()).map(move |row| (number, row))).collect();
-    // Merges the runs that are sorted already.
+    // A stable sort merges runs that are sorted already.
     places.sort_by(|left, right| batches[left.0].ranks[left.1].compare(&batches[right.0].ranks[right.1], order));
     places
 }

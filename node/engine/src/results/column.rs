@@ -1,4 +1,4 @@
-//! A column of result rows: an Arrow array, and the type that its cells have in the language.
+//! Column of result rows: an Arrow array with the type of its cells in the language.
 
 use std::sync::Arc;
 
@@ -22,19 +22,19 @@ use crate::EngineError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CellType {
     Typed(Type),
-    /// Binary of encoded values. It serves columns that mix times, transactions or intervals with other values: their
-    /// JSON texts would make texts of them.
+    /// Binary of encoded values, for columns that mix times, transactions or intervals with other values. JSON would
+    /// turn these into texts.
     Mixed,
 }
 
-/// A column of result rows.
+/// Column of result rows.
 #[derive(Clone, Debug)]
 pub struct ResultColumn {
     array: ArrayRef,
     ty: CellType,
 }
 
-/// Arrays of a column, by their type, for readers that visit each cell.
+/// Array of a column by its type, for readers that visit each cell.
 #[derive(Debug)]
 pub enum Cells<'c> {
     Null,
@@ -71,8 +71,8 @@ impl CellType {
         })
     }
 
-    /// Returns the type that holds the values of both exactly. `are_safe` tells that floats hold all whole numbers of
-    /// both.
+    /// Returns the type that holds the values of both types exactly. `are_safe` tells whether floats represent all
+    /// whole numbers of both.
     fn or(self, other: CellType, are_safe: bool) -> CellType {
         let (CellType::Typed(one), CellType::Typed(two)) = (self, other) else { return CellType::Mixed };
         CellType::Typed(match (one, two) {
@@ -97,7 +97,7 @@ fn is_safe(number: i64) -> bool {
 }
 
 impl ResultColumn {
-    /// Creates a column of an array of type `ty`, which may be a dictionary of texts.
+    /// Creates a column from an array of type `ty`, which may be a dictionary of texts.
     pub(crate) fn new(array: &ArrayRef, ty: Type) -> Result<ResultColumn, EngineError> {
         let array = match array.as_dictionary_opt::<Int32Type>() {
             Some(dictionary) => {
@@ -108,12 +108,12 @@ impl ResultColumn {
         ResultColumn::checked(array, CellType::Typed(ty))
     }
 
-    /// Creates a column of an array that another node sent.
+    /// Creates a column from an array that another node sent.
     pub(crate) fn checked(array: ArrayRef, ty: CellType) -> Result<ResultColumn, EngineError> {
         if *array.data_type() == ty.data_type() { Ok(ResultColumn { array, ty }) } else { Err(EngineError::Damaged) }
     }
 
-    /// Creates a column of single values.
+    /// Creates a column from single values.
     pub fn from_values(values: &[Value<'_>]) -> Result<ResultColumn, EngineError> {
         let are_safe = values.iter().all(|value| !matches!(value, Value::Integer(number) if !is_safe(*number)));
         let types = values.iter().map(CellType::of_value);
@@ -175,7 +175,7 @@ impl ResultColumn {
         ResultColumn { array: self.array.slice(from, rows), ty: self.ty }
     }
 
-    /// Returns whether floats hold all whole numbers of the column.
+    /// Returns whether floats represent all whole numbers of the column.
     fn is_safe(&self) -> bool {
         match self.ty {
             CellType::Typed(Type::Int) => self.array.as_primitive::<Int64Type>().iter().flatten().all(is_safe),
@@ -201,13 +201,13 @@ impl ResultColumn {
     }
 }
 
-/// Returns the cells of several columns in the order of `places`: pairs of a column and its row.
+/// Returns the cells of several columns in the order of `places`, which are pairs of a column and its row.
 pub(crate) fn interleaved(columns: &[&ResultColumn], places: &[(usize, usize)]) -> Result<ResultColumn, EngineError> {
     let are_safe = columns.iter().all(|column| column.is_safe());
     let types = columns.iter().map(|column| column.ty);
     let Some(ty) = types.reduce(|one, two| one.or(two, are_safe)) else { return ResultColumn::from_values(&[]) };
     let cast = columns.iter().map(|column| column.cast(ty)).collect::<Result<Vec<_>, _>>()?;
-    // Nulls alone have no cells to be copied.
+    // A column of nulls has no cells to copy.
     if ty == CellType::Typed(Type::Null) {
         return Ok(ResultColumn { array: Arc::new(NullArray::new(places.len())), ty });
     }
@@ -229,7 +229,7 @@ fn is_in_order(places: &[(usize, usize)]) -> bool {
     places.windows(2).all(|pair| pair[0].0 == pair[1].0 && pair[0].1 + 1 == pair[1].1)
 }
 
-/// Builds a column of values that the type holds.
+/// Builds a column of values that the type can hold.
 fn built<'v>(values: impl Iterator<Item = Value<'v>>, rows: usize, ty: CellType) -> Result<ResultColumn, EngineError> {
     let CellType::Typed(of) = ty else {
         return Ok(ResultColumn { array: Arc::new(encoded(values)?), ty });
@@ -328,7 +328,7 @@ mod tests {
         (0..column.array.len()).map(|row| column.value(row)).collect()
     }
 
-    /// Values of each kind, and pairs that no narrower type holds.
+    /// Returns values of each kind, and pairs that no narrower type holds.
     fn samples() -> Vec<Vec<Value<'static>>> {
         let kinds = vec![
             Value::Boolean(true),

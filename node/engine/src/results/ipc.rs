@@ -1,11 +1,11 @@
-//! Encoding of result rows between nodes: an Arrow IPC stream of one batch, with columns for values, order keys and ranks.
+//! Encoding of result rows between nodes: an Arrow IPC stream of one batch with values, order keys and ranks.
 //!
 //! ```text
 //! v0 .. vn  values            metadata `assay.type`: the type of the cells in the language
 //! k0 .. kn  order keys        the same
 //! place, xact, object, key, nth   the rest of the rank, UInt64
 //! ```
-//! Types travel with each batch: stored columns have the types of their units, which a plan does not know.
+//! Each batch contains its types, because stored columns have the types of their units, which a plan does not know.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,10 +26,10 @@ use crate::results::batch::RankedBatch;
 use crate::results::column::{CellType, ResultColumn};
 use crate::rows::rank::Rank;
 
-/// Key of a field's metadata with the type of its cells.
+/// Metadata key of the type of a field's cells.
 const TYPE_KEY: &str = "assay.type";
 const RANK_COLUMNS: [&str; 5] = ["place", "xact", "object", "key", "nth"];
-/// Names of types between nodes. They never change.
+/// Names of types between nodes, which never change.
 const TYPES: [(CellType, &str); 13] = [
     (CellType::Typed(Type::Null), "null"),
     (CellType::Typed(Type::Bool), "bool"),
@@ -78,7 +78,7 @@ pub(crate) fn decode(bytes: impl Into<Buffer>, width: usize, keys: usize) -> Res
     let mut bytes: Buffer = bytes.into();
     let mut decoder = StreamDecoder::new();
     let batch = decoder.decode(&mut bytes).map_err(|_| EngineError::Damaged)?.ok_or(EngineError::Damaged)?;
-    // The end of the stream tells that nothing was cut off.
+    // The end of the stream shows that nothing was cut off.
     let more = decoder.decode(&mut bytes).map_err(|_| EngineError::Damaged)?;
     decoder.finish().map_err(|_| EngineError::Damaged)?;
     if more.is_some() || !bytes.is_empty() || batch.num_columns() != width + keys + RANK_COLUMNS.len() {

@@ -1,4 +1,4 @@
-//! Rows of a response, as columns.
+//! Rows of a response as columns.
 
 use std::sync::Arc;
 
@@ -12,20 +12,20 @@ use crate::rows::rank::Position;
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     pub columns: Arc<[String]>,
-    /// A column of cells for each name.
+    /// Column of cells for each name.
     pub cells: Vec<ResultColumn>,
     /// Number of rows.
     pub len: usize,
     /// Position where the page ends, if rows come in pages.
     pub end: Option<Position>,
-    /// Number of rows, or of their traces, as a limit counts them.
+    /// Number of rows or of their traces, as counted by a limit.
     pub counted: u64,
-    /// Whether there may be more, because it would have become too large.
+    /// Whether rows were cut off because the table reached its upper bound of bytes.
     pub cut: bool,
 }
 
 impl Table {
-    /// Creates a table of rows of values.
+    /// Creates a table from rows of values.
     pub fn from_rows(columns: Vec<String>, rows: &[Vec<Value<'_>>]) -> Result<Table, EngineError> {
         let width = columns.len();
         let cells = |column: usize| {

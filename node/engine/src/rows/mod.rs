@@ -1,4 +1,4 @@
-//! Rows of an answer: expressions of single rows, their order, and what they come to on this node.
+//! Result rows: expressions of single rows, their order, and their output on this node.
 
 pub(crate) mod output;
 pub(crate) mod preview;

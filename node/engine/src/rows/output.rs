@@ -1,5 +1,5 @@
-//! Output of rows on this node: ordered rows, groups, or values to infer from. Takes rows by their values; `leaf::spans` does
-//! the same faster for whole columns.
+//! Output of rows on this node: ordered rows, groups, or values for inference. It takes rows by their values;
+//! `leaf::spans` is faster for whole columns.
 
 use assay_node_btql::ast::Step;
 use assay_node_btql::bound::{Aggregate, Bound, BoundExpr, Groups, Infer, Key, Order, Output, Unpivot};
@@ -15,24 +15,24 @@ use crate::rows::row_expressions::{Slots, holds, values_asked, values_of};
 use crate::scheduling::watch::{MemoryHold, Watch};
 use crate::summary;
 
-/// Unpivoted rows of one row between two checks of time and memory.
+/// Number of unpivoted rows of one row between two checks of time and memory.
 const ROWS_BETWEEN_CHECKS: u32 = 32;
 
 /// Default order of rows, and of writes.
 pub(crate) const NEWEST_FIRST: Order = Order::Key { by: Key::Pagination, descending: true };
 const NEWEST_WRITES_FIRST: Order = Order::Key { by: Key::Xact, descending: true };
 
-/// Part of an answer that one thread or one node has.
+/// Part of a result from one thread or node.
 #[derive(Debug)]
 pub(crate) enum Part {
-    /// The best rows so far, as values.
+    /// Best rows so far, as values.
     Rows(Top<Vec<Value<'static>>>),
     /// All rows in their order, as columns.
     Batch(RankedBatch),
     Groups(GroupTable),
 }
 
-/// Plan for turning rows into an answer.
+/// Plan for converting rows to a result.
 #[derive(Debug)]
 pub(crate) struct Outlet {
     pub slots: Slots,
@@ -52,14 +52,14 @@ enum Ending {
     Groups { dimensions: Vec<Program>, aggregated: Vec<Option<Program>>, aggregates: Vec<Aggregate> },
 }
 
-/// A row on its way.
+/// Row that is being processed.
 #[derive(Clone, Debug)]
 pub(crate) struct Flowing {
     pub slots: Vec<Value<'static>>,
     pub rank: Rank,
 }
 
-/// Counts of rows that an unpivot has made of one row.
+/// Numbers of rows and members that an unpivot has created from one row.
 #[derive(Clone, Copy, Debug, Default)]
 struct RowProgress {
     rows: u32,
@@ -70,15 +70,15 @@ struct RowProgress {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Page {
     pub limit: usize,
-    /// Number of traces, which is counted instead of rows for shape traces.
+    /// Upper bound of the traces, which for shape traces replaces that of rows.
     pub traces: usize,
-    /// Bytes of texts behind which it may end early; none where it has to have all rows.
+    /// Bytes of texts after which the page may end early, or `None` for a complete page.
     pub bytes: Option<usize>,
     pub after: Option<crate::rows::rank::Position>,
     pub seed: u64,
 }
 
-/// The order in which a query's rows come.
+/// Returns the order of a query's rows.
 pub(crate) fn order_of(bound: &Bound) -> Order {
     match &bound.output {
         Output::Rows { order, .. } => order.clone(),
@@ -87,7 +87,7 @@ pub(crate) fn order_of(bound: &Bound) -> Order {
     }
 }
 
-/// The expressions of a row that an answer has, and how short they are to be.
+/// Returns the expressions of a result row, with the lengths of their previews.
 pub(crate) fn columns_of(bound: &Bound) -> Vec<(BoundExpr, Option<i64>)> {
     match &bound.output {
         Output::Rows { columns, .. } => {
@@ -232,7 +232,8 @@ impl Outlet {
         self.after.is_none_or(|after| rank.is_behind(&after, &self.order))
     }
 
-    /// Returns whether this row and later ones do not change the result. Sorted rows are decided by their values.
+    /// Returns whether neither this row nor later ones change the result. Sorted rows depend on their values, so they
+    /// never do.
     pub fn is_full(&self, part: &mut Part, next: &Rank) -> bool {
         match (part, &self.order) {
             (Part::Rows(top), Order::Key { .. }) => {
@@ -247,7 +248,7 @@ impl Outlet {
 fn unpivoted(slots: &mut Slots, unpivot: &Unpivot, env: &Env) -> Result<(Program, Option<usize>, usize), EngineError> {
     let of = slots.compile(&unpivot.of, env)?;
     let mut named = |name: &String| {
-        // A later one of the same name hides the earlier.
+        // A later column of the same name hides the earlier one.
         let field = (assay_node_btql::bound::Field::Unpivoted(name.clone()), Vec::<Step>::new());
         slots.fields.iter().position(|known| *known == field).unwrap_or_else(|| {
             slots.fields.push(field);

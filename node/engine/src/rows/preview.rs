@@ -1,4 +1,4 @@
-//! Previews: columns of an answer that are cut to their beginnings (D-39, D-41).
+//! Previews: result columns that are cut to their beginnings (D-39, D-41).
 
 use assay_node_btql::ast::Shape;
 use assay_node_btql::bound::{Bound, BoundExpr, Field, Rows};
@@ -6,7 +6,7 @@ use assay_node_btql::columns::is_previewed;
 
 use crate::summary::PREVIEW_LENGTH;
 
-/// Length that a column is cut to; none if it is shown whole.
+/// Returns the length that a column is cut to, or `None` for the whole column.
 pub(crate) fn length(bound: &Bound, expr: &BoundExpr) -> Option<i64> {
     let is_summary = matches!(&bound.rows, Rows::Objects { shape: Shape::Summary, .. });
     match expr {

@@ -1,4 +1,4 @@
-//! Order of rows (btql.md, sections 7, 12.1 and 12.5), and the first rows among many in any order.
+//! Order of rows (btql.md, sections 7, 12.1 and 12.5), and selection of the first rows among many.
 
 use std::cmp::Ordering;
 
@@ -9,19 +9,19 @@ use assay_node_expressions::codec::{self, Reader};
 
 use crate::EngineError;
 
-/// The place of a row among all rows of an answer.
+/// Position of a row among all rows of a result.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Rank {
     /// Sort keys.
     pub sort: Vec<Value<'static>>,
-    /// The pagination key of the row, or of its trace.
+    /// Pagination key of the row or of its trace.
     pub place: u64,
-    /// Transaction of the row, or the last one of its trace.
+    /// Transaction of the row, or the last transaction of its trace.
     pub xact: u64,
     pub object: u32,
-    /// Pagination key of the row; for a write its substitute (see `audit`).
+    /// Pagination key of the row. For a write, it is a substitute (see `audit`).
     pub key: u64,
-    /// Index among rows that an unpivot made of one.
+    /// Index among the rows that an unpivot created from one row.
     pub nth: u32,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Rank {
 pub struct Position {
     pub place: u64,
     pub xact: u64,
-    /// Number of the object in the query; `None` if the key is unique.
+    /// Number of the object in the query, or `None` if the key is unique.
     pub object: Option<u32>,
     /// Number of the write, for rows that are writes (D-90).
     pub write: Option<u64>,
@@ -53,7 +53,7 @@ impl Rank {
         .then(self.nth.cmp(&other.nth))
     }
 
-    /// Returns whether the row is behind the end of a page.
+    /// Returns whether the row comes after the end of a page.
     pub fn is_behind(&self, end: &Position, order: &Order) -> bool {
         let Order::Key { by, descending } = order else { return true };
         let by_xact = if *by == Key::Xact { self.xact.cmp(&end.xact) } else { Ordering::Equal };
@@ -66,12 +66,12 @@ impl Rank {
         Position { place: self.place, xact: self.xact, object: Some(self.object), write: None }
     }
 
-    /// Position of a row that is a write.
+    /// Returns the position of a row that is a write.
     pub fn position_of_write(&self) -> Position {
         Position { write: Some(self.key), ..self.position() }
     }
 
-    /// Rows of one trace are at the same one.
+    /// Returns the identity of the row's trace.
     pub fn trace(&self) -> (u32, u64) {
         (self.object, self.place)
     }
@@ -95,7 +95,7 @@ impl Rank {
     }
 }
 
-/// Approximate memory of a value.
+/// Returns the approximate memory of a value.
 pub fn value_bytes(value: &Value<'_>) -> usize {
     size_of::<Value<'_>>() + value.heap_bytes()
 }
@@ -104,7 +104,7 @@ fn directed(order: Ordering, descending: bool) -> Ordering {
     if descending { order.reverse() } else { order }
 }
 
-/// D-81.
+/// Compares rows by their sort keys (D-81).
 pub(crate) fn by_keys(left: &[Value<'_>], right: &[Value<'_>], keys: &[SortKey]) -> Ordering {
     let pairs = keys.iter().zip(left.iter().zip(right));
     pairs.map(|(key, (left, right))| by_key(left, right, key)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
@@ -118,7 +118,7 @@ pub(crate) fn by_key(left: &Value<'_>, right: &Value<'_>, key: &SortKey) -> Orde
     }
 }
 
-/// Ascending, nulls last (D-79).
+/// Compares dimensions in ascending order, with nulls last (D-79).
 pub(crate) fn by_dimensions(left: &[Value<'_>], right: &[Value<'_>]) -> Ordering {
     let nulls_last = |(left, right): (&Value<'_>, &Value<'_>)| {
         left.is_null().cmp(&right.is_null()).then_with(|| in_order(left, right))
@@ -126,7 +126,7 @@ pub(crate) fn by_dimensions(left: &[Value<'_>], right: &[Value<'_>]) -> Ordering
     left.iter().zip(right).map(nulls_last).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
 }
 
-/// Item that is held beside a rank, with its memory.
+/// Item that is kept with a rank and has a known size in memory.
 pub(crate) trait Weigh {
     fn bytes(&self) -> usize;
 }
@@ -137,13 +137,13 @@ impl Weigh for Vec<Value<'static>> {
     }
 }
 
-/// The best rows so far, up to a number.
+/// Best rows so far, up to a number.
 #[derive(Debug)]
 pub(crate) struct Top<T> {
     limit: usize,
     held: Vec<(Rank, T)>,
     bytes: usize,
-    /// Worst rank that is certainly among the best so far.
+    /// Rank of the worst row that is among the best, if there are enough rows.
     worst: Option<Rank>,
 }
 
@@ -157,17 +157,17 @@ impl<T: Weigh> Top<T> {
         Top { worst, ..Top::new(usize::MAX) }
     }
 
-    /// Approximate memory.
+    /// Returns the approximate memory in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Returns the worst rank so far: no row behind it is among the best.
+    /// Returns the worst rank so far. No row after it is among the best.
     pub fn worst(&self) -> Option<&Rank> {
         self.worst.as_ref()
     }
 
-    /// Whether it may be among the best.
+    /// Returns whether a row of this rank may be among the best.
     pub fn takes(&self, rank: &Rank, order: &Order) -> bool {
         self.limit > 0 && self.worst.as_ref().is_none_or(|worst| rank.compare(worst, order).is_lt())
     }
@@ -183,7 +183,7 @@ impl<T: Weigh> Top<T> {
         }
     }
 
-    /// Leaves no more than the best.
+    /// Removes all rows that are not among the best.
     pub fn cut(&mut self, order: &Order) {
         if self.held.len() < self.limit || self.limit == 0 {
             return;
@@ -203,7 +203,7 @@ impl<T: Weigh> Top<T> {
         other.held.into_iter().for_each(|(rank, what)| self.offer(rank, what, order));
     }
 
-    /// The best first.
+    /// Returns the rows, best first.
     pub fn finish(mut self, order: &Order) -> Vec<(Rank, T)> {
         self.held.sort_by(|(left, _), (right, _)| left.compare(right, order));
         self.held.truncate(self.limit);

@@ -1,5 +1,4 @@
-//! Expressions evaluated row by row, for rows that have no columns: those of an unpivot, of a trace, of an inner query or of
-//! groups.
+//! Expressions evaluated row by row, for rows without columns: those of unpivots, traces, inner queries and groups.
 
 use std::cell::RefCell;
 
@@ -10,18 +9,18 @@ use assay_node_expressions::{Env, Program, Type};
 
 use crate::EngineError;
 
-/// Inputs that expressions need of a row, each in its slot.
+/// Inputs that expressions need of a row, each with its slot.
 #[derive(Debug, Default)]
 pub(crate) struct Slots {
     pub fields: Vec<(Field, Vec<Step>)>,
 }
 
 impl Slots {
-    /// Compiles an expression over slots. A needed value without a slot becomes a new one.
+    /// Compiles an expression over slots. A needed value without a slot gets a new one.
     pub fn compile(&mut self, expr: &BoundExpr, env: &Env) -> Result<Program, EngineError> {
         let fields = RefCell::new(std::mem::take(&mut self.fields));
         let schema = |field: &Field, steps: &[Step]| {
-            // These are computed of others (`expressions` knows how), and only columns are read at paths.
+            // The `expressions` crate computes these from other fields, and only columns are read at paths.
             let is_computed = matches!(field, Field::Derived(Derived::Duration | Derived::TotalTokens));
             if is_computed || !steps.is_empty() && !matches!(field, Field::Column(_)) {
                 return None;
@@ -47,7 +46,7 @@ impl Slots {
         exprs.into_iter().map(|expr| self.compile(expr, env)).collect()
     }
 
-    /// Fields of the row itself, as expressions.
+    /// Returns the fields of the row as expressions.
     pub fn exprs(&self) -> Vec<BoundExpr> {
         self.fields.iter().map(|(field, steps)| BoundExpr::Field(field.clone(), steps.clone())).collect()
     }
@@ -58,7 +57,7 @@ impl Slots {
         self.fields.iter().map(value).collect()
     }
 
-    /// Like [`Slots::fill`], into a buffer that is used again, and without copies of whole fields.
+    /// Fills a reused buffer like [`Slots::fill`], without copies of whole fields.
     pub fn view<'v>(&self, of: impl Fn(&Field) -> Value<'v>, into: &mut Vec<Value<'v>>) {
         into.clear();
         let value = |(field, steps): &(Field, Vec<Step>)| match steps.is_empty() {
@@ -69,7 +68,7 @@ impl Slots {
     }
 }
 
-/// Value at a path below a value.
+/// Returns the value at a path below a value.
 pub(crate) fn stepped(value: Value<'_>, steps: &[Step]) -> Value<'static> {
     if steps.is_empty() {
         return value.into_owned();
@@ -78,7 +77,7 @@ pub(crate) fn stepped(value: Value<'_>, steps: &[Step]) -> Value<'static> {
     value.stepped(steps, &picker)
 }
 
-/// Whether it holds; null is not enough.
+/// Returns whether a condition holds. Null does not satisfy it.
 pub(crate) fn holds(program: &Program, slots: &[Value<'_>]) -> Result<bool, EngineError> {
     Ok(program.value(slots)?.truth() == Some(true))
 }

@@ -1,4 +1,4 @@
-//! Comments and origins of writes, which are kept apart from rows. Read for many rows at once.
+//! Comments and origins of writes, which are stored apart from rows and read for many rows at once.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use assay_storage_shard::Notes;
 use crate::EngineError;
 use crate::scan::source::Source;
 
-/// JSON texts of the comments on these rows, null where there are none.
+/// Returns the JSON texts of the comments on these rows. Rows without comments have null.
 pub(crate) fn comments(source: &Source, ids: &StringArray) -> Result<ArrayRef, EngineError> {
     texts(source, ids, Notes::put_comments)
 }
 
-/// Reads the origins of writes that have one.
+/// Returns the JSON texts of the origins of writes to these rows. Rows without a known origin have null.
 pub(crate) fn audit_data(source: &Source, ids: &StringArray) -> Result<ArrayRef, EngineError> {
     texts(source, ids, Notes::put_audits)
 }

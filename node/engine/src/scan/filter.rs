@@ -1,5 +1,6 @@
-//! Selection of a unit's rows by a filter: term by term, cheap terms first, reading only the rows that are left for the next
-//! term.
+//! Selection of a unit's rows by a filter.
+//!
+//! Terms are evaluated one by one, the cheapest first. Each term reads only the rows that the previous terms left.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,18 +18,19 @@ use memchr::memmem;
 
 use crate::EngineError;
 use crate::scan::ScanContext;
+use crate::scan::blind;
 use crate::scan::inputs::{Compiled, Rows};
 use crate::scan::source::{ScanUnit, Source};
 
-/// Letters of an escape such as `\u00e9`, after the backslash.
+/// Number of letters in an escape such as `\u00e9`, after the backslash.
 const ESCAPE_LETTERS_MAX: usize = 5;
-/// Bytes of the letter before which a word was cut off.
+/// Upper bound of the bytes of the letter at which a word was cut off.
 const LETTER_BYTES_MAX: usize = 4;
-/// Shorter parts are in too many words.
+/// Lower bound of the letters of a part. Shorter parts are in too many words.
 const PART_LETTERS_MIN: usize = 3;
-/// Cost of reading a long column, beside which other costs are small.
+/// Cost of reading a long column, which exceeds all other costs.
 const WIDE_COST: u32 = 1_000;
-/// Upper bound of rows whose long columns are read in one step.
+/// Upper bound of the rows whose long columns are read in one step.
 pub(crate) const WIDE_ROWS: usize = 2048;
 /// Bytes of long columns in one step while other queries wait, estimated by the mean row size.
 const WIDE_BYTES: usize = 2 << 20;
@@ -37,34 +39,34 @@ const WIDE_BYTES: usize = 2 << 20;
 const WIDE_BYTES_ALONE: usize = 6 << 20;
 /// Prefix of cache names of conditions.
 const NAMED: &str = "condition";
-/// A longer condition is looked at anew each time.
+/// Upper bound of a cache name. A longer condition is not cached.
 const NAME_BYTES_MAX: usize = 4096;
-/// Share of remaining rows at or below which the other rows are not read.
+/// Divisor of the rows below which only the remaining rows are read.
 const SPARSE_ONE_IN: usize = 4;
 
-/// A condition that must hold beside others.
+/// Term of a conjunction.
 #[derive(Clone, Debug)]
 struct Term {
     expr: BoundExpr,
-    /// Name in the cache of selected rows; `None` if caching is not worth while or the term depends on more than the
-    /// rows.
+    /// Cache name of the selected rows. It is `None` if caching is not worthwhile, or if the term depends on more than
+    /// the rows.
     name: Option<String>,
     sieve: Option<Sieve>,
 }
 
-/// Words that a word index must have for the rows that a condition selects.
+/// Words that the word index must have for the rows that a condition selects.
 #[derive(Clone, Debug)]
 enum Sieve {
-    /// All of one of these sets of words are in each.
+    /// Each row has all words of one of these sets.
     Words(Words),
-    /// A word with such a part is in each.
+    /// Each row has a word that contains this part.
     Part(String),
 }
 
-/// A condition that was taken apart.
+/// Filter, split into the terms of its conjunction.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Filter {
-    /// Terms of a conjunction, the cheapest first.
+    /// Terms of the conjunction, the cheapest first.
     terms: Vec<Term>,
 }
 
@@ -81,7 +83,7 @@ impl Filter {
         Filter { terms: terms.into_iter().map(term).collect() }
     }
 
-    /// The rows of a unit that are visible and that it selects.
+    /// Returns the visible rows of a unit that the filter selects.
     pub fn select(
         &self,
         context: &ScanContext<'_>,
@@ -95,14 +97,15 @@ impl Filter {
         }
     }
 
-    /// Returns rows left by terms on short columns, and the remaining terms; none if all are decided.
+    /// Returns the rows left by the terms on short columns, and the remaining terms. The latter are `None` if all are
+    /// decided.
     pub fn narrow<'u>(
         &self,
         context: &ScanContext<'u>,
         unit: &'u Unit,
         source: &'u Source,
     ) -> Result<(BooleanBuffer, Option<Rest<'u>>), EngineError> {
-        let mut selected = self.possible(context, unit)?;
+        let mut selected = self.possible(context, unit, source)?;
         for (number, term) in self.terms.iter().enumerate() {
             let left = selected.count_set_bits();
             if left == 0 {
@@ -111,7 +114,9 @@ impl Filter {
             context.watch.check()?;
             let ready = |term: &Term| {
                 let compiled = Compiled::filter(unit, source, context.shared, left, &term.expr, &context.env)?;
-                Ok::<_, EngineError>(ReadyTerm { compiled, name: term.name.clone() })
+                // Results for a blind reader must not be cached for other readers.
+                let name = term.name.clone().filter(|_| source.blind.is_none());
+                Ok::<_, EngineError>(ReadyTerm { compiled, name })
             };
             let ReadyTerm { compiled, name } = ready(term)?;
             if compiled.is_wide() {
@@ -124,22 +129,23 @@ impl Filter {
         Ok((selected, None))
     }
 
-    /// Returns visible rows without those that an earlier query or an index excludes.
-    fn possible(&self, context: &ScanContext<'_>, unit: &Unit) -> Result<BooleanBuffer, EngineError> {
-        let mut selected = unit.visible()?;
+    /// Returns the visible rows, without those that the cache or an index excludes.
+    fn possible(&self, context: &ScanContext<'_>, unit: &Unit, source: &Source) -> Result<BooleanBuffer, EngineError> {
+        let mut selected = blind::visible(unit, source, context.shared)?;
         for term in &self.terms {
             if selected.count_set_bits() == 0 {
                 break;
             }
-            let judged = term.name.as_ref().and_then(|name| recalled(context, unit, name));
+            let name = term.name.as_ref().filter(|_| source.blind.is_none());
+            let judged = name.and_then(|name| recalled(context, unit, name));
             if let Some(Judged { known, found }) = judged {
                 selected = &selected & &(&found | &!&known);
             } else if let Some(sieve) = &term.sieve
                 && let Some(may) = sieve.of(unit)?
             {
                 selected = &selected & &may;
-                if let Some(name) = &term.name {
-                    // So it is asked once.
+                if let Some(name) = name {
+                    // The result is cached, so the index is queried only once.
                     Judged { known: !&may, found: BooleanBuffer::new_unset(unit.rows()) }.remember(context, unit, name);
                 }
             }
@@ -149,11 +155,11 @@ impl Filter {
 }
 
 impl Sieve {
-    /// Returns rows that may satisfy the condition; `None` if they are unknown.
+    /// Returns the rows that may satisfy the condition, or `None` if they are unknown.
     fn of(&self, unit: &Unit) -> Result<Option<BooleanBuffer>, EngineError> {
         match self {
             Sieve::Words(words) => with_words(unit, words),
-            // A word that was cut off may go on with it.
+            // A truncated word may continue with the part.
             Sieve::Part(part) => Ok(unit.with_a_word(&|word: &[u8]| {
                 word.len() + LETTER_BYTES_MAX > WORD_BYTES_MAX || memmem::find(word, part.as_bytes()).is_some()
             })?),
@@ -182,23 +188,23 @@ fn recalled(context: &ScanContext<'_>, unit: &Unit, name: &str) -> Option<Judged
     Some(Judged { known, found: judged.values().clone() })
 }
 
-/// A term over a unit.
+/// Term that is compiled for a unit.
 struct ReadyTerm<'u> {
     compiled: Compiled<'u>,
     name: Option<String>,
 }
 
-/// Remaining terms, of which the first reads a long column.
+/// Remaining terms. The first of them reads a long column.
 pub(crate) struct Rest<'u>(Vec<ReadyTerm<'u>>);
 
-/// Rows whose result is remembered: those that satisfy all terms, and those that still have to be read.
+/// Rows with a cached result that satisfy all terms, and rows that still have to be read.
 pub(crate) struct KnownRows {
     pub found: BooleanBuffer,
     pub open: BooleanBuffer,
 }
 
 impl Rest<'_> {
-    /// Returns what is known of rows without reading any.
+    /// Returns the cached results for rows, without reading any.
     pub fn known(&self, context: &ScanContext<'_>, rows: &BooleanBuffer) -> KnownRows {
         let mut known_rows = KnownRows { found: rows.clone(), open: BooleanBuffer::new_unset(rows.len()) };
         for ready in &self.0 {
@@ -212,7 +218,7 @@ impl Rest<'_> {
         known_rows
     }
 
-    /// Selects rows that satisfy all terms.
+    /// Returns the rows that satisfy all terms.
     pub fn select(&self, context: &ScanContext<'_>, mut rows: BooleanBuffer) -> Result<BooleanBuffer, EngineError> {
         for ready in &self.0 {
             if rows.count_set_bits() == 0 {
@@ -225,7 +231,7 @@ impl Rest<'_> {
 }
 
 impl ReadyTerm<'_> {
-    /// Selects rows and caches new results.
+    /// Returns the rows that satisfy the term, and caches new results.
     fn select(&self, context: &ScanContext<'_>, rows: &BooleanBuffer) -> Result<BooleanBuffer, EngineError> {
         let Some(name) = &self.name else { return by_parts(context, &self.compiled, rows) };
         let unit = self.compiled.unit();
@@ -247,7 +253,7 @@ pub(crate) fn is_wide(expr: &BoundExpr) -> bool {
     cost(expr) >= WIDE_COST
 }
 
-/// The rows among those that were selected that satisfy one more condition, which reads nothing long.
+/// Narrows the selected rows to those that satisfy one more condition, which reads no long column.
 pub(crate) fn narrow(
     context: &ScanContext<'_>,
     piece: &ScanUnit,
@@ -271,7 +277,7 @@ fn narrowed(compiled: &Compiled<'_>, selected: &BooleanBuffer, left: usize) -> R
     Ok(spread(selected, &found))
 }
 
-/// Processes a unit part by part, to bound the memory of long columns.
+/// Applies a filter part by part, to bound the memory of long columns.
 fn by_parts(
     context: &ScanContext<'_>,
     compiled: &Compiled<'_>,
@@ -292,13 +298,14 @@ fn by_parts(
     Ok(all.finish())
 }
 
-/// Upper bound of rows of a unit whose long columns are read in the next step. Others may have their turn between two steps.
+/// Returns the number of rows whose long columns are read in the next step. Other queries may take their turns between
+/// two steps.
 pub(crate) fn rows_at_once(context: &ScanContext<'_>, unit: &Unit) -> usize {
     let bytes = if context.shared.workers.waiting() > 0 { WIDE_BYTES } else { WIDE_BYTES_ALONE };
     (bytes / unit.row_bytes().max(1)).clamp(1, WIDE_ROWS)
 }
 
-/// Ranges of rows, one after the other, which are all rows together.
+/// Iterator over consecutive ranges that cover all rows.
 pub(crate) struct Parts<'s> {
     selected: &'s BooleanBuffer,
     start: usize,
@@ -309,7 +316,7 @@ impl Parts<'_> {
         Parts { selected, start: 0 }
     }
 
-    /// The next range, with at most `most` of the rows that were selected.
+    /// Returns the next range, with at most `most` selected rows.
     pub fn next(&mut self, most: usize) -> Option<Range<usize>> {
         let (start, all) = (self.start, self.selected.len());
         if start == all {
@@ -344,7 +351,7 @@ fn spread(kept: &BooleanBuffer, found: &BooleanBuffer) -> BooleanBuffer {
     all.finish()
 }
 
-/// Returns the cache name of a condition on a long column that depends on the rows only.
+/// Returns the cache name of a condition on a long column, if the condition depends only on the rows.
 fn lasting_name(expr: &BoundExpr, env: &Env) -> Option<String> {
     if !is_wide(expr) || !is_of_rows(expr) {
         return None;
@@ -373,7 +380,7 @@ fn take_apart(condition: &BoundExpr, terms: &mut Vec<BoundExpr>) {
     }
 }
 
-/// Approximate cost of a term: long columns cost most, then terms evaluated text by text.
+/// Returns the approximate cost of a term. Long columns cost most, then terms that are evaluated text by text.
 fn cost(term: &BoundExpr) -> u32 {
     match term {
         BoundExpr::Const(_) => 0,
@@ -397,7 +404,7 @@ fn cost(term: &BoundExpr) -> u32 {
     }
 }
 
-/// Returns words that a row needs to satisfy the term, if an index may have them.
+/// Returns the words that a row needs to satisfy the term, if the word index can have them.
 fn needed_words(term: &BoundExpr) -> Option<Words> {
     match term {
         BoundExpr::Call(Function::Match, args) => match args.as_slice() {
@@ -406,7 +413,7 @@ fn needed_words(term: &BoundExpr) -> Option<Words> {
             }
             _ => None,
         },
-        // search(): one of several fields has them.
+        // `search()` looks for the same words in several fields.
         BoundExpr::Call(Function::Or, of) => {
             let mut all = of.iter().map(needed_words);
             let first = all.next()??;
@@ -416,7 +423,7 @@ fn needed_words(term: &BoundExpr) -> Option<Words> {
     }
 }
 
-/// Part of a word, in lower case, that every text matching a pattern has.
+/// Returns a part of a word, in lower case, that is in every text matching a pattern.
 fn needed_part(term: &BoundExpr) -> Option<String> {
     let BoundExpr::Call(Function::Like { .. }, args) = term else { return None };
     match args.as_slice() {
@@ -427,8 +434,9 @@ fn needed_part(term: &BoundExpr) -> Option<String> {
     }
 }
 
-/// Returns the longest run of letters and digits without wildcards in a pattern. Its beginning may be the end of a JSON
-/// escape, which is no part of a word.
+/// Returns the longest run of letters and digits without wildcards in a pattern.
+///
+/// The beginning of a run may be the end of a JSON escape, which is no part of a word.
 fn longest_part(pattern: &str) -> Option<String> {
     let runs = pattern.split(|letter: char| !letter.is_ascii_alphanumeric());
     let after_escapes = |run: &str| {
@@ -450,7 +458,7 @@ fn is_indexed(column: &str) -> bool {
     assay_storage_segments::INDEXED_FIELDS.contains(&column)
 }
 
-/// Returns rows that may have all words of one of the queries; `None` if they are unknown.
+/// Returns the rows that may have all words of one of the queries, or `None` if they are unknown.
 fn with_words(unit: &Unit, words: &Words) -> Result<Option<BooleanBuffer>, EngineError> {
     let mut all: Option<BooleanBuffer> = None;
     for query in words.queries() {

@@ -1,8 +1,7 @@
 //! Input columns of expressions: which a unit has, their types, and reading them.
 //!
-//! Types are those of the unit at hand only: a path with whole numbers in one unit and texts in another is read as each unit
-//! has it, and the results meet as values. If only few rows are needed, no type is looked for, and a path is read as JSON
-//! texts.
+//! Types are those of one unit. A path may have whole numbers in one unit and texts in another. The results of units
+//! meet as values. If only few rows are needed, the type is not determined, and a path is read as JSON texts.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -22,13 +21,14 @@ use assay_storage_segments::{Form, Kind, Want};
 use assay_storage_shard::{ShardError, Unit};
 
 use crate::EngineError;
+use crate::scan::blind;
 use crate::scan::comments;
 use crate::scan::source::{Shared, Source};
 
-/// Metrics that a price takes, in the order in which [`crate::price::Prices::costs`] does.
+/// Metrics that determine a cost, in the order of [`crate::price::Prices::costs`].
 pub(crate) const PRICED_TOKENS: [&str; 4] =
     ["prompt_tokens", "completion_tokens", "prompt_cached_tokens", "prompt_cache_creation_tokens"];
-/// Share of needed rows at or below which types are not looked for.
+/// Divisor of a unit's rows. If fewer rows are needed, types are not determined.
 const FEW_ONE_IN: usize = 16;
 
 /// Origin of an input column.
@@ -38,11 +38,26 @@ enum Input {
     Stored(usize),
     /// Constant for all rows of the object.
     Constant(Option<String>),
-    /// Comments and origins, which are kept apart from rows and need their ids.
+    /// Comments, by the index of the row ids. They are stored apart from rows.
     Comments(usize),
     AuditData(usize),
-    /// Cost as logged or by price: indexes of the logged cost, the model, the type of the span and the tokens.
+    /// Masked version of another input, and the columns that determine the mask.
+    Masked(Masked, usize, [usize; 3]),
+    /// Logged or computed cost. The indexes are those of the logged cost, the model, the span type and the tokens.
     Cost([(usize, Type); 7]),
+}
+
+/// Input that is masked for a reviewer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Masked {
+    /// One human score.
+    Score,
+    /// All scores of a row.
+    Scores,
+    /// Comments, by the ids of their rows.
+    Comments,
+    /// Origins of writes, by the ids of their rows.
+    AuditData,
 }
 
 /// Columns of one unit that some expressions need.
@@ -61,7 +76,7 @@ struct FoundInputs {
     failed: Option<ShardError>,
 }
 
-/// Expressions that are ready to be run over rows of a unit.
+/// Expressions that are compiled for the rows of a unit.
 pub(crate) struct Compiled<'u> {
     inputs: Inputs<'u>,
     programs: Vec<ColumnSource>,
@@ -70,12 +85,12 @@ pub(crate) struct Compiled<'u> {
 
 /// Source of an expression's column.
 enum ColumnSource {
-    /// An input as it is read, which may be a dictionary.
+    /// Input as read, possibly a dictionary.
     Input(usize, Type),
     Program(Program),
 }
 
-/// Rows of a unit: all of a range, or those that are kept of it.
+/// Rows of a unit: a range, or the kept rows of a range.
 #[derive(Clone, Debug)]
 pub(crate) struct Rows<'r> {
     pub range: Range<usize>,
@@ -89,7 +104,7 @@ impl Rows<'_> {
 }
 
 impl<'u> Inputs<'u> {
-    /// `wanted` is how many rows of the unit will be read.
+    /// Creates the inputs of a unit. `wanted` is the number of rows that will be read.
     fn new(unit: &'u Unit, source: &'u Source, shared: &'u Shared, wanted: usize) -> Inputs<'u> {
         let few = wanted * FEW_ONE_IN < unit.rows();
         Inputs { unit, source, shared, few, found: RefCell::default() }
@@ -139,7 +154,12 @@ impl<'u> Inputs<'u> {
                 let ty = if constant.is_some() { Type::Text } else { Type::Null };
                 steps.is_empty().then_some((Input::Constant(constant), ty))
             }
+            "comments" | "audit_data" if self.source.blind.is_some() => steps.is_empty().then(|| {
+                let masked = if name == "comments" { Masked::Comments } else { Masked::AuditData };
+                (Input::Masked(masked, self.want(Want::Id), self.deciding()), Type::Json)
+            }),
             "comments" => steps.is_empty().then(|| (Input::Comments(self.want(Want::Id)), Type::Json)),
+            "scores" if self.source.blind.is_some() => self.masked_scores(steps),
             "audit_data" => steps.is_empty().then(|| (Input::AuditData(self.want(Want::Id)), Type::Json)),
             _ => {
                 let (want, ty) = self.path(name, steps);
@@ -148,13 +168,35 @@ impl<'u> Inputs<'u> {
         }
     }
 
-    /// Input for a field of the document, or for a path below it.
+    /// Adds the columns that determine whether a reviewer may see a row's human scores.
+    fn deciding(&self) -> [usize; 3] {
+        blind::deciding().map(|want| self.want(want))
+    }
+
+    /// Returns the masked input for all scores or for one of them.
+    fn masked_scores(&self, steps: &[Step]) -> Option<(Input, Type)> {
+        let (want, ty) = self.path("scores", steps);
+        let scores = self.want(want);
+        let blind = self.source.blind.as_ref()?;
+        let masked = match steps.first() {
+            None => Masked::Scores,
+            Some(Step::Key(name)) if blind.scores.contains(name) => Masked::Score,
+            Some(_) => return Some((Input::Stored(scores), ty)),
+        };
+        if ty == Type::Null {
+            return Some((Input::Stored(scores), ty));
+        }
+        let ty = if masked == Masked::Scores { Type::Json } else { ty };
+        Some((Input::Masked(masked, scores, self.deciding()), ty))
+    }
+
+    /// Returns the column and the type of a document field or of a path below it.
     fn path(&self, name: &str, steps: &[Step]) -> (Want, Type) {
         let path: Vec<Step> = std::iter::once(Step::Key(name.to_owned())).chain(steps.iter().cloned()).collect();
         let known = self.unit.known_kinds(&path);
         let kinds = match known {
             Some(kinds) => Some(kinds),
-            // A whole field is long, and read when it is needed only.
+            // A whole field is long, so it is not read only to determine its type.
             None if steps.is_empty() || self.few => None,
             None => match self.unit.kinds(&self.shared.cache, &path) {
                 Ok(kinds) => Some(kinds),
@@ -213,6 +255,9 @@ impl<'u> Inputs<'u> {
                     Arc::new(StringArray::from_iter_values(std::iter::repeat_n(text.as_str(), count)))
                 }
                 Input::Comments(ids) => comments::comments(self.source, stored[*ids].as_string())?,
+                Input::Masked(masked, place, deciding) => {
+                    self.masked(*masked, &stored[*place], *ty, deciding.map(|place| &stored[place]))?
+                }
                 Input::AuditData(ids) => comments::audit_data(self.source, stored[*ids].as_string())?,
                 Input::Cost(places) => self.costs(&places.map(|(place, of)| (&stored[place], of)), *ty),
             })
@@ -220,7 +265,28 @@ impl<'u> Inputs<'u> {
         found.inputs.iter().map(column).collect()
     }
 
-    /// Cost as logged, or computed from the tokens.
+    fn masked(
+        &self,
+        masked: Masked,
+        array: &ArrayRef,
+        ty: Type,
+        deciding: [&ArrayRef; 3],
+    ) -> Result<ArrayRef, EngineError> {
+        let Some(blind) = &self.source.blind else { return Err(EngineError::Damaged) };
+        let shown = blind::shown(blind, deciding);
+        Ok(match masked {
+            Masked::Score => blind::masked_score(array, &shown)?,
+            Masked::Scores => blind::masked_scores(blind, array, ty, &shown),
+            Masked::Comments => {
+                blind::masked_notes(blind, &comments::comments(self.source, array.as_string())?, &shown)
+            }
+            Masked::AuditData => {
+                blind::masked_notes(blind, &comments::audit_data(self.source, array.as_string())?, &shown)
+            }
+        })
+    }
+
+    /// Returns the logged cost, or the cost computed from the tokens.
     fn costs(&self, [logged, model, kind, tokens @ ..]: &[(&ArrayRef, Type); 7], ty: Type) -> ArrayRef {
         let [prompt, completion, cached, written] = &tokens.map(|(array, ty)| numbers(array, ty));
         let (logged, of) = *logged;
@@ -286,7 +352,7 @@ impl<'u> Compiled<'u> {
         }
     }
 
-    /// A condition.
+    /// Compiles a condition.
     pub fn filter(
         unit: &'u Unit,
         source: &'u Source,
@@ -308,14 +374,19 @@ impl<'u> Compiled<'u> {
         self.inputs.unit
     }
 
-    /// Whether anything long is read.
+    /// Returns whether any long column is read.
     pub fn is_wide(&self) -> bool {
         let found = self.inputs.found.borrow();
-        let notes = |input: &Input| matches!(input, Input::Comments(_) | Input::AuditData(_));
+        let notes = |input: &Input| {
+            matches!(
+                input,
+                Input::Comments(_) | Input::AuditData(_) | Input::Masked(Masked::Comments | Masked::AuditData, ..)
+            )
+        };
         found.wants.iter().any(Want::is_wide) || found.inputs.iter().any(|(_, _, input, _)| notes(input))
     }
 
-    /// A column for each expression.
+    /// Returns a column for each expression.
     pub fn run(&self, rows: &Rows<'_>) -> Result<Vec<(ArrayRef, Type)>, EngineError> {
         let columns = self.inputs.read(rows)?;
         let count = rows.count();
@@ -326,7 +397,7 @@ impl<'u> Compiled<'u> {
         self.programs.iter().map(run).collect()
     }
 
-    /// Whether the rows satisfy the only expression there is.
+    /// Returns which rows satisfy the compiled condition.
     pub fn run_filter(&self, rows: &Rows<'_>) -> Result<BooleanBuffer, EngineError> {
         let columns = self.inputs.read(rows)?;
         let found = self.filter.as_ref().expect("compiled as a filter").run_filter(&columns, rows.count())?;

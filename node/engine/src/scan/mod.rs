@@ -1,5 +1,6 @@
-//! Reading of units: which units and columns a query needs, which rows its filter selects, and samples of them.
+//! Reading of units: the units and columns that a query needs, the rows that its filter selects, and samples of them.
 
+pub(crate) mod blind;
 pub(crate) mod comments;
 pub(crate) mod filter;
 pub(crate) mod inputs;
@@ -13,7 +14,7 @@ use crate::EngineError;
 use crate::scan::source::{ScanUnit, Shared, Source};
 use crate::scheduling::watch::Watch;
 
-/// Everything that is the same for a whole query on this node.
+/// Context that is the same for a whole query on this node.
 #[derive(Clone, Debug)]
 pub(crate) struct ScanContext<'q> {
     pub sources: &'q [Source],
@@ -22,7 +23,7 @@ pub(crate) struct ScanContext<'q> {
     pub env: Env,
 }
 
-/// Processes pieces on the threads of queries. Returns the result of each thread, or the first error.
+/// Processes pieces on the query threads. Returns the result of each thread, or the first error.
 pub(crate) fn each<T: Send>(
     context: &ScanContext<'_>,
     pieces: &[ScanUnit],

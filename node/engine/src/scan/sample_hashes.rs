@@ -1,22 +1,23 @@
-//! Hashes of deterministic samples (D-84): a span or trace is in a sample if the hash of its id and the seed is low. Samples
-//! of several shards are merged.
+//! Hashes of deterministic samples (D-84).
+//!
+//! A span or trace is in a sample if the hash of its id and the seed is low. Samples of several shards are merged.
 
 use std::collections::BinaryHeap;
 
-/// Number of hashes of 64 bits.
+/// Number of possible 64-bit hashes.
 const ALL: f64 = 18_446_744_073_709_551_616.0;
 
-/// Hash of a span's id, or of a trace's root span id: the first eight bytes as a big-endian number.
+/// Returns the hash of a span's id, or of a trace's root span id. It is the first eight bytes as a big-endian number.
 pub fn hash(seed: i64, id: &str) -> u64 {
     let hash = blake3::Hasher::new().update(&seed.to_le_bytes()).update(id.as_bytes()).finalize();
     let (first, _) = hash.as_bytes().split_first_chunk().expect("a hash has more than eight bytes");
     u64::from_be_bytes(*first)
 }
 
-/// Hashes that a rate takes.
+/// Range of the hashes in a sample with a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// Upper bound; none takes all hashes.
+    /// Exclusive upper bound, or `None` for all hashes.
     end: Option<u64>,
 }
 
@@ -31,8 +32,10 @@ impl Rate {
     }
 }
 
-/// The units with the lowest hashes, at most so many. Where hashes are equal, as they are where two objects have rows of the
-/// same id, `T` decides: what it is must say which unit it is, and be ordered alike everywhere.
+/// Units with the lowest hashes, up to a number.
+///
+/// Equal hashes occur if two objects have rows with the same id. `T` decides between them, so it must identify the unit
+/// and have the same order on all nodes.
 #[derive(Clone, Debug)]
 pub struct Lowest<T> {
     count: usize,
@@ -44,7 +47,7 @@ impl<T: Ord> Lowest<T> {
         Lowest { count: usize::try_from(count).unwrap_or(usize::MAX), kept: BinaryHeap::new() }
     }
 
-    /// Each unit once.
+    /// Offers a unit. Each unit must be offered only once.
     pub fn offer(&mut self, hash: u64, unit: T) {
         if self.kept.len() < self.count {
             self.kept.push((hash, unit));
@@ -71,7 +74,7 @@ impl<T: Ord> Lowest<T> {
 mod tests {
     use super::*;
 
-    /// They may never change: a page of a sample must be of the same sample as the one before.
+    /// Hashes must never change, because all pages of a sample must belong to the same sample.
     #[test]
     fn hashes_stay_as_they_are() {
         let by_hand = |seed: i64, id: &str| {

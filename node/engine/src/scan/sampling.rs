@@ -1,4 +1,4 @@
-//! Deterministic samples of rows (D-84): rows whose hashes are below a rate, or a number of the lowest hashes.
+//! Deterministic samples of rows (D-84): rows with hashes below a rate, or a number of the lowest hashes.
 
 use arrow_array::cast::AsArray;
 use arrow_buffer::BooleanBuffer;
@@ -10,7 +10,7 @@ use crate::scan::ScanContext;
 use crate::scan::sample_hashes::{Rate, hash};
 use crate::scan::source::ScanUnit;
 
-/// A hash and the number of its object: ids of several objects may be the same.
+/// Hash with the number of its object, since ids of several objects may be equal.
 pub type Hash = (u64, u32);
 
 /// Sample of rows or traces.
@@ -23,7 +23,7 @@ pub(crate) struct Sampled {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Cut {
     Rate(Rate),
-    /// The last that is in it; none where nothing is.
+    /// Highest hash in the sample, or `None` for an empty sample.
     Until(Option<Hash>),
 }
 
@@ -54,7 +54,7 @@ impl Sampled {
     }
 }
 
-/// The hashes of the selected rows of a unit.
+/// Passes the hashes of a unit's selected rows to `take`.
 pub(crate) fn hashes(
     context: &ScanContext<'_>,
     piece: &ScanUnit,
@@ -83,7 +83,7 @@ fn each_id(
     Ok(())
 }
 
-/// Highest of the lowest `count` hashes of several nodes.
+/// Returns the highest of the lowest `count` hashes of several nodes.
 pub fn last_of(mut hashes: Vec<Hash>, count: u64) -> Option<Hash> {
     hashes.sort_unstable();
     let count = usize::try_from(count).unwrap_or(usize::MAX).min(hashes.len());

@@ -1,8 +1,9 @@
-//! Sources of a query on this node: objects, each with the view of its shard at which it is read.
+//! Sources of a query on this node: objects with the views of their shards.
 
 use std::sync::Arc;
 
 use assay_node_btql::bound::Bounds;
+use assay_node_reviews::Blindness;
 use assay_storage_model::{ObjectKey, PaginationKey, Xact};
 use assay_storage_shard::{ColumnCache, Sought, Unit, View};
 
@@ -14,12 +15,14 @@ use crate::scheduling::workers::Workers;
 #[derive(Clone, Debug)]
 pub struct Source {
     pub object: ObjectKey,
-    /// Its place among all objects of the query, on whatever node they are.
+    /// Index among all objects of the query on all nodes.
     pub number: u32,
-    /// Columns that are the same for all of its rows; a column that is in neither this nor its rows is null.
+    /// Columns that are constant for all rows. A column that is neither here nor in the rows is null.
     pub constants: Arc<Vec<(&'static str, String)>>,
     pub view: Arc<View>,
     pub at: Xact,
+    /// Review mask of the reader, or `None` if the reader may see everything.
+    pub blind: Option<Arc<Blindness>>,
 }
 
 /// Resources that queries share.
@@ -30,11 +33,11 @@ pub struct Shared {
     pub workers: Workers,
 }
 
-/// Unit and its source.
+/// Unit with its source.
 #[derive(Clone, Debug)]
 pub(crate) struct ScanUnit {
     pub unit: Unit,
-    /// Among the sources of this node.
+    /// Index of the source on this node.
     pub source: usize,
 }
 
@@ -44,7 +47,7 @@ impl Source {
     }
 }
 
-/// All units that may hold rows that are sought.
+/// Returns all units that may hold the sought rows.
 pub(crate) fn pieces(sources: &[Source], sought: &Sought) -> Result<Vec<ScanUnit>, EngineError> {
     let mut pieces = Vec::new();
     for (number, source) in sources.iter().enumerate() {
@@ -54,7 +57,7 @@ pub(crate) fn pieces(sources: &[Source], sought: &Sought) -> Result<Vec<ScanUnit
     Ok(pieces)
 }
 
-/// Converts a query's bounds into bounds of rows; none if they exclude every row.
+/// Converts a query's bounds to bounds of rows. Returns `None` if they exclude every row.
 pub(crate) fn sought(bounds: &Bounds) -> Option<Sought> {
     let both = |from: Option<u64>, to: Option<u64>| {
         (from.is_some() || to.is_some()).then(|| (from.unwrap_or(0), to.unwrap_or(u64::MAX)))
@@ -63,7 +66,7 @@ pub(crate) fn sought(bounds: &Bounds) -> Option<Sought> {
     let created = &bounds.created;
     let created = (created.from.is_some() || created.to.is_some())
         .then(|| (created.from.unwrap_or(i64::MIN), created.to.unwrap_or(i64::MAX)));
-    // A text that is no key still has a place among them, which is not worth looking for.
+    // A text that is no key has a position among keys too, but finding it is not worthwhile.
     let key_of = |text: &Option<String>| text.as_deref().and_then(PaginationKey::parse).map(|key| key.0);
     let sought = Sought {
         key: both(key_of(&key.from), key_of(&key.to)),

@@ -1,5 +1,5 @@
-//! Fair queue: organizations take turns, and within an organization its credentials, so that many requests of one caller
-//! wait for each other only.
+//! Fair queue: organizations take turns, and within an organization its credentials. So many requests of one caller
+//! delay only each other.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,7 +8,7 @@ use assay_storage_model::OrgId;
 /// Owner of queued work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Asker {
-    /// Organization; none for work of the program itself.
+    /// Organization, or `None` for internal work.
     pub org: Option<OrgId>,
     pub credential: u128,
 }
@@ -16,7 +16,7 @@ pub struct Asker {
 #[derive(Debug)]
 pub(crate) struct FairQueue<T> {
     orgs: BTreeMap<Option<OrgId>, Org<T>>,
-    /// Organizations that wait, each once, in the order of their turns.
+    /// Waiting organizations, each once, in the order of their turns.
     turns: VecDeque<Option<OrgId>>,
     waiting: usize,
 }
@@ -63,7 +63,7 @@ impl<T> FairQueue<T> {
         next
     }
 
-    /// Removes an item of an asker. Returns false if it is not in the queue.
+    /// Removes an item of an asker. Returns `false` if it is not in the queue.
     pub fn remove(&mut self, asker: Asker, is_meant: impl Fn(&T) -> bool) -> bool {
         let Some(org) = self.orgs.get_mut(&asker.org) else { return false };
         let Some(own) = org.credentials.get_mut(&asker.credential) else { return false };
@@ -100,7 +100,7 @@ impl<T> Org<T> {
 mod tests {
     use super::*;
 
-    /// Askers of the organization that the program itself is, apart by credential.
+    /// Returns an internal asker with this credential.
     fn by(credential: u128) -> Asker {
         Asker { org: None, credential }
     }

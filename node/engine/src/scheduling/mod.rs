@@ -1,4 +1,4 @@
-//! Turns of queries on the threads of a node, and what stops a query: its deadline, its memory, its caller.
+//! Turns of queries on the threads of a node, and the reasons to stop a query.
 
 pub(crate) mod fair_queue;
 pub(crate) mod watch;

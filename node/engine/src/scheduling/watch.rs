@@ -1,4 +1,4 @@
-//! Reasons to stop a query: its caller is gone, its time is over, or it exceeds its memory.
+//! Watch over a query, which stops it if its caller is gone, its time is over, or it exceeds its memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -29,7 +29,7 @@ impl Memory {
     }
 }
 
-/// Cheap to clone: all clones watch one query.
+/// Watch over one query, which all clones share.
 #[derive(Clone, Debug)]
 pub struct Watch(Arc<Watched>);
 
@@ -59,8 +59,8 @@ impl Watch {
         self.0.stopped.store(true, Ordering::Relaxed);
     }
 
-    /// Returns an error if the query has to stop. Called between short pieces of work; other threads may take their
-    /// turns in it.
+    /// Returns an error if the query has to stop. It is called between short pieces of work, and may give the turn to
+    /// other threads.
     pub fn check(&self) -> Result<(), EngineError> {
         let now = Instant::now();
         self.goes_on_at(now)?;
@@ -82,12 +82,12 @@ impl Watch {
         Ok(())
     }
 
-    /// Returns the environment of the query's expressions, which stay within its bounds.
+    /// Returns the environment of the query's expressions, which applies the query's bounds.
     pub fn env(&self, tz_offset: i32) -> Env {
         Env { tz_offset, bounds: Some(Arc::new(self.clone())) }
     }
 
-    /// Takes bytes, or none if there are too few, so that a query that fails takes nothing from others.
+    /// Takes bytes, or none if there are too few, so that a failing query takes nothing from others.
     fn take(&self, more: usize) -> Result<(), EngineError> {
         let Watched { bytes, bytes_max, memory, .. } = &*self.0;
         let taken = |of: &AtomicUsize, most: usize| {
@@ -125,7 +125,7 @@ impl MemoryHold {
         Ok(())
     }
 
-    /// Holds more bytes than until now.
+    /// Increases the number of bytes held.
     pub fn more(&mut self, bytes: usize) -> Result<(), EngineError> {
         self.now(self.bytes.saturating_add(bytes))
     }

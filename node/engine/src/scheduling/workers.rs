@@ -1,6 +1,8 @@
-//! Turns of the threads of queries. A node has as many turns as it has cores, and a thread works only while it has one.
-//! Organizations take turns, and within them credentials. A turn lasts for [`TURN_MAX`] where others wait, so a small
-//! query is answered while large ones run.
+//! Turns of the query threads.
+//!
+//! A node has as many turns as cores, and a thread works only while it has a turn. Organizations take turns, and within
+//! them credentials. A turn is limited to [`TURN_MAX`] while others wait, so a small query completes while large ones
+//! run.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -14,12 +16,12 @@ use crate::EngineError;
 use crate::scheduling::fair_queue::{Asker, FairQueue};
 use crate::scheduling::watch::Watch;
 
-/// A thread that worked for this long lets others go first, if any wait.
+/// Time after which a thread gives up its turn, if others wait.
 const TURN_MAX: Duration = Duration::from_millis(2);
-/// Interval in which a thread that waits for its turn checks whether its query was stopped.
+/// Interval at which a waiting thread checks whether its query was stopped.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Cheap to clone: all clones hand out the same turns, each in the name of its asker.
+/// Handle that gives out turns to the threads of an asker. Clones share the same turns.
 #[derive(Clone, Debug)]
 pub struct Workers {
     queue: Arc<TurnQueue>,
@@ -72,18 +74,18 @@ impl Workers {
         Workers { queue: Arc::clone(&self.queue), asker }
     }
 
-    /// Queries' threads that wait for their turn.
+    /// Returns the number of threads that wait for their turn.
     pub fn waiting(&self) -> usize {
         self.queue.waiting.load(Ordering::Relaxed)
     }
 
-    /// Waits for a turn and does work of a query in it. Each [`Watch::check`] in the work may give the turn to others.
+    /// Waits for a turn and does a query's work in it. Each [`Watch::check`] in the work may give the turn to others.
     pub fn work<T>(&self, watch: &Watch, work: impl FnOnce() -> T) -> Result<T, EngineError> {
         let _turn = self.turn(&|| watch.goes_on())?;
         Ok(work())
     }
 
-    /// Works on each piece, several at a time, approximately in their order. Returns the first error.
+    /// Processes pieces, several at a time and approximately in their order. Returns the first error.
     pub fn each_of<P: Send, E: Send + From<EngineError>>(
         &self,
         watch: &Watch,
@@ -98,7 +100,7 @@ impl Workers {
         self.each(watch, &pieces, || (), each).map(drop)
     }
 
-    /// Processes pieces, approximately in their order. Returns the result of each thread, or the first error.
+    /// Processes pieces approximately in their order. Returns the result of each thread, or the first error.
     pub(crate) fn each<P: Sync, T: Send, E: Send + From<EngineError>>(
         &self,
         watch: &Watch,
@@ -130,7 +132,7 @@ impl Workers {
         }
         std::thread::scope(|scope| {
             let others: Vec<_> = (1..threads).map(|_| scope.spawn(run)).collect();
-            // A panic waits until the others have ended, which need the turn that this thread has.
+            // A panic is delayed until the other threads have ended, because they need the turn of this thread.
             let own = catch_unwind(AssertUnwindSafe(run));
             failed.fetch_or(own.is_err(), Ordering::Relaxed);
             let join = || others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
@@ -147,17 +149,18 @@ impl Workers {
     }
 }
 
-/// Lets others go first where the turn of this thread lasts long already; called between two steps of any work. Fails
-/// where the query is stopped meanwhile; the thread has no turn then.
+/// Gives up the turn to others if it has lasted too long. It is called between two steps of any work.
+///
+/// Fails if the query is stopped meanwhile. The thread has no turn then.
 pub(crate) fn let_others(now: Instant, goes_on: &dyn Fn() -> Result<(), EngineError>) -> Result<(), EngineError> {
     let is_due = |has: &Has| has.workers.waiting() > 0 && now.saturating_duration_since(has.since) >= TURN_MAX;
     let Some(has) = HAS.with_borrow_mut(|has| has.take_if(|has| is_due(has))) else { return Ok(()) };
     has.workers.queue.call_next();
-    // Whoever called has the guard of the turn, which is good for this one too.
+    // The caller's guard also covers the new turn.
     has.workers.turn(goes_on).map(std::mem::forget)
 }
 
-/// Waits for something without the turn that this thread has, if it has one. It has one again afterwards.
+/// Waits without the turn of this thread, and takes a turn again afterwards.
 fn without_turn<T>(goes_on: &dyn Fn() -> Result<(), EngineError>, wait: impl FnOnce() -> T) -> Result<T, EngineError> {
     let Some(has) = HAS.take() else { return Ok(wait()) };
     has.workers.queue.call_next();
@@ -201,7 +204,7 @@ impl TurnQueue {
         }
     }
 
-    /// Leaves the queue, and passes on a turn that was just granted.
+    /// Leaves the queue, and passes on a turn that was granted at the same moment.
     fn leave(&self, asker: Asker, signal: &Arc<Signal>) {
         let was_there = {
             let mut state = self.state.lock();
@@ -234,7 +237,7 @@ impl TurnQueue {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        // None where the thread lost it to others and was stopped before it had one again.
+        // The thread has no turn if it gave it up and was stopped before it got another one.
         if let Some(has) = HAS.take() {
             has.workers.queue.call_next();
         }
@@ -286,7 +289,7 @@ mod tests {
         assert_eq!(workers.queue.state.lock().free, 3, "all turns are free again");
     }
 
-    /// One asker has many threads with one long unit each; another asks for one short unit at a time.
+    /// One asker has many threads with one long unit each. Another one requests one short unit at a time.
     #[test]
     fn a_small_query_has_its_turn_while_another_asker_keeps_all_threads_busy() {
         let workers = Workers::new(1);
@@ -313,7 +316,7 @@ mod tests {
             for _ in 0..10 {
                 let before = turns.load(Ordering::Relaxed);
                 drop(workers.of(light).turn(&always).expect("its turn"));
-                // One turn of the heavy asker lies between, not one of each of its threads.
+                // One turn of the heavy asker lies in between, not one turn of each of its threads.
                 let between = turns.load(Ordering::Relaxed) - before;
                 assert!(between <= 3 * 50, "{between} steps of the other asker came first");
             }

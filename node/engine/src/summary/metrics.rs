@@ -9,7 +9,7 @@ use super::{Mean, Span};
 use crate::groups::object_members;
 use crate::price::Prices;
 
-/// Metrics with a rule of their own, in the order in which a summary has them. Any other that is a number is summed.
+/// Metrics with a special rule, in the order of a summary. Any other number is summed.
 const RULED: [&str; 16] = [
     "prompt_tokens",
     "completion_tokens",
@@ -29,7 +29,7 @@ const RULED: [&str; 16] = [
     "time_to_first_token",
 ];
 
-/// Metrics of spans that these are computed from; the first four are tokens.
+/// Metrics of spans that these are computed from. The first four are tokens.
 const READ: [&str; 9] = [
     "prompt_tokens",
     "completion_tokens",
@@ -47,7 +47,7 @@ const END: usize = 6;
 const DURATION: usize = 7;
 const FIRST_TOKEN: usize = 8;
 
-/// Needs of some metrics, for each span.
+/// Inputs that some metrics need of each span.
 #[derive(Clone, Copy, Debug, Default)]
 struct Needs {
     read: [bool; READ.len()],
@@ -69,7 +69,7 @@ struct OfSpan<'v> {
     kind: MetricKind,
     has_error: bool,
     read: [Value<'v>; READ.len()],
-    /// Logged or computed.
+    /// Logged or computed cost.
     cost: Value<'v>,
 }
 
@@ -88,7 +88,7 @@ struct Tally {
     first_token: Mean,
 }
 
-/// Sum of numbers: whole for whole numbers within 64 bits, null for none.
+/// Sum of numbers. It is whole for whole numbers within 64 bits, and null without numbers.
 #[derive(Clone, Debug, Default)]
 struct Sum {
     count: u64,
@@ -97,28 +97,28 @@ struct Sum {
     float: f64,
 }
 
-/// D-40: of LLM spans alone, where one of them has it, since their parents repeat it.
+/// Sum over LLM spans alone if one of them has the metric, since parents repeat it (D-40).
 #[derive(Clone, Debug, Default)]
 struct CountedOnce {
     llm: Sum,
     all: Sum,
 }
 
-/// A metric without a rule of its own.
+/// Metric without a special rule.
 #[derive(Debug, Default)]
 struct Custom {
     sum: CountedOnce,
-    /// Some span has a number, and not only booleans.
+    /// Whether some span has a number, and not only booleans.
     is_number: bool,
 }
 
-/// Columns of spans that are needed beside their metrics.
+/// Returns the columns of spans that all metrics need in addition to `metrics`.
 pub(super) fn reads_beside() -> Vec<(&'static str, Option<String>)> {
     let needs = RULED.iter().fold(Needs::default(), |needs, name| needs.and(name));
     needs.beside()
 }
 
-/// Columns that one metric needs.
+/// Returns the columns of spans that one metric needs.
 pub(super) fn reads(name: &str) -> Vec<(&'static str, Option<String>)> {
     let needs = Needs::default().and(name);
     let logged = READ.iter().zip(needs.read).filter(|(_, read)| *read).map(|(name, _)| *name);
@@ -127,7 +127,7 @@ pub(super) fn reads(name: &str) -> Vec<(&'static str, Option<String>)> {
     own.chain(needs.beside()).collect()
 }
 
-/// All metrics, those with rules first.
+/// Computes all metrics. Those with special rules come first.
 pub(super) fn all<S: Span>(spans: &[S], prices: &Prices) -> Value<'static> {
     let needs = RULED.iter().fold(Needs::default(), |needs, name| needs.and(name));
     let mut tally = Tally::default();
@@ -235,7 +235,7 @@ impl<'v> OfSpan<'v> {
         OfSpan { kind, has_error, read, cost }
     }
 
-    /// Duration of a span: as logged, or from its start to its end.
+    /// Returns the logged duration, or the time from start to end.
     fn duration(&self) -> Value<'_> {
         let logged = &self.read[DURATION];
         if logged.is_null() { minus(&self.read[END], &self.read[START]) } else { logged.view() }
@@ -356,7 +356,7 @@ fn minus(left: &Value<'_>, right: &Value<'_>) -> Value<'static> {
     of_two(left, right, |left, right| left - right, |left, right| left - right)
 }
 
-/// Whole where both are; null where one is no number.
+/// Returns a whole number if both values are whole, and null if one is not a number.
 fn of_two(
     left: &Value<'_>,
     right: &Value<'_>,

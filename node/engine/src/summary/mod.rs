@@ -1,4 +1,5 @@
-//! Summary of a trace: one row made of its spans (btql.md, section 7.1), with only the columns that a query needs.
+//! Summary of a trace: one row computed from its spans (btql.md, section 7.1), with only the columns that a query
+//! needs.
 //!
 //! ```text
 //! needed columns ─ reads ─ columns and members that must be read of spans
@@ -7,9 +8,9 @@
 //!                └─ all else: from the root; without a root, from the first span or null
 //! ```
 //!
-//! Two columns are expressions that the caller evaluates (D-92). `comparison_key` is the root span's, visible or not, and
-//! goes through [`comparison_key`]. `weighted_scores` depend on the row without any of them, so all are evaluated first and
-//! then set with [`weigh`].
+//! The caller evaluates two kinds of columns (D-92). `comparison_key` is an expression on the root span, visible or
+//! not, and is converted by [`comparison_key`]. `weighted_scores` depend on the row without weighted scores. So all of
+//! them are evaluated first and then set with [`weigh`].
 
 mod metrics;
 
@@ -27,11 +28,11 @@ pub(crate) const PREVIEW_LENGTH: i64 = 124;
 
 /// Members of `span_type_info`, in their order (D-38).
 const TYPE_INFO: [&str; 6] = ["cached", "has_error", "name", "type", "purpose", "in_progress"];
-/// A row of a trace, as it is stored.
+/// Stored row of a trace.
 pub trait Span {
     fn column(&self, name: &'static str) -> Value<'_>;
 
-    /// A member of a column that is an object, read straight out of it; null where it is none.
+    /// Returns a member of a column that is an object, or null for other columns.
     fn member(&self, column: &'static str, key: &str) -> Value<'_>;
 }
 
@@ -45,22 +46,21 @@ impl<S: Span> Span for &S {
     }
 }
 
-/// A trace and the context of its summary.
+/// Trace with the context of its summary.
 #[derive(Debug)]
 pub struct Trace<'t, S> {
-    /// Visible spans, at least one, in the order of their pagination keys.
+    /// Visible spans in the order of their pagination keys. There is at least one.
     pub spans: &'t [S],
-    /// Whether it is seen or not.
+    /// Root span, visible or not.
     pub root: Option<&'t S>,
-    /// Key of the root; without a root, of the first of all spans.
+    /// Pagination key of the root span or, without a root, of the first span.
     pub key: PaginationKey,
-    /// The last one that changed any span, seen or not.
+    /// Last transaction that changed any span, visible or not.
     pub xact: Xact,
     pub prices: &'t Prices,
 }
 
-/// Columns, or members of them, that must be read of visible spans and the root for a column of the summary, or for one
-/// member of it.
+/// Returns the columns or members to read of each span, for a column of the summary or for one of its members.
 pub fn reads(column: &'static str, member: Option<&str>) -> Vec<(&'static str, Option<String>)> {
     let members = |of: &'static str, keys: &[&str]| keys.iter().map(|key| (of, Some((*key).to_owned()))).collect();
     match (column, member) {
@@ -91,13 +91,13 @@ impl<S: Span> Trace<'_, S> {
             SPAN_TYPE_INFO => {
                 Value::Members(TYPE_INFO.iter().map(|key| ((*key).to_owned(), self.type_info(key))).collect())
             }
-            // What is not of spans is set afterwards.
+            // The caller sets this column afterwards.
             COMPARISON_KEY => Value::Null,
             _ => self.base(name).map_or(Value::Null, |span| span.column(name).into_owned()),
         }
     }
 
-    /// Returns a member of a column, at less cost than the whole column.
+    /// Returns a member of a column at less cost than the whole column.
     pub fn member(&self, column: &'static str, key: &str) -> Value<'static> {
         match column {
             "scores" => self.score(key),
@@ -113,17 +113,17 @@ impl<S: Span> Trace<'_, S> {
         self.metrics(&[name]).pop().unwrap_or(Value::Null)
     }
 
-    /// Several, in one pass.
+    /// Returns several metrics, computed in one pass.
     pub fn metrics(&self, names: &[&str]) -> Vec<Value<'static>> {
         metrics::some(self.spans, names, self.prices)
     }
 
-    /// Returns the span with the column.
+    /// Returns the span that a column is taken from.
     fn base(&self, column: &str) -> Option<&S> {
         self.root.or_else(|| self.spans.first().filter(|_| !is_root_only(column)))
     }
 
-    /// All tags, in the order in which they were first seen; null where no span has a list of them.
+    /// Returns all tags in the order of their first occurrence, or null if no span has a list of tags.
     fn tags(&self) -> Value<'static> {
         let mut all: Option<ValueCounts> = None;
         for span in self.spans {
@@ -135,7 +135,7 @@ impl<S: Span> Trace<'_, S> {
         all.map_or(Value::Null, |all| Value::List(all.into_values()))
     }
 
-    /// D-37: of each name the mean, names as they were first seen.
+    /// Returns the mean of each score, in the order of first occurrence (D-37).
     fn scores(&self) -> Value<'static> {
         let mut places: AHashMap<String, usize> = AHashMap::new();
         let mut means: Vec<(String, Mean)> = Vec::new();
@@ -178,7 +178,7 @@ impl<S: Span> Trace<'_, S> {
     }
 }
 
-/// Mean of the numbers among values (D-75); null if there are none.
+/// Mean of the numbers among values (D-75), or null without numbers.
 #[derive(Clone, Debug, Default)]
 struct Mean {
     sum: f64,
@@ -198,12 +198,12 @@ impl Mean {
     }
 }
 
-/// Returns the comparison key of a trace from its root span; null without a root (D-92).
+/// Returns the comparison key of a trace from its root span, or null without a root (D-92).
 pub fn comparison_key(of_root: &Value<'_>) -> Value<'static> {
     if of_root.is_null() { Value::Null } else { Value::Text(of_root.to_json().into()) }
 }
 
-/// D-92: a member of `scores`, which stays where it was if there was one of the name.
+/// Sets a weighted score in `scores` (D-92). An existing member of this name keeps its place.
 pub fn weigh(scores: &mut Value<'static>, name: &str, value: Value<'static>) {
     let Value::Members(of) = scores else { return };
     match of.iter_mut().find(|(known, _)| known == name) {
@@ -212,10 +212,11 @@ pub fn weigh(scores: &mut Value<'static>, name: &str, value: Value<'static>) {
     }
 }
 
-/// D-39, D-41: the value itself where it fits, and else the start of its text. A length below zero cuts nothing off.
+/// Returns a value that fits `length`, and otherwise the beginning of its text (D-39, D-41). A negative length cuts
+/// nothing off.
 pub fn preview(value: Value<'_>, length: i64) -> Value<'_> {
     let Ok(length) = usize::try_from(length) else { return value };
-    // There are no more characters than bytes.
+    // A text has at most as many characters as bytes.
     let cut = value.to_text().filter(|text| text.len() > length).and_then(|text| {
         let (end, _) = text.char_indices().nth(length)?;
         Some([&text[..end], "..."].concat())

@@ -1,4 +1,4 @@
-//! Summaries of the traces of btql.md, section 19, and of unusual ones.
+//! Tests with the summaries of the traces in btql.md, section 19, and of unusual ones.
 
 use assay_node_btql::columns::Kind;
 use assay_node_btql::values::picked_text;
@@ -8,10 +8,10 @@ use serde_json::{Map, Value as Json, json};
 use super::*;
 use crate::price::Price;
 
-/// The spans of btql.md, section 19.
+/// Spans of btql.md, section 19.
 const FIXTURE: &str = include_str!("fixture.jsonl");
 
-/// A row as JSON texts, by column.
+/// Row as JSON texts by column.
 struct Row(Vec<(String, String)>);
 
 impl Row {
@@ -64,7 +64,7 @@ fn read(value: &Value<'_>) -> Json {
     serde_json::from_str(&value.to_json()).expect("JSON")
 }
 
-/// Spans with these metrics, of these types.
+/// Returns spans with these metrics and types.
 fn measured(spans: &[(&str, Json)]) -> Vec<Json> {
     let span = |(number, (kind, metrics)): (usize, &(&str, Json))| json!({"id": number, "root_span_id": 0, "span_attributes": {"type": kind}, "metrics": metrics});
     spans.iter().enumerate().map(span).collect()
@@ -308,7 +308,7 @@ fn a_preview_is_the_value_or_the_start_of_its_text() {
     }
 }
 
-/// A span that panics when it is asked for what nobody said would be read.
+/// Span that panics on a read that was not announced.
 struct Strict<'r> {
     row: &'r Row,
     allowed: &'r [(&'static str, Option<String>)],

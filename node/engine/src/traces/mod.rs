@@ -1,7 +1,7 @@
-//! Selection of traces, and the position of each (btql.md, sections 7 and 13).
+//! Selection of traces, and the position of each trace (btql.md, sections 7 and 13).
 //!
-//! The spans of a trace may be in any unit. A scan reads the short columns of every span: the id of its trace, whether it is
-//! the root, its key. Conditions are about single spans; each trace has one bit for each condition.
+//! The spans of a trace may be in any unit. A scan reads the short columns of every span: its trace id, key, and root
+//! flag. Conditions apply to single spans. Each trace has one bit for each condition.
 
 pub(crate) mod newest;
 pub(crate) mod units;
@@ -21,29 +21,30 @@ use crate::EngineError;
 use crate::groups::codes::Codes;
 use crate::rows::rank::{Position, Rank};
 use crate::scan::ScanContext;
+use crate::scan::blind;
 use crate::scan::each;
 use crate::scan::filter::Filter;
 use crate::scan::source::ScanUnit;
 
-/// Conditions about single spans in one query.
+/// Upper bound of the conditions on single spans in one query.
 const CONDITIONS_MAX: usize = 128;
-/// Memory of a trace beside its id.
+/// Bytes of a trace in addition to its id.
 const TRACE_BYTES: usize = 96;
 
-/// A trace of an object.
+/// Position of a trace of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TracePosition {
-    /// The key of its root, or of its first span.
+    /// Key of the root span or, without a root, of the first span.
     pub place: u64,
-    /// The last write that changed any of its spans.
+    /// Last transaction that changed any of the spans.
     pub xact: u64,
     pub has_root: bool,
 }
 
-/// Ids of traces of a source.
+/// Trace ids of a source.
 pub(crate) type Roots = AHashSet<Box<str>>;
 
-/// Traces by their ids, for each source.
+/// Positions of traces by their ids, for each source.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Traces {
     of_sources: Vec<AHashMap<Box<str>, TracePosition>>,
@@ -55,11 +56,11 @@ struct TraceScan {
     first: u64,
     root: Option<u64>,
     xact: u64,
-    /// One bit for each condition that some span satisfies.
+    /// Bit of each condition that some span satisfies.
     satisfied: u128,
 }
 
-/// Trace that is selected, with its source.
+/// Selected trace with its source.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SelectedTrace {
     pub source: usize,
@@ -67,7 +68,7 @@ pub(crate) struct SelectedTrace {
     pub trace: TracePosition,
 }
 
-/// The conditions about single spans, and how a trace depends on them.
+/// Conditions on single spans, and their combination for a trace.
 struct Conditions<'c> {
     spans: Vec<Filter>,
     of_trace: Option<&'c TraceCondition>,
@@ -145,7 +146,7 @@ fn about_spans(condition: &TraceCondition, env: &Env, spans: &mut Vec<Filter>) {
 }
 
 fn holds(condition: &TraceCondition, satisfied: u128, next: &mut u32) -> bool {
-    // Each is met, whatever the others say, so that bits keep their places.
+    // Each condition is visited, whatever the others return, so that bits keep their places.
     let mut each = |of: &[TraceCondition]| of.iter().map(|of| holds(of, satisfied, next)).collect::<Vec<bool>>();
     match condition {
         TraceCondition::And(of) => each(of).into_iter().all(|held| held),
@@ -198,7 +199,7 @@ fn meet(
     all: &mut AHashMap<Box<str>, TraceScan>,
 ) -> Result<(), EngineError> {
     let ScanUnit { unit, source } = piece;
-    let visible = unit.visible()?;
+    let visible = blind::visible(unit, &context.sources[*source], context.shared)?;
     if visible.count_set_bits() == 0 {
         return Ok(());
     }
@@ -253,7 +254,7 @@ impl TraceScan {
     }
 }
 
-/// The ids of the traces of the selected rows, each once.
+/// Passes the trace ids of the selected rows to `take`. An id may repeat.
 pub(crate) fn roots(
     context: &ScanContext<'_>,
     piece: &ScanUnit,
@@ -276,7 +277,7 @@ impl SelectedTrace {
     }
 }
 
-/// The first so many behind a page, in their order.
+/// Returns the first traces after a page, in their order.
 pub(crate) fn first(
     mut found: Vec<SelectedTrace>,
     context: &ScanContext<'_>,

@@ -1,9 +1,10 @@
 //! Selection of the newest traces of a page without a scan of all traces.
 //!
-//! The position of a trace is the key of its root, or of its first span if it has no root. So every trace positioned in a
-//! range of keys has a span with a key in that range. The newest rows after the page before give such a range; the traces of
-//! its rows are read whole, and those positioned in the range are complete. If they fill a page, nothing else is read. If a
-//! condition leaves too few, the range grows a few times, and then all traces are scanned as for any other order.
+//! The position of a trace is the key of its root or, without a root, of its first span. So every trace positioned in a
+//! range of keys has a span with a key in that range. The newest rows after the previous page define such a range. All
+//! traces of its rows are read, so the traces positioned in the range are complete. If they fill a page, nothing else
+//! is read. If a condition leaves too few, the range grows a few times. After that, all traces are scanned as for any
+//! other order.
 
 use ahash::AHashSet;
 use arrow_array::cast::AsArray;
@@ -17,30 +18,32 @@ use assay_storage_shard::Sought;
 use crate::EngineError;
 use crate::rows::output::{Page, order_of};
 use crate::scan::ScanContext;
+use crate::scan::blind;
 use crate::scan::source::{ScanUnit, pieces};
 use crate::traces::units::of_roots;
 use crate::traces::{self, Roots, SelectedTrace};
 
-/// Rows that the first range has for each trace of a page.
+/// Number of rows in the first range for each trace of a page.
 const ROWS_PER_TRACE: usize = 16;
-/// Ranges that are tried, fewer where a condition may leave next to nothing, and how many times the rows of the one before each
-/// has.
+/// Upper bound of the ranges that are tried, which is lower with a condition. Each range has `GROWTH` times the rows of
+/// the previous one.
 const RANGES_MAX: usize = 4;
 const RANGES_OF_CONDITION_MAX: usize = 2;
 const GROWTH: usize = 8;
 /// Upper bound of the rows of a range, whose keys are in memory.
 const ROWS_MAX: usize = 1 << 18;
-/// Upper bound of looked-up traces. For more of them a full scan is as fast.
+/// Upper bound of looked-up traces. For more traces, a full scan is as fast.
 const TRACES_MAX: usize = 4096;
 
-/// A range of keys that ends where the page before did.
+/// Range of keys that ends where the previous page ended.
 struct Range {
     from: u64,
     to: u64,
     pieces: Vec<ScanUnit>,
 }
 
-/// All selected traces down to some key, at least a page of them or all there are. None where this is no way to find them.
+/// Returns all selected traces down to some key: at least a page, or all traces. Returns `None` if this method cannot
+/// find them.
 pub(crate) fn newest(
     bound: &Bound,
     context: &ScanContext<'_>,
@@ -75,7 +78,7 @@ pub(crate) fn newest(
     Ok(None)
 }
 
-/// Rows or traces as they are, newest first, none of them left out behind this.
+/// Returns whether the method applies: all rows or traces, newest first, with none excluded later.
 fn is_for(bound: &Bound) -> bool {
     let newest_first =
         matches!(&bound.output, Output::Rows { order: Order::Key { by: Key::Pagination, descending: true }, .. });
@@ -84,24 +87,24 @@ fn is_for(bound: &Bound) -> bool {
     newest_first && all_are_rows && bound.sample.is_none() && bound.bounds.root_span_ids.is_none()
 }
 
-/// The highest key that its rows may have.
+/// Returns the highest key that rows of a unit may have.
 fn ends(piece: &ScanUnit) -> u64 {
     piece.unit.bounds().map_or(u64::MAX, |bounds| bounds.key.1)
 }
 
 impl Range {
-    /// Returns a range with about this many rows, and all of its rows. `all` is ordered, the newest first.
+    /// Returns a range with about this many rows, and the units of its rows. `all` is ordered, the newest first.
     fn of(all: &[ScanUnit], context: &ScanContext<'_>, to: u64, rows: usize) -> Result<Range, EngineError> {
         let (mut keys, mut taken, mut from) = (Vec::new(), 0, 0);
         for piece in all {
             context.watch.check()?;
             if keys.len() >= rows {
-                // Rows of this unit and of those behind may have keys up to this one.
+                // Rows of this unit and of later ones may have keys up to this bound.
                 from = ends(piece).saturating_add(1);
                 break;
             }
             taken += 1;
-            let visible = piece.unit.visible()?;
+            let visible = blind::visible(&piece.unit, &context.sources[piece.source], context.shared)?;
             let columns = piece.unit.read(&context.shared.cache, 0..visible.len(), None, &[Want::Key])?;
             let of_unit = columns[0].as_primitive::<UInt64Type>();
             keys.extend(visible.set_indices().map(|row| of_unit.value(row)).filter(|key| *key <= to));
@@ -113,7 +116,7 @@ impl Range {
         Ok(Range { from, to, pieces: all[..taken].to_vec() })
     }
 
-    /// The traces of its rows. None where they are too many to be looked up.
+    /// Returns the traces of the rows in the range, or `None` if there are too many to look up.
     fn traces(&self, context: &ScanContext<'_>) -> Result<Option<Vec<Roots>>, EngineError> {
         let mut of_sources: Vec<Roots> = vec![AHashSet::new(); context.sources.len()];
         for piece in &self.pieces {
@@ -132,7 +135,7 @@ impl Range {
     }
 
     fn rows_of(&self, context: &ScanContext<'_>, piece: &ScanUnit) -> Result<BooleanBuffer, EngineError> {
-        let visible = piece.unit.visible()?;
+        let visible = blind::visible(&piece.unit, &context.sources[piece.source], context.shared)?;
         let columns = piece.unit.read(&context.shared.cache, 0..visible.len(), None, &[Want::Key])?;
         let keys = columns[0].as_primitive::<UInt64Type>();
         let mut bits = BooleanBufferBuilder::new(visible.len());

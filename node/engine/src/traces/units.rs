@@ -7,10 +7,10 @@ use crate::scan::ScanContext;
 use crate::scan::source::{ScanUnit, pieces};
 use crate::traces::SelectedTrace;
 
-/// Upper bound of traces that are read through the index of traces; for more, all units are scanned.
+/// Upper bound of traces that are read through the index of traces. For more traces, all units are scanned.
 pub(crate) const FETCHED_TRACES_MAX: usize = 4096;
 
-/// Units with spans of some traces, by the ids of the traces for each source.
+/// Returns the units with spans of these traces. `roots` has the ids of the traces for each source.
 pub(crate) fn of_roots<I: Iterator<Item = String>>(
     context: &ScanContext<'_>,
     roots: impl Iterator<Item = I>,
@@ -29,7 +29,7 @@ pub(crate) fn of_roots<I: Iterator<Item = String>>(
     Ok(all)
 }
 
-/// Units that hold all spans of the selected traces.
+/// Returns the units that hold all spans of the selected traces.
 pub(crate) fn pieces_of(context: &ScanContext<'_>, found: &[SelectedTrace]) -> Result<Vec<ScanUnit>, EngineError> {
     if found.len() > FETCHED_TRACES_MAX {
         return pieces(context.sources, &Sought::default());

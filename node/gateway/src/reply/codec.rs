@@ -1,4 +1,4 @@
-//! Streams of model servers on their way to the client: translated, or passed and read beside.
+//! Codecs for streams of model servers, which translate events, or pass and also read them.
 
 use assay_node_dialects::form::{FoldLimits, ModelError, ResponseFold};
 use assay_node_dialects::sse::{SseParser, write_event};
@@ -12,21 +12,21 @@ use crate::outcome::CallAnswer;
 use crate::translation::{StreamReader, StreamTranslation, TranslationError, event_bytes_max, stream_reader};
 use crate::upstream::ReplyForm;
 
-/// One stream, from the bytes of the server to those for the client.
+/// Codec of one stream, from the bytes of the server to the bytes for the client.
 #[derive(Debug)]
 pub(crate) enum StreamCodec {
     Translated(Box<StreamTranslation>),
     Passed(Box<PassedStream>),
     Completions(Box<PassedCompletions>),
-    /// Bytes that nobody reads. Whether one came.
+    /// Bytes that pass unread. The flag says whether any have arrived.
     Opaque(bool),
 }
 
-/// Stream whose wire format the client speaks. Its events pass as they are.
+/// Stream in the wire format of the client. Its events pass unmodified.
 #[derive(Debug)]
 pub(crate) struct PassedStream {
     parser: SseParser,
-    /// None behind an event that cannot be read: the rest passes unread.
+    /// `None` after an unreadable event, from which on the stream passes unread.
     reader: Option<StreamReader>,
     fold: ResponseFold,
     hides_usage: bool,
@@ -61,7 +61,7 @@ impl StreamCodec {
         }
     }
 
-    /// Takes bytes of the server. Returns those for the client, and why the rest cannot be read.
+    /// Processes bytes of the server. Returns the bytes for the client, and an error if the rest is unreadable.
     pub fn push(&mut self, bytes: &Bytes) -> (Bytes, Result<(), TranslationError>) {
         let mut written = Vec::with_capacity(bytes.len());
         let pushed = match self {
@@ -76,7 +76,7 @@ impl StreamCodec {
         (written.into(), pushed)
     }
 
-    /// Returns whether content came, so that the client has a part of the answer.
+    /// Returns whether the client has received a part of the answer.
     pub fn has_content(&self) -> bool {
         let has_parts =
             |choices: &[assay_node_dialects::form::ModelChoice]| choices.iter().any(|choice| !choice.parts.is_empty());
@@ -88,7 +88,7 @@ impl StreamCodec {
         }
     }
 
-    /// Returns whether the answer is complete, or broken by an error of the server.
+    /// Returns whether the answer is complete, or an error of the server ended it.
     pub fn is_ended(&self) -> bool {
         match self {
             StreamCodec::Translated(translation) => translation.is_ended(),
@@ -98,7 +98,7 @@ impl StreamCodec {
         }
     }
 
-    /// Returns the error that the server sent within the stream.
+    /// Returns the error that the server sent in the stream.
     pub fn error(&self) -> Option<&ModelError> {
         match self {
             StreamCodec::Translated(translation) => translation.error(),
@@ -108,7 +108,7 @@ impl StreamCodec {
         }
     }
 
-    /// Ends the input. Returns last bytes, and whether the answer is complete.
+    /// Ends the input. Returns the last bytes, and whether the answer is complete.
     pub fn finish(&mut self) -> Result<(Bytes, bool), TranslationError> {
         match self {
             StreamCodec::Translated(translation) => {
@@ -127,7 +127,7 @@ impl StreamCodec {
         }
     }
 
-    /// Returns the answer as far as it came.
+    /// Returns the answer so far.
     pub fn answer(&self) -> CallAnswer {
         match self {
             StreamCodec::Translated(translation) => CallAnswer::Conversation(Box::new(translation.response().clone())),
@@ -163,7 +163,7 @@ impl PassedStream {
         match reader.push(event) {
             Ok(events) => {
                 for event in &events {
-                    // An answer above the limits of the log passes all the same.
+                    // An answer that exceeds the limits of the log still passes.
                     drop(self.fold.push(event));
                 }
             }

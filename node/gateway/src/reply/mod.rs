@@ -1,4 +1,4 @@
-//! Responses to clients: whole ones and streams.
+//! Responses to clients, whole or streamed.
 
 mod codec;
 mod stream;
@@ -14,7 +14,7 @@ use bytes::Bytes;
 #[derive(Debug)]
 pub struct ModelReply {
     pub status: u16,
-    /// Headers with names in lower case, the content type among them.
+    /// Headers with names in lower case, including the content type.
     pub headers: Vec<(String, String)>,
     pub body: ReplyBody,
 }

@@ -1,4 +1,4 @@
-//! Streams to clients: each event goes on at once, pauses are bridged, and the end is told exactly.
+//! Streams to clients, which pass each event at once, send pings in pauses, and report a premature end.
 
 use std::fmt;
 use std::time::Duration;
@@ -20,33 +20,33 @@ use crate::upstream::{ActiveCall, KeyMask, ServerResponse};
 
 /// Content type of streams.
 pub(crate) const EVENT_STREAM: &str = "text/event-stream; charset=utf-8";
-/// Pause of the server after which the client gets a sign of life (G-19).
+/// Pause of the server after which the client receives a ping (G-19).
 const PING_AFTER: Duration = Duration::from_secs(15);
-/// Time for which the response is held back until it has content, so that another server can be tried.
+/// Time limit for holding back a response without content, during which another server can be tried.
 const HOLD_MAX: Duration = Duration::from_secs(2);
-/// Bytes of a response that are held back.
+/// Number of held-back bytes after which the response is passed on.
 const HELD_BYTES_MAX: usize = 1 << 20;
-/// Time for the bytes behind the end of an answer. The connection is used again if they come.
+/// Time limit for the bytes after the end of an answer. If they arrive, the connection can be reused.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
 
-/// Response as a stream of bytes for the client. Dropping it cancels the call of the model server.
+/// Response as a stream of bytes for the client. Dropping it cancels the call to the model server.
 pub struct ReplyStream {
     active: Box<ActiveCall>,
     dialect: Dialect,
     codec: StreamCodec,
     mask: KeyMask,
-    /// None behind the end.
+    /// `None` after the end.
     body: Option<EgressBody>,
-    /// Bytes that are there already.
+    /// Bytes that are ready for the client.
     ready: Bytes,
     recorder: CallRecorder,
-    /// Settlement of the price, which the last bytes wait for.
+    /// Settlement of the price. The last bytes wait for it.
     settling: Option<BoxFuture<'static, ()>>,
-    /// Whether the connection to the client has to be cut, since nothing in the format can tell of the failure.
+    /// Whether the connection to the client must be cut, because the format cannot express the failure.
     is_cut: bool,
 }
 
-/// Failure of a stream in a format that the gateway does not know. Only a cut connection tells the client.
+/// Failure of a stream in an unknown format. Only a cut connection informs the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the model server ended its answer early")]
 pub struct StreamCut;
@@ -60,10 +60,10 @@ impl fmt::Debug for ReplyStream {
     }
 }
 
-/// A stream that broke before its content began.
+/// Stream that broke before its content began.
 #[derive(Debug)]
 pub(crate) struct BrokenStream {
-    /// Status that its error event names.
+    /// Status of the error event in the stream.
     pub status: Option<u16>,
     pub error: Option<ModelError>,
     pub active: Box<ActiveCall>,
@@ -151,12 +151,12 @@ impl ReplyStream {
         &self.active.call.request_id
     }
 
-    /// Returns whether the bytes pass unread.
+    /// Returns whether the stream passes unread.
     pub(crate) fn is_opaque(&self) -> bool {
         matches!(self.codec, StreamCodec::Opaque(_))
     }
 
-    /// Returns the next bytes for the client; none behind the end.
+    /// Returns the next bytes for the client, or `None` at the end.
     pub async fn next(&mut self) -> Result<Option<Bytes>, StreamCut> {
         let bytes = self.next_bytes().await;
         if let Some(settling) = self.settling.take() {
@@ -174,7 +174,7 @@ impl ReplyStream {
             let body = self.body.as_mut()?;
             let read = match timeout(PING_AFTER, body.next()).await {
                 Ok(read) => read,
-                // bytes of ours would spoil what may be a picture or speech
+                // Additional bytes would corrupt binary content such as images or speech.
                 Err(_) if is_opaque => continue,
                 Err(_) => return Some(Bytes::from_static(ping(self.dialect))),
             };
@@ -221,12 +221,12 @@ impl ReplyStream {
         }
     }
 
-    /// Masks the key in the last bytes of a stream that ends in an error of the server.
+    /// Masks the key in the last bytes of a stream that ends with an error of the server.
     fn masked(&self, bytes: Bytes) -> Bytes {
         if self.codec.error().is_some() { self.mask.bytes(bytes) } else { bytes }
     }
 
-    /// Ends a stream whose last event came: the end of the answer, or an error of the server.
+    /// Ends a stream after its last event: the end of the answer, or an error of the server.
     fn end(&mut self, last: &[u8]) {
         match self.codec.error().cloned() {
             None => self.active.finished(&self.codec.answer()),
@@ -238,7 +238,7 @@ impl ReplyStream {
         self.close(last);
     }
 
-    /// Ends a stream that broke. Returns the bytes that tell the client, if the format has any.
+    /// Ends a broken stream. Returns the bytes of an error event, if the format has one.
     fn interrupt(&mut self) -> Bytes {
         let error = GatewayError::new(502, "upstream_error", StreamCut.to_string());
         self.active.interrupted(None);
@@ -275,19 +275,19 @@ impl Drop for ReplyStream {
             self.recorder.outcome.usage = self.codec.usage();
             self.recorder.outcome.attempts = self.active.attempts();
             self.recorder.reckon();
-            // the settlement goes on without its future
+            // The settlement continues without its future.
             drop(self.active.settle(&self.recorder.outcome));
         }
     }
 }
 
-/// Reads what follows the end of an answer, so that the connection can be used again.
+/// Reads the bytes after the end of an answer, so that the connection can be reused.
 async fn drain(mut body: EgressBody) {
     let rest = async { while let Ok(Some(_)) = body.next().await {} };
     drop(timeout(DRAIN_MAX, rest).await);
 }
 
-/// Returns a sign of life that all clients of a format ignore.
+/// Returns a ping that all clients of the format ignore.
 fn ping(dialect: Dialect) -> &'static [u8] {
     match dialect {
         Dialect::Anthropic => b"event: ping\ndata: {\"type\": \"ping\"}\n\n",

@@ -1,4 +1,4 @@
-//! Whole responses of model servers, as the client reads them.
+//! Conversion of whole responses of model servers for the client.
 
 use assay_node_dialects::Dialect;
 use assay_node_dialects::form::{ModelError, TokenUsage};
@@ -16,10 +16,10 @@ use crate::translation::{CallTranslation, UpstreamFormat, read_error, read_respo
 use crate::upstream::{AttemptPlan, EmbeddingForm, ReplyForm, gemini_to_openai, openai_to_gemini_response};
 
 const JSON: &str = "application/json";
-/// Bytes of an upstream's text that an error quotes.
+/// Upper bound of the quoted bytes of an upstream error text.
 const QUOTED_BYTES_MAX: usize = 1_000;
 
-/// Response for the client, and what spans and budgets read of it.
+/// Response for the client, with the data for spans and budgets.
 #[derive(Debug)]
 pub(crate) struct WholeReply {
     pub bytes: Bytes,
@@ -36,14 +36,15 @@ impl WholeReply {
     }
 }
 
-/// Member of a response that every call needs.
+/// Only member of a response that is read if the answer has no reader.
 #[derive(Deserialize)]
 struct ReportedUsage {
     usage: Value,
 }
 
-/// Reads a successful response. The error says that it cannot be read. Without `has_reader`, an answer that passes is
-/// read for its usage only.
+/// Reads a successful response. The error says why the response is unreadable.
+///
+/// Without `has_reader`, an untranslated chat response is only read for its usage.
 pub(crate) fn read_whole(
     call: &ModelCall,
     plan: &AttemptPlan,
@@ -116,7 +117,7 @@ fn passed(dialect: Dialect, body: Bytes, value: &Value) -> WholeReply {
                 };
                 WholeReply::json(body, answer, usage)
             }
-            // what the gateway cannot read passes all the same
+            // A response that the gateway cannot read still passes.
             Err(_) => WholeReply::json(body, CallAnswer::None, None),
         },
     }
@@ -154,7 +155,7 @@ fn embeddings(
     })
 }
 
-/// Returns the response of a server that failed, in the wire format of the client, and its text (G-17).
+/// Returns an error response of a server in the wire format of the client, and its message (G-17).
 pub(crate) fn failed_reply(call: &ModelCall, plan: &AttemptPlan, status: u16, body: &Bytes) -> (Bytes, String) {
     let client = call.endpoint.dialect();
     let Ok(value) = serde_json::from_slice::<Value>(body) else {

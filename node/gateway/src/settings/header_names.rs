@@ -1,18 +1,18 @@
-//! Names of request headers that the operator may let through to providers (G-14).
+//! Names of request headers that the operator may forward to providers (G-14).
 
 use std::fmt;
 
 use super::GatewaySettingsError;
 
-/// Names that `forward_headers` may have.
+/// Upper bound of the names in `forward_headers`.
 pub const FORWARD_HEADERS_MAX: usize = 64;
-/// Bytes of one name.
+/// Upper bound of the bytes of one name.
 pub const HEADER_NAME_BYTES_MAX: usize = 128;
 
 const TRACE: [&str; 3] = ["traceparent", "tracestate", "baggage"];
 /// Headers with credentials of this server (G-04).
 const CREDENTIALS: [&str; 4] = ["authorization", "proxy-authorization", "x-api-key", "x-goog-api-key"];
-/// Headers of one connection or of one encoded body.
+/// Headers that belong to one connection or to one encoded body.
 const CONNECTION: [&str; 14] = [
     "accept-encoding",
     "connection",
@@ -29,10 +29,10 @@ const CONNECTION: [&str; 14] = [
     "upgrade",
     "via",
 ];
-/// Headers that say who calls.
+/// Headers that identify the client.
 const CLIENT: [&str; 4] = ["cookie", "forwarded", "x-real-ip", "x-client-ip"];
 
-/// Why a header never reaches a provider.
+/// Reason why a header is never forwarded to a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NeverForwarded {
     Credential,

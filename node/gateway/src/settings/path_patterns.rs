@@ -1,13 +1,13 @@
-//! Patterns of paths that pass to a provider as they are (G-03).
+//! Patterns of paths that are passed to providers unmodified (G-03).
 
-/// Patterns that `passthrough_paths` may have.
+/// Upper bound of the patterns in `passthrough_paths`.
 pub const PASSTHROUGH_PATHS_MAX: usize = 64;
-/// Bytes of one pattern.
+/// Upper bound of the bytes of one pattern.
 pub const PATTERN_BYTES_MAX: usize = 256;
 
-/// One part of a path.
+/// Pattern for one part of a path.
 const ONE: &str = "*";
-/// One or more parts, at the end.
+/// Pattern for one or more parts at the end of a path.
 const REST: &str = "**";
 
 pub(super) fn is_pattern(text: &str) -> bool {
@@ -18,13 +18,13 @@ pub(super) fn is_pattern(text: &str) -> bool {
         && parts.into_iter().all(|part| part == ONE || is_part(part))
 }
 
-/// Matches a path. One with a part that could lead elsewhere at the provider matches nothing.
+/// Returns whether a path matches. A path with an unsafe part, such as `..`, never matches.
 pub(super) fn matches(pattern: &str, path: &str) -> bool {
     let (mut patterns, mut parts) = (pattern.split('/'), path.split('/'));
     if !path.split('/').all(is_part) {
         return false;
     }
-    // Ends: each turn takes a part of the pattern.
+    // Every iteration consumes a part of the pattern, so the loop ends.
     loop {
         match (patterns.next(), parts.next()) {
             (None, None) | (Some(REST), Some(_)) => return true,
@@ -34,7 +34,7 @@ pub(super) fn matches(pattern: &str, path: &str) -> bool {
     }
 }
 
-/// Whether a text is a part of a path that every server reads alike: neither empty nor dots, and without escapes.
+/// Returns whether a text is a part of a path that all servers interpret alike: not empty, no escapes, not only dots.
 fn is_part(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:".contains(&byte);
     !text.is_empty() && text.bytes().all(is_plain) && !text.bytes().all(|byte| byte == b'.')

@@ -1,4 +1,4 @@
-//! Tests of the settings, of their checks and of what they let through.
+//! Tests of the settings: checks, passed paths, and forwarded headers.
 
 use super::*;
 

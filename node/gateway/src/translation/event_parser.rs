@@ -1,4 +1,4 @@
-//! Parsers of streams: server-sent events, and binary event streams of AWS.
+//! Stream parsers for server-sent events and for the binary event streams of AWS.
 
 use assay_node_dialects::SseEvent;
 use assay_node_dialects::sse::SseParser;
@@ -6,7 +6,7 @@ use assay_node_dialects_converse::{EventStreamError, EventStreamParser};
 
 use super::TranslationError;
 
-/// Incremental parser of the stream of a model server.
+/// Incremental parser for the stream of a model server.
 #[derive(Debug)]
 pub enum EventParser {
     Sse(SseParser),
@@ -14,17 +14,17 @@ pub enum EventParser {
 }
 
 impl EventParser {
-    /// Makes a parser of server-sent events of at most so many bytes each.
+    /// Creates a parser for server-sent events of at most `event_bytes_max` bytes each.
     pub fn sse(event_bytes_max: usize) -> EventParser {
         EventParser::Sse(SseParser::with_limit(event_bytes_max))
     }
 
-    /// Makes a parser of binary event streams.
+    /// Creates a parser for the binary event streams of AWS.
     pub fn aws() -> EventParser {
         EventParser::AwsEventStream(EventStreamParser::new())
     }
 
-    /// Reads bytes and returns the events that they complete.
+    /// Parses bytes, and returns the events that they complete.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<SseEvent>, TranslationError> {
         match self {
             EventParser::Sse(parser) => Ok(parser.push(bytes)?),
@@ -34,12 +34,12 @@ impl EventParser {
         }
     }
 
-    /// Ends the input. Returns the event that nothing ended.
+    /// Ends the input, and returns an event without a terminator, if there is one.
     pub fn finish(&mut self) -> Result<Option<SseEvent>, TranslationError> {
         match self {
             EventParser::Sse(parser) => Ok(parser.finish()?),
             EventParser::AwsEventStream(parser) => match parser.finish() {
-                // the reader of the events knows whether the answer is whole
+                // The reader of the events determines whether the answer is complete.
                 Ok(()) | Err(EventStreamError::Truncated) => Ok(None),
                 Err(error) => Err(error.into()),
             },

@@ -1,4 +1,4 @@
-//! Readers and writers of streams, of any wire format.
+//! Stream readers and writers for all wire formats.
 
 use assay_node_dialects::form::StreamEvent;
 use assay_node_dialects::{DialectError, SseEvent};
@@ -8,22 +8,22 @@ use assay_node_dialects_converse::{ConverseAnswer, ConverseStreamReader, read_in
 use assay_node_dialects_gemini::{GeminiStreamReader, GeminiStreamWriter};
 use assay_node_dialects_responses::{ResponsesStreamReader, ResponsesStreamWriter};
 
-/// Reads the events of a model server.
+/// Reader for the events of a model server.
 #[derive(Debug)]
 pub enum StreamReader {
-    /// The second reader finds the answer in the forced tool of a JSON schema.
+    /// The second part extracts the answer from the forced tool of a JSON schema.
     Chat(Box<ChatStreamReader>, Option<Box<JsonToolStream>>),
     Responses(Box<ResponsesStreamReader>),
     Anthropic(Box<AnthropicStreamReader>),
     Gemini(Box<GeminiStreamReader>),
-    /// The second reader is as for chat completions.
+    /// The second part is as for chat completions.
     Converse(Box<ConverseStreamReader>, Option<Box<JsonToolStream>>),
-    /// Events of Anthropic in chunks of InvokeModel.
+    /// Events of Anthropic in InvokeModel chunks.
     BedrockAnthropic(Box<AnthropicStreamReader>),
 }
 
 impl StreamReader {
-    /// Returns a reader of chat completions. A JSON schema may have been sent as a forced tool.
+    /// Creates a reader for chat completions. `schema_as_tool` says whether a JSON schema was sent as a forced tool.
     pub fn chat(schema_as_tool: bool) -> StreamReader {
         StreamReader::Chat(Box::default(), schema_as_tool.then(Box::default))
     }
@@ -40,7 +40,7 @@ impl StreamReader {
         StreamReader::Gemini(Box::default())
     }
 
-    /// Returns a reader of Converse. A JSON schema may have been sent as a forced tool.
+    /// Creates a reader for Converse. `schema_as_tool` says whether a JSON schema was sent as a forced tool.
     pub fn converse(answer: ConverseAnswer, schema_as_tool: bool) -> StreamReader {
         let reader = Box::new(ConverseStreamReader::new(answer));
         StreamReader::Converse(reader, schema_as_tool.then(Box::default))
@@ -64,7 +64,7 @@ impl StreamReader {
         }
     }
 
-    /// Returns the events that are owed when the input ends.
+    /// Returns the remaining events at the end of the input.
     pub(crate) fn finish(&mut self) -> Vec<StreamEvent> {
         match self {
             StreamReader::Chat(reader, tool) => mapped(tool, reader.finish()),
@@ -84,7 +84,7 @@ fn mapped(tool: &mut Option<Box<JsonToolStream>>, events: Vec<StreamEvent>) -> V
     }
 }
 
-/// Writes the events for a client.
+/// Writer for the events to a client.
 #[derive(Debug)]
 pub enum StreamWriter {
     Chat(Box<ChatStreamWriter>),

@@ -1,7 +1,7 @@
-//! Translation of one call between the wire format of the client and that of the model server.
+//! Translation of calls between the wire formats of the client and the model server.
 //!
-//! Equal formats need no translation: their bodies pass with small changes only (G-26). Their streams are read all the
-//! same, for the log and to tell a complete answer from one that was cut.
+//! Equal formats need no translation: their bodies pass with only small changes (G-26). Their streams are still read,
+//! for the log and to detect truncated answers.
 
 mod event_parser;
 mod formats;
@@ -23,31 +23,31 @@ pub use formats::{StreamReader, StreamWriter};
 pub use stream::{FinishedStream, StreamTranslation, TranslationError};
 pub use upstream_format::{UpstreamFormat, error_status, event_bytes_max, read_error};
 
-/// Model and mode of a request. Gemini has them in the path of the URL, other formats in the body.
+/// Model and mode of a request. Gemini's format has them in the path, other formats in the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestTarget<'a> {
     pub model: &'a str,
     pub stream: bool,
 }
 
-/// A request that was translated for a model server, and what is needed to translate the answer back.
+/// Translated request, with the state for translating its response.
 #[derive(Clone, Debug)]
 pub struct CallTranslation {
     client: Dialect,
     server: UpstreamFormat,
     options: WriteOptions,
-    /// Id of the answer, where its body has none.
+    /// Id of the response, if its body has none.
     answer_id: String,
-    /// The request in the internal form.
+    /// Request in the internal form.
     pub request: ModelRequest,
     /// Body for the model server.
     pub body: Value,
-    /// Parameters that the server cannot express and that only tune the answer.
+    /// Parameters that the server does not support, and that only tune the answer.
     pub dropped: Vec<String>,
 }
 
 impl CallTranslation {
-    /// Translates a request. The name of the model may be another one at the server.
+    /// Translates a request. `target` has the model name for the server.
     pub fn new(
         (client, server): (Dialect, impl Into<UpstreamFormat>),
         target: RequestTarget<'_>,
@@ -59,7 +59,7 @@ impl CallTranslation {
         CallTranslation::of_request((client, server.into()), request, options)
     }
 
-    /// Translates a request that was read already.
+    /// Translates a request in the internal form.
     pub fn of_request(
         (client, server): (Dialect, UpstreamFormat),
         request: ModelRequest,
@@ -72,7 +72,7 @@ impl CallTranslation {
         Ok(CallTranslation { client, server, options, answer_id: String::new(), request, body, dropped })
     }
 
-    /// Puts the names of the header `anthropic-beta` into the body, if the server takes them there only.
+    /// Moves the names in the header `anthropic-beta` to the body, if the server accepts them only there.
     pub fn take_betas(&mut self, header: Option<&str>) -> Result<(), DialectError> {
         if self.server == UpstreamFormat::BedrockAnthropic && header.is_some() {
             self.body = body_for_bedrock(&self.body, header)?;
@@ -80,7 +80,7 @@ impl CallTranslation {
         Ok(())
     }
 
-    /// Names the answer, whose body may have no id.
+    /// Sets the id for a response whose body has none.
     pub fn set_answer_id(&mut self, id: impl Into<String>) {
         self.answer_id = id.into();
     }
@@ -93,7 +93,7 @@ impl CallTranslation {
         converse::uses_json_tool(&self.request, &self.options)
     }
 
-    /// Reads the whole answer of the server.
+    /// Reads a whole response of the server.
     pub fn read_response(&self, body: &Value) -> Result<ModelResponse, DialectError> {
         match self.server {
             UpstreamFormat::Client(Dialect::Chat) => {
@@ -118,7 +118,7 @@ impl CallTranslation {
         }
     }
 
-    /// Returns the error of an answer that failed although its status is 200.
+    /// Returns the error in a failed response with the status 200.
     pub fn read_failure(&self, body: &Value) -> Option<ModelError> {
         match self.server {
             UpstreamFormat::Client(Dialect::Responses) => responses::failure(body),
@@ -126,7 +126,7 @@ impl CallTranslation {
         }
     }
 
-    /// Writes a whole answer for the client.
+    /// Writes a whole response for the client.
     pub fn write_response(&self, mut response: ModelResponse) -> Value {
         match self.client {
             Dialect::Chat => {
@@ -143,12 +143,12 @@ impl CallTranslation {
         }
     }
 
-    /// Returns the translation of the streamed answer.
+    /// Returns the translation for a streamed response.
     pub fn stream(&self) -> StreamTranslation {
         StreamTranslation::new(self.stream_reader(), self.stream_writer()).with_parser(self.server.parser())
     }
 
-    /// Writes a whole answer as a stream, for a client that wants one from a server that has none.
+    /// Writes a whole response as a stream, for a streaming client of a server that does not stream.
     pub fn write_as_stream(&self, response: &ModelResponse) -> Vec<u8> {
         let mut writer = self.stream_writer();
         let events = unfold(response).into_iter().flat_map(|event| writer.write(&event));
@@ -185,7 +185,7 @@ impl CallTranslation {
     }
 }
 
-/// Returns a reader of streams in one wire format, for those that pass untranslated.
+/// Returns a reader for streams that pass untranslated.
 pub fn stream_reader(dialect: Dialect) -> StreamReader {
     match dialect {
         Dialect::Chat => StreamReader::chat(false),
@@ -195,7 +195,7 @@ pub fn stream_reader(dialect: Dialect) -> StreamReader {
     }
 }
 
-/// Returns the bytes by which a stream of one wire format says that it failed.
+/// Writes an error event for a stream.
 pub fn write_stream_error(dialect: Dialect, error: &ModelError) -> Vec<u8> {
     let mut writer = match dialect {
         Dialect::Chat => StreamWriter::chat(ChatStreamOptions::default()),
@@ -206,7 +206,7 @@ pub fn write_stream_error(dialect: Dialect, error: &ModelError) -> Vec<u8> {
     writer.write(&StreamEvent::Error(error.clone())).iter().flat_map(write_event).collect()
 }
 
-/// Reads a whole answer of a server whose requests pass untranslated.
+/// Reads a whole response that passes untranslated.
 pub fn read_response(dialect: Dialect, body: &Value) -> Result<ModelResponse, DialectError> {
     match dialect {
         Dialect::Chat => chat::read_response(body),

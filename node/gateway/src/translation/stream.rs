@@ -1,4 +1,4 @@
-//! Translation of a streamed answer: bytes of the model server in, bytes for the client out.
+//! Translation of streamed responses, from bytes of the model server to bytes for the client.
 
 use assay_node_dialects::form::{
     Extra, FoldError, FoldLimits, ModelError, ModelErrorKind, ModelResponse, ResponseFold, StreamEvent,
@@ -9,10 +9,10 @@ use assay_node_dialects_converse::EventStreamError;
 
 use super::{EventParser, StreamReader, StreamWriter};
 
-/// Text of the error that a client gets if the stream of the server ends before its last event.
+/// Error message for a stream that ends before its last event.
 const CUT: &str = "the model server ended its answer early";
 
-/// Answer of a model server that cannot be read.
+/// Error for an unreadable response of a model server.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum TranslationError {
     #[error(transparent)]
@@ -25,25 +25,25 @@ pub enum TranslationError {
     Fold(#[from] FoldError),
 }
 
-/// Translation of one streamed answer.
+/// Translation of one streamed response.
 #[derive(Debug)]
 pub struct StreamTranslation {
     parser: EventParser,
     reader: StreamReader,
     writer: StreamWriter,
     fold: ResponseFold,
-    /// Time for answers of servers that name none, in seconds since 1970.
+    /// Creation time for responses without one, in seconds since 1970.
     created_s: Option<u64>,
 }
 
-/// What came of a stream.
+/// Result of a translated stream.
 #[derive(Debug)]
 pub struct FinishedStream {
     /// Last bytes for the client.
     pub bytes: Vec<u8>,
-    /// Answer as far as it came.
+    /// Response so far.
     pub response: ModelResponse,
-    /// Error that the server sent, or that the stream was cut.
+    /// Error that the server sent, or the error for a truncated stream.
     pub error: Option<ModelError>,
 }
 
@@ -53,28 +53,30 @@ impl StreamTranslation {
         StreamTranslation { parser: EventParser::sse(SSE_EVENT_BYTES_MAX), reader, writer, fold, created_s: None }
     }
 
-    /// Sets another parser, for other streams than server-sent events and for other bounds.
+    /// Replaces the parser, for other formats than server-sent events or for other bounds.
     pub fn with_parser(self, parser: EventParser) -> StreamTranslation {
         StreamTranslation { parser, ..self }
     }
 
-    /// Sets the time of answers whose server names none.
+    /// Sets the creation time for responses without one.
     pub fn with_created(self, created_s: u64) -> StreamTranslation {
         StreamTranslation { created_s: Some(created_s), ..self }
     }
 
-    /// Returns the answer as far as it came.
+    /// Returns the response so far.
     pub fn response(&self) -> &ModelResponse {
         self.fold.response()
     }
 
-    /// Returns the error of the server that broke the answer.
+    /// Returns the error of the server that ended the response.
     pub fn error(&self) -> Option<&ModelError> {
         self.fold.error()
     }
 
-    /// Takes bytes of the server, and appends the bytes for the client: also those of the events before one that cannot be
-    /// read. What follows the end of the answer is ignored.
+    /// Processes bytes of the server, and appends the bytes for the client to `written`.
+    ///
+    /// On an error, `written` contains the events before the unreadable one. Events after the end of the response are
+    /// ignored.
     pub fn push(&mut self, bytes: &[u8], written: &mut Vec<u8>) -> Result<(), TranslationError> {
         for event in self.parser.push(bytes)? {
             self.take(&event, written)?;
@@ -103,12 +105,12 @@ impl StreamTranslation {
         Ok(())
     }
 
-    /// Returns whether the answer is complete, or broken by an error of the server.
+    /// Returns whether the response is complete, or an error of the server ended it.
     pub fn is_ended(&self) -> bool {
         self.fold.is_ended() || self.fold.error().is_some()
     }
 
-    /// Ends the input. A stream without its last event becomes an error of the client's wire format (G-16).
+    /// Ends the input. A truncated stream ends with an error in the client's wire format (G-16).
     pub fn finish(&mut self) -> Result<FinishedStream, TranslationError> {
         let (mut bytes, _) = self.end_input()?;
         if !self.is_ended() {
@@ -118,10 +120,10 @@ impl StreamTranslation {
         Ok(FinishedStream { bytes, response: std::mem::take(&mut self.fold).into_response(), error })
     }
 
-    /// Ends the input. Returns the last bytes for the client, and whether the answer is complete.
+    /// Ends the input. Returns the last bytes for the client, and whether the response is complete.
     pub fn end_input(&mut self) -> Result<(Vec<u8>, bool), TranslationError> {
         let mut bytes = Vec::new();
-        // Some servers omit the blank line behind their last event. An event that was cut cannot be read, and is ignored.
+        // Some servers omit the blank line after their last event. A truncated event is unreadable, and is ignored.
         let last = self.parser.finish()?.and_then(|event| self.reader.push(&event).ok());
         for event in last.into_iter().flatten() {
             self.pass(&event, &mut bytes)?;
@@ -132,10 +134,10 @@ impl StreamTranslation {
         Ok((bytes, self.fold.is_ended() && self.fold.error().is_none()))
     }
 
-    /// Breaks the answer with an error of the client's wire format. Returns the bytes that say so.
+    /// Ends the response with an error. Returns its bytes in the client's wire format.
     pub fn fail(&mut self, error: ModelError) -> Vec<u8> {
         let mut bytes = Vec::new();
-        // The limits of the fold do not count for errors.
+        // Errors are not subject to the limits of the fold.
         drop(self.pass(&StreamEvent::Error(error), &mut bytes));
         bytes
     }

@@ -1,4 +1,4 @@
-//! Wire formats of model servers: those that clients speak too, and those of clouds, which only servers speak.
+//! Wire formats of model servers: those of clients, and those that only cloud servers use.
 
 use assay_node_dialects::form::{ModelError, ModelRequest};
 use assay_node_dialects::sse::SSE_EVENT_BYTES_MAX;
@@ -12,19 +12,19 @@ use serde_json::Value;
 
 use super::EventParser;
 
-/// Upper bound of the bytes of one event of Gemini: its servers send an image in one event.
+/// Upper bound of the bytes of one Gemini event, which may contain a whole image.
 const IMAGE_EVENT_BYTES_MAX: usize = 16 << 20;
 
 /// Wire format of a model server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UpstreamFormat {
-    /// A format that clients speak too. Only such bodies pass untranslated.
+    /// Format that clients also use. Only bodies in such a format pass untranslated.
     Client(Dialect),
-    /// Converse of Amazon Bedrock.
+    /// Converse API of Amazon Bedrock.
     Converse,
-    /// Messages of Anthropic by InvokeModel of Amazon Bedrock.
+    /// Messages of Anthropic through InvokeModel of Amazon Bedrock.
     BedrockAnthropic,
-    /// Messages of Anthropic by `rawPredict` of Google Vertex.
+    /// Messages of Anthropic through `rawPredict` of Google Vertex.
     VertexAnthropic,
 }
 
@@ -35,7 +35,7 @@ impl From<Dialect> for UpstreamFormat {
 }
 
 impl UpstreamFormat {
-    /// Returns the dialect that requests are written in, before a cloud changes them. None is Converse.
+    /// Returns the dialect of requests before the changes for a cloud, or `None` for Converse.
     pub fn dialect(self) -> Option<Dialect> {
         match self {
             UpstreamFormat::Client(dialect) => Some(dialect),
@@ -88,7 +88,7 @@ pub fn event_bytes_max(server: impl Into<UpstreamFormat>) -> usize {
     }
 }
 
-/// Returns the status of a response with an error, where nothing else says it.
+/// Returns the status for an error, if its response has no status of its own.
 pub fn error_status(server: impl Into<UpstreamFormat>, error: &ModelError) -> u16 {
     match server.into().dialect() {
         Some(Dialect::Chat) => chat::error_status(error),
@@ -114,7 +114,7 @@ fn read_error_in(server: UpstreamFormat, status: u16, body: &Value) -> ModelErro
         UpstreamFormat::Client(Dialect::Responses) => responses::read_error(status, body),
         UpstreamFormat::Client(Dialect::Gemini) => gemini::read_error(status, body),
         UpstreamFormat::Converse | UpstreamFormat::BedrockAnthropic => converse::read_error(status, body),
-        // errors of Vertex itself are Google's
+        // Errors of Vertex itself are in Google's format.
         UpstreamFormat::VertexAnthropic if body.pointer("/error/status").is_some() => gemini::read_error(status, body),
         UpstreamFormat::Client(Dialect::Anthropic) | UpstreamFormat::VertexAnthropic => {
             anthropic::read_error(status, body)

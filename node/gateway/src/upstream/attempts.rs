@@ -1,4 +1,4 @@
-//! Driver of the attempts of one call: executes what the step machine decides.
+//! Driver for the attempts of one call, which executes the decisions of the attempt state machine.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,57 +31,57 @@ use crate::outcome::CallAnswer;
 use crate::outcome::CallOutcome;
 use crate::translation::UpstreamFormat;
 
-/// Delay after which a server is tried again whose connections are all in use.
+/// Delay before the retry of a server whose connections are all in use.
 const BUSY_MS: u64 = 100;
-/// Header of AWS with the id of an answer.
+/// AWS header with the id of a response.
 const AWS_REQUEST_ID: &str = "x-amzn-requestid";
 
-/// Response of a server, with the plan that says how it is read.
+/// Response of a server, with the plan for reading it.
 #[derive(Debug)]
 pub(crate) struct ServerResponse {
     pub candidate: usize,
     pub plan: AttemptPlan,
     pub response: EgressResponse,
-    /// Key that the server knows, and its errors must not tell.
+    /// Mask for the server's key, which errors must not reveal.
     pub mask: KeyMask,
 }
 
-/// What came of the attempts.
+/// Result of the attempts.
 #[derive(Debug)]
 pub(crate) enum Arrival {
-    /// A successful response, of which the head is there.
+    /// Successful response whose body has not been read yet.
     Accepted(Box<ServerResponse>),
-    /// A response with an error that goes to the client.
+    /// Error response that is passed to the client.
     Failed { status: u16, response: Box<ServerResponse> },
 }
 
-/// A call under way, from its first attempt to the end of its response.
+/// Active call, from its first attempt to the end of its response.
 #[derive(Debug)]
 pub(crate) struct ActiveCall {
     pub core: Arc<GatewayCore>,
     pub call: Arc<ModelCall>,
     pub candidates: Vec<Candidate>,
     machine: AttemptMachine,
-    /// Whether candidates are tried although they cool, since there are no others.
+    /// Whether cooling candidates are tried, because there are no others.
     all_cooling: bool,
     /// Random number of this call, for cooling.
     id: u64,
     begun_ms: u64,
-    /// Time at which the call ends in any case.
+    /// Deadline of the call.
     ends_ms: u64,
-    /// Why a candidate could not be sent such a request.
+    /// Reason why the first unfit candidate cannot serve the request.
     unfit: Option<GatewayError>,
     held: Option<ServerResponse>,
-    /// What budgets reserve for the call. Dropping it without a settlement releases it.
+    /// Budget reservation of the call. Dropping it without a settlement releases it.
     pub reservation: Option<BudgetReservation>,
-    /// Place among the calls at the same time.
+    /// Permit among the concurrent calls.
     pub slot: Option<OwnedSemaphorePermit>,
     /// Candidate whose response came last.
     answered_by: usize,
     media: RemoteMedia,
 }
 
-/// An attempt that is ready to be sent.
+/// Attempt that is ready to be sent.
 struct PreparedAttempt {
     plan: AttemptPlan,
     credentials: AttemptCredentials,
@@ -89,7 +89,7 @@ struct PreparedAttempt {
     mask: KeyMask,
 }
 
-/// How the last effect of a step continues the call.
+/// Next action of a call, from the last effect of a step.
 #[derive(Clone, Copy, Debug)]
 enum NextStep {
     Try(usize),
@@ -137,12 +137,12 @@ impl ActiveCall {
         self.machine.attempts()
     }
 
-    /// Tries candidates until one answers. The error is the gateway's own.
+    /// Tries candidates until one responds. Errors come from the gateway itself.
     pub async fn arrive(&mut self) -> Result<Arrival, GatewayError> {
         self.go_on(AttemptEvent::Started).await
     }
 
-    /// Tries again after an accepted response broke before its first byte of content.
+    /// Retries after an accepted response broke before its content.
     pub async fn broken(&mut self, status: Option<u16>) -> Result<Arrival, GatewayError> {
         self.go_on(AttemptEvent::Broken { status }).await
     }
@@ -177,7 +177,9 @@ impl ActiveCall {
         }
     }
 
-    /// Settles the price of the call. The future ends when it is stored, and what a later request may name as well.
+    /// Settles the price of the call.
+    ///
+    /// The future completes when the settlement is stored, and the items to which a later request may refer.
     pub fn settle(&mut self, outcome: &CallOutcome) -> impl Future<Output = ()> + Send + 'static + use<> {
         let amounts = amounts_of(outcome);
         let items = self.items_to_keep(outcome);
@@ -195,7 +197,7 @@ impl ActiveCall {
         }
     }
 
-    /// Returns the answer whose items a later request may name, unless its server stores them.
+    /// Returns the response to whose items a later request may refer, unless its server stores them.
     fn items_to_keep(&self, outcome: &CallOutcome) -> Option<(ResponseCache, CallOwner, Box<ModelResponse>)> {
         let CallAnswer::Conversation(response) = &outcome.answer else { return None };
         let server = conversation_format(self.candidates.get(self.answered_by)?, &self.call.endpoint);
@@ -206,12 +208,12 @@ impl ActiveCall {
         Some((cache, self.call.owner.clone(), response.clone()))
     }
 
-    /// Reports that the first byte of content goes to the client.
+    /// Reports that the first content is being sent to the client.
     pub fn delivering(&mut self) {
         self.report(AttemptEvent::FirstByte);
     }
 
-    /// Reports that the accepted response is complete. Keeps what later requests of the same principal need of it.
+    /// Reports that the accepted response is complete. Keeps its signatures for later requests of the same principal.
     pub fn finished(&mut self, answer: &CallAnswer) {
         self.report(AttemptEvent::Finished);
         if let (CallAnswer::Conversation(response), Some(candidate)) = (answer, self.candidates.get(self.answered_by)) {
@@ -220,19 +222,19 @@ impl ActiveCall {
         }
     }
 
-    /// Reports that the response broke after its first byte.
+    /// Reports that the response broke after its first content.
     pub fn interrupted(&mut self, status: Option<u16>) {
         self.report(AttemptEvent::Broken { status });
     }
 
-    /// Reports an event whose effects are on cooling only.
+    /// Reports an event that affects only cooling states.
     fn report(&mut self, event: AttemptEvent) {
         if let Err(error) = self.step(event) {
             tracing::error!(%error, "a model call took a wrong step");
         }
     }
 
-    /// Executes the effects of an event, but the last, which says how the call goes on.
+    /// Executes the effects of an event, and returns the next action.
     fn step(&mut self, event: AttemptEvent) -> Result<NextStep, GatewayError> {
         let now = now_ms();
         let effects = self.machine.step(now, event).map_err(|error| unexpected(&error.to_string()))?;
@@ -274,7 +276,7 @@ impl ActiveCall {
         }
     }
 
-    /// Sends the request to a candidate and returns what happened. A response with a head is kept.
+    /// Sends the request to a candidate, and returns the result as an event. A response is stored in `held`.
     async fn attempt(&mut self, index: usize) -> AttemptEvent {
         let candidate = self.candidates[index].clone();
         self.begun_ms = now_ms();
@@ -344,7 +346,7 @@ impl ActiveCall {
         let parts =
             AttemptParts { call: &call, candidate, plan: &plan, secret: &secret, credentials: &credentials, time_left };
         let request = request(&parts, &core.forward)?;
-        // what is sent, and not the JSON that also has the key of a certificate
+        // The mask covers only the key for requests, not the whole JSON that also contains the key of a certificate.
         let mask = KeyMask::new(Some(Secret::new(secret.auth().to_owned())));
         Ok(PreparedAttempt { plan, credentials, request, mask })
     }
@@ -366,7 +368,7 @@ impl ActiveCall {
     }
 }
 
-/// Returns the headers that are texts.
+/// Returns the headers whose values are text.
 pub(crate) fn texts(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
     headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)))
 }

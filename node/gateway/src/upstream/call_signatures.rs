@@ -1,4 +1,6 @@
-//! Signatures of calls by models of Gemini, which clients often lose, and which only the same route accepts (G-30). Pure.
+//! Pure store for the signatures of tool calls by Gemini models (G-30).
+//!
+//! Clients often lose these signatures, and only the route that made one accepts it.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,23 +11,23 @@ use uuid::Uuid;
 use super::conversation::UnwrittenConversation;
 use crate::translation::UpstreamFormat;
 
-/// Upper bound of kept signatures. The one that was used longest ago makes way.
+/// Upper bound of the kept signatures. The least recently used one is removed first.
 const SIGNATURES_MAX: usize = 100_000;
 /// Upper bound of the bytes of all kept signatures.
 const ALL_BYTES_MAX: usize = 64 << 20;
-/// Bytes of a signature that is kept; longer ones are left to clients.
+/// Upper bound of the bytes of a kept signature.
 const SIGNATURE_BYTES_MAX: usize = 256 << 10;
-/// Bytes of a call's id.
+/// Upper bound of the bytes of a call id.
 const CALL_ID_BYTES_MAX: usize = 256;
 /// Time for which a signature is kept, in milliseconds.
 const LIFE_MS: u64 = 24 * 3600 * 1000;
-/// Bytes that an entry needs besides its texts.
+/// Estimated bytes of an entry besides its texts.
 const ENTRY_BYTES: usize = 200;
 
-/// Principal, and id of a call in an answer that the principal got.
+/// Principal, and id of a tool call in a response to that principal.
 type SignatureKey = (Uuid, String);
 
-/// Signatures of calls, with the provider secrets whose servers made them.
+/// Signatures of tool calls, with the provider secrets whose servers made them.
 #[derive(Debug)]
 pub(crate) struct CallSignatures {
     kept: HashMap<SignatureKey, KeptSignature>,
@@ -57,7 +59,7 @@ impl CallSignatures {
         CallSignatures { kept, order, uses: 0, bytes: 0, signatures_max, bytes_max }
     }
 
-    /// Keeps the signatures of an answer.
+    /// Stores the signatures of a response.
     pub fn keep(&mut self, principal: Uuid, secret_id: &str, response: &ModelResponse, now_ms: u64) {
         let parts = response.choices.iter().flat_map(|choice| &choice.parts);
         for part in parts {
@@ -71,7 +73,9 @@ impl CallSignatures {
         }
     }
 
-    /// Completes calls of a request for a server of Gemini. A signature that another server made is removed: it is refused.
+    /// Restores signatures in a request for a Gemini server.
+    ///
+    /// Signatures of another server are removed, because this server would refuse them.
     pub fn restore(&mut self, principal: Uuid, secret_id: &str, conversation: &mut UnwrittenConversation, now_ms: u64) {
         if conversation.server == UpstreamFormat::Client(Dialect::Gemini) {
             self.restore_in(principal, secret_id, &mut conversation.request, now_ms);

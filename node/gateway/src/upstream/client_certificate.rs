@@ -1,8 +1,8 @@
-//! Secrets of providers that have certificates: the key for requests, and the key of the client certificate.
+//! Secrets of providers with client certificates: the key for requests, and the key of the certificate.
 //!
-//! A secret with `metadata.tls.cert` is JSON with the member `tls_key`. Its member `api_key` is the key for requests;
-//! without one, the other members are, as for secrets of clouds, which are JSON anyway. The key of the certificate is never
-//! sent, also if the certificate was removed from the metadata.
+//! A secret with `metadata.tls.cert` is JSON with the member `tls_key`. Its member `api_key` is the key for requests.
+//! Without `api_key`, the remaining members are the secret, because secrets of clouds are JSON. The key of the
+//! certificate is never sent, even if the certificate was removed from the metadata.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::error::GatewayError;
 /// Member of the secret with the key for requests.
 const API_KEY_MEMBER: &str = "api_key";
 
-/// Secret of a provider, apart from the key of its certificate.
+/// Secret of a provider, separated from the key of its certificate.
 #[derive(Debug)]
 pub(crate) struct ProviderSecret {
     auth: Secret,
@@ -24,7 +24,7 @@ pub(crate) struct ProviderSecret {
 }
 
 impl ProviderSecret {
-    /// Reads a secret. Certificates that cannot be used are refused here, with a reason.
+    /// Parses a secret, and checks its certificates.
     pub fn read(
         provider: &Provider,
         secret: Option<&Secret>,
@@ -53,7 +53,7 @@ impl ProviderSecret {
         Ok(ProviderSecret { auth: Secret::new(auth), tls })
     }
 
-    /// Returns the key for requests, or what it is made from.
+    /// Returns the key for requests, or the secret from which it is derived.
     pub fn auth(&self) -> &str {
         self.auth.expose()
     }
@@ -63,14 +63,14 @@ impl ProviderSecret {
         self.tls.clone()
     }
 
-    /// Returns the authorities only, for requests to token servers: they are not shown the certificate.
+    /// Returns only the certificate authorities, for requests to token servers. These do not receive the certificate.
     pub fn authorities(&self) -> Option<Arc<TlsOptions>> {
         let ca = self.tls.as_ref()?.ca.clone()?;
         Some(Arc::new(TlsOptions { ca: Some(ca), identity: None }))
     }
 }
 
-/// Returns the key for requests and that of the certificate, if the secret has both.
+/// Splits a secret into the key for requests and the key of the certificate, if it has the latter.
 fn split(secret: &str) -> Option<(String, String)> {
     if !secret.trim_start().starts_with('{') {
         return None;

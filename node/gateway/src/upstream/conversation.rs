@@ -1,4 +1,4 @@
-//! Conversations on their way to a server: read to the internal form, completed, and written in the server's format. Pure.
+//! Pure conversion of conversations to the server's format through the internal form.
 //!
 //! ```text
 //! body ── begin ──▶ UnwrittenConversation ── media, signatures ──▶ write ──▶ AttemptPlan
@@ -18,7 +18,7 @@ use crate::call::ModelCall;
 use crate::error::GatewayError;
 use crate::translation::{CallTranslation, RequestTarget, UpstreamFormat, read_request};
 
-/// Members that say something to the gateway only (1.12).
+/// Members that only the gateway interprets (1.12).
 const GATEWAY_MEMBERS: [&str; 3] = ["use_cache", "reasoning_enabled", "reasoning_budget"];
 
 /// Request in the internal form, for one candidate.
@@ -32,7 +32,7 @@ pub(crate) struct UnwrittenConversation {
     pub request: ModelRequest,
 }
 
-/// Plans a body that passes, or reads one that does not.
+/// Plans a body that passes unmodified, or reads a body for translation.
 pub(super) fn begin(call: &ModelCall, candidate: &Candidate) -> Result<PlanStep, GatewayError> {
     let client = call.endpoint.dialect();
     let server = conversation_format(candidate, &call.endpoint);
@@ -87,7 +87,7 @@ impl UnwrittenConversation {
     }
 }
 
-/// Returns whether the server is asked for a stream: as the client wants it, if the server can do both.
+/// Returns whether the server is asked for a stream. The client decides, if the server supports both modes.
 fn server_streams(call: &ModelCall, candidate: &Candidate) -> bool {
     let only_streams = candidate.spec.as_ref().is_some_and(|spec| spec.streaming_only);
     (call.stream || only_streams) && candidate.supports_streaming()
@@ -101,7 +101,7 @@ fn override_system_prompt(request: &mut ModelRequest, prompt: &str) {
     request.messages.insert(0, message);
 }
 
-/// Changes of a body whose format both sides speak: the model, and what the server refuses (G-26).
+/// Plans a body in the format of both sides. Only the model and unsupported members change (G-26).
 fn passed(
     call: &ModelCall,
     candidate: &Candidate,

@@ -1,4 +1,4 @@
-//! Credentials of attempts: keys as headers, tokens that are fetched for secrets, and keys that sign.
+//! Credentials of attempts: keys in headers, fetched tokens, and signing keys.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -25,14 +25,14 @@ use super::client_certificate::ProviderSecret;
 use crate::error::GatewayError;
 use crate::gateway::now_ms;
 
-/// Time of a request for a token. The cache counts a fetch as lost after [`FETCH_MS_MAX`], which is longer.
+/// Time limit of a token request. The cache abandons a fetch only after [`FETCH_MS_MAX`], which is longer.
 const FETCH_TIME_MAX: Duration = Duration::from_secs(30);
-/// Time that a call waits for the fetch of a credential, its own or that of another call.
+/// Time limit for the wait of a call for a credential, whether the call itself fetches it or another one.
 const WAIT_TIME_MAX: Duration = Duration::from_millis(FETCH_MS_MAX as u64);
-/// Errors of Bedrock that say that a temporary key is not taken any more.
+/// Bedrock errors for a temporary key that is no longer valid.
 const REFUSED_KEYS: [&str; 3] = ["ExpiredToken", "UnrecognizedClient", "InvalidClientTokenId"];
 
-/// Credentials that are fetched for secrets and kept for all calls. Clones share them.
+/// Source of credentials, which caches fetched ones for all calls. Clones share the cache.
 #[derive(Clone, Debug)]
 pub(crate) struct CredentialSource {
     egress: EgressClient,
@@ -40,26 +40,26 @@ pub(crate) struct CredentialSource {
     roles: FetchedCredentials<AwsCredentials>,
 }
 
-/// What an attempt authenticates itself with.
+/// Credentials of one attempt.
 #[derive(Debug, Default)]
 pub(crate) struct AttemptCredentials {
-    /// Headers with the key or the token; their names are in lower case.
+    /// Headers with the key or the token. Their names are in lower case.
     pub headers: Vec<(String, String)>,
-    /// Name that `anthropic-beta` needs with these headers.
+    /// Name that these headers require in `anthropic-beta`.
     pub beta: Option<&'static str>,
     /// Key that signs the complete request.
     pub signer: Option<AwsCredentials>,
     fetched: Option<FetchedCredential>,
 }
 
-/// Credential that was fetched, to be forgotten when the server refuses it.
+/// Fetched credential, which is discarded if the server refuses it.
 #[derive(Debug)]
 enum FetchedCredential {
     Token(CredentialKey, HiddenText),
     Role(CredentialKey, AwsCredentials),
 }
 
-/// Whose credentials are wanted.
+/// Owner of credentials.
 #[derive(Clone, Debug)]
 pub(crate) struct CredentialOwner {
     pub organization: Uuid,
@@ -67,13 +67,13 @@ pub(crate) struct CredentialOwner {
 }
 
 impl CredentialSource {
-    /// Makes the source. Fetches go on on the runtime of `handle`.
+    /// Creates the source. Fetches run on the runtime of `handle`.
     pub fn new(egress: EgressClient, handle: Handle) -> CredentialSource {
         let (tokens, roles) = (FetchedCredentials::new(handle.clone()), FetchedCredentials::new(handle));
         CredentialSource { egress, tokens, roles }
     }
 
-    /// Returns the credentials for an attempt. The error shows nothing of the secret.
+    /// Returns the credentials for an attempt. The error reveals nothing of the secret.
     pub async fn credentials(
         &self,
         owner: &CredentialOwner,
@@ -132,7 +132,7 @@ impl CredentialSource {
         }
     }
 
-    /// Learns how a server answered. A fetched credential that it refuses is forgotten.
+    /// Discards a fetched credential if the response shows that the server refused it.
     pub fn answered(&self, credentials: &AttemptCredentials, status: u16, headers: &HeaderMap) {
         let kind = headers.get("x-amzn-errortype").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         match &credentials.fetched {
@@ -146,7 +146,7 @@ impl CredentialSource {
         }
     }
 
-    /// Sends a request for a token. Returns status and body of the answer.
+    /// Sends a token request. Returns the status and the body of the response.
     async fn ask(
         &self,
         organization: Uuid,
@@ -175,11 +175,11 @@ impl CredentialSource {
     }
 }
 
-/// Credentials of one kind, each fetched once at a time. Clones share them.
+/// Cache for one kind of credentials, with at most one fetch per credential at a time. Clones share it.
 #[derive(Clone, Debug)]
 struct FetchedCredentials<V> {
     cache: Arc<Mutex<CredentialCache<CredentialKey, V>>>,
-    /// Told of the end of every fetch.
+    /// Notified at the end of every fetch.
     ended: Arc<Notify>,
     handle: Handle,
 }
@@ -189,7 +189,9 @@ impl<V: Clone + Send + PartialEq + 'static> FetchedCredentials<V> {
         FetchedCredentials { cache: Arc::new(Mutex::new(CredentialCache::default())), ended: Arc::default(), handle }
     }
 
-    /// Returns a credential. A fetch that begins here goes on if the caller goes away: others wait for it.
+    /// Returns a credential, and fetches it if necessary.
+    ///
+    /// The fetch continues if the caller leaves, because other calls may wait for it.
     async fn get(
         &self,
         key: CredentialKey,
@@ -200,7 +202,7 @@ impl<V: Clone + Send + PartialEq + 'static> FetchedCredentials<V> {
         loop {
             let ended = self.ended.notified();
             tokio::pin!(ended);
-            // a fetch that ends from here on wakes this call
+            // The end of a fetch after this point wakes the call.
             ended.as_mut().enable();
             let found = self.cache.lock().look_up(&key, now_i64());
             match found {
@@ -225,7 +227,7 @@ impl<V: Clone + Send + PartialEq + 'static> FetchedCredentials<V> {
         fetch: Option<impl Future<Output = Result<(V, i64), CredentialError>> + Send + 'static>,
     ) {
         let Some(fetch) = fetch else {
-            // what the first fetch of this call got cannot be used any more
+            // The credential that this call fetched has already expired.
             let problem = "what it names expires at once";
             self.cache.lock().failed(&key, CredentialError::Answer { problem }, now_i64());
             self.ended.notify_waiters();

@@ -1,4 +1,4 @@
-//! Embeddings between the wire formats of OpenAI and Gemini.
+//! Translation of embeddings between the wire formats of OpenAI and Gemini.
 
 use assay_node_dialects::DialectError;
 use assay_node_dialects_gemini::{read_embed_request, write_embed_response};
@@ -6,10 +6,10 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Map, Value, json};
 
-/// Inputs of one request.
+/// Upper bound of the inputs of one request.
 const INPUTS_MAX: usize = 2_048;
 
-/// Returns a request of OpenAI's embeddings as one of `batchEmbedContents`.
+/// Translates a request in OpenAI's format to `batchEmbedContents`.
 pub(crate) fn openai_to_gemini(model: &str, body: &Value) -> Result<Value, DialectError> {
     let texts: Vec<&str> = match body.get("input") {
         Some(Value::String(text)) => vec![text],
@@ -35,7 +35,7 @@ pub(crate) fn openai_to_gemini(model: &str, body: &Value) -> Result<Value, Diale
     Ok(json!({"requests": texts.iter().map(request).collect::<Vec<_>>()}))
 }
 
-/// Returns a response of `batchEmbedContents` as one of OpenAI's embeddings.
+/// Translates a response of `batchEmbedContents` to OpenAI's format.
 pub(crate) fn gemini_to_openai(model: &str, asked: &Value, body: &Value) -> Result<Value, DialectError> {
     let embeddings = body.get("embeddings").and_then(Value::as_array);
     let embeddings = embeddings.ok_or_else(|| DialectError::malformed("embeddings", "a list"))?;
@@ -52,7 +52,7 @@ pub(crate) fn gemini_to_openai(model: &str, asked: &Value, body: &Value) -> Resu
     Ok(json!({"object": "list", "data": data, "model": model, "usage": usage}))
 }
 
-/// Returns a request of Gemini's embeddings as one of OpenAI's.
+/// Translates a request in Gemini's format to OpenAI's.
 pub(crate) fn gemini_to_openai_request(model: &str, body: &Value) -> Result<Value, DialectError> {
     let embeddings = read_embed_request(body)?;
     let texts: Vec<&str> = embeddings.iter().map(|embedding| embedding.text.as_str()).collect();
@@ -65,7 +65,7 @@ pub(crate) fn gemini_to_openai_request(model: &str, body: &Value) -> Result<Valu
     Ok(Value::Object(request))
 }
 
-/// Returns a response of OpenAI's embeddings as one of Gemini's.
+/// Translates a response in OpenAI's format to Gemini's.
 pub(crate) fn openai_to_gemini_response(body: &Value, is_batch: bool) -> Result<Value, DialectError> {
     let data = body.get("data").and_then(Value::as_array).ok_or_else(|| DialectError::malformed("data", "a list"))?;
     let vectors = data.iter().enumerate().map(|(index, one)| numbers(&one["embedding"], index));
@@ -78,7 +78,7 @@ fn numbers(values: &Value, index: usize) -> Result<Vec<f64>, DialectError> {
     values.iter().map(|value| value.as_f64().ok_or_else(malformed)).collect()
 }
 
-/// Returns a vector as OpenAI encodes it: single-precision floats, little-endian, in base64.
+/// Encodes a vector like OpenAI: as little-endian single-precision floats in base64.
 fn base64_of(numbers: &[f64]) -> String {
     let bytes: Vec<u8> = numbers.iter().flat_map(|number| (*number as f32).to_le_bytes()).collect();
     BASE64.encode(bytes)

@@ -1,14 +1,14 @@
-//! Masking of a provider's key in errors of its server, some of which repeat the request (G-17).
+//! Masking of a provider's key in errors of its server, which may quote the request (G-17).
 
 use assay_node_auth::Secret;
 use assay_node_dialects::form::ModelError;
 use bytes::{Bytes, BytesMut};
 
-/// Length from which a key is masked. A shorter text occurs in errors by chance.
+/// Lowest length of a key that is masked. Shorter texts may occur in errors by chance.
 const KEY_BYTES_MIN: usize = 8;
 const MASK: &str = "***";
 
-/// The key that a server was sent, if any.
+/// Mask for the key that was sent to a server, if any.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KeyMask(Option<Secret>);
 
@@ -17,7 +17,7 @@ impl KeyMask {
         KeyMask(key.filter(|key| key.expose().len() >= KEY_BYTES_MIN))
     }
 
-    /// Returns the bytes with the mask where the key was.
+    /// Replaces the key in bytes by the mask.
     pub fn bytes(&self, bytes: Bytes) -> Bytes {
         let Some(key) = self.0.as_ref().map(|key| key.expose().as_bytes()) else { return bytes };
         let (mut rest, mut masked) = (&bytes[..], BytesMut::new());

@@ -1,4 +1,4 @@
-//! Calls of model servers: what is sent to a candidate, and attempts until one has an answer.
+//! Calls to model servers: requests for candidates, and attempts until one responds.
 
 mod attempts;
 mod call_signatures;

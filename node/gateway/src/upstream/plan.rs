@@ -1,4 +1,4 @@
-//! Plan of one attempt: URL, body and reading of the response, for one candidate. Pure.
+//! Pure planning of attempts: the URL, the body, and the form of the response for one candidate.
 
 use assay_node_dialects::Dialect;
 use assay_node_dialects_chat::completions::CompletionRequest;
@@ -18,32 +18,32 @@ use crate::translation::{CallTranslation, UpstreamFormat};
 
 pub(super) const JSON: &str = "application/json";
 
-/// How the response of a candidate is read and written.
+/// Form in which the response of a candidate is read and written.
 #[derive(Debug)]
 pub(crate) enum ReplyForm {
-    /// The answer of a conversation, in the wire format of the client already.
+    /// Response of a conversation in the wire format of the client.
     Passed {
         dialect: Dialect,
         hides_usage: bool,
     },
-    /// The answer of a conversation in another format, or in another mode.
+    /// Response of a conversation in another format or mode.
     Translated(Box<CallTranslation>),
-    /// Text completions, which pass.
+    /// Text completions, which pass untranslated.
     Completions {
         hides_usage: bool,
     },
     Embeddings(EmbeddingForm),
     Moderations,
-    /// Bytes that nobody reads.
+    /// Bytes that pass unread.
     Opaque,
 }
 
-/// How a response with embeddings becomes the client's.
+/// Conversion of an embeddings response for the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EmbeddingForm {
-    /// OpenAI's format at both ends.
+    /// Both sides use OpenAI's format.
     Passed,
-    /// Gemini's format at both ends.
+    /// Both sides use Gemini's format.
     PassedGemini,
     GeminiToOpenAi,
     OpenAiToGemini {
@@ -51,13 +51,13 @@ pub(crate) enum EmbeddingForm {
     },
 }
 
-/// What is sent to a candidate.
+/// Request for a candidate, and the form of its response.
 #[derive(Debug)]
 pub(crate) struct AttemptPlan {
     pub url: String,
     pub body: Bytes,
     pub content_type: String,
-    /// Wire format of the server, also of its errors.
+    /// Wire format of the server, including its errors.
     pub server: UpstreamFormat,
     /// Whether the server is asked for a stream.
     pub server_streams: bool,
@@ -65,15 +65,15 @@ pub(crate) struct AttemptPlan {
     pub dropped: Vec<String>,
 }
 
-/// What an attempt needs next.
+/// Next step of a plan.
 #[derive(Debug)]
 pub(crate) enum PlanStep {
     Ready(AttemptPlan),
-    /// Media are fetched and signatures restored before the request is written.
+    /// Conversation whose media must be fetched and signatures restored before it is written.
     Conversation(Box<UnwrittenConversation>),
 }
 
-/// Begins the plan of an attempt. The error says that the candidate cannot serve such a request.
+/// Begins the plan of an attempt. The error says why the candidate cannot serve the request.
 pub(crate) fn plan(call: &ModelCall, candidate: &Candidate) -> Result<PlanStep, GatewayError> {
     if call.endpoint.is_conversation() {
         return conversation::begin(call, candidate);
@@ -102,16 +102,16 @@ pub(super) fn bytes_of(body: &Value) -> Bytes {
     Bytes::from(body.to_string())
 }
 
-/// Returns the upper bound of the tokens of an answer, in any wire format.
+/// Returns the upper bound of the tokens of a response, in any wire format.
+///
+/// A body may have bounds of several formats, of which the server reads one. The largest one counts, so a small bound
+/// that the server ignores hides no other one.
 pub(crate) fn output_bound(body: &Value) -> Option<u64> {
-    let members = ["max_completion_tokens", "max_tokens", "max_output_tokens"];
-    let direct = members.iter().filter_map(|name| body.get(*name)?.as_u64()).max();
-    let config = body.get("generationConfig").or_else(|| body.get("generation_config"));
-    let of_gemini = || {
-        let config = config?;
-        config.get("maxOutputTokens").or_else(|| config.get("max_output_tokens"))?.as_u64()
-    };
-    direct.or_else(of_gemini)
+    let direct = ["max_completion_tokens", "max_tokens", "max_output_tokens"].map(|name| body.get(name));
+    let configs = ["generationConfig", "generation_config"].into_iter().filter_map(|name| body.get(name));
+    let of_gemini = configs.flat_map(|config| ["maxOutputTokens", "max_output_tokens"].map(|name| config.get(name)));
+    let tokens = |bound: &Value| bound.as_u64().or_else(|| Some(bound.as_f64()?.ceil() as u64));
+    direct.into_iter().chain(of_gemini).filter_map(|bound| tokens(bound?)).max()
 }
 
 fn completions(call: &ModelCall, candidate: &Candidate) -> Result<AttemptPlan, GatewayError> {
@@ -160,7 +160,7 @@ fn embedding(call: &ModelCall, candidate: &Candidate) -> Result<AttemptPlan, Gat
     })
 }
 
-/// Returns a body of embeddings whose model is the candidate's, also in the entries of a batch.
+/// Sets the candidate's model in an embeddings body, including the entries of a batch.
 fn with_model_of_batch(body: &Value, model: &str) -> Value {
     let mut body = body.clone();
     let name = json!(format!("models/{}", model.trim_start_matches("models/")));
@@ -192,7 +192,7 @@ fn anthropic_count(call: &ModelCall, candidate: &Candidate) -> Result<AttemptPla
     Ok(count(url(candidate, UpstreamEndpoint::Path("/messages/count_tokens"), false)?, body, Dialect::Anthropic))
 }
 
-/// Returns the error of a server that does not count tokens in the client's wire format.
+/// Returns the error for a server that does not count tokens in the client's wire format.
 fn does_not_count(verb: &str, vendor: &str) -> GatewayError {
     let why = format!("`{verb}` is served for models of {vendor} only: this model's server does not count tokens so");
     GatewayError::new(400, "unsupported_parameter", why)
@@ -210,7 +210,7 @@ fn count(url: String, body: Bytes, dialect: Dialect) -> AttemptPlan {
     }
 }
 
-/// Returns a body for the server: with the candidate's model, without members that only the gateway reads.
+/// Sets the candidate's model in a body, and removes members that only the gateway reads.
 fn with_model(body: &Value, model: &str) -> Value {
     let mut body = body.clone();
     if let Some(members) = body.as_object_mut() {
@@ -242,4 +242,22 @@ fn opaque(
         form,
         dropped: Vec::new(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_bound_of_a_body_counts() {
+        for (body, expected) in [
+            (json!({"max_tokens": null}), None),
+            (json!({"max_tokens": 9}), Some(9)),
+            (json!({"max_tokens": 1, "max_completion_tokens": 99.5}), Some(100)),
+            (json!({"max_tokens": 1, "generationConfig": {"maxOutputTokens": 50}}), Some(50)),
+            (json!({"generationConfig": {}, "generation_config": {"max_output_tokens": 50}}), Some(50)),
+        ] {
+            assert_eq!(output_bound(&body), expected, "{body}");
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! Media by URL, fetched for model servers that fetch none themselves (1.12).
+//! Fetching of media by URL, for model servers that do not fetch media themselves (1.12).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,22 +17,22 @@ use super::conversation::UnwrittenConversation;
 use crate::error::GatewayError;
 use crate::translation::UpstreamFormat;
 
-/// Bytes of one image, sound or file.
+/// Upper bound of the bytes of one image, sound or file.
 const MEDIA_BYTES_MAX: usize = 20 << 20;
-/// Bytes of one image for Anthropic's models, which is their own limit.
+/// Upper bound of the bytes of one image for Anthropic's models, which have this limit themselves.
 const ANTHROPIC_IMAGE_BYTES_MAX: usize = 5 << 20;
-/// Bytes of all media of a request.
+/// Upper bound of the bytes of all fetched media of a request.
 const ALL_MEDIA_BYTES_MAX: usize = 64 << 20;
-/// URLs of one request that are fetched.
+/// Upper bound of the distinct URLs in one request.
 const MEDIA_MAX: usize = 64;
-/// URLs of one request that are fetched at the same time.
+/// Upper bound of the concurrent fetches for one request.
 const FETCHES_MAX: usize = 4;
-/// Time for all media of a request.
+/// Time limit for all media of a request.
 const ALL_MEDIA_TIME_MAX: Duration = Duration::from_secs(60);
-/// Results of tools have parts, which have no parts themselves.
+/// Levels of nested parts. Tool results have parts, which have no parts themselves.
 const DEPTH_MAX: usize = 2;
 
-/// Beginnings of URLs that servers of Gemini read by themselves: stored files, and videos.
+/// Prefixes of URLs that Gemini servers read themselves: stored files and videos.
 const GEMINI_URLS: [&str; 4] = [
     "https://generativelanguage.googleapis.com/",
     "https://www.youtube.com/",
@@ -40,7 +40,7 @@ const GEMINI_URLS: [&str; 4] = [
     "https://youtu.be/",
 ];
 
-/// Types by the first bytes of a file, which are more to be trusted than what a server says.
+/// Media types by the first bytes of a file, which are more reliable than the server's header.
 const SIGNATURES: [(&[u8], &str); 5] = [
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -49,7 +49,7 @@ const SIGNATURES: [(&[u8], &str); 5] = [
     (b"%PDF-", "application/pdf"),
 ];
 
-/// Media that were fetched for a call, by their URLs. Later attempts use them again.
+/// Media fetched for a call, by URL. Later attempts reuse them.
 #[derive(Debug, Default)]
 pub(crate) struct RemoteMedia(BTreeMap<String, FetchedMedia>);
 
@@ -57,20 +57,20 @@ pub(crate) struct RemoteMedia(BTreeMap<String, FetchedMedia>);
 struct FetchedMedia {
     media_type: String,
     bytes: usize,
-    /// In base64.
+    /// Content in base64.
     data: String,
 }
 
-/// What a part wants of its media.
+/// Requirements of a part for its media.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct MediaWish {
-    /// Beginning of the wanted types; empty for any.
+    /// Prefix of the accepted types, or empty for any type.
     kind: &'static str,
     bytes_max: usize,
 }
 
 impl RemoteMedia {
-    /// Replaces URLs of a request by what is there, unless the server fetches them itself.
+    /// Replaces URLs in a request by their content, unless the server fetches them itself.
     pub async fn fill(
         &mut self,
         egress: &EgressClient,
@@ -82,9 +82,11 @@ impl RemoteMedia {
             return Ok(());
         }
         let mut wanted: BTreeMap<String, MediaWish> = BTreeMap::new();
+        let mut uses: BTreeMap<String, usize> = BTreeMap::new();
         visit(&mut conversation.request, &mut |part| {
             if let Some((source, wish)) = remote(part, server) {
-                // the first part says what the URL has to be
+                *uses.entry(source.clone()).or_default() += 1;
+                // The first part with a URL determines its requirements.
                 wanted.entry(source.clone()).or_insert(wish);
             }
         });
@@ -95,6 +97,11 @@ impl RemoteMedia {
             .await
             .unwrap_or_else(|_| Err(refused("the media of the request cannot be fetched in time".to_owned())))?;
         wanted.iter().try_for_each(|(url, wish)| check(url, &self.0[url], *wish))?;
+        // Each part gets a copy of the content of its URL.
+        let copied = uses.iter().map(|(url, count)| self.0[url].bytes.saturating_mul(*count));
+        if copied.fold(0, usize::saturating_add) > ALL_MEDIA_BYTES_MAX {
+            return Err(too_large("the media of the request together have", ALL_MEDIA_BYTES_MAX));
+        }
         visit(&mut conversation.request, &mut |part| {
             if let Some((source, _)) = remote(part, server)
                 && let Some(media) = self.0.get(source)
@@ -108,7 +115,7 @@ impl RemoteMedia {
 }
 
 impl RemoteMedia {
-    /// Fetches what is wanted and not there yet, while the sum is within its bound.
+    /// Fetches the missing media, as long as the total size is within its bound.
     async fn fetch_missing(
         &mut self,
         egress: &EgressClient,
@@ -117,7 +124,7 @@ impl RemoteMedia {
     ) -> Result<(), GatewayError> {
         let mut all: usize = wanted.keys().filter_map(|url| Some(self.0.get(url)?.bytes)).sum();
         let missing: Vec<_> = wanted.iter().filter(|(url, _)| !self.0.contains_key(*url)).collect();
-        // in boxes, as whoever calls models may run on any thread
+        // The futures are boxed, so that the whole call is `Send`.
         let mut fetches: Vec<BoxFuture<'_, Result<(&String, FetchedMedia), GatewayError>>> = Vec::new();
         for (url, wish) in missing {
             fetches.push(async move { Ok((url, fetch(egress, organization, url, *wish).await?)) }.boxed());
@@ -135,8 +142,9 @@ impl RemoteMedia {
     }
 }
 
-/// Returns whether requests to a server have media themselves and no URLs. Anthropic's and Google's own servers get those of
-/// their own clients as they are.
+/// Returns whether requests to a server must contain the media instead of URLs.
+///
+/// The servers of Anthropic and Google receive the URLs of clients in their own format unmodified.
 fn needs_bytes(client: Dialect, server: UpstreamFormat) -> bool {
     match server {
         UpstreamFormat::Client(Dialect::Chat | Dialect::Responses) => false,
@@ -145,7 +153,7 @@ fn needs_bytes(client: Dialect, server: UpstreamFormat) -> bool {
     }
 }
 
-/// Calls a function for all parts, also those in results of tools.
+/// Calls a function for all parts, including those in tool results.
 fn visit(request: &mut ModelRequest, with: &mut dyn FnMut(&mut ContentPart)) {
     for message in &mut request.messages {
         visit_parts(&mut message.parts, DEPTH_MAX, with);
@@ -161,7 +169,7 @@ fn visit_parts(parts: &mut [ContentPart], depth: usize, with: &mut dyn FnMut(&mu
     }
 }
 
-/// Returns the URL of a part that has to be fetched, and what it has to be.
+/// Returns the URL of a part that must be fetched, with its requirements.
 fn remote(part: &ContentPart, server: UpstreamFormat) -> Option<(&String, MediaWish)> {
     let (source, kind) = match part {
         ContentPart::Image { source, .. } => (source, "image/"),
@@ -231,7 +239,7 @@ fn refused(why: String) -> GatewayError {
     GatewayError::invalid(why)
 }
 
-/// Returns the begin of a URL, without its query, which may have a signature.
+/// Returns the start of a URL without its query, which may contain a signature.
 fn shown(url: &str) -> String {
     const SHOWN_CHARS_MAX: usize = 200;
     url.split(['?', '#']).next().unwrap_or_default().chars().take(SHOWN_CHARS_MAX).collect()

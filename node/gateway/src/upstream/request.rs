@@ -1,4 +1,4 @@
-//! Request of one attempt: the plan with the credentials and headers of a candidate.
+//! Requests of attempts, composed of the plan, the credentials, and the headers.
 
 use std::time::Duration;
 
@@ -26,10 +26,10 @@ use crate::translation::UpstreamFormat;
 const ANTHROPIC_VERSION: &str = "anthropic-version";
 const ANTHROPIC_VERSION_DEFAULT: &str = "2023-06-01";
 const ANTHROPIC_BETA: &str = "anthropic-beta";
-/// Bytes of a response that is no stream, or of a whole stream.
+/// Upper bound of the bytes of a response, whole or streamed.
 const RESPONSE_BYTES_MAX: u64 = 256 << 20;
 
-/// What a request is made of.
+/// Parts from which a request is composed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AttemptParts<'a> {
     pub call: &'a ModelCall,
@@ -37,7 +37,7 @@ pub(crate) struct AttemptParts<'a> {
     pub plan: &'a AttemptPlan,
     pub secret: &'a ProviderSecret,
     pub credentials: &'a AttemptCredentials,
-    /// Time until the call ends.
+    /// Time until the deadline of the call.
     pub time_left: Duration,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct AttemptRequest {
     pub options: EgressOptions,
 }
 
-/// Returns the request, complete and signed.
+/// Returns the complete and signed request.
 pub(crate) fn request(parts: &AttemptParts<'_>, policy: &ForwardPolicy) -> Result<AttemptRequest, GatewayError> {
     let AttemptParts { call, candidate, plan, secret, credentials, .. } = *parts;
     let provider = &candidate.provider;
@@ -87,7 +87,7 @@ fn headers(parts: &AttemptParts<'_>, policy: &ForwardPolicy) -> HeaderMap {
     let client = client.map(|(name, value)| (name.as_str(), value.as_str()));
     let mut headers = HeaderMap::new();
     for (name, value) in request_headers(client, policy, &credentials.headers, &rendered.headers) {
-        // what cannot be a header is refused above, or came as a header
+        // Invalid headers were refused above, and headers of the client are valid.
         if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
             headers.insert(name, value);
         }
@@ -106,7 +106,7 @@ fn headers(parts: &AttemptParts<'_>, policy: &ForwardPolicy) -> HeaderMap {
     headers
 }
 
-/// Adds a name to those in `anthropic-beta`.
+/// Adds a name to the header `anthropic-beta`.
 fn add_beta(headers: &mut HeaderMap, beta: &str) {
     let named = headers.get(ANTHROPIC_BETA).and_then(|value| value.to_str().ok()).filter(|names| !names.is_empty());
     let all = named.map_or_else(|| beta.to_owned(), |names| format!("{names},{beta}"));
@@ -115,7 +115,7 @@ fn add_beta(headers: &mut HeaderMap, beta: &str) {
     }
 }
 
-/// Adds a signature of the complete request. Later changes would break it.
+/// Signs the complete request. Later changes would invalidate the signature.
 fn sign(request: &mut EgressRequest, provider: &Provider, signer: &AwsCredentials) -> Result<(), GatewayError> {
     let failed = |why: String| {
         let why = format!("credentials of the provider `{}`: {why}", provider.name);
@@ -124,7 +124,7 @@ fn sign(request: &mut EgressRequest, provider: &Provider, signer: &AwsCredential
     let region = aws_region(provider).map_err(|error| failed(error.to_string()))?;
     let headers: Vec<(String, String)> =
         texts(&request.headers).map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-    // as it is sent, which may be another spelling
+    // The signature covers the URL as sent, which may differ in spelling from the plan.
     let url = request.url.to_text();
     let signed =
         AwsRequest { method: request.method.as_str(), url: &url, headers: &headers, body: request.body.as_ref() };
@@ -141,11 +141,11 @@ fn sign(request: &mut EgressRequest, provider: &Provider, signer: &AwsCredential
     Ok(())
 }
 
-/// Returns whether a header of a client says something to servers of this format.
+/// Returns whether a client's header is meaningful to servers of a format.
 fn is_for(name: &str, server: UpstreamFormat) -> bool {
     let is_anthropic = server == UpstreamFormat::Client(Dialect::Anthropic);
     match name {
-        // the version is in the body at clouds
+        // Clouds expect the version in the body.
         ANTHROPIC_VERSION => is_anthropic,
         ANTHROPIC_BETA => is_anthropic || server == UpstreamFormat::VertexAnthropic,
         "openai-beta" => matches!(server, UpstreamFormat::Client(Dialect::Chat | Dialect::Responses)),

@@ -1,4 +1,4 @@
-//! Facts about a candidate's server: its wire format, and what its requests may contain (1.12).
+//! Properties of a candidate's server: its wire format, and the contents that it accepts (1.12).
 
 use assay_node_dialects::{Dialect, ReasoningHistory, WriteOptions};
 use assay_node_dialects_chat::is_reasoning_model_name;
@@ -10,9 +10,9 @@ use serde_json::Value;
 use crate::endpoint::ClientEndpoint;
 use crate::translation::UpstreamFormat;
 
-/// Models of OpenAI that are served over Responses only, or better: those with these beginnings.
+/// Name prefixes of OpenAI models that are served only, or better, through Responses.
 const RESPONSES_MODELS: [&str; 3] = ["o1-pro", "o3-pro", "gpt-5-pro"];
-/// Minor version of GPT-5 from which Responses serve it better.
+/// First minor version of GPT-5 that is served better through Responses.
 const RESPONSES_GPT_5_MINOR_MIN: u32 = 3;
 
 /// Returns the wire format of conversations with a candidate.
@@ -23,7 +23,7 @@ pub(crate) fn conversation_format(candidate: &Candidate, endpoint: &ClientEndpoi
         ProviderType::Bedrock if candidate.format() == WireFormat::Anthropic => {
             return UpstreamFormat::BedrockAnthropic;
         }
-        // all models of Bedrock that converse
+        // Converse serves all other chat models of Bedrock.
         ProviderType::Bedrock => return UpstreamFormat::Converse,
         ProviderType::Vertex => match vertex_format(candidate) {
             WireFormat::Anthropic => return UpstreamFormat::VertexAnthropic,
@@ -36,7 +36,7 @@ pub(crate) fn conversation_format(candidate: &Candidate, endpoint: &ClientEndpoi
     dialect.into()
 }
 
-/// Returns the format of a model of Vertex. The publisher says that of one that nobody describes.
+/// Returns the format of a Vertex model. Without a description of the model, its publisher decides.
 fn vertex_format(candidate: &Candidate) -> WireFormat {
     if candidate.spec.is_some() {
         return candidate.format();
@@ -50,7 +50,7 @@ fn vertex_format(candidate: &Candidate) -> WireFormat {
     }
 }
 
-/// Splits a name of Vertex, such as `publishers/meta/models/llama` or `meta/llama`.
+/// Splits a Vertex model name, such as `publishers/meta/models/llama` or `meta/llama`.
 fn publisher_and_model(name: &str) -> (Option<&str>, &str) {
     let split = match name.strip_prefix("publishers/") {
         Some(rest) => rest.split_once("/models/"),
@@ -59,7 +59,7 @@ fn publisher_and_model(name: &str) -> (Option<&str>, &str) {
     split.map_or((None, name), |(publisher, model)| (Some(publisher), model))
 }
 
-/// Returns the name of the model that a body has. The endpoint of Vertex for OpenAI's format wants another spelling.
+/// Returns the model name for a body. Vertex's endpoint for OpenAI's format requires another spelling.
 pub(crate) fn model_in_body(candidate: &Candidate, server: UpstreamFormat) -> String {
     let model = candidate.upstream_model();
     if candidate.provider.provider_type == ProviderType::Vertex
@@ -71,8 +71,9 @@ pub(crate) fn model_in_body(candidate: &Candidate, server: UpstreamFormat) -> St
     model.to_owned()
 }
 
-/// Returns whether a call goes to the server's endpoint of Responses. Servers of OpenAI's format other than OpenAI's have
-/// it if `endpoint_types` of the model says so.
+/// Returns whether a call goes to the server's Responses endpoint.
+///
+/// Other OpenAI-compatible servers have that endpoint if `endpoint_types` of the model lists it.
 fn takes_responses(candidate: &Candidate, endpoint: &ClientEndpoint) -> bool {
     let provider = &candidate.provider;
     if let Some(Value::Array(types)) = candidate.spec.as_ref().and_then(|spec| spec.members.get("endpoint_types")) {
@@ -91,13 +92,13 @@ fn prefers_responses(model: &str) -> bool {
         || minor.is_some_and(|minor| minor >= RESPONSES_GPT_5_MINOR_MIN)
 }
 
-/// Returns what a request to a candidate may contain.
+/// Returns the options for writing a request to a candidate.
 pub(crate) fn write_options(candidate: &Candidate, server: UpstreamFormat) -> WriteOptions {
     use ProviderType as P;
     let (provider, model) = (&candidate.provider, candidate.upstream_model());
     let provider_type = provider.provider_type;
     let spec = candidate.spec.as_deref();
-    // names at Bedrock begin with a region and the publisher
+    // Model names of Bedrock begin with a region and the publisher.
     let name = model.rsplit('/').next().unwrap_or(model);
     let name = name.split_once("anthropic.").map_or(name, |(_, name)| name);
     let dialect = server.dialect();
@@ -131,7 +132,7 @@ pub(crate) fn write_options(candidate: &Candidate, server: UpstreamFormat) -> Wr
     }
 }
 
-/// Returns whether a model of Gemini takes `responseJsonSchema`: all since 2.5.
+/// Returns whether a Gemini model accepts `responseJsonSchema`, as all do since 2.5.
 fn takes_json_schema(name: &str) -> bool {
     let version = name.strip_prefix("gemini-").map(|rest| rest.split('-').next().unwrap_or_default());
     version.and_then(|version| version.parse::<f64>().ok()).is_some_and(|version| version >= 2.5)

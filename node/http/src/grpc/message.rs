@@ -1,4 +1,4 @@
-//! Messages of calls as they arrive: a head of five bytes with a compression flag and a length, then the bytes.
+//! Reader of gRPC messages, which have a prefix of five bytes with a compression flag and a length.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -12,10 +12,10 @@ use hyper::body::{Body, Incoming};
 const PREFIX_BYTES: usize = 5;
 const PACKED: u8 = 1;
 
-/// Head of a message.
+/// Prefix of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageHead {
-    /// The message is compressed, by the encoding in the metadata.
+    /// Whether the message is compressed with the encoding in the metadata.
     pub is_packed: bool,
     pub bytes: u32,
 }
@@ -32,11 +32,11 @@ impl fmt::Display for BrokenMessage {
 
 impl std::error::Error for BrokenMessage {}
 
-/// A message that has not been taken in yet.
+/// Message that has not been read yet.
 #[derive(Debug)]
 pub struct GrpcMessage<B = Incoming> {
     body: B,
-    /// Bytes that arrived and were not returned yet.
+    /// Bytes that have arrived but were not returned yet.
     ahead: BytesMut,
 }
 
@@ -49,7 +49,7 @@ where
         GrpcMessage { body, ahead: BytesMut::new() }
     }
 
-    /// Reads the head. Called once, before the message.
+    /// Reads the prefix. It must be called once, before the message is read.
     pub async fn head(&mut self) -> Result<MessageHead, BrokenMessage> {
         while self.ahead.len() < PREFIX_BYTES {
             let Some(more) = next(&mut self.body).await? else {
@@ -68,7 +68,7 @@ where
         }
     }
 
-    /// Returns the message behind the head, in pieces. It is the only one of its call.
+    /// Returns the message after the prefix, in pieces. Data after the message is an error.
     pub fn pieces(self, head: MessageHead) -> impl Stream<Item = Result<Bytes, BrokenMessage>> {
         let whole = head.bytes as usize;
         try_unfold((self, 0_usize), move |(mut rest, came)| async move {
@@ -91,7 +91,7 @@ where
     }
 }
 
-/// Reads the next bytes, or none at the end. Skips trailers.
+/// Reads the next bytes, or returns `None` at the end. Trailers are skipped.
 async fn next<B>(body: &mut B) -> Result<Option<Bytes>, BrokenMessage>
 where
     B: Body<Data = Bytes> + Unpin,
@@ -119,7 +119,7 @@ mod tests {
 
     use super::*;
 
-    /// A body of these pieces.
+    /// Body of fixed pieces.
     struct Pieces(VecDeque<Bytes>);
 
     impl Body for Pieces {

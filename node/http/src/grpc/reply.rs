@@ -1,4 +1,4 @@
-//! Replies to calls: a message and a status behind it, or a status alone.
+//! Replies to calls: a message followed by a status, or only a status.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -22,7 +22,7 @@ pub struct GrpcReply {
     pub said: Result<Bytes, GrpcStatus>,
 }
 
-/// Body of a reply: a message in its frame, then the trailers.
+/// Body of a reply: a framed message, then the trailers.
 #[derive(Debug)]
 pub struct GrpcBody {
     data: Option<Bytes>,

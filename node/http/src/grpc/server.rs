@@ -1,4 +1,4 @@
-//! Server of gRPC: accepts connections, does the TLS handshake, and serves each connection until it or the node ends.
+//! gRPC server, which accepts connections, performs the TLS handshake, and serves calls.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -25,54 +25,58 @@ use tokio_rustls::TlsAcceptor;
 use super::message::GrpcMessage;
 use super::reply::{GRPC, GrpcBody, GrpcReply, no_grpc};
 
-/// Pause after a failed accept, most likely because no descriptor is free.
+/// Pause after a failed accept. The most likely cause is a lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// Bytes of a message that a call may send before they are asked for. The window of a connection has room for all of its
-/// calls, so that waiting calls do not stop the others.
+/// Flow-control window of one call, in bytes.
+///
+/// The window of a connection has room for all of its calls, so that waiting calls do not block the others.
 const WINDOW_BYTES: u32 = 64 << 10;
-/// Largest frame; the smallest bound that the protocol allows.
+/// Upper bound of a frame. The protocol allows no smaller bound.
 const FRAME_BYTES_MAX: u32 = 16 << 10;
-/// Size of the send buffer: a reply is a few bytes, or a failure.
+/// Size of the send buffer. Replies are small.
 const SEND_BUFFER_BYTES: usize = 64 << 10;
-/// Interval of pings to a silent client, and the time for its answer.
+/// Interval of pings to a silent client.
 const PING_EVERY: Duration = Duration::from_secs(30);
+/// Time limit for the response to a ping.
 const PONG_WITHIN: Duration = Duration::from_secs(20);
-/// A connection without a call for this long is asked to end: exporters send every few seconds, and make another if they must.
+/// Time without a new call after which a connection is asked to end.
+///
+/// Exporters send every few seconds, and reconnect if necessary.
 const IDLE_MAX: Duration = Duration::from_secs(600);
-/// A connection that never had a call is asked to end this soon.
+/// Time after which a connection without any call is asked to end.
 const UNUSED_MAX: Duration = Duration::from_secs(60);
-/// Bytes that every client sends first, including the head of the frame behind them.
+/// Number of bytes that every client sends first: the preface and the header of the next frame.
 const PREFACE_BYTES: u64 = 24 + 9;
 const ALPN: &[u8] = b"h2";
 
 /// Limits of one listener.
 #[derive(Clone, Copy, Debug)]
 pub struct GrpcLimits {
-    /// Upper bound of concurrent calls of one connection.
+    /// Upper bound of the concurrent calls of one connection.
     pub calls_at_once_max: u32,
-    /// Upper bound of the metadata of a call.
+    /// Upper bound of the bytes of a call's metadata.
     pub head_bytes_max: u32,
     pub handshake_within: Duration,
-    /// Time for the bytes that every client of HTTP/2 sends first.
+    /// Time limit for the first bytes of an HTTP/2 connection.
     pub preface_within: Duration,
 }
 
-/// One call, of which only the metadata was read.
+/// Call whose message has not been read yet.
 #[derive(Debug)]
 pub struct GrpcCall {
-    /// `/package.Service/Method`
+    /// Path in the form `/package.Service/Method`.
     pub path: String,
     pub metadata: HeaderMap,
     pub message: GrpcMessage,
     pub connection: Arc<Connection>,
 }
 
-/// Handler of calls. Its future is dropped if the caller leaves.
+/// Handler of calls. Its future is dropped if the caller disconnects.
 pub trait GrpcService: Send + Sync + 'static {
     fn call(self: Arc<Self>, call: GrpcCall) -> BoxFuture<'static, GrpcReply>;
 }
 
-/// A listener. Connections are served from `run` on.
+/// gRPC server with bound sockets. [`GrpcServer::run`] serves their connections.
 pub struct GrpcServer {
     sockets: Vec<TcpListener>,
     addresses: Vec<SocketAddr>,
@@ -80,7 +84,7 @@ pub struct GrpcServer {
     handle: GrpcHandle,
 }
 
-/// Handle that stops a server from anywhere.
+/// Handle that stops a server.
 #[derive(Clone)]
 pub struct GrpcHandle {
     stopping: watch::Sender<bool>,
@@ -98,7 +102,7 @@ struct GrpcShared {
 }
 
 impl GrpcServer {
-    /// Makes a server for connections that arrive on these sockets.
+    /// Creates a server for connections to these sockets.
     pub fn new(
         sockets: Vec<TcpListener>,
         limits: GrpcLimits,
@@ -127,7 +131,7 @@ impl GrpcServer {
         self.handle.clone()
     }
 
-    /// Accepts until it is stopped. Needs a tokio runtime, on which every connection is a task.
+    /// Accepts connections until the server is stopped. Every connection is a task on the current Tokio runtime.
     pub async fn run(self) -> io::Result<()> {
         let mut accepting = Vec::new();
         for socket in self.sockets {
@@ -140,7 +144,7 @@ impl GrpcServer {
 }
 
 impl GrpcHandle {
-    /// Accepts no more connections, and returns when all calls are answered or the time is over.
+    /// Stops accepting connections, and returns when all connections have ended or the time limit has passed.
     pub async fn stop(&self, within: Duration) {
         self.stopping.send_replace(true);
         let all = u32::try_from(self.shared.gate.limit()).unwrap_or(u32::MAX);
@@ -152,12 +156,12 @@ impl GrpcHandle {
 }
 
 impl GrpcShared {
-    /// The listener is closed when it returns.
+    /// Accepts connections until the server is stopped, and then closes the listener.
     async fn accept(self: Arc<GrpcShared>, listener: tokio::net::TcpListener) {
         let mut stopping = self.stopping.clone();
         let mut stopped = std::pin::pin!(until_stopped(&mut stopping));
         loop {
-            // While so many connections are on their way out that the gate could not decide, newcomers wait.
+            // Closing connections still hold a permit. If they hold all, new connections wait.
             let place = Arc::clone(&self.connections).acquire_owned();
             let accepted = async { (place.await, listener.accept().await) };
             let (place, accepted) = tokio::select! {
@@ -165,7 +169,7 @@ impl GrpcShared {
                 () = &mut stopped => return,
                 accepted = accepted => accepted,
             };
-            // Nothing closes the semaphore.
+            // The semaphore is never closed.
             let Ok(place) = place else { return };
             match accepted {
                 Ok((socket, from)) => {
@@ -181,7 +185,7 @@ impl GrpcShared {
         }
     }
 
-    /// One connection. `_place` is held until it ends.
+    /// Serves one connection, and holds `_place` until it ends.
     async fn serve(
         self: Arc<GrpcShared>,
         _place: OwnedSemaphorePermit,
@@ -272,12 +276,12 @@ async fn answered(
     service.call(call).await.response()
 }
 
-/// Waits until the server is stopped, or nobody is left to stop it.
+/// Waits until the server is stopped, or all of its handles are dropped.
 async fn until_stopped(stopping: &mut watch::Receiver<bool>) {
     let _ = stopping.wait_for(|stopping| *stopping).await;
 }
 
-/// Waits until the time for the first bytes is over without them; forever if they came.
+/// Waits until the time limit for the first bytes has passed without them. It never returns if they arrived.
 async fn until_silent(heard: &HeardBytes, within: Duration) {
     sleep(within).await;
     if heard.get() >= PREFACE_BYTES {
@@ -285,7 +289,7 @@ async fn until_silent(heard: &HeardBytes, within: Duration) {
     }
 }
 
-/// Waits until no call has begun for a while, which is shorter for a connection that never had one.
+/// Waits until no call has begun for some time, which is shorter for a connection without any call.
 async fn until_idle(begun: &AtomicU64) {
     sleep(UNUSED_MAX).await;
     let mut seen = 0;

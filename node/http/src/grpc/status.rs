@@ -1,4 +1,4 @@
-//! Statuses of calls: headers behind a reply, or in its place.
+//! Statuses of gRPC calls, sent as trailers after a reply or as headers instead of it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
@@ -9,10 +9,10 @@ use hyper::header::{HeaderName, HeaderValue};
 const STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 const DETAILS: HeaderName = HeaderName::from_static("grpc-status-details-bin");
-/// Upper bound of a message. It is a header, and some clients take no more than eight kilobytes of headers.
+/// Upper bound of an escaped message. It is a header, and some clients accept at most 8 KB of headers.
 const MESSAGE_BYTES_MAX: usize = 2 << 10;
 
-/// Status code of gRPC.
+/// gRPC status code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GrpcCode(pub i32);
 
@@ -50,7 +50,7 @@ pub(super) fn well() -> HeaderMap {
     HeaderMap::from_iter([(STATUS, HeaderValue::from(GrpcCode::OK.0))])
 }
 
-/// Escapes all but visible ASCII as `%XX`. A text that is too long is cut between characters.
+/// Escapes everything except printable ASCII as `%XX`. A long text is cut between characters.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for sign in text.chars() {

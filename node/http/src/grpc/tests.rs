@@ -1,4 +1,4 @@
-//! Calls over a real connection: what is answered to whom, what is refused, and what a stop leaves.
+//! Tests of calls over real connections: replies, refusals, TLS, and shutdown.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -37,13 +37,14 @@ const LIMITS: GrpcLimits = GrpcLimits {
     preface_within: Duration::from_secs(2),
 };
 const CONNECTIONS: Limits = Limits { connections: 8, reserve: 2, per_address: 8 };
-/// Self-signed for `localhost`, of no use anywhere else.
+/// Self-signed certificate for `localhost`.
 const CERTIFICATE: &str = include_str!("../../tests/data/first.crt");
 const KEY: &str = include_str!("../../tests/data/first.key");
 const WITHIN: Duration = Duration::from_secs(20);
 
-/// Says back what it is told; of `/wait` when it is let go, and `/no` is refused. `/unread` is let go before its message is
-/// asked for.
+/// Service that echoes messages.
+///
+/// It refuses `/no`, and answers `/wait` only after a permit. `/unread` waits for a permit without reading its message.
 struct Echo {
     waiting: AtomicUsize,
     let_go: Semaphore,
@@ -78,7 +79,7 @@ impl GrpcService for Echo {
     }
 }
 
-/// A message in its frame, sent whole.
+/// Body with one framed message.
 struct Whole(Option<Bytes>);
 
 impl Body for Whole {
@@ -137,7 +138,7 @@ fn request(address: SocketAddr, path: &str, content_type: &str, body: Bytes) -> 
     request.body(Whole(Some(body))).expect("a request")
 }
 
-/// The bytes of an answer, and the headers that stand behind it.
+/// Returns the bytes of a response, and its trailers.
 async fn read(mut answer: Response<Incoming>) -> (Vec<u8>, HeaderMap) {
     let (mut bytes, mut trailers) = (Vec::new(), HeaderMap::new());
     while let Some(frame) = poll_fn(|task| Pin::new(answer.body_mut()).poll_frame(task)).await {
@@ -255,7 +256,7 @@ async fn a_stop_does_not_wait_for_ever() {
     waits.abort();
 }
 
-/// Messages that are not asked for used to fill the window that all calls of a connection shared.
+/// Guards against unread messages that fill the window of their connection.
 #[tokio::test]
 async fn calls_whose_messages_are_not_read_do_not_stop_another() {
     let fixture = fixture();
@@ -270,7 +271,7 @@ async fn calls_whose_messages_are_not_read_do_not_stop_another() {
     while fixture.echo.waiting.load(Ordering::SeqCst) < waiting.len() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    // What fits in their windows is sent.
+    // The clients fill the windows of their calls meanwhile.
     tokio::time::sleep(Duration::from_millis(200)).await;
     let message = vec![8; 3 << 20];
     let call = client.clone().send_request(request(fixture.address, "/echo", "application/grpc", framed(&message)));

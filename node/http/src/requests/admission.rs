@@ -1,6 +1,6 @@
-//! Admission of requests by backpressure: the budgets that they wait for, and the applicants.
+//! Admission of requests: the budgets that they wait for, and the applicants for them.
 //!
-//! A request is authenticated before its body is read. Its body stays in the socket until the budget has room for it.
+//! A request is authenticated before its body is read. The body stays in the socket until the budget has room for it.
 
 use actix_web::HttpRequest;
 use assay_node_auth::Principal;
@@ -12,25 +12,25 @@ use crate::requests::caller::wait_of;
 use crate::requests::wait::{REQUEST_WAIT, Wait};
 use crate::responses::refusal::{ErrorKind, Refusal};
 
-/// Bodies up to this size have a reserve.
+/// Size up to which bodies may use the reserve of the budget.
 const SMALL_BODY_BYTES: u64 = 64 << 10;
 
-/// Budgets of this node that its requests share.
+/// Budgets that all requests of this node share.
 #[derive(Debug)]
 pub struct Budgets {
-    /// Bytes of request bodies, from before they are read until their requests end.
+    /// Bytes of request bodies. They are reserved before reading, until the request ends.
     pub bodies: Budget,
-    /// About the memory that parsed bodies take.
+    /// Estimated memory of parsed bodies.
     pub parsed: Budget,
-    /// Files that are being uploaded.
+    /// Number of concurrent file uploads.
     pub uploads: Budget,
-    /// Answers of rows on their way to their readers.
+    /// Bytes of responses with rows that are being sent.
     pub answers: Budget,
-    /// Refusals by cause.
+    /// Counts of refusals by cause.
     pub refusals: Refusals,
 }
 
-/// Caller that asks for a part of a budget, with the deadline of its wait.
+/// Applicant for a part of a budget, with the deadline of its wait.
 #[derive(Clone, Debug)]
 pub struct Applicant {
     pub holder: Holder,
@@ -68,29 +68,29 @@ impl Applicant {
         Applicant { holder: Holder::new(principal.org.0, principal.credential.counted_as()), wait }
     }
 
-    /// Waits for an amount. A request for more than one holder can have gets the most of it: it takes all there is.
+    /// Waits for an amount, which is reduced to the maximum of one holder if it is larger.
     pub async fn reserve(&self, budget: &Budget, amount: u64) -> Result<Reservation, Refusal> {
         let acquired = budget.acquire(self.holder, amount.min(budget.largest()), self.wait.until());
         self.wait.spend(acquired).await.map_err(|refused| full(budget, refused))
     }
 
-    /// Waits for an amount of an answer whose reader has a part of it already. The wait is its own.
+    /// Waits until `until` for an amount. The wait does not count as waiting time of the request.
     pub async fn reserve_until(&self, budget: &Budget, amount: u64, until: Instant) -> Result<Reservation, Refusal> {
         let acquired = budget.acquire(self.holder, amount.min(budget.largest()), until).await;
         acquired.map_err(|refused| full(budget, refused))
     }
 
-    /// Waits for more, up to the most that one holder can have.
+    /// Waits to enlarge a reservation, up to the maximum of one holder.
     pub async fn grow(&self, budget: &Budget, held: &mut Reservation, by: u64) -> Result<(), Refusal> {
         self.grow_until(budget, held, by, self.wait.until()).await
     }
 
-    /// Waits for more of a body that comes over a long time. Each growth has a wait of its own.
+    /// Waits to enlarge the reservation of a long-running upload. Each call has its own deadline.
     pub async fn grow_again(&self, budget: &Budget, held: &mut Reservation, by: u64) -> Result<(), Refusal> {
         self.grow_until(budget, held, by, Instant::now() + REQUEST_WAIT).await
     }
 
-    /// Waits for more until a moment.
+    /// Waits until `until` to enlarge a reservation, up to the maximum of one holder.
     pub async fn grow_until(
         &self,
         budget: &Budget,

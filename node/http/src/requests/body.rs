@@ -1,11 +1,14 @@
-//! Reading a body: by content and never by what a header calls it, within limits, at a pace, and parsed once.
+//! Reader of request bodies, which applies size limits and a minimum rate and parses each body once.
+//!
+//! The content type that a header claims plays no role.
 //!
 //! ```text
 //! claimed length -> budget -> [ bytes come: limit, pace ] -> depth, values, rows counted -> budget -> parsed once -> handler
 //!      413           429                     413    408          400    413     413          429         400
 //! ```
-//! A body waits in its socket until the budget for bodies has space for it, and then as bytes until there is space for it as
-//! a tree, which takes several times as much. Time spent waiting does not count for the pace.
+//! A body waits in its socket until the budget for bodies has room for it. It then waits as bytes until the budget for
+//! parsed bodies has room, because a parsed body takes several times as much memory. Waiting time does not count
+//! against the minimum rate.
 
 use std::io::Read;
 use std::marker::PhantomData;
@@ -33,48 +36,53 @@ use crate::responses::refusal::{ErrorKind, Refusal};
 use crate::server::edge::Edge;
 use crate::server::metrics::ServerMetrics;
 
-/// A row stands at most this deep in a body: `{"experiment": {"<id>": {"events": [row]}}}`.
+/// Number of levels around a row in a body, at most: `{"experiment": {"<id>": {"events": [row]}}}`.
 const LEVELS_AROUND_ROWS: usize = 4;
 const DEPTH_MAX: usize = event::DEPTH_MAX + LEVELS_AROUND_ROWS;
 
-/// The most values that one body may hold, at about a hundred bytes each when it is parsed. A request of as many rows as
-/// may be, each with all its fields, has half of it.
+/// Upper bound of the values in one body.
+///
+/// Each parsed value takes about a hundred bytes. A request with the maximum number of rows and all their fields has
+/// half as many values.
 const VALUES_MAX: usize = 2_000_000;
-/// Memory of a value beyond its text: its place in a list or map, and the map.
+/// Estimated memory of a value besides its text: its place in a list or map, and the map.
 const VALUE_BYTES: usize = 100;
-/// The most rows that one body may hold, of all its objects together. One object takes fewer at a time, and 20 MiB hold
-/// no more rows that say anything: this is where rows of a few bytes each end.
+/// Upper bound of the rows in one body, over all its objects.
+///
+/// A single object accepts fewer rows at a time. The bound only affects bodies with rows of a few bytes.
 pub const ROWS_MAX: usize = 50_000;
-/// Memory of a row beyond its values: its lists, its ids, and those of its writes.
+/// Estimated memory of a row besides its values: its lists, its ids, and those of its writes.
 const ROW_BYTES: usize = 1 << 10;
 
-/// Memory of spans as rows, in bytes of their export.
+/// Ratio of the memory of decoded spans to the size of their export.
 const DECODED_TIMES: usize = 4;
 
-/// Upper bound of the rows of a body that a worker parses itself: an item of feedback is made into rows while it is parsed.
+/// Upper bound of the rows of a body that a worker parses on its own thread.
+///
+/// Parsing may be expensive even for a small body: it converts items of feedback into rows.
 const INLINE_ROWS_MAX: usize = 256;
 
-/// Memory reserved before the first bytes come, whatever length is claimed: a claim costs its sender nothing.
+/// Upper bound of the memory allocated before the first bytes arrive. Claiming a large length costs a sender nothing.
 const CLAIM_BYTES_MAX: usize = 64 << 10;
-/// Claimed lengths up to here are believed once those came, so that most bodies reserve no more than they need.
+/// Upper bound of the buffer that is allocated for a claimed length after the first [`CLAIM_BYTES_MAX`] bytes.
 const CLAIM_BELIEVED_BYTES_MAX: usize = 1 << 20;
 
-/// The one way in which a body may be packed.
+/// Only supported compression of bodies.
 const GZIP: &[u8] = b"gzip";
 
 /// Position of the rows in a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowsAt {
-    /// It has none.
+    /// The body has no rows.
     Nowhere,
-    /// `{"events": [row]}`
+    /// A list, as in `{"events": [row]}`.
     List,
-    /// `{"experiment": {"<id>": {"events": [row]}}}`
+    /// Lists by object, as in `{"experiment": {"<id>": {"events": [row]}}}`.
     ListsByObject,
 }
 
 impl RowsAt {
-    /// The level of a row, the body being of level 1; none is of level 0.
+    /// Returns the level of a row, where the body is at level 1. Level 0 means that there are no rows.
     fn level(self) -> usize {
         match self {
             RowsAt::Nowhere => 0,
@@ -84,11 +92,11 @@ impl RowsAt {
     }
 }
 
-/// A large body that was counted.
+/// Large body after its values were counted.
 enum CountedBody<T, P> {
-    /// Parsed at once, while its bytes were in the caches of the processor.
+    /// Parsed immediately, while its bytes were in the processor's caches.
     Parsed(T, Reservation),
-    /// It has to wait for so much memory.
+    /// Unparsed, because it must wait for `memory` bytes of the budget.
     Waits { bytes: Bytes, parse: P, memory: u64 },
 }
 
@@ -112,7 +120,7 @@ where
     .await
 }
 
-/// About what a body takes when it is parsed.
+/// Estimated memory of a parsed body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BodyMemory {
     pub bytes: usize,
@@ -125,7 +133,7 @@ impl BodyMemory {
     }
 }
 
-/// A body that came whole. What it takes of the budget it gives back when it is dropped.
+/// Complete body. Dropping it releases its reservation.
 #[derive(Debug)]
 pub struct Body {
     pub bytes: Bytes,
@@ -134,7 +142,7 @@ pub struct Body {
     parsed: Budget,
 }
 
-/// Contents of a body, with its reservations until the request ends.
+/// Parsed body, with the reservations that it keeps until the request ends.
 #[derive(Debug)]
 pub struct Parsed<T> {
     pub value: T,
@@ -155,7 +163,7 @@ pub async fn read(
     read_whole(edge, who, request, payload, bytes_max).await
 }
 
-/// The same of one that may be packed; the limit holds for it as it comes and as it is.
+/// Reads a body that may be compressed. The limit applies to the received and to the decompressed bytes.
 pub async fn read_packed(
     edge: &Edge,
     who: &Applicant,
@@ -170,7 +178,7 @@ pub async fn read_packed(
     read_whole(edge, who, request, payload, bytes_max).await?.unpacked(edge, bytes_max).await
 }
 
-/// The message of a call over gRPC, under the rules for a body that may be packed.
+/// Reads the message of a gRPC call, under the rules of [`read_packed`].
 pub async fn read_message(
     edge: &Edge,
     who: &Applicant,
@@ -192,7 +200,7 @@ pub async fn read_message(
     if head.is_packed { body.unpacked(edge, bytes_max).await } else { Ok(body) }
 }
 
-/// Its last four bytes say how large it is, honestly or not.
+/// Returns an upper bound of the decompressed bytes. The last four bytes of a gzip body claim its size, maybe falsely.
 fn unpacked_bytes_max(packed: &[u8], bytes_max: usize) -> usize {
     let last = packed.last_chunk::<4>().map_or(0, |length| u32::from_le_bytes(*length) as usize);
     if last >= packed.len() { last.min(bytes_max) } else { bytes_max }
@@ -265,15 +273,17 @@ async fn taken_in(
     Ok(Body::kept(edge, who.clone(), bytes.freeze(), held))
 }
 
-/// Steps in which a body of unknown length reserves its part of the budget.
+/// Smallest step in which a body of unknown length enlarges its reservation.
 const STEP_BYTES_MIN: u64 = 64 << 10;
 const STEP_BYTES_MAX: u64 = 1 << 20;
 
-/// Upper bound of what a body that is kept as it comes has in memory: what is on its way to the disk.
+/// Upper bound of the reservation of an upload, which covers the pieces that wait for the disk.
 const PIECES_HELD_BYTES: u64 = 3 << 20;
 
-/// Returns a body piece by piece, at the pace of all bodies but with no end to the time of the whole. It holds a slot for
-/// uploads, and of the budget for bodies what is on its way to the disk.
+/// Returns a body piece by piece.
+///
+/// The minimum rate of bodies applies, but no time limit for the whole. The stream holds an upload slot, and a part of
+/// the budget for bodies for the pieces that wait for the disk. It checks only an announced length against `bytes_max`.
 pub async fn pieces<'e>(
     edge: &'e Edge,
     who: Applicant,
@@ -289,7 +299,7 @@ pub async fn pieces<'e>(
     let pace = Pace { whole: Duration::MAX, ..Pace::of(&edge.config) };
     let state = (payload, who, slot, held, Instant::now(), 0_u64);
     Ok(try_unfold(state, move |(mut payload, who, slot, mut held, mut began, received)| async move {
-        // What is waited for behind the last piece, the disk, is not the sender's to hurry.
+        // The sender is not responsible for the time that the disk took for the last piece.
         let left = pace.due(received).saturating_sub(began.elapsed()).max(edge.config.body_grace());
         let Ok(more) = timeout(left, payload.next()).await else {
             ServerMetrics::add(&edge.counts.slow_bodies, 1);
@@ -307,7 +317,7 @@ pub async fn pieces<'e>(
     }))
 }
 
-/// No client that is served compresses what it sends; a body that says so must not be read as if it had not.
+/// Refuses a compressed body, which would otherwise be read as if it were uncompressed.
 pub fn refuse_encoded(request: &HttpRequest) -> Result<(), Refusal> {
     let Some(encoding) = request.headers().get(header::CONTENT_ENCODING) else { return Ok(()) };
     let text = encoding.as_bytes().trim_ascii();
@@ -318,7 +328,7 @@ pub fn refuse_encoded(request: &HttpRequest) -> Result<(), Refusal> {
     Err(Refusal::new(ErrorKind::UnsupportedEncoding, why))
 }
 
-/// Returns the length of a body that is known before it comes. None for a body that says its end only as it comes.
+/// Returns the announced length of a body, or `None` if its length is unknown in advance.
 fn announced_length(request: &HttpRequest) -> Option<u64> {
     let headers = request.headers();
     match headers.get(header::CONTENT_LENGTH) {
@@ -344,14 +354,14 @@ fn broken(error: &PayloadError) -> Refusal {
 }
 
 impl Body {
-    /// Makes a body of bytes that are here already.
+    /// Creates a body from bytes in memory.
     pub fn kept(edge: &Edge, who: Applicant, bytes: Bytes, held: Reservation) -> Body {
         Body { bytes, held, who, parsed: edge.budgets.parsed.clone() }
     }
 
     async fn unpacked(self, edge: &Edge, bytes_max: usize) -> Result<Body, Refusal> {
         let Body { bytes, mut held, who, parsed } = self;
-        // Held before it is there: what is packed well is a thousand times as large.
+        // The reservation comes first, because the decompressed body may be a thousand times as large.
         let packed = bytes.len() as u64;
         who.grow(&edge.budgets.bodies, &mut held, unpacked_bytes_max(&bytes, bytes_max) as u64).await?;
         let unpacked = in_background(move || unpack(&bytes, bytes_max)).await?;
@@ -390,7 +400,7 @@ impl Body {
         Ok(Parsed { value, held, who, parsed, _tree: tree })
     }
 
-    /// One that is no JSON, or is not read as such: its reader counts what is in it before it makes anything of it.
+    /// Decodes a body in another format than JSON. The decoder itself must bound the number of values.
     pub async fn decoded<T, P>(self, decode: P) -> Result<Parsed<T>, Refusal>
     where
         T: Send + 'static,
@@ -406,14 +416,14 @@ impl Body {
         Ok(Parsed { value, held, who, parsed, _tree: tree })
     }
 
-    /// Reads a small body of a request that has no other reservation.
+    /// Parses a small body as a JSON object, and releases its reservations.
     pub async fn object(self) -> Result<Map<String, Value>, Refusal> {
         object(self.json().await?.value)
     }
 }
 
 impl<T> Parsed<T> {
-    /// Decodes the same bytes again. What was decoded before goes first, with its part of the budget.
+    /// Decodes the same bytes again, after dropping the earlier value and its reservation.
     pub async fn decoded_again<D, P>(self, bytes: Bytes, decode: P) -> Result<Parsed<D>, Refusal>
     where
         D: Send + 'static,
@@ -425,7 +435,7 @@ impl<T> Parsed<T> {
     }
 }
 
-/// About what a body takes when it is parsed. Before that its depth is counted: the parser recurses.
+/// Estimates the memory of a parsed body. It also refuses deep nesting, because the parser recurses.
 pub fn memory_of(bytes: &[u8], rows: RowsAt) -> Result<BodyMemory, Refusal> {
     let counted = counted_within(bytes, DEPTH_MAX, rows.level());
     let Counted { values, objects: rows } = counted.map_err(|deep| Refusal::bad(format!("the body is {deep}")))?;
@@ -439,7 +449,7 @@ pub fn memory_of(bytes: &[u8], rows: RowsAt) -> Result<BodyMemory, Refusal> {
     Ok(BodyMemory { bytes: bytes.len() + values * VALUE_BYTES + rows * ROW_BYTES, rows })
 }
 
-/// More rows than all objects of one request may be sent together.
+/// Refuses a request with more than [`ROWS_MAX`] rows.
 pub fn too_many_rows(rows: usize) -> Refusal {
     let why = format!(
         "the body has about {rows} rows; the maximum of one request is {ROWS_MAX} rows, and {ROWS_PER_WRITE_MAX} of \
@@ -452,7 +462,7 @@ pub fn parse(bytes: &[u8]) -> Result<Value, Refusal> {
     parse_as(bytes, PhantomData)
 }
 
-/// The whole body, read as the seed reads it.
+/// Parses the whole body with a seed.
 pub fn parse_as<'b, S: DeserializeSeed<'b>>(bytes: &'b [u8], seed: S) -> Result<S::Value, Refusal> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Err(Refusal::bad("the body is empty; it should be a JSON object"));
@@ -490,7 +500,7 @@ mod tests {
         assert!(refusal.message.contains(part), "{}", refusal.message);
     }
 
-    /// A body that is refused when its depth is counted.
+    /// Returns a body that is refused because of its depth.
     fn deep_body(bytes: usize, budget: &Budget) -> Body {
         let bytes = Bytes::from("[".repeat(bytes));
         let held = budget.try_acquire(Holder::ANONYMOUS, 1).expect("memory is free");
@@ -539,7 +549,7 @@ mod tests {
         assert_eq!(refusal.kind, ErrorKind::TooLarge);
     }
 
-    /// Ten thousand rows of a dozen bytes were counted as 2 MB, and took 28.
+    /// Guards against a low estimate for many tiny rows: ten thousand counted as 2 MB took 28 MB.
     #[test]
     fn small_rows_take_memory_of_their_own_and_are_bounded() {
         let one = |rows: usize| format!("{{\"events\":[{}{{}}]}}", "{},".repeat(rows - 1));
@@ -561,7 +571,7 @@ mod tests {
         assert!(memory_of(one(ROWS_MAX + 1).as_bytes(), RowsAt::Nowhere).is_ok(), "what is no row is no row");
     }
 
-    /// With some of its features the parser takes these for its own and puts something else in their place.
+    /// Guards against parser features that treat these keys specially and replace their values.
     #[test]
     fn no_key_is_more_than_data() {
         for key in ["$serde_json::private::RawValue", "$serde_json::private::Number"] {

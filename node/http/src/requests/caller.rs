@@ -1,7 +1,8 @@
-//! Authenticated callers: who sends a request, over either protocol, and on whose behalf.
+//! Authenticated callers of both protocols: their principal, and the access that it grants.
 //!
-//! A [`Caller`] is authenticated by its credential and admitted by the rate limits. A [`Call`] is a caller with its HTTP
-//! request. Every handler that is not public takes one: a handler without it has no principal, and no access to data.
+//! A [`Caller`] is authenticated by its credential and admitted by the rate limits. A [`Call`] is a caller with its
+//! HTTP request. Every handler that is not public takes a call. Without one, a handler has no principal and no access
+//! to data.
 
 use std::borrow::Cow;
 use std::ops::Deref;
@@ -31,26 +32,26 @@ pub const AUTHORIZATION: &str = "authorization";
 pub const FORWARDED_PROTO: &str = "x-forwarded-proto";
 pub const ORG_NAME: &str = "x-bt-org-name";
 pub const IMPERSONATE: &str = "x-bt-impersonate-user";
-/// Headers in which SDKs of Anthropic and of Google send the key.
+/// Headers in which the SDKs of Anthropic and Google send the key.
 const MODEL_CLIENT_HEADERS: [&str; 2] = ["x-api-key", "x-goog-api-key"];
 
-/// An authenticated caller, over HTTP or gRPC.
+/// Authenticated caller, over HTTP or gRPC.
 #[derive(Clone, Debug)]
 pub struct Caller {
     pub edge: Data<Edge>,
     pub principal: Principal,
-    /// How long the request may wait in queues, and how long it did.
+    /// Waiting time of the request: its deadline, and the time spent so far.
     pub wait: Wait,
-    /// The terms of a temporary credential. Only a [`ModelClientCall`] has one; other handlers refuse the credential.
+    /// Terms of a temporary credential. Only a [`ModelClientCall`] has them; other handlers refuse such a credential.
     pub temporary: Option<TemporaryGrant>,
 }
 
-/// Which credentials a handler takes.
+/// Kinds of credentials that a handler accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AcceptedCredentials {
-    /// All but temporary ones.
+    /// All credentials except temporary ones.
     Lasting,
-    /// All, for calls of models.
+    /// All credentials, for model calls.
     WithTemporary,
 }
 
@@ -58,7 +59,7 @@ enum AcceptedCredentials {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CallerHeaders<'a> {
     pub authorization: Option<&'a [u8]>,
-    /// Value of a session of the console, which is used in the place of the header.
+    /// Session of the console, which replaces the header.
     pub session: Option<&'a str>,
     pub org_name: Option<&'a [u8]>,
     pub impersonate: Option<&'a [u8]>,
@@ -94,24 +95,25 @@ impl Caller {
         Ok(Caller { edge, principal, wait, temporary })
     }
 
-    /// Returns the deadline of waiting writes, and the credential that they count for.
+    /// Returns the deadline for waiting writes, and the credential that they count against.
     pub fn patience(&self) -> Patience {
         Patience { until: self.wait.until(), credential: self.principal.credential.counted_as() }
     }
 
-    /// Returns the applicant for parts of budgets.
+    /// Returns the caller as an applicant for budgets.
     pub fn applicant(&self) -> Applicant {
         Applicant::new(&self.principal, self.wait.clone())
     }
 
-    /// Returns the holder that a query counts for, and the deadline of its wait.
+    /// Returns the holder that a query counts against, and the deadline of its wait.
     pub fn who(&self) -> Who {
         let Applicant { holder, wait } = self.applicant();
         Who { holder, until: wait.until() }
     }
 
-    /// Assigns a connection to the caller. Refused if its organization, or its credential, holds its share of connections while
-    /// others wait for one.
+    /// Assigns a connection to the caller.
+    ///
+    /// Refuses it if the caller's organization or credential holds its share of connections while others wait for one.
     pub fn on(&self, connection: &Connection) -> Result<(), Refusal> {
         let (organization, credential) = (self.principal.org.0, self.principal.credential.counted_as());
         match connection.known(Owner { organization, credential }) {
@@ -134,8 +136,9 @@ impl Caller {
         self.edge.queries.on_behalf_of(Asker::of(&self.principal).to_bytes())
     }
 
-    /// Admits or refuses the request by the rate limits, before its body is read. The path is the one that routes see:
-    /// `/logs%33` is `/logs3`.
+    /// Admits or refuses the request by the rate limits, before its body is read.
+    ///
+    /// The path must be decoded as for routing, where `/logs%33` is `/logs3`.
     pub async fn admit(&self, method: &str, path: &str) -> Result<(), Refusal> {
         if !self.edge.rates.has_rules() {
             return Ok(());
@@ -161,7 +164,7 @@ pub fn bearer(said: Option<&[u8]>) -> Result<Secret, Refusal> {
     let Some(value) = said else {
         return refuse("no credential was sent: send `Authorization: Bearer <API key or token>`");
     };
-    // Visible ASCII, as keys and tokens are.
+    // A value that is not UTF-8 becomes an empty text, which is refused below.
     let text = str::from_utf8(value).unwrap_or_default().trim();
     match text.split_once(' ') {
         Some((scheme, key)) if scheme.eq_ignore_ascii_case("bearer") && is_credential(key.trim()) => {
@@ -175,8 +178,10 @@ fn is_credential(key: &str) -> bool {
     !key.is_empty() && key.bytes().all(|byte| (b' '..=b'~').contains(&byte))
 }
 
-/// Returns the text of a header, or none if it is missing or empty. A header that cannot be read is refused: without it, the
-/// caller would be served as somebody else. Clients send UTF-8 or, as Python's `requests` does, Latin-1.
+/// Returns the text of a header, or `None` if it is missing or empty.
+///
+/// Refuses an unreadable header, because ignoring it would serve the caller as somebody else. Clients send UTF-8 or,
+/// like Python's `requests`, Latin-1.
 fn header_text<'a>(name: &str, value: Option<&'a [u8]>) -> Result<Option<Cow<'a, str>>, Refusal> {
     let Some(value) = value else { return Ok(None) };
     let bytes = value.trim_ascii();
@@ -192,7 +197,7 @@ fn header_text<'a>(name: &str, value: Option<&'a [u8]>) -> Result<Option<Cow<'a,
     Ok(Some(text).filter(|text| !text.is_empty()))
 }
 
-/// A caller with its HTTP request.
+/// Caller with its HTTP request.
 #[derive(Debug)]
 pub struct Call {
     pub caller: Caller,
@@ -217,8 +222,10 @@ impl FromRequest for Call {
     }
 }
 
-/// A call of a client that may be an SDK of a model provider: those send the credential in headers or a parameter of their
-/// own (G-04). It may have a temporary credential, with terms that the handler has to keep (G-24).
+/// Call of a client that may be the SDK of a model provider.
+///
+/// Such SDKs send the credential in their own headers or in a query parameter (G-04). The credential may be temporary,
+/// with terms that the handler must enforce (G-24).
 #[derive(Debug)]
 pub struct ModelClientCall(pub Call);
 
@@ -233,7 +240,7 @@ impl FromRequest for ModelClientCall {
 }
 
 impl ModelClientCall {
-    /// Authenticates the caller of a request whose path may name the organization.
+    /// Authenticates the caller of a request. Its path may name the organization.
     pub async fn of(request: HttpRequest, org_in_path: Option<&str>) -> Result<ModelClientCall, Refusal> {
         let credential = model_client_credential(&request)?;
         let accepted = AcceptedCredentials::WithTemporary;
@@ -241,7 +248,8 @@ impl ModelClientCall {
     }
 }
 
-/// Returns the credential of a client of models, as a value of `Authorization`. That header takes precedence over the others.
+/// Returns the credential of a model client as a value of `Authorization`. That header takes precedence over the
+/// others.
 fn model_client_credential(request: &HttpRequest) -> Result<Option<Vec<u8>>, Refusal> {
     let header = |name: &str| request.headers().get(name).map(|value| value.as_bytes().to_vec());
     if let Some(authorization) = header(AUTHORIZATION) {
@@ -258,7 +266,7 @@ fn model_client_credential(request: &HttpRequest) -> Result<Option<Vec<u8>>, Ref
     Ok(key.map(|key| [b"Bearer ".as_slice(), &key].concat()))
 }
 
-/// Returns the decoded query parameters in their order.
+/// Returns the decoded query parameters in their original order.
 fn query_of(request: &HttpRequest) -> Result<Vec<(String, String)>, Refusal> {
     let pairs = Query::<Vec<(String, String)>>::from_query(request.query_string());
     pairs.map(Query::into_inner).map_err(|error| Refusal::bad(format!("the query is malformed: {error}")))
@@ -295,13 +303,13 @@ impl Call {
         Call::admitted(caller, request).await
     }
 
-    /// Returns the call of a caller whom a ticket in the path authenticated.
+    /// Returns the call of a caller that a ticket in the path authenticated.
     pub async fn by_ticket(caller: Caller, request: HttpRequest) -> Result<Call, Refusal> {
         Span::current().record("principal", tracing::field::display(caller.principal.user));
         Call::admitted(caller, request).await
     }
 
-    /// Admits a call by the shares of connections and the rate limits.
+    /// Admits a call by its share of connections and by the rate limits.
     async fn admitted(caller: Caller, request: HttpRequest) -> Result<Call, Refusal> {
         if let Some(connection) = request.conn_data::<Arc<Connection>>() {
             caller.on(connection)?;
@@ -319,7 +327,7 @@ impl Call {
         Uuid::parse_str(text).map_err(refuse)
     }
 
-    /// Returns the decoded query parameters in their order. A name may come more than once.
+    /// Returns the decoded query parameters in their original order. A name may occur more than once.
     pub fn query(&self) -> Result<Vec<(String, String)>, Refusal> {
         query_of(&self.request)
     }
@@ -328,12 +336,12 @@ impl Call {
         body::read(&self.edge, &self.applicant(), &self.request, payload, self.edge.config.body_bytes_max).await
     }
 
-    /// Reads a body of rows, and decompresses it if it is compressed.
+    /// Reads a body of rows, which may be compressed.
     pub async fn packed_body(&self, payload: Payload) -> Result<Body, Refusal> {
         body::read_packed(&self.edge, &self.applicant(), &self.request, payload, self.edge.config.body_bytes_max).await
     }
 
-    /// Reads a body of at most so many bytes, and decompresses it if it is compressed.
+    /// Reads a body of at most `bytes_max` bytes, which may be compressed.
     pub async fn packed_body_within(&self, payload: Payload, bytes_max: usize) -> Result<Body, Refusal> {
         body::read_packed(&self.edge, &self.applicant(), &self.request, payload, bytes_max).await
     }
@@ -343,7 +351,7 @@ impl Call {
     }
 }
 
-/// Returns the wait that the edge gave a request.
+/// Returns the wait that the edge assigned to a request.
 pub fn wait_of(request: &HttpRequest) -> Wait {
     let given = request.extensions().get::<Wait>().cloned();
     given.unwrap_or_else(|| Wait::of_request(Instant::now(), request.path(), None))

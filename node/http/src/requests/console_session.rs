@@ -1,8 +1,8 @@
-//! Cookies of the console: their names and forms, and which requests may use the one of a session.
+//! Cookies of the console: their names and attributes, and the requests that may use the session cookie.
 //!
-//! A browser sends the cookie by itself, also for a page of somebody else. So it counts only with the header
-//! `x-assay-console`, which CORS does not allow other origins to send, and only from a page of this server's origin.
-//! Requests with an `Authorization` header never use the cookie.
+//! A browser sends the cookie automatically, even for a page of another origin. The cookie therefore counts only with
+//! the header `x-assay-console`, which CORS does not allow other origins to send. The page must also have this server's
+//! origin. Requests with an `Authorization` header never use the cookie.
 
 use actix_web::HttpRequest;
 use actix_web::http::header::{self, HeaderMap};
@@ -15,13 +15,13 @@ use crate::server::edge::Edge;
 
 /// Header that only pages of this server can send.
 pub const CONSOLE_HEADER: &str = "x-assay-console";
-/// The only value of that header.
+/// Only valid value of [`CONSOLE_HEADER`].
 pub const CONSOLE_HEADER_VALUE: &str = "1";
 const FETCH_SITE: &str = "sec-fetch-site";
-/// Browsers take a cookie of this name only over TLS, for this host alone, and for all its paths.
+/// Prefix of cookies that browsers accept only over TLS, for this host alone, and for all its paths.
 const HOST_PREFIX: &str = "__Host-";
 
-/// Cookie of the console, as one request can have it.
+/// Cookie of the console, in the variant for one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConsoleCookie {
     name: String,
@@ -30,13 +30,14 @@ pub struct ConsoleCookie {
 }
 
 impl ConsoleCookie {
-    /// Returns the cookie of a session. Its name has the cluster in it, since all ports of a host share their cookies.
+    /// Returns the session cookie. Its name includes the cluster, because all ports of a host share their cookies.
     pub fn of_session(request: &HttpRequest, edge: &Edge) -> ConsoleCookie {
         ConsoleCookie::named("assay", &edge.console.cluster, is_secure(request, edge))
     }
 
-    /// Returns the cookie of a browser that signs in with the provider. The provider's page leads back, so that the cookie
-    /// comes with a link from elsewhere.
+    /// Returns the cookie of a login in progress.
+    ///
+    /// It must be sent with the navigation back from the provider's page, so it is less strict than the session cookie.
     pub fn of_login(request: &HttpRequest, edge: &Edge) -> ConsoleCookie {
         let cookie = ConsoleCookie::named("assay-login", &edge.console.cluster, is_secure(request, edge));
         ConsoleCookie { same_site: "Lax", ..cookie }
@@ -47,7 +48,7 @@ impl ConsoleCookie {
         ConsoleCookie { name: format!("{prefix}{name}-{cluster}"), is_secure, same_site: "Strict" }
     }
 
-    /// Returns the value in the headers of a request.
+    /// Returns the value of the cookie in the headers of a request.
     pub fn value_in(&self, headers: &HeaderMap) -> Option<Secret> {
         let pairs =
             headers.get_all(header::COOKIE).filter_map(|value| value.to_str().ok()).flat_map(|all| all.split(';'));
@@ -55,12 +56,12 @@ impl ConsoleCookie {
         named.next().map(|(_, value)| Secret::new(value.to_owned()))
     }
 
-    /// Returns the header that sets the cookie for so many seconds.
+    /// Returns the header value that sets the cookie for `seconds` seconds.
     pub fn set(&self, value: &Secret, seconds: i64) -> String {
         self.with(value.expose(), seconds.max(0))
     }
 
-    /// Returns the header that removes the cookie.
+    /// Returns the header value that removes the cookie.
     pub fn removed(&self) -> String {
         self.with("", 0)
     }
@@ -71,18 +72,18 @@ impl ConsoleCookie {
     }
 }
 
-/// Returns whether the client reached this server over TLS, or a proxy before it.
+/// Returns whether the client used TLS, to this server or to a proxy in front of it.
 pub fn is_secure(request: &HttpRequest, edge: &Edge) -> bool {
     let forwarded = request.headers().get(FORWARDED_PROTO).and_then(|value| value.to_str().ok());
     edge.config.tls.is_some() || forwarded.map(str::trim) == Some("https")
 }
 
-/// Returns whether a request has the header that only pages of this server can send.
+/// Returns whether a request has [`CONSOLE_HEADER`], which only pages of this server can send.
 pub fn has_console_header(headers: &HeaderMap) -> bool {
     headers.get(CONSOLE_HEADER).is_some_and(|value| value == CONSOLE_HEADER_VALUE)
 }
 
-/// Returns the value of the session that a request uses. None where it uses another credential, or none.
+/// Returns the session that a request uses, or `None` if it uses another credential or none.
 pub fn session_value(request: &HttpRequest, edge: &Edge) -> Result<Option<Secret>, Refusal> {
     let headers = request.headers();
     if !edge.console.config.enabled || headers.contains_key(AUTHORIZATION) || !has_console_header(headers) {
@@ -93,14 +94,17 @@ pub fn session_value(request: &HttpRequest, edge: &Edge) -> Result<Option<Secret
     Ok(Some(value))
 }
 
-/// Returns the value of the cookie of a request, also one without the header. It proves the browser, and no more: a page
-/// of somebody else can send the same request.
+/// Returns the session cookie of a request, even without [`CONSOLE_HEADER`].
+///
+/// It identifies only the browser, because a page of another origin can send the same request.
 pub fn cookie_value(request: &HttpRequest, edge: &Edge) -> Option<Secret> {
     ConsoleCookie::of_session(request, edge).value_in(request.headers())
 }
 
-/// Refuses a request of a page of another origin. Browsers name it in `Sec-Fetch-Site` over TLS and on this machine, and
-/// else in `Origin` where it is another one.
+/// Refuses a request from a page of another origin.
+///
+/// Browsers send `Sec-Fetch-Site` over TLS and to this machine. Otherwise they send `Origin` with requests to another
+/// origin.
 pub fn check_origin(request: &HttpRequest, edge: &Edge) -> Result<(), Refusal> {
     let text = |name: &str| request.headers().get(name).map(|value| value.to_str().unwrap_or_default());
     let is_own = match (text(FETCH_SITE), text(header::ORIGIN.as_str())) {

@@ -1,4 +1,4 @@
-//! Parts of error messages about bodies: the JSON type of a value, and excerpts of what a caller sent.
+//! Parts of error messages about bodies: the JSON type of a value, and excerpts of the caller's text.
 
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ pub fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// Shortens a text of a caller for an error message.
+/// Shortens a caller's text for an error message.
 pub fn shortened(text: &str) -> String {
     const SHOWN_CHARS: usize = 64;
     text.chars().take(SHOWN_CHARS).collect()

@@ -1,4 +1,4 @@
-//! `Idempotency-Key`: a request that is repeated with the same key is done once.
+//! `Idempotency-Key` header, which lets a repeated request take effect only once.
 
 use actix_web::http::header::HeaderMap;
 use assay_node_auth::Principal;
@@ -11,7 +11,7 @@ pub const HEADER: &str = "idempotency-key";
 /// Upper bound of a key. A UUID has 36 bytes.
 const KEY_BYTES_MAX: usize = 255;
 
-/// The key of a request, with a hash of its content.
+/// Key of a request, with a hash of its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdempotencyKey {
     key: Vec<u8>,
@@ -19,7 +19,7 @@ pub struct IdempotencyKey {
 }
 
 impl IdempotencyKey {
-    /// Returns the key of a request, or none without the header. The content is the path and the body, byte for byte.
+    /// Returns the key of a request, or `None` without the header. The content is the path and the body, byte for byte.
     pub fn of(headers: &HeaderMap, path: &str, body: &[u8]) -> Result<Option<IdempotencyKey>, Refusal> {
         let Some(key) = headers.get(HEADER).map(|value| value.as_bytes()).filter(|key| !key.is_empty()) else {
             return Ok(None);
@@ -31,20 +31,22 @@ impl IdempotencyKey {
         Ok(Some(IdempotencyKey { key: key.to_vec(), content }))
     }
 
-    /// Returns the key of uploaded rows, which are written once.
+    /// Returns the key for the rows of an upload, which are written once.
     pub fn of_upload(key: &str) -> IdempotencyKey {
         let content = hash("assay request of an upload 1", &[key.as_bytes()]);
         IdempotencyKey { key: [b"overflow:", key.as_bytes()].concat(), content }
     }
 
-    /// Returns the id of this request at one object. It depends on the user, the object and the key.
+    /// Returns the id of this request for one object. It depends on the user, the object and the key.
     pub fn at(&self, principal: &Principal, object: &ObjectKey) -> RequestId {
         let parts: [&[u8]; 3] = [principal.user.as_bytes(), &object.to_bytes(), &self.key];
         RequestId { key: hash("assay request key 1", &parts), content: self.content }
     }
 }
 
-/// Every part but the last has a fixed length or its length before it, so no two lists of parts hash alike.
+/// Hashes a list of parts.
+///
+/// Every part except the last has a fixed length or follows its length, so different lists have different hashes.
 fn hash(context: &str, parts: &[&[u8]]) -> [u8; 16] {
     let mut hasher = blake3::Hasher::new_derive_key(context);
     parts.iter().for_each(|part| {

@@ -1,4 +1,4 @@
-//! Rate limits and quotas as HTTP applies them: the usage that writes add, and refusals.
+//! Rate limits and quotas of HTTP requests: the usage that writes add, and refusals.
 
 use assay_node_auth::Principal;
 use assay_node_limits::{QuotaExceeded, Quotas, RateExceeded, StorageUsage};
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::responses::refusal::{ErrorKind, Refusal};
 
-/// Admits all of the writes, or refuses them, by the quotas of the caller's organization.
+/// Admits or refuses all of the writes by the quotas of the caller's organization.
 pub fn admit_writes(quotas: &Quotas, who: &Principal, writes: &[ObjectWrite]) -> Result<(), WriteError> {
     quotas.admit(who, || added_by(writes)).map_err(|exceeded| {
         let why = NotWritten::Busy(exceeded.to_string().into());
@@ -17,7 +17,7 @@ pub fn admit_writes(quotas: &Quotas, who: &Principal, writes: &[ObjectWrite]) ->
     })
 }
 
-/// Returns an upper bound of the usage that writes add: every row that deletes none counts as a new one.
+/// Returns an upper bound of the usage that writes add. Every row that is not a deletion counts as a new row.
 fn added_by(writes: &[ObjectWrite]) -> StorageUsage {
     let rows = writes.iter().flat_map(|write| &write.rows).filter_map(|row| match row {
         SentItem::Row(row) => Some(row),

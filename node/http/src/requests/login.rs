@@ -1,11 +1,11 @@
-//! Requests of logins, as they pass the gate of identity.
+//! Admission of login requests.
 
 use assay_node_auth::LoginRules;
 use assay_node_identity::{Identity, LoginGate, LoginPermit};
 
 use crate::responses::refusal::{ErrorKind, Refusal};
 
-/// A request of a login, while it is worked on.
+/// Admitted login request. It holds a permit until it is dropped.
 #[derive(Debug)]
 pub struct Passed<'g> {
     pub gate: &'g LoginGate,
@@ -13,7 +13,7 @@ pub struct Passed<'g> {
     _permit: LoginPermit,
 }
 
-/// Refuses where nobody logs in, and where too many do.
+/// Admits a login request, unless login is disabled or too many logins are in progress.
 pub fn pass<'g>(gate: Option<&'g LoginGate>, identity: &'g Identity) -> Result<Passed<'g>, Refusal> {
     let (Some(gate), Some(rules)) = (gate, identity.login_rules()) else {
         let why = "login is disabled, because no provider is configured: set `oidc.issuer`, `oidc.client_id` and \

@@ -1,13 +1,16 @@
-//! The origin that a login names: the configured one, else the one that the caller used, so that whoever could reach
-//! this server to log in can go on.
+//! Origins of requests, and the classification of host names.
+//!
+//! Without a configured origin, a login uses the origin of its caller, who is known to reach the server there.
 
 use std::net::IpAddr;
 
-/// Longer names do not exist.
+/// Upper bound of a host with its port. Host names are shorter.
 const HOST_BYTES_MAX: usize = 260;
 
-/// `host` is the request's own, `forwarded_proto` what a proxy before this server says the caller spoke. None if no host
-/// was named that could be handed back.
+/// Returns the origin that the caller used, or `None` if the request has no valid host.
+///
+/// `host` is the `Host` header. `forwarded_proto` is the caller's protocol according to a proxy in front of this
+/// server.
 pub fn of_caller(host: Option<&str>, is_tls: bool, forwarded_proto: Option<&str>) -> Option<String> {
     let host = host?.trim();
     let has_form = !host.is_empty() && host.len() <= HOST_BYTES_MAX && host.bytes().all(is_host_byte);
@@ -20,7 +23,7 @@ pub fn of_caller(host: Option<&str>, is_tls: bool, forwarded_proto: Option<&str>
     has_form.then(|| format!("{scheme}://{host}"))
 }
 
-/// The host of `host:port`, without the brackets of an address.
+/// Returns the host of `host:port`, without the brackets of an IPv6 address.
 fn name_of(host: &str) -> &str {
     let host = host.trim();
     if let Some((address, _)) = host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
@@ -42,14 +45,15 @@ pub fn is_loopback(host: &str) -> bool {
     is_localhost(name) || name.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback())
 }
 
-/// Whether nobody else can point this name at this server: an address, or a name without a dot, which is one of this
-/// machine or its network. A domain belongs to somebody, who may have it lead here.
+/// Returns whether a host is an address, or a name of this machine or its network.
+///
+/// Such a name has no dot. A domain belongs to somebody, who can make it resolve to this server.
 pub fn is_of_this_network(host: &str) -> bool {
     let name = name_of(host);
     name.parse::<IpAddr>().is_ok() || (!name.is_empty() && !name.contains('.'))
 }
 
-/// Letters, digits and what stands in names, addresses and before ports.
+/// Returns whether a byte may occur in a host name, an address or a port.
 pub fn is_host_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte)
 }

@@ -1,8 +1,9 @@
-//! Minimum rates at which bodies have to arrive and responses have to be read. Pure: knows how much came or went, and answers when
-//! the next bytes are due.
+//! Minimum rates at which bodies must arrive and responses must be read.
 //!
-//! P1: what is due never lies beyond the time for the whole body.
-//! P2: more bytes never make the next ones due sooner.
+//! The types are pure: from the number of transferred bytes they compute when the next bytes are due.
+//!
+//! P1: a due time is never beyond the time limit of the whole body.
+//! P2: more received bytes never make the due time earlier.
 
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::config::HttpConfig;
 
-/// The rules for one body.
+/// Minimum rate and time limits of one body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
     pub whole: Duration,
@@ -27,7 +28,7 @@ impl Pace {
         }
     }
 
-    /// When, from the start of the body, more must have come.
+    /// Returns the time from the start of the body by which more bytes must arrive.
     pub fn due(&self, received: u64) -> Duration {
         let earned_millis = received.saturating_mul(1000) / self.bytes_per_second_min.max(1);
         let due = self.grace.saturating_add(Duration::from_millis(earned_millis));
@@ -35,14 +36,16 @@ impl Pace {
     }
 }
 
-/// Time that a reader has left. Each byte that it takes earns some, and the time is never more than the grace:
-/// whoever was fast for long may stall no longer than others. While the answer is not there no time passes.
+/// Remaining time of a reader.
+///
+/// Each byte that the reader takes extends the time, up to the grace period. A long fast transfer thus allows no longer
+/// stall. The time stands still while the server has nothing to send.
 #[derive(Clone, Copy, Debug)]
 pub struct ReaderPace {
     grace: Duration,
     bytes_per_second_min: u64,
     left: Duration,
-    /// Since when the reader is waited for; none while the answer is.
+    /// Time since which the server waits for the reader, or `None` while the reader waits for the server.
     since: Option<Instant>,
 }
 
@@ -52,7 +55,7 @@ impl ReaderPace {
         ReaderPace { grace, bytes_per_second_min: config.answer_bytes_per_second_min.max(1), left: grace, since: None }
     }
 
-    /// Notes that the reader took all that it was given, so many bytes.
+    /// Records that the reader has taken everything it was given, which is `bytes` bytes.
     pub fn pause(&mut self, now: Instant, bytes: usize) {
         let Some(since) = self.since.take() else { return };
         let earned = Duration::from_millis((bytes as u64).saturating_mul(1000) / self.bytes_per_second_min);
@@ -60,12 +63,12 @@ impl ReaderPace {
         self.left = left.saturating_add(earned).min(self.grace);
     }
 
-    /// Notes that the reader has something to take.
+    /// Records that there are bytes for the reader to take.
     pub fn go_on(&mut self, now: Instant) {
         self.since = Some(now);
     }
 
-    /// When the reader must have taken it; none while the answer is waited for.
+    /// Returns when the reader must have taken the bytes, or `None` while the reader waits for the server.
     pub fn due(&self) -> Option<Instant> {
         Some(self.since? + self.left)
     }

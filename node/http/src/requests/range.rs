@@ -1,20 +1,20 @@
-//! `Range`: the part of a file that a request wants, one range of bytes. Pure.
+//! Pure parser of the `Range` header, which selects one range of bytes of a file.
 
 use std::ops::Range;
 
 use actix_web::http::header::{self, HeaderMap};
 
-/// Part of a file that a request wants.
+/// Part of a file that a request selects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestedRange {
     Whole,
-    /// Not empty.
+    /// Range within the file, which is never empty.
     Part(Range<u64>),
-    /// A range behind the end.
+    /// Range beyond the end of the file.
     Beyond,
 }
 
-/// Returns the requested range. Anything but a single range of bytes means the whole file, as RFC 9110 allows.
+/// Returns the requested range. Anything except a single range of bytes selects the whole file, as RFC 9110 allows.
 pub fn requested_range(headers: &HeaderMap, length: u64) -> RequestedRange {
     let text = headers.get(header::RANGE).and_then(|value| value.to_str().ok());
     let Some(one) = text.and_then(|text| text.trim().strip_prefix("bytes=")).map(str::trim) else {

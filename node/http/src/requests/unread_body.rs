@@ -1,7 +1,7 @@
-//! Bodies of requests that were answered before they were read, such as those of unauthenticated callers.
+//! Disposal of bodies that were not read before the response, such as those of unauthenticated callers.
 //!
-//! A connection that is closed while its client still sends is reset, and the reset may overtake the answer. So the
-//! answer is sent first, and then some of what still comes is read and thrown away.
+//! Closing a connection while its client still sends resets it, and the reset may overtake the response. The server
+//! therefore sends the response first, and then reads and discards some of the remaining body.
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -20,18 +20,19 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
 use crate::server::expect_continue::Continue;
 
-/// Upper bounds of what is thrown away.
+/// Upper bound of the discarded bytes of one body.
 const DISCARDED_BYTES_MAX: usize = 8 << 20;
 const DISCARD_MAX: Duration = Duration::from_secs(5);
-/// A body that is not finished after that is kept so long that its connection is closed meanwhile: if it were dropped, the
-/// server would read a body in chunks to its end, however long.
+/// Time for which an unfinished body is kept, so that its connection closes meanwhile.
+///
+/// If it were dropped, the server would read a chunked body to its end, however long it is.
 const KEPT_UNTIL_CLOSED: Duration = Duration::from_secs(10);
 
-/// A request's body, of which its handler has a share.
+/// Body of a request, shared with its handler.
 #[derive(Clone)]
 pub struct Unread {
     body: Rc<RefCell<WatchedPayload>>,
-    /// Present where the client waits for `100 Continue` before it sends.
+    /// State of `100 Continue`, if the client waits for it before it sends.
     continues: Option<Continue>,
 }
 
@@ -41,7 +42,9 @@ struct WatchedPayload {
 }
 
 impl Unread {
-    /// Takes a share of the body of a request over HTTP/1. None where there is no body; HTTP/2 can end a stream by itself.
+    /// Shares the body of an HTTP/1 request with its handler. Returns `None` without a body.
+    ///
+    /// HTTP/2 can end a stream without closing its connection, so it needs no disposal.
     pub fn watch(request: &mut ServiceRequest) -> Option<Unread> {
         if request.version() > Version::HTTP_11 || matches!(request.parts_mut().1, Payload::None) {
             return None;
@@ -55,11 +58,11 @@ impl Unread {
         Some(unread)
     }
 
-    /// Returns an answer's body that is followed by what is thrown away, if the request was not read to its end.
+    /// Returns the body of a response, which discards the rest of the request at its end.
     pub fn discarded_behind(self, answer: BoxBody) -> BoxBody {
         let is_awaited = self.continues.as_ref().is_some_and(Continue::is_withheld);
         let is_empty = matches!(answer.size(), BodySize::None | BodySize::Sized(0));
-        // Whoever was not told to send sends nothing.
+        // A client that still waits for `100 Continue` sends nothing.
         if is_awaited || is_empty || self.body.borrow().has_ended {
             return answer;
         }
@@ -68,7 +71,7 @@ impl Unread {
 }
 
 impl Unread {
-    /// Keeps a body that is not finished until its connection is closed.
+    /// Keeps an unfinished body until its connection is closed.
     pub fn keep(self) {
         drop(actix_web::rt::spawn(async move {
             sleep(KEPT_UNTIL_CLOSED).await;
@@ -81,7 +84,7 @@ impl Stream for Unread {
     type Item = Result<Bytes, PayloadError>;
 
     fn poll_next(self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        // Whoever reads a body has been admitted.
+        // A handler reads the body only after it has admitted the request.
         self.continues.iter().for_each(Continue::release);
         let mut body = self.body.borrow_mut();
         let polled = Pin::new(&mut body.payload).poll_next(task);
@@ -92,7 +95,7 @@ impl Stream for Unread {
     }
 }
 
-/// An answer's body, and behind it the request's.
+/// Body of a response, followed by the disposal of the request's body.
 struct Discarding {
     answer: Option<BoxBody>,
     unread: Option<Unread>,
@@ -101,7 +104,7 @@ struct Discarding {
 }
 
 impl Discarding {
-    /// Ready once the request's body has ended or enough of it was thrown away.
+    /// Discards the request's body until it ends or a limit is reached.
     fn poll_discard(&mut self, task: &mut Context<'_>) -> Poll<()> {
         let Some(unread) = &mut self.unread else { return Poll::Ready(()) };
         let due = self.due.get_or_insert_with(|| Box::pin(sleep_until(Instant::now() + DISCARD_MAX)));
@@ -146,7 +149,7 @@ mod tests {
 
     use super::*;
 
-    /// An answer to a request of which `pieces` come, and then nothing.
+    /// Returns the response to a request that sends `pieces` pieces and then stalls.
     fn answered(pieces: usize) -> BoxBody {
         let pieces = stream::iter((0..pieces).map(|_| Ok(Bytes::from(vec![0; 1 << 20]))));
         let pieces: BoxedPayloadStream = Box::pin(futures::StreamExt::chain(pieces, stream::pending()));

@@ -7,7 +7,7 @@ use assay_node_query::render::Compressor;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-/// A shorter answer is hardly shorter when it is packed.
+/// Lowest size of a response that is worth compressing.
 pub const PACKED_BYTES_MIN: usize = 1 << 10;
 
 /// Encoder of the bytes of a response.
@@ -18,7 +18,7 @@ pub enum Packing {
 }
 
 impl Packing {
-    /// Returns the encoder that the client's `Accept-Encoding` allows: gzip, or none.
+    /// Returns a gzip encoder if the client's `Accept-Encoding` allows it, or else no encoder.
     pub fn of(headers: &HeaderMap) -> Packing {
         let asked = headers.get_all(header::ACCEPT_ENCODING).filter_map(|value| value.to_str().ok());
         let takes = |one: &str| {
@@ -39,7 +39,7 @@ impl Packing {
         matches!(self, Packing::Gzip(_)).then_some("gzip")
     }
 
-    /// More of the answer; what is ready to be sent, which may be nothing yet.
+    /// Encodes bytes, and returns the output so far, which may be empty.
     pub fn put(&mut self, bytes: Vec<u8>) -> io::Result<Vec<u8>> {
         match self {
             Packing::Plain => Ok(bytes),
@@ -50,7 +50,7 @@ impl Packing {
         }
     }
 
-    /// Returns the bytes left behind the last part.
+    /// Ends the encoding, and returns the remaining output.
     pub fn end(&mut self) -> io::Result<Vec<u8>> {
         match self {
             Packing::Plain => Ok(Vec::new()),

@@ -1,17 +1,18 @@
-//! CORS: requests and responses of browsers on other origins, client-wire.md 11.4. Credentials are bearer keys that a page
-//! must already hold, never cookies, so any origin may call.
+//! CORS headers for browsers on other origins (client-wire.md 11.4).
+//!
+//! Credentials are bearer keys that a page must already hold, never cookies. Any origin may therefore call.
 
 use actix_web::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
 const METHODS: &str = "GET, POST, PUT, PATCH, DELETE, OPTIONS";
 
-/// Headers of requests that the contract lists, and two more that this server reads.
+/// Allowed request headers: those of the contract, and two more that this server reads.
 const REQUEST_HEADERS: &str = "Content-Type, X-Amz-Date, Authorization, X-Api-Key, X-Amz-Security-Token, \
     x-bt-auth-token, x-bt-parent, x-bt-org-name, x-bt-project-id, x-bt-stream-fmt, x-bt-use-cache, x-bt-use-gateway, \
     x-stainless-os, x-stainless-lang, x-stainless-package-version, x-stainless-runtime, x-stainless-runtime-version, \
     x-stainless-arch, Idempotency-Key, x-bt-impersonate-user";
 
-/// Headers of responses: those of the contract, the trace id, the version of a page, `Retry-After`.
+/// Exposed response headers: those of the contract, the trace id, the version of a page, and `Retry-After`.
 const EXPOSED: &str = "x-bt-cursor, x-bt-found-existing, x-bt-found-existing-experiment, x-bt-span-id, \
     x-bt-span-export, x-bt-internal-trace-id, x-bt-version, Retry-After";
 
@@ -36,7 +37,7 @@ impl CorsRequest {
 
     pub fn answer(&self, headers: &mut HeaderMap) {
         let fixed = HeaderValue::from_static;
-        // Caches must not give the answer for one origin to another.
+        // A cache must not serve the response for one origin to another.
         headers.append(header::VARY, fixed("Origin"));
         if let Some(origin) = &self.origin {
             headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());

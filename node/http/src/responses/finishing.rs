@@ -1,6 +1,6 @@
-//! Completion of requests that change something, although their clients left: a change is not left half done.
+//! Completion of changing requests whose clients disconnect, so that no change remains half done.
 //!
-//! A request that only reads ends with its client, and so does one that still waits to be admitted.
+//! A read-only request ends with its client, and so does a request that still waits for its admission.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -13,11 +13,11 @@ use tracing::{Instrument, Span};
 
 use crate::requests::wait::Wait;
 
-/// Paths of requests that read, although they are sent by `POST`.
+/// Paths of read-only requests that use `POST`.
 const QUERY: &str = "/btql";
 const FETCH: &str = "/fetch";
 
-/// A request's handler.
+/// Handler of a request, which continues in the background if it is dropped during a change.
 pub struct Finishing<F: Future + 'static> {
     handler: Option<Pin<Box<F>>>,
     changes: bool,
@@ -33,7 +33,7 @@ pub fn changes(request: &ServiceRequest) -> bool {
 }
 
 impl<F: Future + 'static> Finishing<F> {
-    /// Makes the future of a handler that is given `limit`, not counting the time that its request waits.
+    /// Wraps a handler with a time limit, not counting the waiting time of its request.
     pub fn new(handler: F, changes: bool, wait: Wait, limit: Duration) -> Finishing<F> {
         Finishing { handler: Some(Box::pin(handler)), changes, wait, began: Instant::now(), limit }
     }
@@ -75,7 +75,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether a handler went on that was left after a moment.
+    /// Returns whether a handler that was dropped early completes in the background.
     async fn goes_on(changes: bool, waits: bool) -> bool {
         let (done, wait) = (Rc::new(Cell::new(false)), Wait::new(Instant::now()));
         let handler = {

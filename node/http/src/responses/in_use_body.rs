@@ -1,5 +1,6 @@
-//! Streamed bodies, which keep their connection in use until their end. Between requests a connection is idle, and the idlest
-//! one is closed when connections run out.
+//! Streamed bodies, which mark their connection as in use until they end.
+//!
+//! When connections run out, the server closes the connection that was idle longest.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -13,7 +14,7 @@ struct InUseBody {
     _in_use: InUse,
 }
 
-/// Returns a body that keeps its connection in use, if it is a stream: others are with the connection at once.
+/// Wraps a streamed body so that it keeps its connection in use. Other bodies pass to the connection immediately.
 pub(crate) fn in_use_until_end(body: BoxBody, in_use: Option<InUse>) -> BoxBody {
     match (body.size(), in_use) {
         (BodySize::Stream, Some(in_use)) => BoxBody::new(InUseBody { body, _in_use: in_use }),

@@ -1,7 +1,7 @@
-//! Error responses: one table from the kind of a refusal to its status and name, its body, and conversions of errors.
+//! Error responses: a table of statuses and names, the body, and conversions from errors.
 //!
-//! Clients show the body as it is, so `Message` is a sentence for people. An internal error tells its caller less than the
-//! log.
+//! Clients display the body unmodified, so `Message` is a sentence for people. The response to an internal error
+//! reveals less than the log.
 
 use std::fmt;
 
@@ -22,21 +22,21 @@ use serde_json::json;
 
 use crate::responses::response_headers::ResponseHeaders;
 
-/// Header by which generated clients learn whether to repeat a request.
+/// Header that tells generated clients whether to retry a request.
 const SHOULD_RETRY: &str = "x-should-retry";
 
-/// Every kind of refusal that leaves this server.
+/// Kind of a refusal, which determines its status and name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
     BadRequest,
     Unauthorized,
-    /// An object that the caller may see and not change. Queries answer it for missing objects, too.
+    /// The caller may see the object but not change it. Queries also use it for missing objects.
     Forbidden,
     NotFound,
     MethodNotAllowed,
     TooSlow,
     Conflict,
-    /// Version older than the stored history.
+    /// The requested version is older than the stored history.
     Past,
     TooLarge,
     UnsupportedEncoding,
@@ -44,7 +44,7 @@ pub enum ErrorKind {
     Busy,
     Internal,
     NotImplemented,
-    /// A server that this one asked, such as one of models, failed or cannot be reached.
+    /// An upstream server, such as a model server, failed or cannot be reached.
     BadGateway,
     Unavailable,
     TooLate,
@@ -73,7 +73,7 @@ impl ErrorKind {
         ErrorKind::NoSpace,
     ];
 
-    /// Returns status and name. Invisible and missing objects are answered alike: 404, and 403 by queries.
+    /// Returns the status and the name. Invisible and missing objects have the same status: 404, or 403 in queries.
     fn row(self) -> (StatusCode, &'static str) {
         match self {
             ErrorKind::BadRequest => (StatusCode::BAD_REQUEST, "BadRequestError"),
@@ -105,7 +105,7 @@ impl ErrorKind {
         self.row().1
     }
 
-    /// Returns the meaning for the OpenAPI document.
+    /// Returns the description for the OpenAPI document.
     pub fn said(self) -> &'static str {
         match self {
             ErrorKind::BadRequest => "The request is invalid; the message says where and how to correct it",
@@ -133,7 +133,7 @@ impl ErrorKind {
         }
     }
 
-    /// Returns the seconds after which a retry makes sense, or none if it does not.
+    /// Returns the delay after which a retry makes sense, or `None` if it does not.
     pub fn retry_after_seconds(self) -> Option<u64> {
         match self {
             ErrorKind::Busy | ErrorKind::Unavailable => Some(1),
@@ -142,24 +142,24 @@ impl ErrorKind {
         }
     }
 
-    /// Returns whether the connection is closed, since the rest of the request on it is not wanted.
+    /// Returns whether the connection is closed, because the rest of the request is not read.
     fn closes(self) -> bool {
         matches!(self, ErrorKind::TooSlow | ErrorKind::TooLarge | ErrorKind::HeadTooLarge)
     }
 }
 
-/// An error response of a handler. The edge adds the headers that all responses have.
+/// Error response of a handler. The edge adds the common headers.
 #[derive(Debug)]
 pub struct Refusal {
     pub kind: ErrorKind,
     pub message: String,
-    /// Methods that the path takes, for 405.
+    /// Methods that the path supports, for a 405.
     pub allow: Option<String>,
-    /// Seconds until a retry, if more is known than the table says.
+    /// Seconds until a retry, which override [`ErrorKind::retry_after_seconds`].
     pub retry_after_seconds: Option<u64>,
-    /// Whether clients that repeat such statuses are told not to: what was asked for would only happen again.
+    /// Whether clients are told not to retry, because a retry would have the same result.
     pub is_final: bool,
-    /// Headers and body, set if the edge itself refuses.
+    /// Headers of the response, set if the edge itself refuses the request.
     pub headers: Option<Box<ResponseHeaders>>,
 }
 
@@ -173,12 +173,12 @@ impl Refusal {
         Refusal::new(ErrorKind::BadRequest, message)
     }
 
-    /// Refuses a missing or invisible object, in the same words.
+    /// Refuses a missing or invisible object. The message does not reveal which.
     pub fn not_found(what: impl fmt::Display) -> Refusal {
         Refusal::new(ErrorKind::NotFound, format!("{what} does not exist, or this credential may not see it"))
     }
 
-    /// Logs an internal error and tells the caller little about it.
+    /// Logs an internal error. The message for the caller does not contain it.
     pub fn internal(why: impl fmt::Display) -> Refusal {
         tracing::error!(%why, "a request failed with an internal error");
         Refusal::new(
@@ -187,7 +187,7 @@ impl Refusal {
         )
     }
 
-    /// Returns the response without the headers that all responses have.
+    /// Returns the response without the common headers.
     pub fn bare(&self) -> HttpResponse {
         let mut answer = HttpResponse::build(self.kind.status());
         if let Some(seconds) = self.retry_after_seconds.or(self.kind.retry_after_seconds()) {
@@ -208,7 +208,7 @@ impl Refusal {
         answer.finish()
     }
 
-    /// client-wire.md 11.2.
+    /// Returns the body of the response (client-wire.md 11.2).
     pub fn body(&self, trace: &str, path: &str) -> String {
         let (code, message) = (self.kind.name(), &self.message);
         json!({"Code": code, "Message": message, "InternalTraceId": trace, "Path": path, "Service": "api"}).to_string()
@@ -339,7 +339,7 @@ impl From<RenderError> for Refusal {
     fn from(why: RenderError) -> Refusal {
         match why {
             RenderError::Query(why) => why.into(),
-            // A value that does not have its column's kinds is a fault of this program; these are limits of the format.
+            // These are limits of the format. Any other format error is a fault of this program.
             RenderError::Format(FormatError::Beyond { .. } | FormatError::TooLong { .. }) => {
                 Refusal::bad(why.to_string())
             }

@@ -1,7 +1,7 @@
-//! Response bodies on their way to their readers. A body holds room in the budget for answers until it is sent, and a reader
-//! that takes it too slowly is disconnected: nothing else would ever end that, and bodies are large.
+//! Response bodies that hold a part of the response budget, and disconnect slow readers.
 //!
-//! A timer closes the connection of a slow reader, also of one that reads nothing at all.
+//! A body keeps its reservation until it is sent. A timer closes the connection of a reader that takes it too slowly,
+//! even if the reader takes nothing at all.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -24,24 +24,24 @@ use tokio::time::{Instant, sleep_until};
 use crate::requests::caller::Call;
 use crate::requests::pace::ReaderPace;
 
-/// Bytes handed to the connection at a time, which keeps a copy until they are sent.
+/// Number of bytes handed to the connection at a time. The connection keeps a copy until they are sent.
 const PIECE_BYTES: usize = 64 << 10;
-/// Name of disconnected readers in metrics and log lines: the setting of how fast they have to be.
+/// Cause of refusals for slow readers in metrics and logs, named after the setting of their minimum rate.
 pub const SLOW_READERS: &str = "http.answer_bytes_per_second_min";
-/// Interval of the timer while the body is not there.
+/// Interval of the timer while the reader waits for the next part.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Part of a body, with its part of the budget for answers.
+/// Part of a body, with its reservation.
 #[derive(Debug)]
 pub struct Part {
     pub bytes: Bytes,
-    /// None for bytes that their source bounds, such as events of a model.
+    /// `None` if the source itself bounds the bytes, such as events of a model.
     pub reservation: Option<Reservation>,
 }
 
 pub type Parts = LocalBoxStream<'static, io::Result<Part>>;
 
-/// A body that is handed on in pieces.
+/// Body that is sent in pieces.
 pub struct Sending {
     state: Rc<RefCell<SendingState>>,
     size: BodySize,
@@ -50,24 +50,24 @@ pub struct Sending {
 
 struct SendingState {
     left: Bytes,
-    /// Bytes of the part that `left` is the rest of.
+    /// Total size of the part whose rest is `left`.
     part_bytes: usize,
     reservation: Option<Reservation>,
-    /// The part behind it, where it is there already.
+    /// Next part, if it is ready.
     next: Option<Part>,
-    /// Source of more parts.
+    /// Source of further parts.
     parts: Option<Parts>,
     handed_on: usize,
     is_left: bool,
     reader: Reader,
 }
 
-/// Reader of a body, and its pace.
+/// Reader of a body, with its pace.
 struct Reader {
     pace: ReaderPace,
     holder: Holder,
     refusals: Refusals,
-    /// None in a test that has no connections.
+    /// `None` in tests without connections.
     connection: Option<Arc<Connection>>,
 }
 
@@ -83,13 +83,13 @@ impl Reader {
 }
 
 impl Sending {
-    /// A whole answer to a request.
+    /// Creates the body of a complete response.
     pub fn new(call: &Call, bytes: Bytes, reservation: Reservation) -> Sending {
         let size = BodySize::Sized(bytes.len() as u64);
         Sending::of(Reader::of(call), size, Some(Part { bytes, reservation: Some(reservation) }), None)
     }
 
-    /// An answer that is made part by part. The next part is asked for when half of the one before is taken.
+    /// Creates the body of a streamed response. The next part is requested when half of the previous part is taken.
     pub fn streamed(call: &Call, parts: Parts) -> Sending {
         Sending::of(Reader::of(call), BodySize::Stream, None, Some(parts))
     }
@@ -110,7 +110,7 @@ impl Sending {
 }
 
 impl SendingState {
-    /// The next piece. Pending where its part is not made yet.
+    /// Polls for the next piece.
     fn poll(&mut self, context: &mut Context<'_>, now: Instant) -> Poll<Option<io::Result<Bytes>>> {
         if self.is_left {
             return Poll::Ready(Some(Err(io::Error::new(
@@ -118,7 +118,7 @@ impl SendingState {
                 "the client reads the response too slowly",
             ))));
         }
-        // Whoever asks for more has taken what was handed on.
+        // A poll shows that the reader has taken the previous piece.
         self.reader.pace.pause(now, std::mem::take(&mut self.handed_on));
         if self.left.len() <= self.part_bytes / 2
             && let Err(error) = self.poll_next_part(context)
@@ -145,14 +145,14 @@ impl SendingState {
             match parts.poll_next_unpin(context) {
                 Poll::Pending => break,
                 Poll::Ready(None) => self.parts = None,
-                // A part may be of no bytes, which would be the end of the body.
+                // An empty part is skipped, because it would end the body.
                 Poll::Ready(Some(part)) => self.next = Some(part?).filter(|part| !part.bytes.is_empty()),
             }
         }
         Ok(())
     }
 
-    /// Lets the reader go, and all that is held for it; its connection closes.
+    /// Disconnects the reader and releases everything held for it.
     fn leave(&mut self) {
         (self.left, self.reservation, self.next, self.parts) = (Bytes::new(), None, None, None);
         self.is_left = true;
@@ -165,7 +165,7 @@ impl SendingState {
     }
 }
 
-/// Leaves the reader when it is too slow.
+/// Disconnects the reader when it is too slow.
 async fn watch(state: Weak<RefCell<SendingState>>) {
     loop {
         let next = {
@@ -194,7 +194,7 @@ impl MessageBody for Sending {
             let mut state = self.state.borrow_mut();
             (state.poll(context, Instant::now()), state.is_last())
         };
-        // What fits into one piece is out of our hands already.
+        // A body of one piece is already with the connection.
         if self.timer.is_none() && !is_last {
             self.timer = Some(tokio::task::spawn_local(watch(Rc::downgrade(&self.state))));
         }
@@ -292,7 +292,7 @@ mod tests {
         assert_eq!(budget.reading().held, 0);
     }
 
-    /// Nobody polls the body, as it is where the socket takes no more.
+    /// Covers a full socket, where nobody polls the body.
     #[actix_web::test]
     async fn a_reader_that_takes_nothing_is_left_by_the_timer() {
         let (budget, refusals) = (budget(), Refusals::default());

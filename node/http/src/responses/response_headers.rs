@@ -1,4 +1,4 @@
-//! Headers of every response: the trace id of the request, CORS, caching.
+//! Headers of every response: trace id, CORS, and caching.
 
 use actix_web::HttpResponse;
 use actix_web::dev::ServiceRequest;
@@ -10,31 +10,31 @@ use crate::responses::cors::CorsRequest;
 use crate::responses::refusal::Refusal;
 use crate::server::admin::Apart;
 
-/// Content type of pages, also of those that show an error.
+/// Content type of HTML pages.
 pub const HTML: &str = "text/html; charset=utf-8";
 pub const TRACE_ID: HeaderName = HeaderName::from_static("x-bt-internal-trace-id");
 
-/// The headers of a response, taken from its request before that is served.
+/// Headers of a response, derived from its request.
 #[derive(Clone, Debug)]
 pub struct ResponseHeaders {
-    /// Trace id of the request. Never the caller's: a caller could mislead the log.
+    /// Trace id of the request. It never comes from the caller, who could mislead the log with it.
     pub trace: String,
     pub path: String,
-    /// CORS headers of the request; none at paths that are not for browsers.
+    /// CORS headers of the request, or `None` for paths that pages of other origins may not read.
     cors: Option<CorsRequest>,
 }
 
-/// Returns whether no page of another origin may read a path: what is not for browsers, and the console.
+/// Returns whether pages of other origins may not read a path, as for metrics and the console.
 fn is_apart(path: &str) -> bool {
     let first = path.trim_start_matches('/').split('/').next().unwrap_or_default();
     path.trim_matches('/').eq_ignore_ascii_case("metrics") || ["app", "console"].contains(&first)
 }
 
-/// Marks an error response whose handler means its plain text, as an extension of the response.
+/// Response extension for an error response that is intentionally plain text.
 #[derive(Clone, Copy, Debug)]
 pub struct MeantAsText;
 
-/// Marks a response that says itself how long it may be kept, as an extension of the response. It has no data of a team.
+/// Response extension for a response with its own caching headers. It must contain no data of an organization.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnCaching;
 
@@ -58,7 +58,7 @@ impl ResponseHeaders {
 
     pub fn put_on<B>(&self, mut answer: HttpResponse<B>) -> HttpResponse<B> {
         let is_error = answer.status().is_client_error() || answer.status().is_server_error();
-        // The framework's own refusals say that they are text; pages and what is not JSON say what they are.
+        // Errors of the framework claim to be plain text, although their body becomes JSON.
         let of_ours = |known: &HeaderValue| !known.as_bytes().starts_with(b"text/plain");
         let is_meant = answer.extensions().get::<MeantAsText>().is_some();
         if is_error && !is_meant && !answer.headers().get(header::CONTENT_TYPE).is_some_and(of_ours) {
@@ -80,7 +80,7 @@ impl ResponseHeaders {
         if let Ok(trace) = HeaderValue::from_str(&self.trace) {
             headers.insert(TRACE_ID, trace);
         }
-        // Responses contain data of a team's applications. Those of models say themselves how long they are valid.
+        // Most responses contain private data. Responses to model calls have their own caching headers.
         let is_of_cache = headers.contains_key("x-bt-cached");
         if !is_of_cache || !headers.contains_key(header::CACHE_CONTROL) {
             headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

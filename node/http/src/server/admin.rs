@@ -1,14 +1,14 @@
-//! The listener of administrators: requests of operators to a running node, over HTTP, apart from the API.
+//! Administration listener: requests of operators to a running node, separate from the API.
 //!
-//! It has a port of its own and a token of its own. API keys open nothing here, the token opens nothing of the API, and
-//! no browser of another origin is invited. Plain text is spoken on this machine only: elsewhere it needs TLS.
+//! The listener has its own port and its own token. API keys are not valid here, and the token is not valid for the
+//! API. Responses have no CORS headers. Plain HTTP is allowed only on loopback addresses; other addresses need TLS.
 //!
 //! ```text
 //! GET  /cluster/status             one JSON object
 //! POST /cluster/<operation>        its fields as a JSON object; one JSON object back
 //!                                  what takes long says a line of JSON at a time, and its last line is the answer
 //! ```
-//! Which operations there are, and what they do, is not known here: they are handed to the program.
+//! The listener does not know the operations. It passes each request to the program.
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -36,30 +36,32 @@ use crate::responses::refusal::{ErrorKind, Refusal};
 use crate::responses::{HandlerResult, json, json_builder};
 use crate::server::edge::Edge;
 
-/// Administrators are few.
+/// Number of workers, which is small because administrators are few.
 pub(crate) const WORKERS: usize = 1;
 pub(crate) const CONNECTIONS_MAX: usize = 32;
-/// Requests under way, of all administrators together. Beyond it the answer is 429.
+/// Upper bound of concurrent requests. A request beyond it receives a 429.
 const AT_ONCE_MAX: usize = 8;
-/// A request is a number or two.
+/// Upper bound of a request body.
 const BODY_BYTES_MAX: usize = 64 << 10;
-/// The whole body must have come by then.
+/// Time limit for a whole body.
 const BODY_MAX: Duration = Duration::from_secs(10);
-/// Time after which a request is answered 503. A drain, which takes longest, gives up after 30 s.
+/// Time limit of an operation, after which the response is a 503. The longest operation, a drain, ends after 30 s.
 const ANSWER_MAX: Duration = Duration::from_secs(40);
 const LOOK: &str = "status";
 const LINES: &str = "application/x-ndjson";
 
-/// Read once by the program.
+/// Settings of the administration listener, read at startup.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AdminConfig {
-    /// Address and port of the administrators' listener. Without it there is none. An address other than a loopback
-    /// address needs `admin.tls`.
+    /// Address and port of the administration listener. Without it, there is no such listener.
+    ///
+    /// An address other than a loopback address needs `admin.tls`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub listen: Option<String>,
-    /// File with the administrators' token, readable by its owner alone. Without it the node makes a token at its first
-    /// start, in `admin.token` of its data directory.
+    /// File with the administrators' token, readable only by its owner.
+    ///
+    /// Without it, the node creates a token at its first start, in the file `admin.token` of its data directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token_file: Option<PathBuf>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,7 +69,7 @@ pub struct AdminConfig {
 }
 
 impl AdminConfig {
-    /// Returns an error that says what to change if the settings must not be served.
+    /// Checks the settings. The error says what to change.
     pub fn check(&self) -> Result<(), String> {
         let Some(listen) = &self.listen else {
             return match self.tls.is_some() || self.token_file.is_some() {
@@ -81,7 +83,9 @@ impl AdminConfig {
         self.check_reach(&addresses).map_err(wrong)
     }
 
-    /// Checks the addresses that were bound too: a name may resolve differently by then.
+    /// Checks that addresses other than loopback addresses have TLS.
+    ///
+    /// The check also applies to bound addresses, because a name may resolve differently by then.
     pub(crate) fn check_reach(&self, addresses: &[SocketAddr]) -> Result<(), String> {
         match addresses.iter().find(|address| !address.ip().to_canonical().is_loopback()) {
             Some(address) if self.tls.is_none() => Err(format!(
@@ -103,23 +107,23 @@ pub struct AdminRequest {
 
 pub enum AdminAnswer {
     Done(Value),
-    /// Progress, and at last the answer.
+    /// Progress as a stream of values, of which the last is the result.
     Lines(BoxStream<'static, Value>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AdminRefusal {
-    /// It is no request, or not one that is known.
+    /// The request is invalid or unknown.
     Bad(String),
     /// The state of the cluster does not allow it.
     Refused(String),
-    /// It may be asked again later.
+    /// The operation may succeed later.
     Unavailable(String),
 }
 
 type Answers = dyn Fn(AdminRequest) -> BoxFuture<'static, Result<AdminAnswer, AdminRefusal>> + Send + Sync;
 
-/// Dependencies of the listener.
+/// Dependencies and settings of the listener.
 #[derive(Clone)]
 pub struct Admin {
     pub config: AdminConfig,
@@ -127,11 +131,11 @@ pub struct Admin {
     pub answers: Arc<Answers>,
 }
 
-/// Marks requests to this listener, which is not for browsers.
+/// Application data that marks requests to this listener, which is not for browsers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Apart;
 
-/// State of the listener that its routes share.
+/// State that the routes of the listener share.
 pub(crate) struct AdminListener {
     admin: Admin,
     places: Arc<Semaphore>,
@@ -146,7 +150,7 @@ impl AdminListener {
         &self.admin.config
     }
 
-    /// Admits a request by its token. Nothing of it is read before.
+    /// Admits a request by its token, before its body is read.
     fn admit(&self, request: &HttpRequest) -> Result<OwnedSemaphorePermit, Refusal> {
         let shown = bearer(request.headers().get(AUTHORIZATION).map(|value| value.as_bytes())).ok();
         if !shown.as_ref().is_some_and(|shown| self.admin.token.is(shown.expose())) {
@@ -169,7 +173,7 @@ impl AdminListener {
     }
 }
 
-/// Registers all routes of this port.
+/// Registers the routes of the listener.
 pub(crate) fn routes(config: &mut ServiceConfig) {
     config.app_data(Apart);
     config.service(
@@ -182,7 +186,7 @@ fn listener_of(edge: &Edge) -> Result<&AdminListener, Refusal> {
     edge.admin.as_ref().ok_or_else(|| Refusal::internal("the administrators' route has no listener"))
 }
 
-/// `GET /cluster/status`, the only operation that changes nothing.
+/// Handles `GET /cluster/status`, the only read-only operation.
 async fn look(edge: Data<Edge>, request: HttpRequest) -> HandlerResult {
     let listener = listener_of(&edge)?;
     let place = listener.admit(&request)?;
@@ -214,7 +218,7 @@ fn operation_of(request: &HttpRequest) -> String {
     request.match_info().get("operation").unwrap_or_default().to_owned()
 }
 
-/// Reads a body outside of the budget that bodies of the API share: administrators must get in when it is full.
+/// Reads a body outside the budget of the API, so that administrators are served even if the budget is full.
 async fn read(payload: Payload) -> Result<Bytes, Refusal> {
     let too_large = || Refusal::new(ErrorKind::TooLarge, format!("the body is larger than {BODY_BYTES_MAX} bytes"));
     match timeout(BODY_MAX, payload.to_bytes_limited(BODY_BYTES_MAX)).await {
@@ -228,7 +232,7 @@ async fn read(payload: Payload) -> Result<Bytes, Refusal> {
     }
 }
 
-/// Returns the fields of a body. An empty body has none.
+/// Parses the fields of a body. An empty body has no fields.
 fn fields(bytes: &[u8]) -> Result<Map<String, Value>, Refusal> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Ok(Map::new());

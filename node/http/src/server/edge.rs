@@ -1,5 +1,7 @@
-//! The edge: middleware that every request passes, and the state that all workers share. It sets the trace id and the span,
-//! bounds head and time, catches panics, and adds CORS headers and metrics.
+//! Edge: the middleware of every request, and the state that all workers share.
+//!
+//! The middleware sets the trace id and the span, limits headers and time, catches panics, and adds CORS headers and
+//! metrics.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -42,10 +44,10 @@ use crate::server::admin::AdminListener;
 use crate::server::metrics::ServerMetrics;
 use crate::{App, Console, Health};
 
-/// Paths that are answered even if all connections are taken.
+/// Paths that are served even if all regular connections are in use.
 const HEALTH: [&str; 2] = ["/healthz", "/readyz"];
 
-/// Upper bound of the time until the response of a model call begins. The gateway has limits of its own below it.
+/// Time limit for the start of a response to a model call. The gateway has its own, lower limits.
 const MODEL_CALL_TIME_MAX: Duration = Duration::from_secs(32 * 60);
 
 /// State that all workers share.
@@ -126,7 +128,7 @@ impl Edge {
     }
 }
 
-/// The outermost middleware. Errors that leave it have all headers: nothing outside of it could add them.
+/// Outermost middleware. It must complete the headers of all errors, because nothing outside of it could add them.
 pub async fn around<B: MessageBody + 'static>(
     edge: Data<Edge>,
     mut request: ServiceRequest,
@@ -198,7 +200,7 @@ async fn serve<B: MessageBody + 'static>(
     Ok(response)
 }
 
-/// Counts a panic and logs it. The caller is not told what it was.
+/// Counts and logs a panic. The refusal does not reveal its message.
 pub fn panicked(edge: &Edge, panic: &(dyn Any + Send)) -> Refusal {
     ServerMetrics::add(&edge.counts.panics, 1);
     let said = panic.downcast_ref::<&str>().copied();
@@ -206,7 +208,7 @@ pub fn panicked(edge: &Edge, panic: &(dyn Any + Send)) -> Refusal {
     Refusal::internal(format!("panic: {said}"))
 }
 
-/// Refuses a request on a connection that may only ask for the health of the node.
+/// Refuses a request on a reserve connection, which serves only health checks.
 pub fn full() -> Refusal {
     Refusal::new(
         ErrorKind::Unavailable,
@@ -214,7 +216,7 @@ pub fn full() -> Refusal {
     )
 }
 
-/// Refuses a request that was not answered in time.
+/// Refuses a request whose time limit has passed.
 pub fn too_late() -> Refusal {
     let why = "the request timed out; its writes may have been done";
     Refusal::new(ErrorKind::Unavailable, why)
@@ -223,7 +225,7 @@ pub fn too_late() -> Refusal {
 fn head_bytes(request: &ServiceRequest) -> usize {
     let uri = request.uri();
     let line = uri.path_and_query().map_or(0, |target| target.as_str().len());
-    // Two for the colon and the space, two for the end of the line.
+    // Each header line has four more bytes: a colon, a space, and the line end.
     line + request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum::<usize>()
 }
 
@@ -273,18 +275,47 @@ mod tests {
     use actix_web::test::{TestRequest, init_service, read_body};
     use actix_web::web;
     use assay_cluster::{Cluster, ClusterConfig};
+    use assay_node_bulk_jobs::BulkJobs;
     use assay_node_egress::{EgressClient, EgressConfig, EgressPolicy, EgressSettings, OwnEndpoints, TrustedRoots};
     use assay_node_gateway::{GatewayParts, GatewaySettings};
+    use assay_node_limits::ObjectUsages;
     use assay_node_models::catalog::Catalog;
     use assay_node_objects::{AuditLog, ObjectLimits, node_clock};
     use assay_node_query::{Prices, QueryLimits};
+    use assay_storage_model::OrgId;
+    use futures::FutureExt;
+    use futures::future::BoxFuture;
     use serde_json::Value;
     use tokio::runtime::Handle;
 
     use super::*;
-    use crate::{ConsoleConfig, Services};
+    use crate::{ClusterReadings, ConsoleConfig, Services};
 
-    /// Returns the response to a handler that answers, panics or never ends, and the number of counted panics.
+    /// Readings without a cluster.
+    #[derive(Debug)]
+    struct NoReadings;
+
+    impl ClusterReadings for NoReadings {
+        fn status(&self) -> BoxFuture<'static, Value> {
+            async { Value::Null }.boxed()
+        }
+
+        fn usage(&self, _: OrgId) -> BoxFuture<'static, ObjectUsages> {
+            async { ObjectUsages::default() }.boxed()
+        }
+    }
+
+    fn console(cluster: &Arc<Cluster>) -> Console {
+        Console {
+            config: ConsoleConfig::default(),
+            cluster: "0a1b2c3d".into(),
+            node: "1".into(),
+            readings: Arc::new(NoReadings),
+            jobs: BulkJobs::start(cluster),
+        }
+    }
+
+    /// Returns the response of a handler that panics or hangs, and the number of counted panics.
     async fn answered(path: &str) -> (u16, Value, u64) {
         let dir = tempfile::tempdir().expect("a directory");
         let cluster = ClusterConfig { data_dir: dir.path().join("data"), shards: 4, ..ClusterConfig::default() };
@@ -316,7 +347,7 @@ mod tests {
                 Catalog::built_in().clone(),
                 Handle::current(),
             )),
-            console: Console { config: ConsoleConfig::default(), cluster: "0a1b2c3d".into(), node: "1".into() },
+            console: console(&cluster),
             services: Services {
                 api: |_| {},
                 metrics: |_| {},
@@ -334,7 +365,7 @@ mod tests {
             .wrap(actix_web::middleware::from_fn(around))
             .route("/panics", web::get().to(panics))
             .route("/hangs", web::get().to(hangs));
-        // As the framework does it: what is an error to the outermost layer becomes an answer.
+        // Like the framework, this converts an error of the outermost layer to a response.
         let service = init_service(app).await;
         let request = TestRequest::get().uri(path).insert_header((header::ORIGIN, "https://a.example"));
         let (status, headers, body) = match actix_web::dev::Service::call(&service, request.to_request()).await {

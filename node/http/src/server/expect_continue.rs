@@ -1,7 +1,7 @@
-//! `Expect: 100-continue`: a client is told to continue once its request is admitted, and not before.
+//! Support for `Expect: 100-continue`, which tells a client to continue only after its request is admitted.
 //!
-//! The HTTP library below writes it before a handler is asked. This stream withholds it, and sends it when the request's
-//! body is read for the first time. A final answer that comes first takes its place.
+//! The HTTP library writes `100 Continue` before it calls a handler. This stream withholds it, and sends it when the
+//! body is first read. An earlier final response replaces it.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// The stream of a connection.
+/// Stream of a connection, which can withhold `100 Continue`.
 pub(crate) struct Interim<S> {
     stream: S,
     state: Continue,
@@ -26,24 +26,24 @@ pub(crate) struct Continue(Arc<Mutex<ContinueState>>);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum ContinueState {
-    /// Bytes pass.
+    /// All bytes pass.
     #[default]
     Passing,
-    /// The library is about to write it.
+    /// The library is about to write `100 Continue`.
     Expected { is_released: bool },
-    /// It was written, and is withheld.
+    /// The library has written it, and the stream withholds it.
     Withheld,
-    /// It is sent, from this byte on.
+    /// The stream sends it, starting at this byte.
     Sending(usize),
 }
 
 impl Continue {
-    /// Withholds what the library writes next. Called before that is flushed.
+    /// Withholds the `100 Continue` that the library writes next. It must be called before the library flushes.
     pub fn withhold(&self) {
         *self.0.lock() = ContinueState::Expected { is_released: false };
     }
 
-    /// Sends it with the next flush.
+    /// Sends the withheld `100 Continue` with the next flush.
     pub fn release(&self) {
         let mut state = self.0.lock();
         *state = match *state {
@@ -58,7 +58,7 @@ impl Continue {
         matches!(*self.0.lock(), ContinueState::Expected { is_released: false } | ContinueState::Withheld)
     }
 
-    /// Decides what becomes of bytes that the library writes: how many of them are withheld.
+    /// Returns the number of written bytes to withhold.
     fn withheld_of(&self, bytes: &[u8]) -> usize {
         let mut state = self.0.lock();
         match *state {
@@ -66,7 +66,7 @@ impl Continue {
                 *state = if is_released { ContinueState::Sending(0) } else { ContinueState::Withheld };
                 CONTINUE.len()
             }
-            // Behind an answer to an earlier request, or in place of it a final answer.
+            // The library writes the response to an earlier request, or a final response instead of `100 Continue`.
             ContinueState::Expected { .. } | ContinueState::Withheld => {
                 *state = ContinueState::Passing;
                 0

@@ -1,4 +1,4 @@
-//! Graceful shutdown of listening sockets: a client that is being served, or connects at that moment, gets an answer.
+//! Graceful shutdown of listening sockets, which leaves no active or newly connected client without a response.
 //!
 //! ```text
 //! drain    every response closes its connection: busy clients leave by themselves
@@ -6,8 +6,8 @@
 //! stop     the workers answer their requests; idle connections are closed
 //! close    the accept queue is empty; then the port refuses
 //! ```
-//! An HTTP connection that a server closes while it is idle may cost a request that was just sent, and so does a queue of
-//! connections that goes with its socket. So idle connections are closed late, and the queue is emptied first.
+//! Closing an idle HTTP connection may lose a request that was just sent. Closing a listening socket loses the
+//! connections in its queue. The server therefore closes idle connections late, and empties the queue first.
 
 use std::io;
 use std::net::TcpListener;
@@ -23,32 +23,32 @@ use crate::config::HttpConfig;
 use crate::server::edge::Edge;
 use crate::server::sockets::Reserved;
 
-/// Clients that send at least this often learn from a response that their connection closes.
+/// Time without requests after which the drain ends. Clients that send more often learn from a response to reconnect.
 const QUIET: Duration = Duration::from_millis(150);
-/// Upper bound of the wait for a pause of all clients.
+/// Upper bound of the wait for a time without requests.
 const QUIET_WAIT_MAX: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(25);
-/// A connection accepted just before is served if its request arrives within this time.
+/// Time in which a recently accepted connection must send its request to be served.
 const STRAGGLER_WAIT: Duration = Duration::from_millis(100);
-/// Time in which a client in the accept queue is turned away.
+/// Time limit for turning away a client in the accept queue.
 const TURNED_AWAY_WITHIN: Duration = Duration::from_millis(300);
 const READ_BYTES: usize = 16 << 10;
 const COME_AGAIN: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
 
-/// Second handles on the listening sockets.
+/// Duplicate handles of the listening sockets.
 #[derive(Debug)]
 pub(crate) struct ListeningSockets {
     sockets: Vec<TcpListener>,
-    /// Clients speak plain HTTP, so that they can be answered without the framework.
+    /// Whether clients use plain HTTP, so that they can be answered without the framework.
     plain: bool,
 }
 
 impl ListeningSockets {
-    /// Opens the sockets that were reserved.
+    /// Opens the reserved sockets.
     pub fn open(reserved: Reserved, config: &HttpConfig, plain: bool) -> io::Result<ListeningSockets> {
         let sockets = reserved.open(config.backlog)?;
-        // Connections have it from the socket they came in by. The workers have no clock for what nobody reads.
+        // Accepted connections inherit the timeout. The workers have no timeout of their own for unread bytes.
         let unread_millis = config.unread_seconds_max.saturating_mul(1000).min(i32::MAX.unsigned_abs());
         sockets.iter().try_for_each(|socket| rustix::net::sockopt::set_tcp_user_timeout(socket, unread_millis))?;
         Ok(ListeningSockets { sockets, plain })
@@ -62,7 +62,7 @@ impl ListeningSockets {
     /// Tells clients in the accept queue to retry.
     fn turn_away(&self, turned_away: &mut JoinSet<()>) {
         for socket in &self.sockets {
-            // Not blocking: the workers made it so.
+            // The call does not block, because the workers made the sockets non-blocking.
             while let Ok((stream, _)) = socket.accept() {
                 let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
                 if let Ok(stream) = stream
@@ -74,7 +74,7 @@ impl ListeningSockets {
         }
     }
 
-    /// Nobody gets in from here on.
+    /// Shuts down the sockets, so that new connections are refused.
     fn close(&self) {
         for socket in &self.sockets {
             if let Err(error) = rustix::net::shutdown(socket, Shutdown::Both) {
@@ -84,7 +84,9 @@ impl ListeningSockets {
     }
 }
 
-/// Answers one request by hand, and reads what else comes: closing on unread bytes would take the answer back.
+/// Answers one request with a 503, and reads the remaining bytes.
+///
+/// Closing with unread bytes would reset the connection, and the response could be lost.
 async fn turn_away(mut stream: TcpStream) {
     let told = async {
         let mut received = vec![0; READ_BYTES];
@@ -95,11 +97,11 @@ async fn turn_away(mut stream: TcpStream) {
         }
         io::Result::Ok(())
     };
-    // Whoever hung up or is slow has nothing coming.
+    // A client that is slow or has disconnected gets no response.
     let _ = timeout(TURNED_AWAY_WITHIN, told).await;
 }
 
-/// Returns when no request has come for a moment, or they do not cease to come.
+/// Waits until no request has arrived for [`QUIET`], for at most [`QUIET_WAIT_MAX`].
 pub(crate) async fn quiet(edge: &Edge) {
     let until = Instant::now() + QUIET_WAIT_MAX;
     let (mut seen, mut since) = (edge.counts.begun(), Instant::now());
@@ -112,7 +114,7 @@ pub(crate) async fn quiet(edge: &Edge) {
     }
 }
 
-/// The workers take no more connections, and stop. Whoever comes meanwhile is turned away; then the doors are closed.
+/// Turns new connections away while the workers stop, and then closes the sockets.
 pub(crate) async fn turn_away_while(doors: &[ListeningSockets], stopping: impl Future<Output = ()>) {
     let mut turned_away = JoinSet::new();
     let mut turn_away = || doors.iter().for_each(|doors| doors.turn_away(&mut turned_away));
@@ -129,7 +131,7 @@ pub(crate) async fn turn_away_while(doors: &[ListeningSockets], stopping: impl F
         }
     }
     turn_away();
-    // Only now: the workers' own thread would take it for a fault of the socket.
+    // Before the workers end, their accept thread would report this as a socket error.
     doors.iter().for_each(ListeningSockets::close);
     turned_away.join_all().await;
 }

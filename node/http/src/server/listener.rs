@@ -1,10 +1,10 @@
-//! One listener of HTTP: sockets, workers, and what a connection passes before it is HTTP.
+//! HTTP listener: sockets, workers, and the layers of a connection below HTTP.
 //!
 //! ```text
 //! accept -> gate (a place, or none) -> TLS, if there is any -> HTTP -> edge
 //! ```
-//! A connection is known to the gate from its first moment, so that one which never says anything, or never ends its TLS
-//! handshake, can close for another one.
+//! The gate knows every connection from its start. It can therefore replace a connection that sends nothing, or never
+//! ends its TLS handshake.
 
 use std::io;
 use std::net::SocketAddr;
@@ -33,24 +33,24 @@ use crate::server::graceful_shutdown::ListeningSockets;
 use crate::server::sockets::Reserved;
 use crate::server::tls::Certificates;
 
-/// Threads of a worker for large requests. More would only take turns on the same processors.
+/// Number of background threads of a worker. More threads would only compete for the same processors.
 const BACKGROUND_THREADS_A_WORKER: usize = 2;
-/// Upper bound of the time that a connection takes to close.
+/// Time limit for closing a connection.
 const DISCONNECT: Duration = Duration::from_secs(2);
-/// Protocols offered over TLS.
+/// Protocol offered over TLS.
 const PROTOCOL: &[u8] = b"http/1.1";
 
 /// Capacity of one listener, and the routes that it serves.
 #[derive(Clone, Copy)]
 pub(crate) struct Listener {
     pub workers: usize,
-    /// Connections of all its workers together.
+    /// Upper bound of the connections of all workers together.
     pub connections: usize,
     pub serves: fn(&mut ServiceConfig),
 }
 
 impl Listener {
-    /// Opens the sockets and makes the workers behind them, which accept connections from now on.
+    /// Opens the sockets and starts their workers.
     pub fn open(
         self,
         edge: &Data<Edge>,
@@ -59,8 +59,7 @@ impl Listener {
     ) -> io::Result<(Workers, ListeningSockets, Vec<SocketAddr>)> {
         let config = &edge.config;
         let gate = config.gate(reserved.setting(), self.connections);
-        // The gate decides about connections. Where so many are on their way out that it could not, newcomers wait to be
-        // accepted.
+        // The gate admits connections. If closing connections fill even its limit, new ones wait in the accept queue.
         let at_worker = (gate.limit() / self.workers).max(1);
         let mut builder = Workers::build()
             .workers(self.workers)
@@ -68,7 +67,7 @@ impl Listener {
             .worker_max_blocking_threads(BACKGROUND_THREADS_A_WORKER)
             .shutdown_timeout(config.stop_seconds_max)
             .disable_signals();
-        // Else silent handshakes would keep others from theirs. All listeners share it, so all say the same.
+        // A low limit would let silent handshakes block others. It is global, so all listeners set the same value.
         max_concurrent_tls_connect(config.connection_files());
         let doors = ListeningSockets::open(reserved, config, certificates.is_none())?;
         let mut addresses = Vec::new();
@@ -85,7 +84,7 @@ impl Listener {
     }
 }
 
-/// State that every worker makes a service of.
+/// State from which every worker creates its service.
 #[derive(Clone)]
 struct Serving {
     edge: Data<Edge>,
@@ -141,7 +140,7 @@ impl Serving {
         })
     }
 
-    /// HTTP over whatever carries it. What a request is answered on is found by `connection`.
+    /// Returns the HTTP service for a kind of stream. `connection` returns the connection of a stream.
     fn http<S: AsyncRead + AsyncWrite + Unpin + 'static>(
         self,
         signal: actix_server::GracefulShutdownSignal,
@@ -163,7 +162,7 @@ impl Serving {
             .keep_alive(Duration::from_secs(config.keep_alive_seconds))
             .client_request_timeout(Duration::from_secs(config.head_seconds_max))
             .client_disconnect_timeout(DISCONNECT)
-            // A client that left is noticed while its request waits, which then gives up its place.
+            // A disconnected client is noticed while its request waits, so that the request gives up its place.
             .h1_allow_half_closed(false)
             .local_addr(address)
             .on_connect_ext(move |stream: &Interim<S>, data: &mut Extensions| {
@@ -179,7 +178,7 @@ impl Serving {
     }
 }
 
-/// A connection's stream as the gate and the workers know it.
+/// Stream of a connection that the gate tracks.
 struct Stream(Tracked<TcpStream>);
 
 impl Stream {
@@ -188,7 +187,7 @@ impl Stream {
     }
 }
 
-/// The stream of a connection that the gate has a place for.
+/// Returns the tracked stream of a connection, or an error if the gate refuses it.
 fn admitted(gate: &Arc<Gate>, stream: TcpStream) -> io::Result<Stream> {
     let from = stream.peer_addr()?;
     stream.set_nodelay(true)?;

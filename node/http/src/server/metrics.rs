@@ -1,13 +1,16 @@
-//! Metrics of HTTP in Prometheus text format.
+//! HTTP metrics in Prometheus text format.
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Statuses that this server sends. Any other is counted as 0.
-const STATUSES: [u16; 18] = [0, 200, 400, 401, 404, 405, 408, 409, 410, 413, 415, 429, 431, 500, 501, 503, 504, 507];
+/// Statuses with their own counter. All others are counted as 0.
+const STATUSES: [u16; 26] = [
+    0, 200, 204, 206, 302, 304, 400, 401, 403, 404, 405, 408, 409, 410, 413, 415, 416, 422, 429, 431, 500, 501, 502,
+    503, 504, 507,
+];
 
-/// Upper bounds of response times in milliseconds.
+/// Upper bounds of the histogram buckets of response times, in milliseconds.
 const BUCKETS_MILLIS: [u64; 11] = [1, 2, 5, 10, 20, 50, 100, 250, 1000, 5000, 30_000];
 
 /// Counters of requests and responses.
@@ -22,11 +25,11 @@ pub struct ServerMetrics {
     pub body_bytes: AtomicU64,
     pub slow_bodies: AtomicU64,
     pub panics: AtomicU64,
-    /// Reports of browsers about violations of the console's policy.
+    /// Number of browser reports about violations of the console's content policy.
     pub policy_reports: AtomicU64,
 }
 
-/// One request under way. Dropping it ends that, also after the caller hung up.
+/// Active request. Dropping it ends the count, even if the caller disconnected.
 #[derive(Debug)]
 pub struct UnderWay<'a>(&'a ServerMetrics);
 
@@ -37,7 +40,7 @@ impl ServerMetrics {
         UnderWay(self)
     }
 
-    /// Returns the number of requests so far, answered or not.
+    /// Returns the number of requests since startup, including active ones.
     pub fn begun(&self) -> u64 {
         self.begun.load(Ordering::Relaxed)
     }
@@ -56,7 +59,7 @@ impl ServerMetrics {
         counter.fetch_add(more, Ordering::Relaxed);
     }
 
-    /// Returns the metric of readers that took their responses too slowly.
+    /// Returns the metric of disconnected slow readers.
     pub fn slow_readers(count: u64) -> String {
         const NAME: &str = "assay_http_slow_readers_total";
         format!(
@@ -64,7 +67,7 @@ impl ServerMetrics {
         )
     }
 
-    /// Returns Prometheus text.
+    /// Returns all metrics in Prometheus text format.
     pub fn text(&self, body_bytes_held: u64, answer_bytes_held: u64) -> String {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let mut text = String::new();

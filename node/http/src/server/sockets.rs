@@ -1,7 +1,7 @@
-//! The addresses that this node listens on: reserved before anything else is done, opened once there is something to serve.
+//! Listening addresses of this node, which are reserved first and opened once the node can serve.
 //!
-//! A reserved address is taken from other programs, and refuses connections. So a start that is refused has created nothing,
-//! and nobody waits in a queue for a node that still opens its store.
+//! A reserved address is not available to other programs, and refuses connections. A failed start has therefore created
+//! nothing, and no client queues for a node that still opens its store.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
@@ -13,7 +13,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_w
 use crate::config::HttpConfig;
 use crate::server::admin::AdminConfig;
 
-/// All listeners of a node, each as far as it is configured.
+/// Reserved addresses of all configured listeners.
 #[derive(Debug)]
 pub struct Sockets {
     pub(crate) main: Reserved,
@@ -23,8 +23,9 @@ pub struct Sockets {
 }
 
 impl Sockets {
-    /// Takes the addresses of the configuration. Where the address for gRPC is the default one and is in use, the node goes
-    /// on without it, and says so.
+    /// Reserves the configured addresses.
+    ///
+    /// If the default address for gRPC is in use, the node logs a warning and does without that listener.
     pub fn reserve(http: &HttpConfig, admin: &AdminConfig) -> io::Result<Sockets> {
         let named =
             |listen: &Option<String>, setting| listen.as_deref().map(|at| Reserved::take(at, setting)).transpose();
@@ -51,7 +52,7 @@ fn reserve_otlp(http: &HttpConfig) -> io::Result<Option<Reserved>> {
     }
 }
 
-/// The sockets of one address, or of all addresses that a name stands for.
+/// Bound sockets of one address, or of all addresses to which a name resolves.
 #[derive(Debug)]
 pub(crate) struct Reserved {
     setting: &'static str,
@@ -78,12 +79,12 @@ impl Reserved {
         }
     }
 
-    /// The setting that names the address.
+    /// Returns the setting that names the address.
     pub fn setting(&self) -> &'static str {
         self.setting
     }
 
-    /// Connections wait from here on.
+    /// Starts listening. Connections queue from then on.
     pub fn open(self, backlog: u32) -> io::Result<Vec<TcpListener>> {
         let backlog = i32::try_from(backlog).unwrap_or(i32::MAX);
         let opened = self.sockets.into_iter().map(|socket| {
@@ -101,7 +102,7 @@ fn about(listen: &str, setting: &str, error: &io::Error) -> io::Error {
 fn reserve(address: SocketAddr) -> io::Result<OwnedFd> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    // A node that starts again takes its address though connections of the one before linger.
+    // A restarted node can reuse its address although old connections linger.
     set_socket_reuseaddr(&socket, true)?;
     bind(&socket, &address)?;
     Ok(socket)
@@ -136,7 +137,7 @@ mod tests {
         let at = taken.local_addr().expect("an address").to_string();
         let refused = Sockets::reserve(&config("127.0.0.1:0", Some(&at)), &AdminConfig::default());
         assert!(refused.expect_err("in use").to_string().contains("http.otlp_listen"));
-        // The default is the port that OpenTelemetry names, on the host of `listen`, which another program may have.
+        // Another program may use the default port of OpenTelemetry on the host of `listen`.
         let [high, low] = u16::try_from(std::process::id() % 65_536).unwrap_or_default().to_be_bytes();
         let host = format!("127.{high}.{low}.77"); // one of this machine's own that no other test uses
         let default = format!("{host}:4317");

@@ -1,5 +1,6 @@
-//! TLS for clients from certificate files. The files are read again from time to time; a pair that cannot be read or
-//! does not fit is reported and the one in use stays.
+//! TLS certificates of a listener, which are reloaded when their files change.
+//!
+//! If the new files are unreadable or do not match, the server logs an error and keeps the current pair.
 
 use std::fs;
 use std::io;
@@ -16,12 +17,12 @@ use rustls::sign::CertifiedKey;
 
 use crate::config::TlsFiles;
 
-/// A renewed certificate is in use after this at the latest.
+/// Interval at which the files are read again.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
-/// A chain of certificates has a few kilobytes; whatever is larger is another file.
+/// Upper bound of a file. A certificate chain has a few kilobytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// The pair in use, shared with every handshake.
+/// Current certificate and key, shared by all handshakes.
 #[derive(Debug)]
 pub struct Certificates {
     files: TlsFiles,
@@ -31,7 +32,7 @@ pub struct Certificates {
 #[derive(Debug)]
 struct Current {
     key: Arc<CertifiedKey>,
-    /// Hash of the files, which shows a change without keeping the key as text.
+    /// Hash of the files, which detects a change without keeping the key as text.
     hash: [u8; 32],
 }
 
@@ -47,7 +48,7 @@ impl Certificates {
         Ok(Arc::new(Certificates { files: files.clone(), current: RwLock::new(current) }))
     }
 
-    /// TLS 1.2 and later.
+    /// Returns a server configuration for TLS 1.2 and later.
     pub fn server_config(self: &Arc<Certificates>) -> io::Result<ServerConfig> {
         let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
         let builder = builder.with_safe_default_protocol_versions().map_err(io::Error::other)?;
@@ -55,7 +56,9 @@ impl Certificates {
         Ok(builder.with_no_client_auth().with_cert_resolver(resolver))
     }
 
-    /// Looks at the files; an error leaves the pair in use. Reads from disk: not for a thread that serves.
+    /// Reads the files again. An error leaves the current pair in use.
+    ///
+    /// The call blocks on the disk, so it must not run on a thread that serves requests.
     pub fn look(&self) -> io::Result<Looked> {
         let found = read(&self.files)?;
         if self.current.read().hash == found.hash {
@@ -65,7 +68,7 @@ impl Certificates {
         Ok(Looked::Changed)
     }
 
-    /// Looks for ever.
+    /// Reloads the files at regular intervals, forever.
     pub async fn keep_fresh(self: Arc<Certificates>) {
         let mut last_problem = String::new();
         loop {

@@ -1,8 +1,8 @@
-//! Parts of a message: texts, reasoning, calls of tools and their results, from the forms of several model APIs.
+//! Parts of messages in the forms of several model APIs: texts, reasoning, tool calls, and tool results.
 
 use serde_json::{Value, json};
 
-/// Returns the content of a message: a text, or parts in the form of the contract; none if there is nothing in it.
+/// Returns the content of a message as a text or as parts in the form of the contract. Returns `None` if it is empty.
 pub(super) fn content_of(content: &Value) -> Option<Value> {
     match content {
         Value::Null => None,
@@ -11,7 +11,7 @@ pub(super) fn content_of(content: &Value) -> Option<Value> {
             let parts: Vec<Value> = parts.iter().filter_map(part_of).collect();
             match parts.as_slice() {
                 [] => None,
-                // one text of an API that knows parts only
+                // Some APIs have only parts, even for a single text.
                 [part] if part["type"] == "text" && part.as_object().is_some_and(|members| members.len() == 2) => {
                     Some(part["text"].clone())
                 }
@@ -46,7 +46,7 @@ fn part_of(part: &Value) -> Option<Value> {
     }
 }
 
-/// Returns a part of Gemini or of Bedrock, whose only member is its type.
+/// Returns a part of Gemini or Bedrock, whose member name is its type.
 fn untyped_part(part: &Value) -> Option<Value> {
     if let Some(text) = part.get("text").and_then(Value::as_str) {
         let kind = if part["thought"] == true { "reasoning" } else { "text" };
@@ -69,7 +69,7 @@ fn untyped_part(part: &Value) -> Option<Value> {
     part.as_object().filter(|members| !members.is_empty()).map(|_| part.clone())
 }
 
-/// Returns a call of a tool in the form of the contract; none if it names no tool.
+/// Returns a tool call in the form of the contract, or `None` if it names no tool.
 pub(super) fn tool_call(call: &Value) -> Option<Value> {
     let function = call.get("function").filter(|function| function.is_object()).unwrap_or(call);
     let text = |value: &Value, names: &[&str]| {
@@ -93,7 +93,7 @@ pub(super) fn tool_call(call: &Value) -> Option<Value> {
     Some(json!({"type": "tool_call", "tool_call_id": id, "tool_name": name, "arguments": arguments}))
 }
 
-/// Returns the result of a call in the form of the contract.
+/// Returns a tool result in the form of the contract.
 pub(super) fn tool_result(id: &str, name: Option<&str>, output: &Value) -> Value {
     json!({"type": "tool_result", "tool_call_id": id, "tool_name": name.unwrap_or_default(), "output": output})
 }

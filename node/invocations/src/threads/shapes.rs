@@ -1,12 +1,12 @@
-//! Shapes in which spans hold messages: those of model APIs and of frameworks.
+//! Forms of messages in spans: those of model APIs and of frameworks.
 
 use serde_json::{Map, Value, json};
 
 use super::parts::{content_of, tool_call, tool_result};
 
-/// Levels of wrappers around messages.
+/// Upper bound of the nested wrappers around messages.
 const WRAPPERS_MAX: usize = 8;
-/// Members that hold messages, in the order in which they are looked for.
+/// Members that may hold messages, in order of precedence.
 const WRAPPERS: [&str; 13] = [
     "messages",
     "prompt",
@@ -23,7 +23,7 @@ const WRAPPERS: [&str; 13] = [
     "text",
 ];
 
-/// Which side of a span a value is, and so who said what has no role.
+/// Side of a span, which determines the role of messages without one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Input,
@@ -39,7 +39,7 @@ impl Side {
     }
 }
 
-/// Returns the messages of a value, in the form of the contract.
+/// Returns the messages in a value, in the form of the contract.
 pub(super) fn messages_of(value: &Value, side: Side) -> Vec<Value> {
     let mut messages = Vec::new();
     collect(value, side, 0, &mut messages);
@@ -92,7 +92,7 @@ fn collect_object(members: &Map<String, Value>, side: Side, depth: usize, messag
     }
 }
 
-/// Returns the messages that an object itself is; none if it is a wrapper or something else.
+/// Returns the messages that an object represents, or `None` if it is not a message.
 fn message_of(members: &Map<String, Value>) -> Option<Vec<Value>> {
     let text = |name: &str| members.get(name).and_then(Value::as_str);
     if let Some(role) = text("role") {
@@ -114,7 +114,7 @@ fn message_of(members: &Map<String, Value>) -> Option<Vec<Value>> {
         (_, Some("request" | "response")) if members.contains_key("parts") => {
             Some(parts_of_agent(members.get("parts")?))
         }
-        // a serialized message of LangChain
+        // Serialized messages of LangChain have this type.
         (Some("constructor"), _) => {
             let kind = members.get("id")?.as_array()?.last()?.as_str()?;
             let fields = members.get("kwargs")?.as_object()?;
@@ -124,7 +124,7 @@ fn message_of(members: &Map<String, Value>) -> Option<Vec<Value>> {
     }
 }
 
-/// Returns the messages of an object with a role. Results of tools become messages of their own.
+/// Returns the messages of an object with a role. Tool results become separate messages.
 fn role_message(role: &str, members: &Map<String, Value>) -> Option<Vec<Value>> {
     let role = match role {
         "model" => "assistant",
@@ -170,7 +170,7 @@ fn tool_message(result: Value) -> Value {
     json!({"role": "tool", "content": [result]})
 }
 
-/// Returns a reasoning item of Responses as a message; none if it has no readable text.
+/// Returns a reasoning item of Responses as a message. Without readable text, there is no message.
 fn reasoning(members: &Map<String, Value>) -> Vec<Value> {
     let summary = members.get("summary").and_then(Value::as_array);
     let texts: Vec<&str> = summary.into_iter().flatten().filter_map(|part| part["text"].as_str()).collect();
@@ -183,7 +183,7 @@ fn reasoning(members: &Map<String, Value>) -> Vec<Value> {
     }
 }
 
-/// Returns a message of LangChain, whose kind is its role.
+/// Returns a LangChain message, whose kind determines its role.
 fn framework_message(kind: &str, members: &Map<String, Value>) -> Option<Vec<Value>> {
     let role = match kind {
         "human" | "HumanMessage" | "HumanMessageChunk" => "user",
@@ -196,7 +196,7 @@ fn framework_message(kind: &str, members: &Map<String, Value>) -> Option<Vec<Val
     role_message(role, fields)
 }
 
-/// Returns the messages of parts that say their kind, as agents of Pydantic AI have them.
+/// Returns the messages of Pydantic AI parts, whose kind determines the role.
 fn parts_of_agent(parts: &Value) -> Vec<Value> {
     let mut messages = Vec::new();
     for part in parts.as_array().into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! Facts about the messages of spans in many forms.
+//! Tests of messages in spans of many forms.
 
 use serde_json::{Value, json};
 

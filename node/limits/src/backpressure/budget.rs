@@ -1,4 +1,4 @@
-//! A budget that tasks wait for: the clock, the wakers and the counts around [`Queue`].
+//! Budget that tasks wait for. It adds a clock, wakers and counters to [`Queue`].
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,7 +15,7 @@ use super::queue::{Division, Id, Queue, RequestState};
 use super::reading::{Reading, Waits};
 use super::refusals::Refusals;
 
-/// A bounded amount that requests reserve parts of. Clones share it.
+/// Bounded amount, of which requests reserve parts. Clones share the amount.
 #[derive(Clone)]
 pub struct Budget {
     shared: Arc<Shared>,
@@ -36,7 +36,7 @@ struct State {
     refused: u64,
 }
 
-/// A part of a budget. Dropping it gives the part back.
+/// Reserved part of a budget. Dropping the reservation returns the part.
 #[must_use = "a reservation that is dropped gives its part back"]
 pub struct Reservation {
     budget: Budget,
@@ -44,22 +44,24 @@ pub struct Reservation {
     holder: Holder,
 }
 
-/// Why a request was not admitted.
+/// Reason why a request was not admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// More than one holder can ever have. Waiting would not help.
+    /// The amount exceeds the share of a single holder, so waiting would not help.
     NeverFits { largest: u64 },
     /// The budget stayed full until the deadline.
     Full { waited: Duration, retry_after: Duration },
 }
 
 impl Budget {
-    /// Makes a budget of `total` without a reserve. The name is that of its setting; metrics and log lines use it.
+    /// Creates a budget of `total` without a reserve.
+    ///
+    /// `name` is the name of the budget's setting. Metrics and log lines use it.
     pub fn new(name: &'static str, total: u64, refusals: &Refusals) -> Budget {
         Budget::divided(name, Division::plain(total), refusals)
     }
 
-    /// Makes a budget with the division given.
+    /// Creates a budget with the given division.
     pub fn divided(name: &'static str, division: Division, refusals: &Refusals) -> Budget {
         let state = State {
             queue: Queue::new(division),
@@ -76,12 +78,12 @@ impl Budget {
         self.shared.name
     }
 
-    /// Returns the largest amount that one holder can have.
+    /// Returns the largest amount that one holder can reserve.
     pub fn largest(&self) -> u64 {
         self.shared.state.lock().queue.division().largest()
     }
 
-    /// Waits for an amount until a deadline. Dropping the future gives the place in the queue up.
+    /// Waits for an amount until a deadline. Dropping the future gives up the place in the queue.
     pub async fn acquire(&self, holder: Holder, amount: u64, until: Instant) -> Result<Reservation, Refused> {
         let largest = self.largest();
         if amount > largest {
@@ -94,13 +96,13 @@ impl Budget {
             self.note_waiting(&mut state);
             (id, state.waker_if(asked, id))
         };
-        // From here on a drop gives everything back, whether it waits or was admitted.
+        // From here on, dropping the reservation returns everything, even while it waits.
         let reservation = Reservation { budget: self.clone(), id, holder };
         self.wait(&reservation, waker, amount, until).await?;
         Ok(reservation)
     }
 
-    /// Takes an amount if it is free and nobody waits before.
+    /// Reserves an amount if it is free and no other request goes first.
     pub fn try_acquire(&self, holder: Holder, amount: u64) -> Option<Reservation> {
         if amount > self.largest() {
             return None;
@@ -115,7 +117,7 @@ impl Budget {
         (asked == RequestState::Admitted).then_some(reservation)
     }
 
-    /// Returns what is held, what waits, and what was counted so far.
+    /// Returns the reserved and waiting amounts, and the counts since the start.
     pub fn reading(&self) -> Reading {
         let state = self.shared.state.lock();
         Reading {
@@ -161,7 +163,7 @@ impl Budget {
         Refused::NeverFits { largest }
     }
 
-    /// Changes the queue and wakes whom that admits. `given_back` is counted for the drain rate.
+    /// Changes the queue and wakes the admitted requests. `given_back` counts for the drain rate.
     fn change(&self, given_back: u64, change: impl FnOnce(&mut Queue) -> Vec<Id>) {
         let mut state = self.shared.state.lock();
         let now = self.shared.began.elapsed();
@@ -190,7 +192,7 @@ impl State {
     fn wake(&mut self, admitted: &[Id]) {
         for id in admitted {
             if let Some(waker) = self.wakers.remove(id) {
-                // Whoever is gone gives everything back itself.
+                // A task that is gone has returned its reservation itself.
                 let _ = waker.send(());
             }
         }
@@ -198,7 +200,7 @@ impl State {
 }
 
 impl Reservation {
-    /// Returns the amount that it holds.
+    /// Returns the reserved amount.
     pub fn amount(&self) -> u64 {
         self.budget.shared.state.lock().queue.amount(self.id)
     }
@@ -207,7 +209,9 @@ impl Reservation {
         self.holder
     }
 
-    /// Waits for more until a deadline. It keeps what it holds if that fails, and if the future is dropped.
+    /// Waits for a larger amount until a deadline.
+    ///
+    /// If this fails or the future is dropped, the reservation keeps its current amount.
     pub async fn grow(&mut self, by: u64, until: Instant) -> Result<(), Refused> {
         let largest = self.budget.largest();
         if self.amount().saturating_add(by) > largest {
@@ -224,7 +228,7 @@ impl Reservation {
         growth.reservation.budget.wait(growth.reservation, waker, by, until).await
     }
 
-    /// Gives a part of it back.
+    /// Returns a part of the reservation to the budget.
     pub fn shrink(&mut self, by: u64) {
         self.budget.change(by.min(self.amount()), |queue| queue.shrink(self.id, by));
     }
@@ -238,7 +242,7 @@ impl Drop for Reservation {
     }
 }
 
-/// Growth that is waited for. Dropping it takes back what is not granted yet.
+/// Pending growth of a reservation. Dropping it withdraws the request if it is not granted yet.
 struct Growth<'r> {
     reservation: &'r Reservation,
 }
@@ -366,7 +370,7 @@ mod tests {
         assert!(budget.try_acquire(holder(2), 40).is_none() && budget.reading().waiting == 0);
     }
 
-    /// The deadline and the grant may come at the same moment.
+    /// Tests a deadline and a grant at the same moment.
     #[tokio::test(start_paused = true)]
     async fn a_grant_at_the_deadline_is_not_lost() {
         let budget = budget(80);

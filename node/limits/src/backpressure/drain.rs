@@ -1,17 +1,17 @@
-//! Rate at which a budget is released while requests wait for it. Pure: the caller provides the time.
+//! Rate at which a budget is released while requests wait. The caller provides the time.
 
 use std::time::Duration;
 
-/// A rate is known only once it was measured for this long.
+/// Minimum duration of a measurement before its rate is used.
 pub const MEASURED_MIN: Duration = Duration::from_secs(5);
-/// Amounts given back longer ago than this say nothing about the present.
+/// Number of seconds that a measurement looks back.
 const WINDOW_SECONDS: u64 = 30;
 
-/// Bounds of what a refused client is told.
+/// Bounds of the retry time that a refused client receives.
 const RETRY_AFTER_MIN: Duration = Duration::from_secs(1);
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
 
-/// Amounts given back in each of the last seconds, since requests began to wait.
+/// Amounts released in each of the last seconds, since requests began to wait.
 #[derive(Debug, Default)]
 pub struct Drain {
     since: Option<Duration>,
@@ -19,7 +19,7 @@ pub struct Drain {
 }
 
 impl Drain {
-    /// Notes whether requests wait at a moment. The measurement begins when they begin to wait.
+    /// Records whether requests wait. A measurement begins when the first one waits.
     pub fn note_waiting(&mut self, now: Duration, is_any: bool) {
         match (is_any, self.since) {
             (true, None) => *self = Drain { since: Some(now), ..Drain::default() },
@@ -37,7 +37,7 @@ impl Drain {
         *place = if place.0 == second { (second, place.1 + amount) } else { (second, amount) };
     }
 
-    /// Amount given back per second, or none before it was measured for `MEASURED_MIN`.
+    /// Returns the amount released per second, or `None` if the measurement is shorter than `MEASURED_MIN`.
     pub fn rate(&self, now: Duration) -> Option<f64> {
         let measured = now.saturating_sub(self.since?).min(Duration::from_secs(WINDOW_SECONDS - 1));
         if measured < MEASURED_MIN {
@@ -48,7 +48,9 @@ impl Drain {
         Some(sum as f64 / measured.as_secs_f64())
     }
 
-    /// Time after which an amount is likely to be free, in whole seconds. The shortest time if no rate is known.
+    /// Returns the time after which an amount is likely to be free, in whole seconds.
+    ///
+    /// Returns the shortest time if the rate is unknown.
     pub fn retry_after(&self, now: Duration, amount: u64) -> Duration {
         let Some(rate) = self.rate(now) else { return RETRY_AFTER_MIN };
         let seconds = (amount as f64 / rate.max(f64::MIN_POSITIVE)).ceil();

@@ -1,8 +1,8 @@
-//! Holders of parts of a budget.
+//! Holder of a part of a budget.
 
 use uuid::Uuid;
 
-/// A credential within an organization. Shares are counted for both.
+/// Credential within an organization. Shares are counted for both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Holder {
     pub organization: Uuid,
@@ -10,7 +10,7 @@ pub struct Holder {
 }
 
 impl Holder {
-    /// Requests without a credential. They share one organization.
+    /// Holder for requests without a credential. They share one organization.
     pub const ANONYMOUS: Holder = Holder { organization: Uuid::nil(), credential: Uuid::nil() };
 
     pub fn new(organization: Uuid, credential: Uuid) -> Holder {

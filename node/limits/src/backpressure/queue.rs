@@ -1,21 +1,22 @@
-//! Scheduling of one budget. Pure: knows neither clock nor tasks; an event goes in, and the requests that it admits come out.
+//! Scheduling of one budget, without a clock or tasks. Each event returns the requests that it admits.
 //!
 //! # Rules
 //!
-//! *Order.* Each credential has its requests in order of arrival. The organization that holds least is served first, and
-//! within it the credential that holds least. Of equals, the one that has waited longest since it was last served comes first.
+//! *Order.* The requests of a credential are served in order of arrival. The organization that holds least is served
+//! first, and within it the credential that holds least. Among equals, the one that was served least recently goes
+//! first.
 //!
-//! *Shares.* While others wait, no organization is given more than half of the budget, and no credential more than a quarter.
-//! One that holds nothing may have one request of any size. At any time, a grant that takes an organization above half or
-//! a credential above a quarter leaves the last eighth of the budget free.
+//! *Shares.* While others wait, an organization gets at most half of the budget, and a credential at most a quarter. A
+//! holder of nothing may have one request of any size. A grant that exceeds one of these shares always leaves the last
+//! eighth of the budget free.
 //!
-//! *Large and small.* When the first request does not fit, room is saved for it. Requests behind it may meanwhile use the
-//! express part, an eighth of the budget, within the same shares of that part. So a large request is served as soon
-//! as earlier holders leave, and it does not stop the small ones. Small requests may also use a reserve of their own.
+//! *Large and small.* When the first request does not fit, the queue saves space for it. Later requests may meanwhile
+//! use the express part, an eighth of the budget. The same shares apply within that part. So a large request is served
+//! once earlier holders leave, and it does not block small ones. Small requests may also use a separate reserve.
 //!
-//! *Growth.* A reservation that waits to grow goes before all new requests, the oldest first. If every reservation
-//! waits to grow, none would ever be released. Then the oldest one is given what it asks for, beyond the budget if need
-//! be. It stays the oldest until it is released, so the budget is exceeded by no more than one reservation's growth.
+//! *Growth.* Reservations that wait to grow precede all new requests, the oldest first. If every reservation waits to
+//! grow, none would ever be released. The queue then grants the oldest one its growth, even beyond the budget. That
+//! reservation stays the oldest until its release, so the excess is the growth of one reservation.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -23,27 +24,28 @@ use uuid::Uuid;
 
 use super::holder::Holder;
 
-/// Number of a request, and of the reservation that it becomes. Later requests have higher numbers.
+/// Number of a request and of its later reservation. Later requests have higher numbers.
 pub type Id = u64;
 
 /// Division of a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Division {
-    /// All there is, including the reserve.
+    /// Size of the budget, including the reserve.
     pub total: u64,
-    /// Part that only requests of at most `small_max` may use.
+    /// Part reserved for requests of at most `small_max`.
     pub reserve: u64,
     pub small_max: u64,
 }
 
 impl Division {
-    /// Returns the division of a budget that has no reserve.
+    /// Returns a division without a reserve.
     pub fn plain(total: u64) -> Division {
         Division { total, reserve: 0, small_max: 0 }
     }
 
-    /// Returns the division of a budget that keeps a 64th of it for requests of at most `small_max`. A single credential
-    /// still reaches 85 % of it.
+    /// Returns a division that reserves a 64th for requests of at most `small_max`.
+    ///
+    /// A single credential still reaches 85 % of the budget.
     pub fn with_reserve(total: u64, small_max: u64) -> Division {
         Division { total, reserve: total / 64, small_max }
     }
@@ -56,7 +58,7 @@ impl Division {
         self.total / 8
     }
 
-    /// Returns the largest amount that one holder can have.
+    /// Returns the largest amount that one holder can reserve.
     pub fn largest(&self) -> u64 {
         self.main() - self.eighth()
     }
@@ -79,7 +81,7 @@ enum Part {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Usage {
-    /// Main and express parts.
+    /// Amount held in the main and express parts.
     held: u64,
     express: u64,
     reserve: u64,
@@ -112,14 +114,14 @@ struct Entry {
     holder: Holder,
     held: u64,
     part: Part,
-    /// Amount that it waits for; none while it waits for nothing.
+    /// Amount that the entry waits for, or `None` if it does not wait.
     asks: Option<u64>,
 }
 
 #[derive(Debug, Default)]
 struct Credential {
     usage: Usage,
-    /// Moment from which it counts as waiting for its turn.
+    /// Moment since which the credential waits for its turn.
     turn: u64,
     small: VecDeque<Id>,
     large: VecDeque<Id>,
@@ -133,7 +135,7 @@ struct Organization {
     credentials: BTreeMap<Uuid, Credential>,
 }
 
-/// All reservations of one budget and all requests that wait for one.
+/// All reservations of one budget and all waiting requests.
 #[derive(Debug)]
 pub struct Queue {
     division: Division,
@@ -142,7 +144,7 @@ pub struct Queue {
     organizations: BTreeMap<Uuid, Organization>,
     /// Reservations that wait to grow.
     growing: BTreeSet<Id>,
-    /// Reservations that hold something and wait for nothing.
+    /// Number of reservations that hold an amount and do not wait.
     active: usize,
     waiting: usize,
     waiting_amount: u64,
@@ -152,7 +154,7 @@ pub struct Queue {
     moment: u64,
 }
 
-/// The head of a credential's queue, and its place in the order.
+/// Head of a credential's queue, with its place in the order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Head {
     organization: (u64, u64),
@@ -182,12 +184,12 @@ impl Queue {
         self.division
     }
 
-    /// Amount that is held, of all parts.
+    /// Returns the amount held in all parts.
     pub fn held(&self) -> u64 {
         self.usage.held + self.usage.reserve
     }
 
-    /// Requests that wait, including reservations that wait to grow.
+    /// Returns the number of waiting requests, including reservations that wait to grow.
     pub fn waiting(&self) -> usize {
         self.waiting + self.growing.len()
     }
@@ -196,18 +198,19 @@ impl Queue {
         self.waiting_amount
     }
 
-    /// Amount that a reservation holds.
+    /// Returns the amount that a reservation holds.
     pub fn amount(&self, id: Id) -> u64 {
         self.entries.get(&id).map_or(0, |entry| entry.held)
     }
 
-    /// Whether a request or the growth of a reservation still waits.
+    /// Returns whether a request or the growth of a reservation still waits.
     pub fn is_waiting(&self, id: Id) -> bool {
         self.entries.get(&id).is_some_and(|entry| entry.asks.is_some())
     }
 
-    /// Takes a new request. One for nothing is admitted at once. The caller checks that the amount can fit. Returns also
-    /// other requests that are admitted now.
+    /// Adds a request and returns its state and the other requests that are now admitted.
+    ///
+    /// A request for nothing is admitted at once. The caller checks that the amount can fit.
     pub fn ask(&mut self, holder: Holder, amount: u64) -> (Id, RequestState, Vec<Id>) {
         let id = self.next;
         self.next += 1;
@@ -220,7 +223,7 @@ impl Queue {
         (id, asked, others)
     }
 
-    /// Asks for more for a reservation. Returns also other requests that are admitted now.
+    /// Requests growth of a reservation and returns its state and the other requests that are now admitted.
     pub fn grow(&mut self, id: Id, by: u64) -> (RequestState, Vec<Id>) {
         let Some(entry) = self.entries.get_mut(&id) else { return (RequestState::Admitted, Vec::new()) };
         if by == 0 || entry.asks.is_some() {
@@ -237,7 +240,7 @@ impl Queue {
         self.serve_and_find(id)
     }
 
-    /// Gives a part of a reservation back, unless it waits to grow. Returns the requests that this admits.
+    /// Releases a part of a reservation, unless it waits to grow. Returns the requests that this admits.
     pub fn shrink(&mut self, id: Id, by: u64) -> Vec<Id> {
         let Some(entry) = self.entries.get_mut(&id) else { return Vec::new() };
         let by = by.min(entry.held);
@@ -253,13 +256,15 @@ impl Queue {
         self.serve()
     }
 
-    /// Takes back what a reservation waits for; it keeps what it holds. A request that holds nothing is forgotten by `leave`.
+    /// Withdraws the growth that a reservation waits for. It keeps its amount.
+    ///
+    /// [`Queue::leave`] removes a request that holds nothing.
     pub fn cancel_growth(&mut self, id: Id) -> Vec<Id> {
         self.stop_waiting(id);
         self.serve()
     }
 
-    /// Ends a request or a reservation. Returns the requests that this admits.
+    /// Ends a request or a reservation and returns the requests that this admits.
     pub fn leave(&mut self, id: Id) -> Vec<Id> {
         self.stop_waiting(id);
         let Some(entry) = self.entries.remove(&id) else { return Vec::new() };
@@ -301,7 +306,7 @@ impl Queue {
         self.waiting_amount += amount;
     }
 
-    /// Takes a request out of its queue. Returns what it asked for.
+    /// Removes a request from its queue and returns the requested amount.
     fn dequeue(&mut self, id: Id) -> Option<u64> {
         let entry = self.entries.get_mut(&id)?;
         let (amount, holder) = (entry.asks.take()?, entry.holder);
@@ -360,7 +365,7 @@ impl Queue {
     }
 }
 
-/// Facts that decide about one request, read once.
+/// Facts that decide about one request.
 struct View {
     asks: u64,
     organization: Usage,
@@ -370,7 +375,7 @@ struct View {
 }
 
 impl Queue {
-    /// Admits whatever the rules allow now.
+    /// Admits all requests that the rules allow now.
     fn serve(&mut self) -> Vec<Id> {
         let mut admitted = Vec::new();
         if self.waiting() == 0 {
@@ -391,7 +396,7 @@ impl Queue {
         admitted
     }
 
-    /// Admits what it can. Returns what became of one request, and the others that were admitted.
+    /// Serves the queue. Returns the state of one request and the other admitted requests.
     fn serve_and_find(&mut self, id: Id) -> (RequestState, Vec<Id>) {
         let mut admitted = self.serve();
         let asked = if admitted.contains(&id) { RequestState::Admitted } else { RequestState::Waiting };
@@ -399,7 +404,8 @@ impl Queue {
         (asked, admitted)
     }
 
-    /// Lets reservations grow, the oldest first. Returns the first that waits for room, which new requests must not take.
+    /// Lets reservations grow, the oldest first. Returns the first one that lacks space, which new requests must not
+    /// take.
     fn serve_growing(&mut self, admitted: &mut Vec<Id>) -> Option<Id> {
         for id in Vec::from_iter(self.growing.iter().copied()) {
             let Some(view) = self.view(id).filter(|view| !self.exceeds_share(view)) else { continue };
@@ -412,7 +418,9 @@ impl Queue {
         None
     }
 
-    /// Admits requests in their order until one does not fit. Returns it, or none if nobody waits for room.
+    /// Admits requests in order until one does not fit, and returns it.
+    ///
+    /// Returns `None` if no request lacks space.
     fn serve_first(&mut self, admitted: &mut Vec<Id>) -> Option<Id> {
         loop {
             let heads = self.heads();
@@ -427,7 +435,7 @@ impl Queue {
         }
     }
 
-    /// Admits requests that need not wait for the first. Returns whether one of them changed the order.
+    /// Admits one request that may pass the first. Returns whether it admitted one.
     fn serve_behind(&mut self, blocked: Id, admitted: &mut Vec<Id>) -> bool {
         let saved = self.view(blocked).map_or(0, |view| view.asks);
         let mut heads = self.heads();
@@ -477,14 +485,14 @@ impl Queue {
         })
     }
 
-    /// Whether a grant would exceed a share that holds while others wait.
+    /// Returns whether a grant would exceed a share that applies while others wait.
     fn exceeds_share(&self, view: &View) -> bool {
         let over = |usage: Usage, share: u64| usage.held > 0 && usage.held + view.asks > share;
         (view.others_wait && over(view.organization, self.division.total / 2))
             || (view.other_credentials_wait && over(view.credential, self.division.total / 4))
     }
 
-    /// Whether a grant would take its organization above half or its credential above a quarter.
+    /// Returns whether a grant would take the organization above half or the credential above a quarter.
     fn is_large_holder(&self, view: &View) -> bool {
         view.organization.held + view.asks > self.division.total / 2
             || view.credential.held + view.asks > self.division.total / 4
@@ -495,7 +503,7 @@ impl Queue {
         self.usage.held + view.asks + kept_free <= self.division.main()
     }
 
-    /// Whether a request may pass the first one, for which `saved` is being saved.
+    /// Returns whether a request may pass the first one, for which the queue saves `saved`.
     fn may_go_express(&self, view: &View, saved: u64) -> bool {
         let express = self.division.eighth();
         let leaves_room_in_the_end = saved + 2 * express <= self.division.main();
@@ -524,7 +532,7 @@ impl Queue {
         if part != Part::Reserve {
             return self.take(id, part, amount);
         }
-        // The reserve is for small requests: one that grows goes on in the main part.
+        // The reserve is only for small requests, so a growing one moves to the main part.
         let (holder, held) = (entry.holder, std::mem::take(&mut entry.held));
         self.give_back(holder, Part::Reserve, held);
         self.take(id, Part::Main, held + amount);
@@ -546,8 +554,9 @@ impl Queue {
     }
 }
 
-/// Whether an amount fits in a part of the budget: half of it is for one organization, a quarter for one credential. Who
-/// has nothing of it may have one request.
+/// Returns whether an amount fits in a part of the budget.
+///
+/// An organization gets half of the part and a credential a quarter. A holder of nothing in it may have one request.
 fn within_part(asks: u64, part: u64, [all, organization, credential]: [u64; 3]) -> bool {
     let within = |used: u64, share: u64| used == 0 || used + asks <= share;
     all + asks <= part && within(organization, part / 2) && within(credential, part / 4)

@@ -3,10 +3,10 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-/// Upper bounds of waiting times in milliseconds.
+/// Upper bounds of the histogram's buckets, in milliseconds.
 const BOUNDS_MILLIS: [u64; 9] = [1, 10, 100, 500, 1000, 2500, 5000, 10_000, 30_000];
 
-/// Histogram of the times that requests waited, those that did not wait included.
+/// Histogram of the waiting times of requests, including those that did not wait.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Waits {
     counts: [u64; BOUNDS_MILLIS.len()],
@@ -37,15 +37,15 @@ impl Waits {
 pub struct Reading {
     pub total: u64,
     pub held: u64,
-    /// Requests that wait, including reservations that wait to grow.
+    /// Number of waiting requests, including reservations that wait to grow.
     pub waiting: u64,
     pub waiting_amount: u64,
-    /// Requests refused since the start.
+    /// Number of requests refused since the start.
     pub refused: u64,
     pub waits: Waits,
 }
 
-/// A gauge or counter of every budget: name, help, type and value.
+/// Gauge or counter of every budget: name, help text, type and value.
 type Family = (&'static str, &'static str, &'static str, fn(&Reading) -> u64);
 
 const FAMILIES: [Family; 5] = [
@@ -56,7 +56,7 @@ const FAMILIES: [Family; 5] = [
     ("assay_budget_refused_total", "Requests refused by the budget.", "counter", |reading| reading.refused),
 ];
 
-/// Returns the metrics of budgets. Their names are labels; organizations are not named.
+/// Returns the metrics of budgets, labelled by budget name. Organizations are not named.
 pub fn metrics(budgets: &[(&str, Reading)]) -> String {
     const WAIT: &str = "assay_budget_wait_seconds";
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! Log lines about refused requests: at most one per cause in ten seconds, however many are refused.
+//! Log lines about refused requests, at most one per cause in ten seconds.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -8,14 +8,14 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 use uuid::Uuid;
 
-/// Time between two lines about one cause.
+/// Minimum time between two lines about one cause.
 pub const LINE_EVERY: Duration = Duration::from_secs(10);
-/// Organizations that a line names; the others are counted.
+/// Number of organizations that a line names. The others are only counted.
 const NAMED_MAX: usize = 5;
-/// Organizations that are counted apart. Beyond it refusals count without an organization.
+/// Number of organizations with their own counts. Later ones count only in the total.
 const COUNTED_MAX: usize = 1000;
 
-/// Refusals by cause. Clones share their counts.
+/// Refusals by cause. Clones share the counts.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
@@ -35,7 +35,7 @@ pub struct Refusals {
 #[derive(Debug, Default)]
 struct Cause {
     total: u64,
-    /// Not logged yet.
+    /// Number of refusals that are not logged yet.
     count: u64,
     organizations: BTreeMap<Uuid, u64>,
     /// Whether a line was written less than `LINE_EVERY` ago.
@@ -43,7 +43,9 @@ struct Cause {
 }
 
 impl Refusals {
-    /// Counts one refusal. The first is logged at once, the following together. Needs a tokio runtime.
+    /// Counts one refusal. The first is logged at once, and later ones are logged together.
+    ///
+    /// Requires a tokio runtime.
     pub fn note(&self, cause: &'static str, organization: Uuid) {
         let mut causes = self.causes.lock();
         let entry = causes.entry(cause).or_default();
@@ -59,12 +61,12 @@ impl Refusals {
         }
     }
 
-    /// Refusals for a cause since the start.
+    /// Returns the number of refusals for a cause since the start.
     pub fn total(&self, cause: &str) -> u64 {
         self.causes.lock().get(cause).map_or(0, |entry| entry.total)
     }
 
-    /// All causes that a request was refused for, with their counts.
+    /// Returns all causes of refusals with their counts.
     pub fn totals(&self) -> Vec<(&'static str, u64)> {
         self.causes.lock().iter().map(|(cause, entry)| (*cause, entry.total)).collect()
     }
@@ -94,7 +96,7 @@ async fn log_later(causes: Weak<Mutex<BTreeMap<&'static str, Cause>>>, cause: &'
     }
 }
 
-/// Organizations with their counts, the most refused first.
+/// Lists organizations with their counts, in descending order.
 fn named(organizations: &BTreeMap<Uuid, u64>) -> String {
     let mut all = Vec::from_iter(organizations);
     all.sort_by_key(|(id, count)| (std::cmp::Reverse(**count), **id));

@@ -1,4 +1,4 @@
-//! Storage used by organizations over all nodes: each shard is measured where it is led, and the nodes ask each other.
+//! Storage usage of organizations on all nodes. The leader of each shard measures it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use assay_cluster::{Cluster, NoAnswer, Service};
-use assay_storage_model::{GroupId, NodeId, OrgId, ShardId};
+use assay_storage_model::{GroupId, NodeId, ObjectKey, OrgId, ShardId};
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
@@ -16,10 +16,11 @@ use serde::{Deserialize, Serialize};
 use super::{QuotaRule, StorageUsage, UsageSource};
 
 const HELD: &str = "limits.held";
+const HELD_OBJECTS: &str = "limits.held.objects";
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
-/// Storage that one organization uses in a shard.
+/// Storage that an organization uses in one shard.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct ShardUsage {
     org: OrgId,
@@ -27,10 +28,29 @@ struct ShardUsage {
     bytes: u64,
 }
 
-/// Usage of the shards that a node leads.
+/// Usage in the shards that a node leads.
 type ShardUsages = Vec<(ShardId, Vec<ShardUsage>)>;
 
-/// Storage used in the shards of a [`Cluster`], as last heard.
+/// Storage that an object uses in one shard.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct ObjectUsage {
+    object: ObjectKey,
+    rows: u64,
+    bytes: u64,
+}
+
+/// Usage by the objects of an organization in the shards that a node leads.
+type ShardObjectUsages = Vec<(ShardId, Vec<ObjectUsage>)>;
+
+/// Storage usage by each object of an organization.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ObjectUsages {
+    /// Whether all shards were measured. A shard without a leader is missing.
+    pub is_complete: bool,
+    pub objects: Vec<(ObjectKey, StorageUsage)>,
+}
+
+/// Storage usage in the shards of a [`Cluster`], as last reported.
 pub struct ClusterUsage {
     cluster: Arc<Cluster>,
     seen: Mutex<UsageByShard>,
@@ -50,14 +70,35 @@ impl fmt::Debug for ClusterUsage {
 }
 
 impl ClusterUsage {
-    /// Serves other nodes and asks them, if there are rules.
+    /// Starts serving the requests of other nodes. If there are rules, it also starts periodic measurements.
     pub fn start(cluster: &Arc<Cluster>, rules: &[QuotaRule]) -> Arc<ClusterUsage> {
         let usage = Arc::new(ClusterUsage { cluster: Arc::clone(cluster), seen: Mutex::default() });
+        cluster.serve(HELD_OBJECTS, Arc::new(ObjectUsageService(Arc::clone(cluster))));
         if !rules.is_empty() {
             cluster.serve(HELD, Arc::new(UsageService(Arc::clone(cluster))));
             tokio::spawn(Arc::clone(&usage).keep_looking());
         }
         usage
+    }
+
+    /// Measures the usage by each object of an organization on all nodes.
+    pub async fn measure_objects(cluster: &Arc<Cluster>, org: OrgId) -> ObjectUsages {
+        let own = cluster.node();
+        let others = cluster.peer_counts().into_keys().filter(|node| *node != own);
+        let body = Bytes::copy_from_slice(org.0.as_bytes());
+        let asks = others.map(|node| {
+            let (cluster, body) = (Arc::clone(cluster), body.clone());
+            async move { cluster.ask(node, HELD_OBJECTS, body, ANSWER_WITHIN).await }
+        });
+        let answers = join_all(asks).await.into_iter().flatten();
+        let mut shards: BTreeMap<ShardId, Vec<ObjectUsage>> = BTreeMap::new();
+        for parts in answers.filter_map(|body| serde_json::from_slice::<ShardObjectUsages>(&body).ok()) {
+            shards.extend(parts);
+        }
+        shards.extend(objects_led_here(cluster, org).await);
+        let is_complete = shards.len() >= usize::from(cluster.shards());
+        let object = |object: ObjectUsage| (object.object, StorageUsage { rows: object.rows, bytes: object.bytes });
+        ObjectUsages { is_complete, objects: shards.into_values().flatten().map(object).collect() }
     }
 
     async fn keep_looking(self: Arc<Self>) {
@@ -72,7 +113,7 @@ impl ClusterUsage {
             let led = led_here(&self.cluster).await;
             {
                 let mut seen = self.seen.lock();
-                // A node that does not answer soon leads nothing. Its last answer holds until another node leads the shard.
+                // The last report of a silent node stays valid until another node leads the shard.
                 for parts in
                     answers.into_iter().flatten().filter_map(|body| serde_json::from_slice::<ShardUsages>(&body).ok())
                 {
@@ -87,7 +128,7 @@ impl ClusterUsage {
 }
 
 impl UsageByShard {
-    /// Computes the totals once all shards were heard.
+    /// Computes the totals once all shards have reported.
     fn sum(&mut self, shards: usize) {
         if self.shards.len() < shards {
             return;
@@ -109,7 +150,7 @@ impl UsageSource for ClusterUsage {
     }
 }
 
-/// Measures the shards led here. It reads much memory, so it runs beside the threads that serve.
+/// Measures the shards led by this node, on a blocking thread because it reads much memory.
 async fn led_here(cluster: &Arc<Cluster>) -> ShardUsages {
     let cluster = Arc::clone(cluster);
     let look = move || {
@@ -125,6 +166,41 @@ async fn led_here(cluster: &Arc<Cluster>) -> ShardUsages {
         led.collect()
     };
     tokio::task::spawn_blocking(look).await.unwrap_or_default()
+}
+
+/// Measures an organization's objects in the shards led by this node, on a blocking thread.
+async fn objects_led_here(cluster: &Arc<Cluster>, org: OrgId) -> ShardObjectUsages {
+    let cluster = Arc::clone(cluster);
+    let look = move || {
+        let led = (0..cluster.shards()).map(ShardId).filter_map(|id| {
+            cluster.group(GroupId::of_shard(id)).filter(|group| group.leads())?;
+            let held = cluster.shard(id)?.held_objects(org).into_iter();
+            let usage = |(object, held): (ObjectKey, assay_cluster::StoredAmount)| ObjectUsage {
+                object,
+                rows: held.rows,
+                bytes: held.bytes,
+            };
+            Some((id, held.map(usage).collect()))
+        });
+        led.collect()
+    };
+    tokio::task::spawn_blocking(look).await.unwrap_or_default()
+}
+
+#[derive(Debug)]
+struct ObjectUsageService(Arc<Cluster>);
+
+impl Service for ObjectUsageService {
+    fn answer(&self, _from: NodeId, body: Bytes, _within: Duration) -> BoxFuture<'static, Result<Bytes, NoAnswer>> {
+        let cluster = Arc::clone(&self.0);
+        async move {
+            let org = uuid::Uuid::from_slice(&body).map_err(|why| NoAnswer::Refused(why.to_string()))?;
+            let parts = objects_led_here(&cluster, OrgId(org)).await;
+            let text = serde_json::to_vec(&parts).map_err(|why| NoAnswer::Refused(why.to_string()))?;
+            Ok(Bytes::from(text))
+        }
+        .boxed()
+    }
 }
 
 #[derive(Debug)]

@@ -1,20 +1,21 @@
-//! Token bucket of one limit at its home. Pure: the caller brings the time, in microseconds since some start.
+//! Token bucket of one limit at its home. The caller provides the time.
 
-/// Microseconds since some start, the same for all calls of one bucket.
+/// Microseconds since a start that all calls of one bucket share.
 pub type Micros = u64;
 
 pub const SECOND: Micros = 1_000_000;
 
-/// Tolerance for rounding: tokens are counted in fractions.
+/// Tolerance for rounding, because tokens are fractional.
 const ROUNDING: f64 = 1e-6;
-/// A burst of less than this much of the rate could not be handed out in the batches that nodes ask for.
+/// Minimum burst in seconds of the rate. The batches that nodes request would exceed a smaller burst.
 const BURST_SECONDS_MIN: f64 = 0.1;
-/// Burst of a node's share, in seconds of its rate.
+/// Burst of a node's share in seconds of its rate.
 const SHARE_SECONDS: f64 = 0.2;
-/// Requests come at random: with room for one alone a quarter of a small share would go unused.
+/// Minimum burst of a share. Requests arrive at random, so a burst of one would leave a quarter of a small share
+/// unused.
 const SHARE_BURST_MIN: f64 = 2.0;
 
-/// Rate at which a bucket fills, and the amount that it holds.
+/// Fill rate and capacity of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Terms {
     pub per_second: f64,
@@ -26,7 +27,7 @@ impl Terms {
         Terms { per_second, burst: burst.max(per_second * BURST_SECONDS_MIN).max(1.0) }
     }
 
-    /// Returns the equal share of each node, with a burst for a moment's silence. At least one request fits.
+    /// Returns the equal share of each node, with a burst for a short silence of the home. At least one request fits.
     pub fn shared(self, nodes: usize) -> Terms {
         let nodes = nodes.max(1) as f64;
         let per_second = self.per_second / nodes;
@@ -39,9 +40,9 @@ impl Terms {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ask {
     pub want: u32,
-    /// Tokens granted before and not used, which come back.
+    /// Tokens that were granted earlier, were not used, and come back.
     pub unused: u32,
-    /// Requests that the node admitted by its share while the home did not answer. They are taken out.
+    /// Number of requests that the node admitted by its share while the home was silent. The bucket deducts them.
     pub debt: u32,
 }
 
@@ -49,21 +50,21 @@ pub struct Ask {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Grant {
     pub granted: u32,
-    /// Time until the next token, if fewer were granted than wanted.
+    /// Time until the next token, if fewer tokens were granted than wanted.
     pub wait: Micros,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bucket {
-    /// Negative if nodes admitted more than there was.
+    /// Number of tokens. It is negative if nodes admitted too many requests.
     tokens: f64,
     at: Micros,
-    /// Moment at which it was made.
+    /// Moment of the bucket's creation.
     since: Micros,
 }
 
 impl Bucket {
-    /// Makes a full bucket.
+    /// Creates a full bucket.
     pub fn new(now: Micros, terms: Terms) -> Bucket {
         Bucket { tokens: terms.burst, at: now, since: now }
     }
@@ -71,7 +72,7 @@ impl Bucket {
     pub fn step(&mut self, now: Micros, terms: Terms, ask: Ask) -> Grant {
         self.tokens = self.tokens_at(now, terms);
         self.at = self.at.max(now);
-        // Requests admitted before this bucket existed were not admitted beside it.
+        // Debts from before the creation of this bucket do not count, because the bucket starts full.
         let debt_max = seconds(now.saturating_sub(self.since)) * terms.per_second;
         self.tokens = (self.tokens + f64::from(ask.unused)).min(terms.burst) - f64::from(ask.debt).min(debt_max);
         let granted = whole(self.tokens).min(ask.want);
@@ -80,12 +81,12 @@ impl Bucket {
         Grant { granted, wait }
     }
 
-    /// Returns whether it is as full as a new one.
+    /// Returns whether the bucket is as full as a new one.
     pub fn is_full(&self, now: Micros, terms: Terms) -> bool {
         self.tokens_at(now, terms) + ROUNDING >= terms.burst
     }
 
-    fn tokens_at(&self, now: Micros, terms: Terms) -> f64 {
+    pub fn tokens_at(&self, now: Micros, terms: Terms) -> f64 {
         (self.tokens + seconds(now.saturating_sub(self.at)) * terms.per_second).min(terms.burst)
     }
 }
@@ -94,15 +95,15 @@ pub(super) fn seconds(micros: Micros) -> f64 {
     micros as f64 / SECOND as f64
 }
 
-/// Rounds up, so that a token promised for that moment is there.
+/// Converts seconds to microseconds. Rounding up ensures that a promised token exists at that moment.
 fn micros(seconds: f64) -> Micros {
-    // A number that is too large becomes the largest one.
+    // The cast saturates at the largest number.
     (seconds * SECOND as f64).ceil() as Micros
 }
 
-/// Whole tokens.
+/// Returns the number of whole tokens.
 pub(super) fn whole(tokens: f64) -> u32 {
-    // Below none becomes none.
+    // The cast turns a negative number into zero.
     (tokens + ROUNDING).floor() as u32
 }
 

@@ -1,4 +1,4 @@
-//! Rate limiting across the cluster: which nodes hold buckets, and the messages between them.
+//! Rate limiting in a cluster: choice of the nodes that hold buckets, and messages between nodes.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,20 +15,24 @@ use parking_lot::Mutex;
 use super::{RateLimiter, RatePeers, RateView};
 
 const LEASE: &str = "limits.lease";
-/// Time for which a view of the nodes is used again: it is needed for each request.
+/// Time for which a view of the nodes is reused, because each request needs one.
 const VIEW_HOLDS: Duration = Duration::from_millis(250);
-/// A node that was not heard for this long is home to nothing. By then, a node that is cut off does not hear from the
-/// catalog either and admits nobody, so that no two nodes give out the same tokens.
+/// Silence after which a node is no longer a home.
+///
+/// By then, an isolated node does not hear from the catalog either and admits nobody. So two nodes never hand out the
+/// same tokens.
 const SILENCE_MAX: Duration = CATALOG_SILENCE_MAX.saturating_add(Duration::from_secs(1));
 
-/// Serves requests for tokens from other nodes.
+/// Starts serving requests for tokens from other nodes.
 pub fn serve_leases(cluster: &Cluster, rates: &RateLimiter) {
     if rates.has_rules() {
         cluster.serve(LEASE, Arc::new(LeaseService(rates.clone())));
     }
 }
 
-/// Answers requests for tokens. Runs on the threads of consensus: it only counts, and waits for a short lock at most.
+/// Service that answers requests for tokens.
+///
+/// It runs on the threads of consensus, so it only counts and waits at most for a short lock.
 #[derive(Debug)]
 struct LeaseService(RateLimiter);
 
@@ -39,7 +43,7 @@ impl Service for LeaseService {
     }
 }
 
-/// The other nodes of a [`Cluster`].
+/// Other nodes of a [`Cluster`].
 pub struct ClusterPeers {
     cluster: Arc<Cluster>,
     seen: Mutex<PeerTracker>,
@@ -69,14 +73,14 @@ impl RatePeers for ClusterPeers {
     }
 }
 
-/// Returns the view of a node without others.
+/// Returns the view of a node without peers.
 fn alone(own: NodeId) -> RateView {
     RateView { own, known: 1, alive: vec![own] }
 }
 
-/// Tracks which nodes are alive.
+/// Tracker of the nodes that are alive.
 struct PeerTracker {
-    /// Moment at which each node was first known. A node that was never heard counts as heard then.
+    /// Moment at which each node was first known. It counts as a sign of life.
     first: BTreeMap<NodeId, Instant>,
     at: Instant,
     view: Arc<RateView>,

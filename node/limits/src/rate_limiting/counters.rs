@@ -8,10 +8,10 @@ use super::rules::CompiledRule;
 #[derive(Debug)]
 pub(super) struct RateCounters {
     rules: Vec<RuleCounters>,
-    /// Asks sent to other nodes, and those without an answer.
+    /// Requests sent to other nodes, and those of them without a response.
     pub asks: AtomicU64,
     pub unanswered: AtomicU64,
-    /// Requests decided by this node's share, since the home did not answer.
+    /// Requests decided by this node's share because the home was silent.
     pub alone: AtomicU64,
 }
 
@@ -39,7 +39,9 @@ impl RateCounters {
         RateCounters::add(&self.rules[rule].refused);
     }
 
-    /// Returns Prometheus text. Rules count from 1, as in error messages; no letter of an endpoint needs escaping.
+    /// Returns the metrics in Prometheus text format.
+    ///
+    /// Rules count from 1, as in error messages. An endpoint contains no character that needs escaping.
     pub fn text(&self, rules: &[CompiledRule], buckets: usize, leases: usize) -> String {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let mut text = String::new();

@@ -1,10 +1,10 @@
-//! Key of a bucket: its subject, and the node that is its home.
+//! Key of a bucket: its subject and its home node.
 
 use assay_storage_model::NodeId;
 
 use super::mix::mix;
 
-/// A rule, and the ids of what it counts separately, such as an organization.
+/// Rule with the ids of the subject that it counts separately, such as an organization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct BucketKey {
     pub rule: u64,
@@ -13,8 +13,9 @@ pub(super) struct BucketKey {
 }
 
 impl BucketKey {
-    /// Returns the home by rendezvous hashing: the same on all nodes that see the same members. A node that leaves moves
-    /// only the buckets that it had.
+    /// Returns the home by rendezvous hashing, which is equal on all nodes that see the same members.
+    ///
+    /// A node that leaves moves only its own buckets.
     pub fn home(&self, nodes: &[NodeId]) -> Option<NodeId> {
         nodes.iter().copied().max_by_key(|node| (self.weight(*node), *node))
     }
@@ -48,7 +49,7 @@ mod tests {
         assert_eq!(BucketKey { rule: 1, first: 2, second: 3 }.home(&[]), None);
     }
 
-    /// Two programs of different versions in one cluster must agree.
+    /// Tests that versions of the program agree on the home, because one cluster may run two of them.
     #[test]
     fn a_bucket_keeps_its_home_for_ever() {
         assert_eq!(homes(&[1, 2, 3])[..16], [3, 3, 3, 3, 3, 2, 3, 2, 2, 1, 1, 3, 2, 2, 3, 1]);

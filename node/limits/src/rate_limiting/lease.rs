@@ -1,5 +1,6 @@
-//! Lease of tokens that a node holds of a bucket elsewhere, for a moment and in batches. Pure: the caller brings the time,
-//! and sends what is returned.
+//! Lease: tokens of a remote bucket that a node holds for a short time, in batches.
+//!
+//! The caller provides the time and sends the returned messages.
 //!
 //! ```text
 //! request ──> a token is there ─────────────────────────────> admitted
@@ -7,53 +8,53 @@
 //!         ├─> the home does not answer ─────────────────────> admitted or refused by this node's share
 //!         └─> the home is asked, for all who wait and a bit more ──> waits
 //! ```
-//! Requests admitted by the share are a debt, which the next ask names and the home takes out of the bucket.
+//! Requests admitted by the share are a debt. The next request to the home reports it, and the home deducts it.
 
 use super::bucket::{Ask, Bucket, Grant, Micros, SECOND, Terms, seconds, whole};
 use super::mix::mix;
 
-/// Asks for one limit follow each other no faster than this in the long run.
+/// Minimum average time between requests to the home for one limit.
 pub const ASK_EVERY: Micros = 50_000;
-/// Asks that may go out at once after a pause.
+/// Number of requests to the home that may be sent at once after a pause.
 const ASKS_AT_ONCE: f64 = 2.0;
-/// A request waits no longer than this for the answer to an ask; then the home counts as silent.
+/// Maximum time that a request waits for the home. Then the home counts as silent.
 pub const ANSWER_WAIT_MAX: Micros = 50_000;
-/// Tokens expire after this time, and so does a late answer.
+/// Lifetime of tokens, and the time limit of a response.
 pub const LEASE: Micros = 200_000;
-/// An ask without an answer by then counts as lost.
+/// Time after which an unanswered request to the home counts as lost.
 const ASK_ENDS: Micros = LEASE + 100_000;
-/// A home that did not answer is asked again after this.
+/// Time between requests to a silent home.
 const PROBE_EVERY: Micros = 100_000;
-/// A node that was refused asks again after this, however long it will take.
+/// Maximum time until a refused node asks again, even if the next token comes later.
 const CLOSED_MAX: Micros = SECOND;
-/// Bound of what all nodes together hold ahead of requests, in seconds of the rate.
+/// Upper bound of the tokens that all nodes together hold in advance, in seconds of the rate.
 const AHEAD_SECONDS: f64 = 0.25;
-/// Time for which requests are counted before they make a rate.
+/// Time window in which requests are counted to estimate their rate.
 const DEMAND_WINDOW: Micros = 100_000;
 
-/// Events other than requests.
+/// Event that is not a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A waiting request has left.
+    /// A waiting request left.
     Leave,
-    /// A request admitted here was refused by another rule.
+    /// Another rule refused a request that was admitted here.
     Back,
-    /// The ask sent at that moment was answered.
+    /// The home answered the request sent at `sent`.
     Answered { sent: Micros, grant: Grant },
-    /// No answer came, or the other node is not the home.
+    /// The request failed or the other node is not the home.
     Failed { sent: Micros },
-    /// Another node is the home from here on.
+    /// Another node is now the home.
     Moved,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Admit,
-    /// Refused, with the time until the next token.
+    /// Refusal with the time until the next token.
     Refuse {
         wait: Micros,
     },
-    /// The request asks again when something was heard, at the latest at that moment.
+    /// The request must decide again after a message, and at `until` at the latest.
     Wait {
         until: Micros,
     },
@@ -65,7 +66,7 @@ pub struct Decision {
     pub verdict: Verdict,
     /// Message for the home.
     pub ask: Option<Ask>,
-    /// Whether the verdict is by this node's share.
+    /// Whether this node's share decided.
     pub alone: bool,
 }
 
@@ -78,13 +79,13 @@ pub struct Lease {
     debt: u32,
     waiting: u32,
     asked: Option<LeaseRequest>,
-    /// Limits the asks that go out.
+    /// Bucket that limits the requests to the home.
     asks: Bucket,
-    /// No ask goes out before this moment.
+    /// Moment before which no request is sent to the home.
     closed: Micros,
-    /// Moment of the next token, as the home said.
+    /// Moment of the next token, according to the home.
     opens: Micros,
-    /// Moment at which the last ask failed.
+    /// Moment at which the last request to the home failed.
     lost: Option<Micros>,
     share: Bucket,
     demand: Demand,
@@ -130,13 +131,13 @@ impl Lease {
             }
             Event::Answered { sent, grant } if is_this(sent) => self.answered(now, grant),
             Event::Failed { sent } if is_this(sent) => self.failed(now),
-            // The ask was given up.
+            // The request was given up.
             Event::Answered { .. } | Event::Failed { .. } => {}
             Event::Moved => self.lost = None,
         }
     }
 
-    /// Decides about a request. `first` is false for one that waited and asks again.
+    /// Decides about a request. `first` is false for a request that waited and decides again.
     pub fn take(&mut self, now: Micros, terms: Terms, nodes: usize, first: bool) -> Decision {
         self.expire(now);
         if first {
@@ -182,7 +183,7 @@ impl Lease {
         Decision { verdict: Verdict::Wait { until }, ask, alone: false }
     }
 
-    /// Decides by this node's share, since the home does not answer.
+    /// Decides by this node's share because the home is silent.
     fn alone(&mut self, now: Micros, terms: Terms, nodes: usize, ask: Option<Ask>) -> Decision {
         let grant = self.share.step(now, terms.shared(nodes), Ask { want: 1, ..Ask::default() });
         let verdict = match grant.granted {
@@ -195,13 +196,13 @@ impl Lease {
         Decision { verdict, ask, alone: true }
     }
 
-    /// Makes an ask for `needed` requests, and for those that come until the next ask can go out.
+    /// Creates a request to the home for `needed` requests and for those expected before the next one.
     fn ask(&mut self, now: Micros, terms: Terms, nodes: usize, needed: u32) -> Ask {
         let soon = self.demand.at(now) * seconds(ASK_EVERY);
         let ahead = soon.min(terms.per_second * AHEAD_SECONDS / nodes.max(1) as f64);
         let want = needed.saturating_add(whole(ahead));
         self.asked = Some(LeaseRequest { at: now, want, debt: self.debt });
-        // Named once: a bucket that heard it twice would have too much.
+        // Unused tokens are reported once, because a repeated report would create tokens.
         Ask { want, unused: std::mem::take(&mut self.unused), debt: self.debt }
     }
 
@@ -209,7 +210,7 @@ impl Lease {
         let Some(asked) = self.asked.take() else { return };
         self.lost = None;
         self.debt -= asked.debt.min(self.debt);
-        // Counted from the ask on: valid tokens have left the bucket just now.
+        // The lifetime starts with the request, so valid tokens have left the bucket only recently.
         self.ends = asked.at + LEASE;
         self.tokens = self.tokens.saturating_add(grant.granted.min(asked.want));
         if grant.granted < asked.want {
@@ -218,7 +219,9 @@ impl Lease {
         }
     }
 
-    /// Notes a failed ask. The home may have heard it: a debt may be paid twice, and is never forgotten.
+    /// Records a failed request to the home.
+    ///
+    /// The home may have received it, so a debt may be deducted twice but is never lost.
     fn failed(&mut self, now: Micros) {
         if self.asked.take().is_some() {
             self.lost = Some(now);
@@ -235,7 +238,9 @@ impl Lease {
     }
 }
 
-/// Jitter for the next ask. Without it, nodes that are refused at one pace ask in one order, and the first gets everything.
+/// Jitter for the next request to the home.
+///
+/// Without it, nodes that are refused at the same pace ask in a fixed order, and the first one gets all tokens.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Jitter(u64);
 
@@ -246,7 +251,7 @@ impl Jitter {
     }
 }
 
-/// Rate at which requests come.
+/// Estimated rate of requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Demand {
     per_second: f64,
@@ -265,7 +270,7 @@ impl Demand {
         self.per_second
     }
 
-    /// Averages the old rate and the new one, so that it follows within a few windows.
+    /// Averages the old and the new rate, so the estimate adapts within a few windows.
     fn settle(&mut self, now: Micros) {
         let passed = now.saturating_sub(self.since);
         if passed >= DEMAND_WINDOW {

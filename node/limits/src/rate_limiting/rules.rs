@@ -1,4 +1,4 @@
-//! Rules of rate limiting: which requests a rule matches, what it counts together, and how many requests it admits.
+//! Rules of rate limiting: matching of requests, choice of the bucket, and rate.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::bucket::Terms;
 use super::key::BucketKey;
 
-/// Upper bound of rules: each request is compared with every rule.
+/// Upper bound of the number of rules, because each request is compared with every rule.
 const RULES_MAX: usize = 64;
 const ENDPOINT_BYTES_MAX: usize = 256;
 const ORGANIZATIONS_MAX: usize = 1000;
@@ -18,42 +18,44 @@ const REQUESTS_MAX: u64 = 1_000_000_000;
 const SECONDS_MAX: u64 = 86_400;
 const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 const EVERYTHING: &str = "*";
-/// Pairs of paths that are served alike. A rule about one is about both.
+/// Pairs of equivalent paths. A rule for one path also covers the other.
 const ALIASES: [[&str; 2]; 3] =
     [["/otel/v1/traces", "/v1/traces"], ["/otel/v1/logs", "/v1/logs"], ["/otel/v1/metrics", "/v1/metrics"]];
 
-/// One limit for each organization, project or credential by itself, and for all nodes of the cluster together.
+/// Limit for each organization, project or credential separately, and for all nodes of the cluster together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RateRule {
-    /// A path, as `/logs3`. `*` stands for one part of it, as in `/v1/project_logs/*/insert`, at the end for one or more, as in
-    /// `/v1/*`, and alone for every path.
+    /// Path such as `/logs3`.
+    ///
+    /// A `*` matches one part of a path, as in `/v1/project_logs/*/insert`. At the end it matches one or more parts, as
+    /// in `/v1/*`. A single `*` matches every path.
     pub endpoint: String,
-    /// Methods that it matches; empty for all.
+    /// Methods that the rule matches. An empty list means all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub methods: Vec<String>,
     pub per: Per,
     /// Number of requests admitted in `seconds`.
     pub requests: u64,
     pub seconds: u64,
-    /// Number of requests admitted at once after a pause. The default is those of a second, and at least one.
+    /// Number of requests admitted at once after a pause. The default is the number for one second, and at least one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst: Option<u64>,
-    /// Names of the organizations that it applies to; empty for all.
+    /// Names of the organizations to which the rule applies. An empty list means all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub organizations: Vec<String>,
 }
 
-/// Requests that a rule counts together.
+/// Subject whose requests a rule counts together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Per {
     #[serde(rename = "organization")]
     Organization,
-    /// The project that the path names or names something of; requests that name none in their path are counted together, for
-    /// each organization.
+    /// Project of the path or of the object in the path. Requests without a project are counted together per
+    /// organization.
     #[serde(rename = "project")]
     Project,
-    /// The project, separately for each organization that callers act for.
+    /// Project, separately for each organization of the callers.
     #[serde(rename = "organization+project")]
     OrganizationProject,
     #[serde(rename = "credential")]
@@ -71,7 +73,7 @@ impl fmt::Display for Per {
     }
 }
 
-/// Returns what is wrong with the rules, in a sentence that says what to change.
+/// Checks the rules. The error names the rule and the correction.
 pub fn check_rates(rules: &[RateRule]) -> Result<(), String> {
     if rules.len() > RULES_MAX {
         return Err(format!("limits.rates has {} rules; the maximum is {RULES_MAX}", rules.len()));
@@ -87,8 +89,9 @@ pub fn check_rates(rules: &[RateRule]) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns warnings about rules for paths that do not exist. `patterns` has the paths that do, with ids in braces; `nearest`
-/// suggests one of them.
+/// Returns warnings about rules for paths that do not exist.
+///
+/// `patterns` lists the existing paths, with ids in braces. `nearest` suggests one of them.
 pub fn warnings(rules: &[RateRule], patterns: &[&str], nearest: impl Fn(&str) -> Option<&'static str>) -> Vec<String> {
     let is_unknown = |rule: &&RateRule| {
         Pattern::of(&rule.endpoint).is_ok_and(|pattern| !patterns.iter().any(|known| pattern.may_match(known)))
@@ -129,7 +132,7 @@ impl RateRule {
         Terms::new(per_second, self.burst.map_or_else(|| per_second.ceil(), |burst| burst as f64))
     }
 
-    /// Returns a hash of the rule, the same on every node.
+    /// Returns a hash of the rule that is equal on every node.
     pub(super) fn fingerprint(&self) -> u64 {
         let mut text = format!(
             "{}\n{}\n{} {} {:?}\n{}",
@@ -153,7 +156,7 @@ impl RateRule {
     }
 }
 
-/// A rule in the form that requests are compared with.
+/// Rule prepared for comparison with requests.
 #[derive(Debug)]
 pub(super) struct CompiledRule {
     pub config: RateRule,
@@ -174,12 +177,16 @@ impl CompiledRule {
 
     pub fn is_about(&self, method: &str, path: &str, who: &Principal) -> bool {
         let has = |list: &[String], one: &str| list.is_empty() || list.iter().any(|item| item == one);
-        has(&self.config.methods, method)
-            && names_of(path).any(|path| self.pattern.matches(path))
-            && has(&self.config.organizations, &who.org_name)
+        has(&self.config.methods, method) && names_of(path).any(|path| self.pattern.matches(path)) && self.is_for(who)
     }
 
-    /// Returns the bucket that a request counts in. `project` is called only if it matters.
+    /// Returns whether the rule applies to the caller's organization.
+    pub fn is_for(&self, who: &Principal) -> bool {
+        let organizations = &self.config.organizations;
+        organizations.is_empty() || organizations.contains(&who.org_name)
+    }
+
+    /// Returns the key of the bucket for a request. `project` is called only if the rule needs it.
     pub fn key(&self, who: &Principal, project: impl FnOnce() -> Option<Uuid>) -> BucketKey {
         let org = who.org.0;
         let (first, second) = match self.config.per {
@@ -202,12 +209,12 @@ fn names_of(path: &str) -> impl Iterator<Item = &str> {
     [path].into_iter().chain(other)
 }
 
-/// Paths that a rule matches.
+/// Pattern of the paths that a rule matches.
 #[derive(Debug, PartialEq, Eq)]
 struct Pattern {
-    /// Parts of the path; none for a wildcard.
+    /// Parts of the path, with `None` for a wildcard.
     parts: Vec<Option<String>>,
-    /// Whether one or more parts follow.
+    /// Whether one or more further parts are required.
     goes_on: bool,
 }
 
@@ -237,7 +244,7 @@ impl Pattern {
         Ok(Pattern { parts, goes_on })
     }
 
-    /// Returns whether it may match a known path, which has ids in braces.
+    /// Returns whether the pattern may match a known path, which has ids in braces.
     fn may_match(&self, known: &str) -> bool {
         let mut found = known.strip_prefix('/').unwrap_or(known).split('/').peekable();
         let mut last = "";
@@ -245,7 +252,7 @@ impl Pattern {
             match found.next() {
                 Some(part) if part.starts_with('{') => last = part,
                 Some(part) if wanted.as_deref().is_none_or(|wanted| wanted == part) => last = part,
-                // The last part may stand for many.
+                // The last part may stand for several parts.
                 None if last.ends_with("+}") => return true,
                 _ => return false,
             }

@@ -1,5 +1,6 @@
-//! Buckets and leases in simulated time: nodes with random demand, a network that delays and loses messages, homes that are
-//! lost and come back. The requests admitted by all nodes together are compared with the limit.
+//! Simulation of buckets and leases with random demand, a lossy network and homes that fail and return.
+//!
+//! It compares the requests admitted by all nodes with the limit.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
@@ -7,13 +8,13 @@ use std::collections::{BTreeSet, BinaryHeap};
 use super::bucket::{Ask, Bucket, Grant, Micros, SECOND, Terms, seconds};
 use super::lease::{ANSWER_WAIT_MAX, Event, LEASE, Lease, Verdict};
 
-/// Over any stretch of at least this much is counted.
+/// Minimum length of a counted time span.
 const STRETCH: Micros = 10 * SECOND;
-/// Upper bound of the part of the limit that all nodes admit together, beside one burst, and lower bound if enough comes.
+/// Bounds of the admitted part of the limit, not counting one burst. The lower bound applies if demand suffices.
 const MOST: f64 = 1.1;
 const LEAST: f64 = 0.9;
 
-/// A stream of numbers from a seed.
+/// Random numbers from a seed.
 struct Dice(u64);
 
 impl Dice {
@@ -32,7 +33,7 @@ impl Dice {
         least + self.next() % (most - least + 1)
     }
 
-    /// Until the next of events that come at random.
+    /// Returns the time until the next random event.
     fn pause(&mut self, per_second: f64) -> Micros {
         (-(1.0 - self.part()).ln() / per_second * SECOND as f64).ceil() as Micros
     }
@@ -42,18 +43,17 @@ impl Dice {
 struct World {
     nodes: usize,
     terms: Terms,
-    /// Demand at each node, as a multiple of the limit. It holds for a while and is then thrown again below it if
-    /// `steady` is false.
+    /// Demand at each node, as a multiple of the limit. It is constant if `steady`, and otherwise changes at random.
     demand: Vec<f64>,
     steady: bool,
-    /// One way, in microseconds.
+    /// Delay in one direction, in microseconds.
     delay: (u64, u64),
-    /// Part of messages that are lost, each way.
+    /// Probability that a message is lost, per direction.
     lost: f64,
-    /// From when until when the home answers nothing; it then starts anew, or comes back with what it had.
+    /// Time span in which the home is silent. Afterwards it starts anew or keeps its state, depending on `anew`.
     down: Option<(Micros, Micros)>,
     anew: bool,
-    /// From when until when the first node reaches no home, and the others do.
+    /// Time span in which only the first node cannot reach the home.
     cut: Option<(Micros, Micros)>,
     lasts: Micros,
 }
@@ -72,7 +72,7 @@ struct Node {
     lease: Lease,
     waiting: BTreeSet<u64>,
     in_flight: Option<Micros>,
-    /// Requests a second, as a multiple of the limit.
+    /// Requests per second, as a multiple of the limit.
     demand: f64,
 }
 
@@ -93,7 +93,7 @@ struct Run {
     began: std::collections::BTreeMap<u64, Micros>,
 }
 
-/// Result of a run.
+/// Result of a simulation.
 #[derive(Debug)]
 struct RunResult {
     admitted: Vec<Micros>,
@@ -190,7 +190,7 @@ impl Run {
         }
     }
 
-    /// A home that starts anew, or that was never gone.
+    /// Handles a request at the home, which may have started anew.
     fn at_home(&mut self, now: Micros, node: usize, sent: Micros, ask: Ask) {
         if let Some((from, until)) = self.world.down {
             if (from..until).contains(&now) {
@@ -215,7 +215,7 @@ impl Run {
         }
     }
 
-    /// As whoever is around a lease does it: all who wait come again.
+    /// Handles an event like the code around a lease: all waiting requests decide again.
     fn hear(&mut self, now: Micros, node: usize, event: Event) {
         self.nodes[node].in_flight = None;
         self.nodes[node].lease.step(now, event);
@@ -256,7 +256,7 @@ impl Run {
     }
 }
 
-/// The most that was let in over any stretch, beyond what `parts` of the limit give in that time.
+/// Returns the maximum excess over `parts` of the limit in any time span.
 fn above(admitted: &[Micros], per_second: f64, parts: f64) -> f64 {
     let (mut most, mut lowest, mut first) = (f64::MIN, f64::MAX, 0);
     let level = |place: usize| place as f64 - parts * per_second * seconds(admitted[place]);
@@ -268,13 +268,13 @@ fn above(admitted: &[Micros], per_second: f64, parts: f64) -> f64 {
         if lowest < f64::MAX {
             most = most.max(level(last) + 1.0 - lowest);
         }
-        // Shorter ones count as if they took so long.
+        // Shorter spans count as if they had the minimum length.
         most = most.max((last - first + 1) as f64 - parts * per_second * seconds(STRETCH));
     }
     most
 }
 
-/// The least that was let in over any ten seconds behind the first, as a part of the limit.
+/// Returns the minimum admitted in any ten seconds after the first second, as a part of the limit.
 fn least(admitted: &[Micros], per_second: f64, lasts: Micros) -> f64 {
     let mut least = f64::MAX;
     let mut from = SECOND;
@@ -286,7 +286,7 @@ fn least(admitted: &[Micros], per_second: f64, lasts: Micros) -> f64 {
     least
 }
 
-/// A home that does not answer in time costs no more than one request a node beside.
+/// Runs a world and checks the upper bounds. A silent home costs at most one extra request per node.
 #[track_caller]
 fn never_above(world: &World, bursts: f64, seed: u64) -> RunResult {
     let outcome = run(world, seed);
@@ -294,7 +294,7 @@ fn never_above(world: &World, bursts: f64, seed: u64) -> RunResult {
     let answers = world.lost == 0.0 && world.delay.1 < ANSWER_WAIT_MAX / 2 && world.down.is_none();
     let most = bursts * world.terms.burst + if answers { 0.0 } else { world.nodes as f64 };
     assert!(above <= most, "seed {seed}: {above} above the limit and not {most} in {world:?}");
-    // What asks cost, and what they may cost.
+    // The number of requests to the home is bounded, too.
     for asks in &outcome.asks {
         assert!(*asks as f64 <= 20.0 * seconds(world.lasts) + 3.0, "seed {seed}: {asks} asks in {world:?}");
     }
@@ -321,7 +321,7 @@ fn world(dice: &mut Dice) -> World {
     }
 }
 
-/// How many worlds a test sees; each is a second or less.
+/// Returns the seeds of a test. Each simulation takes at most a second.
 fn seeds() -> std::ops::Range<u64> {
     let count = std::env::var("ASSAY_TEST_SEEDS").ok().and_then(|count| count.parse().ok());
     0..count.map_or(20, |count: u64| count.min(2_000))
@@ -335,7 +335,7 @@ fn whatever_comes_to_whichever_nodes_the_sum_stays_within_the_limit() {
     }
 }
 
-/// Three times the limit from all nodes together, unevenly.
+/// Creates a world with three times the limit in total, unevenly distributed.
 fn busy(dice: &mut Dice, lost: f64) -> World {
     let nodes = usize::try_from(dice.between(1, 9)).expect("few");
     let per_second = [20.0, 100.0, 1000.0][usize::try_from(dice.between(0, 2)).expect("few")];
@@ -388,7 +388,7 @@ fn where_as_much_comes_everywhere_no_node_goes_without() {
     println!("each node lets in between {lowest:.3} and {highest:.3} of an equal part");
 }
 
-/// For six seconds nobody answers: then the home is there again with what it had, or another one takes its place.
+/// Tests a home that is silent for six seconds and then returns or is replaced.
 #[test]
 fn a_home_that_is_lost_neither_opens_nor_shuts_the_door() {
     let (mut lowest, mut highest) = (f64::MAX, 0.0_f64);
@@ -413,7 +413,7 @@ fn a_home_that_is_lost_neither_opens_nor_shuts_the_door() {
     println!("while the home is lost, between {lowest:.3} and {highest:.3} of the limit");
 }
 
-/// The node reports what it admitted when it reaches the home again, and all nodes admit so much less then.
+/// Tests that an isolated node reports its admitted requests later, and that all nodes then admit fewer.
 #[test]
 fn a_node_that_is_cut_off_lets_in_its_share_beside_the_others_and_pays_it_back() {
     let (mut highest, mut in_the_end) = (0.0_f64, 0.0_f64);
@@ -434,7 +434,7 @@ fn a_node_that_is_cut_off_lets_in_its_share_beside_the_others_and_pays_it_back()
     println!("while one node is cut off, at most {highest:.3} of the limit, and {in_the_end:.3} in the end");
 }
 
-/// Requests far below the limit are never refused, and rarely wait.
+/// Tests that requests far below the limit are never refused.
 #[test]
 fn below_the_limit_nobody_is_refused() {
     for seed in seeds() {

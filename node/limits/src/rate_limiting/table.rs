@@ -1,14 +1,14 @@
-//! A bounded table of buckets or leases. Idle entries are dropped from time to time, and when there is no room.
+//! Bounded table of buckets or leases. It drops idle entries periodically and when it is full.
 
 use std::collections::HashMap;
 
 use super::bucket::{Micros, SECOND};
 use super::key::BucketKey;
 
-/// Some hundred bytes each.
+/// Upper bound of the entries, which take some hundred bytes each.
 const ENTRIES_MAX: usize = 50_000;
 const SWEEP_EVERY: Micros = 10 * SECOND;
-/// A full table is swept no more often than this.
+/// Minimum time between sweeps of a full table.
 const SWEEP_FULL_EVERY: Micros = SECOND;
 
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl<V> BoundedTable<V> {
         self.entries.len()
     }
 
-    /// Returns the entry, made if there is none. Returns none if there is no room for it.
+    /// Returns the entry and creates it if it is missing. Returns `None` if the table is full.
     pub fn entry(
         &mut self,
         now: Micros,

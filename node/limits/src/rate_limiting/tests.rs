@@ -1,4 +1,4 @@
-//! Several nodes in one process, their clocks moved by hand. They test the code around the leases, not their arithmetic.
+//! Tests of the code around leases, with several nodes in one process and simulated time.
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
@@ -91,12 +91,12 @@ async fn admitted(node: &RateLimiter, who: &Principal) -> bool {
     node.admit("POST", "/logs3", who, || None).await.is_ok()
 }
 
-/// A request each so often at each node, for so long; how many were let in.
+/// Sends a request to each node at an interval. Returns the number of admitted requests.
 async fn flood(nodes: &[RateLimiter], who: &Principal, every: Duration, lasts: Duration) -> usize {
     flooded(nodes, who, every, lasts).await.into_iter().sum()
 }
 
-/// The same, node by node.
+/// Sends a request to each node at an interval. Returns the number of admitted requests by node.
 async fn flooded(nodes: &[RateLimiter], who: &Principal, every: Duration, lasts: Duration) -> Vec<usize> {
     let flooding = nodes.iter().map(|node| async {
         let end = Instant::now() + lasts;
@@ -111,7 +111,7 @@ async fn flooded(nodes: &[RateLimiter], who: &Principal, every: Duration, lasts:
     join_all(flooding).await
 }
 
-/// Returns the home of the only rule's bucket.
+/// Returns the home of the bucket of the first rule.
 fn home_of(node: &RateLimiter, who: &Principal) -> usize {
     let limiter = node.0.as_ref().expect("rules");
     let home = limiter.rules[0].key(who, || None).home(&limiter.peers.view().alive).expect("a node");
@@ -141,7 +141,7 @@ async fn three_nodes_let_in_what_one_would() {
     assert!(nodes[0].text().contains("assay_rate_alone_total 0"), "{}", nodes[0].text());
 }
 
-/// One of two nodes got a tenth of what the other got: both asked every so often, one just behind the other.
+/// Tests a former defect: of two nodes that asked at the same interval, one got a tenth of the other's tokens.
 #[tokio::test(start_paused = true)]
 async fn nodes_that_ask_at_the_same_pace_get_as_much() {
     for count in 2..=3 {

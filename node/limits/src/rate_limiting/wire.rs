@@ -1,5 +1,6 @@
-//! Encoding of asks and grants between nodes. A node refuses bytes that it cannot read, such as those of another version,
-//! and the node that asked falls back to its share.
+//! Encoding of the messages between nodes.
+//!
+//! A node refuses bytes that it cannot decode, such as those of another version. The asking node then uses its share.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
@@ -9,6 +10,40 @@ use super::key::BucketKey;
 const VERSION: u8 = 1;
 const ASK_BYTES: usize = 1 + 8 + 16 + 16 + 4 + 4 + 4;
 const GRANT_BYTES: usize = 1 + 4 + 8;
+
+/// Version of a request that reads a bucket. Nodes that do not know it refuse the request.
+const READING_VERSION: u8 = 2;
+const READING_BYTES: usize = 1 + 8 + 16 + 16;
+const LEFT_BYTES: usize = 1 + 8;
+
+/// Encodes a request that reads a bucket.
+pub fn read(key: &BucketKey) -> Bytes {
+    let mut bytes = BytesMut::with_capacity(READING_BYTES);
+    bytes.put_u8(READING_VERSION);
+    bytes.put_u64_le(key.rule);
+    bytes.put_u128_le(key.first);
+    bytes.put_u128_le(key.second);
+    bytes.freeze()
+}
+
+pub fn read_reading(mut bytes: &[u8]) -> Option<BucketKey> {
+    if bytes.len() != READING_BYTES || bytes.get_u8() != READING_VERSION {
+        return None;
+    }
+    Some(BucketKey { rule: bytes.get_u64_le(), first: bytes.get_u128_le(), second: bytes.get_u128_le() })
+}
+
+/// Encodes the number of tokens left in a bucket.
+pub fn left(tokens: f64) -> Bytes {
+    let mut bytes = BytesMut::with_capacity(LEFT_BYTES);
+    bytes.put_u8(READING_VERSION);
+    bytes.put_f64_le(tokens);
+    bytes.freeze()
+}
+
+pub fn read_left(mut bytes: &[u8]) -> Option<f64> {
+    (bytes.len() == LEFT_BYTES && bytes.get_u8() == READING_VERSION).then(|| bytes.get_f64_le())
+}
 
 pub fn ask(key: &BucketKey, ask: &Ask) -> Bytes {
     let mut bytes = BytesMut::with_capacity(ASK_BYTES);

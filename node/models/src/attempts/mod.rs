@@ -1,6 +1,7 @@
-//! Step machine of one call: which candidate is tried when, and what the caller gets (1.7).
+//! State machine of a call: order of attempts, and response for the caller (1.7).
 //!
-//! The driver reports events and executes effects; it does all IO. It begins with [`AttemptEvent::Started`].
+//! The driver reports events and executes effects. It does all input and output, and begins with
+//! [`AttemptEvent::Started`].
 //!
 //! ```text
 //! Started -> Try(0)          NotSent, Uncertain, Head(429, 5xx) -> Try(next) | WaitUntil | GiveUp
@@ -8,9 +9,9 @@
 //! Head(400, ...) -> Pass     Head(401), last -> GiveUp(ProviderAuth)
 //! ```
 //!
-//! Each candidate is tried once, in order. Those that may recover are tried again, each after a delay of its own, as long
-//! as the next attempt begins within the budget. Whether a response is passed is decided when its head arrives, so the
-//! driver never keeps the body of an older one.
+//! Each candidate is tried once, in order. Candidates that may recover are tried again, each after its own delay. Such
+//! an attempt must begin within the budget. The machine decides about passing a response when its head arrives. So the
+//! driver never keeps the body of an older response.
 
 mod status;
 mod times;
@@ -20,9 +21,9 @@ use crate::cooling::UpstreamFailure;
 pub use status::{StatusClass, classify};
 pub use times::{CALL_MS_MAX, CHUNK_MS, CONNECT_MS, CallTimes, FIRST_BYTE_MS_STREAM, FIRST_BYTE_MS_WHOLE};
 
-/// Time within which calls start over (1.7).
+/// Time since the start within which retries may begin (1.7).
 pub const RETRY_BUDGET_MS: u64 = 45_000;
-/// Attempts of one call.
+/// Upper bound of the attempts of one call.
 pub const ATTEMPTS_MAX: u32 = 64;
 const BACKOFF_MS_MIN: u64 = 200;
 const BACKOFF_MS_MAX: u64 = 10_000;
@@ -30,13 +31,13 @@ const BACKOFF_MS_MAX: u64 = 10_000;
 /// Limits of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AttemptPolicy {
-    /// Time from the start within which an attempt may repeat one of the same candidate.
+    /// Time since the start within which a candidate may be tried again.
     pub budget_ms: u64,
-    /// Time from the start within which any attempt begins.
+    /// Time since the start within which any attempt must begin.
     pub total_ms: u64,
-    /// Whether to try again if the upstream may have executed the request already.
+    /// Whether to try again if the upstream may already have executed the request.
     pub retry_uncertain: bool,
-    /// Random number that spreads the delays of calls.
+    /// Random number that spreads the retry delays of calls.
     pub jitter_seed: u64,
 }
 
@@ -46,97 +47,97 @@ impl AttemptPolicy {
     }
 }
 
-/// What happened to the call.
+/// Event of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttemptEvent {
     Started,
-    /// The candidate began to cool since it was chosen: nothing was sent to it.
+    /// The candidate began to cool after the resolution, so nothing was sent to it.
     Skipped {
         until_ms: u64,
     },
-    /// The candidate cannot be sent such a request, whenever it is tried: nothing was sent to it.
+    /// The candidate can never take this request, so nothing was sent to it.
     Unfit,
-    /// The attempt failed before the request was sent: DNS, connect or TLS.
+    /// The attempt failed before the request was sent, during DNS, connect or TLS.
     NotSent,
-    /// The attempt failed after the request was sent, or may have been: no head within its time, or a cut connection.
+    /// The attempt failed after the request may have been sent, by a timeout or a lost connection.
     Uncertain {
-        /// Whether its time was over, instead of its connection.
+        /// Whether the attempt timed out.
         is_late: bool,
     },
     /// The head of a response arrived.
     Head {
         status: u16,
-        /// Delay that its headers name.
+        /// Delay according to the headers of the response.
         retry_after_ms: Option<u64>,
     },
-    /// The first byte of content goes to the client now.
+    /// The first byte of content is sent to the client now.
     FirstByte,
-    /// An accepted response broke, or its stream has an error event. `status` is what that event says, if it does.
+    /// An accepted response broke or its stream contains an error event, which may name a `status`.
     Broken {
         status: Option<u16>,
     },
-    /// An accepted response ended as it should.
+    /// An accepted response is complete.
     Finished,
-    /// The time of [`AttemptEffect::WaitUntil`] has come.
+    /// The time of [`AttemptEffect::WaitUntil`] is reached.
     Woken,
     ClientGone,
 }
 
-/// What the driver does next.
+/// Next action of the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttemptEffect {
-    /// Send the request to a candidate.
+    /// The driver sends the request to a candidate.
     Try { candidate: usize },
-    /// Report [`AttemptEvent::Woken`] at this time.
+    /// The driver reports [`AttemptEvent::Woken`] at this time.
     WaitUntil { at_ms: u64 },
-    /// Drop the response or the connection of a candidate.
+    /// The driver drops the response or the connection of a candidate.
     Cancel { candidate: usize },
-    /// Read the successful response of a candidate, and report its first byte and its end.
+    /// The driver reads the successful response of a candidate, and reports its first byte and its end.
     Accept { candidate: usize },
-    /// Send the response of a candidate to the client as it is; the call ends.
+    /// The driver sends the unchanged response of a candidate to the client. The call ends.
     Pass { candidate: usize, status: u16 },
-    /// Record a failure for the cooling of a candidate.
+    /// The driver records a failure for the cooling of a candidate.
     RecordFailure { candidate: usize, failure: UpstreamFailure },
-    /// Record a success for the cooling of a candidate.
+    /// The driver records a success for the cooling of a candidate.
     RecordSuccess { candidate: usize },
-    /// Mark the secret of a candidate as refused by its provider.
+    /// The driver marks the secret of a candidate as refused by its provider.
     MarkInvalid { candidate: usize },
-    /// The response is complete; the call ends.
+    /// The response is complete, and the call ends.
     Succeeded { candidate: usize },
     /// The call ends without a complete response.
     GiveUp(GiveUpReason),
 }
 
-/// Reason for which a call ends without a complete response.
+/// Reason why a call ends without a complete response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GiveUpReason {
-    /// No upstream could be reached: a 502.
+    /// No upstream is reachable. The status is 502.
     Unreachable,
-    /// The upstream may have executed the request, and there is no response: a 504 if it was late, else a 502.
+    /// The upstream may have executed the request without a response. The status is 504 after a timeout, else 502.
     Uncertain {
         is_late: bool,
     },
-    /// The provider refused its secret: a 502 `provider_auth_error`.
+    /// The provider refused its secret. The status is 502 with `provider_auth_error`.
     ProviderAuth,
-    /// The upstream answered with a redirect or another status that cannot be passed: a 502.
+    /// The upstream sent a redirect or another status that cannot be passed. The status is 502.
     BadResponse {
         status: u16,
     },
-    /// All upstreams cool: a 429 with `Retry-After`.
+    /// All upstreams cool. The status is 429 with `Retry-After`.
     Cooling {
         until_ms: u64,
     },
-    /// The time for retries is over, and the last response is gone: this was its status, if there was one.
+    /// The time for retries is over, and the last response is gone. `status` is that of the last response, if any.
     Exhausted {
         status: Option<u16>,
     },
-    /// The response broke after its first byte had gone to the client: an error event, no end of the stream.
+    /// The response broke after its first byte. The client receives an error event and no end of the stream.
     Interrupted,
     ClientGone,
 }
 
 impl GiveUpReason {
-    /// Returns the status and the error code of the response; `None` if there is none to send.
+    /// Returns the status and the error code of the response, or `None` if no response can be sent.
     pub fn response(self) -> Option<(u16, &'static str)> {
         match self {
             GiveUpReason::Unreachable => Some((502, "upstream_unreachable")),
@@ -154,7 +155,7 @@ impl GiveUpReason {
     }
 }
 
-/// Event that does not fit the state of a call: an error of the driver.
+/// Error for an event that does not fit the state of a call, which is a bug in the driver.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the event {event:?} is not valid in the state {state}")]
 pub struct AttemptError {
@@ -165,11 +166,11 @@ pub struct AttemptError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CallState {
     Ready,
-    /// An attempt has no head yet.
+    /// An attempt has no response head yet.
     InFlight(usize),
-    /// A response was accepted, and nothing of it went to the client.
+    /// A response was accepted, and nothing of it has been sent to the client.
     Accepted(usize),
-    /// The client has a part of the response.
+    /// A part of the response has been sent to the client.
     Delivering(usize),
     Waiting {
         until_ms: u64,
@@ -177,25 +178,25 @@ enum CallState {
     Ended,
 }
 
-/// Whether a candidate is tried again.
+/// Decision whether a candidate is tried again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CandidateFate {
     New,
-    /// Not before this time.
+    /// The candidate may be tried again from this time on.
     Again {
         from_ms: u64,
     },
     Closed,
 }
 
-/// Why the latest attempt failed, and what the caller gets if it was the last one.
+/// Outcome of the latest failed attempt, which the caller gets if no further attempt follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LastResort {
     Response { candidate: usize, status: u16 },
     Reason(GiveUpReason),
 }
 
-/// State of one call.
+/// State machine of one call.
 #[derive(Clone, Debug)]
 pub struct AttemptMachine {
     policy: AttemptPolicy,
@@ -208,7 +209,7 @@ pub struct AttemptMachine {
 }
 
 impl AttemptMachine {
-    /// Returns the machine of a call with a number of candidates, at least one.
+    /// Creates the machine of a call with the given number of candidates.
     pub fn new(policy: AttemptPolicy, candidates: usize, now_ms: u64) -> AttemptMachine {
         AttemptMachine {
             policy,
@@ -221,7 +222,7 @@ impl AttemptMachine {
         }
     }
 
-    /// Returns how often a request was sent or was to be, for `x-bt-attempts`.
+    /// Returns the number of attempts for `x-bt-attempts`, including attempts that failed before sending.
     pub fn attempts(&self) -> u32 {
         self.attempts
     }
@@ -230,7 +231,7 @@ impl AttemptMachine {
         self.state == CallState::Ended
     }
 
-    /// Takes an event and returns what to do, in this order. The last effect says how the call goes on.
+    /// Handles an event and returns the effects in order of execution. The last one determines how the call continues.
     pub fn step(&mut self, now_ms: u64, event: AttemptEvent) -> Result<Vec<AttemptEffect>, AttemptError> {
         use AttemptEvent as E;
         let mut effects = Vec::new();
@@ -259,7 +260,7 @@ impl AttemptMachine {
                 self.head(now_ms, candidate, status, retry_after_ms, &mut effects);
             }
             (CallState::Accepted(candidate), E::FirstByte) => self.state = CallState::Delivering(candidate),
-            // an error event that names a status of success says nothing
+            // An error event with a success status carries no information.
             (CallState::Accepted(candidate), E::Broken { status: Some(status @ 300..) }) => {
                 self.broken(now_ms, candidate, status, &mut effects);
             }
@@ -327,7 +328,7 @@ impl AttemptMachine {
                 return;
             }
             StatusClass::ClientError => {
-                // the upstream works: the request is what it refuses
+                // The upstream works, because it refuses only this request.
                 effects.push(AttemptEffect::RecordSuccess { candidate });
                 effects.push(AttemptEffect::Pass { candidate, status });
                 self.state = CallState::Ended;
@@ -353,7 +354,7 @@ impl AttemptMachine {
         self.after_failure(now_ms, resort, effects);
     }
 
-    /// Handles an error event before the first byte of content. Its response has the status 200 and is not passed.
+    /// Handles an error event before the first byte of content. Its response has status 200 and is not passed.
     fn broken(&mut self, now_ms: u64, candidate: usize, status: u16, effects: &mut Vec<AttemptEffect>) {
         if let Some(failure) = status::failure(status, None) {
             effects.push(AttemptEffect::RecordFailure { candidate, failure });
@@ -429,7 +430,7 @@ impl AttemptMachine {
     }
 
     fn next(&self, now_ms: u64) -> Option<NextStep> {
-        // skipped attempts count as well, so that a call ends in any case
+        // Skipped attempts count here, too, so that every call ends.
         if self.attempts >= ATTEMPTS_MAX || self.failures >= ATTEMPTS_MAX {
             return None;
         }
@@ -451,7 +452,10 @@ impl AttemptMachine {
         earliest.filter(|at_ms| *at_ms > now_ms && *at_ms <= end_ms).map(NextStep::Wait)
     }
 
-    /// Delay after a failure: what the upstream names, else doubling with each failure of the call, times 0.5 to 1.5.
+    /// Returns when a candidate may be tried again after a failure.
+    ///
+    /// The upstream may name the delay. Otherwise, the delay doubles with each failure, and is multiplied by a factor
+    /// from 0.5 to 1.5.
     fn again(&self, now_ms: u64, retry_after_ms: Option<u64>) -> CandidateFate {
         let doubled = (BACKOFF_MS_MIN << self.failures.min(16)).min(BACKOFF_MS_MAX);
         let mut bytes = [0; 12];

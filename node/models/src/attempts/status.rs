@@ -1,21 +1,21 @@
-//! Classes of upstream statuses (1.7).
+//! Classes of upstream status codes (1.7).
 
 use crate::cooling::UpstreamFailure;
 
-/// What a status means for the call.
+/// Meaning of a status for the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatusClass {
-    /// 2xx
+    /// Status 2xx.
     Success,
-    /// The request is at fault: the response passes, without a retry.
+    /// The request is at fault, so the response is passed without a retry.
     ClientError,
-    /// Another candidate, or the same one later, may succeed.
+    /// Another candidate may succeed, or the same one later.
     Retryable,
-    /// The provider refused its secret: another one may succeed.
+    /// The provider refused its secret, so another secret may succeed.
     ProviderAuth,
-    /// This upstream has no such model or will not serve it: another one may. The last such response passes.
+    /// The upstream does not serve the model, so another one may succeed. The last such response is passed.
     NotThere,
-    /// A redirect, or a status that is none: another candidate may succeed; never passed.
+    /// The status is a redirect or invalid, so another candidate may succeed. It is never passed.
     BadResponse,
 }
 
@@ -24,18 +24,18 @@ pub fn classify(status: u16) -> StatusClass {
     match status {
         200..=299 => StatusClass::Success,
         401 | 403 => StatusClass::ProviderAuth,
-        // 402: the account of this secret has no credit
+        // A 402 means that the account of the secret has no credit.
         402 | 404 => StatusClass::NotThere,
         408 | 429 => StatusClass::Retryable,
         400..=499 => StatusClass::ClientError,
-        // not implemented, HTTP version: the next time is no better
+        // A retry cannot help if the method or the HTTP version is not supported.
         501 | 505 => StatusClass::NotThere,
         500..=599 => StatusClass::Retryable,
         _ => StatusClass::BadResponse,
     }
 }
 
-/// Returns what a status means for the cooling of its upstream.
+/// Returns the failure that a status means for the cooling of its upstream.
 pub(super) fn failure(status: u16, retry_after_ms: Option<u64>) -> Option<UpstreamFailure> {
     match status {
         429 => Some(UpstreamFailure::RateLimited { retry_after_ms }),

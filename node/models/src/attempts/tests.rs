@@ -1,4 +1,4 @@
-//! Tests of the step machine: the tables of the contract, case by case.
+//! Tests of the state machine against the tables of the contract.
 
 use super::AttemptEffect as F;
 use super::AttemptEvent as E;
@@ -17,7 +17,7 @@ fn head(status: u16) -> E {
     E::Head { status, retry_after_ms: None }
 }
 
-/// Last effect of a step.
+/// Returns the last effect of a step.
 fn last(machine: &mut AttemptMachine, now_ms: u64, event: E) -> F {
     *machine.step(now_ms, event).expect("a valid event").last().expect("an effect")
 }
@@ -109,7 +109,7 @@ fn a_delay_that_an_upstream_names_is_kept() {
 #[test]
 fn the_budget_does_not_keep_a_call_from_its_other_candidates() {
     let mut machine = machine(2);
-    // no head within 120 s
+    // The first attempt gets no response head within 120 seconds.
     assert_eq!(last(&mut machine, NOW + 120_000, E::Uncertain { is_late: true }), F::Try { candidate: 1 });
     let effect = last(&mut machine, NOW + 121_000, E::Uncertain { is_late: true });
     assert_eq!(effect, F::GiveUp(GiveUpReason::Uncertain { is_late: true }), "but nothing starts over");
@@ -131,7 +131,7 @@ fn uncertain_requests_are_repeated_only_if_allowed() {
         let effects = machine.step(NOW, event).expect("a valid event");
         assert_eq!(effects, [F::Cancel { candidate: 0 }, F::GiveUp(GiveUpReason::Uncertain { is_late: !with_head })]);
     }
-    // what was not sent, or was refused, is certain
+    // An unsent or refused request is not uncertain.
     let mut machine = AttemptMachine::new(careful, 3, NOW);
     machine.step(NOW, E::Started).expect("it starts");
     assert_eq!(last(&mut machine, NOW, E::NotSent), F::Try { candidate: 1 });

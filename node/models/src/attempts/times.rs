@@ -1,15 +1,15 @@
-//! Times of a call (G-18).
+//! Time limits of a call (G-18).
 
 use crate::provider::ProviderMetadata;
 
 pub const CONNECT_MS: u64 = 5_000;
-/// Time until the first byte of a stream.
+/// Time limit until the first byte of a stream.
 pub const FIRST_BYTE_MS_STREAM: u64 = 120_000;
-/// Time until the first byte of a response in one piece.
+/// Time limit until the first byte of a response in one piece.
 pub const FIRST_BYTE_MS_WHOLE: u64 = 600_000;
-/// Time between two chunks of a stream.
+/// Time limit between two chunks of a stream.
 pub const CHUNK_MS: u64 = 120_000;
-/// Time of a whole call with all its attempts, unless the operator sets another.
+/// Time limit of a call with all its attempts, unless the operator sets another.
 pub const CALL_MS_MAX: u64 = 30 * 60 * 1000;
 
 /// Time limits of one attempt, in milliseconds.
@@ -21,7 +21,7 @@ pub struct CallTimes {
 }
 
 impl CallTimes {
-    /// Returns the limits of a call. `timeout_ms` of the secret is its limit until the first byte.
+    /// Returns the limits of a call. `timeout_ms` of the secret limits the time until the first byte.
     pub fn of(metadata: &ProviderMetadata, stream: bool) -> CallTimes {
         let usual = if stream { FIRST_BYTE_MS_STREAM } else { FIRST_BYTE_MS_WHOLE };
         let first_byte_ms = metadata.timeout_ms.unwrap_or(usual);

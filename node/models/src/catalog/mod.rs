@@ -1,13 +1,13 @@
-//! Catalog of models: names to specs and dated prices (1.5, G-13).
+//! Catalog of models with specs and dated prices by model name (1.5, G-13).
 //!
 //! Later sources take precedence over earlier ones:
 //!
-//! 1. the built-in price table, which queries use as well
-//! 2. the built-in models, `data/models.json`
-//! 3. the operator's price table, `queries.prices`
-//! 4. the operator's models: each entry changes the members that it has, `null` removes a model
+//! 1. the built-in price table, which queries also use
+//! 2. the built-in models of `data/models.json`
+//! 3. the operator's price table `queries.prices`
+//! 4. the operator's models, where each entry changes only its own members, and `null` removes a model
 //!
-//! Custom models of provider secrets are above all of them; see `resolution`.
+//! Custom models of provider secrets take precedence over all of them, see `resolution`.
 
 mod price;
 mod price_table;
@@ -27,17 +27,17 @@ pub use spec::{ModelFlavor, ModelSpec, WireFormat};
 
 use price_table::PriceTable;
 
-/// Models of one catalog.
+/// Upper bound of the models of one catalog.
 pub const CATALOG_MODELS_MAX: usize = 100_000;
-/// Names of one model on all surfaces.
+/// Upper bound of the other names of one model.
 pub const EQUIVALENTS_MAX: usize = 32;
-/// Endings that are cut off one name.
+/// Upper bound of the suffixes that are removed from one name.
 const CUTS_MAX: usize = 8;
-/// Endings of names that say how much a model reasons.
+/// Name suffixes that state the reasoning effort.
 const REASONING_SUFFIXES: [&str; 7] = ["-thinking", "-none", "-low", "-medium", "-high", "-xhigh", "-max"];
 
 const BUILT_IN_MODELS: &str = include_str!("../../data/models.json");
-/// The price table of queries: prices have one source.
+/// Price table of queries, which is the single source of these prices.
 const BUILT_IN_PRICES: &str = include_str!("../../../engine/prices/prices.json");
 
 static BUILT_IN: LazyLock<Catalog> = LazyLock::new(|| {
@@ -45,12 +45,12 @@ static BUILT_IN: LazyLock<Catalog> = LazyLock::new(|| {
     Catalog::new(sources).expect("the built-in files are valid: a test reads them")
 });
 
-/// Texts of an operator's files.
+/// Contents of an operator's files.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CatalogSources<'a> {
     /// Price table in the format of `queries.prices`.
     pub operator_prices: Option<&'a str>,
-    /// Models in the format of the built-in ones.
+    /// Models in the format of the built-in file.
     pub operator_models: Option<&'a str>,
 }
 
@@ -69,18 +69,18 @@ pub enum CatalogError {
     TooMany { file: &'static str },
 }
 
-/// Models by name. Cheap to share in an `Arc`; a new file makes a new catalog.
+/// Models by name. A catalog is immutable, so a changed file requires a new catalog.
 #[derive(Clone, Debug)]
 pub struct Catalog {
     models: BTreeMap<String, Arc<ModelSpec>>,
-    /// Prices from tables, by model; those of specs are above them or below, as the order of sources says.
+    /// Prices by model, merged from all sources in their order.
     prices: HashMap<String, PriceHistory>,
-    /// Other names of a model, nearest first. Only models that have some.
+    /// Other names of a model, nearest first. Models without other names are missing.
     equivalents: HashMap<String, Vec<String>>,
 }
 
 impl Catalog {
-    /// Returns the catalog that comes with the program.
+    /// Returns the built-in catalog of the program.
     pub fn built_in() -> &'static Catalog {
         &BUILT_IN
     }
@@ -111,7 +111,7 @@ impl Catalog {
         self.models.get(model)
     }
 
-    /// Returns the spec of this name, or that of the name in lower case without endings such as `-high`.
+    /// Returns the spec of this name, or of its lower-case form without suffixes such as `-high`.
     pub fn find(&self, model: &str) -> Option<&Arc<ModelSpec>> {
         look_up(model, |name| self.models.get(name))
     }
@@ -125,12 +125,12 @@ impl Catalog {
         self.equivalents.get(model).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the price that is valid at a time; `None` if the model has no price then.
+    /// Returns the price at a time, or `None` if the model has no price then.
     pub fn price_at(&self, model: &str, now_ms: u64) -> Option<ModelPrice> {
         look_up(model, |name| self.prices.get(name))?.price_at(now_ms)
     }
 
-    /// Returns the price of a call: that of the spec if it is a custom one, else that of the catalog.
+    /// Returns the price of a call from its custom spec, or from the catalog if there is none.
     pub fn call_price(&self, custom: Option<&ModelSpec>, model: &str, now_ms: u64) -> Option<ModelPrice> {
         match custom {
             Some(spec) => spec.prices.price_at(now_ms),
@@ -138,7 +138,7 @@ impl Catalog {
         }
     }
 
-    /// Returns the catalog as clients read it, with the prices of this time in the usual members.
+    /// Returns the catalog in the form for clients, with the prices of the given time.
     pub fn to_json(&self, now_ms: u64) -> Map<String, Value> {
         let entry = |(name, spec): (&String, &Arc<ModelSpec>)| {
             let mut members = spec.members.clone();
@@ -152,7 +152,7 @@ impl Catalog {
     }
 }
 
-/// Looks for the name as it is, then in lower case, then without its endings.
+/// Looks up the exact name, then its lower-case form, then that form without suffixes.
 fn look_up<'a, T>(model: &str, get: impl Fn(&str) -> Option<&'a T>) -> Option<&'a T> {
     if let Some(found) = get(model) {
         return Some(found);
@@ -168,7 +168,7 @@ fn look_up<'a, T>(model: &str, get: impl Fn(&str) -> Option<&'a T>) -> Option<&'
     None
 }
 
-/// Puts the models of a file over those that are there, with their prices.
+/// Merges the models of a file and their prices into the existing ones.
 fn overlay(
     file: &'static str,
     text: &str,
@@ -194,7 +194,7 @@ fn overlay(
         }
         let entry = entries.entry(name.clone()).or_default();
         entry.extend(members);
-        // complaints count of the whole entry: an overlay may leave out what is there already
+        // The complete entry is checked, because an overlay may omit existing members.
         if let Some(complaint) = ModelSpec::parse(&name, entry).1.into_iter().next() {
             return Err(CatalogError::Member { file, complaint });
         }
@@ -205,7 +205,7 @@ fn overlay(
     Ok(())
 }
 
-/// Gives models without a price the one of another model, as far as they say of which.
+/// Copies prices to models without a price that name another model in `price_as`.
 fn borrow_prices(models: &BTreeMap<String, Arc<ModelSpec>>, prices: &mut HashMap<String, PriceHistory>) {
     let mut borrowed = Vec::new();
     for (name, spec) in models.iter().filter(|(name, _)| !prices.contains_key(*name)) {
@@ -216,7 +216,7 @@ fn borrow_prices(models: &BTreeMap<String, Arc<ModelSpec>>, prices: &mut HashMap
     prices.extend(borrowed);
 }
 
-/// Names that are reached over `fallback_models`, in both directions and over several steps.
+/// Returns the names connected by `fallback_models`, in both directions and over several steps.
 fn equivalents(models: &BTreeMap<String, Arc<ModelSpec>>) -> HashMap<String, Vec<String>> {
     let mut links: HashMap<&str, Vec<&str>> = HashMap::new();
     for (name, spec) in models {

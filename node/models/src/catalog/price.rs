@@ -1,4 +1,4 @@
-//! Prices of tokens, with the day from which they are valid, and the cost of a call (D-73, G-13).
+//! Dated prices of tokens, and the cost of a call (D-73, G-13).
 
 use serde_json::{Map, Value};
 
@@ -6,9 +6,9 @@ use crate::calendar::parse_date;
 use crate::complaint::{FieldReader, MetadataComplaint};
 
 const MILLION: f64 = 1e6;
-/// USD per million tokens: more is a mistake.
+/// Upper bound of a price in USD per million tokens. A larger price is a mistake.
 const USD_MAX: f64 = 1e9;
-/// Prices of one model over time.
+/// Upper bound of the dated prices of one model.
 const DATED_PRICES_MAX: usize = 256;
 
 const INPUT: &str = "input_cost_per_mil_tokens";
@@ -17,12 +17,12 @@ const CACHE_READ: &str = "input_cache_read_cost_per_mil_tokens";
 const CACHE_WRITE: &str = "input_cache_write_cost_per_mil_tokens";
 const CACHE_WRITE_5M: &str = "input_cache_write_5m_cost_per_mil_tokens";
 const CACHE_WRITE_1H: &str = "input_cache_write_1h_cost_per_mil_tokens";
-/// Older members, in USD per token.
+/// Older member names, in USD per token.
 const INPUT_PER_TOKEN: &str = "input_cost_per_token";
 const OUTPUT_PER_TOKEN: &str = "output_cost_per_token";
 const PRICES: &str = "prices";
 const VALID_FROM: &str = "valid_from";
-/// Model whose price this one has.
+/// Member with the model whose price applies.
 pub(super) const PRICE_AS: &str = "price_as";
 
 /// Price members of one object, in USD per million tokens.
@@ -52,31 +52,31 @@ pub struct ModelPrice {
 /// Prices of a model over time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PriceHistory {
-    /// Price without a date: it is valid before the first dated one.
+    /// Undated price, which applies before the first dated one.
     undated: PriceFields,
-    /// Prices by their first millisecond, in order. Each replaces the ones before entirely.
+    /// Prices by their first millisecond, in order. Each one replaces its predecessor entirely.
     dated: Vec<(u64, PriceFields)>,
-    /// Tokens of output cost nothing if their price is not given: embeddings have none.
+    /// Whether a missing output price means zero, as for embeddings.
     output_is_free: bool,
 }
 
-/// Tokens of a call.
+/// Token usage of a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TokenUsage {
-    /// All tokens of the prompt, with those read from a cache and written to one.
+    /// All tokens of the prompt, including tokens read from or written to a cache.
     pub prompt: u64,
     pub completion: u64,
     pub cache_read: u64,
     /// All tokens written to a cache.
     pub cache_write: u64,
-    /// Part of `cache_write` that stays for five minutes, where the provider says so.
+    /// Part of `cache_write` with a lifetime of five minutes, if the provider reports it.
     pub cache_write_5m: u64,
-    /// Part of `cache_write` that stays for an hour, where the provider says so.
+    /// Part of `cache_write` with a lifetime of an hour, if the provider reports it.
     pub cache_write_1h: u64,
 }
 
 impl ModelPrice {
-    /// Returns the cost in USD. Cached tokens without a price of their own cost as much as other input.
+    /// Returns the cost in USD. Cached tokens without their own price cost as much as other input.
     pub fn cost(&self, usage: &TokenUsage) -> f64 {
         let split = usage.cache_write_5m.saturating_add(usage.cache_write_1h);
         let written = usage.cache_write.max(split);
@@ -93,7 +93,7 @@ impl ModelPrice {
         parts.iter().map(|(tokens, usd)| *tokens as f64 * usd).sum::<f64>() / MILLION
     }
 
-    /// Returns the highest price that a token of input may have.
+    /// Returns the highest possible price of an input token.
     pub fn input_at_most(&self) -> f64 {
         let others = [self.cache_read, self.cache_write, self.cache_write_5m, self.cache_write_1h];
         others.into_iter().flatten().fold(self.input, f64::max)
@@ -147,7 +147,7 @@ impl PriceFields {
 }
 
 impl PriceHistory {
-    /// Returns a history of one price that was always valid.
+    /// Returns a history with one price that always applies.
     pub fn constant(fields: PriceFields) -> PriceHistory {
         PriceHistory { undated: fields, ..PriceHistory::default() }
     }
@@ -179,7 +179,9 @@ impl PriceHistory {
         self.undated == PriceFields::default() && self.dated.is_empty()
     }
 
-    /// Puts another history over this one. One that has a price of input replaces it; else its members are added.
+    /// Merges another history over this one.
+    ///
+    /// A history with an input price replaces this one. Otherwise, only its own members are added.
     pub(super) fn overlay(&mut self, above: PriceHistory) {
         if above.undated.input.is_some() || !above.dated.is_empty() {
             *self = above;
@@ -192,7 +194,7 @@ impl PriceHistory {
         }
     }
 
-    /// Returns the price that is valid at a time; `None` without prices of input and output.
+    /// Returns the price at a time, or `None` if the price of input or output is unknown.
     pub fn price_at(&self, now_ms: u64) -> Option<ModelPrice> {
         let begun = self.dated.partition_point(|(begin, _)| *begin <= now_ms);
         let fields = begun.checked_sub(1).map_or(&self.undated, |last| &self.dated[last].1);
@@ -208,7 +210,7 @@ impl PriceHistory {
     }
 }
 
-/// Reads an element of `prices`. An error without complaints is one of its form.
+/// Reads an element of `prices`. An error without complaints means that its form is invalid.
 fn dated_price(path: &str, value: &Value) -> Result<(u64, PriceFields), Vec<MetadataComplaint>> {
     let no_members = Map::new();
     let members = value.as_object().unwrap_or(&no_members);

@@ -1,6 +1,6 @@
-//! The price table of queries, `{"models": {"<name>": {"input": 2.5, "output": 10}}}`, as a source of the catalog.
+//! Price table of queries, `{"models": {"<name>": {"input": 2.5, "output": 10}}}`, as a source of the catalog.
 //!
-//! `node/engine/src/price.rs` has the description of the format.
+//! `node/engine/src/price.rs` describes the format.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::CatalogError;
 use super::price::{PriceFields, PriceHistory};
 
-/// Prices by model. `None` takes a price away.
+/// Prices by model. `None` removes a price.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PriceTable {
@@ -47,7 +47,7 @@ impl PriceTable {
         Ok(table)
     }
 
-    /// Puts these prices over others.
+    /// Merges these prices over existing ones.
     pub(super) fn apply(self, prices: &mut HashMap<String, PriceHistory>) {
         for (name, price) in self.models {
             let Some(price) = price else {

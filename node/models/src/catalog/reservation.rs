@@ -1,21 +1,21 @@
-//! What a budget reserves before a call (G-34).
+//! Amounts that a budget reserves before a call (G-34).
 
 use super::{ModelFlavor, ModelPrice, ModelSpec};
 
-/// Tokens of output that are reserved if neither call nor model limits them.
+/// Number of reserved output tokens if neither the call nor the model limits them.
 pub const OUTPUT_TOKENS_DEFAULT: u64 = 4096;
-/// Upper bound of the tokens of output that are reserved.
+/// Upper bound of the reserved output tokens.
 pub const OUTPUT_TOKENS_MAX: u64 = 200_000;
-/// Bytes of a token, on average (G-33).
+/// Average size of a token in bytes (G-33).
 const TOKEN_BYTES: u64 = 4;
 const MILLION: f64 = 1e6;
 
-/// Upper estimate of what a call will use.
+/// Upper estimate of the usage of a call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CallReservation {
     pub input_tokens: u64,
     pub output_tokens: u64,
-    /// `None` without a price: a budget in USD rejects such a call unless it allows unpriced models.
+    /// Cost, or `None` without a price. A budget in USD rejects such a call unless it allows unpriced models.
     pub usd: Option<f64>,
 }
 
@@ -24,8 +24,9 @@ pub fn estimate_tokens(bytes: u64) -> u64 {
     bytes.div_ceil(TOKEN_BYTES)
 }
 
-/// Returns what to reserve for a call: its estimated input, and the output that it may produce at most.
-/// `max_tokens` is the limit as it is sent upstream; `choices` is `n` of the request.
+/// Returns the reservation for a call: its estimated input, and its maximum output.
+///
+/// `max_tokens` is the limit sent to the upstream, and `choices` is `n` of the request.
 pub fn reserve(
     spec: Option<&ModelSpec>,
     price: Option<&ModelPrice>,

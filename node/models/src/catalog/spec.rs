@@ -6,7 +6,7 @@ use super::price::{PRICE_AS, PriceHistory};
 use crate::complaint::{FieldReader, MetadataComplaint};
 use crate::provider::ProviderType;
 
-/// Tokens of a model's window.
+/// Upper bound of the token limits of a model.
 const TOKENS_MAX: u64 = 1_000_000_000;
 
 /// Wire format of a model.
@@ -35,7 +35,7 @@ impl WireFormat {
         Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, format)| *format)
     }
 
-    /// Returns the provider types that serve a format if the model does not say it.
+    /// Returns the provider types that serve a format if the model does not name any.
     pub fn usual_providers(self) -> &'static [ProviderType] {
         match self {
             WireFormat::OpenAi => &[ProviderType::OpenAi, ProviderType::Azure],
@@ -47,7 +47,7 @@ impl WireFormat {
     }
 }
 
-/// Kind of calls that a model takes.
+/// Kind of calls that a model serves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ModelFlavor {
     #[default]
@@ -67,14 +67,14 @@ impl ModelFlavor {
     }
 }
 
-/// Spec of a model. Members without a field here are in `members` only.
+/// Spec of a model. Further members are only in `members`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelSpec {
     pub format: WireFormat,
     pub flavor: ModelFlavor,
-    /// Provider types that serve the model; `None` leaves it to the format. Types that are unknown here are left out.
+    /// Provider types that serve the model, or `None` if the format decides. Unknown types are omitted.
     pub available_providers: Option<Vec<ProviderType>>,
-    /// Names of the same model on other surfaces.
+    /// Other names of the same model.
     pub fallback_models: Vec<String>,
     pub max_input_tokens: Option<u64>,
     pub max_output_tokens: Option<u64>,
@@ -84,17 +84,17 @@ pub struct ModelSpec {
     pub o1_like: bool,
     pub supports_streaming: bool,
     pub streaming_only: bool,
-    /// `json_schema` is sent as a forced tool (G-32).
+    /// Whether `json_schema` is sent as a forced tool (G-32).
     pub json_schema_as_tool: bool,
     pub prices: PriceHistory,
-    /// Model of the catalog whose price this one has if it has none of its own.
+    /// Model of the catalog whose price applies if this model has no own price.
     pub price_as: Option<String>,
-    /// All members as they were written.
+    /// All members in their original form.
     pub members: Map<String, Value>,
 }
 
 impl ModelSpec {
-    /// Returns the spec and complaints about members that count as absent. `path` is the place of the object in them.
+    /// Returns the spec, and complaints about members that count as absent. `path` is the prefix of their paths.
     pub fn parse(path: &str, members: &Map<String, Value>) -> (ModelSpec, Vec<MetadataComplaint>) {
         let mut reader = FieldReader::new(path, members);
         let flavor = word(&mut reader, "flavor", "`chat`, `completion` or `embedding`", ModelFlavor::parse);
@@ -135,7 +135,7 @@ impl ModelSpec {
     }
 }
 
-/// Reads one of several words; the default stands for an absent or odd one.
+/// Reads one of several words. An absent or invalid word counts as the default.
 fn word<T: Default>(reader: &mut FieldReader<'_>, name: &str, expected: &str, parse: impl Fn(&str) -> Option<T>) -> T {
     let Some(written) = reader.filled_text(name) else { return T::default() };
     parse(&written).unwrap_or_else(|| {

@@ -1,4 +1,4 @@
-//! Tests of the catalog: files, overlays, look-up, prices, reservations.
+//! Tests of the catalog: files, overlays, look-ups, prices and reservations.
 
 use serde_json::json;
 
@@ -205,13 +205,13 @@ fn the_cost_follows_the_formula() {
         (TokenUsage::default(), 0.0, 0.0),
         (TokenUsage { completion: 500_000, ..usage }, 7.0, 7.0),
         (TokenUsage { cache_read: 400_000, cache_write: 100_000, ..usage }, 1.0 + 0.2 + 0.3, 2.0),
-        // 100 000 of the written tokens are not split
+        // Of the written tokens, 100 000 are not split.
         (
             TokenUsage { cache_write: 300_000, cache_write_5m: 100_000, cache_write_1h: 100_000, ..usage },
             1.4 + 0.3 + 0.3 + 0.4,
             2.0,
         ),
-        // the parts alone say how much was written
+        // The parts alone determine the number of written tokens.
         (TokenUsage { cache_write_1h: 500_000, ..usage }, 1.0 + 2.0, 2.0),
     ] {
         let costs = (price.cost(&usage), bare.cost(&usage));
@@ -223,7 +223,7 @@ fn the_cost_follows_the_formula() {
 
 #[test]
 fn calls_cost_what_queries_say() {
-    // the fixture of `node/engine/src/price.rs`
+    // The values are the fixture of `node/engine/src/price.rs`.
     for (model, prompt, completion, cache_read, expected) in [
         ("gpt-4o", 100, 50, 0, 0.00075),
         ("gpt-4o-mini", 200, 20, 0, 0.000042),

@@ -1,10 +1,11 @@
-//! Cooling: upstreams that failed are left alone for a while (G-16).
+//! Cooling: failed upstreams are avoided for a while (G-16).
 //!
-//! A 429 cools an upstream until the time that it names, else for 5 s, doubled with each further one up to 60 s. Three
-//! failures within 30 s cool it for 30 s. After that one call probes it: a success ends the cooling, a failure renews it.
+//! A 429 cools an upstream for the delay that it names. Without a delay, it cools for 5 s, doubled with each further
+//! 429 up to 60 s. Three failures within 30 s cool an upstream for 30 s. Afterwards, one call probes it. A success ends
+//! the cooling, and a failure renews it.
 //!
-//! Nodes exchange their states and join them. The join is commutative, associative and idempotent, so that states may
-//! arrive late, twice and in any order.
+//! Nodes exchange their states and join them. The join is commutative, associative and idempotent. So states may arrive
+//! late, repeatedly and in any order.
 
 mod rate_limits;
 mod state;
@@ -19,21 +20,21 @@ pub use state::{
     LIMIT_COOLING_MS_MIN, PROBE_MS_MAX, UpstreamFailure,
 };
 
-/// States of one table. Over it, the stalest is forgotten.
+/// Upper bound of the states of one table. Beyond it, the stalest state is dropped.
 pub const COOLING_STATES_MAX: usize = 10_000;
-/// Time after its last change or cooling until a state is forgotten.
+/// Time from the last change or the end of cooling until a state is forgotten.
 pub const FORGET_MS: u64 = 10 * 60 * 1000;
-/// Difference between the clocks of two nodes.
+/// Upper bound of the difference between the clocks of two nodes.
 pub const CLOCK_SKEW_MS_MAX: u64 = 60_000;
 
-/// What cools: a secret for a model, by the model's upstream name.
+/// Subject of cooling: a secret with the upstream name of a model.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct CoolingKey {
     pub secret_id: String,
     pub model: String,
 }
 
-/// States of all upstreams that failed lately.
+/// States of all upstreams that failed recently.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CoolingTable {
     states: HashMap<CoolingKey, CoolingState>,
@@ -48,14 +49,15 @@ impl CoolingTable {
         self.states.get(key).map_or(CoolingPhase::Free, |state| state.phase(now_ms))
     }
 
-    /// Returns whether calls leave an upstream alone. One that is due for a probe is not cooling.
+    /// Returns whether calls avoid an upstream. An upstream that is due for a probe is not cooling.
     pub fn is_cooling(&self, key: &CoolingKey, now_ms: u64) -> bool {
         matches!(self.phase(key, now_ms), CoolingPhase::Cooling { .. })
     }
 
-    /// Begins an attempt, which is the probe where one is due. Returns the end of cooling if the upstream cools or is being
-    /// probed; the attempt is then left out unless nothing else is left. `attempt` is a number of its own, such as a random
-    /// one.
+    /// Begins an attempt, which is the probe if one is due.
+    ///
+    /// Returns the end of cooling as an error if the upstream cools or is being probed. The caller then skips the
+    /// attempt unless no other upstream is left. `attempt` is a unique number, such as a random one.
     pub fn begin(&mut self, key: &CoolingKey, now_ms: u64, attempt: u64) -> Result<(), u64> {
         let Some(state) = self.states.get_mut(key) else { return Ok(()) };
         match state.phase(now_ms) {
@@ -68,7 +70,7 @@ impl CoolingTable {
         }
     }
 
-    /// Records a failed attempt and returns the upstream's phase.
+    /// Records a failed attempt and returns the phase of the upstream.
     pub fn fail(&mut self, key: &CoolingKey, now_ms: u64, attempt: u64, failure: UpstreamFailure) -> CoolingPhase {
         self.make_room(key);
         let state = self.states.entry(key.clone()).or_default();
@@ -76,26 +78,27 @@ impl CoolingTable {
         state.phase(now_ms)
     }
 
-    /// Records a success of an attempt that began at `begun_ms`. What failed later still counts.
+    /// Records the success of an attempt that began at `begun_ms`. Later failures still count.
     pub fn succeed(&mut self, key: &CoolingKey, begun_ms: u64) {
-        // an upstream without failures needs no state
+        // An upstream without failures needs no state.
         if let Some(state) = self.states.get_mut(key) {
             state.succeed(begun_ms);
         }
     }
 
-    /// Returns the state of an upstream; `None` if it has not failed lately.
+    /// Returns the state of an upstream, or `None` if it has not failed recently.
     pub fn state(&self, key: &CoolingKey) -> Option<&CoolingState> {
         self.states.get(key)
     }
 
-    /// Returns the states, to send them to other nodes.
+    /// Returns all states, for other nodes.
     pub fn states(&self) -> impl Iterator<Item = (&CoolingKey, &CoolingState)> {
         self.states.iter()
     }
 
-    /// Joins a state of another node; returns whether that changed anything. A state of a time that cannot be yet is left
-    /// out: it would cool until then.
+    /// Joins a state of another node, and returns whether it changed anything.
+    ///
+    /// A state from an impossible future time is ignored, because it would cool until then.
     pub fn join(&mut self, key: &CoolingKey, other: &CoolingState, now_ms: u64) -> bool {
         if other.last_ms() > now_ms.saturating_add(RETRY_AFTER_MS_MAX + CLOCK_SKEW_MS_MAX) {
             return false;
@@ -108,7 +111,7 @@ impl CoolingTable {
         changed
     }
 
-    /// Forgets states that no longer matter.
+    /// Drops states that no longer matter.
     pub fn forget(&mut self, now_ms: u64) {
         self.states.retain(|_, state| state.last_ms().saturating_add(FORGET_MS) > now_ms);
     }

@@ -1,23 +1,23 @@
-//! Delays that upstreams name in headers of a 429.
+//! Delays in the headers of a 429 from an upstream.
 
 use crate::calendar::parse_http_date;
 
-/// Longest delay that is taken from an upstream.
+/// Upper bound of a delay from an upstream.
 pub const RETRY_AFTER_MS_MAX: u64 = 60 * 60 * 1000;
-/// Headers that are looked at.
+/// Upper bound of the inspected headers.
 const HEADERS_MAX: usize = 256;
-/// Numbers above are times since 1970 in seconds, not delays.
+/// Bound above which a number is not a delay but a time in seconds since 1970.
 const EPOCH_SECONDS_MIN: f64 = 1e9;
-/// Numbers above are times since 1970 in milliseconds.
+/// Bound above which a number is a time in milliseconds since 1970.
 const EPOCH_MS_MIN: f64 = 1e12;
 
 const RESET: &str = "x-ratelimit-reset";
 const REMAINING: &str = "x-ratelimit-remaining";
 
-/// Returns the delay that the headers of a response name, at most [`RETRY_AFTER_MS_MAX`]. Names may be in any case.
+/// Returns the delay in the headers of a response, at most [`RETRY_AFTER_MS_MAX`]. Names may be in any case.
 ///
-/// `retry-after-ms` and `retry-after` take precedence over `x-ratelimit-reset*`. Of several resets, the latest one of the
-/// exhausted limits counts. If no limit says that it is exhausted, the earliest reset counts.
+/// `retry-after-ms` and `retry-after` take precedence over `x-ratelimit-reset*`. Among several resets, the latest one
+/// of the exhausted limits counts. If no limit is exhausted, the earliest reset counts.
 pub fn retry_after_ms<'a>(headers: impl IntoIterator<Item = (&'a str, &'a str)>, now_ms: u64) -> Option<u64> {
     let (mut in_ms, mut retry_after) = (None, None);
     let (mut resets, mut exhausted) = (Vec::new(), Vec::new());
@@ -43,12 +43,12 @@ pub fn retry_after_ms<'a>(headers: impl IntoIterator<Item = (&'a str, &'a str)>,
     Some(delay.ceil().min(RETRY_AFTER_MS_MAX as f64) as u64)
 }
 
-/// Delay until a time in milliseconds; zero if it is over.
+/// Returns the delay until a time in milliseconds, or zero for a past time.
 fn until(at_ms: i64, now_ms: u64) -> Option<f64> {
     Some((at_ms as f64 - now_ms as f64).max(0.0))
 }
 
-/// Reads `120ms`, `1.5s`, `6m0s`, `1h2m`, seconds, or a time since 1970; returns a delay in milliseconds.
+/// Reads `120ms`, `1.5s`, `6m0s`, `1h2m`, seconds, or a time since 1970. Returns a delay in milliseconds.
 fn reset(value: &str, now_ms: u64) -> Option<f64> {
     match number(value) {
         Some(at) if at >= EPOCH_MS_MIN => Some((at - now_ms as f64).max(0.0)),
@@ -59,7 +59,7 @@ fn reset(value: &str, now_ms: u64) -> Option<f64> {
 }
 
 fn duration(value: &str) -> Option<f64> {
-    /// Parts of a duration, such as the hours.
+    /// Upper bound of the parts of a duration, such as the hours.
     const PARTS_MAX: usize = 5;
     let (mut rest, mut total) = (value, 0.0);
     for _ in 0..PARTS_MAX {
@@ -94,7 +94,7 @@ fn number(text: &str) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// 2026-11-27
+    /// Start of 2026-11-27.
     const NOW: u64 = 1_795_737_600_000;
 
     #[test]

@@ -1,4 +1,4 @@
-//! State of one upstream: what failed, until when it cools, and who probes it.
+//! State of one upstream: its failures, its cooling and its probe.
 
 use std::collections::BTreeSet;
 
@@ -6,33 +6,33 @@ use serde::{Deserialize, Serialize};
 
 use super::RETRY_AFTER_MS_MAX;
 
-/// First cooling after a 429 that names no time.
+/// First cooling time after a 429 without a delay.
 pub const LIMIT_COOLING_MS_MIN: u64 = 5_000;
-/// Longest cooling after a 429 that names no time.
+/// Longest cooling time after a 429 without a delay.
 pub const LIMIT_COOLING_MS_MAX: u64 = 60_000;
-/// Failures within the window that cool an upstream.
+/// Number of failures within the window that cool an upstream.
 pub const FAILURES_MAX: usize = 3;
 pub const FAILURE_WINDOW_MS: u64 = 30_000;
 pub const FAILURE_COOLING_MS: u64 = 30_000;
 /// Time after which a probe without a result counts as lost.
 pub const PROBE_MS_MAX: u64 = 30_000;
-/// Doublings that are counted.
+/// Upper bound of the counted doublings.
 const STEP_MAX: u32 = 16;
 
-/// Failure of an upstream that counts for its cooling.
+/// Failure of an upstream that matters for its cooling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UpstreamFailure {
-    /// Status 429, with the delay that it names.
+    /// Status 429, with the delay from its headers.
     RateLimited { retry_after_ms: Option<u64> },
-    /// Status 5xx, or no connection.
+    /// Status 5xx, or a failed connection.
     Unavailable,
 }
 
-/// What calls do with an upstream.
+/// Availability of an upstream for calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CoolingPhase {
     Free,
-    /// Calls leave it alone, or one probes it.
+    /// Calls avoid the upstream, or one call probes it.
     Cooling {
         until_ms: u64,
     },
@@ -40,26 +40,26 @@ pub enum CoolingPhase {
     ProbeDue,
 }
 
-/// An attempt, by its time; `attempt` tells two of one millisecond apart.
+/// Time of an attempt. `attempt` distinguishes attempts of the same millisecond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 struct AttemptMark {
     at_ms: u64,
     attempt: u64,
 }
 
-/// Decision to leave an upstream alone. Of two, the later one counts.
+/// Decision to avoid an upstream. The latest decision counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 struct CoolingHold {
     since_ms: u64,
     until_ms: u64,
-    /// 429s without a success between them, as far as they are counted.
+    /// Number of 429s without a success between them, up to a maximum.
     step: u32,
 }
 
-/// State of one upstream. All members grow with the time, so that two states have a join.
+/// State of one upstream. All members only grow with time, so two states have a join.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoolingState {
-    /// Begin of the latest attempt that succeeded; what failed until then is no longer here.
+    /// Start of the latest successful attempt. Failures up to then are removed.
     succeeded_ms: u64,
     /// Latest failures, at most [`FAILURES_MAX`].
     failures: BTreeSet<AttemptMark>,
@@ -83,7 +83,7 @@ impl CoolingState {
         }
     }
 
-    /// Time of the last change or of the end of cooling.
+    /// Returns the time of the last change or of the end of cooling, whichever is later.
     pub fn last_ms(&self) -> u64 {
         let failure = self.failures.last().map_or(0, |mark| mark.at_ms);
         let hold = self.hold.map_or(0, |hold| hold.until_ms);
@@ -102,7 +102,7 @@ impl CoolingState {
         let step = self.hold.map_or(0, |hold| hold.step);
         match failure {
             UpstreamFailure::RateLimited { retry_after_ms } => {
-                // calls that were on their way when cooling began are one failure, not many
+                // Calls that were in flight when cooling began count as a single failure.
                 let is_new = self.hold.is_none_or(|hold| now_ms >= hold.until_ms);
                 let doubled = (LIMIT_COOLING_MS_MIN << step.min(STEP_MAX)).min(LIMIT_COOLING_MS_MAX);
                 let usual = if is_new { doubled } else { 0 };
@@ -114,7 +114,7 @@ impl CoolingState {
                 self.keep_latest();
                 let begin = now_ms.saturating_sub(FAILURE_WINDOW_MS);
                 let recent = self.failures.iter().filter(|mark| mark.at_ms > begin).count();
-                // a failed probe renews the cooling at once
+                // A failed probe renews the cooling at once.
                 if recent >= FAILURES_MAX || was_held {
                     self.hold_for(now_ms, FAILURE_COOLING_MS, step);
                 }
@@ -127,7 +127,7 @@ impl CoolingState {
         self.drop_past();
     }
 
-    /// Returns the least state that has what both have.
+    /// Returns the least upper bound of two states.
     #[must_use]
     pub fn join(&self, other: &CoolingState) -> CoolingState {
         let mut joined = CoolingState {
@@ -141,7 +141,7 @@ impl CoolingState {
         joined
     }
 
-    /// Cools until a delay from now, or longer if that was decided already.
+    /// Cools for a delay from now, or longer if that was already decided.
     fn hold_for(&mut self, now_ms: u64, delay_ms: u64, step: u32) {
         let until_ms = now_ms.saturating_add(delay_ms).max(self.hold.map_or(0, |hold| hold.until_ms));
         self.hold = self.hold.max(Some(CoolingHold { since_ms: now_ms, until_ms, step }));

@@ -1,4 +1,4 @@
-//! Tests of cooling: its delays, the probe, and limits of the table.
+//! Tests of cooling: delays, probes, and limits of the table.
 
 use super::*;
 

@@ -2,19 +2,19 @@
 
 use super::{AuthFormat, HeaderRefusal, Provider, ProviderType, check_header};
 
-/// How a secret becomes the credentials of a request.
+/// Form in which a secret becomes the credentials of a request.
 #[derive(Clone, PartialEq, Eq)]
 pub enum AuthPlan {
-    /// These headers are sent; their names are in lower case.
+    /// The given headers are sent. Their names are in lower case.
     Headers(Vec<(String, String)>),
-    /// The secret is exchanged for a token first, which [`bearer_headers`] then turns into headers.
+    /// The secret is first exchanged for a token. [`bearer_headers`] turns the token into headers.
     Exchange(TokenExchange),
     /// Each request is signed with AWS Signature Version 4.
     AwsSignature { assumes_role: bool },
 }
 
 impl std::fmt::Debug for AuthPlan {
-    /// Shows no values.
+    /// Prints no values, because they are secret.
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             AuthPlan::Headers(headers) => out.debug_list().entries(headers.iter().map(|(name, _)| name)).finish(),
@@ -26,10 +26,11 @@ impl std::fmt::Debug for AuthPlan {
     }
 }
 
-/// Ways to get a token for a secret.
+/// Ways to exchange a secret for a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenExchange {
-    /// Client credentials of Microsoft Entra: the secret is JSON with `client_id`, `client_secret`, `tenant_id`, `scope`.
+    /// Client credentials of Microsoft Entra. The secret is JSON with `client_id`, `client_secret`, `tenant_id` and
+    /// `scope`.
     EntraClient,
     EntraFederated,
     GoogleServiceAccount,
@@ -40,8 +41,8 @@ pub enum TokenExchange {
 
 /// Returns how a provider is authenticated with the value of its secret.
 ///
-/// An unknown `auth_type` counts as the default of the provider type: an odd value switches nothing off (trap 14).
-/// White space around a secret was pasted with it and is not sent.
+/// An unknown `auth_type` counts as the default of the provider type, so an invalid value disables nothing (trap 14).
+/// White space around a secret is removed, because it was pasted by accident.
 pub fn auth_plan(provider: &Provider, secret: &str) -> Result<AuthPlan, HeaderRefusal> {
     use ProviderType as T;
     let secret = secret.trim();
@@ -62,7 +63,7 @@ pub fn auth_plan(provider: &Provider, secret: &str) -> Result<AuthPlan, HeaderRe
         (T::Bedrock, kind) => Ok(AuthPlan::AwsSignature { assumes_role: kind == "assume_role" }),
         (T::Vertex, "service_account_key") => Ok(AuthPlan::Exchange(TokenExchange::GoogleServiceAccount)),
         (T::Databricks, "service_principal_oauth") => Ok(AuthPlan::Exchange(TokenExchange::DatabricksServicePrincipal)),
-        // a local server without a key
+        // A local server needs no key.
         (T::Ollama, _) if secret.is_empty() => Ok(AuthPlan::Headers(Vec::new())),
         (T::OpenAi, kind) if provider.metadata.auth_format == AuthFormat::ApiKey && kind != "oauth_bearer" => {
             single("authorization", format!("Api-Key {secret}"))
@@ -71,7 +72,7 @@ pub fn auth_plan(provider: &Provider, secret: &str) -> Result<AuthPlan, HeaderRe
     }
 }
 
-/// Returns the headers for a token, such as one that was got by a [`TokenExchange`].
+/// Returns the headers for a token, such as the result of a [`TokenExchange`].
 pub fn bearer_headers(provider: &Provider, token: &str) -> Result<Vec<(String, String)>, HeaderRefusal> {
     with_organization(provider, "authorization", format!("Bearer {token}"))
 }

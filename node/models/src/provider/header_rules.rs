@@ -1,13 +1,13 @@
-//! Headers that a provider secret adds: templates of their values, and what is refused (G-09b).
+//! Headers that a provider secret adds: templates of values, and refused headers (G-09b).
 
 use super::Provider;
 
-/// Bytes of one rendered header value.
+/// Upper bound of a rendered header value, in bytes.
 const HEADER_VALUE_BYTES_MAX: usize = 16 << 10;
-/// Variables in one template.
+/// Upper bound of the variables in one template.
 const TEMPLATE_VARIABLES_MAX: usize = 64;
 
-/// Headers of one connection, and those that frame a message: never taken from a user.
+/// Headers that are specific to a connection or frame a message. Users cannot set them.
 const HOP_BY_HOP: [&str; 13] = [
     "connection",
     "content-length",
@@ -27,7 +27,7 @@ const HOP_BY_HOP: [&str; 13] = [
 /// Values of the variables in header templates.
 #[derive(Clone, Copy, Default)]
 pub struct HeaderVariables<'a> {
-    /// Address of the owner of the caller's key.
+    /// E-mail address of the owner of the caller's key.
     pub email: &'a str,
     pub model: &'a str,
     /// Value of the provider secret.
@@ -35,7 +35,7 @@ pub struct HeaderVariables<'a> {
 }
 
 impl std::fmt::Debug for HeaderVariables<'_> {
-    /// Does not show the secret.
+    /// Omits the secret.
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("HeaderVariables")
             .field("email", &self.email)
@@ -44,7 +44,7 @@ impl std::fmt::Debug for HeaderVariables<'_> {
     }
 }
 
-/// Reason for which a header is not sent. Never contains the value, which may be a secret.
+/// Reason why a header is not sent. It never contains the value, which may be secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderRefusal {
     #[error("{name:?} is no header name: use letters, digits and hyphens")]
@@ -59,7 +59,7 @@ pub enum HeaderRefusal {
     TooManyVariables { name: String },
 }
 
-/// Headers to send, with names in lower case, and those that are refused. A refused header does not stop the call.
+/// Headers to send, with names in lower case, and refused headers. A refused header does not stop the call.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct RenderedHeaders {
     pub headers: Vec<(String, String)>,
@@ -67,14 +67,14 @@ pub struct RenderedHeaders {
 }
 
 impl std::fmt::Debug for RenderedHeaders {
-    /// Shows names only: values may be secrets.
+    /// Prints only names, because values may be secret.
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let names: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
         out.debug_struct("RenderedHeaders").field("headers", &names).field("refused", &self.refused).finish()
     }
 }
 
-/// Returns whether a header belongs to one connection. The name is in lower case.
+/// Returns whether a header is specific to a connection. The name must be in lower case.
 pub fn is_hop_by_hop(name: &str) -> bool {
     HOP_BY_HOP.binary_search(&name).is_ok()
 }
@@ -114,8 +114,9 @@ pub fn render_additional_headers(provider: &Provider, variables: HeaderVariables
     rendered
 }
 
-/// Fills in `{{name}}`, also as `{{{name}}}` and `{{&name}}`. Nothing is escaped: this is no HTML. An unknown variable is
-/// an empty text, as in Mustache; an unclosed one stays as it is.
+/// Replaces `{{name}}`, `{{{name}}}` and `{{&name}}` by values. Nothing is escaped, because the result is not HTML.
+///
+/// An unknown variable becomes an empty text, as in Mustache. An unclosed one stays unchanged.
 fn render(name: &str, template: &str, variables: HeaderVariables<'_>) -> Result<String, HeaderRefusal> {
     let (mut rendered, mut rest) = (String::new(), template);
     for _ in 0..=TEMPLATE_VARIABLES_MAX {

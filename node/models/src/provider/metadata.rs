@@ -1,4 +1,4 @@
-//! Typed view of the metadata of a provider secret. Unknown keys are kept, odd values count as absent.
+//! Typed view of the metadata of a provider secret. Unknown keys are kept, and invalid values count as absent.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,11 +12,11 @@ use crate::complaint::{FieldReader, MetadataComplaint, kind_of};
 
 pub const WEIGHT_MAX: f64 = 1e6;
 pub const PRIORITY_MAX: i64 = 1_000_000;
-/// Upper bound of `timeout_ms`: no call lasts longer (G-18).
+/// Upper bound of `timeout_ms`, because no call lasts longer (G-18).
 pub const TIMEOUT_MS_MAX: u64 = 30 * 60 * 1000;
-/// Custom models of one secret that are read.
+/// Upper bound of the custom models of one secret. Further ones are ignored.
 const CUSTOM_MODELS_MAX: usize = 10_000;
-/// Headers of one secret that are read.
+/// Upper bound of the additional headers of one secret. Further ones are ignored.
 const ADDITIONAL_HEADERS_MAX: usize = 64;
 
 const WEIGHT_DEFAULT: f64 = 1.0;
@@ -30,7 +30,7 @@ pub enum AuthFormat {
     ApiKey,
 }
 
-/// A text that is not printed: credentials that users keep in the metadata.
+/// Text that is never printed, for credentials that users store in the metadata.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HiddenText(String);
 
@@ -58,7 +58,7 @@ pub struct ProviderMetadata {
     pub auth_source: Option<String>,
     pub auth_format: AuthFormat,
     pub organization_id: Option<String>,
-    /// Replaces the path of an endpoint; an empty text is no path.
+    /// Path that replaces the path of every endpoint. An empty text means no path.
     pub endpoint_path: Option<String>,
     pub api_version: Option<String>,
     pub deployment: Option<String>,
@@ -70,27 +70,27 @@ pub struct ProviderMetadata {
     pub external_id: Option<HiddenText>,
     pub project: Option<String>,
     pub location: Option<String>,
-    /// The only models that may be called, if any are listed.
+    /// Exclusive list of the models that may be called, if present.
     pub models: Option<Vec<String>>,
     pub custom_models: BTreeMap<String, Arc<ModelSpec>>,
     pub exclude_default_models: bool,
-    /// Names and templates of headers, as configured; see `render_additional_headers`.
+    /// Names and templates of headers, as configured. See `render_additional_headers`.
     pub additional_headers: Vec<(String, String)>,
     pub supports_streaming: bool,
     pub override_model: Option<String>,
     pub override_system_prompt: Option<String>,
-    /// Share of the calls within one priority. Zero is used only when nothing else is left.
+    /// Share of the calls within one priority. A secret with zero is used only if no other is left.
     pub weight: f64,
-    /// Low ones are tried first.
+    /// Priority. Secrets with low numbers are tried first.
     pub priority: i64,
     pub timeout_ms: Option<u64>,
     pub tls: ProviderTls,
-    /// All members as they were stored, also those above and unknown ones.
+    /// All members in their original form, including unknown ones.
     pub members: Map<String, Value>,
 }
 
 impl fmt::Debug for ProviderMetadata {
-    /// Shows no stored members: users keep credentials in them.
+    /// Prints no stored members, because users store credentials in them.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("ProviderMetadata")
             .field("api_base", &self.api_base)
@@ -139,18 +139,18 @@ impl ProviderMetadata {
         (metadata, reader.into_complaints())
     }
 
-    /// Returns whether the list of models, if there is one, has this name.
+    /// Returns whether a model may be called. Without a list of models, every model may.
     pub fn allows(&self, model: &str) -> bool {
         self.models.as_ref().is_none_or(|models| models.iter().any(|name| name == model))
     }
 
-    /// Returns whether the list of models names this one.
+    /// Returns whether there is a list of models that contains this one.
     pub fn lists(&self, model: &str) -> bool {
         self.models.is_some() && self.allows(model)
     }
 }
 
-/// Reads the kind of credentials; secrets of type vertex spell its name differently.
+/// Reads the kind of credentials. Secrets of type `vertex` spell the member's name differently.
 fn auth_type(reader: &mut FieldReader<'_>) -> Option<String> {
     let other = reader.filled_text("authType");
     reader.filled_text("auth_type").or(other)
@@ -178,7 +178,7 @@ fn custom_models(reader: &mut FieldReader<'_>) -> BTreeMap<String, Arc<ModelSpec
         if !value.is_object() && !value.is_null() {
             reader.complain(&format!("customModels.{name}"), format!("an object was expected, not {}", kind_of(value)));
         }
-        // a model without a valid spec is still a model of this provider
+        // A model without a valid spec still belongs to this provider.
         let members = value.as_object().unwrap_or(&no_members);
         let (spec, complaints) = ModelSpec::parse(&format!("metadata.customModels.{name}"), members);
         reader.add(complaints);

@@ -1,4 +1,4 @@
-//! Providers of models: the types of their secrets, and the typed view of one secret (1.3).
+//! Providers of models: types of secrets, and the typed view of one secret (1.3).
 
 mod auth;
 mod header_rules;
@@ -20,7 +20,7 @@ pub use target::SecretTarget;
 pub use tls::{ProviderTls, TLS_KEY_MEMBER, check_tls};
 pub use url::{UpstreamCall, UpstreamEndpoint, UrlError, endpoint_url};
 
-/// Type of a provider secret, by the names of the contract.
+/// Type of a provider secret, named as in the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ProviderType {
     OpenAi,
@@ -48,7 +48,7 @@ pub enum ProviderType {
     Js,
 }
 
-/// Facts of one type: its name, the usual name of its secret, and its default base URL.
+/// Facts about one type: its name, the usual name of its secret, and its default base URL.
 struct ProviderFacts {
     provider: ProviderType,
     name: &'static str,
@@ -65,7 +65,7 @@ const fn facts(
     ProviderFacts { provider, name, secret_name, base }
 }
 
-/// In the order of [`ProviderType`].
+/// Facts in the order of [`ProviderType`].
 const FACTS: [ProviderFacts; 23] = [
     facts(ProviderType::OpenAi, "openai", Some("OPENAI_API_KEY"), Some("https://api.openai.com/v1")),
     facts(ProviderType::Anthropic, "anthropic", Some("ANTHROPIC_API_KEY"), Some("https://api.anthropic.com/v1")),
@@ -108,7 +108,7 @@ impl ProviderType {
         FACTS.iter().map(|facts| facts.provider)
     }
 
-    /// Returns the type of this name, which is case-sensitive.
+    /// Returns the type with this name, which is case-sensitive.
     pub fn parse(name: &str) -> Option<ProviderType> {
         FACTS.iter().find(|facts| facts.name == name).map(|facts| facts.provider)
     }
@@ -121,7 +121,7 @@ impl ProviderType {
         self.facts().name
     }
 
-    /// Returns the name that secrets of this type usually have.
+    /// Returns the usual name of secrets of this type.
     pub fn usual_secret_name(self) -> Option<&'static str> {
         self.facts().secret_name
     }
@@ -130,12 +130,12 @@ impl ProviderType {
         self.facts().base
     }
 
-    /// Returns whether models can be called with such a secret; others are only stored (G-09).
+    /// Returns whether models can be called with such a secret. Other secrets are only stored (G-09).
     pub fn is_callable(self) -> bool {
         self.usual_secret_name().is_some()
     }
 
-    /// Returns whether upstreams of this type take OpenAI's wire format at `base + path`.
+    /// Returns whether upstreams of this type accept OpenAI's wire format at `base + path`.
     pub fn speaks_openai(self) -> bool {
         use ProviderType::{Anthropic, Azure, Bedrock, Databricks, Google, Vertex};
         self.is_callable() && !matches!(self, Anthropic | Google | Azure | Bedrock | Vertex | Databricks)
@@ -149,7 +149,7 @@ pub enum ProviderScope {
     Project,
 }
 
-/// A provider secret without its value.
+/// Provider secret without its value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Provider {
     /// Id of the secret's record.
@@ -161,8 +161,9 @@ pub struct Provider {
 }
 
 impl Provider {
-    /// Returns the view of a secret, and complaints about members of its metadata that count as absent.
-    /// No metadata switches a provider off: one odd key at the vendor did (trap 14).
+    /// Returns the view of a secret, and complaints about metadata members that count as absent.
+    ///
+    /// Metadata never disable a provider, in contrast to the vendor's product (trap 14).
     pub fn parse(
         id: impl Into<String>,
         name: impl Into<String>,
@@ -174,12 +175,12 @@ impl Provider {
         (Provider { id: id.into(), name: name.into(), provider_type, scope, metadata }, complaints)
     }
 
-    /// Returns whether this is a custom provider: one that defines models of its own.
+    /// Returns whether the provider is custom, which means that it defines its own models.
     pub fn is_custom(&self) -> bool {
         !self.metadata.custom_models.is_empty()
     }
 
-    /// Returns the configured base URL or the default one, without a slash at its end.
+    /// Returns the configured base URL or the default one, without trailing slashes.
     pub fn base(&self) -> Option<&str> {
         let configured = self.metadata.api_base.as_deref();
         configured.or(self.provider_type.default_base()).map(|base| base.trim_end_matches('/'))

@@ -1,36 +1,36 @@
-//! Servers that a provider secret is sent to, to notice when they change.
+//! Servers that receive a provider secret, to detect when they change.
 
 use std::collections::BTreeSet;
 
 use super::{Provider, ProviderType, UpstreamCall, UpstreamEndpoint, endpoint_url};
 
-/// Endpoints that together have all hosts of a provider.
+/// Endpoints that together cover all hosts of a provider.
 const ENDPOINTS: [UpstreamEndpoint<'static>; 4] = [
     UpstreamEndpoint::Chat,
     UpstreamEndpoint::AnthropicMessages,
     UpstreamEndpoint::Gemini("generateContent"),
     UpstreamEndpoint::Converse,
 ];
-/// Stands for any model, which is never part of an origin.
+/// Placeholder for a model, which is never part of an origin.
 const ANY_MODEL: &str = "m";
 
-/// Where a secret goes: addresses as they were configured, and the origins of all requests.
+/// Destination of a secret: configured addresses, and the origins of all requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SecretTarget {
-    /// Whole, as servers of several owners may share a host.
+    /// Complete base URL, because servers of several owners may share a host.
     api_base: Option<String>,
     token_url: Option<String>,
     origins: BTreeSet<String>,
 }
 
 impl SecretTarget {
-    /// Returns the target of a provider's secret: it depends on type, region and location as well.
+    /// Returns the target of a provider's secret, which also depends on type, region and location.
     pub fn of(provider: &Provider) -> SecretTarget {
         let call = |endpoint| UpstreamCall { endpoint, model: ANY_MODEL, stream: false };
         let urls = ENDPOINTS.into_iter().filter_map(|endpoint| endpoint_url(provider, &call(endpoint)).ok());
         let mut origins: BTreeSet<String> = urls.map(|url| origin(&url)).collect();
         if provider.provider_type == ProviderType::Bedrock {
-            // roles are assumed in the region whatever the base is
+            // Roles are assumed in the region, independent of the base URL.
             origins.extend(provider.metadata.region.as_ref().map(|region| format!("sts of {region}")));
         }
         let token_url = provider.metadata.members.get("token_url").filter(|url| !url.is_null());

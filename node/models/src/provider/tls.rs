@@ -1,6 +1,7 @@
-//! Certificates of a provider secret: `metadata.tls`.
+//! Certificates of a provider secret in `metadata.tls`.
 //!
-//! Metadata are stored in clear text, so that the key of a certificate is never there: it is a member of the secret.
+//! Metadata are stored in clear text, so they never contain the key of a certificate. The key is a member of the
+//! secret.
 
 use serde_json::{Map, Value};
 
@@ -8,18 +9,18 @@ use crate::complaint::{FieldReader, MetadataComplaint, kind_of};
 
 /// Member of the secret with the private key of the certificate.
 pub const TLS_KEY_MEMBER: &str = "tls_key";
-/// Bytes of a PEM text.
+/// Upper bound of a PEM text, in bytes.
 const PEM_BYTES_MAX: usize = 256 << 10;
 
 const PEM_BEGIN: &str = "-----BEGIN CERTIFICATE-----";
 const PRIVATE_KEY: &str = "PRIVATE KEY-----";
 
-/// Certificates in PEM for connections to a provider.
+/// Certificates in PEM format for connections to a provider.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProviderTls {
-    /// Authorities that are trusted besides those of the system.
+    /// Authorities that are trusted in addition to those of the system.
     pub ca: Option<String>,
-    /// Certificate that this server shows, with those of intermediate authorities behind it. The secret has its key.
+    /// Certificate of this server, followed by those of intermediate authorities. The secret contains its key.
     pub cert: Option<String>,
 }
 
@@ -35,7 +36,7 @@ impl ProviderTls {
     }
 }
 
-/// Checks `tls` of metadata that someone wants to store.
+/// Checks the member `tls` of metadata before they are stored.
 pub fn check_tls(metadata: &Map<String, Value>) -> Result<(), MetadataComplaint> {
     match metadata.get("tls") {
         None | Some(Value::Null) => Ok(()),

@@ -6,9 +6,9 @@ const AZURE_API_VERSION: &str = "2023-07-01-preview";
 const VERTEX_GEMINI_LOCATION: &str = "us-central1";
 const VERTEX_ANTHROPIC_LOCATION: &str = "us-east5";
 const BEDROCK_REGION: &str = "us-east-1";
-/// Bytes of a base URL.
+/// Upper bound of a base URL, in bytes.
 const BASE_BYTES_MAX: usize = 2048;
-/// Bytes of a path that is passed through.
+/// Upper bound of a path that is passed through, in bytes.
 const PATH_BYTES_MAX: usize = 2048;
 
 /// Endpoint of an upstream, by its wire format.
@@ -22,13 +22,13 @@ pub enum UpstreamEndpoint<'a> {
     AnthropicMessages,
     /// Verb of a Gemini model, such as `generateContent`.
     Gemini(&'a str),
-    /// Converse of Bedrock.
+    /// Converse API of Bedrock.
     Converse,
-    /// Another path below the base URL, such as `/images/generations`.
+    /// Other path below the base URL, such as `/images/generations`.
     Path(&'a str),
 }
 
-/// What is called: the endpoint and the model by its upstream name.
+/// Called endpoint, with the upstream name of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UpstreamCall<'a> {
     pub endpoint: UpstreamEndpoint<'a>,
@@ -36,7 +36,7 @@ pub struct UpstreamCall<'a> {
     pub stream: bool,
 }
 
-/// Error of an upstream URL. Does not contain the URL, which callers must not see.
+/// Error of an upstream URL. It does not contain the URL, which callers must not see.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
     #[error(
@@ -53,7 +53,7 @@ pub enum UrlError {
     Path,
 }
 
-/// Returns the URL of a call. A query of the base URL stays at the end.
+/// Returns the URL of a call. The query of the base URL is kept.
 pub fn endpoint_url(provider: &Provider, call: &UpstreamCall<'_>) -> Result<String, UrlError> {
     use ProviderType as T;
     if !provider.provider_type.is_callable() {
@@ -94,7 +94,7 @@ pub fn endpoint_url(provider: &Provider, call: &UpstreamCall<'_>) -> Result<Stri
     }
 }
 
-/// Path of an endpoint of the OpenAI format.
+/// Returns the path of an endpoint of the OpenAI format.
 fn openai_path<'a>(provider: &Provider, call: &UpstreamCall<'a>) -> Result<&'a str, UrlError> {
     match call.endpoint {
         UpstreamEndpoint::Chat => Ok("/chat/completions"),
@@ -112,7 +112,7 @@ fn azure(provider: &Provider, call: &UpstreamCall<'_>) -> Result<String, UrlErro
     let version = provider.metadata.api_version.as_deref().unwrap_or(AZURE_API_VERSION);
     let query = format!("api-version={}", encoded(version));
     let prefix = match (&provider.metadata.deployment, call.endpoint) {
-        // the model is in the body
+        // The request body contains the model.
         (_, UpstreamEndpoint::Responses) => "/openai".to_owned(),
         (Some(deployment), _) => format!("/openai/deployments/{}", encoded(deployment)),
         (None, _) if provider.metadata.no_named_deployment => String::new(),
@@ -192,7 +192,7 @@ fn no_endpoint<T>(provider: &Provider, call: &UpstreamCall<'_>) -> Result<T, Url
     Err(UrlError::NoEndpoint { provider_type: provider.provider_type.name(), endpoint })
 }
 
-/// Checks a name that becomes part of a host name, so that it cannot lead to another host.
+/// Checks a part of a host name, so that it cannot lead to another host.
 fn host_label<'a>(provider: &Provider, field: &'static str, label: &'a str) -> Result<&'a str, UrlError> {
     let is_label = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     if label.bytes().all(is_label) { Ok(label) } else { Err(missing(provider, field)) }
@@ -200,13 +200,13 @@ fn host_label<'a>(provider: &Provider, field: &'static str, label: &'a str) -> R
 
 fn checked_path(path: &str) -> Result<&str, UrlError> {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"?#\\".contains(&byte);
-    let decoded = path.to_ascii_lowercase().replace("%2e", ".");
+    let decoded = path.to_ascii_lowercase().replace("%2e", ".").replace("%2f", "/").replace("%5c", "/");
     let climbs = decoded.split('/').any(|part| part == ".." || part == ".");
     let valid = path.starts_with('/') && path.len() <= PATH_BYTES_MAX && path.bytes().all(is_plain) && !climbs;
     if valid { Ok(path) } else { Err(UrlError::Path) }
 }
 
-/// Appends path and query to a base URL after a check of the base.
+/// Checks a base URL, and appends the path and the query.
 fn joined(provider: &Provider, base: &str, path: &str, query: &str) -> Result<String, UrlError> {
     let bad = |problem| Err(UrlError::Base { provider: provider.name.clone(), problem });
     let (address, own_query) = base.split_once('?').unwrap_or((base, ""));
@@ -240,7 +240,7 @@ fn joined(provider: &Provider, base: &str, path: &str, query: &str) -> Result<St
     Ok(url)
 }
 
-/// Percent-encodes one segment of a path or one value of a query.
+/// Percent-encodes a path segment or a query value.
 fn encoded(text: &str) -> String {
     use std::fmt::Write;
     let mut out = String::with_capacity(text.len());
@@ -251,7 +251,7 @@ fn encoded(text: &str) -> String {
             write!(out, "%{byte:02X}").expect("a String takes all that is written");
         }
     }
-    // a segment of dots alone would climb
+    // A segment of only dots would change the directory.
     if out.bytes().all(|byte| byte == b'.') { out.replace('.', "%2E") } else { out }
 }
 
@@ -383,6 +383,8 @@ mod tests {
             ("openai", json!({}), E::Path("images"), "path"),
             ("openai", json!({}), E::Path("/a/../b"), "path"),
             ("openai", json!({}), E::Path("/a/%2E%2e/b"), "path"),
+            ("openai", json!({}), E::Path("/a/..%2f..%2Fb"), "path"),
+            ("openai", json!({}), E::Path("/a/..%5Cb"), "path"),
             ("openai", json!({}), E::Path("/a?b"), "path"),
         ] {
             let error = url(name, metadata.clone(), endpoint, "m").expect_err(name).to_string();

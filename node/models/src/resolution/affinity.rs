@@ -1,21 +1,23 @@
-//! Sessions of calls, whose upstream has their prompts in its cache (G-72).
+//! Sessions of calls, whose prompts are in the cache of one upstream (G-72).
 
 use serde_json::Value;
 
 /// Headers that name a session, in order of precedence.
 const SESSION_HEADERS: [&str; 3] = ["x-session-id", "x-session-affinity", "x-claude-code-session-id"];
 const PROMPT_CACHE_KEY: &str = "prompt_cache_key";
-/// Members with the system prompt, in any dialect.
+/// Members that contain the system prompt in the different dialects.
 const SYSTEM_MEMBERS: [&str; 4] = ["system", "instructions", "systemInstruction", "system_instruction"];
-/// Members with the messages, in any dialect.
+/// Members that contain the messages in the different dialects.
 const MESSAGE_MEMBERS: [&str; 3] = ["messages", "input", "contents"];
-/// Messages that are looked at for the first one of the user.
+/// Upper bound of the messages that are searched for the first user message.
 const MESSAGES_MAX: usize = 64;
-/// Bytes of a session's name.
+/// Upper bound of a session's name, in bytes.
 const SESSION_BYTES_MAX: usize = 512;
 
-/// Returns the session of a call: its name in a header or the body, else a hash of its system prompt and of its first
-/// user message. `None` if the body has no messages. `header` returns the value of a header by its name in lower case.
+/// Returns the session of a call, or `None` if the body has no messages.
+///
+/// The name comes from a header or the body. Otherwise, it is a hash of the system prompt and the first user message.
+/// `header` returns the value of a header by its lower-case name.
 pub fn session_key<'a>(header: impl Fn(&str) -> Option<&'a str>, body: &Value) -> Option<String> {
     let named = SESSION_HEADERS.iter().find_map(|name| header(name).filter(|value| !value.is_empty()));
     let named = named.or_else(|| body.get(PROMPT_CACHE_KEY).and_then(Value::as_str).filter(|key| !key.is_empty()));

@@ -1,4 +1,4 @@
-//! From a model name to the candidates of a call, in the order in which they are tried (1.4, G-10).
+//! Candidates of a call for a model name, in order of attempts (1.4, G-10).
 
 mod affinity;
 mod order;
@@ -13,18 +13,18 @@ use crate::provider::{Provider, ProviderScope, ProviderType};
 pub use affinity::session_key;
 pub use order::CandidateOrder;
 
-/// Provider secrets of an organization and a project together.
+/// Upper bound of the provider secrets of an organization and a project together.
 pub const PROVIDERS_MAX: usize = 10_000;
-/// Candidates of one call; those after are not tried.
+/// Upper bound of the candidates of one call. Further candidates are not tried.
 pub const CANDIDATES_MAX: usize = 64;
 
-/// A provider secret that may serve a call.
+/// Provider secret that may serve a call.
 #[derive(Clone, Debug)]
 pub struct Candidate {
     pub provider: Arc<Provider>,
-    /// Spec of the model; `None` for a model that nobody describes, which is taken to speak the OpenAI format.
+    /// Spec of the model. An undescribed model has none and uses the OpenAI format.
     pub spec: Option<Arc<ModelSpec>>,
-    /// Whether the spec is one of `customModels`.
+    /// Whether the spec is from `customModels`.
     pub is_custom: bool,
     /// Name under which the model was found: the requested one, or another name of the same model.
     pub model: String,
@@ -35,7 +35,7 @@ impl Candidate {
         self.spec.as_ref().map_or(WireFormat::OpenAi, |spec| spec.format)
     }
 
-    /// Returns the name that is sent upstream.
+    /// Returns the model name for the upstream.
     pub fn upstream_model(&self) -> &str {
         self.provider.metadata.override_model.as_deref().unwrap_or(&self.model)
     }
@@ -44,27 +44,27 @@ impl Candidate {
         CoolingKey { secret_id: self.provider.id.clone(), model: self.upstream_model().to_owned() }
     }
 
-    /// Returns whether both server and model stream.
+    /// Returns whether both the provider and the model support streaming.
     pub fn supports_streaming(&self) -> bool {
         self.provider.metadata.supports_streaming && self.spec.as_ref().is_none_or(|spec| spec.supports_streaming)
     }
 }
 
-/// Candidates in the order of attempts; never empty.
+/// Candidates in order of attempts. The list is never empty.
 #[derive(Clone, Debug)]
 pub struct ResolvedCandidates {
     pub candidates: Vec<Candidate>,
-    /// All of them are cooling, so that none was left out for it.
+    /// Whether all candidates are cooling. In that case, none was omitted.
     pub all_cooling: bool,
 }
 
-/// Request to find candidates.
+/// Request for the candidates of a call.
 #[derive(Clone, Copy, Debug)]
 pub struct RouteQuery<'a> {
     pub model: &'a str,
-    /// Name of the only secret that may be used, `x-bt-endpoint-name`.
+    /// Name of the only secret that may be used, from `x-bt-endpoint-name`.
     pub endpoint_name: Option<&'a str>,
-    /// Secrets of the organization and of the project, as far as the caller may use them.
+    /// Secrets of the organization and of the project that the caller may use.
     pub providers: &'a [Arc<Provider>],
     pub catalog: &'a Catalog,
     pub order: CandidateOrder<'a>,
@@ -72,13 +72,13 @@ pub struct RouteQuery<'a> {
     pub now_ms: u64,
 }
 
-/// Reason for which a call has no candidate.
+/// Reason why a call has no candidate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResolutionError {
-    /// A 404 `model_not_found` in the caller's dialect (G-11).
+    /// Unknown model, with status 404 `model_not_found` in the caller's dialect (G-11).
     #[error("no provider secret serves the model `{model}`: add one, or add the model to one")]
     ModelNotFound { model: String },
-    /// A 400 (G-09).
+    /// Model that only stored secrets serve, with status 400 (G-09).
     #[error("the model `{model}` is served by secrets of type `{provider_type}` only, which cannot be called")]
     NotCallable { model: String, provider_type: &'static str },
     #[error("there are more than {PROVIDERS_MAX} provider secrets")]
@@ -92,7 +92,7 @@ pub fn resolve(query: &RouteQuery<'_>) -> Result<ResolvedCandidates, ResolutionE
     }
     let providers = in_scope(query);
     let mut candidates = serving(query, &providers, query.model, true);
-    // a custom model shadows the catalog's of that name, which then has no other names
+    // A custom model hides the catalog's model of the same name, including its other names.
     let is_shadowed = providers.iter().any(|provider| provider.metadata.custom_models.contains_key(query.model));
     if candidates.is_empty() && !is_shadowed {
         for name in query.catalog.equivalents(query.model) {
@@ -119,8 +119,9 @@ pub fn resolve(query: &RouteQuery<'_>) -> Result<ResolvedCandidates, ResolutionE
     Ok(ResolvedCandidates { candidates, all_cooling })
 }
 
-/// Returns the secrets of the project, and those of the organization that they do not override: by type, custom ones by
-/// name. Names and types are case-sensitive (trap 13).
+/// Returns the secrets of the project, and those of the organization that they do not override.
+///
+/// Custom secrets override by name, and other secrets by type. Names and types are case-sensitive (trap 13).
 fn in_scope<'a>(query: &RouteQuery<'a>) -> Vec<&'a Arc<Provider>> {
     let of_project = || query.providers.iter().filter(|provider| provider.scope == ProviderScope::Project);
     let types: HashSet<ProviderType> =
@@ -138,7 +139,7 @@ fn in_scope<'a>(query: &RouteQuery<'a>) -> Vec<&'a Arc<Provider>> {
     in_scope.collect()
 }
 
-/// Returns the secrets that serve a model under one name. `with_custom` is whether custom models of that name count.
+/// Returns the secrets that serve a model under one name. `with_custom` includes custom models of that name.
 fn serving(query: &RouteQuery<'_>, providers: &[&Arc<Provider>], model: &str, with_custom: bool) -> Vec<Candidate> {
     let known = query.catalog.find(model);
     let mut candidates = Vec::new();
@@ -172,12 +173,12 @@ fn serving(query: &RouteQuery<'_>, providers: &[&Arc<Provider>], model: &str, wi
     candidates
 }
 
-/// Returns whether nobody says which providers serve a model of the OpenAI format.
+/// Returns whether the providers of a model are unknown, which applies only to the OpenAI format.
 fn is_open(spec: Option<&ModelSpec>) -> bool {
     spec.is_none_or(|spec| spec.format == WireFormat::OpenAi && spec.available_providers.is_none())
 }
 
-/// Returns whether a secret may serve an open model: by its type, or because its list of models has it.
+/// Returns whether a secret may serve an open model, due to its type or its list of models.
 fn may_have(provider: &Provider, model: &str) -> bool {
     let provider_type = provider.provider_type;
     WireFormat::OpenAi.usual_providers().contains(&provider_type)
@@ -185,8 +186,10 @@ fn may_have(provider: &Provider, model: &str) -> bool {
         || (provider_type.speaks_openai() && provider.metadata.lists(model))
 }
 
-/// Narrows the candidates of an open model to the secrets that say they have it, or else to the only one with a server of
-/// its own: users of vLLM and Ollama do not register their models (G-10).
+/// Narrows the candidates of an open model to the secrets that list it.
+///
+/// If there are none, a single secret with its own server is chosen. Users of vLLM and Ollama do not register their
+/// models (G-10).
 fn narrow(candidates: &mut Vec<Candidate>) {
     let says = |one: &Candidate| one.is_custom || one.provider.metadata.lists(&one.model);
     if candidates.iter().any(says) {

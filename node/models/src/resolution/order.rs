@@ -2,22 +2,23 @@
 
 use super::Candidate;
 
-/// What decides the order within one priority.
+/// Basis of the order within one priority.
 #[derive(Clone, Copy, Debug)]
 pub enum CandidateOrder<'a> {
-    /// Calls of one session go to the same upstream, on every node.
+    /// Order in which calls of one session use the same upstream, on every node.
     Session { principal: &'a str, session: &'a str },
-    /// A weighted random order: `seed` is a new random number for each call.
+    /// Weighted random order, where `seed` is a new random number for each call.
     Random { seed: u64 },
 }
 
-/// Sorts candidates. Each gets a score that depends on itself only, so that a candidate that comes or goes changes nothing
-/// among the others.
+/// Sorts candidates by scores.
+///
+/// Each score depends only on its candidate, so a change of one candidate does not reorder the others.
 pub(super) fn sort(candidates: &mut Vec<Candidate>, model: &str, order: CandidateOrder<'_>) {
     let rank = |candidate: &Candidate| {
         let metadata = &candidate.provider.metadata;
         let hash = hash(model, order, &candidate.provider.id, &candidate.model);
-        // without a weight, only after all others
+        // Candidates without a weight come after all others of their priority.
         (metadata.priority, metadata.weight == 0.0, arrival(hash, metadata.weight))
     };
     let mut ranked: Vec<_> = candidates.drain(..).map(|candidate| (rank(&candidate), candidate)).collect();
@@ -25,21 +26,22 @@ pub(super) fn sort(candidates: &mut Vec<Candidate>, model: &str, order: Candidat
     candidates.extend(ranked.into_iter().map(|(_, candidate)| candidate));
 }
 
-/// Time of the first arrival of a process with the rate `weight`. The candidate with the earliest one is first, with a
-/// probability of its weight over the sum of weights.
+/// Returns the time of the first arrival of a process with the rate `weight`.
+///
+/// The earliest candidate comes first, with a probability of its weight over the sum of weights.
 fn arrival(hash: u64, weight: f64) -> f64 {
-    /// 2^53: as many numbers between 0 and 1 have the same distance.
+    /// Number of equidistant floats between 0 and 1, which is 2^53.
     const STEPS: f64 = 9_007_199_254_740_992.0;
     let uniform = ((hash >> 11) as f64 + 0.5) / STEPS;
     let rate = if weight > 0.0 { weight } else { 1.0 };
     -uniform.ln() / rate
 }
 
-/// Hash that is the same on every node and for ever.
+/// Returns a hash that is equal on every node and must never change.
 fn hash(model: &str, order: CandidateOrder<'_>, secret_id: &str, upstream: &str) -> u64 {
     let mut hasher = blake3::Hasher::new();
     let mut add = |text: &[u8]| {
-        // with the length, so that no two lists of texts have the same bytes
+        // Each text has a length prefix, so different lists of texts never hash the same bytes.
         hasher.update(&(text.len() as u64).to_le_bytes());
         hasher.update(text);
     };

@@ -37,7 +37,7 @@ fn query<'a>(model: &'a str, providers: &'a [Arc<Provider>], cooling: &'a Coolin
     }
 }
 
-/// Names of secrets and upstream models, sorted by the name.
+/// Returns the names of secrets and upstream models, sorted.
 fn found(query: &RouteQuery<'_>) -> Vec<String> {
     let Ok(resolved) = resolve(query) else { return Vec::new() };
     let mut found: Vec<String> =
@@ -109,7 +109,7 @@ fn secrets_of_the_project_override_those_of_the_organization() {
         project("ours", "openai", json!({})),
         project("own", "mistral", custom("p")),
     ];
-    // by type; the custom ones stay unless one of their name is there
+    // Secrets are overridden by type. Custom ones stay unless their name is overridden.
     assert_eq!(found(&query("gpt-4o", &providers, &cooling)), ["AZURE gpt-4o", "Own gpt-4o", "ours gpt-4o"]);
     assert_eq!(found(&query("mine", &providers, &cooling)), ["Own mine", "own mine"]);
 }
@@ -145,10 +145,10 @@ fn a_custom_model_shadows_the_one_of_the_catalog() {
     let sources = CatalogSources { operator_models: Some(text), ..CatalogSources::default() };
     let catalog = Catalog::new(sources).expect("a catalog");
     let groq = org("g", "groq", json!({}));
-    // the custom `x` is filtered, and the catalog's `x` with its other names is not meant
+    // The custom `x` is filtered out, and it hides the catalog's `x` with its other names.
     let shadowing = [groq.clone(), org("a", "openai", json!({"models": [], "customModels": {"x": {}}}))];
     assert!(found(&RouteQuery { catalog: &catalog, ..query("x", &shadowing, &cooling) }).is_empty());
-    // a custom `y` is another model than the catalog's `y`
+    // A custom `y` is a different model from the catalog's `y`.
     let other = [groq, org("a", "openai", json!({"customModels": {"y": {}}}))];
     assert_eq!(found(&RouteQuery { catalog: &catalog, ..query("x", &other, &cooling) }), ["g y"]);
 }
@@ -179,7 +179,7 @@ fn an_unknown_model_goes_to_the_only_server_of_ones_own() {
     assert_eq!(of(&[openai.clone(), vllm.clone(), listed]), "t Qwen/Qwen3-32B", "who says to have it");
     assert_eq!(of(&[org("o", "ollama", json!({}))]), "o Qwen/Qwen3-32B");
     assert_eq!(of(&[org("g", "groq", json!({})), org("b", "anthropic", json!({}))]), "");
-    // of a model with a price only nobody knows who serves it
+    // The catalog has only a price for this model, so its providers are unknown.
     assert_eq!(found(&query("deepseek-chat", &[openai, vllm], &cooling)), ["v deepseek-chat"]);
 }
 

@@ -35,7 +35,7 @@ const FETCH_MAX: Duration = Duration::from_secs(60);
 pub enum Start {
     Newest,
     Before(PaginationKey),
-    /// After this trace, or if it is not there, before the key.
+    /// After this trace or, if it does not exist, before the key.
     After {
         root_span_id: String,
         otherwise: PaginationKey,
@@ -72,7 +72,7 @@ pub fn page_query(object: &ObjectKey, request: FetchRequest) -> Result<PageQuery
     Ok(PageQuery { version, start, limit })
 }
 
-/// Kinds of reads of an object, each with a service of its own.
+/// Read of an object. Each kind has its own service.
 #[derive(Clone, Debug)]
 pub(crate) enum Reading {
     Page(FetchRequest),
@@ -127,8 +127,9 @@ impl LeaderMessage for ReadMessage<'_> {
     }
 }
 
-/// Reads from the replica of this node, or from the leader where there is none or it is damaged. A damaged replica is checked
-/// and gives its leadership away. While leaders change the read is retried.
+/// Reads from the local replica, or from the leader if there is none or it is damaged.
+///
+/// A damaged replica is checked and gives up its leadership. The read is retried while leaders change.
 pub(crate) async fn fetch(
     registry: &ObjectRegistry,
     readers: &Readers,
@@ -147,7 +148,7 @@ pub(crate) async fn fetch(
     }
 }
 
-/// A read on its way to a replica that can serve it.
+/// Read that looks for a replica that can serve it.
 struct PageCall<'a> {
     registry: &'a ObjectRegistry,
     readers: &'a Readers,
@@ -171,13 +172,13 @@ impl LeaderCall for PageCall<'_> {
 
     async fn attempt(&mut self, round: Round<()>) -> Attempts<Self> {
         let page = match round.node() {
-            // The damaged replica of this node gives its lead away.
+            // The damaged local replica is about to give up its leadership.
             None if self.damaged_here => return Ok(vec![(0, Attempt::Elsewhere(()))]),
             None => fetch_here(self.registry, self.readers, self.home, self.reading.clone()).await,
             Some(node) => self.fetch_there(node).await,
         };
         let last = match page {
-            // A replica that was removed meanwhile does not matter: others have the rows.
+            // A replica may also have been removed meanwhile. Others have the rows.
             Err(ReadError::Damaged(why)) if round.node().is_none() && !self.is_alone() => {
                 tracing::error!(group = %self.group, why, "retrying a read on another node");
                 self.damaged_here = true;
@@ -251,7 +252,7 @@ struct PageHead {
     version: Xact,
 }
 
-/// Encodes a page: JSON of the head or of an error, then the rows, each after its length.
+/// Encodes a page: the head or the error as JSON, then each row after its length.
 fn pack(page: Result<FetchPage, ReadError>) -> Bytes {
     let (head, events) = match page {
         Ok(FetchPage { events, cursor, version }) => (Ok(PageHead { cursor, version }), events),
@@ -325,7 +326,7 @@ pub fn page(view: &View, home: &RowHome, asked: &PageQuery) -> Result<FetchPage,
     Ok(FetchPage { events, cursor, version: at })
 }
 
-/// Reads the rows that exist of these ids. The cursor is the index of the first id that did not fit in the page.
+/// Reads the existing rows of these ids. The cursor is the index of the first id that did not fit into the page.
 pub fn rows(view: &View, home: &RowHome, asked: &RowsRequest) -> Result<FetchPage, ReadError> {
     let object = &home.object;
     let at = asked.version.unwrap_or_else(|| view.version());
@@ -351,7 +352,7 @@ pub fn rows(view: &View, home: &RowHome, asked: &RowsRequest) -> Result<FetchPag
 fn start_of(view: &View, object: &ObjectKey, at: Xact, start: &Start) -> Result<Option<PaginationKey>, ShardError> {
     match start {
         Start::Newest => {
-            // PageQuery for nothing, a refusal of the version still has to show.
+            // A read of no rows reports a version that cannot be read.
             view.page(object, at, None, 0).map(|_| None)
         }
         Start::Before(key) => view.page(object, at, None, 0).map(|_| Some(*key)),

@@ -2,22 +2,22 @@
 
 use assay_storage_model::{ObjectKey, PaginationKey, Xact};
 
-/// Upper bound of the traces of a page, and the default.
+/// Upper bound and default of the number of traces in a page.
 pub const TRACES_PER_PAGE_MAX: u64 = 1000;
-/// Size at which a page ends, with the trace that reaches it. It also bounds each read.
+/// Size at which a page ends. The trace that reaches it is included. It also bounds each read.
 pub const PAGE_BYTES_MAX: usize = 16 << 20;
-/// Traces of the first read, before their size is known.
+/// Number of traces in the first read, before their size is known.
 const TRACES_READ_FIRST: usize = 8;
-/// Upper bound of the traces of one read.
+/// Upper bound of the traces in one read.
 const TRACES_READ_MAX: usize = 256;
 /// Intended size of one read.
 const READ_BYTES: usize = 2 << 20;
 
-/// Start of the next page. A cursor is valid on every node and after restarts. It is no secret and grants nothing: every page
-/// is authorized anew.
+/// Start of the next page. A cursor is valid on every node and after restarts. It is not secret and grants nothing,
+/// since every page is authorized again.
 ///
-/// Text form: lower-case hexadecimal digits of the version, the key, and a checksum of both and the object. Equal cursors have
-/// equal texts.
+/// The text form has lower-case hexadecimal digits of the version, the key, and a checksum of both and the object.
+/// Equal cursors have equal texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor {
     /// Version of the first page. All pages are read at it, so that no row is missing or repeated.
@@ -41,7 +41,8 @@ impl Cursor {
         (number(&text[32..])? == u64::from(cursor.check(object))).then_some(cursor)
     }
 
-    /// Returns an FNV-1a checksum, which detects cut cursors and those of other objects. It is no protection against forgery.
+    /// Returns an FNV-1a checksum, which detects truncated cursors and those of other objects. It does not protect
+    /// against forgery.
     fn check(self, object: &ObjectKey) -> u32 {
         let bytes =
             object.to_bytes().into_iter().chain(self.version.0.to_be_bytes()).chain(self.before.0.to_be_bytes());
@@ -64,7 +65,7 @@ impl Progress {
         Progress { traces_left, traces: 0, bytes: 0 }
     }
 
-    /// Returns the number of traces to read next; `None` when the page is full.
+    /// Returns the number of traces to read next, or `None` if the page is full.
     pub fn next(&self) -> Option<usize> {
         if self.traces_left == 0 || self.bytes >= PAGE_BYTES_MAX {
             return None;
@@ -84,7 +85,7 @@ impl Progress {
     }
 }
 
-/// Returns the start of a deprecated cursor without a known trace: below all rows that were first written after it.
+/// Returns the start for a deprecated cursor without a known trace: above all rows first written up to `max`.
 pub fn before_of(max: Xact) -> PaginationKey {
     PaginationKey::new(max.next(), 0)
 }

@@ -1,4 +1,4 @@
-//! Threads for reads, which wait for the disk there and not on the threads of actors or callers.
+//! Threads for reads, so that neither actor threads nor callers block on the disk.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,24 +11,24 @@ use tokio::sync::Semaphore;
 use crate::ReadError;
 use crate::write_path::outcomes::RETRY_AFTER;
 
-/// Name of the threads. It differs from that of actor threads: a panic in a read ends only the read.
+/// Name of the threads. It differs from that of actor threads, because a panic in a read ends only the read.
 const READERS_THREAD: &str = "assay-read";
-/// Lower bound of concurrent reads. There are twice as many as cores, since most of them wait for the disk.
+/// Lower bound of the number of threads. There are twice as many threads as cores, since most reads wait for the disk.
 const READERS_MIN: usize = 4;
-/// Upper bound of reads that wait for a thread. A page takes up to some hundred milliseconds.
+/// Upper bound of the reads that wait for a thread. A page takes up to some hundred milliseconds.
 const READS_WAITING_MAX: usize = 256;
 
 /// Thread pool for reads.
 #[derive(Debug)]
 pub(crate) struct Readers {
-    /// Only its blocking threads are used.
+    /// Runtime, of which only the blocking threads are used.
     runtime: Mutex<Option<Runtime>>,
     handle: Handle,
     permits: Arc<Semaphore>,
     waiting: AtomicUsize,
 }
 
-/// Count of one waiting read, also of one that gives up.
+/// Guard that counts one waiting read, including one that gives up.
 struct WaitingRead<'a>(&'a AtomicUsize);
 
 impl Drop for WaitingRead<'_> {
@@ -38,7 +38,11 @@ impl Drop for WaitingRead<'_> {
 }
 
 impl Readers {
-    /// Starts the threads. Panics if the system has no resources; called once, at the start of the program.
+    /// Starts the threads. It is called once, at the start of the program.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the system has no resources for a runtime.
     pub fn start() -> Readers {
         let cores = thread::available_parallelism().map_or(READERS_MIN, usize::from);
         let threads = (2 * cores).max(READERS_MIN);
@@ -53,7 +57,7 @@ impl Readers {
         }
     }
 
-    /// Runs `work` on one of the threads. It completes even if the future is dropped.
+    /// Runs `work` on one of the threads. The work completes even if the future is dropped.
     pub async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, ReadError> {
         let closed = || ReadError::Unavailable("this node is shutting down".into());
         let permit = {
@@ -85,7 +89,7 @@ impl Readers {
 
 impl Drop for Readers {
     fn drop(&mut self) {
-        self.close(); // a runtime may not be dropped where one runs
+        self.close(); // a runtime must not be dropped inside of another one
     }
 }
 

@@ -1,12 +1,12 @@
-//! Rows as clients read them: system fields before and after the document, whose text is unchanged. Pure.
+//! Rows in the form for clients: system fields before and after the document, whose text is unchanged. Pure.
 //!
 //! | field | from |
 //! |---|---|
 //! | `_xact_id`, `_pagination_key` | the row's version and place |
 //! | `org_id`, `project_id`, `experiment_id`, `dataset_id`, `prompt_session_id`, `log_id` | the object |
 //! | `id`, `created`, `span_id`, `root_span_id`, `span_parents`, `is_root` and what was logged | the document |
-//! | `comments` | each comment's document with its id, source and metadata; null where there is none |
-//! | `audit_data` | one item for each write that said where it came from; null where none did |
+//! | `comments` | the document of each comment with its id, source and metadata, or null |
+//! | `audit_data` | one item for each write with a known origin, or null |
 
 use assay_storage_model::merge::{MergeError, doc_field};
 use assay_storage_model::{ObjectKind, Xact};
@@ -15,9 +15,9 @@ use bytes::Bytes;
 
 use crate::RowHome;
 
-/// Upper bound of the system fields of one row, without notes.
+/// Upper bound of the bytes of a row's system fields, without notes.
 const FRAME_BYTES: usize = 384;
-/// Size of a note without its texts.
+/// Bytes of a note without its texts.
 const NOTE_BYTES: usize = 128;
 
 /// Returns the fields that all rows of an object share, each followed by a comma.
@@ -35,7 +35,7 @@ pub fn object_fields(home: &RowHome) -> String {
     }
 }
 
-/// One row; `fields` are those of its object.
+/// Returns the JSON text of a row. `fields` has the fields of its object.
 pub fn event(kind: ObjectKind, fields: &str, row: &Row, notes: Option<&Notes>) -> Result<Bytes, MergeError> {
     let noted = notes.map_or(0, |notes| {
         let of = |event: &Event| NOTE_BYTES + event.written.len() + event.audit.len();
@@ -47,7 +47,7 @@ pub fn event(kind: ObjectKind, fields: &str, row: &Row, notes: Option<&Notes>) -
     out.extend_from_slice(format!(r#","_pagination_key":"{}","#, row.key).as_bytes());
     out.extend_from_slice(fields.as_bytes());
     out.extend_from_slice(members(&row.doc)?);
-    // Clients take a dataset's row without it for one of an old form.
+    // Clients treat a dataset's row without this field as one of an old format.
     if kind == ObjectKind::Dataset && doc_field(&row.doc, "expected")?.is_none() {
         out.extend_from_slice(br#","expected":null"#);
     }

@@ -1,12 +1,12 @@
-//! Actor of one object: runs its write queue.
+//! Actor of one object, which runs its write queue.
 //!
 //! ```text
 //! EnqueueWrite ── queue.enqueue ──> encoded here or, if large or with merges, on a blocking thread
 //!                              └──> queue.mark_ready ──> front of the queue ──> committer ──> outcome ──> answer
 //! ```
 //! The handler does not await, so messages enter the queue in the order of their arrival. A write is submitted without
-//! waiting for the previous outcome. Its reservation lasts until it is answered, which bounds the memory for this object.
-//! When the committer is full, the front of the queue retries until its deadline, and the others stay behind it.
+//! waiting for the previous outcome. Its reservation lasts until its response, which bounds the memory for this object.
+//! While the committer is full, the front of the queue retries until its deadline. The other writes stay behind it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ use crate::write_path::registry::{Counters, ObjectRegistry, Reservation};
 use crate::write_path::work::Work;
 use crate::write_path::write_queue::{Enqueued, WriteQueue};
 
-/// Size up to which a write is encoded on the actor's thread, which takes some tens of microseconds.
+/// Size up to which a write is encoded on the actor's thread. That takes some tens of microseconds.
 const ENCODED_HERE_BYTES_MAX: usize = 256 << 10;
 /// Pause before a retry at a full committer: about the time of one log entry.
 const COMMITTER_RETRY_AFTER: Duration = Duration::from_millis(2);
@@ -42,7 +42,7 @@ pub(crate) struct EnqueueWrite {
     pub answer: oneshot::Sender<WriteAttempt>,
 }
 
-/// Encoded write that can be submitted.
+/// Encoded write that is ready to be submitted.
 struct ReadyWrite {
     command: Bytes,
     reply: Reply,
@@ -122,13 +122,13 @@ impl ObjectActor {
             if !merged.is_empty()
                 && let Err(why) = shard.fetch_bases(&object, &merged)
             {
-                // The state machine reads them itself then, and decides on damage.
+                // The state machine then reads the rows itself, and handles damage.
                 tracing::warn!(%object, %why, "could not prefetch rows for merges");
             }
             write.command(assigned)
         });
         let made = making.into_actor(self).map(move |made, actor, context| {
-            // It can only have panicked, and then the process ends or a test wants to see it.
+            // The task can only have panicked. The process then ends, unless a test catches the panic.
             let command = made.expect("reading ahead and encoding end well");
             actor.made(number, command, reply, context);
         });

@@ -1,7 +1,8 @@
-//! Threads of the actors. Each runs an actix system of its own, so that callers need none.
+//! Threads of the actors. Each one runs its own actix system, so that callers need none.
 //!
-//! An object's actor stays on one thread for its life. Reading ahead for merges and encoding large writes happen on the
-//! blocking threads of the same runtime, which have the same name: a panic on any of them is one where order is made.
+//! An object's actor stays on one thread for its life. Prefetches for merges and the encoding of large writes run on
+//! the blocking threads of the same runtime. These threads have the same name, because a panic on any of them could
+//! break the order of writes.
 
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
@@ -16,7 +17,7 @@ pub const OBJECTS_THREAD: &str = "assay-objects";
 /// Upper bound of concurrent reads and encodings for each actor thread.
 const BLOCKING_THREADS_MAX: usize = 4;
 
-/// Starts actors on the threads without keeping these alive.
+/// Handle that starts actors on the threads without keeping the threads alive.
 #[derive(Clone, Debug)]
 pub(crate) struct ActorSpawner(Vec<ArbiterHandle>);
 
@@ -39,7 +40,11 @@ pub(crate) struct ActorThreads {
 }
 
 impl ActorThreads {
-    /// Starts the threads. Panics if the system has no resources; called once, at the start of the program.
+    /// Starts the threads. It is called once, at the start of the program.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the system has no resources for a thread.
     pub fn start(count: usize) -> ActorThreads {
         let (mut arbiters, mut systems, mut threads) = (Vec::new(), Vec::new(), Vec::new());
         for number in 0..count.max(1) {
@@ -62,7 +67,7 @@ impl ActorThreads {
         self.systems.iter().for_each(System::stop);
     }
 
-    /// Blocks until they have ended.
+    /// Blocks until the threads have ended.
     pub fn join(&self) {
         for thread in self.threads.lock().drain(..) {
             if thread.join().is_err() {
@@ -84,7 +89,7 @@ fn run(name: String, started: &mpsc::SyncSender<System>) {
         runtime.enable_all().thread_name(name).max_blocking_threads(BLOCKING_THREADS_MAX);
         runtime.build().expect("the system gives a poll handle")
     });
-    // Whoever started this waits for it.
+    // The starting thread waits for this message.
     let _ = started.send(System::current());
     if let Err(why) = runner.run() {
         tracing::error!(%why, "a thread of the actors ended with an error");

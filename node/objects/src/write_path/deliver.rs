@@ -1,11 +1,11 @@
-//! Delivery of writes to the leaders of their shards: to actors here, or in one message to each other node.
+//! Delivery of writes to the leaders of their shards: to local actors, or in one message to each other node.
 //!
-//! D1: a call reserves capacity for all of its writes, here and on the way to other nodes, before it sends the first one.
-//!     It waits for the reservations until its deadline.
-//! D2: a write is repeated only if it was certainly not written: its node was not reached, does not lead, or is busy. The
-//!     outcome of a lost response is unknown.
-//! D3: the search for a leader and retries at a busy one end after a while, and then that write is not written.
-//! D4: the remaining time of a write goes to the other node as the time limit of the response.
+//! D1: a call reserves capacity for all of its writes, here and on the way to other nodes, before it sends the first
+//!     one. It waits for the reservations until its deadline.
+//! D2: a write is repeated only if it was certainly not written, because its node was not reached, does not lead, or is
+//!     busy. If a response is lost, the outcome is unknown.
+//! D3: the search for a leader and retries at a busy leader end at the deadline. The write is then not written.
+//! D4: the remaining time of a write is sent to the other node as the time limit of the response.
 
 mod legacy;
 mod service;
@@ -34,8 +34,8 @@ use crate::write_path::work::{Encoded, Work};
 
 pub(crate) use service::{OutcomeForm, WriteService};
 
-/// Time after its deadline at which a write without an outcome counts as unknown. A log entry takes milliseconds, so such a
-/// write waits for a quorum that is missing.
+/// Time after the deadline at which a write without an outcome counts as unknown. A log entry takes milliseconds, so
+/// such a write waits for a missing quorum.
 const ANSWER_AFTER_MAX: Duration = Duration::from_secs(10);
 const BUSY_THERE: &str = "too many writes are waiting on the leader of this shard";
 
@@ -110,7 +110,7 @@ fn remote_requests(there: &BTreeMap<NodeId, Vec<LeaderRequest<Work>>>) -> Vec<Re
     each.map(|(lane, work)| ReservationRequest { object: work.object(), lane, bytes: work.bytes() }).collect()
 }
 
-/// Decodes the command of a write that has to be repeated. D2.
+/// Decodes the command of a write that has to be repeated (D2).
 fn with_work(attempt: WriteAttempt) -> Attempt<Work, WriteOutcome> {
     let (command, is_busy) = match attempt {
         Attempt::Done(outcome) => return Attempt::Done(outcome),
@@ -124,8 +124,9 @@ fn with_work(attempt: WriteAttempt) -> Attempt<Work, WriteOutcome> {
     }
 }
 
-/// Sends writes to the actors of this node and reserves capacity for those to other nodes. A write without rows needs no
-/// order and returns the last id of its shard.
+/// Sends writes to the local actors and reserves capacity for those to other nodes.
+///
+/// A write without rows needs no order and returns the last id of its shard.
 async fn send_here(
     registry: &Arc<ObjectRegistry>,
     holder: Holder,
@@ -146,7 +147,7 @@ async fn send_here(
     Ok(AdmittedCall { attempts: each.collect(), outbound: sent.outbound })
 }
 
-/// Returns the last id of the shard of an object, or that the object is deleted.
+/// Returns the last id of an object's shard, or that the object is deleted.
 fn last_of(registry: &ObjectRegistry, object: &ObjectKey) -> WriteOutcome {
     let shard = registry.cluster.shard(registry.cluster.locate(object));
     let shard = shard.ok_or(NotWritten::NotLeader)?;
@@ -228,7 +229,7 @@ async fn send(
     places.into_iter().zip(attempts).collect()
 }
 
-/// Returns whether the outcome from another node is final or the write has to be repeated. D2.
+/// Returns the attempt for an outcome from another node, which is final or requires a retry (D2).
 fn there(outcome: WriteOutcome, command: Bytes) -> WriteAttempt {
     match outcome {
         Err(WriteFailure::NotWritten(NotWritten::NotLeader)) => Attempt::Elsewhere(command),
@@ -237,7 +238,7 @@ fn there(outcome: WriteOutcome, command: Bytes) -> WriteAttempt {
     }
 }
 
-/// Attempt at a write whose message has no response.
+/// Returns the attempt for a write whose message got no response.
 fn unanswered(why: &AskError, command: Bytes) -> WriteAttempt {
     match why {
         AskError::NotReached { .. } | AskError::NotLeader { .. } => Attempt::Elsewhere(command),

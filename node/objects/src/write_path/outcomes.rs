@@ -1,4 +1,4 @@
-//! Outcomes of the writes of a call, and the result of the call as a whole. Pure.
+//! Outcomes of a call's writes, and their combination into the result of the call. Pure.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use bytes::Bytes;
 
 use crate::WriteError;
 
-/// Time before a retry after a refusal, where no rate was measured.
+/// Time before a retry after a refusal, if no rate was measured.
 pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Attempt at one write. It contains the command if the write has to be repeated.
 pub(crate) type WriteAttempt = Attempt<Bytes, WriteOutcome>;
 
-/// Id of a write that is written, now or before.
+/// Id of a write that was written now or before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Acknowledged {
     pub xact: Xact,
@@ -24,10 +24,10 @@ pub(crate) struct Acknowledged {
 }
 
 impl Acknowledged {
-    /// Returns the id of a write; `None` if it was refused or its outcome is unknown.
+    /// Returns the id of a write, or `None` if it was refused or its outcome is unknown.
     pub fn of(outcome: &WriteOutcome) -> Option<Acknowledged> {
         match outcome {
-            // A write without rows is done as soon as the shard's last id is known.
+            // A write without rows is done once the last id of the shard is known.
             Ok(Outcome::Written { xact } | Outcome::Done { last: xact }) => {
                 Some(Acknowledged { xact: *xact, duplicate: false })
             }
@@ -38,7 +38,7 @@ impl Acknowledged {
     }
 }
 
-/// Replaces the number of a refused row by its index among the rows that were sent. `indexes` has the index of each row.
+/// Replaces the number of a refused row by its index in the request. `indexes` has the index of each row.
 pub(crate) fn as_sent(outcome: WriteOutcome, indexes: &[usize]) -> WriteOutcome {
     match outcome {
         Ok(Outcome::Refused { row, reason }) => {
@@ -49,10 +49,10 @@ pub(crate) fn as_sent(outcome: WriteOutcome, indexes: &[usize]) -> WriteOutcome 
     }
 }
 
-/// Combines the outcomes of a call's writes. A refusal is returned as such only if nothing of the call was written. A mixture
-/// is `Unknown`, since a repeated call completes it.
+/// Combines the outcomes of a call's writes. A refusal is returned as such only if nothing of the call was written. A
+/// mixture is `Unknown`, since a repeated call completes it.
 ///
-/// `objects` have their indexes among the writes of the call.
+/// `objects` contains the index of each write in the call, with its object.
 pub(crate) fn combine(
     objects: &[(usize, ObjectKey)],
     outcomes: Vec<WriteOutcome>,

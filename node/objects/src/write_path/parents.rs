@@ -1,8 +1,8 @@
 //! Resolution of `_parent_id`, the deprecated way for a row to name its parent. Pure.
 //!
-//! The field holds the id of the parent's row. Before the row is prepared it becomes what replaced it: the parent's span id
-//! in `span_parents`, and the parent's trace as `root_span_id` where the client sent none. An id that no row has is taken as a
-//! span id, as clients of that time also sent it.
+//! The field contains the id of the parent's row. Before a row is prepared, it is replaced by the parent's span id in
+//! `span_parents`. If the client sent no `root_span_id`, it becomes that of the parent. An id without a row counts as a
+//! span id, since clients of that time sent span ids too.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 const PARENT: &str = "_parent_id";
 
-/// Span and trace of a row that others name as their parent.
+/// Span and trace of a parent row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct SpanPosition {
     span_id: String,
@@ -30,13 +30,13 @@ pub fn unknown_parents(rows: &[SentItem]) -> Vec<String> {
     parents.filter(|id| !told.contains(id) && seen.insert(*id)).map(str::to_owned).collect()
 }
 
-/// Replaces `_parent_id` in every row by the position of the parent. `stored` are the rows of [`unknown_parents`].
+/// Replaces `_parent_id` in every row by the position of the parent. `stored` has the rows of [`unknown_parents`].
 pub fn adopt(rows: &mut [SentItem], stored: &[Bytes]) {
     if !names_parents(rows) {
         return;
     }
     let mut places: HashMap<String, SpanPosition> = stored.iter().filter_map(stored_place).collect();
-    // A row of the request that replaces comes after what is stored; one that merges keeps the stored place.
+    // A row in the request replaces the stored one, but a merge keeps the stored position.
     let mut by_id: HashMap<String, usize> = HashMap::new();
     for (at, row) in rows.iter().enumerate() {
         if let SentItem::Row(row) = row
@@ -51,19 +51,19 @@ pub fn adopt(rows: &mut [SentItem], stored: &[Bytes]) {
     }
 }
 
-/// Whether any row has the field. Most requests have none, and are not looked at any further.
+/// Returns whether any row has the field. Most requests have none and need no further work.
 fn names_parents(rows: &[SentItem]) -> bool {
     rows.iter().filter_map(as_row).any(|row| row.get(PARENT).is_some())
 }
 
-/// Resolves one row after the rows of the request that it descends from.
+/// Resolves the ancestors of a row within the request, and then the row itself.
 fn settle(
     rows: &mut [SentItem],
     at: usize,
     by_id: &HashMap<String, usize>,
     places: &mut HashMap<String, SpanPosition>,
 ) {
-    // From the row up to the first ancestor whose place is known; a circle ends where it closes.
+    // The chain ends at the first ancestor outside of the request, or where a cycle closes.
     let (mut line, mut on_line, mut next) = (Vec::new(), HashSet::new(), Some(at));
     while let Some(here) = next.filter(|here| on_line.insert(*here)) {
         let SentItem::Row(row) = &rows[here] else { break };
@@ -102,7 +102,7 @@ fn id_of(row: &SentRow) -> Option<&str> {
     text(row, "id")
 }
 
-/// The parent that the row names in the deprecated way, unless it names its parents in the present way as well.
+/// Returns the parent named by `_parent_id`, unless the row has `span_parents` as well.
 fn parent_of(row: &SentRow) -> Option<&str> {
     let parents = row.get("span_parents").and_then(Value::as_array);
     let named = parents.is_some_and(|parents| !parents.is_empty());

@@ -1,4 +1,4 @@
-//! Preparation of a client's rows: validation, merging of rows with the same id, and size. It precedes every write.
+//! Preparation of a client's rows before a write: validation, merging of rows with the same id, and size.
 
 use assay_storage_model::command::{Action, Command, ROWS_PER_WRITE_MAX, RequestId, RowOp, TooLarge, Write};
 use assay_storage_model::event::{PrepareContext, PreparedRow, SentItem, prepare};
@@ -10,15 +10,15 @@ use uuid::{Builder, Uuid};
 
 use crate::{ObjectWrite, WriteError};
 
-/// Size of documents up to which they are prepared on the caller's thread, about a tenth of a millisecond.
+/// Size up to which documents are prepared on the caller's thread. That takes about a tenth of a millisecond.
 const PREPARED_HERE_BYTES_MAX: usize = 32 << 10;
-/// Size that a row counts for in addition to its document.
+/// Bytes that a row counts for in addition to its document.
 const ROW_BYTES: usize = 256;
-/// Upper bound of the rows of one write before rows are merged. Twice the rows of a command, since some merge and an item of
-/// feedback makes two. Each takes about a kilobyte of memory.
+/// Upper bound of the rows of one write before rows are merged. It is twice the limit of a command, since rows may
+/// merge and an item of feedback creates two. Each row takes about a kilobyte of memory.
 const SENT_ROWS_MAX: usize = 2 * ROWS_PER_WRITE_MAX;
 
-/// A write without its id.
+/// Write that lacks only its id.
 #[derive(Debug)]
 pub struct Prepared {
     pub object: ObjectKey,
@@ -29,7 +29,7 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// The rows that merges will be folded into.
+    /// Returns the ids of rows that merges will be folded into.
     pub fn merged(&self) -> Vec<&str> {
         self.rows.iter().filter(|row| row.action == Action::Merge).map(|row| row.id.as_str()).collect()
     }
@@ -38,12 +38,12 @@ impl Prepared {
         self.rows.iter().any(|row| row.action == Action::Merge)
     }
 
-    /// The command, encoded once.
+    /// Returns the encoded command.
     pub fn command(&self, assigned: Xact) -> Bytes {
         Bytes::from(self.unencoded(assigned).encode())
     }
 
-    /// Returns the size of its command, if it fits.
+    /// Returns the size of the command, if it is within the limits.
     pub(crate) fn checked_bytes(&self) -> Result<usize, TooLarge> {
         let command = self.unencoded(Xact::ZERO);
         command.check_limits()?;
@@ -56,11 +56,12 @@ impl Prepared {
     }
 }
 
-/// A write that lacks only its id, and the ids of its rows as they were sent.
+/// Write that lacks only its id, and the ids of its rows in the order of the request.
 type PreparedWrite = (Prepared, Vec<String>);
 
-/// Each write with the ids of its rows as they were sent. Large ones are prepared on another thread: the caller's may have
-/// small ones of others to serve.
+/// Prepares writes. Returns each one with the ids of its rows in the order of the request.
+///
+/// Large writes are prepared on another thread, since the caller's thread may have to serve small ones of others.
 pub async fn prepare_all(writes: Vec<ObjectWrite>, now_micros: i64) -> Result<Vec<PreparedWrite>, WriteError> {
     let rows = writes.iter().flat_map(|write| &write.rows);
     let bytes: usize = rows.map(|row| ROW_BYTES + row.bytes_about()).sum();
@@ -108,7 +109,7 @@ fn one(
     prepare(object.kind, index, row, &mut PrepareContext { now_micros, new_id: &mut || new.next() })
 }
 
-/// Generator of ids for rows without one. A request with an idempotency key always gets the same ones.
+/// Generator of ids for rows without an id. A request with an idempotency key always gets the same ids.
 struct NewIds {
     request: Option<RequestId>,
     made: u64,
@@ -120,7 +121,7 @@ impl NewIds {
         let Some(request) = self.request else {
             return Uuid::new_v4().to_string();
         };
-        // Key and content are hashes already; the number is spread so that it meets none of their structure.
+        // Key and content are hashes. The number is spread so that it does not interfere with their structure.
         let spread = u128::from(self.made).wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835);
         let mixed = u128::from_be_bytes(request.key) ^ u128::from_be_bytes(request.content).rotate_left(64) ^ spread;
         Builder::from_random_bytes(mixed.to_be_bytes()).into_uuid().to_string()

@@ -1,4 +1,5 @@
-//! Registry of object actors: starts and stops them, admits writes through the reservation queue, and counts.
+//! Registry of object actors: it starts and stops them, admits writes through the reservation queue, and keeps
+//! counters.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -36,7 +37,7 @@ pub(crate) struct Counters {
     pub put_away: AtomicU64,
     pub pages: AtomicU64,
     pub rows_read: AtomicU64,
-    /// Calls that had to wait for their reservations, and the sum of their waits.
+    /// Number of calls that had to wait for their reservations, and the sum of their waits.
     pub waits: AtomicU64,
     pub wait_micros: AtomicU64,
 }
@@ -53,7 +54,7 @@ pub(crate) struct ObjectRegistry {
     pub clock: Clock,
     pub idle: Duration,
     pub counters: Counters,
-    /// Log lines about refusals.
+    /// Recorder of refusals, for log lines and metrics.
     pub refusals: Refusals,
     began: Instant,
     mailbox: usize,
@@ -69,7 +70,7 @@ struct RegistryState {
     drain: Drain,
 }
 
-/// Writes of a call that waits. The thread that grants the reservations sends them to their actors.
+/// Writes of a waiting call. The thread that grants the reservations sends them to their actors.
 struct WaitingCall {
     holder: Holder,
     works: Vec<Work>,
@@ -79,7 +80,7 @@ struct WaitingCall {
     sent: oneshot::Sender<AdmittedCall>,
 }
 
-/// A call with its reservations, whose writes on this node are with their actors.
+/// Call with its reservations. Its local writes were sent to their actors.
 pub(crate) struct AdmittedCall {
     pub attempts: Vec<oneshot::Receiver<WriteAttempt>>,
     /// Reservations of the writes to other nodes.
@@ -120,7 +121,7 @@ impl Drop for OutboundReservation {
     }
 }
 
-/// Membership of a call in the reservation queue; the call leaves the queue on drop.
+/// Guard of a call in the reservation queue. The call leaves the queue on drop.
 struct WaitGuard<'a> {
     registry: &'a Arc<ObjectRegistry>,
     call: u64,
@@ -132,7 +133,8 @@ impl Drop for WaitGuard<'_> {
     }
 }
 
-/// Values without a receiver. Dropping them releases reservations, which takes the lock, so they are dropped outside of it.
+/// Values without a receiver. Dropping them releases reservations, which takes the lock, so they are dropped outside of
+/// it.
 type Undelivered = Vec<Box<dyn Any + Send>>;
 
 impl ObjectRegistry {
@@ -153,8 +155,10 @@ impl ObjectRegistry {
         }
     }
 
-    /// Waits for the reservations of a call and sends its writes on this node to their actors. An error means that nothing
-    /// was sent: the deadline has passed, or this node shuts down. Dropping the future leaves the queue.
+    /// Waits for the reservations of a call and sends its local writes to their actors. Dropping the future leaves the
+    /// queue.
+    ///
+    /// An error means that nothing was sent, because the deadline has passed or this node shuts down.
     pub async fn send(self: &Arc<ObjectRegistry>, call: WriteCall) -> Result<AdmittedCall, NotWritten> {
         let WriteCall { holder, works, there, until } = call;
         if works.is_empty() && there.is_empty() {
@@ -185,13 +189,13 @@ impl ObjectRegistry {
             Ok(sent) => sent.map_err(|_| NotWritten::Closing),
             Err(_) => match self.give_up(guard.call) {
                 Some(why) => Err(NotWritten::busy(why)),
-                // It was its turn at the same moment, or the node shuts down.
+                // The call was granted at the same moment, or the node shuts down.
                 None => granted.try_recv().map_err(|_| NotWritten::Closing),
             },
         }
     }
 
-    /// Takes a call out of the queue. Returns the exhausted limit, if the call still waited.
+    /// Removes a call from the queue. Returns the exhausted limit if the call still waited.
     fn give_up(self: &Arc<ObjectRegistry>, call: u64) -> Option<&'static str> {
         let (waiting, why, undelivered) = {
             let mut state = self.state.lock();
@@ -220,7 +224,7 @@ impl ObjectRegistry {
         }
     }
 
-    /// Sends the writes of granted calls in the order of the grants, hence under the lock.
+    /// Sends the writes of granted calls in the order of the grants, which requires the lock.
     #[must_use]
     fn advance(self: &Arc<ObjectRegistry>, state: &mut RegistryState) -> Undelivered {
         let mut undelivered: Undelivered = Vec::new();
@@ -235,7 +239,8 @@ impl ObjectRegistry {
             for ((write, actor), wanted) in works.into_iter().zip(handles).zip(here) {
                 let reservation = Reservation { registry: Arc::clone(self), holder, wanted };
                 let (answer, attempt) = oneshot::channel();
-                // The mailbox has room for every reservation: only an actor that ended refuses. The outcome is then unknown.
+                // The mailbox has room for every reservation, so only an ended actor refuses. The outcome is then
+                // unknown.
                 if let Err(why) = actor.try_send(EnqueueWrite { write, reservation, until, answer }) {
                     tracing::error!(object = %wanted.object, %why, "a write did not reach its actor");
                     undelivered.push(Box::new(why));
@@ -255,7 +260,7 @@ impl ObjectRegistry {
         let (sender, mailbox) = actix::dev::channel::channel(self.mailbox);
         let actor = ObjectActor::new(Arc::clone(self), want.object, want.lane);
         self.threads.spawn_fn(&want.object, move || {
-            let _ = Context::with_receiver(mailbox).run(actor); // its address is in the reservation of its object
+            let _ = Context::with_receiver(mailbox).run(actor); // the reservation of the object keeps its address
         });
         Counters::add(&self.counters.started, 1);
         Addr::new(sender)
@@ -295,7 +300,7 @@ impl ObjectRegistry {
         loop {
             let notified = self.emptied.notified();
             tokio::pin!(notified);
-            notified.as_mut().enable(); // before the look, so that what ends in between is not missed
+            notified.as_mut().enable(); // before the check, so that no notification is missed
             if self.state.lock().queue.is_idle() {
                 return;
             }

@@ -1,15 +1,16 @@
-//! Queue of calls that wait for reservations, with fair order between organizations and credentials. Pure.
+//! Queue of calls that wait for reservations, with a fair order between organizations and credentials. Pure.
 //!
 //! ```text
-//! enter ──> [ queue of each full object ] ──front of all its queues, objects have capacity──> lanes and node ──> granted
+//! enter ──> [ queue of each full object ] ──first in all queues, objects have capacity──> lanes and node ──> granted
 //! ```
-//! A call of several writes holds nothing while it waits (B1), so calls cannot wait for each other in a circle.
+//! A call of several writes holds nothing while it waits (B1), so there are no circular waits.
 //!
 //! W1: calls to one object are granted in the order of their arrival, as long as each waits for that object.
-//! W2: a call that lacks capacity at one object waits in the queue of that object only. It delays no other object, lane or
-//!     organization. It keeps its position until it is granted, so a call over several objects does not starve.
-//! W3: a call that lacks capacity at its lane or the node holds later calls back from that lane or the node. Among such
-//!     calls the next one is of the organization with the fewest reserved bytes, then of such a credential, then the oldest.
+//! W2: a call that lacks capacity at one object waits in the queue of that object only. It delays no other object, lane
+//!     or organization. It keeps its position until it is granted, so a call over several objects does not starve.
+//! W3: a call that lacks capacity at its lane or the node blocks later calls to that lane or the node. The next of
+//!     these belongs to the organization, then the credential, with the fewest reserved bytes. Among equals, the oldest
+//!     is next.
 //! W4: a call that leaves gives up its position at once.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -22,17 +23,18 @@ use crate::write_path::reservations::{
     Demand, NODE_FULL, OBJECT_FULL, ReservationLimits, ReservationRequest, Reservations, Reserved, SHARD_FULL,
 };
 
-/// Upper bound of waiting calls, for the memory of the queues. The bodies of calls are counted where they are read.
+/// Upper bound of waiting calls, which limits the memory of the queues. The bodies of calls are counted where they are
+/// read.
 pub const CALLS_WAITING_MAX: usize = 65_536;
 
-/// A call with its reservations, and the handles of its objects on this node in the order of its writes.
+/// Call with its reservations, and the handles of its local objects in the order of its writes.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Granted<H> {
     pub call: u64,
     pub handles: Vec<H>,
 }
 
-/// Key of the queue of an object that is written on this node or on another one.
+/// Key of an object's queue. The object is written on this node or on another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum ObjectQueue {
     Local(ObjectKey),
@@ -140,7 +142,7 @@ impl<H: Clone> ReservationQueue<H> {
         Ok(number)
     }
 
-    /// Grants reservations to every call whose turn it is.
+    /// Grants reservations to every call whose turn has come.
     pub fn advance(&mut self, mut make: impl FnMut(&ReservationRequest<ShardId>) -> H) -> Vec<Granted<H>> {
         let mut granted = Vec::new();
         if self.calls.is_empty() {
@@ -150,7 +152,7 @@ impl<H: Clone> ReservationQueue<H> {
         let mut ready: Vec<u64> = fronts.into_iter().filter(|number| self.queue_up(*number)).collect();
         let mut claimed: HashSet<Lane> = HashSet::new();
         while let Some(number) = self.take_next(&mut ready) {
-            // Grants of this round may have filled its objects or moved an older call in front of it.
+            // Grants of this round may have filled its objects, or moved an older call in front of it.
             if !self.queue_up(number) {
                 continue;
             }
@@ -184,8 +186,8 @@ impl<H: Clone> ReservationQueue<H> {
         Some(ready.swap_remove(place))
     }
 
-    /// Adds a call to the queues where it has to wait. Returns whether all of its objects have capacity and it is first in
-    /// their queues.
+    /// Adds a call to the queues where it has to wait. Returns whether all of its objects have capacity and it is first
+    /// in their queues.
     fn queue_up(&mut self, number: u64) -> bool {
         let Some(call) = self.calls.get_mut(&number) else { return false };
         let waits = |queue: ObjectQueue, takes: bool| {
@@ -265,7 +267,7 @@ impl<H: Clone> ReservationQueue<H> {
         waiting
     }
 
-    /// Returns whether there are no reservations on this node. Those of writes to other nodes do not count.
+    /// Returns whether there are no reservations on this node. Reservations for writes to other nodes do not count.
     pub fn is_idle(&self) -> bool {
         self.here.is_idle()
     }

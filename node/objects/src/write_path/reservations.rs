@@ -1,15 +1,15 @@
-//! Reservations of capacity for unanswered writes, by object, by lane and in all. Pure.
+//! Reservations of capacity for unanswered writes, by object, by lane and for the node. Pure.
 //!
 //! A lane is a resource that several objects share: the committer of a shard, or the connections to another node. This
-//! module only counts; the order of waiting calls is in `reservation_queue`.
+//! module only counts reservations. The order of waiting calls is in `reservation_queue`.
 //!
 //! B1: a call gets all of its reservations, or none and nothing changes.
-//! B2: a counter without reservations accepts any size, so that no write is too large for ever. Otherwise the sums stay
+//! B2: a counter without reservations accepts any size, so that no write is too large forever. Otherwise the sums stay
 //!     within the limits.
 //! B3: an object with a reservation is not removed.
 //! B4: after `close` there are no new reservations. Earlier ones stay until they are released.
-//! B5: while other objects wait, an object with a reservation holds at most a quarter of its lane and of the node. It never
-//!     takes the last eighth beyond that quarter, so a new object finds capacity.
+//! B5: while other objects wait, an object with a reservation holds at most a quarter of its lane and of the node.
+//!     Beyond that quarter it never takes the last eighth, so a new object finds capacity.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -137,7 +137,8 @@ impl<H: Clone, L: Copy + Eq + Hash> Reservations<H, L> {
         }
     }
 
-    /// Reserves capacity for all of `wanted` and returns their handles. `make` starts the actor of an object without one.
+    /// Reserves capacity for all of `wanted` and returns their handles. `make` starts the actor of an object without
+    /// one.
     pub fn reserve(
         &mut self,
         wanted: &[ReservationRequest<L>],

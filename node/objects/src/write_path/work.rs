@@ -1,4 +1,4 @@
-//! A write on its way to its object's actor: prepared on this node, or encoded by another one.
+//! Write on its way to its object's actor: prepared on this node, or encoded by another one.
 
 use assay_storage_model::command::{Action, Command, DecodeError, RequestId};
 use assay_storage_model::{ObjectKey, Xact};
@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::write_path::prepare::Prepared;
 
-/// A write on its way to its object's actor.
+/// Write on its way to its object's actor.
 #[derive(Debug)]
 pub(crate) enum Work {
     Prepared(Prepared),
@@ -61,7 +61,7 @@ impl Work {
         }
     }
 
-    /// Returns an upper bound of the bytes of its command.
+    /// Returns an upper bound of the bytes of the command.
     pub fn bytes(&self) -> usize {
         match self {
             Work::Prepared(write) => write.bytes,
@@ -85,7 +85,7 @@ impl Work {
                     let merges = write.rows.iter().filter(|row| row.action == Action::Merge);
                     merges.map(|row| row.id.to_owned()).collect()
                 }
-                // It was decoded on arrival.
+                // The command was decoded on arrival.
                 Ok(_) | Err(_) => Vec::new(),
             },
         }

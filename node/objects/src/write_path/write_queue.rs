@@ -4,9 +4,9 @@
 //! enqueue ──> [ encoding | ready | encoding | ready ... ] ──front, once it is ready──> submit ──> note_written
 //! ```
 //! L1: writes are submitted in the order of `enqueue`, however long each takes to encode.
-//! L2: an id is above all earlier ones, above the shard's last, and not below the second of the clock.
-//! L3: a recent request is answered with its earlier result. One that still waits is let through: the shard decides on
-//!     requests, and sees the two in this order.
+//! L2: an id is above all earlier ones and the shard's last one, and not below the second of the clock.
+//! L3: a recent request gets its earlier result. A repeated request whose original still waits is let through. The
+//!     shard decides on requests, and sees the two in this order.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -14,17 +14,17 @@ use assay_storage_model::Xact;
 use assay_storage_model::command::RequestId;
 use assay_storage_shard::REQUEST_AGE_SECONDS_MAX;
 
-/// Upper bound of the requests in memory of one object. The shard has the older ones.
+/// Upper bound of the remembered requests of one object. The shard knows older ones.
 pub const RECENT_REQUESTS_MAX: usize = 1024;
 
 /// Result of [`WriteQueue::enqueue`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Enqueued {
-    /// The write is in the queue.
+    /// The write was added to the queue.
     Queued { number: u64, assigned: Xact },
-    /// The same request was written before, with this id.
+    /// The same request was written before with this id.
     Duplicate { xact: Xact },
-    /// The idempotency key was used before with other content.
+    /// The idempotency key was used before with different content.
     KeyReused { xact: Xact },
 }
 
@@ -34,7 +34,7 @@ pub struct WriteQueue<W> {
     assigned: Xact,
     /// Number of the write at the front.
     front: u64,
-    /// Writes from the front; `None` while one is encoded.
+    /// Writes from the front. `None` stands for a write that is being encoded.
     waiting: VecDeque<Option<W>>,
     recent: RecentRequests,
 }
@@ -80,7 +80,7 @@ impl<W> WriteQueue<W> {
         Some(write)
     }
 
-    /// Remembers the id under which a request was written, now or before.
+    /// Remembers the id with which a request was written, now or before.
     pub fn note_written(&mut self, request: &RequestId, xact: Xact) {
         self.recent.remember(request, xact);
     }

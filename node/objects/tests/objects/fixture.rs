@@ -1,4 +1,4 @@
-//! A node to test on, and short ways to say what is asked of it.
+//! Node for tests, with helpers for requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,7 +32,7 @@ pub async fn fixture_with(limits: ObjectLimits) -> Fixture {
     fixture_at(limits, node_clock).await
 }
 
-/// While it lasts no actor takes a write: those that have a place keep it.
+/// Guard during which no actor takes a write. Writes with a reservation keep it.
 pub struct Hold(Arc<AtomicBool>);
 
 impl Hold {
@@ -50,7 +50,7 @@ pub async fn held_fixture(limits: ObjectLimits) -> (Fixture, Hold) {
     let hold = Hold(Arc::clone(&holds));
     let fixture = fixture_at(limits, |cluster| {
         let clock = node_clock(cluster);
-        // An actor looks at the clock before it takes a write.
+        // An actor reads the clock before it takes a write.
         Arc::new(move || {
             let is_actor = thread::current().name().is_some_and(|name| name.starts_with(OBJECTS_THREAD));
             while is_actor && holds.load(Ordering::Acquire) {
@@ -91,12 +91,12 @@ pub fn request(n: u8, content: u8) -> Option<RequestId> {
     Some(RequestId { key: [n; 16], content: [content; 16] })
 }
 
-/// Rows as if they had come in a body.
+/// Converts rows as if they were sent in a request body.
 pub fn sent(rows: Vec<Value>) -> Vec<SentItem> {
     rows.into_iter().map(SentItem::from).collect()
 }
 
-/// What a fetch saw.
+/// Result of a fetch.
 pub struct FetchedPage {
     pub page: FetchPage,
     pub events: Vec<Value>,

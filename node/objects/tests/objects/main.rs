@@ -1,4 +1,4 @@
-//! Objects on a real cluster of one in a directory of its own: writes, reads, refusals.
+//! Tests of objects on a real cluster of one node in its own directory: writes, reads, refusals.
 
 mod fixture;
 mod reading;

@@ -1,4 +1,4 @@
-//! What a fetch shows: pages, versions, cursors.
+//! Tests of fetches: pages, versions, cursors.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ fn limit(limit: u64) -> FetchRequest {
     FetchRequest { limit: Some(limit), ..FetchRequest::default() }
 }
 
-/// Follows cursors to the end; every page but the last has whole traces, as many as asked for.
+/// Follows cursors to the end. Every page but the last has the requested number of whole traces.
 async fn pages(fixture: &Fixture, first: FetchRequest) -> Vec<String> {
     let (mut found, mut request) = (Vec::new(), first);
     for _ in 0..10_000 {
@@ -40,7 +40,7 @@ async fn paging_by_traces_sees_each_once_while_writes_go_on() {
     let fixture = fixture().await;
     const TRACES: usize = 45;
     for round in 0..3 {
-        // Spans of one trace lie far apart, and the middle ones are sealed.
+        // The spans of one trace are far apart, and the middle ones are sealed.
         fixture.write(log(1), (0..TRACES).map(|trace| span(trace, round)).collect()).await;
         if round == 1 {
             fixture.seal().await;
@@ -52,7 +52,7 @@ async fn paging_by_traces_sees_each_once_while_writes_go_on() {
         assert_eq!(found.len(), expected.len(), "at {size} traces a page");
         assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), expected, "at {size} traces a page");
     }
-    // Between two pages every trace gets a new newest span: none is lost, none comes again.
+    // Between two pages, every trace gets a new newest span. No trace may be lost or repeated.
     let first = fixture.fetch(log(1), limit(10)).await;
     fixture.write(log(1), (0..TRACES).map(|trace| span(trace, 9)).collect()).await;
     let rest = pages(&fixture, FetchRequest { cursor: first.page.cursor.clone(), ..limit(10) }).await;
@@ -146,7 +146,7 @@ async fn the_deprecated_cursor_misses_nothing() {
     for trace in 0..23 {
         fixture.write(log(1), vec![span(trace, 0), span(trace, 1)]).await;
     }
-    // Late merges make ids young whose rows are old.
+    // Late merges give old rows young ids.
     fixture
         .write(log(1), (0..23).map(|n| json!({"id": format!("t{n}-s0"), "output": n, "_is_merge": true})).collect())
         .await;

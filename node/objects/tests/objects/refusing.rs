@@ -1,4 +1,4 @@
-//! What is refused leaves nothing behind.
+//! Tests that refused requests leave nothing behind.
 
 use std::pin::Pin;
 use std::task::Poll;
@@ -31,7 +31,7 @@ async fn a_merge_that_makes_too_large_a_row_is_refused_with_its_place_and_stops_
     let fixture = fixture().await;
     let big = "x".repeat(6 << 20);
     fixture.write(log(1), vec![json!({"id": "a", "input": big})]).await;
-    // The first two rows fold into one, so that the third is the second of what is written.
+    // The first two rows fold into one, so the third row is the second one of the write.
     let rows = vec![
         json!({"id": "b"}),
         json!({"id": "b", "output": 1, "_is_merge": true}),
@@ -68,17 +68,17 @@ fn row(n: u128, id: &str) -> Vec<ObjectWrite> {
     vec![ObjectWrite { object: log(n), rows: sent(vec![json!({"id": id})]), request: None }]
 }
 
-/// For a write that is to wait as short as this.
+/// Returns the patience of a write with a short wait.
 fn patient_for(wait: Duration) -> Patience {
     Patience { until: Instant::now() + wait, ..Patience::usual() }
 }
 
-/// Polls once, so that it has entered the queue.
+/// Polls a write once, so that it has entered the queue.
 async fn begun<T>(write: &mut Pin<Box<impl Future<Output = T>>>) -> Poll<T> {
     std::future::poll_fn(|context| Poll::Ready(write.as_mut().poll(context))).await
 }
 
-/// Before there was a queue, most of these were refused at once.
+/// Before the queue existed, most of these were refused at once.
 #[tokio::test]
 async fn writes_that_find_no_place_wait_for_one_and_keep_their_order() {
     let (fixture, hold) = held_fixture(ObjectLimits { object_writes: 4, ..ObjectLimits::default() }).await;

@@ -1,4 +1,4 @@
-//! What a write does.
+//! Tests of writes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -144,7 +144,7 @@ async fn a_hundred_writers_get_ids_in_the_order_of_their_answers() {
         async move {
             let mut before = Xact::ZERO;
             for round in 0..WRITES_EACH {
-                // Half of the writers merge: made elsewhere, and submitted in its turn all the same.
+                // Half of the writes are merges. They are encoded elsewhere and still submitted in their turn.
                 let row = json!({"id": format!("row-{n}"), "_is_merge": n < 50, "metadata": {"round": round}});
                 let shared = json!({"id": "shared", "_is_merge": true, "metadata": {n.to_string(): round}});
                 let written = fixture.write(log(1), vec![row, shared]).await;
@@ -173,7 +173,7 @@ async fn a_hundred_writers_get_ids_in_the_order_of_their_answers() {
 #[tokio::test]
 async fn writes_that_do_not_wait_for_each_other_keep_their_order() {
     let fixture = fixture().await;
-    // A large one, which is made slowly and goes through a blob, then small ones and merges behind it.
+    // A large write, which is encoded slowly and uses a blob, is followed by small ones and merges.
     let big = "x".repeat(1 << 20);
     let rows = (0..20).map(|n| match n {
         0 => json!({"id": "a", "input": big.clone(), "metadata": {"n": 0}}),
@@ -189,7 +189,7 @@ async fn writes_that_do_not_wait_for_each_other_keep_their_order() {
     let mut xacts = Vec::new();
     let mut running = Vec::new();
     for (n, mut write) in sent.into_iter().enumerate() {
-        // Polled until it is in the mailbox: preparing a large one lets others have their turn.
+        // The write is polled until it is in the mailbox, because the preparation of a large one yields to others.
         loop {
             let poll = std::future::poll_fn(|context| std::task::Poll::Ready(write.as_mut().poll(context))).await;
             assert!(poll.is_pending());

@@ -1,4 +1,4 @@
-//! Attributes made for these rows: each is a field, mostly as a JSON text.
+//! Attributes made for these rows. Each becomes a field, mostly from a JSON text.
 
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -10,13 +10,14 @@ use crate::value;
 pub(crate) const PARENT: &str = "braintrust.parent";
 /// Attribute that keeps used attributes in `metadata`, too.
 pub(crate) const PRESERVE: &str = "braintrust.otel.preserve_attributes";
-/// Attributes of the destination, which are read before and not part of the row.
+/// Attributes of the destination, which are read earlier and do not become part of the row.
 const ROUTING: [&str; 4] = [PARENT, PRESERVE, "braintrust.org", "braintrust.app_url"];
 
 pub(super) const CONVENTION: Convention = Convention { signs: &["braintrust."], before: fields, ..SILENT };
 
-/// Fills fields from attributes. Invalid values stay in `metadata`, and the field stays empty: a span with an invalid
-/// score is better than none.
+/// Fills fields from attributes.
+///
+/// Invalid values stay in `metadata`, and the field stays empty. A span with an invalid score is better than no span.
 fn fields(attributes: &mut Attributes, draft: &mut Draft) {
     draft.input = json(attributes, ["braintrust.input_json", "braintrust.input"]);
     draft.output = json(attributes, ["braintrust.output_json", "braintrust.output"]);
@@ -57,7 +58,7 @@ fn origin(value: &Value) -> Option<Value> {
     (is_whole && names_an_object).then_some(Value::Object(origin))
 }
 
-/// The first that can be read.
+/// Returns the first value that can be read.
 fn json(attributes: &mut Attributes, names: [&str; 2]) -> Option<Value> {
     names.into_iter().find_map(|name| {
         attributes.take_if(name, |value| match value {

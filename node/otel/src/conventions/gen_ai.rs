@@ -1,5 +1,6 @@
-//! `gen_ai.*`, the semantic conventions of OpenTelemetry from the first to the newest version, as attributes and as
-//! events. Several conventions extend them; their names that begin with `gen_ai.` are here.
+//! Semantic conventions `gen_ai.*` of OpenTelemetry in all versions, as attributes and as events.
+//!
+//! Several conventions extend them. Their names that begin with `gen_ai.` are also here.
 
 use serde_json::{Map, Value};
 
@@ -93,7 +94,7 @@ pub(super) const CONVENTION: Convention = Convention {
     ..SILENT
 };
 
-/// By `gen_ai.operation.name`.
+/// Span types by `gen_ai.operation.name`.
 const OPERATIONS: &[(&str, &str)] = &[
     ("chat", "llm"),
     ("generate_content", "llm"),
@@ -121,7 +122,7 @@ fn span_type(attributes: &Attributes) -> Option<&'static str> {
     operation.or_else(|| is_tool().then_some("tool"))
 }
 
-/// Takes the input messages. The system instructions are the first one.
+/// Takes the input messages. The system instructions become the first one.
 fn input_messages(attributes: &mut Attributes) -> Option<Value> {
     let messages = parse_meant(attributes.take("gen_ai.input.messages")?);
     let Value::Array(mut messages) = messages else { return Some(messages) };
@@ -133,16 +134,16 @@ fn input_messages(attributes: &mut Attributes) -> Option<Value> {
     Some(Value::Array(messages))
 }
 
-/// Takes memory records: results or inputs, by the operation.
+/// Takes memory records, which are results or inputs depending on the operation.
 fn memory_records(attributes: &mut Attributes, are_found: bool) -> Option<Value> {
     let is_search = attributes.text("gen_ai.operation.name") == Some("search_memory");
     if is_search == are_found { attributes.take("gen_ai.memory.records").map(parse_meant) } else { None }
 }
 
-/// One of `gen_ai.prompt.0.*`: its parts of content were written as text, and its calls of tools without their nesting.
+/// Converts an element of `gen_ai.prompt.0.*`, whose content may be JSON text and whose tool calls are not nested.
 pub(super) fn message(value: Value) -> Value {
     let Value::Object(mut message) = value else { return value };
-    // what a model wrote may be JSON and stays the text that it wrote: parts alone are read
+    // Only content parts are parsed. Other JSON stays the text that the model wrote.
     if let Some(content) = message.get_mut("content")
         && let Some(parts) = content.as_str().filter(|text| text.starts_with('[')).and_then(parse)
         && parts.as_array().is_some_and(|parts| parts.iter().all(|part| part.get("type").is_some()))
@@ -178,7 +179,7 @@ const SPEAKERS: [(&str, &str, bool); 5] = [
     ("gen_ai.choice", "assistant", false),
 ];
 
-/// The message that an event is, and whether it is of the input.
+/// Returns the message of an event, and whether it belongs to the input.
 pub(crate) fn message_of_event(name: &str, attributes: &Map<String, Value>) -> Option<(Value, bool)> {
     let (_, role, is_input) = SPEAKERS.iter().find(|(speaker, ..)| *speaker == name)?;
     let whole = attributes.get("gen_ai.event.content").or_else(|| attributes.get("event.body"));
@@ -200,7 +201,7 @@ fn said((key, value): (&String, &Value)) -> (String, Value) {
     (key.clone(), parse_meant(value.clone()))
 }
 
-/// Events that carry all messages at once: the attribute that has them, and whether they are the input.
+/// Returns all messages of an event that contains them in one attribute, and whether they are the input.
 pub(crate) fn content_of_event(name: &str, attributes: &Map<String, Value>) -> Option<(Value, bool)> {
     let (key, is_input) = match name {
         "gen_ai.content.prompt" => ("gen_ai.prompt", true),
@@ -210,10 +211,10 @@ pub(crate) fn content_of_event(name: &str, attributes: &Map<String, Value>) -> O
     attributes.get(key).map(|content| (parse_meant(content.clone()), is_input))
 }
 
-/// An event whose attributes are those of the span, written apart from it for their size.
+/// Returns whether an event contains attributes of the span, which were written separately because of their size.
 pub(crate) fn moves_to_span(name: &str) -> bool {
     name == "gen_ai.client.inference.operation.details"
 }
 
-/// A score that a judge gave what the span did.
+/// Event with a judge's score for the span.
 pub(crate) const EVALUATION_EVENT: &str = "gen_ai.evaluation.result";

@@ -1,4 +1,4 @@
-//! `langfuse.*` of Langfuse's SDKs, Python from version 3 and JavaScript from version 4.
+//! Attributes `langfuse.*` of Langfuse's SDKs, for Python from version 3 and for JavaScript from version 4.
 
 use serde_json::{Map, Number, Value};
 
@@ -22,7 +22,7 @@ pub(super) const CONVENTION: Convention = Convention {
     ..SILENT
 };
 
-/// By `langfuse.observation.type`. A `span` or an `event` can be anything.
+/// Span types by `langfuse.observation.type`. A `span` or an `event` may be of any type.
 const KINDS: &[(&str, &str)] = &[
     ("generation", "llm"),
     ("embedding", "llm"),
@@ -34,7 +34,7 @@ const KINDS: &[(&str, &str)] = &[
     ("evaluator", "score"),
 ];
 
-/// Prefixes of metadata of the application, which may be a single value or an attribute for each key.
+/// Prefixes of the application's metadata, which may be a single value or an attribute for each key.
 const METADATA: [&str; 2] = ["langfuse.observation.metadata", "langfuse.trace.metadata"];
 
 fn span_type(attributes: &Attributes) -> Option<&'static str> {
@@ -62,8 +62,10 @@ fn after(attributes: &mut Attributes, draft: &mut Draft) {
     draft.tag(attributes.get("langfuse.trace.tags").and_then(texts).unwrap_or_default());
 }
 
-/// Fills token counts. Their names are free: those of a prompt begin with `input`, those of an answer with `output`. Each
-/// token is in one count, so that cached ones are added to the prompt. Counts with the names of OpenAI are taken as well.
+/// Fills token counts, whose names are free.
+///
+/// Names for the prompt begin with `input`, and names for the answer with `output`. Each token is in a single count, so
+/// cached tokens are added to the prompt. Counts with OpenAI's names are accepted, too.
 fn tokens(details: &Map<String, Value>, draft: &mut Draft) {
     let sum = |is_part: fn(&str) -> bool| {
         let counts = details.iter().filter(|(name, _)| is_part(name)).filter_map(|(_, count)| count.as_i64());

@@ -1,4 +1,4 @@
-//! OpenInference: `openinference.span.kind`, `input.value`, `llm.*` and the attributes of its other kinds of spans.
+//! OpenInference: `openinference.span.kind`, `input.value`, `llm.*`, and the attributes of its other span kinds.
 
 use serde_json::{Map, Value};
 
@@ -75,7 +75,7 @@ pub(super) const CONVENTION: Convention = Convention {
     ..SILENT
 };
 
-/// By `openinference.span.kind`.
+/// Span types by `openinference.span.kind`.
 const KINDS: &[(&str, &str)] = &[
     ("LLM", "llm"),
     ("EMBEDDING", "llm"),
@@ -94,7 +94,7 @@ fn span_type(attributes: &Attributes) -> Option<&'static str> {
     kind_of(KINDS, attributes.text("openinference.span.kind")?)
 }
 
-/// Parameters of the call, and what the application said of the span, in the places where rows have them.
+/// Adds the parameters of the call, and the application's metadata and tags.
 fn before(attributes: &mut Attributes, draft: &mut Draft) {
     if attributes.has("openinference.span.kind") {
         draft.add_metadata(attributes.take_if("metadata", object).unwrap_or_default());
@@ -104,7 +104,8 @@ fn before(attributes: &mut Attributes, draft: &mut Draft) {
     draft.add_metadata(parameters.unwrap_or_default());
 }
 
-/// Text, of which another attribute says whether it is JSON; where none does, it is JSON if it reads so.
+/// Takes a text that another attribute may declare as JSON. Without a declaration, the text is parsed if it looks like
+/// JSON.
 fn plain_or_json(attributes: &mut Attributes, name: &str, mime_type: &str) -> Option<Value> {
     let is_plain = attributes.text(mime_type).is_some_and(|mime_type| mime_type.starts_with("text/"));
     let is_json = attributes.text(mime_type).is_some_and(|mime_type| mime_type.contains("json"));
@@ -116,7 +117,7 @@ fn plain_or_json(attributes: &mut Attributes, name: &str, mime_type: &str) -> Op
     }
 }
 
-/// `{"message": {...}}`, in which parts of content and calls of tools are wrapped likewise.
+/// Converts `{"message": {...}}`, in which content parts and tool calls are wrapped, too.
 fn message(value: Value) -> Value {
     let value = unwrapped(value, &["message", "prompt", "completion"]);
     let Value::Object(mut message) = value else { return value };
@@ -132,7 +133,7 @@ fn message(value: Value) -> Value {
     Value::Object(message)
 }
 
-/// Images are written as other APIs of models write them.
+/// Converts a content part. Images get the form of common model APIs.
 fn content(part: Value) -> Value {
     let Value::Object(mut part) = part else { return part };
     if let Some(image) = part.shift_remove("image") {

@@ -1,4 +1,4 @@
-//! OpenLLMetry: `traceloop.*`, and its `llm.*` in addition to the common conventions, which it uses for messages.
+//! OpenLLMetry: `traceloop.*` and its own `llm.*`. For messages, it uses the common conventions.
 
 use serde_json::Value;
 
@@ -39,11 +39,11 @@ pub(super) const CONVENTION: Convention = Convention {
     ..SILENT
 };
 
-/// By `traceloop.span.kind`.
+/// Span types by `traceloop.span.kind`.
 const KINDS: &[(&str, &str)] =
     &[("workflow", "task"), ("task", "task"), ("agent", "task"), ("tool", "tool"), ("llm", "llm")];
 
-/// By `llm.request.type`.
+/// Span types by `llm.request.type`.
 const REQUESTS: &[(&str, &str)] =
     &[("chat", "llm"), ("completion", "llm"), ("embedding", "llm"), ("rerank", "function")];
 
@@ -52,7 +52,7 @@ fn span_type(attributes: &Attributes) -> Option<&'static str> {
     kind.or_else(|| kind_of(REQUESTS, attributes.text("llm.request.type")?))
 }
 
-/// One of `llm.request.functions.0.*`, as APIs of models take a tool.
+/// Converts an element of `llm.request.functions.0.*` to the form of model APIs.
 fn function(value: Value) -> Value {
     let Value::Object(mut function) = value else { return value };
     if let Some(parameters) = function.get_mut("parameters") {

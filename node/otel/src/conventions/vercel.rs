@@ -1,4 +1,5 @@
-//! `ai.*` of the Vercel AI SDK, major versions 3 to 6. Spans of single model calls have the common conventions, too.
+//! Attributes `ai.*` of the Vercel AI SDK, versions 3 to 6. Spans of single model calls also have the common
+//! conventions.
 
 use serde_json::{Map, Value};
 
@@ -63,8 +64,10 @@ pub(super) const CONVENTION: Convention = Convention {
     ..SILENT
 };
 
-/// By `ai.operationId`. The outer spans are of the application's call, which may call models several times in spans of
-/// their own: those are the calls of models.
+/// Span types by `ai.operationId`.
+///
+/// Outer spans belong to the application's call, which may call models several times. Each model call has its own inner
+/// span.
 const OPERATIONS: &[(&str, &str)] = &[
     ("ai.generateText", "function"),
     ("ai.streamText", "function"),
@@ -81,13 +84,13 @@ fn span_type(attributes: &Attributes) -> Option<&'static str> {
     kind_of(OPERATIONS, operation).or_else(|| operation.contains(".do").then_some("llm"))
 }
 
-/// Takes the metadata of the application, under its own names.
+/// Takes the metadata of the application under its own names.
 fn after(attributes: &mut Attributes, draft: &mut Draft) {
     let said = attributes.under("ai.telemetry.metadata.").map(|(name, value)| (name.to_owned(), value.clone()));
     draft.add_metadata(said.collect());
 }
 
-/// Text is the answer by itself; with calls of tools, or reasoning, it is a part of one.
+/// Takes the answer. A text is the whole answer, unless there are tool calls or reasoning.
 fn answer(attributes: &mut Attributes, beginning: &str) -> Option<Value> {
     let mut take = |part: &str| attributes.take(&format!("{beginning}{part}"));
     let said = take("object").map(parse_meant).or_else(|| take("text"));

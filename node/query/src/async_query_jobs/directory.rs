@@ -1,4 +1,4 @@
-//! The directory `queries/` of a data directory: `<name>.query`, which is replaced whole, and `<name>.rows`. Every call
+//! Directory `queries/` of the data directory, which holds `<name>.query` and `<name>.rows` of each job. Every call
 //! blocks on the disk.
 
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ pub(crate) struct JobDirectory {
 pub(crate) type FoundRecord = (Uuid, Result<JobRecord, String>);
 
 impl JobDirectory {
-    /// Opens the directory, and removes what a crash left: temporary files, and rows of jobs without an end.
+    /// Opens the directory, and removes the remains of a crash: temporary files, and rows of jobs without an end.
     pub fn open(disk: SharedDisk, data_dir: &Path) -> io::Result<(JobDirectory, Vec<FoundRecord>)> {
         let dir = data_dir.join(FOLDER);
         disk.create_dir_all(&dir)?;
@@ -67,7 +67,7 @@ impl JobDirectory {
         Ok(record)
     }
 
-    /// Reads a record; an error says what is wrong with it.
+    /// Reads a record. An error describes the damage.
     pub fn get(&self, name: Uuid) -> Result<JobRecord, String> {
         let bytes = read_whole(&*self.disk, &self.path(name, RECORD), RECORD_BYTES_MAX);
         JobRecord::decode(&bytes.map_err(|why| why.to_string())?)
@@ -83,7 +83,7 @@ impl JobDirectory {
         replace_whole(&*self.disk, &self.path(name, RECORD), text.as_bytes())
     }
 
-    /// Creates an empty file for rows in place of any earlier one; its name is durable.
+    /// Creates an empty file for rows, which replaces any earlier one. Its name is durable.
     pub fn new_rows(&self, name: Uuid) -> io::Result<Arc<dyn DiskFile>> {
         self.remove_rows(name)?;
         let file = self.disk.create(&self.path(name, ROWS))?;
@@ -99,14 +99,14 @@ impl JobDirectory {
         gone(self.disk.remove(&self.path(name, ROWS)))
     }
 
-    /// Removes a job. The record goes first: the next start removes rows without a record.
+    /// Removes a job. The record is removed first, because the next start removes rows without a record.
     pub fn remove(&self, name: Uuid) -> io::Result<()> {
         gone(self.disk.remove(&self.path(name, RECORD)))?;
         self.disk.sync_dir(&self.dir)?;
         self.remove_rows(name)
     }
 
-    /// Returns why nothing more is written, if the rest of the disk is reserved for rows and the log.
+    /// Returns why nothing more may be written, if the rest of the disk is reserved for rows and the log.
     pub fn full(&self) -> Option<String> {
         match self.disk.space(&self.dir).map(|space| (space, admit(space, 0))) {
             Ok((_, SpaceLevel::Plenty)) => None,
@@ -118,7 +118,7 @@ impl JobDirectory {
     }
 }
 
-/// Whether the rows beside a record are kept.
+/// Returns whether the rows of a record are kept.
 fn is_kept(record: &Result<JobRecord, String>) -> bool {
     matches!(record, Ok(JobRecord { end: Some(JobEnd::Succeeded { .. }), .. }))
 }
@@ -134,7 +134,7 @@ fn gone(removed: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Reads the requested lines of these pages; an error says what is wrong with the file.
+/// Reads the requested lines of these pages. An error describes the damage.
 pub(crate) fn read(file: &dyn DiskFile, pages: &[PlacedPage], mut cut: ResultSlice) -> Result<ResultSlice, String> {
     for placed in pages {
         let mut lines = vec![0; placed.page.bytes as usize];
@@ -166,7 +166,7 @@ mod tests {
         JobDirectory::open(Arc::clone(disk), Path::new("/data"))
     }
 
-    /// A job as it is written down from its making to its end.
+    /// Writes a job from its creation to its end.
     fn written(directory: &JobDirectory) -> io::Result<JobRecord> {
         let mut job = JobRecord { end: None, ..record(1) };
         directory.put(name(), &job)?;
@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(again().1, []);
     }
 
-    /// After a power cut at any call a job is there or is not, waits or has ended; and one that has ended is whole.
+    /// After a power cut at any call, a job is missing, waiting, or ended with all of its rows.
     #[test]
     fn a_power_cut_at_any_moment_leaves_a_job_that_waits_or_has_all_its_rows() {
         let mut ends = [0; 3];
@@ -253,7 +253,7 @@ mod tests {
         text.write_at(30, b"\xff").expect("changed");
         let (directory, found) = open(&disk).expect("opens");
         assert!(found[0].1.is_err() && directory.get(name()).is_err(), "{found:?}");
-        // What is no file of ours stays.
+        // Unrelated files stay.
         disk.create(&directory.dir.join("note")).expect("made");
         assert_eq!(open(&disk).expect("opens").1.len(), 1);
         assert!(disk.exists(&directory.dir.join("note")).expect("looked up"));

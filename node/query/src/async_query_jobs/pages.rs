@@ -1,10 +1,10 @@
-//! Layout of a job's results in its file: JSON lines, in pages with a checksum each. Pure.
+//! Layout of a job's result file: JSON lines in pages, each with a checksum. Pure.
 
 use serde::{Deserialize, Serialize};
 
-/// Size at which a page is written; one row may be larger.
+/// Size at which a page is written. A single row may be larger.
 pub(crate) const PAGE_BYTES: usize = 256 << 10;
-/// Upper bound of the pages of one job, whose index is held in memory and written in one record.
+/// Upper bound of the pages of one job. Their index is kept in memory and written in one record.
 pub(crate) const PAGES_MAX: usize = 1 << 17;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -12,7 +12,7 @@ pub(crate) const PAGES_MAX: usize = 1 << 17;
 pub(crate) struct Page {
     pub rows: u32,
     pub bytes: u32,
-    /// CRC32C of the page's offset and bytes, so that a page in the place of another is detected too.
+    /// CRC32C of the page's offset and bytes, so that a misplaced page is detected too.
     pub sum: u32,
 }
 
@@ -29,9 +29,9 @@ impl From<Page> for (u32, u32, u32) {
 }
 
 impl Page {
-    /// Describes a page of lines at an offset.
+    /// Creates the index entry of a page of lines at an offset.
     pub fn of(offset: u64, rows: u32, lines: &[u8]) -> Page {
-        // A page has the bytes of `PAGE_BYTES` and of one row.
+        // A page has at most `PAGE_BYTES` and one row.
         let bytes = u32::try_from(lines.len()).unwrap_or(u32::MAX);
         Page { rows, bytes, sum: sum(offset, lines) }
     }
@@ -128,7 +128,7 @@ impl ResultSlice {
 mod tests {
     use super::*;
 
-    /// Pages of these rows, and the file that they are.
+    /// Returns pages with these numbers of rows, and their file.
     fn pages(sizes: &[u32]) -> (Pages, Vec<u8>) {
         let (mut all, mut file, mut row) = (Pages::default(), Vec::new(), 0);
         for size in sizes {

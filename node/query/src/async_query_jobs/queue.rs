@@ -1,5 +1,5 @@
-//! Queue of a node's jobs as plain data: admission, turns, and the state of each job. Pure: time is an argument, and
-//! decisions are results; files, threads and queries are elsewhere.
+//! Queue of a node's jobs: admission, order of execution, and the state of each job. The module is pure: it performs no
+//! I/O, and time is an argument.
 //!
 //! ```text
 //!            next            page ...        succeed
@@ -19,9 +19,9 @@ use super::pages::{PAGES_MAX, Page, Pages};
 use super::record::JobOwner;
 use super::{JobLimits, JobStatus};
 
-/// Time that results are kept (D-18) and that a job may wait.
+/// Time for which results are kept (D-18), and for which a job may wait.
 pub(crate) const KEPT_MICROS: i64 = 24 * 60 * 60 * 1_000_000;
-/// Delay between two tries of a job whose needs are missing: doubled each time, up to the second value.
+/// Delay before the first retry of a job with missing resources. It doubles each time, up to `PAUSE_MICROS_MAX`.
 const PAUSE_MICROS: i64 = 500_000;
 const PAUSE_MICROS_MAX: i64 = 30_000_000;
 
@@ -29,15 +29,15 @@ const PAUSE_MICROS_MAX: i64 = 30_000_000;
 pub(crate) struct JobQueue {
     limits: JobLimits,
     jobs: BTreeMap<Uuid, Job>,
-    /// Counter that orders jobs and turns.
+    /// Counter that numbers jobs and turns.
     count: u64,
-    /// Last turn of each organization.
+    /// Number of the last turn of each organization.
     turns: BTreeMap<OrgId, u64>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Job {
-    /// Owner; none if the record is damaged.
+    /// Owner, or `None` if the record is damaged.
     pub owner: Option<Arc<JobOwner>>,
     pub batch: Option<u64>,
     made: i64,
@@ -53,7 +53,7 @@ pub(crate) enum JobState {
     Failed { at: i64, why: String },
 }
 
-/// Reason to refuse a job, or more of its results.
+/// Reason to refuse a job or more of its results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct QueueFull(pub String);
 
@@ -124,7 +124,8 @@ impl JobQueue {
         self.jobs.get(&name)
     }
 
-    /// Checks that the organization may add a job. It may have at most half of all jobs, so that others find room.
+    /// Checks whether an organization may add a job. It may have at most half of all jobs, which leaves room for
+    /// others.
     pub fn admit(&self, org: OrgId) -> Result<(), QueueFull> {
         let own: Vec<&Job> = self.jobs.values().filter(|job| job.org() == Some(org)).collect();
         let (kept_max, waiting_max) = (self.limits.kept_max, self.limits.waiting_max);
@@ -144,7 +145,7 @@ impl JobQueue {
         Ok(())
     }
 
-    /// Adds a job without a check of the limits, so that jobs from before a start are kept.
+    /// Adds a job without a check of the limits, since jobs from before a restart must be kept.
     pub fn add(&mut self, name: Uuid, mut job: Job) {
         self.count += 1;
         job.number = self.count;
@@ -156,7 +157,9 @@ impl JobQueue {
         self.turns.retain(|other, _| Some(*other) != org || self.jobs.values().any(|job| job.org() == org));
     }
 
-    /// Starts the next job, if there is room: the oldest job of the waiting organization whose last turn is longest ago.
+    /// Starts the next job, if the limit of running jobs allows it.
+    ///
+    /// The job is the oldest one of the waiting organization whose last turn is longest ago.
     pub fn next(&mut self, now: i64) -> Option<Uuid> {
         if self.counts().running >= self.limits.running_max.max(1) {
             return None;
@@ -174,7 +177,7 @@ impl JobQueue {
         Some(name)
     }
 
-    /// Time at which a delayed job may run, if nothing else is waited for.
+    /// Returns the time at which the first delayed job may run.
     pub fn wakes_at(&self) -> Option<i64> {
         let times = self.jobs.values().filter_map(|job| match job.state {
             JobState::Queued { not_before, .. } if not_before > i64::MIN && not_before < i64::MAX => Some(not_before),
@@ -183,7 +186,7 @@ impl JobQueue {
         times.min()
     }
 
-    /// Checks that a running job may have a page more.
+    /// Checks whether a running job may have one more page.
     pub fn may_grow(&self, name: Uuid, bytes: usize) -> Result<(), QueueFull> {
         let JobLimits { job_bytes_max, bytes_max, .. } = self.limits;
         let Some(Job { state: JobState::Running { pages, .. }, owner, .. }) = self.jobs.get(&name) else {
@@ -209,7 +212,7 @@ impl JobQueue {
         Ok(())
     }
 
-    /// Lets a job run whose record is written.
+    /// Makes a job ready to run after its record is written.
     pub fn ready(&mut self, name: Uuid) {
         if let Some(job) = self.jobs.get_mut(&name) {
             job.state = JobState::queued();
@@ -235,7 +238,7 @@ impl JobQueue {
         }
     }
 
-    /// Puts a running job back because its needs were missing; returns false if it has waited for a day.
+    /// Puts a job back into the queue because resources are missing. Returns `false` if the job has waited for a day.
     pub fn again(&mut self, name: Uuid, now: i64) -> bool {
         let Some(job) = self.jobs.get_mut(&name) else { return false };
         if is_stale(job, now) {
@@ -256,20 +259,20 @@ impl JobQueue {
         }
     }
 
-    /// Marks a job in any state as failed, also one with damaged results.
+    /// Marks a job as failed in any state, for example a succeeded job with damaged results.
     pub fn fail(&mut self, name: Uuid, now: i64, why: &str) {
         if let Some(job) = self.jobs.get_mut(&name) {
             job.state = JobState::Failed { at: now, why: why.to_owned() };
         }
     }
 
-    /// Returns jobs whose results have expired.
+    /// Returns the jobs whose results have expired.
     pub fn gone(&self, now: i64) -> Vec<Uuid> {
         let is_gone = |job: &Job| job.gone_at().is_some_and(|at| at <= now);
         self.jobs.iter().filter(|(_, job)| is_gone(job)).map(|(name, _)| *name).collect()
     }
 
-    /// Returns jobs that have waited for a day.
+    /// Returns the jobs that have waited for a day.
     pub fn stale(&self, now: i64) -> Vec<Uuid> {
         let is_waiting = |job: &Job| job.status() == JobStatus::Queued && is_stale(job, now);
         self.jobs.iter().filter(|(_, job)| is_waiting(job)).map(|(name, _)| *name).collect()
@@ -283,6 +286,7 @@ fn is_stale(job: &Job, now: i64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Masks;
 
     const LIMITS: JobLimits =
         JobLimits { running_max: 2, waiting_max: 3, kept_max: 8, seconds_max: 60, job_bytes_max: 100, bytes_max: 300 };
@@ -296,11 +300,11 @@ mod tests {
     }
 
     fn job(number: u128) -> Job {
-        let owner = JobOwner { org: org(number), user: Uuid::nil(), homes: Vec::new() };
+        let owner = JobOwner { org: org(number), user: Uuid::nil(), homes: Vec::new(), masks: Masks::new() };
         Job::new(Some(Arc::new(owner)), None, 0, JobState::queued())
     }
 
-    /// Jobs of these organizations, named by their places.
+    /// Returns a queue with one job for each organization, named by its index.
     fn queue(orgs: &[u128]) -> JobQueue {
         let mut queue = JobQueue::new(LIMITS);
         orgs.iter().enumerate().for_each(|(place, org)| queue.add(name(place as u128), job(*org)));
@@ -328,7 +332,7 @@ mod tests {
         let QueueFull(why) = queue.admit(org(1)).expect_err("three wait");
         assert!(why.contains("3 queries of this organization are waiting"), "{why}");
         assert_eq!(queue.admit(org(2)), Ok(()));
-        // What has run counts for what is kept.
+        // Jobs that have run count towards the limit of kept jobs.
         queue.next(0);
         assert_eq!(queue.admit(org(1)), Ok(()));
         queue.add(name(3), job(1));

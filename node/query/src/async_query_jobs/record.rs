@@ -1,5 +1,4 @@
-//! Record of a job on disk: a line with the version, the record as one line of JSON, and a line with the checksum of both.
-//! Pure.
+//! Record of a job on disk: a line with the version, a line of JSON, and a line with their checksum. Pure.
 //!
 //! ```text
 //! assay query 1
@@ -7,43 +6,48 @@
 //! sum 89ab12cd                                  CRC32C of the lines above
 //! ```
 
+use std::collections::BTreeMap;
+
 use assay_node_engine::Position;
 use assay_storage_model::{NodeId, OrgId, ShardId, Xact};
 use serde::{Deserialize, Serialize};
 use uuid::{Builder, Uuid};
 
 use super::pages::Page;
-use crate::{Home, Question};
+use crate::{Home, Masks, Question};
 
 const FIRST_LINE: &str = "assay query 1\n";
-/// Upper bound of a record: a small request body, a thousand homes and `PAGES_MAX` pages, as escaped text.
+/// Upper bound of the bytes of a record: a small request body, a thousand homes and `PAGES_MAX` pages as escaped text.
 pub(crate) const RECORD_BYTES_MAX: u64 = 16 << 20;
-/// Version of UUIDs that name jobs; their last bytes are the number of the job's node.
+/// Number of bytes at the end of a job's name that hold the number of its node.
 const NODE_BYTES: usize = 6;
 
-/// Owner of a job. A reader must be allowed to read all of its objects in this organization.
+/// Owner of a job. A reader must be in this organization and be allowed to read all of its objects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct JobOwner {
     pub org: OrgId,
     /// User who made the request.
     pub user: Uuid,
     pub homes: Vec<Home>,
+    /// Review masks of the user. They apply to other readers as well.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub masks: Masks,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct JobRecord {
     pub owner: JobOwner,
-    /// Microseconds since the epoch, as all times here.
+    /// Time of the request, in microseconds since the epoch like all times here.
     pub made: i64,
     pub question: Question,
-    /// Position where the page before ended, if the query has a cursor.
+    /// Position where the previous page ended, if the query has a cursor.
     pub after: Option<(u64, u64, Option<u32>, Option<u64>)>,
     pub seconds: Option<u64>,
     /// Default number of rows in a page of results.
     pub batch: Option<u64>,
     /// Version at which each shard is read, so that every run returns the same rows.
     pub versions: Vec<(ShardId, Xact)>,
-    /// Runs that began and have no recorded end.
+    /// Number of started runs without a recorded end.
     pub starts: u32,
     pub end: Option<JobEnd>,
 }
@@ -67,7 +71,7 @@ impl JobRecord {
         format!("{body}sum {sum:08x}\n")
     }
 
-    /// Decodes a record; an error says what is wrong with the bytes.
+    /// Decodes a record. An error describes the damage.
     pub fn decode(bytes: &[u8]) -> Result<JobRecord, String> {
         let text = std::str::from_utf8(bytes).map_err(|_| "it is not text".to_owned())?;
         let at = text.rfind("sum ").ok_or("it has no checksum")?;
@@ -84,11 +88,11 @@ impl JobRecord {
 pub(crate) fn name(node: NodeId, random: Uuid) -> Uuid {
     let mut bytes = random.into_bytes();
     bytes[16 - NODE_BYTES..].copy_from_slice(&node.0.to_be_bytes()[8 - NODE_BYTES..]);
-    // Version 8: it means what its maker says.
+    // Version 8 is for UUIDs with custom content.
     Builder::from_custom_bytes(bytes).into_uuid()
 }
 
-/// Returns the node that has the job; none if the UUID is no name of a job.
+/// Returns the node that has the job, or `None` if the UUID is not the name of a job.
 pub(crate) fn node_of(name: Uuid) -> Option<NodeId> {
     let mut node = [0; 8];
     node[8 - NODE_BYTES..].copy_from_slice(&name.as_bytes()[16 - NODE_BYTES..]);
@@ -107,7 +111,7 @@ pub(crate) mod tests {
         let object = ObjectKey::new(org, ObjectKind::ProjectLogs, Uuid::from_u128(2));
         let home = Home { object, org, project_id: Uuid::from_u128(2) };
         JobRecord {
-            owner: JobOwner { org, user: Uuid::from_u128(3), homes: vec![home] },
+            owner: JobOwner { org, user: Uuid::from_u128(3), homes: vec![home], masks: Masks::new() },
             made: 1_000,
             question: Question { query: json!("select: *\n| from: project_logs('p')"), now: 7, ..Question::default() },
             after: Some((1, 2, Some(3), None)),

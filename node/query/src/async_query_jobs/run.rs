@@ -1,4 +1,4 @@
-//! Execution of jobs: in turns, each as the same query as one that a client waits for, with its rows written page by page.
+//! Execution of jobs: each one runs as a normal query, and its rows are written page by page.
 
 use std::io;
 use std::panic::AssertUnwindSafe;
@@ -17,16 +17,16 @@ use super::record::{JobEnd, JobRecord};
 use crate::render::{Format, FormatError, RowWriter};
 use crate::{AskError, QueryAnswer, Table, columns_of};
 
-/// Interval of the sweep for expired jobs; new and ended jobs wake the driver themselves.
+/// Interval of the sweep for expired jobs. New and ended jobs wake the driver themselves.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 const LOOK_EVERY_MIN: Duration = Duration::from_millis(50);
-/// Upper bound of one row, so that a page that it ends still fits into a message between nodes.
+/// Upper bound of the bytes of one row, so that its page still fits into a message between nodes.
 const ROW_BYTES_MAX: usize = 32 << 20;
 
-/// Reason why a run ended without an answer.
+/// Reason why a run ended without a result.
 #[derive(Debug)]
 enum RunError {
-    /// A shard or memory is missing at the moment.
+    /// A shard or memory is temporarily unavailable.
     Passing(String),
     /// The query failed; the text is for its reader.
     Failed(String),
@@ -69,7 +69,7 @@ struct ResultWriter<'l> {
     name: Uuid,
     file: Arc<dyn DiskFile>,
     writer: Option<RowWriter>,
-    /// Lines of the current page, which is not written yet.
+    /// Lines of the current page, which was not written yet.
     lines: Vec<u8>,
     rows: u32,
     pages: Pages,
@@ -94,7 +94,7 @@ impl AsyncJobs {
                 _ = closing.wait_for(|closing| *closing) => break,
             }
         }
-        // They end where they wait, and no more is written of them but that this was no fault of theirs.
+        // Aborted runs end at their next await. Their records only get their counts corrected.
         running.shutdown().await;
         let stopped = self.table.lock().queue.running();
         stopped.into_iter().for_each(|name| self.uncounted(name));
@@ -153,7 +153,7 @@ impl AsyncJobs {
         }
     }
 
-    /// Takes back the count of a run that ended in order, or for no fault of the query.
+    /// Reverts the count of a run that ended orderly, or for reasons other than the query.
     fn uncounted(&self, name: Uuid) {
         let uncounted = self.directory.get(name).and_then(|mut record| {
             record.starts = record.starts.saturating_sub(1);
@@ -172,7 +172,8 @@ impl AsyncJobs {
         let most = self.context.limits.jobs.seconds_max;
         let mut left = Duration::from_secs(record.seconds.map_or(most, |seconds| seconds.min(most)));
         let who = Holder::new(record.owner.org.0, record.owner.user);
-        let mut answer = QueryAnswer::of(&self.context, who, asked, &record.owner.homes, record.after(), left);
+        let mut answer = QueryAnswer::of(&self.context, who, asked, &record.owner.homes, record.after(), left)
+            .masked(&record.owner.homes, &record.owner.masks);
         answer.asker = self.context.job_asker.get().cloned().unwrap_or_default();
         answer.versions = record.versions.iter().copied().collect();
         let file = self.directory.new_rows(name)?;
@@ -203,7 +204,7 @@ impl AsyncJobs {
         Ok(self.directory.put(name, &record)?)
     }
 
-    /// Returns the next rows, once no client waits for a turn. That wait does not count as running time.
+    /// Returns the next rows, after interactive queries got their permits. That wait does not count as running time.
     async fn part(&self, answer: &mut QueryAnswer, left: &mut Duration) -> Result<Option<Table>, AskError> {
         let _permit = self.context.admission.enter_behind(answer.who).await;
         let begun = Instant::now();
@@ -235,7 +236,7 @@ impl ResultWriter<'_> {
             }
         }
         self.writer = Some(writer);
-        // Whoever reads along sees what there is.
+        // Readers see the rows of a running job after each table.
         self.page()
     }
 

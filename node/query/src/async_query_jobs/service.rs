@@ -1,5 +1,7 @@
-//! Service for jobs on other nodes. The name of a job contains its node, which is asked on behalf of the reader and
-//! checks again that the reader may read the objects of the job.
+//! Service for jobs on other nodes.
+//!
+//! The name of a job contains its node. The request to that node is on behalf of the reader, and the node authorizes
+//! the reader again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,10 +15,10 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::{AsyncJobs, JobStatus, JobView, ResultRange, WAIT_MAX, record};
-use crate::{AskError, Home, packed};
+use crate::{AskError, Home, Masks, packed};
 
 pub(crate) const JOBS: ServiceNames = ServiceNames { plain: "query.later", on_behalf: "query.later.for" };
-/// Version of the messages. A node reads no other.
+/// Version of the messages. A node accepts no other version.
 const FORMAT: u16 = 1;
 /// Time to read and send a page, in addition to the wait for rows.
 const ON_THE_WAY: Duration = Duration::from_secs(10);
@@ -35,11 +37,14 @@ struct JobHead {
     status: JobStatus,
     error: Option<String>,
     homes: Vec<Home>,
+    #[serde(default, skip_serializing_if = "Masks::is_empty")]
+    masks: Masks,
     next: Option<u64>,
 }
 
 impl AsyncJobs {
-    /// Looks at a job on any node; none if the organization has no such job. `asker` is the credential for other nodes.
+    /// Returns a job on any node, or `None` if the organization has no such job. `asker` is the credential for other
+    /// nodes.
     pub async fn look(
         self: &Arc<AsyncJobs>,
         asker: &[u8],
@@ -50,7 +55,7 @@ impl AsyncJobs {
         let cluster = &self.context.cluster;
         match record::node_of(name) {
             Some(node) if node == cluster.node() => self.look_here(org, name, wanted).await,
-            // Of a node that is no part of the cluster any more nothing is left.
+            // The jobs of a removed node are lost.
             Some(node) if cluster.has_node(node) => self.look_there(node, asker, org, name, wanted).await,
             Some(_) | None => Ok(None),
         }
@@ -72,7 +77,14 @@ impl AsyncJobs {
         let answer = answer.map_err(|why| AskError::Unavailable(silent(why.to_string())))?;
         let unread = || AskError::Unavailable(silent("its response cannot be decoded".into()));
         let (head, lines): (Result<Option<JobHead>, AskError>, Bytes) = packed::unpack(answer).ok_or_else(unread)?;
-        Ok(head?.map(|JobHead { status, error, homes, next }| JobView { status, error, homes, lines, next }))
+        Ok(head?.map(|JobHead { status, error, homes, masks, next }| JobView {
+            status,
+            error,
+            homes,
+            masks,
+            lines,
+            next,
+        }))
     }
 }
 
@@ -102,8 +114,8 @@ impl DelegatedService for JobsService {
                 Err(why) => return Ok(packed::pack(&Err::<Option<JobHead>, AskError>(why), &Bytes::new())),
             };
             let (head, lines) = match view {
-                Some(JobView { status, error, homes, lines, next }) => {
-                    (Some(JobHead { status, error, homes, next }), lines)
+                Some(JobView { status, error, homes, masks, lines, next }) => {
+                    (Some(JobHead { status, error, homes, masks, next }), lines)
                 }
                 None => (None, Bytes::new()),
             };
@@ -113,8 +125,9 @@ impl DelegatedService for JobsService {
     }
 }
 
-/// Whether the principal may read all objects of the job. A job that it may not read is treated as missing; a request
-/// without a principal is refused.
+/// Returns whether the principal may read all objects of the job.
+///
+/// A job that it may not read is treated as missing. A request without a principal is refused.
 async fn may_read(jobs: &AsyncJobs, principal: Option<Bytes>, view: &JobView) -> Result<bool, NoAnswer> {
     let is_named = principal.is_some();
     let objects = view.homes.iter().map(|home| home.object).collect();

@@ -1,4 +1,4 @@
-//! Jobs over a node of its own, whose clock is moved by hand.
+//! Tests of jobs on a separate node with a manual clock.
 
 use std::fs;
 use std::path::Path;
@@ -19,10 +19,10 @@ use super::queue::KEPT_MICROS;
 use super::record::tests::record;
 use super::service::JobsService;
 use super::{JobLimits, JobRequest, JobStatus, JobView, RESULT_ROWS_MAX, ResultRange, STARTS_MAX};
-use crate::{AskError, Home, Prices, Queries, QueryLimits, Question, packed};
+use crate::{AskError, Home, Masks, Prices, Queries, QueryLimits, Question, packed};
 
 const BEGIN: i64 = 1_790_000_000_000_000;
-/// So often, and so far apart: a minute, for a machine that has other things to do.
+/// Number of polls and the pause between them: a minute in total, for a busy machine.
 const POLLS_MAX: usize = 6_000;
 const POLLED_AFTER: Duration = Duration::from_millis(10);
 
@@ -48,6 +48,7 @@ fn request(number: u128) -> JobRequest {
             ..Question::default()
         },
         homes: vec![Home { object, org: org(number), project_id: Uuid::from_u128(9) }],
+        masks: Masks::new(),
         after: None,
         seconds: None,
         batch: None,
@@ -102,7 +103,7 @@ impl Node {
     }
 }
 
-/// Lets alice read.
+/// Gives alice permission to read.
 #[derive(Debug)]
 struct AliceReads;
 
@@ -157,7 +158,7 @@ async fn a_job_is_answered_kept_for_a_day_and_gone() {
     assert_eq!(node.look(name).await.as_ref(), Some(&seen), "the same behind a start");
     assert_eq!(node.files(), [format!("{name}.query"), format!("{name}.rows")]);
     node.now.fetch_add(KEPT_MICROS, Ordering::Relaxed);
-    // Whatever wakes the node up.
+    // Any event that wakes the driver suffices.
     let other = node.queries.submit_job(request(1)).await.expect("made");
     node.ended(other).await;
     assert_eq!(node.look(name).await, None);

@@ -1,4 +1,4 @@
-//! Execution of a query over the objects of this node, a part at a time.
+//! Execution of a query over the objects of this node, part by part.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -16,9 +16,9 @@ use crate::leaf::{LeafPart, LeafRequest, StopOnDrop, What};
 /// Form in which a part is handed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PartForm {
-    /// To this node, as it is.
+    /// Unencoded, for this node.
     Own,
-    /// To another node, encoded on the thread that computed it.
+    /// Encoded for another node, on the thread that computed it.
     Encoded,
 }
 
@@ -28,12 +28,12 @@ pub(crate) struct LeafRun {
     request: Arc<LeafRequest>,
     /// Versions at which shards are read.
     pub versions: Vec<(ShardId, Xact)>,
-    /// None while a thread works on it, and after an error.
+    /// State of the query. `None` while a thread works on it, and after an error.
     work: Option<LeafWork>,
 }
 
 struct LeafWork {
-    /// Bound by the first part, on its thread: patterns take their time.
+    /// Bound query. The first part binds it on its own thread, because patterns take time to compile.
     bound: Option<Bound>,
     rows: LeafRows,
 }

@@ -1,8 +1,8 @@
-//! Streams of parts between nodes: the service that responds with them, and their reader.
+//! Streams of parts between nodes: the service that sends them, and their reader.
 //!
-//! A chunk is a head and a part. Parts are computed one ahead of their reader; the transport carries them as the reader
-//! takes them. Streams end early if their reader pauses, and after some time in any case: the reader then opens another
-//! one behind the last row. So no query holds files of another node for long, and its rights are checked again.
+//! A chunk consists of a head and a part. Parts are computed one ahead of their reader, with backpressure from the
+//! transport. A stream ends early if its reader pauses, and always after some time. The reader then opens another one
+//! after the last row. So no query keeps files of another node open for long, and its rights are checked again.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,19 +18,26 @@ use tokio::task::AbortHandle;
 
 use crate::context::QueryContext;
 use crate::leaf::run::{LeafRun, PartForm};
-use crate::leaf::{LeafPart, LeafRequest, missing};
+use crate::leaf::{LeafObject, LeafPart, LeafRequest, has_masks, missing};
 use crate::{AskError, packed};
 
 /// Name of the service.
 pub(crate) const RESULT_STREAM: &str = "query.rows";
 /// Format of requests for streams.
-pub(crate) const FORMAT_OF_STREAMS: u16 = 3;
-/// Chunks that wait for their reader, on each side.
+const FORMAT_OF_STREAMS: u16 = 3;
+/// Format of requests for streams of masked objects.
+const FORMAT_OF_MASKED_STREAMS: u16 = 5;
+/// Number of chunks that wait for their reader on each side.
 const CHUNKS_AHEAD: usize = 1;
 /// Time that a chunk waits for its reader before the stream ends.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 /// Time after the first part at which a stream ends.
 const LIFETIME_MAX: Duration = Duration::from_secs(60);
+
+/// Returns the format of a request for a stream of these objects.
+pub(crate) fn format_of_stream(objects: &[LeafObject]) -> u16 {
+    if has_masks(objects) { FORMAT_OF_MASKED_STREAMS } else { FORMAT_OF_STREAMS }
+}
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct ChunkHead {
@@ -38,7 +45,7 @@ struct ChunkHead {
     is_last: bool,
 }
 
-/// A part as it came from another node.
+/// Part received from another node.
 #[derive(Debug)]
 pub(crate) struct LeafChunk {
     pub versions: Vec<(ShardId, Xact)>,
@@ -46,7 +53,7 @@ pub(crate) struct LeafChunk {
     pub is_last: bool,
 }
 
-/// Service that responds to other nodes with parts.
+/// Service that streams parts to other nodes.
 #[derive(Debug)]
 pub(crate) struct LeafStreamService {
     pub context: Arc<QueryContext>,
@@ -86,7 +93,7 @@ async fn open(
     let (sender, receiver) = mpsc::channel(CHUNKS_AHEAD);
     let task = tokio::spawn(async move {
         if let Err(why) = send_parts(&context, request, &sender).await {
-            // Its reader may be gone.
+            // The reader may be gone.
             drop(sender.send_timeout(pack_error(&why), PAUSE_MAX).await);
         }
     });
@@ -104,9 +111,9 @@ async fn send_parts(
     request: LeafRequest,
     sender: &mpsc::Sender<Bytes>,
 ) -> Result<(), AskError> {
-    if request.format != FORMAT_OF_STREAMS {
-        let why =
-            format!("this node reads requests of format {FORMAT_OF_STREAMS}, and this one has {}", request.format);
+    let known = format_of_stream(&request.objects);
+    if request.format != known {
+        let why = format!("this node reads requests of format {known}, and this one has {}", request.format);
         return Err(AskError::NotServed(why));
     }
     let time = Duration::from_millis(request.millis);
@@ -129,7 +136,7 @@ fn pack_error(why: &AskError) -> Bytes {
     packed::pack(&Err::<ChunkHead, _>(why), &[])
 }
 
-/// Decodes a chunk; `None` if it is invalid.
+/// Decodes a chunk. Returns `None` if it is invalid.
 fn unpack(chunk: Bytes) -> Option<Result<LeafChunk, AskError>> {
     let (head, part): (Result<ChunkHead, AskError>, Bytes) = packed::unpack(chunk)?;
     Some(head.map(|ChunkHead { versions, is_last }| LeafChunk { versions, part: LeafPart::Part(part), is_last }))
@@ -144,7 +151,7 @@ impl Drop for AbortOnDrop {
     }
 }
 
-/// Reader of the chunks of another node. A task reads ahead, and closes the stream if its chunks are not taken.
+/// Reader of chunks from another node. A task reads ahead, and closes the stream if nobody takes its chunks.
 #[derive(Debug)]
 pub(crate) struct ChunkReader {
     chunks: mpsc::Receiver<Result<LeafChunk, AskError>>,
@@ -159,7 +166,7 @@ impl ChunkReader {
         ChunkReader { chunks, _stop: AbortOnDrop(task.abort_handle()) }
     }
 
-    /// Returns the next chunk; none if the stream ended.
+    /// Returns the next chunk, or `None` if the stream ended.
     pub async fn next(&mut self) -> Option<Result<LeafChunk, AskError>> {
         self.chunks.recv().await
     }

@@ -15,7 +15,7 @@ use assay_node_engine::Table;
 use super::typed_array::{field, typed_array};
 use super::{FormatError, check_width};
 
-/// Metadata of a field whose cells are canonical JSON texts, since its type is unknown before its rows are read.
+/// Metadata of a field with canonical JSON texts, since its type is unknown before its rows are read.
 const ENCODING: (&str, &str) = ("assay.encoding", "json");
 
 pub struct ArrowWriter {

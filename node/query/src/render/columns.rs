@@ -1,4 +1,4 @@
-//! Rows as JSON in columns: an array of blocks, each with the cells of its columns. Repeated cells are written once.
+//! Rows as JSON in columns: an array of blocks with the cells of each column. Repeated cells are written once.
 //!
 //! ```text
 //! [{"rows": 3, "columns": {"id": {"values": ["a", "b", "c"]},
@@ -15,7 +15,7 @@ use assay_node_engine::{Cells, ResultColumn, Table};
 use super::json::put_cell;
 use super::{FormatError, check_width};
 
-/// Rows for each distinct cell from which a dictionary is shorter.
+/// Number of rows per distinct cell at which a dictionary is shorter.
 const DICTIONARY_ROWS_EACH: usize = 2;
 
 #[derive(Debug)]
@@ -76,7 +76,8 @@ fn put_list<T>(out: &mut String, items: &[T], put: impl Fn(&mut String, &T)) {
     }
 }
 
-/// Returns a row with each distinct text, and the index of each row's text; none if too few texts are repeated.
+/// Returns the first row of each distinct text, and the index of each row's text. Returns `None` if too few texts
+/// repeat.
 fn dictionary(cells: &Cells<'_>, rows: usize) -> Option<(Vec<usize>, Vec<usize>)> {
     let (Cells::Texts(texts) | Cells::Json(texts)) = cells else { return None };
     let mut known: HashMap<Option<&str>, usize> = HashMap::new();

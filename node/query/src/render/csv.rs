@@ -1,4 +1,4 @@
-//! Rows as CSV (RFC 4180): a header, records that end with CR and LF.
+//! Rows as CSV (RFC 4180): a header, and records that end with CR and LF.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -11,18 +11,18 @@ use memchr::{memchr, memchr3};
 use super::{FormatError, SizeEstimate, check_width};
 
 const END: &str = "\r\n";
-/// Beginnings of texts that spreadsheets take for formulas, or skip before one.
+/// First characters of texts that spreadsheets interpret as formulas, or skip before a formula.
 const FORMULA_BEGINNINGS: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
-/// Before such a text: spreadsheets then show the rest as it is.
+/// Mark before such a text. Spreadsheets then show the rest unchanged.
 const TEXT_MARK: char = '\'';
 
 #[derive(Debug)]
 pub struct CsvWriter {
     columns: usize,
     is_for_spreadsheets: bool,
-    /// Header, until it is written.
+    /// Header, or `None` after it was written.
     header: Option<String>,
-    /// The JSON text of a value whose quotes are then doubled.
+    /// Buffer for the JSON text of a value, whose quotes are then doubled.
     scratch: String,
     estimate: SizeEstimate,
 }
@@ -32,7 +32,7 @@ impl CsvWriter {
         CsvWriter::with(columns, false)
     }
 
-    /// Creates a writer whose texts spreadsheets do not take for formulas.
+    /// Creates a writer with texts that spreadsheets do not interpret as formulas.
     pub fn for_spreadsheets(columns: &[Column]) -> CsvWriter {
         CsvWriter::with(columns, true)
     }
@@ -83,7 +83,7 @@ impl CsvWriter {
     }
 }
 
-/// Returns a text that a spreadsheet takes for a text.
+/// Returns a text that a spreadsheet does not interpret as a formula.
 fn marked(text: &str) -> Cow<'_, str> {
     match text.starts_with(FORMULA_BEGINNINGS) {
         true => Cow::Owned(format!("{TEXT_MARK}{text}")),
@@ -106,7 +106,7 @@ fn put(out: &mut String, value: &Value<'_>, scratch: &mut String) {
     }
 }
 
-/// Writes a field, in quotes where needed. The empty text is quoted, since an empty field is null.
+/// Writes a field, in quotes if needed. The empty text is quoted, since an empty field means null.
 fn put_text(out: &mut String, text: &str) {
     let bytes = text.as_bytes();
     let is_plain = !bytes.is_empty() && memchr3(b'"', b',', b'\n', bytes).or_else(|| memchr(b'\r', bytes)).is_none();

@@ -1,14 +1,14 @@
-//! Texts of cursors (btql.md, section 12.2; D-76), which say where a page of rows ended.
+//! Texts of cursors (btql.md, section 12.2; D-76), which contain the position where a page of rows ended.
 //!
-//! The short form is the key of the last row of one object. The long form has more:
+//! The short form is the key of the last row of one object. The long form contains more:
 //!
 //! ```text
 //! version 1 | transaction 8 | key 8 | kind of object 1 | object 8 or 16 | id, to the end | signature 16
 //! ```
 //!
-//! Numbers are big-endian. Both forms are base64 without padding, and a text longer than a short cursor is a long one. The
-//! signature is a keyed hash of everything before it: clients hand cursors back and do not make them. A cursor does not
-//! say which query it belongs to; a caller that wants that derives the secret from the query.
+//! Numbers are big-endian. Both forms are base64 without padding. A text longer than a short cursor is a long one. The
+//! signature is a keyed hash of everything before it, so that clients cannot forge cursors. A cursor does not identify
+//! its query. A caller that needs that derives the secret from the query.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
@@ -20,10 +20,10 @@ const SIGNATURE_BYTES: usize = 16;
 const NUMBERED: u8 = 0;
 const IDENTIFIED: u8 = 1;
 
-/// Key that cursors are signed with.
+/// Key for the signatures of cursors.
 pub type CursorSecret = [u8; 32];
 
-/// Cursor as it was read.
+/// Parsed cursor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cursor {
     /// The number of a pagination key.
@@ -40,19 +40,19 @@ pub struct CursorPosition {
     pub id: String,
 }
 
-/// Object by its number in the query, or by its id.
+/// Object, identified by its number in the query or by its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CursorObject {
     Number(u64),
     Id([u8; 16]),
 }
 
-/// Error for any malformed or forged cursor. Clients get the same text for all of them.
+/// Error for any malformed or forged cursor. Clients get the same text in all cases.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error("Invalid cursor")]
 pub struct InvalidCursor;
 
-/// Writes the short form from the number of a pagination key.
+/// Returns the short form for the number of a pagination key.
 pub fn short(key: u64) -> String {
     STANDARD_NO_PAD.encode(key.to_be_bytes())
 }
@@ -91,7 +91,7 @@ pub fn parse_long(text: &str, secret: &CursorSecret) -> Result<CursorPosition, I
     position(said).ok_or(InvalidCursor)
 }
 
-/// Reads either form.
+/// Parses either form.
 pub fn parse(text: &str, secret: &CursorSecret) -> Result<Cursor, InvalidCursor> {
     if text.len() <= SHORT_CHARS {
         parse_short(text).map(Cursor::Short)
@@ -111,7 +111,7 @@ fn same(one: &[u8; SIGNATURE_BYTES], other: &[u8; SIGNATURE_BYTES]) -> bool {
     one.iter().zip(other).fold(0, |differs, (one, other)| differs | (one ^ other)) == 0
 }
 
-/// Decodes the signed bytes; none if another version wrote them.
+/// Decodes the signed bytes. Returns `None` if another version wrote them.
 fn position(said: &[u8]) -> Option<CursorPosition> {
     let rest = said.strip_prefix(&[VERSION])?;
     let (xact, rest) = rest.split_first_chunk()?;
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(parse("aPuWzSlJAAM", &SECRET), Ok(Cursor::Short(7_564_805_807_003_992_067)));
     }
 
-    /// A text that is handed out today must be understood tomorrow.
+    /// Cursors of earlier releases must stay valid.
     #[test]
     fn the_long_form_stays_what_it_is() {
         let position = CursorPosition { xact: 1, key: 2, object: CursorObject::Number(3), id: "row".into() };
@@ -206,7 +206,7 @@ mod tests {
             prop_assert_eq!(parse(&damaged, &SECRET), Err(InvalidCursor));
         }
 
-        /// Cuts down to the length of a short cursor, since a shorter rest may be one.
+        /// The text is cut only to lengths above that of a short cursor, since a shorter rest may be a valid one.
         #[test]
         fn a_long_one_cut_or_continued_is_refused(position in positions(), at: prop::sample::Index, more in "[A-Za-z0-9+/]{1,5}") {
             let text = long(&position, &SECRET);

@@ -14,7 +14,7 @@ pub struct Envelope {
     pub columns: Vec<Column>,
     pub notes: Vec<Note>,
     pub plan: Option<String>,
-    /// Whether the request asked for rows of a moment ago.
+    /// Whether the request asked for the most recent rows.
     pub realtime: bool,
 }
 
@@ -28,7 +28,7 @@ impl Envelope {
         if self.format.has_envelope() { b"{\"data\":".to_vec() } else { Vec::new() }
     }
 
-    /// Returns the bytes after the rows. `version` is the last write that the rows may show.
+    /// Returns the bytes after the rows. No later write than `version` is visible in the rows.
     pub(super) fn tail(&self, version: Xact, cursor: Option<&str>) -> Result<Vec<u8>, RenderError> {
         if !self.format.has_envelope() {
             return Ok(Vec::new());
@@ -37,7 +37,7 @@ impl Envelope {
         let warning = |note: &Note| json!({"code": note.code, "message": note.message, "stage": "optimizer", "severity": "warning"});
         let mut envelope = json!({
             "schema": json_schema(&self.columns),
-            // Nothing is read twice: rows of a moment ago are rows like all others.
+            // Recent rows are read like all others, so there are no extra bytes.
             "realtime_state": {
                 "type": if self.realtime { "on" } else { "off" },
                 "minimum_xact_id": last, "actual_xact_id": last, "read_bytes": 0,

@@ -1,4 +1,4 @@
-//! Failures to render a response.
+//! Errors of rendering a response.
 
 use std::io;
 
@@ -8,25 +8,25 @@ use tokio::task::JoinError;
 use super::FormatError;
 use crate::{AskError, EngineError};
 
-/// Failure to render a response, or to render it to its end.
+/// Error of rendering a response, possibly after a part of it was sent.
 #[derive(Debug, Error)]
 pub enum RenderError {
     #[error(transparent)]
     Query(#[from] AskError),
     #[error(transparent)]
     Format(#[from] FormatError),
-    /// The envelope does not encode.
+    /// The envelope cannot be encoded.
     #[error(transparent)]
     Envelope(serde_json::Error),
     #[error(transparent)]
     Compression(io::Error),
-    /// A task that made a part ended without one.
+    /// A rendering task ended without a part.
     #[error(transparent)]
     Task(JoinError),
-    /// There was no memory for a part in time.
+    /// No memory for a part became available in time.
     #[error("{0}")]
     NoMemory(String),
-    /// The renderer is in a state that it should not be in.
+    /// The renderer is in an invalid state.
     #[error("{0}")]
     Internal(&'static str),
 }

@@ -1,4 +1,4 @@
-//! Rows as JSON objects: in an array, or one a line.
+//! Rows as JSON objects, in an array or one per line.
 
 use arrow_array::{Array, StringArray};
 use assay_node_btql::schema::Column;
@@ -76,7 +76,7 @@ pub(super) fn put_cell(out: &mut String, cells: &Cells<'_>, row: usize) {
     value.put_json(out);
 }
 
-/// Reads a cell of JSON texts; objects and arrays stay texts.
+/// Reads a cell of JSON texts. Objects and arrays stay texts.
 pub(super) fn json_value(array: &StringArray, row: usize) -> Value<'_> {
     valid(array, row, |row| Value::read(array.value(row)))
 }

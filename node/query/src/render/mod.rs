@@ -1,5 +1,5 @@
-//! Rendering of answers as a stream of bytes: columns of cells become JSON, JSON lines, CSV, Parquet or Arrow (btql.md,
-//! sections 1.2 and 1.3). Also the texts of cursors (`cursors`). Depends on no HTTP library.
+//! Rendering of responses as a stream of bytes: JSON, JSON lines, CSV, Parquet or Arrow (btql.md, sections 1.2 and
+//! 1.3). Cursor texts are in `cursors`. The module depends on no HTTP library.
 //!
 //! ```text
 //! WholeResponse ────┬─ Envelope   schema, freshness, warnings, cursor, plan
@@ -10,8 +10,8 @@
 //!                                 └─ parquet  batches of typed columns: bytes come out a row group at a time
 //! ```
 //!
-//! A writer holds a bounded part of an answer of any length: for JSON and CSV one value, for Parquet one row group and, for
-//! each group that was written, the few hundred bytes a column that the footer has of it.
+//! A writer holds a bounded part of a response of any length. JSON and CSV writers hold one value. A Parquet writer
+//! holds one row group, and a few hundred bytes per column and written row group for the footer.
 //!
 //! Representation of a value in each format:
 //!
@@ -19,23 +19,24 @@
 //! |---|---|---|
 //! | null | `null` | an empty field; the empty text is `""` |
 //! | text | its JSON text | the text itself, also where other rows of the column have other kinds |
-//! | array, object | its JSON text as it stands: what is stored is compact and has no line breaks | the same, as a text |
-//! | anything else | as `Value::put_json` says | the same without quotes |
+//! | array, object | its JSON text as stored, which is compact and has no line breaks | the same, as a text |
+//! | anything else | its text from `Value::put_json` | the same without quotes |
 //!
-//! A column of Parquet or Arrow has one type, chosen by the kinds of its values (`Kinds`). No value is changed or dropped silently:
+//! A column of Parquet or Arrow has one type, chosen by the kinds of its values (`Kinds`). No value is changed or
+//! dropped silently:
 //!
 //! | known | type | a value that is something else |
 //! |---|---|---|
-//! | Boolean | boolean | an error: nothing else was promised |
-//! | Integer | int64 | a whole number beyond it is an error that says so: only casts and `abs` give such, and as `text` they fit. Another kind: an error |
-//! | Number | double | whole numbers become the double that is nearest, as readers of a JSON `number` have it: beyond 2^53 that rounds. Who needs the digits casts to `integer` or `text`. Another kind: an error |
-//! | Text, Interval | utf8 | its text: transactions and times are such, and no text of anything is ambiguous |
-//! | Time | timestamp, microseconds, UTC | a text that says a time is that time; another kind: an error |
-//! | Texts | list of utf8 | elements that are no texts by their JSON text, null as null; what is no array: an error |
-//! | Any, Null | the JSON text; in Arrow as binary, marked by the metadata `assay.encoding` = `json` | there is none; JSON null is null |
+//! | Boolean | boolean | an error |
+//! | Integer | int64 | an error. For a whole number out of range, which only casts and `abs` return, the error suggests `text` |
+//! | Number | double | whole numbers become the nearest double, which rounds beyond 2^53; casts to `integer` or `text` keep all digits. Another kind: an error |
+//! | Text, Interval | utf8 | its text, also for transactions and times |
+//! | Time | timestamp, microseconds, UTC | a text with a valid time becomes that time; another kind: an error |
+//! | Texts | list of utf8 | other elements become their JSON text, and null stays null; a value other than an array: an error |
+//! | Any, Null | the JSON text; in Arrow as binary, marked by the metadata `assay.encoding` = `json` | none; JSON null is null |
 //!
-//! Null in a column declared without nulls is an error as well. After an error the response has no end, so that clients
-//! notice that it is cut.
+//! A null in a column declared without nulls is an error as well. After an error the response has no end, so that
+//! clients notice the truncation.
 
 mod arrow_stream;
 mod columns;
@@ -73,12 +74,12 @@ const JSON_LINES_TYPE: &str = "application/x-jsonlines";
 /// Format of a response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Format {
-    /// An array of objects.
+    /// Array of JSON objects.
     #[default]
     Json,
     JsonLines,
     Csv,
-    /// CSV whose texts a spreadsheet does not take for formulas.
+    /// CSV with texts that spreadsheets do not interpret as formulas.
     SpreadsheetCsv,
     Parquet,
     /// Arrow IPC stream.
@@ -98,7 +99,7 @@ impl Format {
         Format::Columns,
     ];
 
-    /// Name of the format in requests (`fmt`).
+    /// Returns the name of the format in requests (`fmt`).
     pub fn name(self) -> &'static str {
         match self {
             Format::Json => "json",
@@ -115,8 +116,9 @@ impl Format {
         Format::ALL.into_iter().find(|format| format.name() == name)
     }
 
-    /// Media type of the format. `accept` is the request's header: JSON lines have their own type only for clients that
-    /// name it (D-13).
+    /// Returns the media type of the format.
+    ///
+    /// `accept` is the request's `Accept` header. JSON lines get their own type only for clients that name it (D-13).
     pub fn content_type(self, accept: Option<&str>) -> &'static str {
         match self {
             Format::Json | Format::Columns => JSON_TYPE,
@@ -130,7 +132,7 @@ impl Format {
 }
 
 impl Format {
-    /// Extension of files in this format.
+    /// Returns the file extension of the format.
     pub fn extension(self) -> &'static str {
         match self {
             Format::SpreadsheetCsv => Format::Csv.name(),
@@ -187,7 +189,7 @@ enum FormatWriter {
 }
 
 impl RowWriter {
-    /// Creates a writer for all columns of the answer, including those of a pivot that depend on the data.
+    /// Creates a writer for all columns of the response, including those of a pivot that depend on the data.
     pub fn new(format: Format, columns: &[Column]) -> Result<RowWriter, FormatError> {
         let mut names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
         names.sort_unstable();
@@ -205,27 +207,29 @@ impl RowWriter {
         }))
     }
 
-    /// Appends rows. Returns the bytes that are ready, for Parquet often none.
+    /// Appends rows. Returns the bytes that are ready. For Parquet there are often none.
     pub fn rows(&mut self, table: &Table) -> Result<Vec<u8>, FormatError> {
         self.rows_with(table, in_order)
     }
 
-    /// Returns whether rows are written by column. A column works in short steps then, whatever the number of rows.
+    /// Returns whether rows are written by column. A column is then written in short steps, whatever the number of
+    /// rows.
     pub(crate) fn writes_columns(&self) -> bool {
         matches!(self.0, FormatWriter::Parquet(_))
     }
 
-    /// Appends rows like [`RowWriter::rows`], on several threads where the format has independent columns.
+    /// Appends rows like [`RowWriter::rows`], on several threads if the format has independent columns.
     pub fn rows_on(&mut self, thread: QueryThread<'_>, table: &Table) -> Result<Vec<u8>, RenderError> {
         self.rows_with(table, |tasks| side_by_side(thread, tasks))
     }
 
-    /// Returns the remaining bytes: the end of a JSON array, or Parquet's last row group and its footer.
+    /// Returns the remaining bytes: the end of a JSON array, or Parquet's last row group and footer.
     pub fn finish(self) -> Result<Vec<u8>, FormatError> {
         self.finish_with(in_order)
     }
 
-    /// Returns the remaining bytes like [`RowWriter::finish`], on several threads where the format has independent columns.
+    /// Returns the remaining bytes like [`RowWriter::finish`], on several threads if the format has independent
+    /// columns.
     pub fn finish_on(self, thread: QueryThread<'_>) -> Result<Vec<u8>, RenderError> {
         self.finish_with(|tasks| side_by_side(thread, tasks))
     }
@@ -257,7 +261,7 @@ impl RowWriter {
         })
     }
 
-    /// Approximate number of bytes held of rows that were not returned yet.
+    /// Returns the approximate number of bytes held for rows that were not returned yet.
     pub fn held(&self) -> usize {
         match &self.0 {
             FormatWriter::Json(_) | FormatWriter::Columns(_) => 0,
@@ -283,7 +287,8 @@ fn check_width(table: &Table, expected: usize) -> Result<(), FormatError> {
     if found == expected { Ok(()) } else { Err(FormatError::Width { expected, found }) }
 }
 
-/// Estimate of the size of the next rows from the size of earlier ones: growing a text of megabytes step by step copies it.
+/// Estimate of the size of the next rows, from the size of earlier ones. It avoids copies of a large text that grows
+/// step by step.
 #[derive(Debug, Default)]
 struct SizeEstimate {
     rows: usize,

@@ -3,7 +3,7 @@
 use super::cursors::{self, Cursor, CursorObject, CursorPosition, CursorSecret, InvalidCursor};
 use crate::Position;
 
-/// Writes the cursor of a page that ended at `end`. The short form serves one object in the order of its keys.
+/// Returns the cursor of a page that ended at `end`. The short form is for one object in the order of its keys.
 pub fn page_cursor(end: &Position, is_short: bool, secret: &CursorSecret) -> String {
     if is_short {
         return cursors::short(end.place);
@@ -14,7 +14,7 @@ pub fn page_cursor(end: &Position, is_short: bool, secret: &CursorSecret) -> Str
     cursors::long(&position, secret)
 }
 
-/// Reads the cursor of the page before, signed with any of `secrets`.
+/// Parses the cursor of the previous page, signed with any of `secrets`.
 pub fn page_position<'s>(
     text: &str,
     is_short: bool,
@@ -24,7 +24,7 @@ pub fn page_position<'s>(
     Ok(match read.ok_or(InvalidCursor)? {
         Cursor::Short(key) if is_short => Position { place: key, xact: 0, object: None, write: None },
         Cursor::Long(CursorPosition { xact, key, object: CursorObject::Number(object), id }) if !is_short => {
-            // The write tells rows of the audit log apart, which may share all else.
+            // The write distinguishes rows of the audit log that are otherwise equal.
             let write = if id.is_empty() { None } else { Some(id.parse().map_err(|_| InvalidCursor)?) };
             Position { place: key, xact, object: Some(u32::try_from(object).map_err(|_| InvalidCursor)?), write }
         }

@@ -16,22 +16,23 @@ use parquet::file::writer::SerializedFileWriter;
 use super::typed_array::{field, typed_array};
 use super::{FormatError, check_width};
 
-/// Rows and bytes that end a row group. The bytes are those held, most of them compressed.
+/// Rows and bytes at which a row group ends. The bytes are those in memory, most of them compressed.
 const GROUP_ROWS: usize = 128 << 10;
 const GROUP_BYTES: usize = 16 << 20;
-/// Bytes of rows whose columns are encoded side by side: several pages of each large column, so that all threads have work.
+/// Bytes of rows whose columns are encoded in parallel. Each large column has several pages, so that all threads have
+/// work.
 const BATCH_BYTES: usize = 4 << 20;
-/// Bytes of texts that a column encodes between two looks at what may stop it.
+/// Bytes of texts that a column encodes between two checks whether to stop.
 const STEP_BYTES: usize = 512 << 10;
-/// Bytes that end a page. Larger ones compress hardly better, and do not fit in the cache of a processor.
+/// Size at which a page ends. Larger pages hardly compress better, and do not fit into a processor's cache.
 const PAGE_BYTES: usize = 256 << 10;
-/// Rows after which the size of a page is checked, so that a page of long texts stays small.
+/// Number of rows after which the size of a page is checked, so that a page of long texts stays small.
 const PAGE_CHECK_ROWS: usize = 256;
 
 #[derive(Debug)]
 pub struct ParquetWriter {
     columns: Vec<ColumnEncoder>,
-    /// Rows of the row group that is being written.
+    /// Number of rows in the current row group.
     rows: usize,
     file: SerializedFileWriter<Vec<u8>>,
     row_groups: ArrowRowGroupWriterFactory,
@@ -43,19 +44,19 @@ struct ColumnEncoder {
     column: schema::Column,
     field: FieldRef,
     writer: Option<ArrowColumnWriter>,
-    /// Column of a row group that ended.
+    /// Column of an ended row group.
     ended: Option<ArrowColumnChunk>,
 }
 
-/// Work on one column, independent of the other columns.
+/// Task for one column, independent of the other columns.
 pub struct ColumnTask<'a> {
     encoder: &'a mut ColumnEncoder,
-    /// Cells to encode; none to end the column of a row group.
+    /// Cells to encode, or `None` to end the column of a row group.
     cells: Option<&'a ResultColumn>,
 }
 
 impl ColumnTask<'_> {
-    /// Does the work in short steps. `check` is called before each one.
+    /// Runs the task in short steps. `check` is called before each step.
     pub fn run<E: From<FormatError>>(self, check: impl Fn() -> Result<(), E>) -> Result<(), E> {
         let Some(cells) = self.cells else { return Ok(self.encoder.end()?) };
         let rows = cells.array().len();
@@ -152,7 +153,7 @@ impl ParquetWriter {
         self.group_bytes() + self.file.inner().capacity()
     }
 
-    /// Returns the memory of the row group that is being written.
+    /// Returns the memory of the current row group.
     fn group_bytes(&self) -> usize {
         self.columns.iter().filter_map(|encoder| encoder.writer.as_ref()).map(ArrowColumnWriter::memory_size).sum()
     }
@@ -160,7 +161,7 @@ impl ParquetWriter {
     fn begin_group(&mut self) -> Result<(), FormatError> {
         let number = self.file.flushed_row_groups().len();
         let writers = self.row_groups.create_column_writers(number)?;
-        // Each column is one leaf: lists are the only nested type.
+        // Each column has one leaf, because lists are the only nested type.
         for (encoder, writer) in self.columns.iter_mut().zip(writers) {
             encoder.writer = Some(writer);
         }
@@ -179,7 +180,7 @@ impl ParquetWriter {
             .iter_mut()
             .map(|encoder| encoder.ended.take().ok_or_else(out_of_order))
             .collect::<Result<_, _>>()?;
-        // Once, instead of twice as much each time that it is too little.
+        // One reservation avoids repeated growth.
         let bytes: u64 = chunks.iter().map(|chunk| chunk.close().bytes_written).sum();
         self.file.inner_mut().reserve(usize::try_from(bytes).unwrap_or(0));
         let mut group = self.file.next_row_group()?;
@@ -191,8 +192,10 @@ impl ParquetWriter {
         Ok(())
     }
 
-    /// Takes the bytes written since the last call. The file counts its offsets in front of the buffer, so the buffer may
-    /// be emptied, and `flush` leaves nothing behind.
+    /// Returns the bytes written since the last call.
+    ///
+    /// The file counts its offsets independently of the buffer, so the buffer may be emptied. `flush` leaves nothing
+    /// behind.
     fn take(&mut self) -> Result<Vec<u8>, FormatError> {
         self.file.flush().map_err(ParquetError::from)?;
         Ok(std::mem::take(self.file.inner_mut()))
@@ -203,7 +206,8 @@ fn out_of_order() -> FormatError {
     FormatError::Parquet(ParquetError::General("a column was written outside of a row group".into()))
 }
 
-/// Properties of the file. Neither page statistics nor page offsets are kept, since they stay in memory until the footer.
+/// Returns the properties of the file. Page statistics and page offsets are disabled, since they stay in memory until
+/// the footer.
 fn properties() -> WriterProperties {
     WriterProperties::builder()
         .set_created_by("assay".to_owned())

@@ -1,4 +1,4 @@
-//! Writing and compression of rows in short steps, between which other queries have their turn.
+//! Writing and compression of rows in short steps, between which other queries have their turns.
 
 use std::io;
 
@@ -7,16 +7,16 @@ use assay_node_engine::Watch;
 use super::{RenderError, RowWriter};
 use crate::{Executor, QueryThread, Table};
 
-/// Bytes of values that are written or compressed on a thread that serves requests: some hundred microseconds of work.
+/// Upper bound of the bytes that are processed on a request thread, which takes some hundred microseconds.
 const WRITTEN_HERE_MAX: usize = 64 << 10;
 /// Bytes of values that are written or compressed in one step.
 const WRITTEN_AT_ONCE: usize = 512 << 10;
 
 /// Compression of a response's body.
 pub trait Compressor: Send + 'static {
-    /// Takes more of the body, and returns what is ready to be sent.
+    /// Compresses more of the body, and returns the bytes that are ready.
     fn put(&mut self, bytes: Vec<u8>) -> io::Result<Vec<u8>>;
-    /// Returns the rest, after the last byte of the body.
+    /// Returns the remaining bytes after the end of the body.
     fn end(&mut self) -> io::Result<Vec<u8>>;
 }
 
@@ -59,7 +59,7 @@ pub(super) fn write_rows(
     Ok(bytes)
 }
 
-/// Writes a table. A long one is written on a thread for queries, since threads that serve have other clients.
+/// Writes a table. A long one is written on a query thread, since request threads serve other clients.
 pub(super) async fn write_table(
     executor: &Executor,
     mut writer: RowWriter,
@@ -93,7 +93,7 @@ pub(super) fn compress_end(
     Ok(compressed)
 }
 
-/// Compresses a whole body, a long one on a thread for queries.
+/// Compresses a whole body. A long one is compressed on a query thread.
 pub(super) async fn compress(
     executor: &Executor,
     compressor: impl Compressor,

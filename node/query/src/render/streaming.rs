@@ -1,4 +1,4 @@
-//! Responses that are rendered part by part, as their readers take them.
+//! Responses that are rendered part by part at the speed of their readers.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -14,22 +14,22 @@ use super::steps::{Compressor, compress_end, write_rows};
 use super::{Envelope, RenderError, RowWriter};
 use crate::{Executor, QueryAnswer, QueryThread, Table};
 
-/// Memory for a part of a response before its size is known. It is more than most parts need.
+/// Memory to reserve for a part before its size is known. Most parts need less.
 const PART_BYTES: u64 = 16 << 20;
-/// Share of the whole budget that a part takes at most.
+/// Divisor of the whole budget for the upper bound of one part.
 const PART_ONE_IN: u64 = 8;
-/// Share of the whole budget that may be held for parts to be read while others are written.
+/// Divisor of the whole budget for parts that are read ahead.
 const AHEAD_ONE_IN: u64 = 2;
-/// Parts that are read and wait to be written, besides the one that is being read.
+/// Number of parts that are read ahead, besides the one that is being read.
 const PARTS_AHEAD: usize = 3;
 /// Time that a started response waits for memory.
 const NEXT_PART_WAIT: Duration = Duration::from_secs(120);
 
-/// Memory that responses on their way hold, as one request reserves it.
+/// Memory of responses in progress, as reserved by one request.
 pub trait ResponseMemory: 'static {
-    /// Budget that all responses of this node share.
+    /// Returns the budget that all responses of this node share.
     fn budget(&self) -> &Budget;
-    /// Holder that the memory is accounted to.
+    /// Returns the holder that the memory is accounted to.
     fn holder(&self) -> Holder;
     /// Waits for memory for a part.
     fn reserve(&self, bytes: u64, until: Instant) -> impl Future<Output = Result<Reservation, RenderError>>;
@@ -43,14 +43,14 @@ pub fn part_bytes(budget: &Budget) -> u64 {
     PART_BYTES.min(budget.reading().total / PART_ONE_IN)
 }
 
-/// Part of a response, and the memory that it holds.
+/// Part of a response with the memory that it holds.
 #[derive(Debug)]
 pub struct ResponsePart {
     pub bytes: Bytes,
     pub reservation: Reservation,
 }
 
-/// Table of one part, none after the last, and the memory that the part holds.
+/// Table of one part, or `None` after the last one, with the memory that the part holds.
 type PartRead = (Option<Table>, Reservation);
 
 /// Renderer of a response that is sent part by part.
@@ -58,17 +58,17 @@ type PartRead = (Option<Table>, Reservation);
 pub struct StreamedResponse<M, C> {
     memory: Rc<M>,
     head: Option<Vec<u8>>,
-    /// None once the end was written.
+    /// Writer and compressor. `None` after the end was written.
     writer: Option<(RowWriter, C)>,
     executor: Executor,
     first: Option<PartRead>,
-    /// None while `ahead` has it.
+    /// Rows of the response. `None` while `ahead` reads them.
     rows: Option<QueryAnswer>,
     ahead: Option<ReadAhead>,
     envelope: Envelope,
 }
 
-/// Task that reads parts while others are written, for as long as there is memory for them.
+/// Task that reads parts while others are written, as long as memory is available.
 #[derive(Debug)]
 struct ReadAhead {
     parts: mpsc::Receiver<Result<PartRead, RenderError>>,
@@ -76,7 +76,7 @@ struct ReadAhead {
 }
 
 impl ReadAhead {
-    /// Starts to read with the memory for the first part.
+    /// Starts to read. `reservation` is the memory for the first part.
     fn start<M: ResponseMemory>(memory: Rc<M>, mut rows: QueryAnswer, reservation: Reservation) -> ReadAhead {
         let (sender, parts) = mpsc::channel(PARTS_AHEAD);
         let mut task = JoinSet::new();
@@ -96,7 +96,7 @@ impl ReadAhead {
     }
 }
 
-/// Reserves memory for a part, if much is free and nobody waits for it.
+/// Reserves memory for a part, if enough is free and nobody waits for memory.
 fn reserve_ahead(memory: &impl ResponseMemory) -> Option<Reservation> {
     let budget = memory.budget();
     let (reading, bytes) = (budget.reading(), part_bytes(budget));
@@ -105,7 +105,7 @@ fn reserve_ahead(memory: &impl ResponseMemory) -> Option<Reservation> {
 }
 
 impl<M: ResponseMemory, C: Compressor> StreamedResponse<M, C> {
-    /// Renders an answer whose first part was read, and has its memory.
+    /// Creates a renderer for a response. The first part was read already and holds its memory.
     pub fn new(
         envelope: Envelope,
         compressor: C,
@@ -125,8 +125,8 @@ impl<M: ResponseMemory, C: Compressor> StreamedResponse<M, C> {
         })
     }
 
-    /// Returns the parts. A task renders each one, so that a part releases its permit even before the client asks for
-    /// it.
+    /// Returns the parts as a stream. A task renders each part, so that it releases its permit even if the client does
+    /// not read.
     pub fn parts(self) -> LocalBoxStream<'static, Result<ResponsePart, RenderError>> {
         let parts = stream::try_unfold(self, |mut state| async move {
             let mut making = JoinSet::new();
@@ -141,7 +141,7 @@ impl<M: ResponseMemory, C: Compressor> StreamedResponse<M, C> {
         parts.boxed_local()
     }
 
-    /// Returns the next part that has any bytes; none after the end.
+    /// Returns the next non-empty part, or `None` after the end.
     async fn next(&mut self) -> Result<Option<ResponsePart>, RenderError> {
         let mut bytes = Vec::new();
         let mut reservation = None;
@@ -169,7 +169,7 @@ impl<M: ResponseMemory, C: Compressor> StreamedResponse<M, C> {
         Ok(Some(ResponsePart { bytes: bytes.into(), reservation }))
     }
 
-    /// Returns the rows of the next part, and the memory that it holds.
+    /// Returns the rows of the next part with the memory that it holds.
     async fn part(&mut self) -> Result<PartRead, RenderError> {
         if let Some(first) = self.first.take() {
             return Ok(first);
@@ -191,8 +191,8 @@ impl<M: ResponseMemory, C: Compressor> StreamedResponse<M, C> {
         Ok((rows.next().await?, reservation))
     }
 
-    /// Begins to read the next parts, if there is memory for one at once. The part at hand does not wait for that: the
-    /// next one may take as long as a query may.
+    /// Starts to read ahead, if memory is available at once. The current part does not wait for memory, because the
+    /// next part may take as long as a query.
     fn read_ahead(&mut self) {
         if self.rows.is_none() {
             return;

@@ -1,4 +1,4 @@
-//! Arrays of the types that a plan promises: conversion of result columns, or an error that says what does not fit.
+//! Conversion of result columns to arrays of the planned types. An error names the value that does not fit.
 
 use std::sync::Arc;
 
@@ -17,13 +17,13 @@ use assay_node_engine::{Cells, ResultColumn};
 use super::FormatError;
 use super::json::json_value;
 
-/// Upper bound of the texts of an array, set by their 32-bit offsets.
+/// Upper bound of the bytes of texts in an array, set by its 32-bit offsets.
 const TEXT_BYTES_MAX: usize = i32::MAX as usize;
 /// Upper bound of the characters of a value in an error.
 const QUOTED_CHARS_MAX: usize = 80;
 const UTC: &str = "UTC";
 
-/// Returns the field of a column. Columns of any kind are JSON texts.
+/// Returns the field of a column. A column of any kind has JSON texts.
 pub fn field(column: &schema::Column) -> Field {
     let of = match column.kinds {
         Kinds::Boolean => DataType::Boolean,
@@ -48,7 +48,7 @@ pub fn typed_array(column: &schema::Column, cells: &ResultColumn) -> Result<Arra
     Ok(array)
 }
 
-/// Returns an array that needs no look at single values.
+/// Returns an array without a conversion of single values, if possible.
 fn unchanged(kinds: Kinds, cells: &ResultColumn) -> Option<ArrayRef> {
     let array = cells.array();
     Some(match (kinds, cells.cells()) {
@@ -73,7 +73,7 @@ fn finite(numbers: &Float64Array) -> Float64Array {
     numbers.unary_opt(|number| number.is_finite().then_some(number + 0.0))
 }
 
-/// Returns whether each text is an object or an array, which are stored as they are shown.
+/// Returns whether each text is an object or an array. Their stored texts need no conversion.
 fn has_containers_only(texts: &StringArray) -> bool {
     let mut values = texts.iter().flatten();
     values.all(|text| matches!(text.as_bytes().first(), Some(b'{' | b'[')))
@@ -143,7 +143,7 @@ fn by_value(column: &schema::Column, cells: &ResultColumn) -> Result<ArrayRef, F
     })
 }
 
-/// Returns the canonical JSON text of each cell, null where it is null.
+/// Returns the canonical JSON text of each cell. A null cell stays null.
 fn json_texts(name: &str, cells: &ResultColumn) -> Result<StringArray, FormatError> {
     let rows = cells.array().len();
     let (mut array, mut scratch) = (StringBuilder::new(), String::new());

@@ -6,7 +6,7 @@ use super::steps::{self, Compressor};
 use super::{Envelope, Format, RenderError, RowWriter};
 use crate::{Executor, Table};
 
-/// Renderer of a response that is sent once all of it is there.
+/// Renderer of a response that is sent after it is complete.
 #[derive(Debug)]
 pub struct WholeResponse {
     envelope: Envelope,
@@ -32,10 +32,10 @@ impl WholeResponse {
         Ok((WholeResponse { envelope, writer, executor }, bytes))
     }
 
-    /// Returns the last rows, and the bytes after them. `version` is the last write that the rows may show.
+    /// Returns the last rows and the bytes after them. No later write than `version` is visible in the rows.
     pub async fn end(self, version: Xact, cursor: Option<&str>) -> Result<RenderedEnd, RenderError> {
         let WholeResponse { envelope, writer, executor } = self;
-        // Parquet is encoded only now, as far as a row group was not full.
+        // The last row group of Parquet is encoded only here.
         let mut bytes = match envelope.format {
             Format::Parquet => executor.run(move |thread| writer.finish_on(thread)).await??,
             _ => writer.finish()?,
@@ -54,7 +54,7 @@ pub struct RenderedEnd {
 }
 
 impl RenderedEnd {
-    /// Compresses the whole body, a long one on a thread for queries.
+    /// Compresses the whole body. A long one is compressed on a query thread.
     pub async fn compress(&self, compressor: impl Compressor, body: Vec<u8>) -> Result<Vec<u8>, RenderError> {
         steps::compress(&self.executor, compressor, body).await
     }

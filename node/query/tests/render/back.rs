@@ -1,4 +1,4 @@
-//! JSON and CSV at random read back to the values that were written.
+//! Tests that random JSON and CSV parse as the written values.
 
 use assay_node_btql::values::Value;
 use assay_node_query::render::Format;
@@ -18,7 +18,7 @@ fn check_object(answer: &SampleAnswer, row: &[Value<'_>], read: &Tree) -> Result
     Ok(())
 }
 
-/// Records of fields; none where nothing stands, not even quotes.
+/// Parses records of fields. An empty field without quotes is `None`.
 fn records(mut text: &str) -> Vec<Vec<Option<String>>> {
     let mut records = vec![vec![]];
     while !text.is_empty() {

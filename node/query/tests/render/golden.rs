@@ -1,4 +1,4 @@
-//! Texts of answers, byte by byte.
+//! Expected texts of responses, byte by byte.
 
 use assay_node_btql::ast::{Interval, Unit};
 use assay_node_btql::bound::Kinds;

@@ -1,4 +1,4 @@
-//! Long answers: bytes leave as they come, and what is held is bounded.
+//! Long responses: bytes are returned early, and the held memory is bounded.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
@@ -13,7 +13,7 @@ use crate::{column, table, written};
 
 const GROUP_ROWS: usize = 128 << 10;
 const GROUP_BYTES: usize = 16 << 20;
-/// A batch, and what encoders have room for.
+/// Upper bound of the held memory: a batch and the buffers of the encoders.
 const SLACK_BYTES: usize = 8 << 20;
 const AT_A_TIME: usize = 500;
 
@@ -21,7 +21,7 @@ fn columns() -> Vec<Column> {
     vec![column("n", Kinds::Integer), column("x", Kinds::Number), column("input", Kinds::Any)]
 }
 
-/// So many rows, the texts of which nothing compresses.
+/// Returns rows with incompressible texts.
 fn rows(from: usize, to: usize, text_bytes: usize) -> Vec<Vec<Value<'static>>> {
     let row = |n: usize| {
         let text = Value::Text(noise(n as u64, text_bytes).into());
@@ -30,7 +30,7 @@ fn rows(from: usize, to: usize, text_bytes: usize) -> Vec<Vec<Value<'static>>> {
     (from..to).map(row).collect()
 }
 
-/// Six bits a character.
+/// Each character has six random bits.
 fn noise(seed: u64, bytes: usize) -> String {
     const SIGNS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut state = seed;
@@ -80,7 +80,7 @@ fn check_file(file: Vec<u8>, count: usize, text_bytes: usize) -> Vec<usize> {
         bytes += batch.column(2).as_string::<i32>().iter().flatten().map(str::len).sum::<usize>();
     }
     let sum = (count * (count - 1) / 2) as i64;
-    // A text and its quotes.
+    // Bytes of a text with its quotes.
     assert_eq!((found, whole, half, bytes), (count, sum, sum as f64 / 2.0, count * (text_bytes + 2)));
     groups
 }
@@ -104,7 +104,7 @@ fn a_row_group_of_small_rows_ends_by_their_number() {
     assert_eq!(check_file(written.file, ROWS, 4), [GROUP_ROWS, GROUP_ROWS, ROWS - 2 * GROUP_ROWS]);
 }
 
-/// One call with many rows is as good as many calls. Only the pages of the files end at other rows.
+/// One call with many rows writes the same as many calls. Only the pages of the files end at other rows.
 #[test]
 fn how_rows_come_makes_no_other_rows() {
     const ROWS: usize = 5000;

@@ -1,4 +1,4 @@
-//! Rendered answers read back.
+//! Tests that parse rendered responses.
 
 mod back;
 mod golden;
@@ -16,13 +16,13 @@ fn column(name: &str, kinds: Kinds) -> Column {
     Column { name: name.into(), kinds, nullable: true }
 }
 
-/// Table of rows, with as many columns as the first has.
+/// Returns a table of rows, with as many columns as the first row.
 fn table(rows: &[Vec<Value<'_>>]) -> Table {
     let width = rows.first().map_or(0, Vec::len);
     Table::from_rows((0..width).map(|column| column.to_string()).collect(), rows).expect("a table")
 }
 
-/// Renders an answer whose rows are appended `at_a_time`.
+/// Renders a response. Its rows are appended `at_a_time`.
 fn written(
     format: Format,
     columns: &[Column],

@@ -1,4 +1,4 @@
-//! Parquet read back by the library's own reader, and values that do not fit.
+//! Tests of Parquet with the library's own reader, and of values that do not fit.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type, TimestampMicrosecondType};
@@ -129,7 +129,7 @@ fn what_can_be_said_otherwise_is_said() {
     assert_eq!(list.as_string::<i32>().iter().collect::<Vec<_>>(), [Some("a"), None, Some("1"), Some(r#"{"b":2}"#)]);
 }
 
-/// A double has the nearest number; that is what a column of numbers is.
+/// A whole number beyond 2^53 is rounded to the nearest double.
 #[test]
 fn whole_numbers_beyond_a_double_are_rounded_where_numbers_are_promised() {
     let number = |value| of(Kinds::Number, value).expect("it fits").column(0).as_primitive::<Float64Type>().value(0);

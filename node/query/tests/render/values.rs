@@ -21,7 +21,7 @@ const KINDS: [Kinds; 9] = [
 ];
 const ROWS_MAX: usize = 12;
 const COLUMNS_MAX: usize = 6;
-/// Years 1 to 9999.
+/// Returns times in the years 1 to 9999.
 const TIMES: std::ops::Range<i64> = -62_135_596_800_000_000..253_402_300_799_999_999;
 
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ pub struct SampleAnswer {
     pub rows: Vec<Vec<Value<'static>>>,
 }
 
-/// Answers whose values fit the kinds of their columns, in all formats.
+/// Returns tables whose values fit the kinds of their columns, in all formats.
 pub fn answers() -> impl Strategy<Value = SampleAnswer> {
     let column = (any::<String>(), prop::sample::select(&KINDS), any::<bool>());
     prop::collection::vec(column, 1..COLUMNS_MAX).prop_flat_map(|columns| {
@@ -87,12 +87,12 @@ fn value(kinds: Kinds) -> BoxedStrategy<Value<'static>> {
     }
 }
 
-/// With what formats trip over.
+/// Returns texts with characters that are special in some format.
 fn texts() -> impl Strategy<Value = String> {
     prop_oneof![any::<String>(), "[ab ,;\"\\\\\r\n\t\u{0}\u{1f}\u{7f}é\u{2028}]{0,80}"]
 }
 
-/// The same value, said without the code that is tested; times only as far as a text says them.
+/// Returns the expected JSON of a value, computed without the tested code. Times have the precision of their texts.
 pub fn tree(value: &Value<'_>) -> Tree {
     match value {
         Value::Null => Tree::Null,
@@ -110,7 +110,7 @@ pub fn tree(value: &Value<'_>) -> Tree {
     }
 }
 
-/// Whether what was read is what was written.
+/// Returns whether the read value equals the written one.
 pub fn is(value: &Value<'_>, read: &Tree) -> bool {
     match value {
         Value::Time(micros) | Value::Stored(micros) => read.as_str().and_then(parse_created) == Some(*micros),

@@ -1,5 +1,5 @@
-//! Access rights of the catalog, computed once for each change: members of groups, permissions of roles, grants on
-//! objects. A decision and its records are read at the same version.
+//! Access rights in the catalog, computed once after each change. A decision and its records are read at the same
+//! version.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -30,10 +30,10 @@ const KINDS: [RecordKind; 6] = [
     RecordKind::ORG_MEMBER,
     RecordKind::CLUSTER_SETTING,
 ];
-/// Upper bound of users with cached rights. Above it the cache is cleared.
+/// Upper bound of the users with cached rights, above which the cache is cleared.
 const USERS_KEPT_MAX: usize = 100_000;
 
-/// View of the local catalog at one version, and the rights of its users.
+/// View of the local catalog at one version, with the rights of users.
 #[derive(Clone, Copy)]
 pub struct CatalogView<'s> {
     state: &'s State,
@@ -59,7 +59,7 @@ impl<'s> CatalogView<'s> {
         CatalogView { state, cache }
     }
 
-    /// Returns what a member may do there. Whoever is no member may do nothing; that is for the caller to know.
+    /// Returns the rights of a member. The caller must check the membership, without which there are no rights.
     pub fn rights(&self, org: OrgId, user: Uuid) -> Result<Arc<Rights>, RecordsError> {
         self.of_organization(org, |OrganizationAccess { rights, access, .. }, users| {
             let rights = rights.entry(user).or_insert_with(|| {
@@ -75,11 +75,10 @@ impl<'s> CatalogView<'s> {
         self.of_organization(org, |of_organization, _| Arc::clone(&of_organization.access))
     }
 
-    /// Refuses a change that grants rights which its author does not have. `field` is the field of the request with the
-    /// grant.
+    /// Refuses a change that grants rights which its author lacks. `field` is the request field with the grant.
     pub fn check_giving(&self, author: &Principal, field: &str, giving: &Giving) -> Result<(), RecordsError> {
         let access = self.access(author.org)?;
-        // The rights of now, which may be fewer than those that the caller came with.
+        // The current rights may be fewer than those in `author`.
         let rights = self.rights(author.org, author.user)?;
         let target = |(object, id)| guard::target_of(self, author.org, object, id);
         match excess(&access, &rights, giving, Distinguished(&[role::OWNER]), target) {
@@ -93,7 +92,7 @@ impl<'s> CatalogView<'s> {
         self.of_organization(org, |of_organization, _| of_organization.granted.contains(&object))
     }
 
-    /// Returns the permissions of roles, with those of the roles in it.
+    /// Returns the permissions of roles, including those of their member roles.
     pub fn permissions_of(
         &self,
         org: OrgId,
@@ -141,7 +140,7 @@ fn described(field: &str, excess: &Excess) -> String {
     )
 }
 
-/// Access that was computed so far. Filled while the catalog is held for reading, so that nothing older than it gets in.
+/// Cache of access rights. It is filled during a read of the catalog, so that its entries are never outdated.
 #[derive(Default)]
 pub(crate) struct AccessCache(Mutex<CachedAccess>);
 
@@ -153,7 +152,7 @@ impl fmt::Debug for AccessCache {
 
 #[derive(Default)]
 struct CachedAccess {
-    /// The catalog's version at the last change of access.
+    /// Version of the catalog at the last change of access.
     version: u64,
     users: usize,
     orgs: HashMap<OrgId, OrganizationAccess>,
@@ -161,7 +160,7 @@ struct CachedAccess {
 
 struct OrganizationAccess {
     access: Arc<Access>,
-    /// Objects that grants name.
+    /// Objects of the grants.
     granted: HashSet<(ObjectType, Uuid)>,
     rights: HashMap<Uuid, Arc<Rights>>,
 }
@@ -184,7 +183,7 @@ fn access_of(state: &State, org: OrgId) -> Result<Access, RecordsError> {
         access.acls.extend(acl::read(&draft::read(record)?));
         Ok(())
     })?;
-    // Made before there were grants, or by a node of that time: whoever is in it owns it, until it is given its groups.
+    // An organization that predates grants has no groups. Its members own it until it gets its groups.
     if !organization::has_groups(state, org) {
         let object = (ObjectType::Organization, org.0);
         let owner = |user| Acl { object, subject: Subject::User(user), gift: Gift::Role(role::OWNER) };

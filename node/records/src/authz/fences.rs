@@ -1,10 +1,10 @@
 //! Fences before a credential is refused: one read behind a fence of the catalog, shared by concurrent callers and
 //! rate-limited.
 //!
-//! A caller joins the round that has not begun yet, so that its fence covers everything acknowledged before the
-//! question. Rounds are paced, so that somebody who tries keys cannot make the catalog's leader work for each; a few may
-//! follow at once, so that hardly anybody else waits. What a known caller asks for is not paced: their fences share
-//! rounds below, and their requests have limits of their own.
+//! A caller joins the next round, so that its fence covers everything acknowledged before the call. Rounds are
+//! rate-limited, so that attempts with random keys cannot overload the leader of the catalog. A burst is allowed, so
+//! that other callers rarely wait. Requests of authenticated callers do not use these rounds: their fences are shared
+//! at a lower level, and they have limits of their own.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -16,9 +16,9 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
 use parking_lot::Mutex;
 
-/// Time between two rounds in the long run.
+/// Time between two rounds at a sustained rate.
 pub const FENCE_INTERVAL: Duration = Duration::from_millis(250);
-/// Burst of rounds without a pause, enough for a few clients with an old key.
+/// Upper bound of a burst of rounds, enough for a few clients with an old key.
 pub const FENCES_AT_ONCE_MAX: u32 = 20;
 
 type Round = Shared<BoxFuture<'static, Result<(), FenceError>>>;
@@ -30,7 +30,7 @@ pub struct Fences {
 
 #[derive(Default)]
 struct Gate {
-    /// The round that has not begun.
+    /// Round that has not started.
     next: Option<Round>,
     pace: Pace,
 }
@@ -58,7 +58,7 @@ impl Fences {
     }
 }
 
-/// Waits for its turn, closes the round and reads behind a fence. Driven by any of the waiting callers.
+/// Waits for its turn, closes the round and reads behind a fence. Any of the waiting callers drives it.
 async fn round(fences: Weak<Fences>, turn: Instant) -> Result<(), FenceError> {
     tokio::time::sleep_until(turn.into()).await;
     let gone = || FenceError::Stopped("this node is shutting down".into());
@@ -67,10 +67,10 @@ async fn round(fences: Weak<Fences>, turn: Instant) -> Result<(), FenceError> {
     fences.cluster.fence(GroupId::CATALOG).await.map(drop)
 }
 
-/// Pace of rounds.
+/// Rate limit of rounds.
 #[derive(Debug, Default)]
 struct Pace {
-    /// Time at which a steady caller's next round would be due.
+    /// Time at which the next round would be due at the sustained rate.
     due: Option<Instant>,
 }
 

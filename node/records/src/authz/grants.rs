@@ -1,4 +1,4 @@
-//! Requests for grants: of one object, of an organization, by their content, and in batches.
+//! Requests for grants: lists of one object or an organization, deletion by content, and batches.
 
 use assay_node_auth::{Decision, ObjectType, Permission, Principal};
 use serde_json::{Map, Value, json};
@@ -12,11 +12,11 @@ use crate::kinds::{ACL, acl};
 use crate::list::ListRequest;
 use crate::{Created, Records};
 
-/// Upper bound of the grants that one request makes and deletes.
+/// Upper bound of the grants that one request can create and delete.
 pub const ACLS_AT_ONCE_MAX: usize = 1000;
 
 impl Records {
-    /// Returns the grants on one object, for who may read them.
+    /// Returns the grants on one object, if the principal may read them.
     pub async fn acls(&self, who: &Principal, request: &ListRequest) -> Result<Vec<Value>, RecordsError> {
         for name in ["object_type", "object_id"] {
             if !request.filters.iter().any(|(filter, value)| filter == name && !value.is_empty()) {
@@ -28,7 +28,7 @@ impl Records {
         self.list(who, &ACL, request).await
     }
 
-    /// Returns all grants of an organization, for who may read those on it.
+    /// Returns all grants of an organization, if the principal may read the grants on it.
     pub async fn acls_of_organization(
         &self,
         who: &Principal,
@@ -50,7 +50,7 @@ impl Records {
         let missing = || RecordsError::NotFound("no such grant is visible to this credential".into());
         self.catalog.fresh().await?;
         let id = self.acl_of(who, &fields).await?.ok_or_else(missing)?;
-        // One that may not be seen is not told by its id either.
+        // The error must not reveal the id of an invisible grant.
         self.delete(who, &ACL, id).await.map_err(|why| match why {
             RecordsError::NotFound(_) => missing(),
             other => other,
@@ -58,7 +58,7 @@ impl Records {
     }
 
     /// Creates grants and then deletes others. Existing and missing ones are no errors. After a refusal the earlier
-    /// changes stay, and a retry continues.
+    /// changes remain, and a retry continues.
     pub async fn update_acls(&self, who: &Principal, mut body: Map<String, Value>) -> Result<Value, RecordsError> {
         let (add, remove) = (acls_in(&mut body, "add_acls")?, acls_in(&mut body, "remove_acls")?);
         if add.len() + remove.len() > ACLS_AT_ONCE_MAX {

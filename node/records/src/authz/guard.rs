@@ -12,14 +12,14 @@ use crate::draft::{self, Body};
 use crate::kind::{Guard, Kind};
 use crate::kinds::{self, acl};
 
-/// Fields of a record that decide on access to it. A new record has no id.
+/// Properties of a record that decide on access to it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct About<'a> {
     pub kind: &'a Kind,
     pub org: OrgId,
     pub id: Option<Uuid>,
     pub project: Option<Uuid>,
-    /// Body, needed only for kinds whose fields decide.
+    /// Body, required only for kinds whose fields decide.
     pub body: Option<&'a Body>,
 }
 
@@ -42,7 +42,7 @@ impl About<'_> {
             Guard::Holder(holder) if self.body.is_none_or(|body| draft::id_in(body, holder) == Some(who.user)) => {
                 Decision::Allowed
             }
-            // To see colleagues is not to see their keys.
+            // Permission to see members does not include their keys.
             Guard::Holder(_) => {
                 let members = self.own(ObjectType::OrgMember);
                 let may = |permission| decide(who, permission, &members) == Decision::Allowed;
@@ -70,7 +70,7 @@ impl About<'_> {
     }
 }
 
-/// Decides about a project alone.
+/// Decides on a project alone.
 pub(crate) fn decide_of_project(who: &Principal, permission: Permission, project: Uuid) -> Decision {
     decide(who, permission, &project_of(project, who.org))
 }
@@ -79,13 +79,13 @@ fn project_of(project: Uuid, org: OrgId) -> Target {
     Target::in_organization(ObjectType::Project, Some(project), org)
 }
 
-/// Rows of a project's logs and prompts; other rows are their record's.
+/// Returns the target for rows of project logs or prompts. Other rows have the target of their record.
 pub(crate) fn target_of_rows(object: ObjectType, project: Uuid, org: OrgId) -> Target {
     let id = (object == ObjectType::ProjectLog).then_some(project);
     Target::in_project(object, id, project, org)
 }
 
-/// Decides on a grant: readers of the grants on its object can see it, together with the object if they can read that.
+/// Decides on a grant. Readers of the grants on its object can see it.
 pub fn decide_of_acls(who: &Principal, permission: Permission, target: &Target) -> Decision {
     let permission = match permission {
         Permission::Create => Permission::CreateAcls,
@@ -97,13 +97,14 @@ pub fn decide_of_acls(who: &Principal, permission: Permission, target: &Target) 
     match decide(who, permission, target) {
         Decision::Allowed => Decision::Allowed,
         _ if decide(who, Permission::ReadAcls, target) == Decision::Allowed => Decision::Forbidden,
-        // Whoever makes a grant names its object, and whoever takes one away or reads one names only the grant.
+        // The creator of a grant names its object, so `Forbidden` reveals nothing. Requests to read or delete a grant
+        // name only the grant.
         Decision::Forbidden if permission == Permission::CreateAcls => Decision::Forbidden,
         _ => Decision::NotVisible,
     }
 }
 
-/// Returns the target of a grant, with all that it is in; none where there is no such thing in the organization.
+/// Returns the target of a grant with its containers; `None` if the organization has no such object.
 pub fn target_of(view: &CatalogView<'_>, org: OrgId, object: ObjectType, id: Uuid) -> Option<Target> {
     if object.is_of_organization() {
         return (id == org.0).then(|| Target::of_organization(object, org));
@@ -117,7 +118,7 @@ pub fn target_of(view: &CatalogView<'_>, org: OrgId, object: ObjectType, id: Uui
     Some(About { kind, org, id: Some(id), project, body: None }.own(object))
 }
 
-/// Returns whether there was such a thing and is no more; false for types that this version does not know.
+/// Returns whether the object does not exist; false for object types that this version does not know.
 pub(crate) fn is_gone(view: &CatalogView<'_>, org: OrgId, object: ObjectType, id: Uuid) -> bool {
     let is_known = object.is_of_organization() || kinds::of_object_type(object).is_some();
     is_known && target_of(view, org, object, id).is_none()
@@ -128,7 +129,7 @@ pub(crate) fn is_no_record(view: &CatalogView<'_>, kind: &Kind, id: Uuid) -> boo
     view.get(kind.record, id).is_none_or(|record| !kind.lives(view, record))
 }
 
-/// Returns the organization that a thing is in or that it is.
+/// Returns the organization of an object. An organization is its own.
 pub(crate) fn org_of(view: &CatalogView<'_>, object: ObjectType, id: Uuid) -> Option<OrgId> {
     if object.is_of_organization() {
         return view.get(RecordKind::ORGANIZATION, id).map(|org| OrgId(org.id));
@@ -137,7 +138,7 @@ pub(crate) fn org_of(view: &CatalogView<'_>, object: ObjectType, id: Uuid) -> Op
     view.get(kind.record, id)?.org
 }
 
-/// Returns the record, if it is there for anyone in the organization; what belongs to the system is there for all.
+/// Returns the record, if it exists in the organization. System records exist in every organization.
 pub fn known(view: &CatalogView<'_>, kind: &Kind, org: OrgId, id: Uuid) -> Option<Arc<Record>> {
     let stored = view.get(kind.record, id).filter(|record| record.org == Some(org) && kind.lives(view, record));
     stored.cloned().or_else(|| kind.builtin_of(id).map(Arc::new))

@@ -1,5 +1,6 @@
-//! Second check of rights at the node with the rows, against its own copy of the catalog. A refusal that may be due to
-//! an old copy is checked again behind a fence.
+//! Second check of rights at the node with the rows, against its own copy of the catalog.
+//!
+//! A refusal that may result from an old copy is checked again behind a fence.
 
 use assay_cluster::{Guard, ObjectAccess};
 use assay_node_auth::{Asker, Decision, ObjectType, Permission, Principal, Target, decide};
@@ -32,7 +33,7 @@ impl Guard for Records {
 }
 
 impl Records {
-    /// Refuses where the asker may not do this to all of the objects.
+    /// Refuses unless the requester may access all of the objects.
     pub async fn recheck(&self, asker: &Asker, deed: ObjectAccess, objects: &[ObjectKey]) -> Result<(), RecordsError> {
         if let Asker::Job(job) = asker {
             let refused = objects.iter().find(|object| !job.may(deed == ObjectAccess::Write, object.kind));
@@ -49,7 +50,7 @@ impl Records {
 
 fn may(view: &CatalogView<'_>, who: &Principal, deed: ObjectAccess, object: &ObjectKey) -> Result<(), RecordsError> {
     let missing = || RecordsError::NotFound(format!("{object} is not visible to this credential"));
-    // Each of these writes rows; which of them is asked for the first node has checked.
+    // The first node has checked the exact permission. This check accepts any permission that writes rows.
     let writes = [Permission::Create, Permission::Update, Permission::Delete];
     let of_rows = |permission| {
         let kind = kinds::of_object(object.kind).ok_or_else(missing)?;
@@ -66,7 +67,7 @@ fn may(view: &CatalogView<'_>, who: &Principal, deed: ObjectAccess, object: &Obj
                 }
             }
         }
-        // A prompt may be granted by itself, and which ones are meant is in the rows.
+        // Prompts have individual grants, and only the rows tell which prompts are affected.
         ObjectKind::ProjectPrompts | ObjectKind::Files => {
             still_known(view, who)?;
             within(view, who, object.org)?.map(drop).ok_or_else(missing)

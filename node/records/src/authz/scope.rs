@@ -18,22 +18,21 @@ use crate::kinds::organization::{self, joined, member_key};
 use crate::kinds::temporary_credential::TemporaryCredential;
 use crate::kinds::{role, service_token};
 
-/// The user that a credential speaks for, and the organizations that it opens.
+/// User of a credential, and the organizations that the credential opens.
 #[derive(Clone, Debug)]
 pub struct CredentialScope {
     pub credential: Credential,
     pub user: Uuid,
-    /// The owner of the credential, where they act as the user.
+    /// Owner of the credential during an impersonation.
     impersonator: Option<Uuid>,
-    /// The one organization that it opens; none opens every organization of the user.
+    /// Only organization of the credential; `None` for all organizations of the user.
     org: Option<OrgId>,
-    /// Organizations that the user left since the credential was made. It does not speak for them, also when the user is back.
+    /// Organizations that the user left since the credential was created. They stay closed if the user returns.
     closed: Vec<Uuid>,
 }
 
 impl CredentialScope {
-    /// Returns the scope of a principal's credential as it is now. It may be gone: what is looked at may be newer than the
-    /// state that knew it, and says nothing to it any more.
+    /// Returns the current scope of a credential. It is an error if the state no longer has the credential.
     pub fn of(state: &State, credential: Credential) -> Result<CredentialScope, RecordsError> {
         match credential {
             Credential::ApiKey(id) => {
@@ -82,15 +81,15 @@ impl CredentialScope {
         CredentialScope { credential: Credential::Login(id), user, impersonator: None, org: None, closed }
     }
 
-    /// Returns the scope of a temporary credential: the one organization that it was issued for, as long as the credential
-    /// that issued it opens it.
+    /// Returns the scope of a temporary credential: its one organization, as long as its issuer opens that
+    /// organization.
     pub fn of_temporary(state: &State, record: Option<&Arc<Record>>) -> Result<CredentialScope, RecordsError> {
         let record = record.ok_or_else(unknown_credential)?;
         let temporary = TemporaryCredential::read(record)?;
         let org = record.org.ok_or_else(|| {
             RecordsError::Internal(format!("the temporary credential {} has no organization", record.id))
         })?;
-        // One that another one issued would never end.
+        // A chain of temporary credentials could be extended without end.
         let issuer = match temporary.parent {
             Credential::Temporary { .. } => return Err(unknown_credential()),
             parent => CredentialScope::of(state, parent)?,
@@ -120,7 +119,7 @@ impl CredentialScope {
         is_member.then_some(everywhere).ok_or_else(no_impersonation)
     }
 
-    /// Returns the scope of a principal's credential for the user whom they act as.
+    /// Returns the current scope of the credential of a principal, including an impersonation.
     pub fn of_principal(state: &State, who: &Principal) -> Result<CredentialScope, RecordsError> {
         Ok(CredentialScope {
             user: who.user,
@@ -134,8 +133,9 @@ impl CredentialScope {
         is_open && state.find(&member_key(org, self.user)).is_some()
     }
 
-    /// Returns the organizations of a user. The one that the user joined first comes first: it is the default.
-    /// Memberships from before version 0.5 have no time; they precede the others, in the order in which the
+    /// Returns the organizations of the scope, starting with the one that the user joined first, which is the default.
+    ///
+    /// Memberships from versions before 0.5 have no time. They precede the others, in the order in which the
     /// organizations were created.
     pub fn organizations(&self, state: &State) -> Vec<Arc<Record>> {
         let mut orgs: Vec<_> = match self.org {
@@ -161,33 +161,34 @@ impl CredentialScope {
     }
 }
 
-/// Returns a person as a principal by a login, which may be about to be made, in each organization that it opens. The one
-/// that they joined first is at the front.
+/// Returns a person as a principal of a login in each of its organizations, starting with the first joined. The login
+/// may not exist yet.
 pub fn by_login(state: &CatalogView<'_>, login: Uuid, user: Uuid) -> Result<Vec<Principal>, RecordsError> {
     let record = state.get(RecordKind::LOGIN, login).map(|record| Login::read(record)).transpose()?;
     let scope = CredentialScope::of_login(login, user, record.map(|login| login.closed).unwrap_or_default());
     scope.organizations(state).iter().map(|org| scope.principal(state, org)).collect()
 }
 
-/// Returns the organizations that the caller's credential speaks for.
+/// Returns the organizations of the credential of the caller.
 pub fn own_organizations(state: &State, who: &Principal) -> Result<Vec<Arc<Record>>, RecordsError> {
     Ok(CredentialScope::of_principal(state, who)?.organizations(state))
 }
 
-/// Refuses where the principal's credential is gone: its holder learns of nothing.
+/// Refuses if the credential of the principal no longer exists, so that its holder learns nothing.
 pub fn still_known(state: &State, who: &Principal) -> Result<(), RecordsError> {
     CredentialScope::of(state, who.credential).map(drop)
 }
 
-/// Returns the principal as they stand in an organization; none where their credential does not speak for it. Ids name things
-/// of any organization, so what decides is the organization of the thing.
+/// Returns the principal in an organization; `None` if the credential does not open it.
+///
+/// Ids are valid across organizations, so access depends on the organization of the object.
 pub fn within(state: &CatalogView<'_>, who: &Principal, org: OrgId) -> Result<Option<Principal>, RecordsError> {
     let scope = CredentialScope::of_principal(state, who)?;
     if org == who.org {
         if !scope.speaks_for(state, org) {
             return Ok(None);
         }
-        // What they may do may have changed since they were asked who they are.
+        // The rights may have changed since the authentication.
         return Ok(Some(Principal { rights: state.rights(org, who.user)?, ..who.clone() }));
     }
     match state.get(RecordKind::ORGANIZATION, org.0) {
@@ -196,7 +197,7 @@ pub fn within(state: &CatalogView<'_>, who: &Principal, org: OrgId) -> Result<Op
     }
 }
 
-/// Returns the same for an organization that was named.
+/// Returns the principal in the organization of this name.
 pub fn within_named(state: &CatalogView<'_>, who: &Principal, name: &str) -> Result<Principal, RecordsError> {
     still_known(state, who)?;
     let org = state.find(&organization::name_key(name));
@@ -204,18 +205,18 @@ pub fn within_named(state: &CatalogView<'_>, who: &Principal, name: &str) -> Res
     found.ok_or_else(|| no_organization(name))
 }
 
-/// Returns the refusal of a credential, one sentence for all: whoever shows one that opens nothing learns nothing about it.
+/// Returns the error for an invalid credential. The text is always the same, so that it reveals nothing.
 pub fn unknown_credential() -> RecordsError {
     RecordsError::Unauthenticated("the API key or token is unknown, was deleted or has expired".into())
 }
 
-/// Returns the refusal of an organization that is not visible.
+/// Returns the error for an organization that is not visible.
 pub fn no_organization(name: &str) -> RecordsError {
     let name: String = name.chars().take(200).collect();
     RecordsError::NotFound(format!("no organization `{name}` is visible to this credential"))
 }
 
-/// Returns the refusal of an impersonation, the same for users who are not there, so that nobody learns who is.
+/// Returns the error for an impersonation, the same for missing users, so that it does not reveal who exists.
 pub fn no_impersonation() -> RecordsError {
     let said =
         "this credential is not allowed to act as that user: it needs the role Owner in every organization of the user";

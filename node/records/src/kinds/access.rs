@@ -13,79 +13,49 @@ pub mod service_token;
 pub mod temporary_credential;
 pub mod user;
 
+use std::collections::HashSet;
+
 use assay_node_shapes::Shape;
-use assay_storage_model::OrgId;
+use assay_node_shapes::list_patch::fold_lists;
 use assay_storage_model::catalog::Record;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
-use crate::authz::{CatalogView, guard};
+use crate::authz::guard;
 use crate::draft::Body;
 use crate::error::RecordsError;
-use crate::kind::Kind;
+use crate::kind::{Checked, Kind};
 
-/// Decodes a record whose body has a type of its own.
+/// Decodes the body of a record into its type.
 fn decoded<T: DeserializeOwned>(record: &Record) -> Result<T, RecordsError> {
     let damaged = |error| RecordsError::Internal(format!("{} {} cannot be decoded: {error}", record.kind, record.id));
     serde_json::from_slice(&record.body).map_err(damaged)
 }
 
-/// Users, groups or roles in one record.
+/// Shape of the users, groups or roles in one record.
 const MEMBERS: Shape = Shape::List { of: &Shape::Uuid, items_max: 10_000 };
 
-/// Applies additions and removals of lists in a patch: fields with the prefixes `add_` and `remove_`. Existing elements
-/// are not added again.
+/// Applies list changes of a patch, which are fields with the prefixes `add_` and `remove_`.
 fn folded_lists(stored: &Body, sent: &mut Body, lists: &[&str]) -> Result<(), RecordsError> {
-    for list in lists {
-        sent.remove(*list);
-        let mut named = |what: &str| {
-            let name = format!("{what}_{list}");
-            match sent.remove(&name) {
-                None | Some(Value::Null) => Ok(Vec::new()),
-                Some(Value::Array(items)) => Ok(items),
-                Some(_) => Err(RecordsError::BadRequest(format!("`{name}` has to be a list"))),
-            }
-        };
-        let (add, remove) = (named("add")?, named("remove")?);
-        if add.is_empty() && remove.is_empty() {
-            continue;
+    fold_lists(stored, sent, lists).map_err(|why| RecordsError::BadRequest(why.to_string()))
+}
+
+/// Refuses members that the organization does not have, and members that include the record itself.
+fn check_members(checked: &Checked<'_>, list: &str, kind: &'static Kind) -> Result<(), RecordsError> {
+    let Checked { view, who, id, before, body } = checked;
+    if let Some(id) = group::ids(body, list).find(|id| guard::known(view, kind, who.org, *id).is_none()) {
+        return Err(RecordsError::BadRequest(format!("`{list}`: no {} {id} is in the organization", kind.name)));
+    }
+    // A cycle that an earlier version stored remains until its list is changed.
+    let unchanged = before.is_some_and(|before| before.get(list) == body.get(list));
+    let (mut seen, mut open) = (HashSet::new(), Vec::from_iter(group::ids(body, list).filter(|_| !unchanged)));
+    while let Some(member) = open.pop() {
+        if *id == Some(member) {
+            let said = format!("`{list}`: one of its members includes this {0}, or is this {0}", kind.name);
+            return Err(RecordsError::BadRequest(said));
         }
-        let mut items = stored.get(*list).and_then(Value::as_array).cloned().unwrap_or_default();
-        items.retain(|item| !remove.iter().any(|gone| is_same(item, gone)));
-        for item in add {
-            if !items.iter().any(|there| is_same(there, &item)) {
-                items.push(item);
-            }
+        if let Some(record) = view.get(kind.record, member).filter(|_| seen.insert(member)) {
+            open.extend(group::ids(&decoded::<Body>(record)?, list));
         }
-        sent.insert((*list).to_owned(), Value::Array(items));
     }
     Ok(())
-}
-
-/// Compares ids without regard to case, and objects without their null members.
-fn is_same(a: &Value, b: &Value) -> bool {
-    match (a, b) {
-        (Value::String(a), Value::String(b)) => a.eq_ignore_ascii_case(b),
-        (Value::Object(a), Value::Object(b)) => {
-            let same = |a: &Body, b: &Body| {
-                a.iter().filter(|(_, value)| !value.is_null()).all(|(name, value)| b.get(name) == Some(value))
-            };
-            same(a, b) && same(b, a)
-        }
-        _ => a == b,
-    }
-}
-
-/// Every id of a list is a record of this kind in the organization, or belongs to the system.
-fn check_members(
-    view: &CatalogView<'_>,
-    org: OrgId,
-    body: &Body,
-    list: &str,
-    kind: &'static Kind,
-) -> Result<(), RecordsError> {
-    match group::ids(body, list).find(|id| guard::known(view, kind, org, *id).is_none()) {
-        Some(id) => Err(RecordsError::BadRequest(format!("`{list}`: no {} {id} is in the organization", kind.name))),
-        None => Ok(()),
-    }
 }

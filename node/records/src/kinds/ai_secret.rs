@@ -1,5 +1,5 @@
-//! AI secret: a key for a provider of models. Readers see its last letters; the secret itself is returned only inside
-//! of the node (`Records::secret_of`).
+//! AI secret: a key for a provider of models. Responses show its last characters; the secret itself never leaves the
+//! node (`Records::secret_of`).
 
 use assay_node_auth::ObjectType;
 use assay_node_shapes::Shape;

@@ -1,4 +1,4 @@
-//! Custom column: a named expression that tables of a project show, and that queries take as one of their custom columns.
+//! Custom column: a named expression that tables of a project show and that queries can use.
 
 use assay_node_shapes::Shape;
 use assay_storage_model::catalog::RecordKind;
@@ -31,7 +31,7 @@ pub static CUSTOM_COLUMN: Kind = Kind {
     ..Kind::plain(Home::Project, Guard::Project)
 };
 
-/// Sources of the query language whose rows the column belongs to.
+/// Query sources whose rows have the column.
 const SOURCES: &[&str] = &["project_logs", "experiment", "dataset", "playground_logs"];
-/// Shape of an expression of the query language. The query that uses it parses it.
+/// Shape of a query expression, which is parsed only when a query uses it.
 const EXPRESSION: Shape = Shape::Text { bytes_min: 1, bytes_max: 64 << 10 };

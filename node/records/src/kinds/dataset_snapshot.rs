@@ -1,4 +1,4 @@
-//! Dataset snapshot: a version of a dataset under a name. It holds no rows: a dataset has all its versions.
+//! Dataset snapshot: a named version of a dataset. It has no rows, because a dataset keeps all its versions.
 
 use assay_node_shapes::Shape;
 use assay_storage_model::Xact;
@@ -37,7 +37,7 @@ pub static DATASET_SNAPSHOT: Kind = Kind {
     ..Kind::plain(Home::Object, Guard::Object)
 };
 
-/// A version as clients write it: decimal digits, or the short form of them.
+/// Parses a version, which clients write as decimal digits or in the short form.
 pub(crate) fn version(body: &Body, field: &str) -> Result<Xact, RecordsError> {
     let text = body.get(field).and_then(Value::as_str).unwrap_or_default();
     Xact::parse(text).map_err(|why| RecordsError::BadRequest(format!("`{field}`: {why}")))

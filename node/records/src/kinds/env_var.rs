@@ -1,5 +1,5 @@
-//! Environment variable for the functions of an organization or a project, or for one function. Its value is returned
-//! only inside of the node.
+//! Environment variable for the functions of an organization or a project, or for one function. Its value never leaves
+//! the node.
 
 use assay_node_shapes::Shape;
 use assay_storage_model::catalog::RecordKind;
@@ -9,7 +9,8 @@ use super::{LINE, METADATA, NAME, SECRET};
 use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch};
 use crate::model_providers::{check_provider, is_model_provider};
 
-/// A known type of a model provider makes a variable an `ai_provider` (G-08). Nothing makes a `sandbox_provider` yet.
+/// Shape of the category. A variable with a known provider type is created as `ai_provider` (G-08). Nothing creates a
+/// `sandbox_provider` yet.
 const CATEGORY: Shape = Shape::Word(&["env_var", "ai_provider", "sandbox_provider"]);
 
 pub static ENV_VAR: Kind = Kind {
@@ -29,7 +30,7 @@ pub static ENV_VAR: Kind = Kind {
         Field::ours("preview_secret", LINE, OnPatch::Fixed),
         Field::ours("secret_updated_at", LINE, OnPatch::Fixed),
         Field::ours("secret_updated_by_user_id", Shape::Uuid, OnPatch::Fixed),
-        // Nothing that uses one says so yet.
+        // No use of a variable is recorded yet.
         Field::ours("used", LINE, OnPatch::Fixed),
     ],
     filters: &[

@@ -1,5 +1,7 @@
-//! Experiment: one run of an evaluation, within a project. A create request can ask for a new one under an existing
-//! name, let the service choose the name, and name a base experiment by id, by name or by commits.
+//! Experiment: one run of an evaluation in a project.
+//!
+//! A create request can ask for a new one under an existing name, or let the service choose the name. It can name a
+//! base experiment by id, by name or by commits.
 
 use std::collections::HashMap;
 
@@ -15,11 +17,11 @@ use crate::draft::{Body, text_of};
 use crate::error::RecordsError;
 use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, NAME_BYTES_MAX, Naming, OnPatch};
 
-/// Ancestors of a commit that are looked for; clients send the last few hundred.
+/// Upper bound of the ancestor commits in a request. Clients send the last few hundred.
 const ANCESTORS_MAX: usize = 10_000;
-/// A name that the service makes has at most this much of the branch's.
+/// Upper bound of the branch name in a generated name.
 const BRANCH_BYTES_MAX: usize = 64;
-/// A dash and eight digits.
+/// Length of a suffix: a dash and eight digits.
 const SUFFIX_BYTES: usize = 9;
 
 pub static EXPERIMENT: Kind = Kind {
@@ -67,7 +69,7 @@ pub static EXPERIMENT: Kind = Kind {
     ..Kind::plain(Home::Project, Guard::Own(ObjectType::Experiment))
 };
 
-/// Metadata from SDKs about the creation of an experiment.
+/// Shape of metadata from SDKs about the creation of an experiment.
 const INTERNAL_METADATA: Shape =
     Shape::Known { members: &[Member::optional("dataset_filter", METADATA)], bytes_max: 256 << 10 };
 
@@ -80,18 +82,18 @@ const REPO_INFO: Shape = Shape::Closed(&[
     Member::optional("author_email", LINE),
     Member::optional("commit_message", PROSE),
     Member::optional("commit_time", LINE),
-    // Clients cut it at 65,536 letters, of four bytes at most.
+    // Clients truncate it to 65,536 characters of at most four bytes.
     Member::optional("git_diff", Shape::Text { bytes_min: 0, bytes_max: 256 << 10 }),
 ]);
 
-/// The start of a name where the client gave none.
+/// Returns a generated name for an experiment without a name.
 pub(crate) fn generated_name(fields: &Body, now_micros: i64) -> String {
     let branch = fields.get("repo_info").and_then(|info| info.get("branch")).and_then(Value::as_str);
     let branch = branch.filter(|branch| !branch.is_empty()).unwrap_or("experiment");
     format!("{}-{}", cut(branch, BRANCH_BYTES_MAX), now_micros.div_euclid(1_000_000))
 }
 
-/// The name with some of the new record's id behind it.
+/// Returns the name with a suffix from the id of the new record.
 pub(crate) fn suffixed(name: &str, id: Uuid) -> String {
     format!("{}-{}", cut(name, NAME_BYTES_MAX - SUFFIX_BYTES), &id.simple().to_string()[..8])
 }
@@ -100,13 +102,13 @@ fn cut(text: &str, bytes_max: usize) -> &str {
     &text[..text.floor_char_boundary(bytes_max)]
 }
 
-/// Checks the fields of the base experiment, even those that are not used.
+/// Checks the fields of the base experiment, including those without effect.
 pub(crate) fn check_bases(sent: &Body) -> Result<(), RecordsError> {
     text_of(sent, "base_experiment")?;
     ancestors(sent).map(drop)
 }
 
-/// The commits a base may have run on, nearest first, each with its place.
+/// Returns the ancestor commits with their distance, nearest first.
 pub(crate) fn ancestors(sent: &Body) -> Result<HashMap<String, usize>, RecordsError> {
     const COMMITS: Shape = Shape::Texts { items_max: ANCESTORS_MAX, bytes_max: 4 << 10 };
     let Some(list) = sent.get("ancestor_commits").filter(|value| !value.is_null()) else {
@@ -124,7 +126,7 @@ pub(crate) fn ancestors(sent: &Body) -> Result<HashMap<String, usize>, RecordsEr
     Ok(places)
 }
 
-/// Finds the newest experiment on the nearest ancestor, shown experiments newest first.
+/// Search for the newest experiment on the nearest ancestor. Experiments must be passed newest first.
 #[derive(Debug)]
 pub(crate) struct BaseSearch {
     places: HashMap<String, usize>,
@@ -136,7 +138,7 @@ impl BaseSearch {
         BaseSearch { places, best: None }
     }
 
-    /// Whether nothing that comes later can be better.
+    /// Returns whether no later experiment can be a better match.
     pub fn is_over(&self) -> bool {
         self.places.is_empty() || matches!(self.best, Some((0, _)))
     }
@@ -185,7 +187,7 @@ mod tests {
     #[test]
     fn the_base_is_the_newest_on_the_nearest_ancestor() {
         let sent = body(json!({"ancestor_commits": ["c3", "c2", "c1", "c3"]}));
-        // (commits of experiments, newest first) -> which of them
+        // (commits of experiments, newest first) -> index of the base
         let cases: [(&[&str], Option<u128>); 5] = [
             (&["c1", "c2", "c1"], Some(1)),
             (&["c2", "c2"], Some(0)),

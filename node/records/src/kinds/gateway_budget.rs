@@ -1,5 +1,5 @@
-//! Gateway budget: how much the model calls of a scope may use in a window (G-34). The ledger of what they used is a record
-//! of its own, which the API shows as usage.
+//! Gateway budget: a limit of the model calls of a scope in a window (G-34). A separate record keeps the ledger of its
+//! usage.
 
 use assay_node_shapes::{Member, Shape};
 use assay_storage_model::catalog::RecordKind;
@@ -18,7 +18,7 @@ pub static GATEWAY_BUDGET: Kind = Kind {
     record: RecordKind::GATEWAY_BUDGET,
     naming: Naming::Whole(&["scope", "window", "action"]),
     api: Api::Shared("/v1/gateway_budget", Changes::ByPatchAndPut),
-    // Its scope may be a key or a member, which other clusters do not have.
+    // Its scope may be a key or a member, which do not exist in other clusters.
     export: Export::Never,
     fields: &[
         Field::ours("user_id", Shape::Uuid, OnPatch::Fixed),
@@ -38,7 +38,7 @@ pub static GATEWAY_BUDGET: Kind = Kind {
         fields.entry("allow_unpriced").or_insert(false.into());
     },
     derive: |fields| {
-        // null is "not given", in changes as well
+        // Null means "not given", in changes as well.
         if fields.get("allow_unpriced").is_none_or(serde_json::Value::is_null) {
             fields.insert("allow_unpriced".into(), false.into());
         }
@@ -46,9 +46,9 @@ pub static GATEWAY_BUDGET: Kind = Kind {
     ..Kind::plain(Home::Organization, Guard::Organization)
 };
 
-/// A billion dollars: their billionths fit a whole number.
+/// Upper bound of a limit in dollars, so that billionths of it fit into an integer.
 const USD_MAX: f64 = 1e9;
-/// Whole numbers of clients in JavaScript are exact up to here.
+/// Upper bound of exact integers in JavaScript clients.
 const COUNT_MAX: i64 = 9_007_199_254_740_991;
 const CONCURRENT_MAX: i64 = 1_000_000;
 const ALERT: &str = "alert";
@@ -74,12 +74,12 @@ fn check(checked: &Checked<'_>) -> Result<(), RecordsError> {
         let all = LIMITS.join("`, `");
         return Err(RecordsError::BadRequest(format!("the budget has no limit: set at least one of `{all}`")));
     }
-    // Calls of such a budget reserve nothing, so it does not know which ones are under way.
+    // Calls of such a budget make no reservations, so concurrent calls are not counted.
     if draft::text_in(checked.body, "action") == ALERT && has("limit_concurrent") {
         let said = "`limit_concurrent`: a limit of concurrent calls needs the action `reject`";
         return Err(RecordsError::BadRequest(said.into()));
     }
-    // A budget outlives what it was about.
+    // A budget may outlive the object of its scope.
     if checked.before.is_none() { check_scope(checked) } else { Ok(()) }
 }
 
@@ -87,7 +87,7 @@ fn check_scope(checked: &Checked<'_>) -> Result<(), RecordsError> {
     let Checked { view, who, body, .. } = checked;
     let scope = body.get("scope").and_then(|scope| scope.as_object()).cloned().unwrap_or_else(Body::new);
     let kind = draft::text_in(&scope, "type");
-    // A model is a name, which any secret may define.
+    // A model is only a name, which any secret may define.
     let Some(id) = draft::id_in(&scope, "id").filter(|_| kind != "model") else { return Ok(()) };
     let is_there = |kinds: &[&Kind]| kinds.iter().any(|kind| known(view, kind, who.org, id).is_some());
     let found = match kind.as_str() {

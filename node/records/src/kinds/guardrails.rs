@@ -9,7 +9,7 @@ use assay_node_shapes::{Member, Shape};
 use crate::error::RecordsError;
 use crate::kind::Checked;
 
-/// Stages of a call: before it is sent, and before it is logged.
+/// Number of stages of a call: before it is sent, and before it is logged.
 const STAGES_MAX: usize = 2;
 
 pub(super) const GATEWAY_GUARDRAILS: Shape = Shape::Closed(&[

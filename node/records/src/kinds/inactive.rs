@@ -1,5 +1,5 @@
-//! Automations that this version stores but does not execute. New ones are refused; existing ones have the field
-//! `inactive`.
+//! Checks of automations and scores. New ones that this version does not execute are refused; stored ones are shown as
+//! inactive.
 
 use assay_storage_model::catalog::RecordKind;
 use serde_json::Value;
@@ -8,31 +8,43 @@ use crate::draft::Body;
 use crate::error::RecordsError;
 use crate::kind::Checked;
 
-/// Field of an answer that says whether the automation is carried out. It is not stored.
+/// Response field that tells whether the automation is executed. It is not stored.
 const STATUS: &str = "status";
 const ACTIVE: &str = "active";
 const INACTIVE: &str = "inactive";
 
-/// The type of automation that is carried out.
+/// Only type of automation that is executed.
 const RETENTION: &str = "retention";
 
-/// Whether bodies of this kind can ask for what is not carried out, which is answered 501.
+/// Returns whether requests of this kind can be refused with 501 as not implemented.
 pub(crate) fn refuses_some(kind: RecordKind) -> bool {
     [RecordKind::AUTOMATION, RecordKind::PROJECT_SCORE].contains(&kind)
 }
 
-/// Refuses an automation of a project that nothing would carry out.
+/// Refuses a rule that deletes rows as soon as they are written, unless it is confirmed (G-61).
+pub(super) fn check_retention(checked: &Checked<'_>) -> Result<(), RecordsError> {
+    let value = |name: &str| checked.body.get("config").and_then(|config| config.get(name));
+    let keeps_nothing = value("retention_days").and_then(Value::as_f64) == Some(0.0);
+    if keeps_nothing && value("confirm") != Some(&Value::Bool(true)) && changes(checked, "config") {
+        let said = "`config.retention_days`: 0 deletes rows as soon as they are written; confirm it with \
+                    `config.confirm`: true, or set a larger number of days";
+        return Err(RecordsError::BadRequest(said.into()));
+    }
+    Ok(())
+}
+
+/// Refuses an automation of a project that this version does not execute.
 pub(super) fn check_automation(checked: &Checked<'_>) -> Result<(), RecordsError> {
     match event_type(checked.body) {
         Some(event) if event != RETENTION && changes(checked, "config") => Err(RecordsError::NotServed(format!(
             "`config.event_type`: automations of the type `{event}` are not supported yet, so none is stored; only \
              `{RETENTION}` is supported"
         ))),
-        _ => Ok(()),
+        _ => check_retention(checked),
     }
 }
 
-/// Refuses a score that online scoring would have to give.
+/// Refuses a score that needs online scoring.
 pub(super) fn check_score(checked: &Checked<'_>) -> Result<(), RecordsError> {
     match scores_online(checked.body) {
         Some(path) if changes(checked, "config") || changes(checked, "score_type") => Err(RecordsError::NotServed(
@@ -58,7 +70,7 @@ fn event_type(body: &Body) -> Option<&str> {
     body.get("config")?.get("event_type")?.as_str()
 }
 
-/// The path of the field that asks for online scoring.
+/// Returns the path of the field that requests online scoring.
 fn scores_online(body: &Body) -> Option<&'static str> {
     let of_config = body.get("config").and_then(|config| config.get("online")).is_some_and(|online| !online.is_null());
     let of_type = body.get("score_type").and_then(Value::as_str) == Some("online");
@@ -69,7 +81,7 @@ fn scores_online(body: &Body) -> Option<&'static str> {
     }
 }
 
-/// A change of other fields, such as the name, leaves a stored automation as inactive as it is.
+/// Returns whether the change affects a field. A stored automation can be changed in other fields, such as its name.
 fn changes(checked: &Checked<'_>, field: &str) -> bool {
     checked.before.is_none_or(|before| before.get(field) != checked.body.get(field))
 }

@@ -4,7 +4,7 @@ use assay_node_shapes::Shape;
 use assay_storage_model::catalog::RecordKind;
 
 use super::project_automation::RETENTION;
-use super::{NAME, PROSE};
+use super::{NAME, PROSE, inactive};
 use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by};
 
 pub static ORG_AUTOMATION: Kind = Kind {
@@ -20,6 +20,7 @@ pub static ORG_AUTOMATION: Kind = Kind {
         Field::required("config", Shape::Tagged("event_type", &[("retention", RETENTION)]), OnPatch::Replaced),
     ],
     filters: &[("org_automation_name", Filter::Name), ("name", Filter::Name)],
+    check: Some(inactive::check_retention),
     complete: made_by,
     ..Kind::plain(Home::Organization, Guard::Organization)
 };

@@ -9,7 +9,7 @@ use super::guardrails::{GATEWAY_GUARDRAILS, check_project};
 use super::{LINE, NAME, PROSE};
 use crate::kind::{Api, Changes, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by};
 
-/// Columns of the trace view, sources of remote evaluations: lists that people write by hand.
+/// Upper bound of the elements of a list in the settings, which people write by hand.
 const SETTINGS_ITEMS_MAX: usize = 1000;
 
 pub static PROJECT: Kind = Kind {

@@ -81,6 +81,7 @@ const ASYNC_QUERY: &[Member] = &[
 pub(super) const RETENTION: &[Member] = &[
     Member::required("object_type", Shape::Word(&["project_logs", "experiment", "dataset"])),
     Member::required("retention_days", Shape::Number { min: 0.0, max: MOST_POSITIVE }),
+    Member::optional("confirm", Shape::Bool),
 ];
 
 const ENVIRONMENT_UPDATE: &[Member] =

@@ -21,7 +21,7 @@ pub static PROJECT_SCORE: Kind = Kind {
         Field::required("score_type", TYPE, OnPatch::Replaced),
         Field::optional("categories", CATEGORIES, OnPatch::Replaced),
         Field::optional("config", CONFIG, OnPatch::Merged),
-        Field::ours("position", LINE, OnPatch::Fixed),
+        Field::optional("position", LINE, OnPatch::Replaced),
     ],
     filters: &[
         ("project_score_name", Filter::Name),

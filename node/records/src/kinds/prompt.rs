@@ -1,5 +1,5 @@
-//! Prompt or function. Its content is a row of its project, with all versions. The record reserves its slug and leads
-//! from an id to the rows.
+//! Prompt or function. Its content is a row of its project, with all versions. The record reserves its slug and maps
+//! its id to the project.
 
 use assay_node_auth::ObjectType;
 use assay_node_shapes::{MOST_NEGATIVE, MOST_POSITIVE, Member, Shape};
@@ -34,7 +34,7 @@ pub(crate) const PROMPT_FIELDS: &[Field] = &[
     Field::optional("function_type", FUNCTION_TYPE, OnPatch::Fixed),
 ];
 
-/// Fields of the row of a function; a prompt is one, too.
+/// Fields of the row of a function. A prompt is a function as well.
 pub(crate) const FUNCTION_FIELDS: &[Field] = &[
     Field::required("project_id", Shape::Uuid, OnPatch::Fixed),
     Field::required("name", NAME, OnPatch::Replaced),
@@ -49,7 +49,7 @@ pub(crate) const FUNCTION_FIELDS: &[Field] = &[
     Field::optional("function_schema", SCHEMA, OnPatch::Fixed),
 ];
 
-/// One definition; its code and its words.
+/// Upper bound of the size of one definition with its code and texts.
 const BYTES_MAX: usize = 4 << 20;
 const ITEMS_MAX: usize = 10_000;
 
@@ -143,7 +143,7 @@ const MESSAGE: Shape = Shape::TaggedOpen(
         ("model", &[Member::optional("content", TEXT)]),
     ],
 );
-/// A function by its id, one that everybody has by its name, or one of a project by its slug.
+/// Shape of a reference to a function by id, by its global name, or by project and slug.
 const SAVED: Shape = Shape::TaggedOpen(
     "type",
     &[

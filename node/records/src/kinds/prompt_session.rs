@@ -1,4 +1,4 @@
-//! Prompt session: a playground for prompts. Its rows are the trials in it.
+//! Prompt session: a playground for prompts, whose rows are its trials.
 
 use assay_node_auth::ObjectType;
 use assay_node_shapes::Shape;

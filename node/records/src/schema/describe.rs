@@ -1,5 +1,6 @@
-//! JSON schemas (OpenAPI 3.0) of a kind for clients, derived from the fields and shapes that validate requests. Effects that
-//! no field describes (defaults of `complete`, folded fields) are found by applying them to an empty body.
+//! JSON schemas (OpenAPI 3.0) of a kind, derived from the fields and shapes that validate requests.
+//!
+//! Functions of the kind, such as `complete` and `fold`, are applied to an empty body to find their effects.
 
 use assay_node_shapes::Shape;
 use assay_node_shapes::json_schema::{Object, nullable, schema, text, time, uuid, uuid_or_empty};
@@ -19,11 +20,11 @@ pub struct Description {
     pub create: Value,
     pub patch: Value,
     pub answer: Value,
-    /// Query parameters of its list other than pages and ids, and their schemas.
+    /// Query parameters of its list other than those of pages and ids, with their schemas.
     pub filters: Vec<(&'static str, Value)>,
     /// Default limit of a list; `None` for all records.
     pub list_default: Option<u64>,
-    /// A create answers a secret too, this once.
+    /// Whether the response of a create has a secret, which is returned only once.
     pub has_key: bool,
     /// Whether bodies can request features that are not implemented, which is answered with 501.
     pub refuses_some: bool,
@@ -54,7 +55,7 @@ impl Definition {
                 patch.put(field.name, schema(&field.shape), false);
             }
         }
-        // They are rows, of which no tag is given twice.
+        // Tags of rows must be unique.
         for tags in [&mut create, &mut patch].into_iter().filter_map(|object| object.properties.get_mut("tags")) {
             tags["uniqueItems"] = true.into();
         }
@@ -144,7 +145,7 @@ fn answer(kind: &Kind) -> Value {
     if kind.record == assay_storage_model::catalog::RecordKind::ACL {
         object.put("_object_org_id", uuid(), true);
     }
-    // What belongs to the system is in no organization, and a key can speak for several.
+    // System records belong to no organization, and a key can be for several.
     let is_anyones = !(kind.builtin)().is_empty() || kind.naming == Naming::Secret;
     if kind.home == Home::Organization {
         object.always("org_id", if is_anyones { nullable(uuid()) } else { uuid() });
@@ -180,7 +181,7 @@ fn filter_schema(kind: &Kind, filter: Filter) -> Value {
     match filter {
         Filter::Name | Filter::ProjectName => text(),
         Filter::ProjectId => uuid(),
-        // An object, written as JSON.
+        // A JSON object as text.
         Filter::Metadata => json!({"type": "string", "format": "json"}),
         Filter::Field(name) => {
             let field = kind.fields.iter().find(|field| field.name == name);
@@ -189,7 +190,7 @@ fn filter_schema(kind: &Kind, filter: Filter) -> Value {
     }
 }
 
-/// The row of one, and where it is.
+/// Returns the schema of the row of a definition in a response.
 fn answer_of_definition(definition: Definition) -> Value {
     let mut object = Object::default();
     object.put("id", uuid(), true);

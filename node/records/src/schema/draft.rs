@@ -1,4 +1,4 @@
-//! Bodies of records, pure: the stored body of a create, the merge of a patch, the body of a response.
+//! Bodies of records, without side effects: creates, merges of patches, and responses.
 
 use assay_node_shapes::{Shape, take};
 use assay_storage_model::OrgId;
@@ -12,12 +12,12 @@ use crate::kind::{Field, Home, Kind, OnCreate, OnPatch};
 
 pub type Body = Map<String, Value>;
 
-/// Member in the body of a key for all organizations of its user; such a key has no `org_id`.
+/// Field of an API key for all organizations of its user. Such a key has no `org_id`.
 pub const EVERY_ORG: &str = "every_org";
-/// Organizations that the user of such a key left since it was made.
+/// Field with the organizations that the user of such a key has left.
 pub const CLOSED_ORGS: &str = "closed_orgs";
 
-/// Whether the body has this text anywhere, for a walk over many records that reads only some of them.
+/// Returns whether the body contains a text, as a quick filter before decoding.
 pub fn mentions(record: &Record, text: &str) -> bool {
     std::str::from_utf8(&record.body).is_ok_and(|body| body.contains(text))
 }
@@ -91,7 +91,7 @@ pub(crate) fn check_taken_out(kind: &Kind, sent: &Body) -> Result<(), RecordsErr
     Ok(())
 }
 
-/// Objects member by member; anything else replaces. Depth is bounded by the shapes of both.
+/// Merges objects member by member and replaces other values. The shapes of both limit the depth.
 fn merge(into: &mut Value, from: Value) {
     match (into, from) {
         (Value::Object(into), Value::Object(from)) => {
@@ -124,7 +124,7 @@ impl Frame {
     }
 }
 
-/// Every field of the kind, null where it was never set.
+/// Returns the response with every field of the kind, null if it was never set.
 pub fn shown(kind: &Kind, frame: &Frame, mut body: Body) -> Body {
     let mut object = Body::new();
     object.insert("id".into(), frame.id.to_string().into());
@@ -146,14 +146,14 @@ pub fn shown(kind: &Kind, frame: &Frame, mut body: Body) -> Body {
     object
 }
 
-/// Returns the body of a record. A body that cannot be decoded was damaged.
+/// Returns the body of a record. A body that cannot be decoded is damaged.
 pub fn read(record: &Record) -> Result<Body, RecordsError> {
     let unreadable =
         |error| RecordsError::Internal(format!("{} {} cannot be decoded: {error}", record.kind, record.id));
     serde_json::from_slice(&record.body).map_err(unreadable)
 }
 
-/// Returns a text of a request that is no field of the record. Null and empty mean "not given".
+/// Returns a text of a request that is not a field of the record. Null and empty mean "not given".
 pub fn text_of<'a>(sent: &'a Body, name: &str) -> Result<Option<&'a str>, RecordsError> {
     match sent.get(name) {
         None | Some(Value::Null) => Ok(None),
@@ -162,13 +162,13 @@ pub fn text_of<'a>(sent: &'a Body, name: &str) -> Result<Option<&'a str>, Record
     }
 }
 
-/// Returns an id of a request that is no field of the record.
+/// Returns an id of a request that is not a field of the record.
 pub fn uuid_of(sent: &Body, name: &str) -> Result<Option<Uuid>, RecordsError> {
     let wrong = |_| RecordsError::BadRequest(format!("`{name}` has to be a UUID, not another string"));
     text_of(sent, name)?.map(|text| Uuid::parse_str(text).map_err(wrong)).transpose()
 }
 
-/// Returns a flag of a request that is no field of the record.
+/// Returns a flag of a request that is not a field of the record.
 pub(crate) fn flag_of(sent: &Body, name: &str) -> Result<bool, RecordsError> {
     match sent.get(name) {
         None | Some(Value::Null) => Ok(false),
@@ -177,12 +177,12 @@ pub(crate) fn flag_of(sent: &Body, name: &str) -> Result<bool, RecordsError> {
     }
 }
 
-/// Returns the text of a field; empty where there is none.
+/// Returns the text of a field, which is empty if it is missing.
 pub fn text_in(body: &Body, name: &str) -> String {
     body.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// A value of a record's body that is an id.
+/// Returns the id in a field.
 pub fn id_in(body: &Body, name: &str) -> Option<Uuid> {
     body.get(name).and_then(Value::as_str).and_then(|text| Uuid::parse_str(text).ok())
 }

@@ -1,9 +1,10 @@
-//! Declaration of a kind of record. The mechanism (create, get, list, patch, delete) reads nothing else, so a new kind
-//! is a new file under `kinds/`.
+//! Declaration of a kind of record.
 //!
-//! A record's body is a JSON object of its fields, those that the service sets included. Its first unique key holds the
-//! name and, in its scope, what the name is unique in: `project.name/<organization>`, `experiment.name/<project>`. A
-//! record without keys is one that is being deleted: nobody sees it any more, and what hangs on it is taken away.
+//! The mechanism (create, get, list, patch, delete) uses nothing else, so a new kind is a new file under `kinds/`.
+//!
+//! The body of a record is a JSON object of its fields, including those that the service sets. Its first unique key has
+//! the name, and in its scope the owner: `project.name/<organization>`, `experiment.name/<project>`. A record without
+//! keys is being deleted: it is invisible, and its dependent data is removed.
 
 use std::fmt;
 
@@ -19,26 +20,26 @@ use crate::authz::CatalogView;
 use crate::draft::Body;
 use crate::error::RecordsError;
 
-/// A name in bytes; with its scope it has to fit a unique key.
+/// Upper bound of the bytes of a name, which has to fit into a unique key with its scope.
 pub const NAME_BYTES_MAX: usize = 1024;
 
 /// Function that transforms a patch, given the stored body.
 pub(crate) type Fold = fn(&Body, &mut Body) -> Result<(), RecordsError>;
 pub(crate) type Check = fn(&Checked<'_>) -> Result<(), RecordsError>;
 
-/// A body that is to be stored.
+/// Body to be stored, with its context.
 pub(crate) struct Checked<'c> {
     pub view: &'c CatalogView<'c>,
     /// Author of the change, in the organization of the record.
     pub who: &'c Principal,
-    /// The record that changes; none where one is made.
+    /// Id of the changed record; `None` for a new record.
     pub id: Option<Uuid>,
     /// Stored body; `None` for a new record.
     pub before: Option<&'c Body>,
     pub body: &'c Body,
 }
 
-/// One kind of record, as the API shows it.
+/// Declaration of one kind of record in the API.
 pub struct Kind {
     /// Name in the API.
     pub(crate) name: &'static str,
@@ -55,7 +56,7 @@ pub struct Kind {
     pub(crate) filters: &'static [(&'static str, Filter)],
     /// Default limit of a list; `None` for all records.
     pub(crate) list_default: Option<u64>,
-    /// The objects that keep rows under the record's id: they go with it.
+    /// Objects of rows under the id of the record, which are deleted with it.
     pub rows: &'static [ObjectKind],
     /// Whether responses have the time of deletion, which is null except in the response to the delete.
     pub(crate) has_deleted_at: bool,
@@ -145,11 +146,11 @@ pub(crate) enum Naming {
     /// Unique in its owner among records with equal values of these fields. A repeated create returns the existing
     /// record.
     UniqueAmong(&'static [&'static str]),
-    /// Unique in its owner by this field. A repeated create returns the existing record.
+    /// Unique in its owner by this field. A repeated create is an error.
     UniqueBy(&'static str),
-    /// Unique in its home by this field; creating it again gives the one that is there.
+    /// Unique in its owner by this field. A repeated create returns the existing record.
     UniqueAs(&'static str),
-    /// No name: these fields together are unique in its home.
+    /// No name: these fields together are unique in its owner.
     Whole(&'static [&'static str]),
 }
 
@@ -161,7 +162,7 @@ pub(crate) enum Filter {
     ProjectId,
     /// JSON object whose fields must be equal, nested ones too.
     Metadata,
-    /// The field of this name is equal.
+    /// The value of this field must be equal.
     Field(&'static str),
 }
 
@@ -187,7 +188,7 @@ pub(crate) enum OnPatch {
     Replaced,
     /// Constant, and present in every patch.
     Said,
-    /// Objects are folded in, member by member; anything else replaces.
+    /// Objects are merged member by member; other values are replaced.
     Merged,
 }
 
@@ -205,7 +206,7 @@ impl Field {
     }
 }
 
-/// Context of the creation of a record; ids and times come from `edge`.
+/// Context of the creation of a record. Ids and times come from `edge`.
 #[derive(Debug)]
 pub(crate) struct Making {
     pub id: Uuid,
@@ -242,7 +243,7 @@ impl Kind {
         self.name
     }
 
-    /// The unique key of a name within the organization or project of this id.
+    /// Returns the unique key of a name in the organization or project of this id.
     pub fn name_key(&self, home: Uuid, name: &str) -> UniqueKey {
         UniqueKey::new(format!("{}.name/{home}", self.name), name)
     }
@@ -274,12 +275,12 @@ impl Kind {
         }
     }
 
-    /// The one of this id that belongs to the system.
+    /// Returns the system record of this id.
     pub(crate) fn builtin_of(&self, id: Uuid) -> Option<Record> {
         (self.builtin)().into_iter().find(|record| record.id == id)
     }
 
-    /// The project that a record of this kind is in, or that it is.
+    /// Returns the project of a record, which is its own if it is a project.
     pub fn project_of(&self, record: &Record) -> Option<Uuid> {
         match self.home {
             Home::Organization | Home::Object => (self.record == RecordKind::PROJECT).then_some(record.id),
@@ -287,7 +288,7 @@ impl Kind {
         }
     }
 
-    /// Whether the record is there for anyone: not being deleted, and not in a project that is.
+    /// Returns whether the record is visible: neither it nor its project is being deleted.
     pub fn lives(&self, state: &State, record: &Record) -> bool {
         let project_lives = || {
             let project = self.project_of(record).and_then(|id| state.get(RecordKind::PROJECT, id));

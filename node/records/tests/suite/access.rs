@@ -1,4 +1,4 @@
-//! Who may do what: every kind, every action, every way in which it can be granted, taken away or not be granted at all.
+//! Tests of access: each kind and action with each way of granting or denying it.
 
 use assay_node_auth::{ObjectType, Permission, Principal};
 use assay_node_records::kinds::{
@@ -18,21 +18,21 @@ use super::{World, body, id_of, missing, world};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     Nothing,
-    /// On the thing, or what it is a part of, to the user.
+    /// Granted to the user on the record, or on the object that it is a part of.
     Direct,
     ToTheirGroup,
     ToAGroupThatHasTheirs,
     ByARole,
     ByARoleThatHasIt,
-    /// On what it is in.
+    /// Granted on the container.
     OnTheParent,
     OnTheOrganization,
     RestrictedToItsType,
     RestrictedToAnother,
-    /// Everything but what it takes.
+    /// All permissions except the required one.
     AllElse,
     TakenAway,
-    /// They are no member any more.
+    /// The user has left the organization.
     Left,
 }
 
@@ -58,7 +58,7 @@ pub(super) struct AccessTarget {
     pub kind: &'static Kind,
     pub id: Uuid,
     pub project: Option<Uuid>,
-    /// What is granted on it; of a part what it is a part of.
+    /// Object of grants: the record, or for a part the object that it belongs to.
     pub object: (ObjectType, Uuid),
     pub is_part: bool,
 }
@@ -110,7 +110,7 @@ impl World {
         id_of(&self.records.create(&self.owner, &ROLE, body(sent)).await.expect("a role").object)
     }
 
-    /// Grants it in this way; answers whether it is open then.
+    /// Arranges a grant in this way, and returns whether it allows the action.
     pub(super) async fn arrange(
         &self,
         way: Way,
@@ -121,11 +121,11 @@ impl World {
     ) -> bool {
         let org = (ObjectType::Organization, who.org.0);
         let to = json!({"user_id": who.user});
-        // To change a part is to change what it is a part of.
+        // A change of a part requires permission to update its object.
         let needed = if thing.is_part && doing != Permission::Read { Permission::Update } else { doing };
         let gift = json!({"permission": needed.word()});
         let parent = thing.project.map_or(org, |project| (ObjectType::Project, project));
-        // What is not there yet can only be granted on what it will be in.
+        // A new record can only be granted on its future container.
         let on = if doing == Permission::Create && !thing.is_part { parent } else { thing.object };
         let own = thing.object.0;
         match way {
@@ -182,7 +182,7 @@ impl World {
         true
     }
 
-    /// Does it, or is refused.
+    /// Attempts the action.
     async fn attempt(
         &self,
         who: &Principal,
@@ -199,7 +199,7 @@ impl World {
             Permission::Read => {
                 let got = self.records.get(who, kind, id).await.map(drop);
                 let request = ListRequest { ids: vec![id], ..ListRequest::default() };
-                // Whoever left is known nowhere, so that there is nothing to list for them either.
+                // A user who has left gets an error instead of a list.
                 let listed = self.records.list(who, kind, &request).await.unwrap_or_default();
                 assert_eq!(listed.len() == 1, got.is_ok(), "{kind:?}: what is got is what is listed");
                 got
@@ -214,7 +214,7 @@ impl World {
     }
 }
 
-/// What makes one in a project, or in what it is a part of.
+/// Returns the body of a create in a project or an object.
 fn sent(kind: &Kind, name: &str, home: Uuid) -> serde_json::Map<String, Value> {
     let mut sent = json!({"name": name, "project_id": home});
     match kind.name() {
@@ -275,7 +275,7 @@ async fn every_kind_and_every_action_is_open_to_whom_it_was_granted() {
                 let as_expected = match &done {
                     Ok(()) => is_open,
                     Err(RecordsError::NotFound(_) | RecordsError::Forbidden(_)) => !is_open,
-                    // The credentials of somebody who left are gone with the membership.
+                    // The credentials of a former member were deleted with the membership.
                     Err(RecordsError::Unauthenticated(_)) => !is_open && matches!(way, Way::Left),
                     Err(_) => false,
                 };
@@ -424,7 +424,7 @@ async fn engineers_and_viewers_do_what_their_names_say() {
         assert_eq!(world.records.get(&who, &PROJECT, project).await.is_ok(), reads);
         let named = body(json!({"name": format!("of {group}")}));
         assert_eq!(world.records.create(&who, &PROJECT, named).await.is_ok(), creates, "{group}");
-        // Who gets a project by its name need not be allowed to make it.
+        // Getting a project by its name requires no permission to create one.
         let same = world.records.create(&who, &PROJECT, body(json!({"name": "p"}))).await.expect("is there");
         assert!(same.found_existing);
         let group = json!({"name": "mine", "member_users": [who.user]});
@@ -478,13 +478,13 @@ async fn who_owns_all_organizations_of_a_user_may_act_as_them() {
     };
     refused(as_user(super::KEY, "nobody@example.com").await);
     refused(as_user(super::KEY, &Uuid::from_u128(9).to_string()).await);
-    // A role that may do everything is not the role Owner.
+    // A role with all permissions is not the role Owner.
     let all = world.role("all", Permission::ALL, &[]).await;
     world
         .grant((ObjectType::Organization, world.owner.org.0), json!({"user_id": ann.user}), json!({"role_id": all}))
         .await;
     refused(as_user(ben["api_key"].as_str().expect("a key"), "owner@example.com").await);
-    // In an organization that the owner has nothing to say in.
+    // The owner has no rights in this organization.
     identity.admin_create_organization("beta", "other@example.com").await.expect("creates");
     identity.admin_create_user("beta", "ann@example.com").await.expect("joins");
     refused(as_user(super::KEY, "ann@example.com").await);
@@ -492,7 +492,7 @@ async fn who_owns_all_organizations_of_a_user_may_act_as_them() {
     as_user(super::KEY, "ann@example.com").await.expect("owns both");
 }
 
-/// As nodes of before made it: an organization, who is in it, and no grants.
+/// The old version created an organization with a member and no grants.
 #[tokio::test]
 async fn members_of_an_organization_from_before_there_were_grants_own_it() {
     let world = world().await;

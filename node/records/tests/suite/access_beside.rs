@@ -1,5 +1,4 @@
-//! The ways of `access` for what is made and found otherwise than by its kind: versions that environments use, and service
-//! tokens; and what is told of what may not be seen.
+//! Tests of access to records with routes of their own, namely pins and service tokens, and of information leaks.
 
 use assay_node_auth::{ObjectType, Permission, Principal};
 use assay_node_records::kinds::{
@@ -17,7 +16,7 @@ const VERSION: &str = "1000192656880881099";
 fn as_expected<T>(done: &Result<T, RecordsError>, is_open: bool) -> bool {
     match done {
         Ok(_) => is_open,
-        // A token of who left is not known any more.
+        // The token of a former member is unknown.
         Err(RecordsError::NotFound(_) | RecordsError::Forbidden(_) | RecordsError::Unauthenticated(_)) => !is_open,
         Err(_) => false,
     }
@@ -29,7 +28,7 @@ impl World {
         self.records.create(&self.owner, &ENVIRONMENT, sent).await.expect("an environment");
     }
 
-    /// Does it to the versions of a thing that environments use.
+    /// Attempts an action on the pinned versions of an object.
     async fn attempt_on_pins(&self, who: &Principal, of: &Pinned, doing: Permission) -> Result<(), RecordsError> {
         let version = |more: Value| {
             let mut sent = body(json!({"object_version": VERSION}));
@@ -85,7 +84,8 @@ async fn versions_in_environments_are_open_to_whom_their_object_is() {
     assert_eq!((open, shut), (64, 40));
 }
 
-/// To see one is to see the keys of members, to delete one takes `delete` on them too; users make none.
+/// Reading requires permission to read the keys of members, and deletion also requires `delete` on members. Users
+/// cannot create tokens.
 #[tokio::test]
 async fn service_tokens_are_open_to_who_manages_members() {
     let world = world().await;
@@ -120,11 +120,11 @@ async fn service_tokens_are_open_to_who_manages_members() {
                     assert_eq!(listed.len() == 1, got.is_ok(), "what is got is what is listed");
                     got
                 }
-                // There is nothing of one that could change, and no path that would.
+                // A token has no changeable fields and no route for changes.
                 Permission::Update => world.records.delete(&who, &SERVICE_TOKEN, id).await.map(drop),
                 _ => world.records.delete(&who, &SERVICE_TOKEN, id).await.map(drop),
             };
-            // Whoever may do all else deletes it.
+            // All other permissions include deletion.
             let is_open = is_open || (doing == Permission::Update && way == Way::AllElse);
             if !as_expected(&done, is_open) {
                 wrong.push(format!("{unique}: {done:?}"));
@@ -136,7 +136,7 @@ async fn service_tokens_are_open_to_who_manages_members() {
     assert_eq!((open, shut), (17, 35));
 }
 
-/// Whoever names what they may not see is answered as if it were not there, and is not told its id.
+/// Invisible names give the same error as missing ones, without an id.
 #[tokio::test]
 async fn a_name_tells_nothing_of_what_has_it() {
     let world = world().await;
@@ -152,7 +152,7 @@ async fn a_name_tells_nothing_of_what_has_it() {
     make(&EXPERIMENT, json!({"project_id": project, "name": "hidden"})).await;
     let grant = json!({"object_type": "project", "object_id": project, "user_id": owner.user, "permission": "read"});
     make(&ACL, grant.clone()).await;
-    // So that it is no secret that the project is there.
+    // The user may learn that the project exists.
     let to = json!({"user_id": who.user});
     let on_project = (ObjectType::Project, project);
     world.grant(on_project, to.clone(), json!({"permission": "read", "restrict_object_type": "dataset"})).await;
@@ -187,7 +187,7 @@ async fn a_name_tells_nothing_of_what_has_it() {
     assert!(matches!(taken, Err(RecordsError::Taken(_))), "who may make one learns that the name is taken: {taken:?}");
 }
 
-/// A list goes on from what was in it for its reader, and from nothing else.
+/// A list continues only from records that its reader could see.
 #[tokio::test]
 async fn a_cursor_tells_nothing_of_what_it_is_at() {
     let world = world().await;

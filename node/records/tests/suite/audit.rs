@@ -1,4 +1,4 @@
-//! What is put on record before it is done, and that nothing is done of which nothing could be put there.
+//! Tests of audit entries, and of changes that fail because their entry cannot be written.
 
 use std::sync::atomic::Ordering;
 
@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::{World, body, id_of, world};
 
 impl World {
-    /// What was put on record since the last look: action, kind, name.
+    /// Returns the entries since the last call: action, kind, name.
     fn told(&self) -> Vec<(String, String, Option<String>)> {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let said = std::mem::take(&mut *self.kept.entries.lock()).into_iter().map(|(org, entry)| {

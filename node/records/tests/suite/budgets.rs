@@ -1,4 +1,4 @@
-//! Budgets of model calls: what they may be about, and who may change them.
+//! Tests of budgets of model calls: their scopes and limits, and the permission to change them.
 
 use assay_node_records::kinds::{AI_SECRET, API_KEY, GATEWAY_BUDGET};
 use assay_node_records::{ListRequest, RecordsError};

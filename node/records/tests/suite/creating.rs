@@ -1,4 +1,4 @@
-//! Create or get, names of experiments, bases.
+//! Tests of creates: existing names, generated names of experiments, base experiments.
 
 use assay_node_records::RecordsError;
 use assay_node_records::kinds::{DATASET, EXPERIMENT, PROJECT};

@@ -1,4 +1,4 @@
-//! Deletes: at once for everyone, with rows and all that is within.
+//! Tests of deletes, which are visible immediately and remove rows and contained records.
 
 use assay_cluster::Cluster;
 use assay_node_auth::Permission;
@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::{id_of, missing, world};
 
-/// One row through the shard, as the objects' part writes it.
+/// Writes one row through the shard, like the crate of objects.
 async fn write(cluster: &Cluster, object: ObjectKey) -> Outcome {
     let row = RowOp {
         id: "row",
@@ -78,7 +78,7 @@ async fn what_is_in_a_project_goes_with_it() {
     assert!(world.project("p").await != p);
 }
 
-/// What a crash after the first step of a delete leaves: a record without keys.
+/// Leaves the record without keys, as after a crash in the first step of a delete.
 async fn cut_short(world: &super::World, kind: RecordKind, id: uuid::Uuid) {
     let put = PutRecord {
         kind,

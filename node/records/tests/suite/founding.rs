@@ -1,4 +1,4 @@
-//! The first start, a later one, and administrators.
+//! Tests of the first start, later starts, and administration.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ async fn the_first_start_shows_a_key_once_and_a_later_one_changes_nothing() {
     cluster.shutdown().await.expect("shuts down");
     drop((records, identity, cluster));
 
-    // After a restart, the key still counts.
+    // The key remains valid after a restart.
     let cluster = open(dir.path()).await;
     let records = Records::new(Arc::clone(&cluster), Arc::new(MemoryLedger::default()));
     let identity = Identity::new(records.clone());
@@ -80,7 +80,7 @@ async fn a_name_picks_among_the_organizations_of_a_user() {
     let orgs = identity.organizations(&named).await.expect("lists");
     assert_eq!(orgs.iter().map(|org| org.name.as_str()).collect::<Vec<_>>(), ["acme", "beta"]);
 
-    // A key that was made for one organization speaks for no other one of its user.
+    // A key for one organization is invalid for the others of its user.
     assert_eq!(identity.authenticate(&bound, None).await.expect("beta").org_name, "beta");
     super::missing(identity.authenticate(&bound, Some("acme")).await);
     super::missing(identity.authenticate(KEY, Some("gamma")).await);

@@ -1,4 +1,4 @@
-//! API keys: shown once, told by a preview, refused as soon as they are deleted.
+//! Tests of API keys: one-time display, previews, and immediate effect of deletion.
 
 use assay_node_auth::Permission;
 use assay_node_records::kinds::{API_KEY, PROJECT};
@@ -47,7 +47,8 @@ async fn a_deleted_key_is_refused_at_once() {
     missing(world.records.get(&world.owner, &API_KEY, id).await);
 }
 
-/// Who was let in on a node that had not heard of the delete yet: whatever looks at fresher state lets them do nothing.
+/// A caller may be authenticated on a node that has not received the delete yet. Newer state refuses all further
+/// actions.
 #[tokio::test]
 async fn a_key_that_goes_while_it_is_used_does_nothing_more() {
     let world = world().await;

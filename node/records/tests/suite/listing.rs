@@ -1,4 +1,4 @@
-//! Filters and pages.
+//! Tests of filters and pages of lists.
 
 use assay_node_records::kinds::{DATASET, EXPERIMENT, PROJECT};
 use serde_json::json;
@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::{bad, id_of, world};
 
-/// A query, and the names that it lists.
+/// Query, and the expected names.
 type Case<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str]);
 
 #[tokio::test]
@@ -130,7 +130,7 @@ async fn a_list_goes_on_from_a_deleted_record() {
 async fn a_walk_of_several_batches_misses_nothing() {
     let world = world().await;
     let project = world.project("p").await;
-    // More than one batch of a thousand.
+    // This needs several batches of a thousand records.
     let names: Vec<_> = (0..1100).map(|n| format!("d{n}")).collect();
     futures::future::join_all(names.iter().map(|name| world.dataset(project, name))).await;
     let all = world.listed(&DATASET, &[]).await;

@@ -1,4 +1,4 @@
-//! People who log in: what a code and a refresh token are good for, how often, and until when.
+//! Tests of logins: validity, reuse and expiry of codes and refresh tokens.
 
 use assay_node_auth::{Credential, IdTokenClaims, LoginAsked, LoginRules, challenge_of};
 use assay_node_identity::{GrantRefusal, Identity, LoginTokens};
@@ -41,7 +41,7 @@ pub(super) fn named(email: &str) -> IdTokenClaims {
     IdTokenClaims { email: email.into(), is_verified: true }
 }
 
-/// Where people log in; and the world it is in.
+/// Test setup with logins.
 pub(super) async fn open_to_people() -> (World, Identity) {
     let world = world().await;
     world.records.secrets().master_key().await.expect("is written down");
@@ -75,7 +75,7 @@ pub(super) async fn is_open(identity: &Identity, tokens: &LoginTokens) -> bool {
 }
 
 impl World {
-    /// What was put on record about logins since the last look.
+    /// Returns the entries about logins since the last call.
     fn logged(&self) -> Vec<(String, Value)> {
         let entries = std::mem::take(&mut *self.kept.entries.lock());
         let about = entries.into_iter().map(|(_, entry)| (entry["action"].as_str().expect("one").to_owned(), entry));
@@ -160,7 +160,7 @@ async fn a_code_is_redeemed_once_by_whom_it_is_for() {
     assert!(!is_open(&identity, &tokens).await, "somebody else saw the code");
     assert_eq!(world.logged()[0].0, "login_code_reused");
 
-    // Of two at once one wins, and then the login is over for both.
+    // One of two concurrent requests succeeds, and then the login ends for both.
     let code = code(&identity, "owner@example.com").await;
     let (one, two) = tokio::join!(redeem(&identity, &code), redeem(&identity, &code));
     let won: Vec<_> = [one, two].into_iter().filter_map(Result::ok).collect();
@@ -266,7 +266,7 @@ async fn a_user_has_so_many_logins_and_no_more() {
     assert_eq!(world.logins(), 19);
 }
 
-/// Nothing that a client shows is in any record.
+/// No record contains a token or code of a client.
 #[tokio::test]
 async fn no_secret_of_a_login_is_kept_and_a_node_without_the_key_says_so() {
     let (world, identity) = open_to_people().await;
@@ -289,7 +289,7 @@ async fn no_secret_of_a_login_is_kept_and_a_node_without_the_key_says_so() {
         assert!(matches!(&refused, Err(RecordsError::Unavailable(why)) if why.contains(&named)), "{refused:?}");
     }
     assert!(matches!(redeem(&without, &code).await, Err(GrantRefusal::Failed(RecordsError::Unavailable(_)))));
-    // Behind a rotation what was made under the old key is good as long as a node has it.
+    // After a rotation, older tokens stay valid as long as a node has the old key.
     let rotated = Identity::new(Records::new(std::sync::Arc::clone(&world.cluster), ledger())).with_logins(rules());
     rotated.records().secrets().give_keys(Keyring::new(master(2), vec![master(1)]));
     rotated.records().secrets().rotate_master_key().await.expect("rotates");

@@ -1,4 +1,4 @@
-//! A cluster in a directory of its own, an organization in it, and what most tests ask of it.
+//! Test setup: a cluster in its own directory, an organization in it, and common helpers.
 
 mod access;
 mod access_beside;
@@ -59,7 +59,7 @@ fn config(dir: &Path) -> ClusterConfig {
     }
 }
 
-/// A node that was shut down lets go of its directory a moment later.
+/// Opens a cluster in a directory. A previous node may release it only shortly after its shutdown.
 pub async fn open(dir: &Path) -> Arc<Cluster> {
     for _ in 0..500 {
         match Cluster::open(config(dir)).await {
@@ -113,7 +113,7 @@ pub async fn world() -> World {
     World { cluster, records, identity, owner, kept, dir }
 }
 
-/// A master key of tests.
+/// Master key of the tests.
 pub fn master(byte: u8) -> VaultKey {
     VaultKey::new([byte; VAULT_KEY_BYTES])
 }

@@ -1,4 +1,4 @@
-//! Names against a model: random creates, renames and deletes in two projects, compared after each step.
+//! Property tests of names against a model: random creates, renames and deletes in two projects.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Providers of models: which are found for a caller, and what a change of their address does to their key.
+//! Tests of providers of models: their visibility to callers, and the effect of address changes on keys.
 
 use std::sync::Arc;
 
@@ -92,7 +92,7 @@ async fn a_provider_is_listed_as_its_record_is_now() {
     assert_eq!(names(&found), [], "no type of a provider");
 }
 
-/// An editor could otherwise have the key sent to a server of their own.
+/// Without this, an editor could send the key to their own server.
 #[tokio::test]
 async fn a_key_does_not_follow_its_provider_to_another_address() {
     let world = world().await;

@@ -1,7 +1,7 @@
-//! Changes of a record.
+//! Tests of patches of a record.
 
 use assay_node_records::RecordsError;
-use assay_node_records::kinds::{DATASET, EXPERIMENT, PROJECT};
+use assay_node_records::kinds::{DATASET, EXPERIMENT, ORG_AUTOMATION, PROJECT, PROJECT_AUTOMATION};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -91,4 +91,25 @@ async fn a_patch_is_refused_with_its_reason() {
     let second = world.identity.admin_create_user("acme", "second@example.com").await.expect("creates");
     let handed = patch(project, json!({"user_id": second["id"]})).await.expect("patches");
     assert_eq!(handed["user_id"], second["id"]);
+}
+
+#[tokio::test]
+async fn a_retention_rule_that_keeps_nothing_has_to_be_confirmed() {
+    let world = world().await;
+    let project = world.project("p").await;
+    let config = |days: f64, confirm: Value| json!({"event_type": "retention", "object_type": "dataset", "retention_days": days, "confirm": confirm});
+    for (kind, on) in [(&PROJECT_AUTOMATION, json!(project)), (&ORG_AUTOMATION, Value::Null)] {
+        let rule = |name: &str, config: Value| body(json!({"name": name, "project_id": on, "config": config}));
+        for confirm in [Value::Null, json!(false)] {
+            let refused = world.records.create(&world.owner, kind, rule("r", config(0.0, confirm))).await;
+            bad(refused, "config.confirm");
+        }
+        let made = world.records.create(&world.owner, kind, rule("r", config(1.0, Value::Null))).await;
+        let id = id_of(&made.expect("keeps a day").object);
+        let change =
+            async |config: Value| world.records.patch(&world.owner, kind, id, body(json!({"config": config}))).await;
+        bad(change(config(0.0, Value::Null)).await, "config.confirm");
+        let changed = change(config(0.0, json!(true))).await.expect("is confirmed");
+        assert_eq!(changed["config"]["retention_days"], json!(0.0));
+    }
 }

@@ -1,4 +1,4 @@
-//! People in several organizations, people who leave and come back, and rights that are passed on.
+//! Tests of people in several organizations, returning members, and delegated rights.
 
 use assay_node_auth::{ObjectType, Principal};
 use assay_node_identity::{InvitationReply, Invitations, SetupState};
@@ -12,7 +12,7 @@ use super::{KEY, World, bad, body, id_of, missing, world};
 
 const ZED: &str = "zed@zeta.example";
 
-/// The owner of another organization, which is younger than the first one.
+/// Returns the owner of another organization, which is younger than the first one.
 async fn zed(world: &World) -> Principal {
     let made = world.identity.admin_create_organization("zeta", ZED).await.expect("makes");
     world.identity.authenticate(made["api_key"].as_str().expect("a key"), None).await.expect("is known")
@@ -50,7 +50,7 @@ async fn a_person_of_another_organization_joins_when_they_accept() {
     let at_login = async || identity.authenticate(tokens.access.expose(), None).await.expect("is known");
     let invitation = invite_zed(&world).await;
 
-    // Nothing of it counts so far, and nothing is told.
+    // The pending invitation has no effect and reveals nothing.
     assert_ne!(invitation, zed.user);
     assert_eq!(at_login().await.org, zed.org);
     missing(identity.authenticate(tokens.access.expose(), Some("acme")).await);
@@ -67,7 +67,7 @@ async fn a_person_of_another_organization_joins_when_they_accept() {
     let as_zed = async || identity.authenticate_as(KEY, Some("acme"), Some(ZED)).await;
     forbidden(as_zed().await, "not allowed to act");
 
-    // Both sides see that it is pending, and nobody else decides.
+    // Both sides see the invitation, and nobody else can answer it.
     let seen = identity.invitations(&zed).await.expect("lists");
     assert_eq!((id_of(&seen[0]), &seen[0]["org_name"]), (invitation, &json!("acme")));
     let sent = identity.invitations_of_organization(&world.owner, &ListRequest::default()).await.expect("lists");
@@ -103,7 +103,7 @@ async fn an_invitation_is_declined_or_withdrawn() {
         members(&world, &world.owner, json!({ "remove_users": withdrawn })).await.expect("withdraws");
         assert_eq!(identity.invitations(&zed).await.expect("lists"), Vec::<Value>::new());
     }
-    // By who shows at the provider who they are, and by an operator.
+    // Answers by a person at a login, and by an operator.
     let id = invite_zed(&world).await;
     let unverified = assay_node_auth::IdTokenClaims { is_verified: false, ..named(ZED) };
     assert_eq!(identity.pending_invitations(&unverified).await.expect("lists"), []);
@@ -131,7 +131,7 @@ async fn an_operator_may_have_everybody_join_at_once() {
     joining.user(&world.owner, zed.user).await.expect("is a member");
 }
 
-/// What one organization does with a person leaves what they have in another one.
+/// Changes in one organization do not affect the memberships in others.
 #[tokio::test]
 async fn a_person_who_leaves_one_organization_stays_in_the_other() {
     let (world, identity) = open_to_people().await;
@@ -151,7 +151,7 @@ async fn a_person_who_leaves_one_organization_stays_in_the_other() {
     unauthenticated(identity.check_ticket(world.owner.org, zed.user, None, seconds()).await);
     identity.records().get(&zed, &API_KEY, zed.credential.record()).await.expect("its key of the other one is there");
 
-    // Nothing of what was before opens again when they are back.
+    // Old credentials and grants stay invalid after a return.
     let invitation = invite_zed(&world).await;
     identity.reply_to_invitation(&zed, invitation, InvitationReply::Accept).await.expect("accepts");
     unauthenticated(identity.authenticate(of_acme, None).await);
@@ -213,7 +213,7 @@ async fn named_of(records: &Records, who: &Principal, kind: &'static Kind, name:
     id_of(all.iter().find(|one| one["name"] == name).expect("is there"))
 }
 
-/// Rights that give rights: each in the ways in which a request can say it.
+/// Delegated rights in each form of a request.
 #[tokio::test]
 async fn nobody_passes_on_more_than_they_have() {
     let world = world().await;
@@ -289,7 +289,7 @@ async fn groups_of_projects_and_the_role_owner_are_passed_on_by_who_has_them() {
     forbidden(records.patch(&ann, &PROJECT_GROUP, group, more()).await, "only grant its own rights");
     records.patch(owner, &PROJECT_GROUP, group, more()).await.expect("an owner does all of it");
 
-    // All permissions are not the role itself.
+    // All permissions together are not the role Owner.
     let all: Vec<Value> =
         assay_node_auth::Permission::ALL.iter().map(|one| json!({"permission": one.word()})).collect();
     let all = make(records, owner, &ROLE, json!({"name": "all", "member_permissions": all})).await.expect("makes");
@@ -327,4 +327,23 @@ async fn keys_and_records_are_not_without_number() {
     let id = id_of(&project("a").await.expect("is there").object);
     records.delete(&world.owner, &PROJECT, id).await.expect("deletes");
     project("e").await.expect("there is room again");
+}
+
+#[tokio::test]
+async fn a_group_and_a_role_never_include_themselves() {
+    let world = world().await;
+    let (records, owner) = (&world.records, &world.owner);
+    for (kind, list) in [(&GROUP, "member_groups"), (&ROLE, "member_roles")] {
+        let make = |name: &str, members: &[Uuid]| make(records, owner, kind, json!({"name": name, (list): members}));
+        let inner = make("inner", &[]).await.expect("makes");
+        let between = make("between", &[inner]).await.expect("makes");
+        let outer = make("outer", &[between, inner]).await.expect("includes one twice, and no circle");
+        for member in [inner, between, outer] {
+            bad(records.patch(owner, kind, inner, body(json!({(format!("add_{list}")): [member]}))).await, list);
+            let replaced = json!({"name": "inner", (list): [member]});
+            bad(records.replace(owner, kind, body(replaced)).await, list);
+        }
+        let kept = records.patch(owner, kind, outer, body(json!({"description": "d"}))).await.expect("changes");
+        assert_eq!(kept[list], json!([between, inner]));
+    }
 }

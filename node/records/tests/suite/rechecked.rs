@@ -1,4 +1,4 @@
-//! Rights where the rows are, for questions that come from other nodes; and what addresses are signed with.
+//! Tests of the second check of rights at the node with the rows, and of signing keys.
 
 use assay_cluster::ObjectAccess;
 use assay_node_auth::{Asker, Job, ObjectType, Pepper, Permission};
@@ -41,7 +41,7 @@ async fn a_right_is_checked_again_where_the_rows_are() {
     assert!(world.rechecked(&member_asks, ObjectAccess::Read, dataset).await);
     assert!(!world.rechecked(&member_asks, ObjectAccess::Write, dataset).await, "to read is not to write");
 
-    // An object that says that it is of another organization than its record.
+    // The object claims another organization than its record has.
     let elsewhere = ObjectKey::new(OrgId(Uuid::from_u128(9)), ObjectKind::Dataset, dataset.id);
     assert!(!world.rechecked(&owner, ObjectAccess::Read, elsewhere).await);
     let Asker::User { org, user, impersonator, .. } = owner.clone() else { panic!("a user") };
@@ -60,7 +60,7 @@ async fn a_right_is_checked_again_where_the_rows_are() {
     assert!(world.rechecked(&Asker::Job(Job::Retention), ObjectAccess::Write, dataset).await);
 }
 
-/// What was signed with a key from the catalog, which every copy of a directory has, was believed for good.
+/// Signatures with the legacy key must not stay valid forever, because every copy of a directory has that key.
 #[tokio::test]
 async fn nothing_that_a_copy_of_the_catalog_can_sign_is_believed() {
     let world = world().await;

@@ -1,4 +1,4 @@
-//! Secrets: what is kept of them, what is said of them, who opens them, and under which keys.
+//! Tests of secrets: their storage, their display, their readers, and their keys.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ impl World {
         self.cluster.propose(GroupId::CATALOG, vec![command]).await.expect("writes");
     }
 
-    /// As whoever keeps prompts makes them.
+    /// Creates the record of a function, like the crate of functions.
     async fn function(&self, project: Uuid) -> Uuid {
         let id = Uuid::new_v4();
         self.propose(PutRecord {
@@ -59,7 +59,7 @@ impl World {
     }
 }
 
-/// Every record of the catalog.
+/// Returns all records of the catalog.
 pub(super) fn all(cluster: &Cluster) -> Vec<Arc<Record>> {
     let state = cluster.catalog().read();
     RecordKind::ALL.iter().flat_map(|kind| state.all(*kind).cloned().collect::<Vec<_>>()).collect()
@@ -78,7 +78,7 @@ fn files_that_hold(dir: &Path, text: &str) -> usize {
     counts.sum()
 }
 
-/// Whom a directory opens for, with these master keys.
+/// Opens a directory with these master keys.
 async fn reopened(dir: &Path, ring: Option<(VaultKey, Vec<VaultKey>)>) -> (Arc<Cluster>, Records, Principal) {
     let cluster = open(dir).await;
     let records = Records::new(Arc::clone(&cluster), Arc::new(MemoryLedger::default()));
@@ -90,7 +90,7 @@ async fn reopened(dir: &Path, ring: Option<(VaultKey, Vec<VaultKey>)>) -> (Arc<C
     (cluster, records, owner)
 }
 
-/// A directory is let go of by the last who holds its cluster.
+/// Shuts a cluster down. The last holder of a cluster releases its directory.
 async fn closed(cluster: Arc<Cluster>, records: Records) {
     drop(records);
     cluster.shutdown().await.expect("closes");
@@ -383,7 +383,7 @@ async fn what_was_moved_to_another_record_does_not_open() {
         matches!(&refused, RecordsError::Internal(said) if said.contains("belongs to another place")),
         "{refused:?}"
     );
-    // The secret before the last one, under the count of the last one.
+    // The previous secret with the version of the last one.
     world.patch(&AI_SECRET, a, json!({"secret": SECOND})).await;
     let old: Value = serde_json::from_slice(&first.body).expect("JSON");
     let mut new: Value = serde_json::from_slice(&record(a).body).expect("JSON");
@@ -487,7 +487,7 @@ async fn a_node_without_the_key_serves_everything_else() {
     assert_eq!(records.secret_of(&owner, "s").await.expect("opens").expose(), FIRST);
 }
 
-/// As where another node made it at the very moment of the rotation.
+/// Another node creates the key at the moment of the rotation.
 #[tokio::test]
 async fn a_data_key_that_a_rotation_left_is_told_and_taken_by_the_next() {
     let dir = tempfile::tempdir().expect("a directory");

@@ -1,4 +1,4 @@
-//! Temporary credentials: what they are good for, what issues them, and what ends them.
+//! Tests of temporary credentials: their use, their issuers, and their end.
 
 use assay_node_auth::{Asker, Credential, LoggingTarget, Principal, Secret, TemporaryLogging, TemporaryTerms};
 use assay_node_identity::{Identity, ModelCaller, NewTemporary, TEMPORARY_SECONDS_MAX};
@@ -41,7 +41,7 @@ fn forbidden(outcome: Result<impl std::fmt::Debug, RecordsError>, says: &str) {
     assert!(matches!(&outcome, Err(RecordsError::Forbidden(why)) if why.contains(says)), "{says}: {outcome:?}");
 }
 
-/// A cluster whose master key is known, as it is after every start.
+/// Test setup with a known master key, as after every start.
 async fn issuing_world() -> World {
     let world = world().await;
     world.records.secrets().master_key().await.expect("is written down");

@@ -1,4 +1,4 @@
-//! Two organizations never see each other.
+//! Tests of the isolation of two organizations.
 
 use assay_node_auth::Permission;
 use assay_node_records::kinds::{API_KEY, DATASET, EXPERIMENT, PROJECT};
@@ -73,7 +73,7 @@ async fn a_key_of_two_organizations_reaches_what_is_in_either() {
     identity.admin_create_organization("beta", "owner@example.com").await.expect("creates");
     let made = records.create(&world.owner, &PROJECT, body(json!({"name": "b", "org_name": "beta"}))).await;
     let project = id_of(&made.expect("creates").object);
-    // By id the thing's own organization decides, by list the one that is asked for.
+    // Requests by id use the organization of the object, lists use the requested one.
     let home =
         records.object(&world.owner, ObjectKind::ProjectLogs, project, Permission::Create).await.expect("reaches");
     let beta = identity.authenticate(KEY, Some("beta")).await.expect("beta");

@@ -1,4 +1,4 @@
-//! Service accounts and their tokens, and JWTs: who comes in with what, as whom, and when no more.
+//! Tests of service accounts, their tokens, and JWTs: authentication, identity and revocation.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::{KEY, World, bad, body, id_of, missing, world};
 
-/// By HS256 with this secret, for the issuer and the audience of these tests, until 2100.
+/// JWT for the issuer and audience of these tests, signed by HS256 with this secret and valid until 2100.
 const SHARED: &str = "a-secret-of-the-tests-of-32-bytes-and-more";
 const HEAD: &str =
     "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJodHRwczovL2lzc3Vlci5leGFtcGxlIiwiYXVkIjoiYXNzYXkiLCJleHAiOj";
@@ -33,7 +33,7 @@ fn jwt(rest: &str) -> String {
 }
 
 impl World {
-    /// An owner's account, as an administrator makes it; and its token.
+    /// Creates a service account as an administrator, and returns its token.
     async fn robot(&self) -> (Principal, String) {
         let made = self.identity.admin_create_service_account("acme", "robot").await.expect("makes");
         let token = made["service_token"].as_str().expect("a token").to_owned();
@@ -82,7 +82,7 @@ async fn an_account_is_a_user_of_one_organization_that_its_tokens_speak_for() {
     );
     let project = world.project("p").await;
     world.records.object(&robot, ObjectKind::ProjectLogs, project, Permission::Update).await.expect("owns all");
-    // It stays where it is.
+    // The account remains in its organization.
     world.identity.admin_create_organization("beta", "owner@example.com").await.expect("makes");
     let beta = world.identity.authenticate(KEY, Some("beta")).await.expect("owns both");
     for (named, says) in [
@@ -96,7 +96,7 @@ async fn an_account_is_a_user_of_one_organization_that_its_tokens_speak_for() {
     bad(world.identity.admin_create_organization("gamma", &robot.user_email).await, "service account");
     missing(world.identity.authenticate(&token, Some("beta")).await);
     assert_eq!(world.identity.organizations(&robot).await.expect("lists").len(), 1);
-    // And has no keys.
+    // The account cannot have API keys.
     forbidden(world.records.create(&robot, &API_KEY, body(json!({"name": "k"}))).await, "POST /v1/service_token");
     let as_robot = world.identity.authenticate_as(KEY, Some("acme"), Some(&robot.user.to_string())).await;
     let as_robot = as_robot.expect("owns all that it is in");
@@ -163,7 +163,7 @@ async fn tokens_are_made_with_the_token_of_an_owner_alone() {
     let after = world.identity.users(&world.owner, &ListRequest::default()).await.expect("lists").len();
     assert_eq!(before, after, "nothing was made");
 
-    // An account alone takes no more than to invite. It is in the groups that are named.
+    // An account without a token only requires permission to invite. It joins the named groups.
     let made = world.accounts(&world.owner, json!([{"name": "reader"}, {"name": "reader", "token_name": ""}])).await;
     let made = made.expect("makes");
     let [one, two] = made["added_users"].as_array().expect("a list").as_slice() else { panic!("two: {made}") };
@@ -181,7 +181,7 @@ async fn tokens_are_made_with_the_token_of_an_owner_alone() {
     world.records.get(&viewer, &PROJECT, project).await.expect("views");
     let sent = body(json!({"name": "t", "service_account_id": viewer.user}));
     forbidden(world.records.create(&viewer, &SERVICE_TOKEN, sent).await, "the role Owner");
-    // A token acts as others, and does then what they may.
+    // A token can impersonate users, and then has their rights.
     let as_viewer = world.identity.authenticate_as(&token, None, Some(&viewer.user_email)).await.expect("may");
     let sent = body(json!({"name": "t", "service_account_id": viewer.user}));
     forbidden(world.records.create(&as_viewer, &SERVICE_TOKEN, sent).await, "the role Owner");
@@ -210,7 +210,7 @@ async fn a_token_that_goes_opens_nothing_more() {
     records.get(&robot, &PROJECT, project).await.expect("reads");
     records.delete(&world.owner, &SERVICE_TOKEN, robot.credential.record()).await.expect("the owner may");
     unknown(identity.authenticate(&token, None).await);
-    // Who was let in a moment ago is as unknown.
+    // A recently authenticated caller is unknown as well.
     unknown(records.get(&robot, &PROJECT, project).await);
     unknown(records.get(&robot, &PROJECT, Uuid::from_u128(9)).await);
     unknown(records.create(&robot, &SERVICE_TOKEN, body(json!({"name": "t", "service_account_id": robot.user}))).await);
@@ -231,7 +231,7 @@ async fn a_token_that_goes_opens_nothing_more() {
     missing(identity.admin_delete_service_token(robot.credential.record()).await);
 }
 
-/// Each with what is granted to Ann on the members of the organization, and whether she sees and deletes a token.
+/// Each case has a grant to Ann on the members, and whether she can read and delete a token.
 #[tokio::test]
 async fn tokens_are_seen_by_who_manages_members() {
     let world = world().await;
@@ -258,7 +258,7 @@ async fn tokens_are_seen_by_who_manages_members() {
             Err(why) => assert!(!sees && matches!(why, RecordsError::NotFound(_)), "{grants:?}: {why}"),
         }
     }
-    // An account sees its own and may take them back; it need be granted nothing for that.
+    // An account can read and delete its own tokens without a grant.
     let made = world.accounts(&robot, json!([{"name": "bare", "token_name": "own"}])).await.expect("makes");
     let token = made["added_users"][0]["api_key"].as_str().expect("a token");
     let bare = world.identity.authenticate(token, None).await.expect("is known");

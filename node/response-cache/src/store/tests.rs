@@ -1,4 +1,4 @@
-//! Entries on a simulated disk: restarts, limits, damage and failures.
+//! Tests of the store on a simulated disk: restarts, limits, damage and failures.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +32,7 @@ fn is_kept(store: &EntryStore, id: &EntryId, now_ms: u64) -> bool {
     stored.is_some_and(|stored| stored.file.sealed() == id.name)
 }
 
-/// Names of the files on the disk.
+/// Returns the names of the files on the disk.
 fn names(disk: &SimulatedDisk) -> BTreeSet<String> {
     disk.files().iter().map(|(path, _)| path.file_name().expect("a file").to_string_lossy().into_owned()).collect()
 }
@@ -125,7 +125,7 @@ fn damaged_and_foreign_files_are_removed() {
         put(&store, &id(1, name), 0);
     }
     let path = |name| store.path(&id(1, name));
-    // Known to the index: damaged while the node runs.
+    // These files are damaged while the node runs.
     simulated.flip_bit(&path(1), 0).expect("is there");
     simulated.flip_bit(&path(2), 5 * 8).expect("is there");
     disk.open(&path(3)).and_then(|file| file.set_len(20)).expect("is there");
@@ -134,7 +134,7 @@ fn damaged_and_foreign_files_are_removed() {
         assert!(!is_kept(&store, &id(1, name), 0), "{name}");
     }
     assert_eq!(store.usage().1, 2);
-    // Unknown to it: damaged while the node is down.
+    // This file is damaged while the node is down.
     disk.open(&path(5)).and_then(|file| file.append(b"x")).expect("is there");
     let write = |name: &str| {
         let path = Path::new(DIRECTORY).join(name);

@@ -1,7 +1,7 @@
-//! All records of an organization as an export has them, in an order in which each comes behind what it depends on.
+//! All records of an organization for an export, each after the records on which it depends.
 //!
-//! Keys, tokens and data keys stay: what is kept of them opens nothing elsewhere. Records that keep a secret are exported
-//! without it, and marked.
+//! Keys, tokens and data keys are omitted, because they are useless elsewhere. Records with a secret are exported
+//! without it and marked.
 
 use std::sync::Arc;
 
@@ -17,18 +17,18 @@ use uuid::Uuid;
 pub(crate) const ORGANIZATION: &str = "organization";
 pub(crate) const USER: &str = "user";
 pub(crate) const MEMBER: &str = "org_member";
-/// Kind of the mark that an organization has its default groups.
+/// Kind of the mark for an organization that has its default groups.
 pub(crate) const GROUPS_GIVEN: &str = "groups_given";
 
-/// One record outside of a catalog: a line of the file.
+/// Record outside of a catalog, as a line of the file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordLine {
     pub kind: String,
     pub id: Uuid,
-    /// Whether the record belongs to the organization; users do not.
+    /// Whether the record belongs to the organization. Users do not.
     pub owned: bool,
-    /// Microseconds since the epoch, UTC.
+    /// Creation time in microseconds since 1970, UTC.
     pub created: i64,
     pub keys: Vec<UniqueKey>,
     pub body: Map<String, Value>,
@@ -37,7 +37,7 @@ pub struct RecordLine {
     pub without_secret: bool,
 }
 
-/// The records of an organization at one moment. They are the catalog's own, so holding them costs next to nothing.
+/// Records of an organization at one moment. They share the catalog's memory, so they need almost none.
 #[derive(Debug)]
 pub struct OrganizationRecords {
     pub org: OrgId,
@@ -48,7 +48,7 @@ pub struct OrganizationRecords {
 #[derive(Debug)]
 struct ExportedRecord {
     kind: &'static str,
-    /// The kind as the API shows it; none where it shows no such records.
+    /// Kind of the API, or `None` if the API has no such records.
     shown: Option<&'static Kind>,
     record: Arc<Record>,
 }
@@ -71,17 +71,17 @@ impl ExportedRecord {
 }
 
 impl OrganizationRecords {
-    /// Returns the records that the versions of rows depend on.
+    /// Returns the records on which the versions of rows depend.
     pub fn before(&self) -> impl Iterator<Item = Result<RecordLine, RecordsError>> + '_ {
         self.before.iter().map(ExportedRecord::line)
     }
 
-    /// Returns the records that come after those rows.
+    /// Returns the records that follow those rows.
     pub fn after(&self) -> impl Iterator<Item = Result<RecordLine, RecordsError>> + '_ {
         self.after.iter().map(ExportedRecord::line)
     }
 
-    /// Returns the objects whose versions records and rows name.
+    /// Returns the objects whose versions are referenced by records and rows.
     pub fn versioned(&self) -> impl Iterator<Item = ObjectKey> + '_ {
         self.objects().filter(|object| is_versioned(object.kind))
     }
@@ -101,7 +101,7 @@ impl OrganizationRecords {
     }
 }
 
-/// Returns whether something names versions of such an object.
+/// Returns whether versions of such an object can be referenced.
 pub fn is_versioned(kind: ObjectKind) -> bool {
     matches!(kind, ObjectKind::Dataset | ObjectKind::ProjectPrompts)
 }
@@ -156,7 +156,7 @@ fn walked(
     Ok(found)
 }
 
-/// Returns the project of a prompt, whose object has the rows of the prompt.
+/// Returns the project of a prompt, whose object contains the rows of the prompt.
 pub fn project_of_prompt(line: &RecordLine) -> Option<Uuid> {
     (line.kind == PROMPT.name()).then(|| mechanism::id_in(&line.body, "project_id")).flatten()
 }

@@ -1,4 +1,4 @@
-//! What was written reads back; what was cut or changed anywhere does not come to its end.
+//! Tests of the file format: complete files are read back, and truncated or changed ones are refused.
 
 use assay_storage_model::catalog::UniqueKey;
 use proptest::prelude::*;

@@ -1,9 +1,10 @@
-//! Records of an organization that is imported: which of them are refused, and the records as they are made here.
+//! Records of an organization during its import: checks, and conversion to local records.
 //!
-//! A mark in the catalog says which file an organization was imported from, and whether the import is complete. Without a mark
-//! nothing of the file may be here. With one, what is here came from the file or was changed since, and stays as it is.
+//! A mark in the catalog names the imported file, and says whether the import is complete. Without a mark, no record of
+//! the file may exist locally. With a mark, existing records come from the file or were changed since, and are kept.
 //!
-//! Ids stay what they were, but for people who are users here already: two users of the same address are the same person.
+//! Ids are kept, except for people who already exist as local users. Two users with the same e-mail address are the
+//! same person.
 
 use std::collections::HashMap;
 
@@ -17,24 +18,24 @@ use uuid::Uuid;
 
 use crate::export::records::{GROUPS_GIVEN, MEMBER, ORGANIZATION, RecordLine, USER};
 
-/// Upper bound of the records that one entry of the log makes.
+/// Upper bound of the records that one entry of the log creates.
 pub const RECORDS_AT_ONCE_MAX: usize = 200;
-/// Upper bound of their bytes.
+/// Upper bound of the size of these records.
 pub const RECORDS_AT_ONCE_BYTES: usize = 512 << 10;
-/// An id as text.
+/// Length of an id as text.
 const ID_BYTES: usize = 36;
 
-/// An import of an organization's records, under way.
+/// Import of an organization's records.
 #[derive(Clone, Debug)]
 pub struct OrganizationImport {
     records: Records,
     pub org: OrgId,
     pub name: String,
-    /// The checksum of its file.
+    /// Checksum of the imported file.
     pub file: String,
     /// Progress of earlier imports of this file.
     pub before: ImportProgress,
-    /// People by their ids there, where they have others here.
+    /// Local ids of people by their exported ids, if they differ.
     users: HashMap<Uuid, Uuid>,
 }
 
@@ -56,7 +57,7 @@ fn mark_id(org: OrgId) -> Uuid {
 }
 
 impl OrganizationImport {
-    /// Notes the checksum of the file; refused where another file was imported before.
+    /// Sets the checksum of the file. Returns an error if another file was imported before.
     pub fn comes_from(&mut self, file: &str) -> Result<(), RecordsError> {
         if self.before != ImportProgress::Nothing && self.file != file {
             let said = format!("the organization {} was imported from another file", self.org);
@@ -66,7 +67,7 @@ impl OrganizationImport {
         Ok(())
     }
 
-    /// Finds out what of the organization was imported before.
+    /// Reads the progress of earlier imports of the organization.
     pub async fn open(records: &Records, org: OrgId, name: &str) -> Result<OrganizationImport, RecordsError> {
         organization::check_name(name)?;
         records.catalog().fence().await?;
@@ -89,7 +90,7 @@ impl OrganizationImport {
         })
     }
 
-    /// Checks a record before anything is written; refused where it has no place here.
+    /// Checks a record before anything is written. Returns an error if it cannot be imported.
     pub fn check_record(&mut self, line: &RecordLine) -> Result<(), RecordsError> {
         let kind = check(self.org, line)?;
         let records = self.records.clone();
@@ -162,7 +163,7 @@ impl OrganizationImport {
         }
     }
 
-    /// Makes these records, at most [`RECORDS_AT_ONCE_MAX`]; those that are here stay as they are. Returns how many are new.
+    /// Creates at most [`RECORDS_AT_ONCE_MAX`] records and keeps existing ones. Returns the number of new records.
     pub async fn put_records(&self, records: &[RecordLine]) -> Result<usize, RecordsError> {
         let wanted = records.iter().filter(|line| !self.users.contains_key(&line.id));
         let puts: Vec<_> = wanted.map(|line| put(self, line)).collect::<Result<_, _>>()?;
@@ -187,7 +188,7 @@ impl OrganizationImport {
     }
 }
 
-/// Returns the kind of a record; refused where no export has such a record.
+/// Returns the kind of a record. Returns an error if no export contains such a record.
 fn check(org: OrgId, line: &RecordLine) -> Result<RecordKind, RecordsError> {
     let RecordLine { kind, id, owned, keys, body, .. } = line;
     let bad = |why: &str| Err(RecordsError::BadRequest(format!("the {kind} {id} of the file {why}")));
@@ -220,7 +221,7 @@ fn kind_of(name: &str) -> Option<&'static Kind> {
     KINDS.into_iter().find(|kind| kind.name() == name && kind.export != Export::Never)
 }
 
-/// Returns the keys of a record as they are here.
+/// Returns the local keys of a record.
 fn named(import: &OrganizationImport, line: &RecordLine) -> Vec<UniqueKey> {
     if line.kind == ORGANIZATION {
         return vec![organization::name_key(&import.name)];
@@ -246,7 +247,7 @@ fn put(import: &OrganizationImport, line: &RecordLine) -> Result<PutRecord, Reco
     })
 }
 
-/// Returns the text with other ids in place of these.
+/// Replaces ids in a text.
 fn renamed(text: &str, ids: &HashMap<Uuid, Uuid>) -> String {
     let mut out = String::with_capacity(text.len());
     let mut copied = 0;

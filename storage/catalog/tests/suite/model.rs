@@ -1,5 +1,4 @@
-//! Random histories against a second, naive catalog that keeps records in a list and searches it, with seals, power
-//! cuts and replays in between.
+//! Random histories against a naive catalog that searches a list of records, with seals, power cuts and replays.
 
 use std::sync::Arc;
 
@@ -25,9 +24,9 @@ enum Step {
     Blank,
     Membership(Vec<u8>),
     Seal,
-    /// The store as of the last seal, and the log since.
+    /// Loss of all state except the store as of the last seal and the log.
     PowerCut,
-    /// Another replica starts from an export.
+    /// Start of another replica from an export.
     Install,
 }
 
@@ -106,9 +105,13 @@ impl Naive {
         CatalogOutcome::Deleted { version: self.version }
     }
 
-    /// Returns the ids after the cursor, newest first; none for an unknown cursor.
+    /// Returns the records after the cursor, newest first, or `None` for an unknown cursor.
     fn list(&self, organization: u128, after: u128) -> Option<Vec<Record>> {
-        let live = self.records.iter().find(|record| record.id == id(after)).map(|record| record.created);
+        let record = self.records.iter().find(|record| record.id == id(after));
+        if record.is_some_and(|record| record.org != org(organization)) {
+            return None;
+        }
+        let live = record.map(|record| record.created);
         let gone = self.deleted.iter().rev().find(|(gone, _)| *gone == after).map(|(_, created)| *created);
         let from = live.or(gone)?;
         let mut page: Vec<Record> = self.records.iter().filter(|r| r.org == org(organization)).cloned().collect();
@@ -118,7 +121,7 @@ impl Naive {
     }
 }
 
-/// The catalog under test, with the store and the log of its replica.
+/// Catalog under test, with the store and the log of its replica.
 struct Replica {
     kv: Arc<MemoryKv>,
     catalog: Arc<Catalog>,
@@ -227,7 +230,7 @@ fn commands() -> impl Strategy<Value = CatalogCommand> {
         keys.dedup();
         keys.sort();
         keys.dedup();
-        // Mostly short bodies, and some that take several chunks.
+        // Most bodies are short, and some take several chunks.
         let length = if length > 15_000 { length } else { length % 50 };
         let body = vec![b'a' + (at as u8); length];
         CatalogCommand::Put(PutRecord { kind: KIND, id: id(number), org: org(organization), expect, keys, body, at })

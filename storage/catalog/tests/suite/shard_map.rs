@@ -14,7 +14,7 @@ fn replica(id: u64, node: u64) -> Replica {
     Replica { id: ReplicaId(id), node: NodeId(node) }
 }
 
-/// Every group on node 1; replica 1 is the catalog's.
+/// Returns a map with every group on node 1. Replica 1 is the catalog's.
 fn map(shards: u64) -> ShardMap {
     let members = |id| Members { epoch: 1, replicas: vec![replica(id, 1)] };
     ShardMap { catalog: members(1), shards: (0..shards).map(|shard| members(shard + 2)).collect() }

@@ -22,7 +22,7 @@ fn reopen(kv: &MemoryKv) -> Result<Arc<Catalog>, CatalogError> {
     Catalog::open_on(Arc::new(kv.power_cut()))
 }
 
-/// Records of one chunk, of many and a deleted one, a membership and a map.
+/// Returns a catalog with records of one chunk, of many chunks and a deleted one, and with a membership.
 fn filled() -> (Arc<MemoryKv>, Arc<Catalog>) {
     let (kv, catalog) = empty();
     apply(&catalog, put(1, Expect::Absent, &["a"], "{}"));

@@ -1,11 +1,11 @@
-//! Tests of changed bytes, torn tails, and old or missing files: each is detected or has no effect.
+//! Tests of changed bytes, torn tails, and old or missing files. Each is detected or has no effect.
 
 use rand::{Rng, SeedableRng};
 
 use super::*;
 use crate::{Verdict, check};
 
-/// A log of four groups with votes, purges and a truncation, closed tidily.
+/// Creates a log of four groups with votes, purges and a truncation, and closes it.
 fn filled() -> (LogDir, BTreeMap<GroupId, (GroupState, Vec<LogRecord>)>) {
     let place = LogDir::new();
     let log = place.open().unwrap();
@@ -27,7 +27,7 @@ fn filled() -> (LogDir, BTreeMap<GroupId, (GroupState, Vec<LogRecord>)>) {
     (place, whole)
 }
 
-/// Checks that everything is there as it was, or that damage is reported.
+/// Checks that the content is unchanged, or that damage is reported.
 fn right_or_refused(place: &LogDir, whole: &BTreeMap<GroupId, (GroupState, Vec<LogRecord>)>) -> Result<bool, String> {
     let before = place.content();
     let report = check(&RealDisk, &place.log());
@@ -63,7 +63,7 @@ fn a_flipped_bit_anywhere_is_seen_or_harmless() {
     let files: Vec<_> = place.content().into_iter().collect();
     let (mut seen, mut harmless) = (0, 0);
     for round in 0..200 {
-        // Every eighth flip in the watermark's used part, the rest spread over the log by size.
+        // Every eighth flip is in the watermark, and the others are spread over the log by size.
         let (path, mut bytes, bit) = if round % 8 == 0 {
             let (path, bytes) = files.iter().find(|(path, _)| path.ends_with("log.watermark")).unwrap().clone();
             let bit = rng.random_range(0..bytes.len() * 8);
@@ -118,7 +118,7 @@ fn a_tail_cut_at_any_byte_is_corruption_below_the_watermark() {
     for cut in (0..whole_file.len()).step_by(whole_file.len() / 40 + 1) {
         let copy = place.copy();
         fs::write(copy.log().join(last.file_name().unwrap()), &whole_file[..cut]).unwrap();
-        // Behind the last acknowledged write lies only what closing wrote.
+        // Only data written at closing follows the last acknowledged write.
         match right_or_refused(&copy, &whole) {
             Ok(right) => assert!(!right || cut + 400 > whole_file.len(), "cut at {cut} of {}", whole_file.len()),
             Err(what) => panic!("cut at {cut}: {what}"),
@@ -164,7 +164,7 @@ fn a_missing_file_or_watermark_is_corruption() {
             if path.ends_with("log.watermark") { copy.watermark() } else { copy.log().join(path.file_name().unwrap()) };
         fs::remove_file(target).unwrap();
         let result = right_or_refused(&copy, &whole);
-        // The first files may hold only what was purged.
+        // The first files may hold only purged records.
         assert!(result == Ok(false) || path.ends_with("0000000000000001.raftlog"), "{}: {result:?}", path.display());
     }
     let copy = place.copy();

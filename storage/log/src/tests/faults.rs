@@ -1,4 +1,4 @@
-//! Tests of failing writes and syncs: never acknowledged, never retried, nothing acknowledged lost.
+//! Tests of failing writes and syncs: they are never acknowledged or retried, and no acknowledged write is lost.
 
 use std::sync::mpsc;
 
@@ -27,7 +27,7 @@ fn work(log: &Log, steps: u64) -> (Acknowledged, Option<u64>) {
             match (receiver.recv().unwrap(), receiver.recv().unwrap()) {
                 (Ok(()), Ok(())) => acknowledged.insert(id, (step * 3 + 2, vote)),
                 (Ok(()), Err(_)) => {
-                    // The append was in the round before.
+                    // The append was in the previous round.
                     acknowledged.entry(id).or_default().0 = step * 3 + 2;
                     return (acknowledged, Some(step));
                 }
@@ -38,7 +38,7 @@ fn work(log: &Log, steps: u64) -> (Acknowledged, Option<u64>) {
     (acknowledged, None)
 }
 
-/// raft-engine panics when a sync fails; that is expected here and need not be printed.
+/// Suppresses the output of raft-engine's panic after a failed sync, which these tests expect.
 fn hush() {
     static HUSHED: std::sync::Once = std::sync::Once::new();
     HUSHED.call_once(|| {
@@ -146,12 +146,13 @@ fn a_process_that_is_killed_at_any_moment_keeps_what_it_acknowledged() {
     }
 }
 
-/// Records as `work` writes them, three to a term.
+/// Returns records as `work` writes them, three to a term.
 fn thirds(from: u64, count: u64) -> Vec<LogRecord> {
     (from..from + count).flat_map(|index| records(index, 1, index / 3, 200)).collect()
 }
 
-/// The files after a power cut: of what differs between `synced` and `written`, each sector reached the disk or not.
+/// Returns the files after a power cut. Each sector that differs between `synced` and `written` reached the disk or
+/// not.
 fn power_cut(rng: &mut ChaCha8Rng, synced: &LogDir, written: &LogDir) -> LogDir {
     let cut = synced.copy();
     let old = synced.content();
@@ -190,7 +191,7 @@ fn a_power_cut_in_a_round_of_many_groups_loses_only_what_was_not_acknowledged() 
             acknowledged.insert(id, (8, Vec::new()));
         }
         let synced = place.copy();
-        // The first sync from here fails: what its round has written is in no one's hands.
+        // The next sync fails, so no write of its round was acknowledged.
         files.fail_syncs(1, 1);
         let (sender, receiver) = mpsc::channel();
         for id in 0..3 {

@@ -11,7 +11,7 @@ use crate::recovery_scan::survey;
 const GROUPS: u64 = 16;
 const ENTRY_BYTES: usize = 1 << 20;
 
-/// Rows as JSON text, so that compression has something to do.
+/// Returns rows as JSON text, so that compression has an effect.
 fn entry(seed: u64) -> Bytes {
     let mut text = String::new();
     let mut row = seed;

@@ -1,4 +1,4 @@
-//! Model test of the log against a map: reads return what was acknowledged, before and after a reopen.
+//! Model test of the log against a map. Reads return all acknowledged writes, before and after a reopen.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ fn random_histories_agree_with_a_map_over_many_openings() {
                 1 => {
                     drop(log);
                     log = place.open().unwrap();
-                    // A committed position that had not yet gone to disk is behind, never ahead.
+                    // A committed position that was not yet on disk is behind, never ahead.
                     models.iter_mut().for_each(|(id, model)| model.committed = log.group(*id).state().committed);
                 }
                 2..6 => {
@@ -96,7 +96,7 @@ fn one_operation(rng: &mut ChaCha8Rng, group: &GroupLog, model: &mut Model, step
             purge(group, model, up_to);
         }
         15 => {
-            // A snapshot came from elsewhere: the log jumps.
+            // A snapshot from another replica makes the log skip records.
             let up_to = model.next + rng.random_range(0..50);
             model.records.clear();
             model.next = up_to + 1;
@@ -244,7 +244,7 @@ fn what_the_engine_copies_and_copies_again_is_surveyed_as_the_engine_replays_it(
     let (mut busy, mut marked) = (0, false);
     for cycle in 0..24u64 {
         for id in 0..3 {
-            // Fifteen records of 10 KiB live: more than the engine copies in one batch, so it marks several as one.
+            // The 15 live records of 10 KiB exceed one batch of the engine's copy, so it marks several batches as one.
             let quiet = log.group(GroupId(id));
             wait(|done| quiet.append(records(cycle * 5, 5, cycle, 10_000), done)).unwrap();
             if cycle > 2 {

@@ -7,15 +7,15 @@ use serde_json::Value;
 use super::scalar::exact_float;
 use super::shape::{FIELDS, Kind, TYPED_MAX, Typed};
 
-/// Keys of a path at most, its field's name included.
+/// Upper bound of the keys of a path, including its field's name.
 const DEPTH_MAX: usize = 4;
-/// Paths that are looked at; documents whose keys are data have more without end.
+/// Upper bound of the examined paths. Documents whose keys are data have an unlimited number.
 const PATHS_MAX: usize = 8192;
-/// Sampled documents of which at least one must have the path.
+/// Number of sampled documents per document that must have the path.
 const ONE_IN: usize = 200;
-/// Values of a path of which at most one may be of another kind.
+/// Number of values of a path per value that may be of another kind.
 const ODD_ONE_IN: usize = 100;
-/// Longer texts, on the average, stay where they are.
+/// Upper bound of the mean length of texts in a typed column.
 const TEXT_BYTES_MEAN_MAX: usize = 128;
 
 /// Counts of a path's values by kind.
@@ -31,7 +31,7 @@ struct PathSample {
     others: usize,
 }
 
-/// Looks at documents and then chooses.
+/// Sample of documents from which typed columns are chosen.
 #[derive(Debug, Default)]
 pub(crate) struct Sample {
     docs: usize,
@@ -39,7 +39,7 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// A document of a row; what is none counts as one without paths.
+    /// Counts a document. Invalid documents count as documents without paths.
     pub fn look(&mut self, doc: &[u8]) {
         self.docs += 1;
         if let Ok(Value::Object(members)) = serde_json::from_slice(doc) {

@@ -1,5 +1,7 @@
-//! Columnar segments: formats 2 and 3, which differ in their sidecars. The text of each document field is a compressed
-//! column, and frequent paths have typed columns in addition. Compaction makes them from sealed segments.
+//! Columnar segments: formats 2 and 3, which differ in their sidecars.
+//!
+//! The text of each document field is a compressed column, and frequent paths have typed columns in addition.
+//! Compaction makes these segments from sealed ones.
 //!
 //! | column | type | pages |
 //! |---|---|---|
@@ -30,7 +32,7 @@ pub(crate) use split::{Parts, RowIds, Splitter};
 use crate::error::SegmentError;
 
 impl Parts {
-    /// Those in a batch, if it has them.
+    /// Returns the parts in a batch, if it has them.
     pub fn of(batch: &RecordBatch, shape: &Arc<Shape>, file: &Path) -> Result<Option<Parts>, SegmentError> {
         let names = shape.columns();
         let Some(layout) = batch.column_by_name(names[0].name()) else { return Ok(None) };

@@ -1,8 +1,8 @@
-//! Parsing of a JSON text for a typed column: spelling is irrelevant, equality of values counts.
+//! Parsing of a JSON text for a typed column. Equal values with different spellings are the same.
 
 use std::borrow::Cow;
 
-/// Integers up to here are the same as numbers of 64 bits.
+/// Largest integer up to which all integers are exact as 64-bit floats.
 const SAFE: u64 = 1 << 53;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -10,10 +10,10 @@ pub(crate) enum Scalar<'a> {
     Null,
     Bool(bool),
     Int(i64),
-    /// Finite, and no integer of 53 bits.
+    /// Finite number that is not an integer of 53 bits.
     Float(f64),
     Text(Cow<'a, str>),
-    /// An object, an array, a number that neither kind of number holds, or no JSON.
+    /// Object, array, number beyond both kinds of numbers, or invalid JSON.
     Other,
 }
 
@@ -30,7 +30,7 @@ impl Scalar<'_> {
     }
 }
 
-/// The same as a float, if there is one.
+/// Returns the float that equals an integer, if there is one.
 pub(crate) fn exact_float(int: i64) -> Option<f64> {
     (int.unsigned_abs() <= SAFE).then_some(int as f64)
 }

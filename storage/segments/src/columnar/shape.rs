@@ -1,9 +1,10 @@
-//! Columns of a columnar segment besides the common ones: the text of each known field, the layout of each document,
-//! and typed columns for frequent paths.
+//! Columns of a columnar segment in addition to the common ones.
+//!
+//! These are the text of each known field, the layout of each document, and typed columns for frequent paths.
 //!
 //! Fields are in the order of [`FIELDS`]. A newer program may write more, so the file lists its fields. Typed columns
 //! duplicate values of the fields' texts: they add speed, not content. A value of another kind than its column's is
-//! left out and its row listed as odd. A column with too many of them is marked as unusable.
+//! left out, and its row is listed as odd. A column with too many of them is marked as unusable.
 
 use std::sync::Arc;
 
@@ -41,11 +42,11 @@ pub(crate) const FIELDS: [&str; 22] = [
 /// Fields without stored texts: other columns of the row hold the same value.
 pub(crate) const SAID: [&str; 5] = ["id", "created", "span_id", "root_span_id", "is_root"];
 
-/// Layouts of one segment; a document that would need one more is kept whole.
+/// Upper bound of the layouts of one segment. A document beyond it is stored whole.
 pub(crate) const LAYOUTS_MAX: usize = 4096;
-/// Typed columns of one segment.
+/// Upper bound of the typed columns of one segment.
 pub const TYPED_MAX: usize = 128;
-/// Rows that a typed column may leave out and list.
+/// Upper bound of the rows that a typed column may leave out and list.
 pub const ODD_ROWS_MAX: usize = 1024;
 /// Metadata key of the file under which the shape is stored.
 pub(crate) const SHAPE_KEY: &str = "assay.shape";
@@ -57,7 +58,7 @@ pub enum Kind {
     Bool,
     /// Integers that fit 64 bits.
     Int,
-    /// Numbers, and integers of at most 53 bits, which are the same as numbers.
+    /// Numbers, and integers of at most 53 bits, which floats represent exactly.
     Float,
     Text,
 }
@@ -73,16 +74,16 @@ impl Kind {
     }
 }
 
-/// A path of keys whose values have a column of their own.
+/// Path of keys whose values have their own column.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Typed {
-    /// A field's name first.
+    /// Keys of the path; the first one is a field.
     pub path: Vec<String>,
     pub kind: Kind,
     /// Rows whose value is of another kind, ascending; the column has null for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub odd: Vec<u32>,
-    /// There were more of those than are listed: the column must not be used.
+    /// Flag of a column with more odd rows than listed, which must not be used.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub useless: bool,
 }
@@ -91,13 +92,13 @@ pub struct Typed {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Shape {
     pub fields: Vec<String>,
-    /// Places in `fields` of those that no document has, ascending: their columns are empty.
+    /// Positions in `fields` of those that no document has, ascending. Their columns are empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub absent: Vec<u8>,
-    /// Documents that are kept whole.
+    /// Number of documents that are stored whole.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub whole: u32,
-    /// Fields of a document in order: a position in [`SAID`], or behind those one in `fields`.
+    /// Fields of a document in order: a position in [`SAID`], or after those one in `fields`.
     pub layouts: Vec<Vec<u8>>,
     pub typed: Vec<Typed>,
 }
@@ -114,7 +115,7 @@ impl Shape {
         serde_json::to_string(self).expect("texts and numbers always encode")
     }
 
-    /// None if it is invalid.
+    /// Decodes a shape. Returns `None` if it is invalid.
     pub fn decode(text: &str, rows: u32) -> Option<Shape> {
         let shape: Shape = serde_json::from_str(text).ok()?;
         let slots = SAID.len() + shape.fields.len();
@@ -147,7 +148,7 @@ impl Shape {
         u8::try_from(field).is_ok_and(|field| self.absent.binary_search(&field).is_err())
     }
 
-    /// The columns behind those that every segment has.
+    /// Returns the columns after those that every segment has.
     pub fn columns(&self) -> Vec<FieldRef> {
         let nullable = |name: &str, kind| Arc::new(Field::new(name, kind, true));
         let layout = Arc::new(Field::new("layout", DataType::UInt16, false));
@@ -180,7 +181,7 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// Returns the column name of a path. No two paths have the same name, whatever their keys.
+/// Returns the column name of a path, which is unique for any keys.
 fn column_name(path: &[String]) -> String {
     let keys = serde_json::to_string(path).expect("texts always encode");
     format!("path {keys}")

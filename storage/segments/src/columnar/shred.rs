@@ -1,7 +1,7 @@
 //! Values at paths of documents as arrays, for rows without typed columns.
 //!
 //! The caller specifies the array for each path beforehand, from the kinds of all rows ([`Kinds`]). Values of several
-//! kinds remain JSON texts. A scalar is spelled in one canonical way, so that rows give the same result from memory,
+//! kinds remain JSON texts. A scalar has one canonical spelling, so that rows give the same result from memory,
 //! documents and typed columns. An array or an object stays as stored.
 
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::split::TypedBuilder;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Form {
     Typed(Kind),
-    /// JSON texts, null for null.
+    /// JSON texts, with null for null.
     Json,
 }
 
@@ -31,7 +31,7 @@ pub struct Kinds(u8);
 impl Kinds {
     pub const NONE: Kinds = Kinds(0);
     pub const BOOL: Kinds = Kinds(1);
-    /// Integers that a float holds too.
+    /// Integers that a float represents exactly.
     pub const INT: Kinds = Kinds(2);
     /// Other integers.
     pub const WIDE: Kinds = Kinds(4);
@@ -49,7 +49,7 @@ impl Kinds {
         self.0 & !others.0 == 0
     }
 
-    /// The form that holds them all, none where there is nothing to hold.
+    /// Returns the form that holds all kinds, or `None` if there are no values.
     pub fn form(self) -> Option<Form> {
         let forms = [
             (Kinds::BOOL, Kind::Bool),
@@ -74,7 +74,7 @@ impl Kinds {
     }
 }
 
-/// Values of one path, of row after row.
+/// Values of one path for consecutive rows.
 #[derive(Debug)]
 pub struct Values {
     to: Builder,
@@ -96,12 +96,12 @@ impl Values {
         Values { to, kinds: Kinds::NONE }
     }
 
-    /// The next row's: a JSON text, or nothing.
+    /// Adds the value of the next row as a JSON text, if there is one.
     pub fn push(&mut self, text: Option<&[u8]>) {
         let scalar = text.map_or(Scalar::Null, Scalar::of);
         self.kinds = self.kinds.and(Kinds::of(&scalar));
         match &mut self.to {
-            // Null where it is of another kind than was said.
+            // A value of an unexpected kind becomes null.
             Builder::Typed(typed) => drop(typed.append(scalar)),
             Builder::Json(texts) => match (scalar, text) {
                 (Scalar::Null, _) | (_, None) => texts.append_null(),
@@ -111,7 +111,7 @@ impl Values {
         }
     }
 
-    /// The values since the last time.
+    /// Returns the values since the last call.
     pub fn finish(&mut self) -> ArrayRef {
         match &mut self.to {
             Builder::Typed(typed) => typed.finish(),
@@ -144,7 +144,7 @@ impl Shredder {
         Shredder { picker: Picker::new(paths), values: forms.into_iter().map(Values::new).collect() }
     }
 
-    /// The next row's document; what is none has nothing at any path.
+    /// Adds the document of the next row. An invalid document has no value at any path.
     pub fn push(&mut self, doc: &[u8]) {
         let mut found = vec![None; self.values.len()];
         if self.picker.pick(doc, &mut found).is_err() {
@@ -155,13 +155,13 @@ impl Shredder {
         }
     }
 
-    /// An array and what was met for each path, of the rows since the last time.
+    /// Returns an array and the kinds of its values for each path, from the rows since the last call.
     pub fn finish(&mut self) -> Vec<(ArrayRef, Kinds)> {
         self.values.iter_mut().map(|values| (values.finish(), std::mem::take(&mut values.kinds))).collect()
     }
 }
 
-/// Texts in place of typed values.
+/// Converts typed values to JSON texts.
 pub(crate) fn json_of(array: &ArrayRef, kind: Kind) -> ArrayRef {
     let scalar = |row: usize| match kind {
         Kind::Bool => Scalar::Bool(array.as_boolean().value(row)),

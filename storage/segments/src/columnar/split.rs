@@ -1,9 +1,9 @@
 //! Conversion of documents into columns, and back to the same bytes.
 //!
-//! A document that is a plain object of known fields is stored as the texts of its fields and the number of its layout,
-//! which lists its fields in order. Values of other columns of the row are not stored again. Any other document (with
-//! an unknown field, white space, an escaped key, or no object at all) is stored whole, in the column that other
-//! segments use for all documents.
+//! A document that is a plain object of known fields is stored as the texts of its fields and the number of its layout.
+//! The layout lists its fields in order. Values of other columns of the row are not stored again. Any other document is
+//! stored whole, in the column that other segments use for all documents. Reasons are an unknown field, white space, an
+//! escaped key, or a value that is not an object.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::scalar::{Scalar, exact_float};
 use super::shape::{FIELDS, Kind, LAYOUTS_MAX, ODD_ROWS_MAX, SAID, Shape, Typed};
 use crate::words::{FIELDS as INDEXED_FIELDS, WordsBuilder};
 
-/// The number of documents that are kept whole. The others count from 1.
+/// Layout number of documents that are stored whole. Layouts count from 1.
 const WHOLE: u16 = 0;
 
 /// Columns of rows that hold fields of their documents.
@@ -47,19 +47,19 @@ fn put_text(text: &str, out: &mut Vec<u8>) {
     serde_json::to_writer(out, text).expect("a text goes into memory");
 }
 
-/// Documents of rows that are to come, and then the columns that both make.
+/// Converter that buffers documents until their rows arrive, and then makes the columns of both.
 #[derive(Debug)]
 pub(crate) struct Splitter {
     shape: Shape,
     numbers: HashMap<Vec<u8>, u16>,
-    /// Documents whose rows have not come yet, one behind the other.
+    /// Concatenated documents whose rows have not arrived yet.
     docs: Vec<u8>,
     doc_ends: Vec<usize>,
     columns: ColumnBuilders,
     pickers: Vec<FieldPicker>,
     rows: u32,
     scratch: Vec<u8>,
-    /// Words of the rows since the last call.
+    /// Words of the rows since the last group ended.
     pub words: WordsBuilder,
 }
 
@@ -71,7 +71,7 @@ struct ColumnBuilders {
     typed: Vec<TypedBuilder>,
 }
 
-/// The typed paths below one field.
+/// Typed paths below one field.
 #[derive(Debug)]
 struct FieldPicker {
     picker: Picker,
@@ -110,18 +110,18 @@ impl Splitter {
         }
     }
 
-    /// Returns the shape so far: layouts and odd rows of the rows up to now.
+    /// Returns the shape so far, with the layouts and odd rows of all rows up to now.
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// The document of the next row.
+    /// Adds the document of the next row.
     pub fn push(&mut self, doc: &[u8]) {
         self.docs.extend_from_slice(doc);
         self.doc_ends.push(self.docs.len());
     }
 
-    /// The columns of the rows whose documents came since the last time: whole documents, then those that the shape adds.
+    /// Returns the columns of the buffered documents: whole documents, then the columns that the shape adds.
     pub fn take(&mut self, said: RowIds<'_>) -> Vec<ArrayRef> {
         let docs = std::mem::take(&mut self.docs);
         let ends = std::mem::take(&mut self.doc_ends);
@@ -135,7 +135,7 @@ impl Splitter {
         let mut arrays: Vec<ArrayRef> = vec![Arc::new(whole.finish()), Arc::new(layout.finish())];
         arrays.extend(fields.iter_mut().map(|field| Arc::new(field.finish()) as ArrayRef));
         arrays.extend(typed.iter_mut().map(TypedBuilder::finish));
-        // Room for the next.
+        // The buffers are reused.
         (self.docs, self.doc_ends) = (docs, ends);
         self.docs.clear();
         self.doc_ends.clear();
@@ -168,7 +168,7 @@ impl Splitter {
         self.rows += 1;
     }
 
-    /// The number of the layout that makes exactly this document of its parts.
+    /// Returns the number of the layout from which exactly this document can be assembled.
     fn layout_of(&mut self, doc: &[u8], members: &[DocField<'_>], said: RowIds<'_>, row: usize) -> u16 {
         let mut slots = Vec::with_capacity(members.len());
         let mut length = 2 + members.len().saturating_sub(1);
@@ -185,7 +185,7 @@ impl Splitter {
             slots.push(slot as u8);
             length += name.len() + 3 + value.len();
         }
-        // Whatever else stands in it makes it longer.
+        // Any other content makes the document longer.
         if length != doc.len() {
             return WHOLE;
         }
@@ -203,7 +203,7 @@ impl Splitter {
         number
     }
 
-    /// Typed values below one field.
+    /// Appends the typed values below one field.
     fn pick(&mut self, field: usize, text: Option<&[u8]>) {
         let FieldPicker { picker, typed } = &self.pickers[field];
         if typed.is_empty() {
@@ -249,7 +249,7 @@ impl TypedBuilder {
         }
     }
 
-    /// Appends a value. Returns false and appends null if it is of another kind.
+    /// Appends a value. If the value is of another kind, appends null and returns false.
     pub fn append(&mut self, scalar: Scalar<'_>) -> bool {
         let null = matches!(scalar, Scalar::Null);
         match (self, scalar) {
@@ -287,29 +287,29 @@ impl TypedBuilder {
     }
 }
 
-/// The columns that documents are put together from, of one batch.
+/// Columns of one batch from which documents are assembled.
 #[derive(Clone, Debug)]
 pub(crate) struct Parts {
     pub shape: Arc<Shape>,
     pub layout: UInt16Array,
-    /// Texts in the order of the shape's fields; none if no document has the field.
+    /// Texts in the order of the shape's fields, or `None` if no document has the field.
     pub fields: Vec<Option<BinaryArray>>,
 }
 
 impl Parts {
-    /// Returns whether all numbers in it are numbers of layouts.
+    /// Returns whether every layout number exists.
     pub fn sound(&self) -> bool {
         self.layout.values().iter().all(|number| usize::from(*number) <= self.shape.layouts.len())
     }
 
-    /// Bytes of the document of a row; 0 if it is kept whole.
+    /// Returns the size of the document of a row, or 0 if it is stored whole.
     pub fn doc_bytes(&self, row: usize, said: RowIds<'_>) -> usize {
         let mut doc = Vec::new();
         self.put(row, said, &mut doc);
         doc.len()
     }
 
-    /// Appends the document of a row; false if it is kept whole.
+    /// Appends the document of a row, or returns false if it is stored whole.
     pub fn put(&self, row: usize, said: RowIds<'_>, out: &mut Vec<u8>) -> bool {
         let number = self.layout.value(row);
         if number == WHOLE {

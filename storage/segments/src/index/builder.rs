@@ -1,6 +1,6 @@
-//! Collects the sidecar's entry of each row while rows are written, and writes the entries sorted.
+//! Builder of the sidecar, which collects the entry of each row while rows are written, and then writes them sorted.
 //!
-//! Memory: about 60 bytes and the length of the id for each row until the segment is finished.
+//! Until the segment is finished, memory for each row is about 60 bytes and the length of the id.
 
 use std::collections::HashMap;
 
@@ -12,13 +12,13 @@ use super::page::{Directory, KeyForm, PageWriter, put_difference, put_number, ta
 use crate::error::SegmentError;
 use crate::row::RowHeader;
 
-/// Rows of one entry of a trace; longer traces have several.
+/// Upper bound of the rows in one entry of a trace. Longer traces have several entries.
 const TRACE_ENTRY_ROWS: usize = 512;
-/// Flag in the payload's action: an end follows.
+/// Flag in the action of a payload that is followed by an end.
 pub(crate) const HAS_END: u8 = 0x80;
-/// Maximum number of rows of one segment; the next number marks a row that a merge dropped.
+/// Upper bound of the rows of one segment. The next number marks a row that a merge dropped.
 pub(crate) const ROWS_MAX: u32 = u32::MAX - 1;
-/// Bytes of traces' ids in one segment.
+/// Upper bound of the size of trace ids in one segment.
 const TRACE_TEXT_BYTES_MAX: usize = u32::MAX as usize;
 
 /// Content of the sidecar.
@@ -26,19 +26,19 @@ const TRACE_TEXT_BYTES_MAX: usize = u32::MAX as usize;
 pub(crate) struct IndexBuilder {
     seq: u64,
     form: KeyForm,
-    /// Each object and its first row.
+    /// Objects with their first rows.
     pub objects: Vec<(ObjectKey, u32)>,
-    /// The pagination key of each row.
+    /// Pagination key of each row.
     pub keys: Vec<u64>,
-    /// Base of stored differences: the first row's.
+    /// Bases of stored differences, from the first row.
     pub xact_base: u64,
     pub key_base: u64,
     xacts: Option<(Xact, Xact)>,
     last: Option<(PaginationKey, Xact)>,
-    /// Hash of an id and where its entry starts in `id_entries`.
+    /// Hash of each id, and the start of its entry in `id_entries`.
     ids: Vec<(u64, u64)>,
     id_entries: Vec<u8>,
-    /// Hash of a trace's id, where its text starts in `trace_texts`, row.
+    /// Hash of each trace's id, the start of its text in `trace_texts`, and the row.
     traces: Vec<(u64, u32, u32)>,
     /// Object ordinal, length and text of each trace's id.
     trace_texts: Vec<u8>,
@@ -46,12 +46,12 @@ pub(crate) struct IndexBuilder {
     known_traces: HashMap<u64, u32>,
     /// Hasher of the current object.
     hasher: Option<Hasher>,
-    /// The trace of the row before, of the same object: its hash and where its text is.
+    /// Hash and text position of the previous row's trace, if that row is of the same object.
     last_trace: Option<(u64, u32)>,
     payload: Vec<u8>,
 }
 
-/// Returns the base of a key's difference: a row that was never replaced has the key of its own transaction.
+/// Returns the base of a key's difference. A row that was never replaced has the key of its own transaction.
 pub(crate) fn key_base(form: KeyForm, xact: Xact, first: u64) -> u64 {
     match form {
         KeyForm::Wide => first,
@@ -86,12 +86,12 @@ impl IndexBuilder {
         self.keys.len() as u32
     }
 
-    /// The smallest and largest transaction id.
+    /// Returns the smallest and largest transaction id.
     pub fn xacts(&self) -> Option<(Xact, Xact)> {
         self.xacts
     }
 
-    /// The next row; it must not come before the last.
+    /// Adds the next row, which must not sort before the last.
     pub fn push(&mut self, row: &RowHeader<'_>, root_span_id: &str) -> Result<(), SegmentError> {
         let number = self.rows();
         if number == ROWS_MAX {
@@ -171,7 +171,7 @@ impl IndexBuilder {
         (ordinal, take_bytes(&mut rest).expect("written above"))
     }
 
-    /// Returns a filter over the hashes of all ids and traces. Sorts, so that equal ones are adjacent.
+    /// Returns a filter over the hashes of all ids and traces. It sorts them, so that equal ones are adjacent.
     pub fn filter(&mut self) -> Filter {
         self.ids.sort_unstable();
         self.traces.sort_unstable();
@@ -182,7 +182,7 @@ impl IndexBuilder {
         filter
     }
 
-    /// The pages of all ids, to be put at `start`. After `filter`.
+    /// Writes the pages of all ids, the first one at `start`. It must follow `filter`.
     pub fn write_ids<E>(&self, start: u32, out: &mut impl FnMut(&[u8]) -> Result<(), E>) -> Result<Directory, E> {
         let mut pages = PageWriter::new(self.form, start);
         for &(hash, at) in &self.ids {
@@ -193,7 +193,7 @@ impl IndexBuilder {
         pages.finish(out)
     }
 
-    /// The pages of all traces, to be put at `start`. After `filter`.
+    /// Writes the pages of all traces, the first one at `start`. It must follow `filter`.
     pub fn write_traces<E>(&self, start: u32, out: &mut impl FnMut(&[u8]) -> Result<(), E>) -> Result<Directory, E> {
         let mut pages = PageWriter::new(self.form, start);
         let (mut payload, mut body) = (Vec::new(), Vec::new());

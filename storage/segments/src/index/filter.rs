@@ -1,13 +1,13 @@
-//! Blocked Bloom filter over hashes: one cache line decides whether a hash may be present.
+//! Blocked Bloom filter over hashes, in which one cache line decides whether a hash may be present.
 
-/// Bits of the filter for each hash in it.
+/// Number of filter bits per hash.
 pub(crate) const BITS_PER_HASH: usize = 16;
-/// Bits set for a hash, all in one line.
+/// Number of bits set for a hash, all in one line.
 const PROBES: u32 = 7;
-/// One cache line: 512 bits.
+/// Size of a cache line of 512 bits.
 const LINE_WORDS: usize = 8;
 pub(crate) const LINE_BYTES: usize = LINE_WORDS * size_of::<u64>();
-/// Bits of a place within a line.
+/// Number of bits of a position within a line.
 const PLACE_BITS: u32 = 9;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl Filter {
         self.words.iter().flat_map(|word| word.to_le_bytes()).collect()
     }
 
-    /// None if these cannot be a filter's bytes.
+    /// Decodes a filter. Returns `None` if the bytes cannot be a filter.
     pub fn from_bytes(bytes: &[u8]) -> Option<Filter> {
         let (words, rest) = bytes.as_chunks::<8>();
         let whole = rest.is_empty() && !words.is_empty() && words.len().is_multiple_of(LINE_WORDS);
@@ -51,12 +51,12 @@ impl Filter {
 
     fn line_of(&self, hash: u64) -> usize {
         let lines = (self.words.len() / LINE_WORDS) as u64;
-        // The high half picks the line without a division.
+        // The high half selects the line without a division.
         (((hash >> 32) * lines) >> 32) as usize * LINE_WORDS
     }
 }
 
-/// Returns the bit positions of a hash, from a second mixing, since the line already used the high half.
+/// Returns the bit positions of a hash, mixed again because the line already used the high half.
 fn places(hash: u64) -> impl Iterator<Item = usize> {
     let mixed = (hash ^ hash >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let mixed = (mixed ^ mixed >> 32).wrapping_mul(0x94D0_49BB_1331_11EB);

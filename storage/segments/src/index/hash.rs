@@ -1,12 +1,14 @@
-//! Hashes stored on disk: xxh3, seeded so that the same text differs between two objects, and as an id and as a trace.
+//! Hashes stored on disk: xxh3 with seeds.
+//!
+//! A text has different hashes in each object, as an id and as a trace.
 
 use assay_storage_model::ObjectKey;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-/// Keeps traces apart from ids in the filter that both share.
+/// Seed that separates traces from ids in their common filter.
 const TRACE: u64 = 0x7472_6163_6521_0001;
 
-/// Hashes texts of one object.
+/// Hasher of the texts of one object.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hasher {
     seed: u64,

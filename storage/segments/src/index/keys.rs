@@ -1,14 +1,15 @@
-//! Pagination keys of the rows, in pages of a fixed number of rows, by which a page of a result is continued.
+//! Pagination keys of the rows, in pages of a fixed number of rows, to continue a page of a result.
 //!
-//! Wide: eight bytes a key, and in the directory the first key of each page. Packed: the directory has `first key u64,
-//! least key u64, width u8` for each page. Its keys are differences to the least, in as many bytes as the largest
-//! needs. Keys fall within an object, so all of this is small for consecutive rows.
+//! In the wide form, a key has eight bytes, and the directory has the first key of each page. In the packed form, the
+//! directory has `first key u64, least key u64, width u8` for each page. Keys of a packed page are differences to the
+//! least one, in as many bytes as the largest needs. Keys fall within an object, so differences of consecutive rows are
+//! small.
 
 use std::ops::Range;
 
 use super::page::{KeyForm, PAGE_BYTES};
 
-/// Keys of one page.
+/// Number of keys in one page.
 pub(crate) const KEYS_PER_PAGE: usize = PAGE_BYTES / size_of::<u64>();
 const PACKED_PLACE_BYTES: usize = 17;
 
@@ -22,12 +23,12 @@ pub(crate) struct KeyPage {
     least: u64,
     /// Offset in the section of keys.
     offset: u64,
-    /// Bytes of a key.
+    /// Size of a key in bytes.
     width: u8,
 }
 
 impl KeyPages {
-    /// The section of keys, and its directory.
+    /// Encodes the section of keys and its directory.
     pub fn encode(form: KeyForm, keys: &[u64]) -> (Vec<u8>, Vec<u8>) {
         let (mut section, mut directory) = (Vec::new(), Vec::new());
         for page in keys.chunks(KEYS_PER_PAGE) {
@@ -47,7 +48,7 @@ impl KeyPages {
         (section, directory)
     }
 
-    /// None if these cannot be the places of so many keys in a section of so many bytes.
+    /// Decodes a directory. Returns `None` if it does not fit the number of keys and the size of the section.
     pub fn decode(form: KeyForm, directory: &[u8], rows: u32, section_bytes: u64) -> Option<KeyPages> {
         let u64_of = |bytes: &[u8]| Some(u64::from_le_bytes(bytes.try_into().ok()?));
         let place_bytes = if form == KeyForm::Wide { size_of::<u64>() } else { PACKED_PLACE_BYTES };
@@ -70,11 +71,12 @@ impl KeyPages {
         (left == 0 && offset == section_bytes).then_some(KeyPages(pages))
     }
 
-    /// Returns the page of the first of these rows whose key is below `key`, or behind which it begins, with its rows
-    /// among these. Keys fall from row to row, and there is at least one row.
+    /// Returns the page with the first of these rows whose key is below `key`, and its rows and bytes among them.
+    ///
+    /// That row may also directly follow the page. Keys fall from row to row, and there is at least one row.
     pub fn page_below(&self, rows: Range<u32>, key: u64) -> (KeyPage, Range<u32>, Range<u64>) {
         let page_of = |row: u32| row as usize / KEYS_PER_PAGE;
-        // The first page that starts below the key bounds the answer from above.
+        // The first page that starts below the key bounds the result from above.
         let (first, last) = (page_of(rows.start), page_of(rows.end - 1));
         let number = first + self.0[first + 1..=last].partition_point(|page| page.first >= key);
         let start = (number * KEYS_PER_PAGE) as u32;
@@ -91,8 +93,9 @@ impl KeyPages {
 }
 
 impl KeyPage {
-    /// Returns how many of these rows have a key of `key` or above; `rows` and `bytes` come from
-    /// [`KeyPages::page_below`].
+    /// Returns how many of these rows have a key at or above `key`.
+    ///
+    /// `rows` and `bytes` come from [`KeyPages::page_below`].
     pub fn at_or_above(&self, rows: &Range<u32>, bytes: &[u8], key: u64) -> u32 {
         let width = usize::from(self.width);
         let key_at = |place: u32| {
@@ -117,7 +120,7 @@ impl KeyPage {
 mod tests {
     use super::*;
 
-    /// The first of these rows below the key, by pages.
+    /// Returns the first of these rows below the key, by means of pages.
     fn found(form: KeyForm, keys: &[u64], rows: Range<u32>, key: u64) -> u32 {
         let (section, directory) = KeyPages::encode(form, keys);
         let pages = KeyPages::decode(form, &directory, keys.len() as u32, section.len() as u64).unwrap();
@@ -127,7 +130,7 @@ mod tests {
 
     #[test]
     fn both_forms_find_what_a_walk_finds() {
-        // Two objects, the second with larger keys; one stretch of keys that are all the same.
+        // The second of the two objects has larger keys, and some of its keys are equal.
         let mut keys: Vec<u64> = (0..700_u64).map(|row| u64::MAX - row * row * 7919).collect();
         keys.extend(std::iter::repeat_n(5_000_000, 600));
         keys.extend((0..900_u64).rev());

@@ -1,5 +1,6 @@
-//! Pages of entries sorted by hash. A page is a multiple of 4 KiB and aligned to it; only the first hash of each is in
-//! memory.
+//! Pages of entries sorted by hash. A page is aligned to 4 KiB and a multiple of it in size.
+//!
+//! Only the first hash of each page is in memory.
 //!
 //! ```text
 //! page    count u32, used u32, entry*, zeros
@@ -10,15 +11,15 @@
 //! ```
 //! Nearly all ids are UUIDs or hex digits, so packed ones take half the space. An id with mixed forms of digits is
 //! stored as text. Several entries may share a hash; they are consecutive, also across pages. An entry that is too long
-//! for a page gets a page of its own.
+//! for a page gets its own page.
 
 use assay_storage_model::segment::COLUMNAR_FORMAT;
 
-/// The step of pages, and the block that is checksummed.
+/// Alignment of pages and size of a checksummed block.
 pub(crate) const PAGE_BYTES: usize = 4096;
 const HEAD_BYTES: usize = 8;
 
-/// Writes numbers, seven bits a byte.
+/// Writes a number with seven bits per byte.
 pub(crate) fn put_number(into: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         into.push(number as u8 | 0x80);
@@ -27,7 +28,7 @@ pub(crate) fn put_number(into: &mut Vec<u8>, mut number: u64) {
     into.push(number as u8);
 }
 
-/// A difference that may be negative, small if near zero.
+/// Writes a difference that may be negative. Differences near zero are short.
 pub(crate) fn put_difference(into: &mut Vec<u8>, number: u64, base: u64) {
     let difference = number.wrapping_sub(base) as i64;
     put_number(into, (difference << 1 ^ difference >> 63) as u64);
@@ -61,7 +62,7 @@ pub(crate) fn take_bytes<'a>(from: &mut &'a [u8]) -> Option<&'a [u8]> {
 /// Encoding of entries in their pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyForm {
-    /// With their hashes and unchanged texts.
+    /// Entries with their hashes and unchanged texts.
     Wide,
     Packed,
 }
@@ -81,7 +82,7 @@ impl KeyForm {
         if format >= COLUMNAR_FORMAT { KeyForm::Packed } else { KeyForm::Wide }
     }
 
-    /// Writes the text of an id or of a trace. The encoding is unique, so that equal texts have equal bytes.
+    /// Writes the text of an id or a trace. The encoding is unique, so that equal texts have equal bytes.
     pub fn put_text(self, into: &mut Vec<u8>, text: &[u8]) {
         match self {
             KeyForm::Wide => {
@@ -102,7 +103,7 @@ impl KeyForm {
         }
     }
 
-    /// A text as [`KeyForm::put_text`] put it, its number included.
+    /// Takes a text as written by [`KeyForm::put_text`], including its number.
     fn take_text<'a>(self, from: &mut &'a [u8]) -> Option<&'a [u8]> {
         let whole = *from;
         let number = take_number(from)?;
@@ -115,7 +116,7 @@ impl KeyForm {
         Some(&whole[..whole.len() - rest.len()])
     }
 
-    /// An entry's bytes behind its hash.
+    /// Writes an entry without its hash.
     pub fn put_entry(self, into: &mut Vec<u8>, ordinal: u64, text: &[u8], payload: &[u8]) {
         put_number(into, ordinal);
         self.put_text(into, text);
@@ -123,25 +124,25 @@ impl KeyForm {
         into.extend_from_slice(payload);
     }
 
-    /// The entry (behind its hash) that comes next.
+    /// Takes the next entry without its hash.
     fn take_entry<'a>(self, from: &mut &'a [u8]) -> Option<Entry<'a>> {
         Some(Entry { ordinal: take_number(from)?, text: self.take_text(from)?, payload: take_bytes(from)? })
     }
 
-    /// The length of the entry (behind its hash) that starts `bytes`.
+    /// Returns the length of the entry without its hash at the start of `bytes`.
     pub fn entry_length(self, bytes: &[u8]) -> Option<usize> {
         let mut rest = bytes;
         self.take_entry(&mut rest)?;
         Some(bytes.len() - rest.len())
     }
 
-    /// The entries of a page, or none if the bytes are no page.
+    /// Returns the entries of a page, or `None` if the bytes are not a page.
     pub fn entries(self, page: &[u8]) -> Option<impl Iterator<Item = Option<Entry<'_>>>> {
         let (count, rest) = page.split_first_chunk::<4>()?;
         let (used, rest) = rest.split_first_chunk::<4>()?;
         let mut rest = rest.get(..u32::from_le_bytes(*used) as usize)?;
         Some((0..u32::from_le_bytes(*count)).map(move |_| {
-            // Who looks for a text compares texts: the hash has found the page.
+            // The hash has served to find the page. Lookups compare texts.
             rest = rest.get(self.hash_bytes()..)?;
             self.take_entry(&mut rest)
         }))
@@ -167,7 +168,7 @@ fn is_uuid(text: &[u8]) -> bool {
     text.len() == UUID_LENGTH && text.iter().enumerate().all(fits)
 }
 
-/// Two digits in a byte; there are `count` of them, an even number.
+/// Writes an even number `count` of digits, two per byte.
 fn put_hex(into: &mut Vec<u8>, kind: u64, count: usize, mut digits: impl Iterator<Item = u8>) {
     put_number(into, (count as u64 / 2) << 2 | kind);
     let value = |digit: u8| if digit <= b'9' { digit - b'0' } else { digit - b'a' + 10 };
@@ -176,7 +177,7 @@ fn put_hex(into: &mut Vec<u8>, kind: u64, count: usize, mut digits: impl Iterato
     }
 }
 
-/// One entry of a text of an object.
+/// Entry of a text of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry<'a> {
     pub ordinal: u64,
@@ -194,7 +195,7 @@ pub(crate) struct Directory {
     end: u32,
 }
 
-/// Bytes of a page's place in the directory.
+/// Size of a page's position in the directory.
 const PLACE_BYTES: usize = 12;
 
 impl Directory {
@@ -207,7 +208,7 @@ impl Directory {
         bytes
     }
 
-    /// None if these cannot be the places of pages that end at `end`.
+    /// Decodes a directory. Returns `None` if the bytes cannot be the positions of pages that end at `end`.
     pub fn from_bytes(bytes: &[u8], end: u32) -> Option<Directory> {
         let (places, rest) = bytes.as_chunks::<PLACE_BYTES>();
         if !rest.is_empty() {
@@ -223,9 +224,9 @@ impl Directory {
         ascend.then_some(Directory { first, start, end })
     }
 
-    /// The pages that may hold this hash, in order, as places in steps of [`PAGE_BYTES`].
+    /// Returns the pages that may hold this hash, in order, as positions in steps of [`PAGE_BYTES`].
     pub fn pages_of(&self, hash: u64) -> impl Iterator<Item = (u32, u32)> {
-        // The page before the first that starts at or above the hash may end with it.
+        // The page before the first one that starts at or above the hash may end with it.
         let from = self.first.partition_point(|&first| first < hash).saturating_sub(1);
         let to = self.first.partition_point(|&first| first <= hash);
         (from..to).map(|page| (self.start[page], self.start.get(page + 1).copied().unwrap_or(self.end)))
@@ -236,7 +237,7 @@ impl Directory {
     }
 }
 
-/// Fills pages with entries that come in order of their hashes.
+/// Writer of pages, whose entries arrive in the order of their hashes.
 #[derive(Debug)]
 pub(crate) struct PageWriter {
     form: KeyForm,
@@ -246,13 +247,13 @@ pub(crate) struct PageWriter {
 }
 
 impl PageWriter {
-    /// `start`: where the first page will be put, in steps of [`PAGE_BYTES`].
+    /// Creates a writer whose first page will be at `start`, in steps of [`PAGE_BYTES`].
     pub fn new(form: KeyForm, start: u32) -> PageWriter {
         let directory = Directory { end: start, ..Directory::default() };
         PageWriter { form, page: vec![0; HEAD_BYTES], count: 0, directory }
     }
 
-    /// `body` is what [`KeyForm::put_entry`] made. Full pages go to `out`.
+    /// Adds an entry that [`KeyForm::put_entry`] wrote to `body`. Full pages go to `out`.
     pub fn push<E>(&mut self, hash: u64, body: &[u8], out: &mut impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         if self.count > 0 && self.page.len() + self.form.hash_bytes() + body.len() > PAGE_BYTES {
             self.close_page(out)?;

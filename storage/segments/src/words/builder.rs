@@ -1,4 +1,4 @@
-//! Builder of the word index: runs while rows are split, group by group.
+//! Builder of the word index, which runs while rows are split, group by group.
 
 use std::collections::HashMap;
 
@@ -9,28 +9,29 @@ use super::{BLOCK_ROWS, FORMAT, MAGIC, PAGE_BYTES, TRAILER_BYTES, cut, put_varin
 use crate::blocks::SumWriter;
 use crate::error::SegmentError;
 
-/// Compression level: fast enough during writes, and read at a gigabyte a second.
+/// Compression level, which is fast enough for writes and is read at a gigabyte per second.
 const LEVEL: i32 = 1;
 
-/// Words that were seen a moment ago are found in a table of this many places.
+/// Number of entries in the table of recent words.
 const RECENT: usize = 1 << 14;
 
-/// The words of one group.
+/// Words of one group.
 #[derive(Debug, Default)]
 pub(crate) struct WordsBuilder {
-    /// Their numbers.
+    /// Number of each word.
     known: HashMap<Box<str>, u32, ahash::RandomState>,
     /// Last block of each word, by number.
     last: Vec<u32>,
-    /// Number and block, as they came: blocks of a word ascend.
+    /// Number and block of each occurrence in order of arrival, so that the blocks of a word ascend.
     places: Vec<(u32, u32)>,
-    /// Recent words by the end of their hash. Most words of a text occurred shortly before, and cost only one lookup
-    /// here.
+    /// Recent words by the end of their hash.
+    ///
+    /// Most words of a text occurred shortly before, and need only a lookup here.
     recent: Vec<Recent>,
     rows: usize,
 }
 
-/// A word is known by its hash and its beginning: what is as short as that by itself.
+/// Recent word, identified by its hash and its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Recent {
     hash: u64,
@@ -43,7 +44,7 @@ impl Recent {
     const NOTHING: Recent = Recent { hash: 0, head: 0, number: u32::MAX, block: u32::MAX };
 }
 
-/// The first bytes of a word, in the order of words.
+/// Returns the first bytes of a word as a number, which sorts like the word.
 fn head(word: &str) -> u64 {
     let mut head = [0; 8];
     let length = word.len().min(8);
@@ -51,7 +52,7 @@ fn head(word: &str) -> u64 {
     u64::from_be_bytes(head)
 }
 
-/// The pages of one group, as they go into the file.
+/// Pages of one group for the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct GroupWords {
     pub rows: u32,
@@ -61,7 +62,7 @@ pub(crate) struct GroupWords {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WordsPage {
     pub first: Box<str>,
-    /// Compressed.
+    /// Compressed page.
     pub bytes: Vec<u8>,
     /// Size before compression.
     pub plain_bytes: u32,
@@ -69,7 +70,7 @@ pub(crate) struct WordsPage {
 }
 
 impl WordsBuilder {
-    /// The texts of the next row.
+    /// Adds the texts of the next row.
     pub fn push<'t>(&mut self, texts: impl IntoIterator<Item = &'t [u8]>) {
         let block = (self.rows / BLOCK_ROWS) as u32;
         self.recent.resize(RECENT, Recent::NOTHING);
@@ -109,7 +110,7 @@ impl WordsBuilder {
         number
     }
 
-    /// Ends the group.
+    /// Ends the group and returns its pages.
     pub fn finish(&mut self) -> GroupWords {
         let rows = std::mem::take(&mut self.rows);
         let all = rows.div_ceil(BLOCK_ROWS);
@@ -141,7 +142,7 @@ impl WordsBuilder {
     }
 }
 
-/// The blocks of all words, word by word.
+/// Blocks of all words, word by word.
 struct BlockLists {
     starts: Vec<u32>,
     blocks: Vec<u32>,
@@ -194,7 +195,7 @@ impl WordsPage {
     }
 }
 
-/// The file, as groups come.
+/// Writer of the file, one group at a time.
 #[derive(Debug)]
 pub(crate) struct WordsWriter {
     file: SumWriter,
@@ -225,7 +226,7 @@ impl WordsWriter {
         Ok(())
     }
 
-    /// Writes the rest and makes it durable.
+    /// Writes the directory and trailer, and makes the file durable.
     pub fn finish(mut self) -> Result<FileMeta, SegmentError> {
         let at = self.file.length();
         let mut directory = Vec::new();

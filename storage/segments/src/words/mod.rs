@@ -1,4 +1,4 @@
-//! The `.words` file of a columnar segment: the blocks of rows in which each word occurs, so that a search reads no
+//! The `.words` file of a columnar segment: the blocks of rows in which each word occurs, so that a search skips the
 //! others.
 //!
 //! ```text
@@ -6,12 +6,13 @@
 //! directory: for each group its rows and, of each page, the first word, the length and the checksums      in memory
 //! trailer: magic, format u16, 0 u16, rows u32, offset of the directory u64, its CRC u32, CRC of these u32
 //! ```
-//! A group is a row group of the rows' file, a block is [`BLOCK_ROWS`] rows of it. Words are those of [`FIELDS`], as
-//! searches split them (`model::tokens`), whatever their field. They ascend, and each has the blocks where it occurs. A
-//! word longer than [`WORD_BYTES_MAX`] is stored by its beginning. The index only excludes blocks: a search checks the
-//! rows. It is a function of the rows, so it can be made again.
+//! A group is a row group of the rows' file, and a block is [`BLOCK_ROWS`] rows of it. Words are those of [`FIELDS`] as
+//! searches split them (`model::tokens`), regardless of their field. They ascend, and each has the blocks in which it
+//! occurs. A word longer than [`WORD_BYTES_MAX`] is stored by its beginning. The index only excludes blocks, and a
+//! search checks the rows. It is a function of the rows, so it can be rebuilt.
 //!
-//! A page: for each word `shared u8, more u8, more bytes, blocks varint (0: all), differences varint...`, zstd.
+//! A page has `shared u8, more u8, more bytes, blocks varint (0: all), differences varint...` for each word, compressed
+//! with zstd.
 
 mod builder;
 mod read;
@@ -21,14 +22,14 @@ pub(crate) use read::WordIndex;
 
 /// Fields whose words are indexed.
 pub const FIELDS: [&str; 7] = ["input", "output", "expected", "error", "metadata", "span_attributes", "tags"];
-/// Rows of one block.
+/// Number of rows in one block.
 pub const BLOCK_ROWS: usize = 128;
-/// Longer words are known by their first bytes, whole letters of them.
+/// Size to which longer words are cut, at the end of a letter.
 pub const WORD_BYTES_MAX: usize = 64;
 
-/// A page before compression, exceeded by at most one word.
+/// Size of a page before compression, exceeded by at most one word.
 const PAGE_BYTES: usize = 16 << 10;
-/// A page with a word that is everywhere in the largest group.
+/// Size of a page that has a word with blocks in the whole of the largest group.
 const PAGE_BYTES_MAX: usize = PAGE_BYTES + (64 << 10);
 const MAGIC: &[u8; 8] = b"ASSAYWRD";
 const FORMAT: u16 = 1;
@@ -51,7 +52,7 @@ fn put_varint(out: &mut Vec<u8>, mut number: u32) {
     out.push(number as u8);
 }
 
-/// None where it is cut off or too long.
+/// Takes a number. Returns `None` if it is truncated or too long.
 fn take_varint(bytes: &mut &[u8]) -> Option<u32> {
     let mut number = 0_u32;
     for shift in (0..35).step_by(7) {

@@ -11,7 +11,7 @@ use assay_storage_model::segment::FileMeta;
 use super::{BLOCK_ROWS, FORMAT, GroupWords, MAGIC, PAGE_BYTES_MAX, TRAILER_BYTES, WORD_BYTES_MAX, cut, take_varint};
 use crate::error::SegmentError;
 
-/// The directory of the largest segment is far smaller.
+/// Upper bound of the size of a directory. That of the largest segment is far smaller.
 const DIRECTORY_BYTES_MAX: u64 = 1 << 30;
 
 #[derive(Debug)]
@@ -38,7 +38,7 @@ struct WordPage {
 }
 
 impl WordIndex {
-    /// `rows`: of each group of the rows' file.
+    /// Opens an index. `rows` are the numbers of rows in the groups of the rows' file.
     pub fn open(
         file: Arc<dyn DiskFile>,
         path: &Path,
@@ -72,7 +72,7 @@ impl WordIndex {
         Ok(WordIndex { file, path: path.into(), groups })
     }
 
-    /// The rows of a group that may have all of these words.
+    /// Returns the rows of a group that may have all of these words.
     pub fn with_all(&self, group: usize, words: &[&str]) -> Result<BooleanBuffer, SegmentError> {
         let group = &self.groups[group];
         let mut blocks = vec![true; group.rows.div_ceil(BLOCK_ROWS)];
@@ -92,13 +92,13 @@ impl WordIndex {
         Ok(rows_of(&blocks, group.rows))
     }
 
-    /// Returns the rows of a group that may have a word for which `is` holds. Truncated words all count.
+    /// Returns the rows of a group that may have a word for which `is` holds. Truncated words always count.
     pub fn with_any(&self, group: usize, is: &dyn Fn(&[u8]) -> bool) -> Result<BooleanBuffer, SegmentError> {
         let group = &self.groups[group];
         let mut blocks = vec![false; group.rows.div_ceil(BLOCK_ROWS)];
         for page in &group.pages {
             self.each_word(page, |word, of| {
-                // At most three bytes of a letter are missing where a word was cut.
+                // A cut removes at most three bytes of a letter.
                 if word.len() + 3 >= WORD_BYTES_MAX || is(word) {
                     of.mark(&mut blocks);
                 }
@@ -126,7 +126,7 @@ impl WordIndex {
         SegmentError::damaged(&self.path, page.offset, what)
     }
 
-    /// Every page; those that are wrong, a line each.
+    /// Checks every page, and returns a line for each damaged one.
     pub fn check_all(&self) -> Vec<String> {
         let pages = self.groups.iter().flat_map(|group| &group.pages);
         pages.filter_map(|page| self.each_word(page, |_, _| {}).err()).map(|error| error.to_string()).collect()
@@ -150,10 +150,10 @@ impl WordIndex {
     }
 }
 
-/// The blocks of a word, as they lie in a page.
+/// Blocks of a word, as stored in a page.
 #[derive(Clone, Copy)]
 struct WordBlocks<'p> {
-    /// None where it is in all of them.
+    /// Stored differences, or `None` if all blocks have the word.
     differences: Option<&'p [u8]>,
 }
 
@@ -174,7 +174,7 @@ impl WordBlocks<'_> {
     }
 }
 
-/// None where it is invalid.
+/// Visits each word of a page. Returns `None` if the page is invalid.
 fn walk(mut page: &[u8], each: &mut impl FnMut(&[u8], WordBlocks<'_>)) -> Option<()> {
     let mut word: Vec<u8> = Vec::with_capacity(WORD_BYTES_MAX);
     while let [shared, more, rest @ ..] = page {

@@ -51,7 +51,7 @@ fn documents_are_kept_as_parts_unless_they_could_not_come_back_to_the_byte() {
     assert!(in_parts > 1000, "{in_parts}");
 }
 
-/// The value at a path, as a typed column has it: none also where it is of another kind.
+/// Returns the value at a path as its typed column should have it. Values of another kind are absent.
 fn naive(doc: &[u8], typed: &Typed) -> Option<Value> {
     let doc: Value = serde_json::from_slice(doc).ok()?;
     let value = typed.path.iter().try_fold(&doc, |value, key| value.as_object()?.get(key))?;
@@ -129,7 +129,7 @@ fn fields_and_paths_are_read_alike_whatever_keeps_them() {
                     let found = texts.is_valid(nth).then(|| serde_json::from_str(texts.value(nth)).expect("JSON"));
                     let found: Value = found.unwrap_or_default();
                     let expected = doc.get(field).cloned().unwrap_or_default();
-                    // Of a document that says its id twice each is as good.
+                    // If a document has two ids, both are correct.
                     assert!(
                         found == expected || *field == "id",
                         "format {format}, {field} of row {row}: {found} for {expected}"
@@ -147,7 +147,7 @@ fn fields_and_paths_are_read_alike_whatever_keeps_them() {
     }
 }
 
-/// The words that are indexed of a row.
+/// Returns the indexed words of a row.
 fn words(row: &OwnedRow) -> BTreeSet<String> {
     let mut words = BTreeSet::new();
     if let Ok(Value::Object(members)) = serde_json::from_slice(&row.doc) {

@@ -76,7 +76,7 @@ fn any_failing_call_of_a_write_is_an_error_and_lists_nothing() {
                 continue; // The call would have failed anyhow, and harmlessly: it removed what is not there.
             }
             assert!(matches!(failed, Err(SegmentError::Io { .. })), "call {nth}, {fault:?}: {failed:?}");
-            // A file that was made though the disk said no is the next writer's, or the sweep's.
+            // The next writer or the sweep removes a file that was made although the disk reported a failure.
             let left = names(&below);
             assert!(left.iter().all(|name| name.ends_with(".tmp")), "call {nth}, {fault:?}: {left:?}");
             assert!(left.is_empty() || fault == Fault::DoneButReported, "call {nth}, {fault:?}: {left:?}");

@@ -1,4 +1,4 @@
-//! Tests of flipped bits: each is detected or harmless; never a wrong row, never a panic.
+//! Tests of flipped bits. Each is detected or harmless, and never causes a wrong row or a panic.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A merge against sorting the rows of all its inputs.
+//! Test of a merge against the sorted rows of all its inputs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::rows::*;
 
 const TIER_ONE: WriterOptions = WriterOptions { tier: 1, codec: Codec::Lz4, columnar: false };
 
-/// Keeps all but some ids, and of superseded rows only some.
+/// Keeps all rows except some ids and some superseded versions.
 fn keep(row: &RowHeader<'_>) -> bool {
     row.id.len() != 1 && row.end.is_none_or(|end| end.0 % 3 != 0)
 }
@@ -26,7 +26,7 @@ fn a_merge_is_the_sorted_rows_of_its_inputs_with_marks_folded_in() {
         let mut random = random(seed);
         let disk = shared(&disk());
         let mut inputs = Vec::new();
-        // Row by row what the merge should make: input, row there, and the row with its end.
+        // Expected result of the merge, row by row: the input, and the row with its end.
         let mut all: Vec<(usize, OwnedRow)> = Vec::new();
         for input in 0..random.random_range(1..6) {
             let (count, doc_bytes) = ([0, 10, 1500, 4000][random.random_range(0..4)], [50, 2500][seed as usize % 2]);

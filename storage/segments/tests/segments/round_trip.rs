@@ -15,7 +15,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::rows::*;
 
-/// Runs every lookup on a segment and compares it with the list.
+/// Runs every lookup on a segment and compares the results with the list.
 pub fn check(random: &mut ChaCha8Rng, segment: &Arc<Segment>, rows: &[OwnedRow]) -> Result<(), SegmentError> {
     for _ in 0..30.min(rows.len()) {
         let row = &rows[random.random_range(0..rows.len())];

@@ -28,7 +28,7 @@ pub fn random(seed: u64) -> ChaCha8Rng {
     ChaCha8Rng::seed_from_u64(seed)
 }
 
-/// A disk with the directory of segments on it.
+/// Returns a disk with the directory of segments.
 pub fn disk() -> SimulatedDisk {
     let disk = SimulatedDisk::new();
     disk.create_dir_all(Path::new(DIR)).expect("an empty disk has room");
@@ -45,7 +45,7 @@ pub fn object(number: u8) -> ObjectKey {
     ObjectKey::from_bytes(&bytes).expect("the kind exists")
 }
 
-/// Rows as a segment holds them: in order and numbered.
+/// Returns rows as a segment holds them: in order and numbered.
 pub fn random_rows(random: &mut ChaCha8Rng, count: usize, doc_bytes_max: usize) -> Vec<OwnedRow> {
     let objects = random.random_range(1..5);
     let keys = random.random_range(1..count.max(2) as u64 * 2);
@@ -86,7 +86,7 @@ pub fn in_order(rows: &mut [OwnedRow]) {
     (0..).zip(rows).for_each(|(number, row)| row.row = number);
 }
 
-/// Mostly uuids, some short, empty or far from ASCII; few enough that versions share them.
+/// Returns an id, which is mostly a UUID, and sometimes short, empty or not ASCII. Versions share ids.
 fn random_id(random: &mut ChaCha8Rng, number: u64) -> String {
     match number % 10 {
         0 => String::new(),
@@ -96,7 +96,7 @@ fn random_id(random: &mut ChaCha8Rng, number: u64) -> String {
     }
 }
 
-/// Returns a usual document, or one as written by a newer program or by hand.
+/// Returns a usual document, or one as a newer program or a person might write it.
 fn random_document(random: &mut ChaCha8Rng, row: &OwnedRow, text_bytes_max: usize) -> String {
     let created = format_micros(row.created);
     let mut members = vec![
@@ -134,7 +134,7 @@ fn random_document(random: &mut ChaCha8Rng, row: &OwnedRow, text_bytes_max: usiz
     }
 }
 
-/// Paths that documents have, of which a segment makes columns.
+/// Returns paths of documents for which a segment makes columns.
 pub fn typed() -> Vec<Typed> {
     let of = |path: &[&str], kind| Typed {
         path: path.iter().map(|key| (*key).to_owned()).collect(),
@@ -151,7 +151,7 @@ pub fn typed() -> Vec<Typed> {
     ]
 }
 
-/// Half of it compresses.
+/// Returns random bytes, half of which compress.
 fn random_bytes(random: &mut ChaCha8Rng, max: usize) -> Bytes {
     let length = random.random_range(0..=max);
     let mut bytes = vec![b'{'; length];
@@ -230,7 +230,7 @@ pub fn naive_trace(rows: &[OwnedRow], object: ObjectKey, root_span_id: &str) -> 
     of_trace.map(|row| row.row).collect()
 }
 
-/// The first row below the key, or the end of the object's rows.
+/// Returns the first row below the key, or the end of the object's rows.
 pub fn naive_below(rows: &[OwnedRow], object: ObjectKey, key: PaginationKey) -> u32 {
     let of_object = rows.iter().filter(|row| row.object == object);
     let below = of_object.clone().find(|row| row.key < key).map(|row| row.row);

@@ -1,4 +1,4 @@
-//! Command that raises the last id: no later write gets an id at or below it.
+//! Command that raises the last id, so that later writes get higher ids.
 
 use assay_storage_model::Xact;
 use assay_storage_model::command::Outcome;

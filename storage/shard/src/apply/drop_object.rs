@@ -1,5 +1,6 @@
-//! Command that drops an object for good: reads and writes are refused, compaction drops its rows. The record stays, so
-//! that a late write cannot bring the object back.
+//! Command that drops an object permanently: reads and writes are refused, and compaction drops its rows.
+//!
+//! The record stays, so that a late write cannot recreate the object.
 
 use assay_storage_model::ObjectKey;
 use assay_storage_model::command::Outcome;

@@ -1,5 +1,7 @@
-//! Command that raises the history floor of an object. History below it may be removed from the disk like deleted rows;
-//! reads below it are refused from now on. Floors only rise.
+//! Command that raises the history floor of an object.
+//!
+//! History below the floor may be removed from the disk like deleted rows. Later reads below it are refused. Floors
+//! only rise.
 
 use assay_storage_model::command::Outcome;
 use assay_storage_model::{ObjectKey, Xact};

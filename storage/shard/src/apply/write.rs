@@ -1,6 +1,6 @@
-//! Command for one client write to one object: its id, its rows, folded.
+//! Command for one client write to one object, with its merges.
 //!
-//! Results of merges are computed before anything changes, so that a write is applied or refused as a whole.
+//! Merge results are computed before anything changes, so that a write is applied or refused as a whole.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -81,29 +81,30 @@ pub(super) fn apply(core: &mut Core, bytes: &Bytes, write: &Write<'_>) -> Result
     Ok(Outcome::Written { xact })
 }
 
-/// The comments on each target of a write. Looked up once a target: thousands may hang on it and come in one write.
+/// Comments on each target of a write. They are looked up once per target, because one write may hold thousands of
+/// comments on it.
 type Hanging<'w> = HashMap<&'w str, Comments>;
 
 /// Result of one merge.
 struct Fold {
     doc: Bytes,
-    /// The row it merges onto, unless an earlier row of the same write has changed that.
+    /// Row that the merge applies to, or `None` if an earlier row of the same write changed it.
     found: Option<MergeTarget>,
 }
 
-/// The row a merge found, if any.
+/// Row that a merge found, if any.
 struct MergeTarget {
     current: Option<Current>,
     base: Option<Base>,
 }
 
-/// Computes the merge result for each row of the write; empty if the write has no merges.
+/// Computes the merge result for each row of the write. The result is empty if the write has no merges.
 fn folds(core: &mut Core, bytes: &Bytes, write: &Write<'_>) -> Result<Result<Vec<Option<Fold>>, Outcome>, ShardError> {
     let mut folds = Vec::new();
     if write.rows.iter().all(|op| op.action != Action::Merge) {
         return Ok(Ok(folds));
     }
-    // What rows of this write say so far: a merge may follow on one.
+    // Documents that earlier rows of this write produced, for merges onto them.
     let mut changed: AHashMap<&str, Option<Bytes>> = AHashMap::with_capacity(write.rows.len());
     let mut effort = Effort::default();
     for (row, op) in (0_u32..).zip(&write.rows) {
@@ -147,7 +148,7 @@ fn too_large(row: u32, bytes: usize) -> Outcome {
     Outcome::Refused { row, reason }
 }
 
-/// The row's version as it reads from this write on.
+/// Inserts the new version of a row.
 #[expect(clippy::too_many_arguments, reason = "the pieces of one write, used once")]
 fn put(
     core: &mut Core,
@@ -191,7 +192,7 @@ fn put(
     Ok(())
 }
 
-/// A tombstone, where there is a row to delete.
+/// Inserts a tombstone if there is a row to delete.
 fn delete(
     core: &mut Core,
     bytes: &Bytes,
@@ -211,7 +212,7 @@ fn delete(
     Ok(())
 }
 
-/// Hangs on its target's id; the same comment sent again replaces itself.
+/// Inserts a comment on its target's id. The same comment sent again replaces itself.
 #[expect(clippy::too_many_arguments, reason = "the pieces of one write, used once")]
 fn comment(
     core: &mut Core,
@@ -259,8 +260,10 @@ fn slice(bytes: &Bytes, part: &[u8]) -> Bytes {
     if part.is_empty() { Bytes::new() } else { bytes.slice_ref(part) }
 }
 
-/// Digest that is equal on replicas that applied the same. An upsert's document comes from the log, with chained
-/// checksums, so its length represents it. A merge result is computed here and counts whole.
+/// Returns the digest with one more version. It is equal on replicas that applied the same entries.
+///
+/// The document of an upsert comes from the log, which has chained checksums, so its length represents it. A merge
+/// result is computed here, so all of its bytes count.
 fn digest(before: u32, row: &MemoryRow) -> u32 {
     let digest = crc32c::crc32c_append(before, &row.xact.0.to_le_bytes());
     let digest = crc32c::crc32c_append(digest, &[row.action as u8]);

@@ -1,7 +1,8 @@
-//! Cache of columns that were read or picked out of documents, for later queries. It holds short columns of whole
-//! chunks within its memory budget. Least recently used entries are evicted first, including leftovers of removed
-//! segments and generations. Remembered conditions are small and costly to compute: within their share they are evicted
-//! after columns.
+//! Cache of columns that were read or extracted from documents, for later queries.
+//!
+//! The cache holds short columns of whole chunks within its memory budget. The least recently used entries are evicted
+//! first, including leftovers of removed segments and generations. Remembered conditions are small and costly to
+//! compute, so within their share they are evicted after columns.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,19 +14,20 @@ use parking_lot::Mutex;
 
 use super::Chunk;
 
-/// One column may take this share of it all.
+/// Share of the budget that one column may take.
 const SHARE_OF_ONE: usize = 64;
 /// Share of the budget that an eviction frees at once, because finding the oldest entries takes a while.
 const SHARE_FREED: usize = 8;
-/// Share of the budget for kinds, and another one for remembered conditions.
+/// Share of the budget for kinds, and the same share for counters of reads.
 const SHARE_OF_KINDS: usize = 16;
+/// Share of the budget for remembered conditions.
 const SHARE_OF_FOUND: usize = 4;
-/// So often a column is read for a few rows of its chunk; the next time all of it is, and kept.
+/// Number of reads of a column for few rows, after which the next read caches the whole column.
 const READ_FOR_FEW_MAX: u8 = 3;
 /// Memory of an entry in addition to its array.
 const ENTRY_BYTES: usize = 256;
 
-/// Cheap to clone: all clones are one cache.
+/// Shared cache of columns. All clones share one cache.
 #[derive(Clone, Debug)]
 pub struct ColumnCache(Arc<Mutex<CachedColumns>>);
 
@@ -33,11 +35,11 @@ pub struct ColumnCache(Arc<Mutex<CachedColumns>>);
 struct CachedColumns {
     bytes_max: usize,
     bytes: usize,
-    /// Counts uses.
+    /// Number of uses so far.
     now: u64,
     columns: HashMap<(Chunk, What), Column>,
     kinds: HashMap<(Chunk, Vec<Step>), Kinds>,
-    /// Number of reads of uncached columns for a few rows.
+    /// Number of reads of each uncached column for few rows.
     read_for_few: HashMap<(Chunk, Want), u8>,
 }
 
@@ -45,7 +47,7 @@ struct CachedColumns {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum What {
     Column(Want),
-    /// A remembered condition about a unit that begins with this row, under the caller's name.
+    /// Remembered condition on the unit that begins with this row, under the caller's name.
     Found(u32, Box<str>),
 }
 
@@ -90,7 +92,7 @@ impl ColumnCache {
         if kept.bytes + bytes > kept.bytes_max {
             kept.make_room();
         }
-        // No two are used at the same time: by it is decided which go.
+        // Each use has its own number, because eviction distinguishes entries by it.
         kept.now += 1;
         let used = kept.now;
         let before = kept.columns.insert((chunk, what), Column { array: Arc::clone(array), bytes, used });
@@ -144,12 +146,12 @@ impl CachedColumns {
         self.forget(false, self.bytes.saturating_sub(goal));
     }
 
-    /// Columns that were read, or what was found out.
+    /// Returns the columns that were read, or else the remembered conditions.
     fn of(&self, read: bool) -> impl Iterator<Item = &Column> {
         self.columns.iter().filter(move |((_, what), _)| what.was_read() == read).map(|(_, column)| column)
     }
 
-    /// Those that were used longest ago, until so many bytes are free.
+    /// Evicts the least recently used entries of a kind until this many bytes are free.
     fn forget(&mut self, read: bool, bytes: usize) {
         if bytes == 0 {
             return;

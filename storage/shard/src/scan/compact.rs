@@ -1,8 +1,8 @@
-//! Compact form of cached columns: as small as possible at low cost, so that more of them fit.
+//! Compact form of cached columns, which saves memory at low cost.
 //!
-//! - texts of which few are different are a dictionary: each text once, and a place for each row. Most of what queries
-//!   group and filter by is such a column, and spans of a trace lie together;
-//! - integers that are short, places of dictionaries too, have as few bytes as the largest of them needs.
+//! - Texts with few distinct values become a dictionary: each text once, and a position for each row. Queries group and
+//!   filter mostly by such columns, and spans of a trace are adjacent.
+//! - Small integers, including positions in dictionaries, take only as many bytes as the largest of them needs.
 //!
 //! Readers get 64-bit integers and 32-bit positions of the wanted rows.
 
@@ -14,10 +14,10 @@ use arrow_array::types::{Int16Type, Int32Type, Int64Type};
 use arrow_array::{Array, ArrayRef, DictionaryArray, Int32Array, StringArray};
 use assay_storage_segments::{Form, Kind, Want};
 
-/// One text for so many rows or more is worth it.
+/// Lower bound of the rows per distinct text for a dictionary.
 const ROWS_PER_TEXT_MIN: usize = 8;
 
-/// The column as it is kept.
+/// Returns the compact form of a column.
 pub(super) fn compact(want: &Want, column: ArrayRef) -> ArrayRef {
     let smaller = match want {
         Want::Path(_, Form::Typed(Kind::Text)) | Want::RootSpanId => dictionary(column.as_string()),
@@ -43,7 +43,7 @@ pub(super) fn widened(column: ArrayRef) -> ArrayRef {
     column
 }
 
-/// Returns the integers with as few bytes each as the largest of them needs.
+/// Converts integers to the smallest type that holds all of them.
 fn narrow(column: &ArrayRef) -> Option<ArrayRef> {
     let numbers = column.as_primitive_opt::<Int64Type>()?;
     if let Ok(short) = numbers.try_unary::<_, Int16Type, _>(i16::try_from) {

@@ -1,4 +1,4 @@
-//! Units of memory: rows of one object in write order, some thousand at a time.
+//! Units of memory: up to some thousand rows of one object in write order.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,16 +14,16 @@ use super::compact::compact;
 use super::{Chunk, Rows, Sought, Unit, is_few, part_of};
 use crate::memory::{Generation, MemoryRow};
 
-/// Rows of one unit; the last one of an object grows to this.
+/// Number of rows in a unit. Only the last unit of an object has fewer.
 const UNIT_ROWS: usize = 4096;
 
 #[derive(Clone, Debug)]
 pub(super) struct MemoryRows {
     generation: Arc<Generation>,
     object: ObjectKey,
-    /// Range of the object's rows in the order in which they came.
+    /// Range of the object's rows in write order.
     rows: Range<usize>,
-    /// Mean size of their documents.
+    /// Mean size of the documents.
     row_bytes: usize,
 }
 
@@ -71,7 +71,7 @@ fn picked(generation: &Generation, object: &ObjectKey, sought: &Sought) -> Optio
     picked
 }
 
-/// Returns the bounds of the rows and the bytes of their documents. None if there are no rows.
+/// Returns the bounds of the rows and the size of their documents, or `None` without rows.
 fn extent(generation: &Generation, object: &ObjectKey, rows: Range<usize>) -> Option<(GroupBounds, usize)> {
     let (mut bounds, mut bytes): (Option<GroupBounds>, usize) = (None, 0);
     generation.each_row(object, rows, |row| {
@@ -163,7 +163,7 @@ impl MemoryRows {
         columns.into_iter().map(|column| column.expect("each was kept or made")).collect()
     }
 
-    /// The rows share their texts with memory, so the lock is held for a moment only.
+    /// Copies the rows, which share their texts with memory, so that the lock is held only briefly.
     fn copies(&self, rows: Range<usize>, keep: Option<&BooleanBuffer>) -> Vec<MemoryRow> {
         let mut copies = Vec::with_capacity(keep.map_or(rows.len(), BooleanBuffer::count_set_bits));
         let mut nth = 0;
@@ -177,7 +177,7 @@ impl MemoryRows {
     }
 }
 
-/// The wanted columns at these places.
+/// Returns the wanted columns at these positions.
 fn columns_of(rows: &[MemoryRow], wants: &[Want], places: &[usize]) -> Vec<ArrayRef> {
     places.iter().map(|place| column_of(rows, &wants[*place])).collect()
 }
@@ -212,7 +212,7 @@ fn column_of(rows: &[MemoryRow], want: &Want) -> ArrayRef {
     }
 }
 
-/// Returns texts as stored: a number keeps its spelling.
+/// Returns the texts of a field as stored, so that a number keeps its spelling.
 fn field_texts(rows: &[MemoryRow], path: &[Step]) -> ArrayRef {
     let picker = assay_storage_model::merge::Picker::new([path]);
     let text = |row: &MemoryRow| {

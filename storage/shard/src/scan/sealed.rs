@@ -24,16 +24,16 @@ use crate::memory::is_row;
 pub(super) struct SealedRows {
     live: Arc<LiveSegment>,
     group: usize,
-    /// Within the segment.
+    /// Range of rows within the segment.
     rows: Range<u32>,
 }
 
-/// Rows of a group that a reader of the newest version sees, without marks. Most readers read the newest version.
+/// Rows of a group that a reader of the newest version sees, before marks are considered.
 #[derive(Clone, Debug)]
 pub(crate) struct Newest {
-    /// Rows that nothing had superseded when the segment was written.
+    /// Rows that were not superseded when the segment was written.
     rows: BooleanBuffer,
-    /// The last write that made or superseded any: it holds for readers from here on.
+    /// Last write that made or superseded a row of the group. The rows are valid for readers from there on.
     from: Xact,
 }
 
@@ -70,7 +70,7 @@ pub(super) fn units(
     Ok(units)
 }
 
-/// Returns the rows that match by the segment's index, ascending; none if all may match.
+/// Returns the rows that match by the segment's index, ascending, or `None` if all may match.
 fn picked(live: &LiveSegment, object: ObjectKey, sought: &Sought) -> Result<Option<Vec<u32>>, ShardError> {
     let mut picked: Option<Vec<u32>> = None;
     if let Some(ids) = &sought.ids {
@@ -132,7 +132,7 @@ impl SealedRows {
         Ok(bits.finish())
     }
 
-    /// Newest versions in the whole group.
+    /// Computes the newest versions in the whole group.
     fn newest(&self) -> Result<Newest, ShardError> {
         let [action, xact, end] = self.fate()?;
         let actions = action.as_primitive::<UInt8Type>();
@@ -142,7 +142,7 @@ impl SealedRows {
         Ok(Newest { rows, from: Xact(last.unwrap_or(0)) })
     }
 
-    /// Visible rows of the whole group, as an older reader sees it.
+    /// Returns the rows of the whole group that an older reader sees.
     fn visible_then(&self, at: Xact) -> Result<BooleanBuffer, ShardError> {
         let [action, xact, end] = self.fate()?;
         let actions = action.as_primitive::<UInt8Type>();
@@ -152,7 +152,7 @@ impl SealedRows {
         }))
     }
 
-    /// Reads the outcome columns of the rows in the group.
+    /// Reads the columns of the group that decide visibility.
     fn fate(&self) -> Result<[ArrayRef; 3], ShardError> {
         let wants = [Want::Action, Want::Xact, Want::End];
         let columns = self.live.segment.read_columns(self.group, self.group_rows(), None, &wants)?;
@@ -217,7 +217,7 @@ impl SealedRows {
         let missing = (0..wants.len()).filter(|place| columns[*place].is_none());
         let (places, others): (Vec<usize>, Vec<usize>) =
             missing.partition(|place| !wants[*place].is_wide() && worth(&wants[*place]));
-        // Of the whole group, to be kept.
+        // Columns of the whole group are cached.
         for (place, column) in places.iter().zip(self.fetch(self.group_rows(), None, wants, &places)?) {
             let column = compact(&wants[*place], column);
             cache.put(self.chunk(), What::Column(wants[*place].clone()), &column);

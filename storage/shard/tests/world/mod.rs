@@ -19,7 +19,7 @@ use bytes::Bytes;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// One row operation that the model remembers.
+/// Row operation that the model remembers.
 #[derive(Clone, Debug)]
 pub struct Op {
     id: String,
@@ -29,7 +29,7 @@ pub struct Op {
     doc: Vec<u8>,
 }
 
-/// One applied write of the model.
+/// Applied write of the model.
 #[derive(Clone, Debug)]
 struct Applied {
     xact: Xact,
@@ -37,7 +37,7 @@ struct Applied {
     ops: Vec<Op>,
 }
 
-/// A live row of the model.
+/// Live row of the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ModelRow {
     key: PaginationKey,
@@ -60,7 +60,7 @@ pub struct World {
     last: Xact,
     next_id: usize,
     columns: ColumnCache,
-    /// Segments that were written anew without what was to go.
+    /// Number of segments that were rewritten by an erasure.
     pub erased: usize,
 }
 
@@ -121,7 +121,7 @@ impl World {
         outcomes.pop().expect("one command, one outcome")
     }
 
-    /// Applies the log of another world here.
+    /// Applies the log of another world.
     pub fn replay(&mut self, other: &World) {
         for (index, entry) in &other.log {
             self.shard().apply(position(*index), entry).expect("applies");
@@ -161,7 +161,7 @@ impl World {
         }
     }
 
-    /// A command that no replica can apply is refused whole, and the shard goes on.
+    /// Applies an invalid command, which must be refused as a whole without an effect on later ones.
     pub fn poison(&mut self) {
         let object = self.rng.random_range(0..self.objects.len());
         let mut ops = vec![self.random_op(object), self.random_op(object)];
@@ -224,7 +224,7 @@ impl World {
         Op { id, action, root, span, doc: doc.into_bytes() }
     }
 
-    /// A keyed request sent again, at any later point, changes nothing; with other content it is refused.
+    /// Repeats a keyed request, which must change nothing. With other content it must be refused.
     pub fn send_again(&mut self) {
         if self.keyed.is_empty() {
             return;
@@ -258,7 +258,7 @@ impl World {
         self.floors[object] = self.floors[object].max(floor);
     }
 
-    /// Each segment is written anew once at most, and then nothing of what is to go is found in any.
+    /// Erases, and checks that each segment is rewritten at most once and that nothing is left to erase.
     pub fn erase(&mut self) {
         let shard = Arc::clone(self.shard());
         let (mut looked, mut written) = (BTreeSet::new(), 0);
@@ -281,7 +281,7 @@ impl World {
         assert_eq!(self.shard().sealed(), self.shard().applied());
     }
 
-    /// One step of it.
+    /// Runs one step of settling.
     pub fn settle(&mut self) {
         self.shard().settle(&|| {}).expect("settles");
     }
@@ -291,7 +291,7 @@ impl World {
         assert!(self.shard().size().segments <= assay_storage_shard::NEIGHBOURS_MAX + 1, "{:?}", self.shard().size());
     }
 
-    /// A copy of the sealed state, as another replica would have fetched it.
+    /// Copies the sealed state, as another replica would fetch it.
     fn fetched(&self) -> (Export, PathBuf) {
         let export = self.shard().export().expect("exports");
         let incoming = PathBuf::from("/incoming");
@@ -332,7 +332,7 @@ impl World {
         assert!(matches!(check(&export.kept), Err(SnapshotError::Damaged(_))));
     }
 
-    /// Seals, and installs a copy of that state; the log since is applied again.
+    /// Installs a copy of the sealed state, and applies the log after it again.
     pub fn install_own_snapshot(&mut self) {
         let (export, incoming) = self.fetched();
         let from = export.applied.position.map_or(0, |position| position.index + 1);
@@ -475,7 +475,7 @@ impl World {
     }
 
     fn check_events(&mut self, view: &assay_storage_shard::View, key: &ObjectKey, object: usize, v: Xact) {
-        // Below the floor history may be gone; where no floor was raised the audit log is complete.
+        // History below a floor may be gone. Without a floor it is complete.
         if self.floors[object] > Xact::ZERO {
             return;
         }

@@ -1,4 +1,4 @@
-//! Replay of an object's writes to another shard: every version of it reads the same there.
+//! Replay of an object's writes to another shard, where every version must read the same.
 
 use assay_storage_model::Xact;
 use assay_storage_model::command::{Command, Outcome, RowOp, Write};
@@ -8,7 +8,7 @@ use rand::Rng;
 use super::World;
 
 impl World {
-    /// Replays each object write by write, in parts of any size.
+    /// Replays each object write by write, in parts of random sizes.
     pub fn replay_into(&mut self, other: &mut World) {
         let at = self.last;
         for number in 0..self.objects.len() {
@@ -62,7 +62,7 @@ impl World {
                 };
                 rows.into_iter().map(read).collect::<Vec<_>>()
             };
-            // Below a floor nobody reads, and not all of it is told.
+            // Versions below a floor have no readers, and their replay is incomplete.
             if there >= self.floors[number] {
                 assert_eq!(rows(self, there), rows(other, here), "version {there} of {object}");
             }

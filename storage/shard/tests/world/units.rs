@@ -13,7 +13,7 @@ use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 use serde_json::Value;
 
-/// The paths that are read, each alone.
+/// Paths that are read, each alone.
 const PATHS: [&[&str]; 5] =
     [&["metadata", "f0"], &["metadata", "f1"], &["metadata", "f2"], &["metadata"], &["nothing"]];
 
@@ -25,7 +25,7 @@ fn at_path<'v>(doc: &'v Value, path: &[&str]) -> &'v Value {
     path.iter().try_fold(doc, |value, key| value.as_object()?.get(*key)).unwrap_or(&Value::Null)
 }
 
-/// All rows that units of this version hold are those that readers of whole rows see.
+/// Checks that the units of this version hold exactly the rows that readers of whole rows see.
 pub fn check(random: &mut ChaCha8Rng, cache: &ColumnCache, view: &View, object: &ObjectKey, v: Xact, all: &[Row]) {
     let units = view.units(object, v, &Sought::default()).expect("units");
     let forms: Vec<Option<Form>> = PATHS.iter().map(|path| agreed(cache, &units, &steps(path))).collect();
@@ -66,7 +66,7 @@ fn agreed(cache: &ColumnCache, units: &[Unit], path: &[Step]) -> Option<Form> {
     kinds.fold(Kinds::NONE, Kinds::and).form()
 }
 
-/// Texts, where it is a dictionary of them.
+/// Returns the texts of a dictionary, or any other column unchanged.
 fn plain(column: &ArrayRef) -> ArrayRef {
     let Some(dictionary) = column.as_dictionary_opt::<Int32Type>() else { return ArrayRef::clone(column) };
     arrow_select::take::take(dictionary.values(), dictionary.keys(), None).expect("places within it")

@@ -2,6 +2,7 @@
 //! numbers of shards.
 
 mod audit;
+mod blind;
 mod newest;
 mod world;
 

@@ -14,6 +14,7 @@ use assay_node_engine::{
     Ask, EngineError, LeafRows, Limit, Memory, Partial, PartialFormat, Position, RowMerge, Shared, Source, Table,
     Watch, Workers, finish, innermost, last_of, lowest, run,
 };
+use assay_node_reviews::Blindness;
 use assay_storage_blobs::Blobs;
 use assay_storage_disk::{SharedDisk, SimulatedDisk};
 use assay_storage_kv::MemoryKv;
@@ -59,6 +60,8 @@ pub struct World {
     names: Vec<(Vec<String>, Kind)>,
     /// Bytes of all parts of the last answer.
     part_bytes: Cell<usize>,
+    /// What its reader may not see yet.
+    blind: Option<Arc<Blindness>>,
 }
 
 struct Placed {
@@ -79,6 +82,11 @@ impl World {
             fill(shard, of_shard, kept);
         }
         world
+    }
+
+    /// Returns the world as a reader sees it who may not see all.
+    pub fn read_by(self, reader: Blindness) -> World {
+        World { blind: Some(Arc::new(reader)), ..self }
     }
 
     /// Creates a world with the objects and none of their rows.
@@ -102,7 +110,7 @@ impl World {
         };
         let named = |object: &Object| (object.names.clone(), object.kind);
         let names = data.objects.iter().map(named).collect();
-        World { shards, objects, shared, ends: RefCell::default(), names, part_bytes: Cell::default() }
+        World { shards, objects, shared, ends: RefCell::default(), names, part_bytes: Cell::default(), blind: None }
     }
 
     /// Writes to an object, one transaction after the other, each with what it does.
@@ -267,7 +275,14 @@ impl World {
             let Placed { shard, key, constants } = &self.objects[place];
             let view = Arc::clone(&views[*shard]);
             let (at, number) = (view.version(), met.len() as u32);
-            sources[*shard].push(Source { object: *key, number, constants: Arc::clone(constants), view, at });
+            sources[*shard].push(Source {
+                object: *key,
+                number,
+                constants: Arc::clone(constants),
+                view,
+                at,
+                blind: self.blind.clone(),
+            });
             met.push(place);
         }
         sources.retain(|sources| !sources.is_empty());

@@ -1,5 +1,7 @@
-//! Adapter of the catalog to consensus. Its snapshot is one byte string without files. A failed seal leaves its store
-//! in doubt, so it always ends the node.
+//! Adapter of the catalog to consensus.
+//!
+//! Its snapshot is one byte string without files. After a failed seal the content of its store is unknown, so the node
+//! ends.
 
 use std::path::Path;
 
@@ -45,7 +47,7 @@ impl Machine for Catalog {
     }
 
     fn check(&self, kept: &[u8], _incoming: Option<&Path>) -> Result<(), BadSnapshot> {
-        // No scrub looks into a catalog, so there is nothing to ask of its sender.
+        // No scrub reads a catalog, so the sender has nothing to examine.
         Catalog::check_export(kept).map_err(|error| BadSnapshot::Unusable(error.to_string()))
     }
 

@@ -1,5 +1,6 @@
-//! The smallest machine that keeps M1-M4: it counts commands and keeps them in memory. Its twin `Sealed` represents the
-//! disk, so that a test can lose the memory and start again from the seal.
+//! Smallest machine that satisfies M1 to M4: it counts commands in memory.
+//!
+//! Its `Sealed` part represents the disk, so that a test can lose the memory and restart from the seal.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ pub(crate) struct MemoryState {
 /// Durable state of a [`MemoryMachine`].
 pub(crate) type Sealed = Arc<Mutex<MemoryState>>;
 
-/// Interval at which a blocked apply looks whether it may go on.
+/// Interval at which a blocked apply checks whether it may continue.
 const BLOCKED_POLL: Duration = Duration::from_millis(5);
 
 #[derive(Debug, Default)]
@@ -36,13 +37,13 @@ pub(crate) struct MemoryMachine {
 }
 
 impl MemoryMachine {
-    /// A start after a crash: what was sealed, and nothing else.
+    /// Starts a machine from the sealed state, as after a crash.
     pub fn open(sealed: Sealed) -> MemoryMachine {
         let state = sealed.lock().clone();
         MemoryMachine { state: Mutex::new(state), sealed, blocks_applies: AtomicBool::new(false) }
     }
 
-    /// Blocks every apply until it is called with false, as a lack of file descriptors does.
+    /// Blocks or unblocks every apply, as a lack of file descriptors does.
     pub fn block_applies(&self, blocks: bool) {
         self.blocks_applies.store(blocks, Ordering::SeqCst);
     }

@@ -1,6 +1,7 @@
-//! Adapter of a shard to consensus. A seal without space or file descriptors for a segment has changed nothing and is
-//! retried. After a failed change of the keyed store its content is unknown, and the node stops. A damaged file ends
-//! this replica alone.
+//! Adapter of a shard to consensus.
+//!
+//! A seal that lacked space or file descriptors for a segment has changed nothing and is retried. After a failed change
+//! of the keyed store its content is unknown, so the node stops. A damaged file ends only this replica.
 
 use std::path::Path;
 
@@ -22,7 +23,7 @@ impl Machine for Shard {
     }
 
     fn apply(&self, position: LogPosition, entry: &Bytes) -> Result<Vec<Outcome>, MachineError> {
-        // A merge reads the sealed row that it goes onto.
+        // A merge reads the sealed row that it changes.
         Shard::apply(self, position, entry).map_err(failed)
     }
 
@@ -40,7 +41,7 @@ impl Machine for Shard {
         Shard::seal(self).map_err(|error| match &error {
             ShardError::Kv(_) => failed(error),
             _ if disk_was_full(&error) || files_ran_out(&error) => MachineError::no_space(error),
-            // A new segment is read back.
+            // A seal reads a new segment back.
             _ => failed(error),
         })
     }

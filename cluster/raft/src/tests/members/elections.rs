@@ -12,7 +12,7 @@ const ELECTED_MAX: Duration = Duration::from_secs(60);
 /// Attempts at an election in which the replica that does not yield is in time.
 const ATTEMPTS: usize = 5;
 
-/// Group whose leader is cut off, and which elected the replica that does not yield.
+/// Group whose leader is isolated, and which elected the replica that does not yield.
 struct YieldingElection {
     group: TestGroup,
     leader: ReplicaId,
@@ -20,7 +20,7 @@ struct YieldingElection {
     standing: ReplicaId,
 }
 
-/// Returns none if the machine was so slow that the other replica stood as well.
+/// Returns `None` if the machine was so slow that the other replica stood as well.
 async fn yielding_election() -> Option<YieldingElection> {
     let group = TestGroup::founded(3, 3).await;
     group.write("before").await;
@@ -42,7 +42,7 @@ async fn yielding_election() -> Option<YieldingElection> {
     Some(YieldingElection { group, leader, yielding, standing })
 }
 
-/// A node whose disk is slow won elections and gave the lead away again, and writes waited for both.
+/// Regression: a node with a slow disk won elections and handed the lead over again, and writes waited for both.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_replica_that_yields_leads_only_when_nobody_else_can() {
     let mut elected = None;
@@ -100,7 +100,8 @@ async fn a_replica_that_alone_hears_no_leader_deposes_nobody() {
     }
 }
 
-/// The new leader did not reach the old one, which took its lead for kept and let writes through: their outcome was unknown.
+/// Regression: the new leader did not reach the old one. The old one assumed that it kept the lead and let writes
+/// through, whose outcome was unknown.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_leader_steps_down_when_the_next_one_says_that_it_leads() {
     let raft = TestGroup::founded(3, 3).await;

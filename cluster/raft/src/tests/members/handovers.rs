@@ -9,8 +9,8 @@ use bytes::Bytes;
 use super::TestGroup;
 use crate::{HandOverError, Impairment};
 
-/// Regression: a large write waited for a file descriptor to be applied, the lead stayed for as long, and with it every
-/// write of the group waited.
+/// Regression: applying a large write waited for a file descriptor. The lead stayed meanwhile, and every write of the
+/// group waited.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_impaired_leader_hands_over_without_the_writes_that_do_not_end() {
     let raft = TestGroup::founded(3, 3).await;

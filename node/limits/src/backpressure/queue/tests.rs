@@ -1,4 +1,4 @@
-//! The rules of a queue, held against a model of it and in situations by themselves.
+//! Tests of the queue's rules, against a model and in single situations.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ fn holder(organization: u128, credential: u128) -> Holder {
     Holder::new(Uuid::from_u128(organization), Uuid::from_u128(organization * 1000 + credential))
 }
 
-/// A queue and what a reader of the rules would know of it.
+/// Queue with the state that its rules imply.
 struct Model {
     queue: Queue,
-    /// Requests and reservations: holder, held amount, and the amount that is waited for.
+    /// Requests and reservations, each with its holder, held amount and awaited amount.
     all: BTreeMap<Id, (Holder, u64, u64)>,
 }
 
@@ -159,7 +159,7 @@ fn take(model: &mut Model, step: Step) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
-    /// Sums agree, somebody can always make progress, and all are served once those who hold something leave.
+    /// Tests that sums agree, that progress is always possible, and that all requests are served in the end.
     #[test]
     fn everybody_is_served_in_the_end(steps in prop::collection::vec(step(), 1..120), order in any::<usize>()) {
         let mut model = Model::new(Division::with_reserve(TOTAL, 10));
@@ -177,7 +177,7 @@ proptest! {
         prop_assert!(model.queue.organizations.is_empty(), "whoever holds and wants nothing is forgotten");
     }
 
-    /// Without growth the budget is never exceeded, and a grant to a large holder leaves an eighth free.
+    /// Tests that the budget is never exceeded without growth. A grant to a large holder leaves an eighth free.
     #[test]
     fn shares_hold(asks in prop::collection::vec((0..4_u128, 0..3_u128, 1..400_u64, any::<usize>()), 1..150)) {
         let mut model = Model::new(Division::plain(TOTAL));
@@ -197,7 +197,7 @@ proptest! {
                 };
                 let organization = of(&|other| other.organization == holder.organization);
                 let credential = of(&|other| other == holder);
-                // Of several grants, a later one to a small holder may use it.
+                // After several grants, a later one to a small holder may use the eighth.
                 if granted.len() == 1 && (organization > TOTAL / 2 || credential > TOTAL / 4) {
                     prop_assert!(model.queue.usage.held <= TOTAL - TOTAL / 8, "the last eighth is kept free");
                 }
@@ -212,7 +212,7 @@ proptest! {
         }
     }
 
-    /// Requests of one credential and size are served in their order.
+    /// Tests that requests of one credential and size are served in order.
     #[test]
     fn one_credential_is_served_in_order(amounts in prop::collection::vec(20..400_u64, 2..40), order in any::<usize>()) {
         let mut model = Model::new(Division::with_reserve(TOTAL, 10));
@@ -236,7 +236,7 @@ fn one_credential_alone_reaches_85_percent() {
         }
         let reached = model.queue.held() as f64 / division.total as f64;
         assert!(reached >= 0.85, "{reached} of {division:?}");
-        // And what it leaves is there for others at once.
+        // Others can use the remaining part at once.
         let other = model.ask(holder(2, 1), unit);
         assert!(!model.is_waiting(other));
     }
@@ -252,7 +252,7 @@ fn a_large_request_is_served_although_small_ones_never_cease() {
         turns += 1;
         assert!(turns < 300, "{:?}", model.queue.usage);
         small.push_back(model.ask(holder(turns % 9, 1), 10));
-        // Those that hold something leave in their order.
+        // Holders leave in order of arrival.
         let place = small.iter().position(|id| !model.is_waiting(*id)).expect("somebody holds something");
         let gone = small.remove(place).expect("it is there");
         model.leave(gone);
@@ -262,7 +262,7 @@ fn a_large_request_is_served_although_small_ones_never_cease() {
 #[test]
 fn small_requests_are_served_while_a_large_one_waits() {
     let mut model = Model::new(Division::with_reserve(TOTAL, 10));
-    // A tenant holds all that one can hold, and keeps it.
+    // A tenant holds and keeps the largest possible amount.
     for _ in 0..8 {
         model.ask(holder(1, 1), 100);
     }
@@ -279,7 +279,7 @@ fn small_requests_are_served_while_a_large_one_waits() {
     assert!(model.is_waiting(large));
 }
 
-/// The tenant that comes first takes all that one may have, and goes on asking.
+/// Tests a first tenant that takes its largest amount and keeps asking.
 #[test]
 fn another_organization_is_served_beside_one_that_asks_for_everything() {
     let mut model = Model::new(Division::plain(TOTAL));
@@ -287,7 +287,7 @@ fn another_organization_is_served_beside_one_that_asks_for_everything() {
     let other: Vec<Id> = (0..50).map(|_| model.ask(holder(2, 1), 10)).collect();
     let served = other.iter().filter(|id| !model.is_waiting(**id)).count();
     assert!(served >= 10, "{served} at once");
-    // Everything that the first gives back goes to the other, up to its quarter.
+    // The other tenant gets everything that the first one releases, up to its quarter.
     for id in greedy.iter().take(12) {
         model.leave(*id);
     }

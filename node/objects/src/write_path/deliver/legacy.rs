@@ -1,4 +1,4 @@
-//! Outcomes of writes in the form that versions before 0.6 send and read.
+//! Outcomes of writes in the format of versions before 0.6.
 
 use assay_storage_model::command::Outcome;
 use assay_storage_model::{NotWritten, WriteFailure, WriteOutcome, Xact};
@@ -16,7 +16,7 @@ enum LegacyOutcome {
     KeyReused {
         xact: Xact,
     },
-    /// The row counts within the write as it was sent here.
+    /// `row` is the index within the forwarded write.
     Row {
         row: u32,
         problem: String,
@@ -76,7 +76,7 @@ fn from_legacy(outcome: LegacyOutcome) -> WriteOutcome {
 mod tests {
     use super::*;
 
-    /// Nodes of version 0.5 are in a cluster during an upgrade.
+    /// Nodes of version 0.5 may be in the cluster during an upgrade.
     #[test]
     fn the_older_form_is_frozen() {
         let not_written = |why: NotWritten| Err(why.into());

@@ -29,14 +29,14 @@ const WRITES_MAX: usize = 1024;
 pub(crate) enum OutcomeForm {
     /// Outcomes of the storage model.
     Outcomes,
-    /// Form of versions before 0.6.
+    /// Format of versions before 0.6.
     Legacy,
 }
 
 impl OutcomeForm {
     pub const ALL: [OutcomeForm; 2] = [OutcomeForm::Outcomes, OutcomeForm::Legacy];
 
-    /// The service that responds in this form.
+    /// Returns the service that responds in this form.
     pub fn service(self) -> ServiceNames {
         match self {
             OutcomeForm::Outcomes => {
@@ -73,8 +73,9 @@ impl fmt::Debug for WriteService {
     }
 }
 
-/// Returns the holder of the reservations of forwarded writes: the credential of the principal or, if it is unknown,
-/// the sending node, which shares its reservations between credentials itself.
+/// Returns the credential that holds the reservations of forwarded writes.
+///
+/// Without a known principal, it is the sending node, which shares its reservations between credentials itself.
 fn sharer(principal: Option<&Bytes>, from: NodeId) -> Uuid {
     let who = principal.and_then(|bytes| Asker::from_bytes(bytes)?.principal());
     who.map_or(Uuid::from_u128(u128::from(from.0)), |who| who.credential.counted_as())
@@ -104,7 +105,7 @@ impl DelegatedService for WriteService {
     }
 }
 
-/// Accepts the writes of shards that this node leads. The others are refused, and not forwarded to a third node.
+/// Accepts the writes of shards that this node leads. The others are refused and not forwarded to a third node.
 async fn take(registry: &Arc<ObjectRegistry>, writes: Vec<Encoded>, patience: Patience) -> Vec<WriteOutcome> {
     let group = |write: &Encoded| GroupId::of_shard(registry.cluster.locate(&write.object));
     let is_here = |write: &Encoded| registry.cluster.route(group(write), Prefer::Leader) == Route::Here;
@@ -126,7 +127,8 @@ async fn take(registry: &Arc<ObjectRegistry>, writes: Vec<Encoded>, patience: Pa
     outcomes
 }
 
-/// Returns the outcome for the sender. A node that shuts down answers that it does not lead, so that the sender retries.
+/// Returns the outcome for the sender. A node that shuts down responds that it does not lead, so that the sender
+/// retries.
 fn told(attempt: WriteAttempt) -> WriteOutcome {
     match attempt {
         Attempt::Done(Err(WriteFailure::NotWritten(NotWritten::Closing))) | Attempt::Elsewhere(_) => {

@@ -1,4 +1,4 @@
-//! The reservation queue, compared with its rules and with a model that counts everything anew.
+//! Tests of the reservation queue against its rules and a model that recounts everything.
 
 use assay_storage_model::{ObjectKind, OrgId};
 use proptest::prelude::*;
@@ -19,7 +19,7 @@ const THERE: ReservationLimits = ReservationLimits {
     objects: usize::MAX,
 };
 
-/// Objects from here on are written on another node.
+/// First number of the objects that are written on another node.
 const FIRST_THERE: u128 = 100;
 
 fn holder(org: u128, credential: u128) -> Holder {
@@ -30,7 +30,7 @@ fn key(object: u128) -> ObjectKey {
     ObjectKey::new(OrgId(Uuid::from_u128(1)), ObjectKind::ProjectLogs, Uuid::from_u128(object))
 }
 
-/// What a call wants of objects here, two of which share a shard, and of objects on two other nodes.
+/// Bytes that a call requests for local objects, two of which share a shard, and for objects on two other nodes.
 fn wanted(writes: &[(u128, usize)]) -> (Vec<ReservationRequest<ShardId>>, Vec<ReservationRequest<NodeId>>) {
     let (here, there): (Vec<_>, Vec<_>) = writes.iter().copied().partition(|(object, _)| *object < FIRST_THERE);
     let here = here.into_iter().map(|(object, bytes)| {
@@ -44,10 +44,10 @@ fn wanted(writes: &[(u128, usize)]) -> (Vec<ReservationRequest<ShardId>>, Vec<Re
     (here.collect(), there.collect())
 }
 
-/// QueuedCall, holder, and the bytes of each object that the call was given places for.
+/// Call, holder, and the granted bytes of each object.
 type GrantedCall = (u64, Holder, Vec<(u128, usize)>);
 
-/// The queue, with what was given and what waits, for tests that only say what they want.
+/// Queue with its grants and waiting calls, for tests that only state their requests.
 struct QueueModel {
     queue: ReservationQueue<u128>,
     waits: BTreeMap<u64, (Holder, Vec<(u128, usize)>)>,
@@ -59,7 +59,7 @@ impl QueueModel {
         QueueModel { queue: ReservationQueue::new(HERE, THERE), waits: BTreeMap::new(), held: Vec::new() }
     }
 
-    /// The number of the call, and of the calls that got their places because of it.
+    /// Enters a call. Returns its number and the numbers of the calls that were granted.
     fn enter(&mut self, holder: Holder, writes: &[(u128, usize)]) -> (u64, Vec<u64>) {
         let (here, there) = wanted(writes);
         let number = self.queue.enter(holder, here, there).expect("is open");
@@ -150,7 +150,7 @@ fn a_call_over_two_objects_takes_all_or_nothing_and_is_not_passed_for_ever() {
     let (both, granted) = queue.enter(who, &[(0, 80), (2, 80)]);
     assert!(granted.is_empty());
     let mut rounds = 0;
-    // Later calls to both objects keep coming; each step frees the oldest place only.
+    // Later calls to both objects keep coming. Each step releases only the oldest reservation.
     while queue.waits.contains_key(&both) {
         queue.enter(who, &[(0, 50)]);
         queue.enter(who, &[(2, 50)]);
@@ -176,7 +176,7 @@ fn a_call_that_waits_at_a_flooded_object_does_not_hold_its_other_object_back() {
 #[test]
 fn the_node_is_shared_between_organizations_and_then_between_credentials() {
     let mut queue = QueueModel::new();
-    // The first organization fills the node and has many more waiting, over as many objects.
+    // The first organization fills the node and has many more waiting calls, over as many objects.
     for object in 0..40 {
         queue.enter(holder(1, 1 + object % 2), &[(object, 40)]);
     }
@@ -229,13 +229,13 @@ fn step() -> impl Strategy<Value = ReservationQueueStep> {
     ]
 }
 
-/// Whether a counter that held `before` may hold so much more.
+/// Returns whether a counter that held `before` may accept this much more.
 fn may(before: Reserved, more: Reserved, limit: Capacity) -> bool {
     let after = before.plus(more);
     before.writes == 0 || (after.writes <= limit.writes && after.bytes <= limit.bytes)
 }
 
-/// The places of a call just given were within every limit, beside what is held by others.
+/// Asserts that the reservations of a granted call are within every limit.
 fn check_given(queue: &QueueModel, given: &[u64]) {
     for number in given {
         let position = queue.held.iter().position(|(call, ..)| call == number).expect("held");
@@ -261,7 +261,7 @@ fn check_given(queue: &QueueModel, given: &[u64]) {
     }
 }
 
-/// Calls to one object alone got their places in their order.
+/// Asserts that calls to a single object were granted in their order.
 fn check_order(queue: &QueueModel) {
     for (number, _, writes) in &queue.held {
         let [(object, _)] = writes[..] else { continue };
@@ -294,7 +294,7 @@ proptest! {
             prop_assert_eq!(queue.queue.held(), queue.sum(|object| object < FIRST_THERE));
             prop_assert_eq!(queue.queue.calls_waiting(), queue.waits.len());
         }
-        // Where all is given back, the next in turn gets its places, until nobody waits.
+        // After all releases, the next calls are granted until none waits.
         while !queue.waits.is_empty() {
             let before = queue.waits.len();
             while !queue.held.is_empty() {
@@ -312,7 +312,7 @@ proptest! {
         prop_assert_eq!(queue.queue.waiting(), Reserved::default());
     }
 
-    /// However many later calls come, only what stood before a call is waited for.
+    /// A call waits only for earlier calls, however many later ones arrive.
     #[test]
     fn no_call_is_passed_for_ever(
         before in proptest::collection::vec(proptest::collection::vec((0..4_u128, 1..90_usize), 1..3), 1..30),

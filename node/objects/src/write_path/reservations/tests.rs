@@ -1,4 +1,4 @@
-//! Reservations, compared with their rules and against a model that counts everything anew.
+//! Tests of reservations against their rules and a model that recounts everything.
 
 use assay_storage_model::{ObjectKind, OrgId};
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! The order, held against its three rules.
+//! Tests of the write queue against its three rules.
 
 use proptest::prelude::*;
 
@@ -59,7 +59,7 @@ enum WriteQueueStep {
         now: i64,
         shard_ahead: u16,
     },
-    /// One of those that are being made, counted from the front.
+    /// Completes a write that is being encoded, counted from the front.
     Make(usize),
     Submit,
 }

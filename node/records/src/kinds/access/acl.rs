@@ -1,5 +1,5 @@
-//! ACL: a grant of one permission or role on one object to one user or group. It has no name: its fields together
-//! identify it, so an equal grant returns the existing one. It never changes.
+//! ACL: a grant of one permission or role on one object to one user or group.
+//! It has no name: its fields together identify it, so an equal grant returns the existing one. It never changes.
 
 use assay_node_auth::{Acl, Gift, Giving, ObjectType, Permission, Subject};
 use assay_node_shapes::Shape;
@@ -46,8 +46,9 @@ pub static ACL: Kind = Kind {
     ..Kind::plain(Home::Object, Guard::Acl)
 };
 
-/// Returns the object of a grant; none where the body is no ACL's. Other records name what they are on likewise, and some of
-/// them say function, which is granted as prompts are, or name a dataset by itself.
+/// Returns the object that a record names; `None` if it names none.
+/// Other kinds name their object in the same way. Some name a function, which is granted as a prompt, or only a
+/// dataset.
 pub(crate) fn object(body: &Body) -> Option<(ObjectType, Uuid)> {
     if let Some(dataset) = draft::id_in(body, "dataset_id").filter(|_| !body.contains_key("object_type")) {
         return Some((ObjectType::Dataset, dataset));
@@ -59,7 +60,7 @@ pub(crate) fn object(body: &Body) -> Option<(ObjectType, Uuid)> {
     Some((object, draft::id_in(body, "object_id")?))
 }
 
-/// Reads a grant; `None` if this version does not know its content, so that it grants nothing.
+/// Decodes a grant; `None` if this version does not know its content, so that it grants nothing.
 pub(crate) fn read(body: &Body) -> Option<Acl> {
     let word = |name: &str| body.get(name).and_then(Value::as_str);
     let subject = match (draft::id_in(body, "user_id"), draft::id_in(body, "group_id")) {
@@ -107,7 +108,7 @@ fn check(checked: &Checked<'_>) -> Result<(), RecordsError> {
             return Err(missing(field, kind.name, id));
         }
     }
-    // A grant that is there already gives nothing.
+    // An existing grant gives no new rights.
     let is_there = ACL.key_of(org.0, body).is_some_and(|key| view.find(&key).is_some());
     match read(body).filter(|_| !is_there) {
         Some(acl) => view.check_giving(who, gift_field(body), &Giving::Grant(acl)),

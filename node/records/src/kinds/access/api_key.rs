@@ -1,4 +1,4 @@
-//! API key of a user. The record has the fingerprint of the secret, in the unique key, and its last letters.
+//! API key of a user. The record has the fingerprint of the secret in the unique key, and its last characters.
 
 use assay_node_shapes::Shape;
 use assay_storage_model::catalog::{RecordKind, UniqueKey};

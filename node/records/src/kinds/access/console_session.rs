@@ -1,5 +1,6 @@
-//! Session of the console: a browser that a credential signed in. It opens what that credential opens, and ends with it.
-//! The record has no secret: the cookie is known by its fingerprint.
+//! Console session: a browser that signed in with a credential.
+//!
+//! It has the access of that credential and ends with it. The record has no secret, only the fingerprint of the cookie.
 
 use assay_node_auth::Credential;
 use assay_storage_model::catalog::{Record, UniqueKey};
@@ -8,26 +9,26 @@ use uuid::Uuid;
 
 use crate::error::RecordsError;
 
-/// Sessions that one user has at once. One more replaces the one that was used least recently.
+/// Upper bound of the sessions of one user. Another session replaces the least recently used one.
 pub const CONSOLE_SESSIONS_PER_USER_MAX: u32 = 50;
 /// Time without use after which a session ends.
 pub const CONSOLE_IDLE_SECONDS: i64 = 12 * 60 * 60;
 
-/// Times are seconds since the epoch.
+/// Body of the record. Times are seconds since the epoch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConsoleSession {
     pub user_id: Uuid,
-    /// The credential that signed in, without which the session is invalid.
+    /// Credential that signed in, without which the session is invalid.
     pub parent: Credential,
     /// Index among the sessions of the user.
     pub index: u32,
     pub fingerprint: String,
-    /// Time at which the cookie got its value.
+    /// Time of the last rotation of the cookie value.
     pub rotated: i64,
-    /// The value before the last rotation. Requests that were on their way still have it.
+    /// Value before the last rotation, which requests in flight still have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<PreviousValue>,
-    /// Last use, to within some minutes.
+    /// Time of the last use, to within some minutes.
     pub used: i64,
     pub until: i64,
 }
@@ -43,7 +44,7 @@ impl ConsoleSession {
         super::decoded(record)
     }
 
-    /// Returns the end of the session if it is not used again.
+    /// Returns the end of the session without further use.
     pub fn idle_until(&self) -> i64 {
         self.until.min(self.used + CONSOLE_IDLE_SECONDS)
     }

@@ -1,4 +1,4 @@
-//! Group: users, and other groups whose users belong to it, too. Grants are made to users and to groups.
+//! Group: users, and other groups whose users are indirect members. Grants are made to users and groups.
 
 use assay_node_auth::{Giving, Group, ObjectType};
 use assay_node_shapes::Shape;
@@ -40,8 +40,8 @@ fn check(checked: &Checked<'_>) -> Result<(), RecordsError> {
     if let Some(user) = stranger {
         return Err(RecordsError::BadRequest(format!("`member_users`: no user {user} is in the organization")));
     }
-    check_members(view, who.org, body, "member_groups", &GROUP)?;
-    // Nothing is granted to a group before it is made.
+    check_members(checked, "member_groups", &GROUP)?;
+    // A group without id is new and has no grants.
     let Some(group) = *id else { return Ok(()) };
     for list in ["member_users", "member_groups"] {
         let there: Vec<Uuid> = before.map(|before| ids(before, list).collect()).unwrap_or_default();

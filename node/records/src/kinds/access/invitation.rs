@@ -1,5 +1,7 @@
-//! Invitation: a membership that its user has to accept. It is a record of the kind of memberships with a different key
-//! and body, so that nodes before version 0.5 ignore it. Acceptance turns the same record into the membership.
+//! Invitation: a membership that its user has to accept.
+//!
+//! It has the kind of memberships with a different key and body, so that nodes before version 0.5 ignore it. Acceptance
+//! turns the same record into the membership.
 
 use assay_storage_catalog::State;
 use assay_storage_model::OrgId;
@@ -15,24 +17,24 @@ const SCOPE: &str = "org_invitation";
 /// Upper bound of the groups that one invitation names.
 pub const GROUPS_MAX: usize = 100;
 
-/// The body of the record.
+/// Body of the record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Invitation {
     pub invited_user_id: Uuid,
-    /// The address as the inviter wrote it.
+    /// Address as the inviter wrote it.
     pub email: String,
     pub invited_by: String,
-    /// The groups that the person joins on accepting.
+    /// Groups that the person joins on acceptance.
     #[serde(default)]
     pub groups: Vec<Uuid>,
 }
 
-/// A person is invited to an organization at most once at a time.
+/// Returns the unique key, which allows one pending invitation for each organization and person.
 pub fn key(org: OrgId, user: Uuid) -> UniqueKey {
     UniqueKey::new(format!("{SCOPE}/{org}"), user.to_string())
 }
 
-/// Returns whether a record of the kind of memberships is an invitation.
+/// Returns whether a record is an invitation and not a membership.
 pub fn is_one(record: &Record) -> bool {
     record.kind == RecordKind::ORG_MEMBER && is_key(&record.keys)
 }
@@ -53,7 +55,7 @@ pub fn put(id: Uuid, org: OrgId, expect: Expect, invitation: &Invitation, at: i6
     Ok(PutRecord { kind: RecordKind::ORG_MEMBER, id, org: Some(org), expect, keys, body, at })
 }
 
-/// The membership that takes the place of the invitation, unless it was withdrawn or changed meanwhile.
+/// Returns the write that turns an invitation into a membership, unless it was withdrawn or changed.
 pub fn accepted(record: &Record, org: OrgId, user: Uuid, at: i64) -> PutRecord {
     PutRecord {
         kind: RecordKind::ORG_MEMBER,
@@ -66,13 +68,12 @@ pub fn accepted(record: &Record, org: OrgId, user: Uuid, at: i64) -> PutRecord {
     }
 }
 
-/// Returns what the log of its organization has of an invitation of its organization: not who the person is beyond what the
-/// inviter wrote.
+/// Returns the details of an invitation for the audit log: only the text that the inviter wrote.
 pub fn told(body: &serde_json::Map<String, Value>) -> Value {
     serde_json::json!({ "email": body.get("email"), "groups": body.get("groups") })
 }
 
-/// The pending invitations of a person, by organization.
+/// Returns the pending invitations of a person, ordered by organization.
 pub fn of_user(state: &State, user: Uuid) -> Vec<std::sync::Arc<Record>> {
     let mut orgs: Vec<_> = state.all(RecordKind::ORGANIZATION).collect();
     orgs.sort_by_key(|org| (org.created, org.id));

@@ -1,6 +1,8 @@
-//! Login of a person through one client and the OpenID provider. It is created when the person returns from the
-//! provider, with a code that the client redeems once. Refresh tokens continue it, and it is deleted at its end. The
-//! record has no secrets: sealed tokens name it, and have to match the next expected token.
+//! Login of a person through one client and the OpenID provider.
+//!
+//! It is created when the person returns from the provider, with a code that the client redeems once. Refresh tokens
+//! continue it, and it is deleted at its end. The record has no secrets: sealed tokens name it and must match its
+//! state.
 
 use assay_storage_model::catalog::{Record, UniqueKey};
 use serde::{Deserialize, Serialize};
@@ -8,7 +10,7 @@ use uuid::Uuid;
 
 use crate::error::RecordsError;
 
-/// Logins that one user has at once; one more takes the place of the one that was used least lately.
+/// Upper bound of the logins of one user. Another login replaces the least recently used one.
 pub const LOGINS_PER_USER_MAX: u32 = 20;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,15 +24,15 @@ pub struct Login {
     pub until: i64,
     /// Generation of the valid refresh token; zero before the first.
     pub generation: u64,
-    /// Organizations that the user left since. The login does not open them, also when the user is back.
+    /// Organizations that the user left. They stay closed even after a return of the user.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub closed: Vec<Uuid>,
-    /// The code, until it is redeemed.
+    /// Authorization code, until it is redeemed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<Code>,
 }
 
-/// Facts that have to be shown with a code.
+/// Values that the redemption of a code must match.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Code {
     pub redirect_uri: String,
@@ -44,7 +46,7 @@ impl Login {
         super::decoded(record)
     }
 
-    /// Returns whether nothing can be done with it any more.
+    /// Returns whether the login or its unredeemed code has expired.
     pub fn is_over(&self, now: i64) -> bool {
         now >= self.code.as_ref().map_or(self.until, |code| code.until)
     }
@@ -54,12 +56,12 @@ impl Login {
     }
 }
 
-/// The mark of a setup that is done. It has no place among the user's logins, so that no login takes its place.
+/// Returns the key of the mark of a finished setup. It is outside of the indexes, so that no login replaces it.
 pub fn spent_key(session: Uuid) -> UniqueKey {
     UniqueKey::new("login.spent", session.to_string())
 }
 
-/// A user's logins have numbered places, so that they are found, and are not more than there may be.
+/// Returns the key of a login. Indexes make the logins of a user easy to find and limit their number.
 pub fn place_key(user: Uuid, place: u32) -> UniqueKey {
     UniqueKey::new(format!("login/{user}"), place.to_string())
 }

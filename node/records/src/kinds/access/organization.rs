@@ -1,4 +1,4 @@
-//! Organization: the tenant. It belongs to no organization, so only an administrator creates one. Also its members.
+//! Organization: the tenant, which only an administrator can create, and its members.
 
 use assay_node_shapes::{Shape, take};
 use assay_storage_catalog::State;
@@ -14,7 +14,7 @@ use crate::error::RecordsError;
 use crate::kinds::{ACL, GROUP, NAME, URL};
 use crate::list::Walk;
 
-/// Fields of an organization, which a patch may change.
+/// Fields of an organization that a patch may change.
 pub(crate) const FIELDS: &[(&str, Shape)] = &[
     ("name", NAME),
     ("api_url", URL),
@@ -29,7 +29,7 @@ pub fn name_key(name: &str) -> UniqueKey {
     UniqueKey::new("organization.name", name)
 }
 
-/// Returns the body with the fields that a patch names.
+/// Returns the body after a patch.
 pub fn patched(stored: &Body, sent: &Body) -> Result<Body, RecordsError> {
     let mut changed = stored.clone();
     for (field, shape) in FIELDS {
@@ -40,7 +40,7 @@ pub fn patched(stored: &Body, sent: &Body) -> Result<Body, RecordsError> {
     Ok(changed)
 }
 
-/// Returns an organization as the API shows it.
+/// Returns the response for an organization.
 pub fn shown(record: &Record, body: &Body) -> Result<Value, RecordsError> {
     let mut object = Body::from_iter([("id".to_owned(), Value::from(record.id.to_string()))]);
     for (field, _) in FIELDS {
@@ -50,7 +50,7 @@ pub fn shown(record: &Record, body: &Body) -> Result<Value, RecordsError> {
     Ok(Value::Object(object))
 }
 
-/// Returns the name of an organization as its record has it.
+/// Returns the name in the record of an organization.
 pub fn name_of(organization: &Record) -> Result<String, RecordsError> {
     Ok(draft::text_in(&draft::read(organization)?, "name"))
 }
@@ -72,7 +72,7 @@ pub fn put(id: Uuid, name: &str, at: i64) -> PutRecord {
     }
 }
 
-/// A user is in an organization at most once.
+/// Returns the unique key of a membership, which a user has at most once in an organization.
 pub fn member_key(org: OrgId, user: Uuid) -> UniqueKey {
     UniqueKey::new(format!("org_member/{org}"), user.to_string())
 }
@@ -89,12 +89,12 @@ pub fn put_member(id: Uuid, org: OrgId, user: Uuid, at: i64) -> PutRecord {
     }
 }
 
-/// `joined` is when the membership began. Memberships of versions before 0.5 do not have it.
+/// Returns the body of a membership with its start. Memberships from versions before 0.5 have no start.
 pub fn member_body(user: Uuid, at: i64) -> Vec<u8> {
     json!({ "user_id": user.to_string(), JOINED: at }).to_string().into_bytes()
 }
 
-/// Returns when a membership began, in microseconds since the epoch; none where a version before 0.5 made it.
+/// Returns the start of a membership in microseconds since the epoch; `None` for versions before 0.5.
 pub fn joined(state: &State, org: OrgId, user: Uuid) -> Option<i64> {
     let member = state.find(&member_key(org, user))?;
     draft::read(member).ok()?.get(JOINED)?.as_i64()
@@ -102,14 +102,15 @@ pub fn joined(state: &State, org: OrgId, user: Uuid) -> Option<i64> {
 
 const JOINED: &str = "joined";
 
-/// Returns whether somebody is a member of any organization but this one.
+/// Returns whether a user is a member of another organization.
 pub fn is_member_elsewhere(state: &State, org: OrgId, user: Uuid) -> bool {
     let mut others = state.all(RecordKind::ORGANIZATION).map(|org| OrgId(org.id)).filter(|other| *other != org);
     others.any(|other| state.find(&member_key(other, user)).is_some())
 }
 
-/// The groups that every organization begins with, and the role of each in it. Their ids follow from the organization's, so
-/// that whoever makes them makes the same ones.
+/// Initial groups of every organization with their roles.
+///
+/// Their ids are derived from the id of the organization, so that concurrent creators use the same ids.
 const FIRST_GROUPS: [(&str, Uuid, u128); 3] = [
     (OWNERS, role::OWNER, 0x6f77_6e65_7273),
     ("Engineers", role::ENGINEER, 0x656e_6769_6e65),
@@ -117,7 +118,7 @@ const FIRST_GROUPS: [(&str, Uuid, u128); 3] = [
 ];
 pub const OWNERS: &str = "Owners";
 
-/// A mark of its own, so that an organization whose groups were all deleted is not given them again.
+/// Returns the key of a mark, which prevents that deleted initial groups are created again.
 pub fn mark_key(org: OrgId) -> UniqueKey {
     UniqueKey::new("organization.groups", org.to_string())
 }
@@ -126,7 +127,7 @@ pub fn has_groups(state: &State, org: OrgId) -> bool {
     state.find(&mark_key(org)).is_some()
 }
 
-/// Every user of the organization.
+/// Returns all users of an organization.
 pub fn members(state: &State, org: OrgId) -> Result<Vec<Uuid>, RecordsError> {
     let mut walk = Walk::of(RecordKind::ORG_MEMBER, org);
     let mut users = Vec::new();
@@ -146,7 +147,7 @@ fn derived(org: OrgId, which: u128) -> Uuid {
     Uuid::from_u128(org.0.as_u128() ^ which)
 }
 
-/// The groups with their grants; the first of them has these users.
+/// Returns the writes of the initial groups and their grants. `owners` are the members of the first group.
 pub fn put_groups(org: OrgId, owners: &[Uuid], at: i64) -> Vec<PutRecord> {
     let put = |kind: &crate::kind::Kind, id: Uuid, body: Body| PutRecord {
         kind: kind.record,

@@ -1,4 +1,4 @@
-//! Project group: projects with common grants. A grant on the group is a grant on each of its projects.
+//! Project group: projects with common grants. A grant on the group applies to each of its projects.
 
 use assay_node_auth::{Decision, Giving, ObjectType, Permission};
 use assay_node_shapes::Shape;
@@ -37,7 +37,7 @@ pub static PROJECT_GROUP: Kind = Kind {
         sorted(fields);
     },
     derive: sorted,
-    // Those that were deleted stay in the list until it is changed.
+    // Deleted projects stay in the stored list until it is changed.
     join: Some(|state, object| {
         if let Some(Value::Array(projects)) = object.get_mut(PROJECTS) {
             projects.retain(|project| {
@@ -58,8 +58,8 @@ fn sorted(fields: &mut Body) {
     }
 }
 
-/// Putting a project into a group grants on it what is granted on the group. Whoever does it has to be allowed to grant on the
-/// project, and has to have those rights there.
+/// Checks the author of an addition, which grants the rights on the group to the project. The author must be allowed to
+/// create grants on the project, and must hold these rights there.
 fn check(checked: &Checked<'_>) -> Result<(), RecordsError> {
     let Checked { view, who, id, before, body } = checked;
     let there: Vec<Uuid> = before.map(|before| ids(before, PROJECTS).collect()).unwrap_or_default();
@@ -84,7 +84,7 @@ fn check(checked: &Checked<'_>) -> Result<(), RecordsError> {
     Ok(())
 }
 
-/// The projects of a group.
+/// Returns the projects of a group.
 pub(crate) fn read(body: &Body) -> Vec<Uuid> {
     ids(body, PROJECTS).collect()
 }

@@ -1,5 +1,6 @@
-//! Role: a named set of permissions, and other roles whose permissions it includes. Three system roles exist in every
-//! organization, belong to none, and never change.
+//! Role: a named set of permissions, and other roles whose permissions it includes.
+//!
+//! Three system roles exist in every organization, belong to none, and never change.
 
 use assay_node_auth::{Giving, Granted, ObjectType, Permission, Role};
 use assay_node_shapes::{Member, Shape};
@@ -13,11 +14,11 @@ use crate::error::RecordsError;
 use crate::kind::{Api, Changes, Checked, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch, made_by};
 use crate::kinds::{NAME, PROSE};
 
-/// Does everything.
+/// System role with all permissions.
 pub const OWNER: Uuid = Uuid::from_u128(0xa55a_0001_0000_4000_8000_0000_0000_0001);
-/// Makes, changes and deletes projects and what is in them; says nothing of who may do what.
+/// System role that creates, changes and deletes projects and their content, but not grants.
 pub const ENGINEER: Uuid = Uuid::from_u128(0xa55a_0001_0000_4000_8000_0000_0000_0002);
-/// Reads projects and what is in them.
+/// System role that reads projects and their content.
 pub const VIEWER: Uuid = Uuid::from_u128(0xa55a_0001_0000_4000_8000_0000_0000_0003);
 
 const PERMISSIONS_MAX: usize = 200;
@@ -50,14 +51,14 @@ fn check(checked: &Checked<'_>) -> Result<(), RecordsError> {
     if builtin().iter().any(|record| record.keys[0].name == name) {
         return Err(RecordsError::BadRequest(format!("`name`: `{name}` is a role of the system; choose another name")));
     }
-    super::check_members(view, who.org, body, "member_roles", &ROLE)?;
-    // Nothing is granted with a role before it is made.
+    super::check_members(checked, "member_roles", &ROLE)?;
+    // A role without id is new and has no grants.
     let Some(role) = *id else { return Ok(()) };
     let had = view.permissions_of(who.org, [role])?;
     let Role { permissions, roles } = read(body);
     let mut gained = view.permissions_of(who.org, roles.into_iter().filter(|member| *member != role))?;
     gained.extend(permissions);
-    // A permission on everything includes the restricted ones.
+    // An unrestricted permission includes the restricted ones.
     gained.retain(|granted| !had.contains(granted) && !had.contains(&(granted.0, None)));
     if gained.is_empty() {
         return Ok(());
@@ -71,7 +72,7 @@ const PERMISSION: Shape = Shape::Closed(&[
     Member::optional("restrict_object_type", Shape::Word(ObjectType::WORDS)),
 ]);
 
-/// Reads what a role gives; words that are not known give nothing.
+/// Decodes a role. Unknown permissions and types give nothing.
 pub fn read(body: &Body) -> Role {
     let items = |name: &str| body.get(name).and_then(Value::as_array).into_iter().flatten();
     let granted = |item: &Value| -> Option<Granted> {
@@ -88,7 +89,7 @@ pub fn read(body: &Body) -> Role {
     }
 }
 
-/// Newest first, as lists are.
+/// Returns the system roles in the order of lists.
 fn builtin() -> Vec<Record> {
     const KINDS: [(Uuid, &str, &str); 3] = [
         (OWNER, "Owner", "Full access to the organization and everything in it"),

@@ -1,5 +1,5 @@
-//! Service token of a service account, within the organization of the account. It is stored as an API key, with
-//! fingerprints of its own.
+//! Service token of a service account, in the organization of the account. It is stored like an API key, with separate
+//! fingerprints.
 
 use assay_node_shapes::Shape;
 use assay_storage_model::OrgId;
@@ -15,7 +15,7 @@ use crate::kind::{Api, Export, Field, Filter, Guard, Home, Kind, Naming, OnPatch
 use crate::kinds::NAME;
 
 const FINGERPRINT_SCOPE: &str = "service_token.fingerprint";
-/// The field that says whom it speaks for.
+/// Field with the id of its service account.
 pub const ACCOUNT: &str = "service_account_id";
 
 pub static SERVICE_TOKEN: Kind = Kind {
@@ -44,7 +44,7 @@ pub fn token_key(fingerprint: &str) -> UniqueKey {
     UniqueKey::new(FINGERPRINT_SCOPE, fingerprint)
 }
 
-/// Whom a token can be for.
+/// Refuses an account that cannot have tokens: it must be a service account and a member of the organization.
 pub fn check_account(view: &CatalogView<'_>, org: OrgId, account: Uuid) -> Result<(), RecordsError> {
     let is_account = view.get(RecordKind::USER, account).is_some_and(|user| user::is_service_account(user));
     if is_account && view.find(&organization::member_key(org, account)).is_some() {

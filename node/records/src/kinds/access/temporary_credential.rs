@@ -1,5 +1,6 @@
-//! Temporary credential of the AI gateway: a credential of a user issued it for one organization, and its terms limit it
-//! further (G-24). The record has no secret: a signed token names it. It ends at its expiry, or with what issued it.
+//! Temporary credential of the AI gateway, which a credential of a user issues for one organization (G-24).
+//!
+//! The record has no secret: a signed token names it. It ends at its expiry, or with the credential that issued it.
 
 use assay_node_auth::{Credential, TemporaryGrant, TemporaryTerms};
 use assay_storage_model::OrgId;
@@ -9,13 +10,13 @@ use uuid::Uuid;
 
 use crate::error::RecordsError;
 
-/// Upper bound of the temporary credentials that one user has at once in one organization.
+/// Upper bound of the temporary credentials of one user in one organization.
 pub const TEMPORARY_CREDENTIALS_PER_USER_MAX: u32 = 1000;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TemporaryCredential {
     pub user_id: Uuid,
-    /// The credential that issued it, without which it is invalid.
+    /// Credential that issued it, without which it is invalid.
     pub parent: Credential,
     /// Index among the temporary credentials of the user in the organization.
     pub index: u32,
@@ -34,7 +35,7 @@ impl TemporaryCredential {
         now >= self.until
     }
 
-    /// Returns the credential that a token of the record with this id is.
+    /// Returns the credential of a token that names the record with this id.
     pub fn credential(&self, id: Uuid) -> Credential {
         Credential::Temporary { id, parent: self.parent.record() }
     }
@@ -44,7 +45,7 @@ impl TemporaryCredential {
     }
 }
 
-/// Returns the key of an index. A user's temporary credentials have numbers, so that there are not more than there may be.
+/// Returns the key of an index. Indexes limit the number of temporary credentials of a user.
 pub fn index_key(org: OrgId, user: Uuid, index: u32) -> UniqueKey {
     UniqueKey::new(format!("temporary_credential/{org}/{user}"), index.to_string())
 }

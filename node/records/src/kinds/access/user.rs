@@ -1,5 +1,5 @@
-//! User: the owner of keys and tokens. A person can be a member of several organizations; a service account, which is a
-//! program, belongs to one.
+//! User: the owner of keys and tokens. A person can be a member of several organizations; a service account belongs to
+//! one.
 
 use assay_storage_model::OrgId;
 use assay_storage_model::catalog::{Expect, PutRecord, Record, RecordKind, UniqueKey};
@@ -8,13 +8,13 @@ use uuid::Uuid;
 
 use crate::error::RecordsError;
 
-/// Upper bound that mail itself has.
+/// Upper bound of the length of an address, which e-mail itself has.
 const EMAIL_BYTES_MAX: usize = 320;
 
-/// Fields of a user as the API shows them.
+/// Fields of a user in responses.
 pub const FIELDS: [&str; 4] = ["given_name", "family_name", "email", "avatar_url"];
 
-/// Addresses that differ only in case are one user's.
+/// Returns the unique key of an address, which ignores case.
 pub fn email_key(email: &str) -> UniqueKey {
     UniqueKey::new("user.email", email.to_lowercase())
 }

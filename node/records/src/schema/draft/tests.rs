@@ -1,4 +1,4 @@
-//! Tests of stored bodies, of patches and of responses.
+//! Tests of stored bodies, patches and responses.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -162,7 +162,7 @@ fn object() -> impl Strategy<Value = Value> {
     prop::collection::btree_map("[a-c]", json_value(), 0..4).prop_map(|fields| fields.into_iter().collect())
 }
 
-/// The merge rule once more, said by key: what both have as objects is merged, else the later one wins.
+/// Independent implementation of the merge: objects are merged, otherwise the later value wins.
 fn expected(before: &Value, after: &Value) -> Value {
     let (Some(old), Some(new)) = (before.as_object(), after.as_object()) else {
         return after.clone();

@@ -100,6 +100,12 @@ pub fn acts(world: &World, later: &Later, caller: &Caller) -> Vec<Act> {
     for object in objects(world) {
         acts.extend(of_object(world, &object));
         acts.extend(asked(&object));
+        if object.path != "dataset" {
+            acts.push(reviews(&object));
+        }
+        if object.path == "experiment" {
+            acts.extend(changes_after_reading(&object));
+        }
     }
     acts.extend(questions(world));
     acts.extend(answered_later(world, later));
@@ -138,6 +144,28 @@ fn of_object(world: &World, object: &RowObject) -> Vec<Act> {
         write("logs3", Ask::new("POST", "/logs3", logs3), Some(&sent), true),
         read("fetch", Ask::get(fetched.clone())),
         read("fetch by body", Ask::new("POST", format!("{base}/fetch"), json!({"limit": ALL}))),
+    ]
+}
+
+fn reviews(object: &RowObject) -> Act {
+    let RowObject { path, id, rows, .. } = object;
+    let rule = Rule::Rows { needs: "read", rows: rows.clone() };
+    let ask = Ask::get(format!("/v1/review/{path}/{id}/{ROW}"));
+    Act::new(format!("{path} rows: reviews"), rule, ask, id, says("require_all"))
+}
+
+/// A review and a job over a query: the server reads rows before it changes them.
+fn changes_after_reading(object: &RowObject) -> Vec<Act> {
+    let RowObject { path, id, rows, .. } = object;
+    let both = || Rule::Act { needs: &["read", "update"], on: rows.thing.clone() };
+    let review =
+        Ask::new("PUT", format!("/v1/review/{path}/{id}/{ROW}"), json!({"scores": {"good": 1}, "submitted": true}));
+    let tag = json!({
+        "object_type": path, "object_id": id, "filter": "id = 'no such row'", "action": {"kind": "tag", "add": ["x"]},
+    });
+    vec![
+        Act::new(format!("{path} rows: review"), both(), review, id, says("submitted")),
+        Act::new(format!("{path} rows: job"), both(), Ask::new("POST", "/console/jobs", tag), id, says("matched")),
     ]
 }
 

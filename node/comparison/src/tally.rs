@@ -1,29 +1,50 @@
-//! Statistics of an experiment: means of its scores and metrics, and their changes against another experiment, trace by trace.
-//! Pure. Traces are paired by a key; of several with one key the mean counts.
+//! Tallies of an experiment: means of scores and metrics, and changes against another experiment.
+//!
+//! Traces are paired by a key. The mean of several traces with the same key counts.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 
-use assay_node_http::responses::refusal::{ErrorKind, Refusal};
 use serde_json::{Map, Value, json};
 
-/// Upper bound of numbers held of one compared experiment: a name, a key and a value.
-pub const CELLS_MAX: usize = 1 << 20;
-/// Names of scores and metrics of one experiment.
+/// Upper bound of the numbers of one compared experiment in memory.
+const CELLS_MAX: usize = 1 << 20;
+/// Upper bound of the names of scores or metrics of one experiment.
 const NAMES_MAX: usize = 10_000;
-/// Metrics that are moments and not amounts.
+/// Metrics that are points in time, which have no mean.
 const MOMENTS: [&str; 2] = ["start", "end"];
 
-/// Hash of the keys that traces are paired by, the same for both experiments.
+/// Hash function for the keys of traces, shared by both experiments.
 #[derive(Clone, Debug, Default)]
-pub struct Pairing {
+pub struct KeyHasher {
     hashers: [RandomState; 2],
 }
 
-impl Pairing {
+impl KeyHasher {
     fn hash(&self, key: &str) -> u128 {
         let [a, b] = &self.hashers;
         u128::from(a.hash_one(key)) << 64 | u128::from(b.hash_one(key))
+    }
+}
+
+/// Error for an experiment with too many numbers to summarize in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TooManyNumbers {
+    Names,
+    Cells,
+}
+
+impl fmt::Display for TooManyNumbers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TooManyNumbers::Names => {
+                write!(f, "the experiment has more than {NAMES_MAX} distinct scores or metrics: use a query")
+            }
+            TooManyNumbers::Cells => {
+                write!(f, "the experiment has more than {CELLS_MAX} numbers to compare: use a query")
+            }
+        }
     }
 }
 
@@ -44,26 +65,24 @@ impl Mean {
     }
 }
 
-/// The numbers of one kind, of one experiment.
+/// Scores or metrics of one experiment.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     all: BTreeMap<String, Mean>,
-    /// Means by the key of a trace and the index of a name. Filled only for a comparison.
+    /// Means by the key of a trace and the index of a name. The map is empty without a comparison.
     paired: HashMap<(u128, u32), Mean>,
     names: HashMap<String, u32>,
 }
 
 impl Tally {
-    /// Adds the numbers of one trace. `key` is set if it is compared.
-    pub fn add(&mut self, numbers: &Map<String, Value>, key: Option<(&Pairing, &str)>) -> Result<(), Refusal> {
-        let key = key.map(|(pairing, key)| pairing.hash(key));
+    /// Adds the numbers of one trace. A comparison requires `key`.
+    pub fn add(&mut self, numbers: &Map<String, Value>, key: Option<(&KeyHasher, &str)>) -> Result<(), TooManyNumbers> {
+        let key = key.map(|(hasher, key)| hasher.hash(key));
         for (name, number) in numbers {
             let Some(number) = number.as_f64().filter(|_| !MOMENTS.contains(&name.as_str())) else { continue };
             if !self.names.contains_key(name) {
                 if self.names.len() == NAMES_MAX {
-                    let said =
-                        format!("the experiment has more than {NAMES_MAX} distinct scores or metrics: use a query");
-                    return Err(Refusal::new(ErrorKind::TooLarge, said));
+                    return Err(TooManyNumbers::Names);
                 }
                 self.names.insert(name.clone(), self.names.len() as u32);
             }
@@ -71,28 +90,21 @@ impl Tally {
             if let Some(key) = key {
                 self.paired.entry((key, self.names[name])).or_default().add(number);
                 if self.paired.len() > CELLS_MAX {
-                    let said = format!("the experiment has more than {CELLS_MAX} numbers to compare: use a query");
-                    return Err(Refusal::new(ErrorKind::TooLarge, said));
+                    return Err(TooManyNumbers::Cells);
                 }
             }
         }
         Ok(())
     }
 
-    /// Returns an entry for each name: the name, its mean (in the field `mean_as`) and, against another experiment, the
-    /// number of traces that improved and regressed, and the mean difference. Scores improve upwards; a metric improves in
-    /// the direction of [`better_when`].
+    /// Returns an entry for each name, with the mean in the field `mean_as`.
+    ///
+    /// With `base`, an entry also has the numbers of improved and regressed traces, and the mean difference. Higher
+    /// scores are better, and [`better_when`] decides for metrics.
     pub fn entries(&self, mean_as: &str, base: Option<&Tally>) -> Value {
-        let mut compared: BTreeMap<&str, Compared> = BTreeMap::new();
-        if let Some(base) = base {
-            for (name, place) in &self.names {
-                let Some(theirs) = base.names.get(name) else { continue };
-                let better = if mean_as == METRIC { better_when(name) } else { Better::Higher };
-                compared.insert(name, self.compared(*place, base, *theirs, better));
-            }
-        }
+        let compared = base.map(|base| self.compared(base, mean_as)).unwrap_or_default();
         let entries = self.all.iter().map(|(name, mean)| {
-            let found = compared.get(name.as_str()).copied().unwrap_or_default();
+            let found = self.names.get(name).and_then(|place| compared.get(place)).copied().unwrap_or_default();
             let mut entry = json!({
                 "name": name, "improvements": found.improved, "regressions": found.regressed,
             });
@@ -108,29 +120,26 @@ impl Tally {
         Value::Object(entries.collect())
     }
 
-    fn compared(&self, own: u32, base: &Tally, theirs: u32, better: Better) -> Compared {
-        let mut found = Compared::default();
-        for ((key, name), mean) in self.paired.iter().filter(|((_, name), _)| *name == own) {
-            debug_assert_eq!(*name, own);
-            let Some(before) = base.paired.get(&(*key, theirs)) else { continue };
-            let by = mean.value() - before.value();
-            found.by.add(by);
-            let gain = match better {
-                Better::Higher => by,
-                Better::Lower => -by,
-            };
-            if gain > 0.0 {
-                found.improved += 1;
-            } else if gain < 0.0 {
-                found.regressed += 1;
-            }
+    /// Returns the changes against another experiment, by the index of a name. Each pair is read once.
+    fn compared(&self, base: &Tally, mean_as: &str) -> HashMap<u32, Compared> {
+        let shared = self.names.iter().filter_map(|(name, own)| {
+            let better = if mean_as == METRIC { better_when(name) } else { Better::Higher };
+            Some((*own, (*base.names.get(name)?, better)))
+        });
+        let shared: HashMap<u32, (u32, Better)> = shared.collect();
+        let mut all: HashMap<u32, Compared> = HashMap::new();
+        for ((key, own), mean) in &self.paired {
+            let Some((theirs, better)) = shared.get(own) else { continue };
+            let Some(before) = base.paired.get(&(*key, *theirs)) else { continue };
+            all.entry(*own).or_default().add(mean.value() - before.value(), *better);
         }
-        found
+        all
     }
 }
 
-/// The fields of the mean in entries.
+/// Field of a score's mean in entries.
 pub const SCORE: &str = "score";
+/// Field of a metric's mean in entries.
 pub const METRIC: &str = "metric";
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -140,6 +149,21 @@ struct Compared {
     by: Mean,
 }
 
+impl Compared {
+    fn add(&mut self, by: f64, better: Better) {
+        self.by.add(by);
+        let gain = match better {
+            Better::Higher => by,
+            Better::Lower => -by,
+        };
+        if gain > 0.0 {
+            self.improved += 1;
+        } else if gain < 0.0 {
+            self.regressed += 1;
+        }
+    }
+}
+
 /// Direction in which a number gets better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Better {
@@ -147,9 +171,10 @@ enum Better {
     Lower,
 }
 
-/// Returns the direction in which a metric of this name gets better: less time, fewer tokens, lower cost and fewer errors.
-/// A metric of any other name, such as one that a client defined, gets better upwards
-/// (`node/decisions/0029-metrics-where-less-is-better.md`).
+/// Returns the direction in which a metric of this name gets better.
+///
+/// Less time, fewer tokens, lower cost and fewer errors are better. Other metrics, such as those that clients define,
+/// get better upwards (`node/decisions/0029-metrics-where-less-is-better.md`).
 fn better_when(name: &str) -> Better {
     const LOWER: [&str; 9] = [
         "duration",
@@ -181,19 +206,19 @@ fn unit(name: &str) -> &'static str {
 mod tests {
     use super::*;
 
-    fn tally(pairing: &Pairing, traces: &[(&str, Value)]) -> Tally {
+    fn tally(hasher: &KeyHasher, traces: &[(&str, Value)]) -> Tally {
         let mut tally = Tally::default();
         for (key, numbers) in traces {
-            tally.add(numbers.as_object().expect("an object"), Some((pairing, key))).expect("few");
+            tally.add(numbers.as_object().expect("an object"), Some((hasher, key))).expect("few");
         }
         tally
     }
 
     #[test]
     fn means_are_over_all_traces_and_null_counts_for_nothing() {
-        let pairing = Pairing::default();
+        let hasher = KeyHasher::default();
         let traces = [("a", json!({"s": 1, "t": null})), ("b", json!({"s": 0.5})), ("c", json!({"other": 0}))];
-        let entries = tally(&pairing, &traces).entries(SCORE, None);
+        let entries = tally(&hasher, &traces).entries(SCORE, None);
         assert_eq!(
             entries,
             json!({
@@ -205,8 +230,8 @@ mod tests {
 
     #[test]
     fn traces_are_compared_by_their_key_and_several_of_one_by_their_mean() {
-        let pairing = Pairing::default();
-        let before = tally(&pairing, &[("a", json!({"s": 0.25})), ("b", json!({"s": 1})), ("gone", json!({"s": 1}))]);
+        let hasher = KeyHasher::default();
+        let before = tally(&hasher, &[("a", json!({"s": 0.25})), ("b", json!({"s": 1})), ("gone", json!({"s": 1}))]);
         let after = [
             ("a", json!({"s": 0.5})),
             ("a", json!({"s": 1})),
@@ -214,7 +239,7 @@ mod tests {
             ("new", json!({"s": 0})),
             ("b", json!({"new": 1})),
         ];
-        let entries = tally(&pairing, &after).entries(SCORE, Some(&before));
+        let entries = tally(&hasher, &after).entries(SCORE, Some(&before));
         // `a` by 0.5 up, `b` by 0.25 down.
         let s = json!({"name": "s", "score": 0.5625, "improvements": 1, "regressions": 1, "diff": 0.125});
         assert_eq!(entries["s"], s);
@@ -223,10 +248,10 @@ mod tests {
 
     #[test]
     fn less_time_tokens_cost_and_errors_are_improvements() {
-        let pairing = Pairing::default();
+        let hasher = KeyHasher::default();
         let names = ["duration", "time_to_first_token", "prompt_tokens", "estimated_cost", "errors", "mine"];
         let all = |number: f64| Value::Object(names.iter().map(|name| ((*name).to_owned(), json!(number))).collect());
-        let (before, after) = (tally(&pairing, &[("a", all(2.0))]), tally(&pairing, &[("a", all(1.0))]));
+        let (before, after) = (tally(&hasher, &[("a", all(2.0))]), tally(&hasher, &[("a", all(1.0))]));
         let faster = after.entries(METRIC, Some(&before));
         for name in names {
             let improved = u64::from(name != "mine");
@@ -240,9 +265,9 @@ mod tests {
 
     #[test]
     fn metrics_have_units_and_moments_are_none() {
-        let pairing = Pairing::default();
+        let hasher = KeyHasher::default();
         let trace = json!({"start": 5, "end": 7, "duration": 2, "prompt_tokens": 3, "estimated_cost": 0.5, "mine": 1});
-        let entries = tally(&pairing, &[("a", trace)]).entries(METRIC, None);
+        let entries = tally(&hasher, &[("a", trace)]).entries(METRIC, None);
         let units: Vec<_> = entries
             .as_object()
             .expect("entries")
@@ -255,14 +280,14 @@ mod tests {
 
     #[test]
     fn there_is_an_end_to_what_is_compared() {
-        let (pairing, mut tally) = (Pairing::default(), Tally::default());
+        let (hasher, mut tally) = (KeyHasher::default(), Tally::default());
         let numbers: Map<String, Value> = (0..NAMES_MAX).map(|name| (name.to_string(), json!(1))).collect();
         let mut over = None;
         for key in 0..=CELLS_MAX / NAMES_MAX {
-            over = tally.add(&numbers, Some((&pairing, &key.to_string()))).err();
+            over = tally.add(&numbers, Some((&hasher, &key.to_string()))).err();
         }
-        assert_eq!(over.map(|refusal| refusal.kind), Some(ErrorKind::TooLarge));
+        assert_eq!(over, Some(TooManyNumbers::Cells));
         let one_more = Map::from_iter([("another".to_owned(), json!(1))]);
-        assert!(tally.add(&one_more, None).is_err());
+        assert_eq!(tally.add(&one_more, None), Err(TooManyNumbers::Names));
     }
 }
